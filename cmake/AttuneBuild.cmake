@@ -1,0 +1,51 @@
+# How every target of Attune is built: C++20, warnings as in CONTRIBUTING.md, ccache where present.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+find_program(ATTUNE_CCACHE ccache)
+if(ATTUNE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ATTUNE_CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(attune_options INTERFACE)
+target_compile_options(attune_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+                                                 -Wnon-virtual-dtor -Wno-missing-field-initializers)
+target_include_directories(attune_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(ATTUNE_SANITIZE)
+  target_compile_options(attune_options INTERFACE -fsanitize=${ATTUNE_SANITIZE}
+                                                   -fno-omit-frame-pointer)
+  target_link_options(attune_options INTERFACE -fsanitize=${ATTUNE_SANITIZE})
+endif()
+
+# attune_library(NAME SOURCES ... [DEPENDS ...] [PRIVATE ...])
+# A static library `attune_NAME`, aliased `attune::NAME`.
+function(attune_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  add_library(attune_${name} STATIC ${arg_SOURCES})
+  add_library(attune::${name} ALIAS attune_${name})
+  target_link_libraries(attune_${name} PUBLIC attune_options ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds])
+# A GoogleTest program, registered with CTest as one test.
+function(attune_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  find_package(GTest REQUIRED)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE attune_options ${arg_DEPENDS} GTest::gmock_main)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+
+#include "core/event.h"
+#include "core/value.h"
+
+namespace attune {
+
+// Proposes configurations. Deterministic: the same events and trial number give the same proposal.
+// It lives on the conductor's thread and sees neither clock nor I/O.
+class Searcher {
+ public:
+  virtual ~Searcher() = default;
+
+  // The configuration for this trial, valid in the sweep's space. nullopt: there is no further one.
+  virtual std::optional<Config> Suggest(TrialNumber trial) const = 0;
+
+  // Called for every event of the sweep, in order; the only way the searcher changes.
+  virtual void Observe(const Event& event) = 0;
+};
+
+}  // namespace attune

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "core/ids.h"
+
+namespace attune {
+
+// Why a verdict fell, in numbers; `text` says it in a sentence, which `Explain` writes when it is
+// empty. Absent numbers are NaN or 0.
+struct Reason {
+  std::string rule;                                          // "asha", "median", "max_step", …
+  Step step{0};                                              // of the report that was judged
+  Step rung{0};                                              // the rung it was recorded at; 0: none
+  double value = std::numeric_limits<double>::quiet_NaN();   // what was judged
+  double cutoff = std::numeric_limits<double>::quiet_NaN();  // the worst value that still goes on
+  int64_t rank = 0;   // place of the value among peers, best is 1
+  int64_t peers = 0;  // how many were compared, this one included
+  std::string text;
+};
+
+enum class VerdictKind { kContinue, kPause, kStop, kExploit };
+
+std::string_view Name(VerdictKind kind);  // continue, pause, stop, exploit
+
+// What a scheduler says to a report. Always with a reason.
+struct Verdict {
+  VerdictKind kind = VerdictKind::kContinue;
+  Reason reason;
+  TrialNumber donor{};  // kExploit: whose checkpoint is cloned
+
+  static Verdict Continue(std::string text) {
+    return {VerdictKind::kContinue, {.text = std::move(text)}};
+  }
+  static Verdict Continue(Reason reason) { return {VerdictKind::kContinue, std::move(reason)}; }
+  static Verdict Stop(Reason reason) { return {VerdictKind::kStop, std::move(reason)}; }
+  static Verdict Pause(Reason reason) { return {VerdictKind::kPause, std::move(reason)}; }
+};
+
+}  // namespace attune

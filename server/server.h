@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/result.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace attune::server {
+
+struct ServerOptions {
+  std::filesystem::path data_dir;        // database, token, logs, checkpoints; made when absent
+  std::string host = "127.0.0.1";        // of both ports
+  int http_port = 7070;                  // 0: any free one
+  int rpc_port = 7071;                   // 0: any free one
+  bool rpc = true;                       // listen for executors of other processes
+  std::chrono::milliseconds lease_ttl{15'000};
+};
+
+// A tuning server: the conductor, its store, REST and the executors' service in one process.
+//
+// Start fails with a message for people when the data folder is held by another server
+// (kConflict), its database is newer than this program or damaged (kCorrupt), a port is taken
+// (kUnavailable), or the folder cannot be written (kDenied, kStorageFull). While it runs,
+// `DATA-DIR/server.json` holds {"pid", "http", "rpc"} for clients on this machine.
+class Server {
+ public:
+  static Result<std::unique_ptr<Server>> Start(const ServerOptions& options);
+
+  // Ends the streams, waits for the last commit and closes the store. Gangs of other processes go
+  // on until their lease ends.
+  ~Server();
+
+  std::string http_url() const;    // http://127.0.0.1:7070
+  std::string rpc_target() const;  // 127.0.0.1:7071
+  std::string token() const;
+  std::shared_ptr<grpc::Channel> LocalChannel();  // for an executor in this process
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,109 @@
+import type { Curves, Executor, Problem, Sweep, Trial, TrialDetail } from './types';
+
+/** A request that the server answered with a problem, or did not answer (status 0). */
+export class ApiError extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail || problem.title);
+  }
+  get status(): number {
+    return this.problem.status;
+  }
+}
+
+const base = '/api/v1';
+
+async function request(path: string, init?: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(base + path, { credentials: 'same-origin', ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError({ title: 'The server does not answer', status: 0, detail: '' });
+  }
+  if (response.ok) return response;
+  throw new ApiError(await readProblem(response));
+}
+
+async function readProblem(response: Response): Promise<Problem> {
+  const fallback = { title: `The server answered ${response.status}`, status: response.status };
+  try {
+    const problem = (await response.json()) as Partial<Problem>;
+    return { ...fallback, ...problem, status: response.status };
+  } catch {
+    return fallback;
+  }
+}
+
+async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const response = await request(path, signal ? { signal } : undefined);
+  return (await response.json()) as T;
+}
+
+// Follows next_page_token to the end, handing over each page as it comes.
+async function pages<T>(
+  path: string,
+  pageSize: number,
+  key: string,
+  onPage: (items: T[]) => void,
+  signal?: AbortSignal,
+): Promise<void> {
+  let token = '';
+  do {
+    const query = new URLSearchParams({ page_size: String(pageSize) });
+    if (token) query.set('page_token', token);
+    const page = await getJson<Record<string, unknown>>(`${path}?${query}`, signal);
+    onPage(page[key] as T[]);
+    token = (page.next_page_token as string | undefined) ?? '';
+  } while (token);
+}
+
+const sweepPath = (id: string): string => `/sweeps/${encodeURIComponent(id)}`;
+
+export interface LogChunk {
+  bytes: Uint8Array<ArrayBuffer>;
+  offset: number;
+  size: number;
+}
+
+export const api = {
+  sweeps(onPage: (sweeps: Sweep[]) => void, signal?: AbortSignal): Promise<void> {
+    return pages('/sweeps', 100, 'sweeps', onPage, signal);
+  },
+  sweep(id: string, signal?: AbortSignal): Promise<Sweep> {
+    return getJson(sweepPath(id), signal);
+  },
+  trials(id: string, onPage: (trials: Trial[]) => void, signal?: AbortSignal): Promise<void> {
+    return pages(`${sweepPath(id)}/trials`, 1000, 'trials', onPage, signal);
+  },
+  trial(id: string, number: number, signal?: AbortSignal): Promise<TrialDetail> {
+    return getJson(`${sweepPath(id)}/trials/${number}`, signal);
+  },
+  curves(id: string, metric?: string, signal?: AbortSignal): Promise<Curves> {
+    const query = metric ? `?metric=${encodeURIComponent(metric)}` : '';
+    return getJson(`${sweepPath(id)}/curves${query}`, signal);
+  },
+  async executors(signal?: AbortSignal): Promise<Executor[]> {
+    return (await getJson<{ executors: Executor[] }>('/executors', signal)).executors;
+  },
+  async act(id: string, verb: 'stop' | 'kill'): Promise<Sweep> {
+    const response = await request(`${sweepPath(id)}:${verb}`, { method: 'POST' });
+    return (await response.json()) as Sweep;
+  },
+  /** A piece of a rank's log; a negative offset counts from the end. */
+  async log(
+    sweep: string,
+    trial: number,
+    at: { attempt: number; rank: number; offset: number; limit: number },
+    signal?: AbortSignal,
+  ): Promise<LogChunk> {
+    const query = new URLSearchParams(Object.entries(at).map(([k, v]) => [k, String(v)]));
+    const response = await request(
+      `${sweepPath(sweep)}/trials/${trial}/logs?${query}`,
+      signal ? { signal } : undefined,
+    );
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    const offset = Number(response.headers.get('X-Log-Offset') ?? 0);
+    const size = Number(response.headers.get('X-Log-Size') ?? offset + bytes.length);
+    return { bytes, offset, size };
+  },
+};

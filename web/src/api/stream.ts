@@ -1,0 +1,137 @@
+import { eventKinds, type AttuneEvent } from './types';
+
+export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'closed';
+
+export interface StreamOptions {
+  /** Only this sweep's events; all when absent. */
+  sweep?: string;
+  /** Begin after this event; without it, with what comes next. */
+  after?: number;
+  /** A frame's events, in the order of the log, each once. */
+  onEvents(events: AttuneEvent[]): void;
+  /**
+   * Connected at a place in the log the page does not know: what happened before must be read over
+   * REST, now that nothing after is missed.
+   */
+  onResync(): void;
+  /** The server refused the stream (not authorised, restarting…); it is tried again by itself. */
+  onRefused(): void;
+  onState?(state: StreamState): void;
+}
+
+/** What the stream needs from its surroundings; a browser's by default, a test's otherwise. */
+export interface StreamEnvironment {
+  connect(url: string): EventSource;
+  nextFrame(callback: () => void): void;
+  retry(callback: () => void): void;
+  hidden(): boolean;
+  onVisibility(callback: () => void): () => void;
+}
+
+const retryMs = 2000;
+const connecting = 0;
+
+export const browserEnvironment: StreamEnvironment = {
+  connect: (url) => new EventSource(url, { withCredentials: true }),
+  nextFrame: (callback) => void requestAnimationFrame(callback),
+  retry: (callback) => void setTimeout(callback, retryMs),
+  hidden: () => document.hidden,
+  onVisibility(callback) {
+    document.addEventListener('visibilitychange', callback);
+    return () => document.removeEventListener('visibilitychange', callback);
+  },
+};
+
+/**
+ * The page's one connection to /events. Reconnection with Last-Event-ID is EventSource's own; this
+ * adds what it lacks: events handed over once a frame, a stream refused by the server tried again,
+ * and no connection held by a hidden tab (browsers allow six an origin).
+ */
+export class PageStream {
+  private source: EventSource | undefined;
+  private queue: AttuneEvent[] = [];
+  private flushing = false;
+  private closed = false;
+  private readonly forgetVisibility: () => void;
+  private lastSeq: number | undefined;
+
+  constructor(
+    private readonly options: StreamOptions,
+    private readonly environment: StreamEnvironment = browserEnvironment,
+  ) {
+    this.lastSeq = options.after;
+    this.forgetVisibility = environment.onVisibility(() => this.followVisibility());
+    if (!environment.hidden()) this.connect();
+  }
+
+  close(): void {
+    this.closed = true;
+    this.forgetVisibility();
+    this.disconnect();
+    this.options.onState?.('closed');
+  }
+
+  private connect(): void {
+    const query = new URLSearchParams();
+    if (this.options.sweep !== undefined) query.set('sweep', this.options.sweep);
+    const resumes = this.lastSeq !== undefined;
+    if (resumes) query.set('after', String(this.lastSeq));
+    const suffix = query.size > 0 ? `?${query}` : '';
+
+    this.options.onState?.('connecting');
+    const source = this.environment.connect(`/api/v1/events${suffix}`);
+    this.source = source;
+    source.onopen = () => {
+      this.options.onState?.('live');
+      // EventSource may reopen by itself before any event gave it an id to resume from.
+      if (this.lastSeq === undefined) this.options.onResync();
+    };
+    source.onerror = () => {
+      if (source !== this.source) return;
+      this.options.onState?.('reconnecting');
+      if (source.readyState === connecting) return;
+      this.disconnect();
+      this.options.onRefused();
+      this.environment.retry(() => this.reconnect());
+    };
+    for (const kind of eventKinds) {
+      source.addEventListener(kind, (message) => this.receive(kind, message as MessageEvent<string>));
+    }
+  }
+
+  private disconnect(): void {
+    this.source?.close();
+    this.source = undefined;
+  }
+
+  private reconnect(): void {
+    if (!this.closed && this.source === undefined && !this.environment.hidden()) this.connect();
+  }
+
+  private followVisibility(): void {
+    if (this.environment.hidden()) {
+      this.flush();
+      this.disconnect();
+    } else {
+      this.reconnect();
+    }
+  }
+
+  private receive(kind: AttuneEvent['kind'], message: MessageEvent<string>): void {
+    const event = { ...(JSON.parse(message.data) as object), kind } as AttuneEvent;
+    if (this.lastSeq !== undefined && event.seq <= this.lastSeq) return;
+    this.lastSeq = event.seq;
+    this.queue.push(event);
+    if (this.flushing) return;
+    this.flushing = true;
+    this.environment.nextFrame(() => this.flush());
+  }
+
+  private flush(): void {
+    this.flushing = false;
+    if (this.closed || this.queue.length === 0) return;
+    const events = this.queue;
+    this.queue = [];
+    this.options.onEvents(events);
+  }
+}

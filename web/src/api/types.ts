@@ -1,0 +1,240 @@
+// The shapes of docs/rest-api.md, word for word.
+
+export type SweepState = 'running' | 'paused' | 'completed' | 'stopped' | 'failed' | 'killed';
+export type TrialState = 'pending' | SweepState;
+
+/** A number, or the words JSON needs for those it cannot carry. */
+export type WireNumber = number | 'nan' | 'inf' | '-inf';
+export type ConfigValue = number | string | boolean;
+export type Config = Record<string, ConfigValue>;
+export type WireMetrics = Record<string, WireNumber>;
+
+export interface Metric {
+  name: string;
+  mode: 'min' | 'max';
+}
+
+export interface Parameter {
+  name: string;
+  type: 'float' | 'int' | 'categorical' | 'constant' | 'bool';
+  min?: number;
+  max?: number;
+  scale?: 'linear' | 'log';
+  step?: number;
+  values?: ConfigValue[];
+  value?: ConfigValue;
+}
+
+export interface Best {
+  trial: number;
+  step: number;
+  value: WireNumber;
+  config: Config;
+  metrics: WireMetrics;
+  checkpoint: string | null;
+}
+
+export interface Sweep {
+  id: string;
+  name: string;
+  state: SweepState;
+  reason: string;
+  created: string;
+  ended: string | null;
+  metric: Metric;
+  searcher: string;
+  scheduler: string;
+  rungs: number[];
+  max_step: number;
+  max_trials: number;
+  workers: number;
+  parameters?: Parameter[];
+  trials: Record<TrialState, number>;
+  best: Best | null;
+  waiting: string;
+  file?: string;
+}
+
+export interface Trial {
+  sweep: string;
+  number: number;
+  state: TrialState;
+  reason: string;
+  config: Config;
+  created: string;
+  ended: string | null;
+  attempts: number;
+  step: number;
+  milestone: number;
+  seconds: number;
+  metrics: WireMetrics;
+  best: WireNumber | null;
+  checkpoint: string | null;
+}
+
+export interface HistoryPoint {
+  step: number;
+  time: string;
+  attempt: number;
+  seconds: number;
+  metrics: WireMetrics;
+}
+
+export interface Rank {
+  rank: number;
+  executor: string;
+  local_rank: number;
+  cpus: number;
+  gpus: number[];
+}
+
+export interface Attempt {
+  number: number;
+  epoch: number;
+  state: 'assigned' | 'running' | 'ended';
+  outcome: '' | 'finished' | 'stopped' | 'paused' | 'failed' | 'lost' | 'killed';
+  failure: string;
+  executor: string;
+  resumed_from: number | string | null;
+  pids: number[];
+  ranks: Rank[];
+  decided: string | null;
+  started: string | null;
+  first_step: string | null;
+  ended: string | null;
+}
+
+export interface Decision {
+  time: string;
+  step: number;
+  verdict: 'continue' | 'pause' | 'stop' | 'exploit';
+  reason: string;
+  rule: string;
+  rung: number | null;
+  value: WireNumber | null;
+  cutoff: WireNumber | null;
+  rank: number | null;
+  peers: number | null;
+}
+
+export interface Checkpoint {
+  step: number;
+  attempt: number;
+  path: string;
+  digest: string;
+  bytes: number;
+  time: string;
+}
+
+export interface TrialDetail extends Trial {
+  history: HistoryPoint[];
+  attempts_list: Attempt[];
+  decisions: Decision[];
+  checkpoints: Checkpoint[];
+}
+
+export interface WireCurve {
+  number: number;
+  steps: number[];
+  values: WireNumber[];
+}
+
+export interface Curves {
+  metric: string;
+  seq: number;
+  trials: WireCurve[];
+}
+
+export interface Executor {
+  name: string;
+  state: 'online' | 'lost';
+  address: string;
+  cpus: number;
+  cpus_free: number;
+  gpus: number;
+  gpus_free: number;
+  memory_bytes: number;
+  memory_free: number;
+}
+
+interface EventBase {
+  seq: number;
+  sweep: string;
+  time: string;
+}
+interface TrialEventBase extends EventBase {
+  trial: number;
+}
+
+export type SweepCreated = EventBase & { kind: 'sweep_created'; name: string };
+export type SweepChanged = EventBase & { kind: 'sweep_changed'; state: SweepState; reason: string };
+export type TrialCreated = TrialEventBase & { kind: 'trial_created'; config: Config; state: TrialState };
+export type TrialChanged = TrialEventBase & { kind: 'trial_changed'; state: TrialState; reason: string };
+export type TrialReported = TrialEventBase & {
+  kind: 'trial_reported';
+  attempt: number;
+  step: number;
+  seconds: number;
+  metrics: WireMetrics;
+};
+export type TrialDecided = TrialEventBase &
+  Omit<Decision, 'time'> & { kind: 'trial_decided'; milestone: number };
+export type AttemptChanged = TrialEventBase & {
+  kind: 'attempt_changed';
+  attempt: number;
+  state: Attempt['state'];
+  outcome: Attempt['outcome'];
+  failure: string;
+  executor: string;
+  resumed_from: Attempt['resumed_from'];
+};
+export type CheckpointSaved = TrialEventBase & {
+  kind: 'checkpoint_saved';
+  attempt: number;
+  step: number;
+  path: string;
+  digest: string;
+  bytes: number;
+};
+export type ExecutorChanged = Omit<EventBase, 'sweep'> & {
+  kind: 'executor_changed';
+  executor: string;
+  state: Executor['state'];
+  cpus: number;
+  gpus: number;
+  memory_bytes: number;
+};
+
+export type AttuneEvent =
+  | SweepCreated
+  | SweepChanged
+  | TrialCreated
+  | TrialChanged
+  | TrialReported
+  | TrialDecided
+  | AttemptChanged
+  | CheckpointSaved
+  | ExecutorChanged;
+
+export type EventKind = AttuneEvent['kind'];
+
+export const eventKinds: readonly EventKind[] = [
+  'sweep_created',
+  'sweep_changed',
+  'trial_created',
+  'trial_changed',
+  'trial_reported',
+  'trial_decided',
+  'attempt_changed',
+  'checkpoint_saved',
+  'executor_changed',
+];
+
+/** RFC 9457, as the server sends it. */
+export interface Problem {
+  type?: string;
+  title: string;
+  status: number;
+  detail?: string;
+  errors?: { pointer: string; line?: number; column?: number; message: string }[];
+}
