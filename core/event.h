@@ -69,8 +69,9 @@ struct SweepCreated {
   std::string source;           // the sweep file as it was sent
   std::string idempotency_key;  // empty: none
 };
-struct SweepStopping {  // no new trials; running ones go on
+struct SweepStopping {  // no new trials; the sweep ends as `outcome` when the running ones have
   SweepId sweep;
+  SweepState outcome;  // kStopped, kFailed or kKilled
   std::string reason;
 };
 struct SweepEnded {
@@ -91,7 +92,7 @@ struct AttemptAssigned {
   Epoch epoch;
   std::vector<RankSlot> ranks;  // by rank
   std::optional<CheckpointRef> resume;
-  Step milestone;
+  Step milestone;  // 0: none
 };
 struct AttemptStarted {
   AttemptId attempt;

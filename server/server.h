@@ -3,9 +3,12 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "core/algorithms.h"
 #include "core/result.h"
+#include "server/http/http_server.h"
 
 namespace grpc {
 class Channel;
@@ -14,6 +17,8 @@ class Channel;
 namespace attune::server {
 
 struct ServerOptions {
+  const Algorithms* algorithms = nullptr;  // outlive the server
+  std::span<const Asset> assets;           // the web page; outlive the server
   std::filesystem::path data_dir;        // database, token, logs, checkpoints; made when absent
   std::string host = "127.0.0.1";        // of both ports
   int http_port = 7070;                  // 0: any free one

@@ -1,0 +1,47 @@
+#include "core/brain.h"
+
+#include <utility>
+
+namespace attune {
+
+Result<std::vector<Event>> Brain::Execute(const Command& command, Time now) {
+  auto facts = Decide(state_, command, now);
+  if (!facts.ok()) return facts.error();
+  std::vector<Event> events;
+  Commit(std::move(facts).value(), now, events);
+  if (const auto* joined = std::get_if<JoinExecutor>(&command)) SetReachable(joined->name, true);
+  return events;
+}
+
+std::vector<Event> Brain::Advance(Time now) {
+  const Reachable reachable = [this](const std::string& name) { return IsReachable(name); };
+  std::vector<Event> events;
+  for (;;) {
+    std::vector<Fact> facts = attune::Advance(state_, reachable);
+    if (facts.empty()) return events;
+    Commit(std::move(facts), now, events);
+  }
+}
+
+void Brain::Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events) {
+  for (Fact& fact : facts) {
+    const Event& event =
+        events.emplace_back(Event{EventSeq(state_.last_seq.value + 1), now, std::move(fact)});
+    Apply(state_, event);
+  }
+}
+
+void Brain::SetReachable(const std::string& executor, bool reachable) {
+  if (reachable) {
+    reachable_.insert(executor);
+  } else {
+    reachable_.erase(executor);
+  }
+}
+
+std::string Brain::Waiting(const Sweep& sweep) const {
+  return attune::Waiting(state_, sweep,
+                         [this](const std::string& name) { return IsReachable(name); });
+}
+
+}  // namespace attune

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/decide.h"
+#include "core/state.h"
+
+namespace attune {
+
+// The state with its two moves: execute a command, and let follow what follows. Deterministic: the
+// same log and the same calls give the same events. One thread.
+class Brain {
+ public:
+  explicit Brain(const Algorithms& algorithms) : state_(algorithms) {}
+
+  // Decides on the command and applies what it leads to. The events must become durable before
+  // anybody outside sees them or their effects.
+  Result<std::vector<Event>> Execute(const Command& command, Time now);
+
+  // Everything that follows from the state alone, to its end.
+  std::vector<Event> Advance(Time now);
+
+  // An event of the log, at start-up.
+  void Replay(const Event& event) { Apply(state_, event); }
+
+  // Gangs are placed on reachable executors only: from JoinExecutor until told otherwise. Not part
+  // of the state.
+  void SetReachable(const std::string& executor, bool reachable);
+  bool IsReachable(const std::string& executor) const { return reachable_.contains(executor); }
+
+  std::string Waiting(const Sweep& sweep) const;
+
+  const State& state() const { return state_; }
+
+ private:
+  void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events);
+
+  State state_;
+  std::set<std::string> reachable_;
+};
+
+}  // namespace attune
