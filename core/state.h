@@ -54,7 +54,7 @@ struct Sweep {
   std::vector<Trial> trials;  // by number; given up when the sweep ends
 
   int created = 0;                // trials so far
-  int live = 0;                   // attempts holding slots
+  std::set<TrialNumber> live;     // whose attempt holds slots
   std::array<int, 7> by_state{};  // trials, indexed by TrialState
 
   int Count(TrialState state) const { return by_state[static_cast<size_t>(state)]; }
