@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/algorithms.h"
+#include "core/search_space.h"
+#include "core/searcher.h"
+
+namespace attune::searchers {
+
+// Every configuration of the space once, in the order of nested loops over the parameters as the
+// file lists them (a parent before what depends on it), the last one turning fastest. A parameter
+// that does not exist beside its parents' values has no loop there, so that no configuration comes
+// twice.
+//
+// The place in the grid is the number of trials it has been asked for and that were created; it
+// does not depend on trial numbers, which initial points share. Nothing is held but that place.
+class Grid final : public Searcher {
+ public:
+  // Configurations a grid may have. Far more gangs than anyone runs one by one: a larger grid is a
+  // forgotten step.
+  static constexpr int64_t kMaxConfigurations = 100'000;
+
+  // How many configurations the space has; the error names the parameter that cannot be counted, or
+  // says that there are more than kMaxConfigurations.
+  static Result<int64_t> Count(const SearchSpace& space);
+
+  // REQUIRES: Count(space) is ok.
+  explicit Grid(SearchSpace space);
+
+  std::optional<Config> Suggest(TrialNumber trial) const override;
+  void Observe(const Event& event) override;
+
+ private:
+  // Turns the loops on by one; false: they have ended.
+  bool Advance();
+  // Puts every loop from this place of the order on to its first value.
+  void Reset(size_t from);
+
+  SearchSpace space_;
+  std::vector<int64_t> turns_;  // by place in order(): index of the value, kAbsent
+  bool exhausted_ = false;
+};
+
+Entry<Searcher> GridEntry();
+
+}  // namespace attune::searchers

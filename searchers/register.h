@@ -1,0 +1,10 @@
+#pragma once
+
+#include "core/algorithms.h"
+
+namespace attune::searchers {
+
+// Adds every searcher of this folder.
+void RegisterSearchers(Algorithms& algorithms);
+
+}  // namespace attune::searchers
