@@ -1,0 +1,10 @@
+#pragma once
+
+#include "core/algorithms.h"
+
+namespace attune::schedulers {
+
+// Adds every scheduler of this folder.
+void RegisterSchedulers(Algorithms& algorithms);
+
+}  // namespace attune::schedulers
