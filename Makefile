@@ -1,0 +1,41 @@
+# The front door of Attune. `make help` lists what it can do.
+#
+#   JOBS=N              compilers at a time (default: one a CPU, fewer where memory is short)
+#   TESTS=REGEX         run only the tests whose names match
+#   ATTUNE_TORCH_DIR=D  another LibTorch than the one that setup installs
+
+export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
+
+DEMO_DATA := build/demo-data
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test bench format lint setup clean help
+
+build: setup ## Build everything
+	@scripts/build
+
+demo: setup ## Tune a small network on Fashion-MNIST on this machine, with the web page
+	@scripts/build attune fashion_mnist
+	@build/attune run examples/fashion_mnist/sweep.yaml --data-dir $(DEMO_DATA)
+
+test: setup ## Build everything and run every test
+	@scripts/build
+	@ctest --test-dir build --output-on-failure -j2 $(if $(TESTS),-R '$(TESTS)')
+
+bench: setup ## Build for release and run the benchmarks
+	@scripts/build --preset release bench
+
+format: setup ## Format the C++ sources
+	@scripts/lint --fix
+
+lint: setup ## Check formatting, and clang-tidy where it is installed
+	@scripts/lint
+
+setup: ## Install what Attune is built from (silent when all is there)
+	@scripts/setup
+
+clean: ## Remove what make built
+	@rm -rf build build-release build-asan build-tsan build-cuda
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Reads every #include of the repository and fails on an arrow that the plan of the house forbids.
+
+    arrows.py [ROOT]      prints one line a fault, FILE:LINE: what and why; exit 1 if there is any
+
+The tables below are the plan of docs/architecture.md, "Rooms", in a form that a machine can hold
+the code to. A new room or library is one line here, in the same commit that brings it.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Iterator, NamedTuple
+
+
+class Room(NamedTuple):
+    rooms: tuple = ()  # rooms whose headers it may include, besides its own; "x/*" is all inside x
+    libraries: tuple = ()  # names of LIBRARIES
+    pure: bool = False  # standard library only, and nothing of IMPURE
+
+
+ROOMS = {
+    # The brain: a function of its arguments.
+    "core": Room(pure=True),
+    "searchers": Room(("core",), pure=True),
+    "schedulers": Room(("core",), pure=True),
+    # The service.
+    "sweepfile": Room(("core",), ("yaml-cpp", "nlohmann")),
+    "proto": Room((), ("grpc", "protobuf")),
+    "server/store": Room(
+        ("core", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
+    ),
+    "server/conductor": Room(("core", "server/store"), ("spdlog",)),
+    "server/rpc": Room(
+        ("core", "server/conductor", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")
+    ),
+    "server/http": Room(
+        ("core", "sweepfile", "server/store", "web"),
+        ("httplib", "nlohmann", "openssl", "zlib", "spdlog"),
+    ),
+    "server": Room(
+        ("core", "sweepfile", "proto", "server/*", "web"),
+        ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
+    ),
+    "executor/gang": Room((), ("nlohmann", "spdlog")),
+    "executor/agent": Room(("executor/gang", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
+    "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
+    "web": Room(),
+    "cli": Room(
+        ("core", "searchers", "schedulers", "sweepfile", "proto", "server", "server/*", "executor",
+         "executor/*", "web"),
+        ("cli11", "httplib", "nlohmann", "openssl", "grpc", "spdlog"),
+    ),
+    # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.
+    "trainable/include": Room((), ("torch",)),
+    "trainable": Room(("trainable/include",), ("torch", "gloo", "nlohmann", "cli11", "openssl")),
+    "examples": Room(("trainable/include",), ("torch", "nlohmann", "zlib")),
+    # These look at everything.
+    "tests": Room(("*",), ("*",)),
+    "benchmarks": Room(("*",), ("*",)),
+}
+
+# How a library's headers begin. A header with a folder in its name that is in neither this table
+# nor SYSTEM is unknown and a fault.
+LIBRARIES = {
+    "torch": ("torch/", "c10/", "ATen/"),
+    "gloo": ("gloo/",),
+    "grpc": ("grpc/", "grpcpp/", "grpc++/"),
+    "protobuf": ("google/protobuf/",),
+    "nlohmann": ("nlohmann/",),
+    "yaml-cpp": ("yaml-cpp/",),
+    "sqlite": ("sqlite3.h",),
+    "httplib": ("httplib.h",),
+    "openssl": ("openssl/",),
+    "zlib": ("zlib.h",),
+    "cli11": ("CLI/",),
+    "spdlog": ("spdlog/", "fmt/"),
+    "gtest": ("gtest/", "gmock/"),
+    "benchmark": ("benchmark/",),
+}
+SYSTEM = ("sys/", "linux/", "arpa/", "net/", "netinet/")
+
+# Standard headers that a pure room leaves alone: input and output, threads, clocks, and
+# distributions that differ between libraries.
+IMPURE = set(
+    "iostream fstream filesystem syncstream thread mutex shared_mutex condition_variable future "
+    "atomic semaphore latch barrier stop_token chrono ctime random csignal execution".split()
+)
+
+# It costs 15 s a file that includes it, so never by way of a header.
+NEVER_IN_HEADERS = ("torch/torch.h", "torch/extension.h")
+
+README_LINES_MAX = 30
+SOURCES = (".h", ".cc")
+NOT_OURS = re.compile(r"^(\..*|build.*|node_modules|dist|attune-data|__pycache__)$")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+
+
+def source_files(root: Path) -> Iterator[Path]:
+    """Paths, relative to root, of all C++ sources."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not NOT_OURS.match(name))
+        for name in sorted(names):
+            if name.endswith(SOURCES):
+                yield (Path(folder) / name).relative_to(root)
+
+
+def room_of(path: str) -> str | None:
+    """The room that a path, relative to the root, lies in: the longest one that contains it."""
+    if path.endswith(".pb.h"):
+        return "proto"  # generated; included as attune/v1/….pb.h
+    if path.startswith("attune/"):
+        return "trainable/include"  # the SDK's public headers, as a user's program names them
+    holding = [room for room in ROOMS if path.startswith(room + "/")]
+    return max(holding, key=len, default=None)
+
+
+def library_of(header: str) -> str | None:
+    for library, beginnings in LIBRARIES.items():
+        if header.startswith(beginnings):
+            return library
+    return None
+
+
+def may_include(room: str, other: str) -> bool:
+    return other == room or any(
+        allowed in ("*", other) or (allowed.endswith("/*") and other.startswith(allowed[:-1]))
+        for allowed in ROOMS[room].rooms
+    )
+
+
+def fault_of(path: Path, header: str) -> str | None:
+    """What is wrong with `path` including `header`; None when nothing is."""
+    room = room_of(str(path))
+    if room is None:
+        return "lies in no room that tests/arrows/arrows.py knows"
+    other, library = room_of(header), library_of(header)
+    rules = ROOMS[room]
+
+    if library is None and other is not None:
+        if may_include(room, other):
+            return None
+        allowed = ", ".join(rules.rooms) or "no other room"
+        return f"includes {header}, of {other}; {room} may include {allowed}"
+    if library is not None:
+        if library not in rules.libraries and "*" not in rules.libraries:
+            allowed = ", ".join(rules.libraries) or "none"
+            return f"includes {header}, of the library {library}; {room} may use {allowed}"
+        if header in NEVER_IN_HEADERS and path.suffix == ".h":
+            return f"includes {header} in a header; include it in a .cc, torch/types.h here"
+        return None
+    if "/" in header and not header.startswith(SYSTEM):
+        return f"includes {header}, whose room or library is unknown"
+    if rules.pure and (header.endswith(".h") or "/" in header or header in IMPURE):
+        return f"includes {header}; {room} is pure: no input, output, thread, clock or randomness"
+    return None
+
+
+def include_faults(root: Path) -> Iterator[str]:
+    for path in source_files(root):
+        text = (root / path).read_text(encoding="utf-8")
+        for match in INCLUDE.finditer(text):
+            quoted, angled = match.groups()
+            line = text.count("\n", 0, match.start()) + 1
+            if quoted and "/" not in quoted and library_of(quoted) is None:
+                yield f"{path}:{line}: includes {quoted}; name it from the repository's root"
+            elif fault := fault_of(path, quoted or angled):
+                yield f"{path}:{line}: {fault}"
+
+
+def readme_faults(root: Path) -> Iterator[str]:
+    """Each room, and each folder of sources in it, has a short README.md."""
+    folders = {path.parent for path in source_files(root)}
+    folders |= {Path(room) for room in ROOMS if (root / room).is_dir()}
+    # A public include folder and its parts are described where the room is.
+    for folder in sorted(folder for folder in folders if "include" not in folder.parts):
+        readme = root / folder / "README.md"
+        if not readme.is_file():
+            yield f"{folder}/README.md: missing; say what lives here, what it may use, how to add one"
+            continue
+        lines = len(readme.read_text(encoding="utf-8").splitlines())
+        if lines > README_LINES_MAX:
+            yield f"{folder}/README.md: {lines} lines; {README_LINES_MAX} are the most"
+
+
+def main(root: Path) -> int:
+    faults = [*include_faults(root), *readme_faults(root)]
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ".")))

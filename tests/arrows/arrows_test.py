@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Small trees, each with one fault or none, that arrows.py must judge rightly."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import arrows
+
+
+def faults_in(files: dict[str, str], rule) -> list[str]:
+    """What `rule` finds in a repository of these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return list(rule(Path(folder)))
+
+
+class Includes(unittest.TestCase):
+    def fault(self, file: str, include: str) -> str:
+        """The one fault of a file that includes this, or "" for none."""
+        text = f"#pragma once\n\n#include {include}\n"
+        faults = faults_in({file: text}, arrows.include_faults)
+        self.assertLessEqual(len(faults), 1)
+        return faults[0] if faults else ""
+
+    def test_allowed_arrows_pass(self):
+        for file, include in (
+            ("core/a.h", '"core/b.h"'),
+            ("core/a.h", "<string>"),
+            ("searchers/a.cc", '"core/a.h"'),
+            ("server/conductor/a.cc", '"server/store/a.h"'),
+            ("server/rpc/a.cc", '"attune/v1/executor.grpc.pb.h"'),
+            ("server/server.cc", '"server/rpc/a.h"'),
+            ("executor/gang/a.cc", "<sys/epoll.h>"),
+            ("cli/verbs/run.cc", '"server/server.h"'),
+            ("trainable/a.cc", '"attune/config.h"'),
+            ("trainable/a.cc", "<torch/torch.h>"),
+            ("examples/mnist/a.cc", '"attune/main.h"'),
+            ("tests/unit/core/a_test.cc", "<gmock/gmock.h>"),
+        ):
+            with self.subTest(file=file, include=include):
+                self.assertEqual(self.fault(file, include), "")
+
+    def test_forbidden_arrows_are_faults(self):
+        for file, include in (
+            ("core/a.h", '"searchers/random.h"'),
+            ("searchers/a.cc", '"schedulers/asha.h"'),
+            ("sweepfile/a.cc", '"server/server.h"'),
+            ("server/store/a.cc", '"server/conductor/a.h"'),
+            ("server/http/a.cc", '"server/rpc/a.h"'),
+            ("executor/gang/a.cc", '"core/result.h"'),
+            ("executor/gang/a.cc", '"executor/agent/a.h"'),
+            ("executor/agent/a.cc", '"core/result.h"'),
+            ("trainable/a.cc", '"core/result.h"'),
+            ("cli/a.cc", '"attune/main.h"'),
+            ("examples/mnist/a.cc", '"trainable/channel.h"'),
+            ("trainable/include/attune/a.h", '"trainable/channel.h"'),
+        ):
+            with self.subTest(file=file, include=include):
+                self.assertIn(include.strip('"'), self.fault(file, include))
+
+    def test_forbidden_libraries_are_faults(self):
+        for file, include in (
+            ("core/a.h", "<nlohmann/json.hpp>"),
+            ("trainable/a.cc", "<grpcpp/grpcpp.h>"),
+            ("trainable/a.cc", "<google/protobuf/message.h>"),
+            ("examples/mnist/a.cc", '"attune/v1/executor.pb.h"'),
+            ("executor/gang/a.cc", "<grpcpp/grpcpp.h>"),
+            ("server/http/a.cc", "<torch/types.h>"),
+        ):
+            with self.subTest(file=file, include=include):
+                self.assertNotEqual(self.fault(file, include), "")
+
+    def test_pure_rooms_see_no_clock_disk_thread_or_system(self):
+        for include in ("<chrono>", "<fstream>", "<mutex>", "<random>", "<unistd.h>", "<sys/stat.h>"):
+            for room in ("core", "searchers", "schedulers"):
+                with self.subTest(room=room, include=include):
+                    self.assertIn("pure", self.fault(f"{room}/a.cc", include))
+
+    def test_all_of_libtorch_stays_out_of_headers(self):
+        self.assertIn("in a header", self.fault("trainable/a.h", "<torch/torch.h>"))
+
+    def test_unknown_rooms_and_libraries_are_faults(self):
+        self.assertIn("unknown", self.fault("cli/a.cc", '"attic/a.h"'))
+        self.assertIn("unknown", self.fault("cli/a.cc", "<boost/asio.hpp>"))
+        self.assertIn("no room", self.fault("attic/a.cc", "<string>"))
+
+    def test_names_are_relative_to_the_root(self):
+        self.assertIn("root", self.fault("core/a.cc", '"a.h"'))
+
+    def test_a_fault_names_both_files_and_the_line(self):
+        fault = self.fault("core/a.h", '"server/server.h"')
+        self.assertTrue(fault.startswith("core/a.h:3: includes server/server.h"), fault)
+
+    def test_build_folders_and_dependencies_are_not_read(self):
+        ignored = ("build", "build-asan", ".deps", "web/node_modules")
+        files = {f"{folder}/a.cc": '#include "core/a.h"\n' for folder in ignored}
+        self.assertEqual(faults_in(files, arrows.include_faults), [])
+
+
+class Readmes(unittest.TestCase):
+    def test_a_folder_of_sources_needs_one(self):
+        files = {"core/README.md": "# core\n", "core/a.h": "", "server/http/a.h": ""}
+        faults = faults_in(files, arrows.readme_faults)
+        self.assertEqual([fault.split(":")[0] for fault in faults],
+                         ["server/README.md", "server/http/README.md"])
+
+    def test_the_longest_that_is_allowed_passes_and_one_line_more_does_not(self):
+        longest = "line\n" * arrows.README_LINES_MAX
+        self.assertEqual(faults_in({"core/README.md": longest}, arrows.readme_faults), [])
+        too_long = {"core/README.md": longest + "one more\n"}
+        self.assertEqual(len(faults_in(too_long, arrows.readme_faults)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
