@@ -9,15 +9,13 @@ Result<std::vector<Event>> Brain::Execute(const Command& command, Time now) {
   if (!facts.ok()) return facts.error();
   std::vector<Event> events;
   Commit(std::move(facts).value(), now, events);
-  if (const auto* joined = std::get_if<JoinExecutor>(&command)) SetReachable(joined->name, true);
   return events;
 }
 
 std::vector<Event> Brain::Advance(Time now) {
-  const Reachable reachable = [this](const std::string& name) { return IsReachable(name); };
   std::vector<Event> events;
   for (;;) {
-    std::vector<Fact> facts = attune::Advance(state_, reachable);
+    std::vector<Fact> facts = attune::Advance(state_, reachable_);
     if (facts.empty()) return events;
     Commit(std::move(facts), now, events);
   }
@@ -29,19 +27,6 @@ void Brain::Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events
         events.emplace_back(Event{EventSeq(state_.last_seq.value + 1), now, std::move(fact)});
     Apply(state_, event);
   }
-}
-
-void Brain::SetReachable(const std::string& executor, bool reachable) {
-  if (reachable) {
-    reachable_.insert(executor);
-  } else {
-    reachable_.erase(executor);
-  }
-}
-
-std::string Brain::Waiting(const Sweep& sweep) const {
-  return attune::Waiting(state_, sweep,
-                         [this](const std::string& name) { return IsReachable(name); });
 }
 
 }  // namespace attune

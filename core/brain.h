@@ -1,7 +1,7 @@
 #pragma once
 
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/decide.h"
@@ -13,7 +13,9 @@ namespace attune {
 // same log and the same calls give the same events. One thread.
 class Brain {
  public:
-  explicit Brain(const Algorithms& algorithms) : state_(algorithms) {}
+  // Gangs are placed on reachable executors only. `algorithms` outlives the brain.
+  Brain(const Algorithms& algorithms, Reachable reachable)
+      : state_(algorithms), reachable_(std::move(reachable)) {}
 
   // Decides on the command and applies what it leads to. The events must become durable before
   // anybody outside sees them or their effects.
@@ -25,12 +27,9 @@ class Brain {
   // An event of the log, at start-up.
   void Replay(const Event& event) { Apply(state_, event); }
 
-  // Gangs are placed on reachable executors only: from JoinExecutor until told otherwise. Not part
-  // of the state.
-  void SetReachable(const std::string& executor, bool reachable);
-  bool IsReachable(const std::string& executor) const { return reachable_.contains(executor); }
-
-  std::string Waiting(const Sweep& sweep) const;
+  std::string Waiting(const Sweep& sweep) const {
+    return attune::Waiting(state_, sweep, reachable_);
+  }
 
   const State& state() const { return state_; }
 
@@ -38,7 +37,7 @@ class Brain {
   void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events);
 
   State state_;
-  std::set<std::string> reachable_;
+  Reachable reachable_;
 };
 
 }  // namespace attune

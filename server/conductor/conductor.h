@@ -1,0 +1,108 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/brain.h"
+#include "core/command.h"
+#include "core/result.h"
+#include "server/store/event_store.h"
+
+namespace attune::server {
+
+// Told of what has become durable, on the conductor's thread: be quick, and do not call back in.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void OnDurable(std::span<const Event> events, const Brain& brain) = 0;
+};
+
+// The one thread that owns all state. Every method may be called from any thread; callbacks run on
+// the conductor's thread, after the commit, in the order of submission.
+class Conductor {
+ public:
+  using Clock = std::function<Time()>;
+  // The events that the commands led to; with an error nothing has happened.
+  using Done = std::function<void(const Result<std::span<const Event>>&)>;
+  using Look = std::function<void(const Brain&)>;
+
+  // Algorithms and store outlive the conductor.
+  Conductor(const Algorithms& algorithms, EventStore& store, Clock clock);
+
+  // What is queued is still decided and written.
+  ~Conductor();
+
+  // REQUIRES: called before Start. Without it no executor is reachable; it is asked on the
+  // conductor's thread.
+  void SetReachable(Reachable reachable) { reachable_ = std::move(reachable); }
+  void Subscribe(Listener* listener) { listeners_.push_back(listener); }
+
+  // Rebuilds the brain from the log, then begins to decide.
+  Status Start();
+
+  // Commands of one submission are decided together and share one answer: the first refusal refuses
+  // the rest. `done` may be empty.
+  void Submit(std::vector<Command> commands, Done done);
+
+  // Submits and waits. `kUnavailable` once the conductor stops.
+  Result<std::vector<Event>> Execute(Command command);
+
+  // Runs `look` between two batches, on durable state only; Query waits for it.
+  void Post(Look look);
+  void Query(const Look& look);
+
+  // What is reachable has changed: look again for what can start.
+  void Nudge();
+
+  // Why nothing can be decided or written now.
+  Status Ready() const;
+
+  // Blocks until an event after `seq` is durable, `timeout_ms` has passed or the conductor stops;
+  // returns the last durable one.
+  EventSeq WaitForEvents(EventSeq seq, int timeout_ms) const;
+
+  // Ends every wait and refuses what comes; what is queued is still decided and written.
+  void Stop();
+
+ private:
+  struct Item {
+    std::vector<Command> commands;
+    Done done;
+    Look look;
+  };
+
+  void Enqueue(Item item);
+  void Run();
+  void Handle(std::deque<Item> items);
+  std::optional<Error> Decide(const std::vector<Command>& commands, std::vector<Event>& events);
+  void Drop(const Error& why);
+  void TryAgain();
+  Status Replay();
+  void Publish(std::span<const Event> events);
+
+  const Algorithms& algorithms_;
+  EventStore& store_;
+  Clock clock_;
+  Reachable reachable_ = [](const std::string&) { return false; };
+  std::vector<Listener*> listeners_;
+  std::unique_ptr<Brain> brain_;  // conductor's thread only, once started
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable wake_;     // something is queued, or stop
+  mutable std::condition_variable durable_;  // durable_seq_ grew, or stop
+  std::deque<Item> queue_;
+  EventSeq durable_seq_{0};
+  std::optional<Error> stalled_;  // why the store cannot be written
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "server/rpc/executor_service.h"
+
+namespace grpc {
+class Channel;
+class Server;
+}  // namespace grpc
+
+namespace attune::server {
+
+// The gRPC server of the executors' service, and the watch over their leases.
+class RpcServer {
+ public:
+  struct Options {
+    bool listen = true;  // for executors of other processes
+    std::string host;
+    int port = 0;  // 0: any free one
+    std::chrono::milliseconds lease_ttl;
+  };
+
+  // kUnavailable, with the port's number, when it is taken. The service outlives the server.
+  static Result<std::unique_ptr<RpcServer>> Start(ExecutorService& service, const Options& options);
+  ~RpcServer();
+
+  int port() const { return port_; }  // 0 when it does not listen
+  std::shared_ptr<grpc::Channel> LocalChannel();
+
+ private:
+  RpcServer(ExecutorService& service, std::unique_ptr<grpc::Server> server, int port,
+            std::chrono::milliseconds lease_ttl);
+  void WatchLeases(std::chrono::milliseconds period);
+
+  ExecutorService& service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::thread watch_;
+};
+
+}  // namespace attune::server
