@@ -1,0 +1,48 @@
+#include "core/event.h"
+
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace attune {
+namespace {
+
+const TrialId kTrial(SweepId(4), TrialNumber(17));
+
+TEST(Event, KnowsWhichSweepAndTrialItIsAbout) {
+  EXPECT_EQ(SweepOf(SweepCreated{.sweep = SweepId(4)}), SweepId(4));
+  EXPECT_EQ(TrialOf(SweepCreated{.sweep = SweepId(4)}), std::nullopt);
+  EXPECT_EQ(SweepOf(TrialCreated{.trial = kTrial}), SweepId(4));
+  EXPECT_EQ(TrialOf(TrialCreated{.trial = kTrial}), kTrial);
+  EXPECT_EQ(SweepOf(TrialReported{.attempt = {kTrial, 2}}), SweepId(4));
+  EXPECT_EQ(TrialOf(TrialReported{.attempt = {kTrial, 2}}), kTrial);
+  EXPECT_EQ(SweepOf(ExecutorJoined{.name = "box"}), std::nullopt);
+  EXPECT_EQ(TrialOf(ExecutorLost{.name = "box"}), std::nullopt);
+}
+
+TEST(Event, OnlyEndsAreEnds) {
+  EXPECT_FALSE(Ended(SweepState::kRunning));
+  EXPECT_FALSE(Ended(SweepState::kPaused));
+  EXPECT_TRUE(Ended(SweepState::kCompleted));
+  EXPECT_TRUE(Ended(SweepState::kKilled));
+
+  EXPECT_FALSE(Ended(TrialState::kPending));
+  EXPECT_FALSE(Ended(TrialState::kRunning));
+  EXPECT_FALSE(Ended(TrialState::kPaused));
+  EXPECT_TRUE(Ended(TrialState::kStopped));
+  EXPECT_TRUE(Ended(TrialState::kFailed));
+}
+
+TEST(Event, StatesAreCalledAlikeOnSweepsAndTrials) {
+  EXPECT_EQ(Name(SweepState::kStopped), Name(TrialState::kStopped));
+  EXPECT_EQ(Name(SweepState::kKilled), Name(TrialState::kKilled));
+  EXPECT_EQ(Name(TrialState::kPending), "pending");
+  EXPECT_EQ(Name(AttemptState::kAssigned), "assigned");
+  EXPECT_EQ(Name(Outcome::kLost), "lost");
+  EXPECT_EQ(Name(FailureKind::kSignal), "signal");
+  EXPECT_EQ(Name(VerdictKind::kExploit), "exploit");
+}
+
+}  // namespace
+}  // namespace attune
