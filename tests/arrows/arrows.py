@@ -92,6 +92,8 @@ IMPURE = set(
 NEVER_IN_HEADERS = ("torch/torch.h", "torch/extension.h")
 
 README_LINES_MAX = 30
+# Folders whose parts are described one level up.
+DESCRIBED_ABOVE = ("trainable/include/", "tests/unit/")
 SOURCES = (".h", ".cc")
 NOT_OURS = re.compile(r"^(\..*|build.*|node_modules|dist|attune-data|__pycache__)$")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
@@ -172,9 +174,10 @@ def include_faults(root: Path) -> Iterator[str]:
 def readme_faults(root: Path) -> Iterator[str]:
     """Each room, and each folder of sources in it, has a short README.md."""
     folders = {path.parent for path in source_files(root)}
-    folders |= {Path(room) for room in ROOMS if (root / room).is_dir()}
-    # A public include folder and its parts are described where the room is.
-    for folder in sorted(folder for folder in folders if "include" not in folder.parts):
+    folders |= {Path(room) for room in ROOMS if any((root / room).glob("*"))}
+    for folder in sorted(folders):
+        if f"{folder}/".startswith(DESCRIBED_ABOVE):
+            continue
         readme = root / folder / "README.md"
         if not readme.is_file():
             yield f"{folder}/README.md: missing; say what lives here, what it may use, how to add one"

@@ -108,6 +108,10 @@ class Readmes(unittest.TestCase):
         self.assertEqual([fault.split(":")[0] for fault in faults],
                          ["server/README.md", "server/http/README.md"])
 
+    def test_an_empty_folder_and_parts_described_above_need_none(self):
+        files = {"tests/README.md": "# tests\n", "tests/unit/core/a_test.cc": ""}
+        self.assertEqual(faults_in(files, arrows.readme_faults), [])
+
     def test_the_longest_that_is_allowed_passes_and_one_line_more_does_not(self):
         longest = "line\n" * arrows.README_LINES_MAX
         self.assertEqual(faults_in({"core/README.md": longest}, arrows.readme_faults), [])
