@@ -1,0 +1,44 @@
+#include "core/algorithms.h"
+
+#include <gtest/gtest.h>
+
+namespace attune {
+namespace {
+
+class Nothing final : public Searcher {
+ public:
+  std::optional<Config> Suggest(TrialNumber) const override { return std::nullopt; }
+  void Observe(const Event&) override {}
+};
+
+Algorithms Two() {
+  Algorithms algorithms;
+  for (const char* name : {"first", "second"}) {
+    algorithms.Add(Entry<Searcher>{
+        .name = name, .make = [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
+          return {std::make_unique<Nothing>()};
+        }});
+  }
+  return algorithms;
+}
+
+TEST(Algorithms, AreFoundByName) {
+  const Algorithms algorithms = Two();
+  EXPECT_EQ(algorithms.FindSearcher("second"), &algorithms.searchers()[1]);
+  EXPECT_EQ(algorithms.FindSearcher("third"), nullptr);
+  EXPECT_EQ(algorithms.FindScheduler("first"), nullptr);
+}
+
+TEST(Algorithms, AreMadeAsTheSpecSays) {
+  EXPECT_TRUE(Two().MakeSearcher(SweepSpec{.searcher = {.name = "first"}}).ok());
+}
+
+TEST(Algorithms, AnUnknownNameIsAnsweredWithTheKnownOnes) {
+  const auto made = Two().MakeSearcher(SweepSpec{.searcher = {.name = "third"}});
+  EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(made.error().message,
+            "searcher.name: there is no searcher 'third'; choose one of: first, second");
+}
+
+}  // namespace
+}  // namespace attune

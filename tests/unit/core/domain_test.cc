@@ -1,0 +1,90 @@
+#include "core/domain.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<double> AllOf(const FloatDomain& domain) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < *CountValues(domain); ++i) {
+    values.push_back(std::get<double>(ValueAt(domain, i)));
+  }
+  return values;
+}
+
+TEST(Domain, StepsIncludeMaxWhereItLiesOnThem) {
+  EXPECT_THAT(AllOf({.min = 0, .max = 1, .step = 0.5}), ElementsAre(0, 0.5, 1));
+  EXPECT_THAT(AllOf({.min = 0, .max = 0.9, .step = 0.5}), ElementsAre(0, 0.5));
+  EXPECT_THAT(AllOf({.min = 2, .max = 2, .step = 0.5}), ElementsAre(2));
+}
+
+TEST(Domain, StepsAreTheDecimalsAPersonWouldWrite) {
+  EXPECT_THAT(AllOf({.min = 0.1, .max = 0.5, .step = 0.1}), ElementsAre(0.1, 0.2, 0.3, 0.4, 0.5));
+  EXPECT_THAT(AllOf({.min = -0.3, .max = 0.1, .step = 0.1}),
+              ElementsAre(-0.3, -0.2, -0.1, 0.0, 0.1));
+  EXPECT_THAT(AllOf({.min = 1e-7, .max = 3e-7, .step = 1e-7}), ElementsAre(1e-7, 2e-7, 3e-7));
+  EXPECT_THAT(AllOf({.min = 0, .max = 1, .step = 1.0 / 3}), ElementsAre(0, 1.0 / 3, 2.0 / 3, 1));
+}
+
+TEST(Domain, IntegersAreCountedOverTheWholeRange) {
+  const Domain width = IntDomain{.min = 8, .max = 64, .step = 8};
+  EXPECT_EQ(CountValues(width), 8);
+  EXPECT_EQ(ValueAt(width, 0), Value(int64_t{8}));
+  EXPECT_EQ(ValueAt(width, 7), Value(int64_t{64}));
+  EXPECT_EQ(CountValues(IntDomain{.min = -2, .max = 3, .step = 2}), 3);
+}
+
+TEST(Domain, OnlyRealRangesWithoutStepCannotBeCounted) {
+  EXPECT_EQ(CountValues(FloatDomain{.min = 0, .max = 1}), std::nullopt);
+  EXPECT_EQ(CountValues(CategoricalDomain{{true, false}}), 2);
+  EXPECT_EQ(CountValues(ConstantDomain{int64_t{1}}), 1);
+}
+
+TEST(Domain, AdmitsIntegersForRealsAndReturnsReals) {
+  EXPECT_EQ(*Admit(FloatDomain{.min = 0, .max = 2}, int64_t{1}), Value(1.0));
+}
+
+TEST(Domain, AdmitsBothBounds) {
+  const Domain range = FloatDomain{.min = 0.1, .max = 0.3};
+  EXPECT_TRUE(Admit(range, 0.1).ok());
+  EXPECT_TRUE(Admit(range, 0.3).ok());
+}
+
+TEST(Domain, SnapsWhatRoundingMovedOffAStep) {
+  EXPECT_EQ(*Admit(FloatDomain{.min = 0.1, .max = 0.5, .step = 0.1}, 0.1 + 0.2), Value(0.3));
+}
+
+TEST(Domain, SaysWhatIsWrongWithAValue) {
+  const Domain real = FloatDomain{.min = 0.1, .max = 0.5, .step = 0.1};
+  const Domain integer = IntDomain{.min = 8, .max = 64, .step = 8};
+  const Domain choice = CategoricalDomain{{std::string("sgd"), std::string("adamw")}};
+
+  EXPECT_EQ(Admit(real, 0.01).error().message, "0.01 is below min 0.1");
+  EXPECT_EQ(Admit(real, 2.0).error().message, "2.0 is above max 0.5");
+  EXPECT_EQ(Admit(real, 0.26).error().message,
+            "0.26 is not on a step of 0.1 from min 0.1; the nearest is 0.3");
+  EXPECT_EQ(Admit(real, std::numeric_limits<double>::quiet_NaN()).error().message,
+            "nan is not a finite number");
+  EXPECT_EQ(Admit(real, true).error().message, "'true' is bool, not a number");
+  EXPECT_EQ(Admit(integer, int64_t{12}).error().message, "12 is not on a step of 8 from min 8");
+  EXPECT_EQ(Admit(integer, 16.0).error().message, "'16.0' is float, not an integer");
+  EXPECT_EQ(Admit(choice, std::string("adam")).error().message,
+            "'adam' is not one of its values: sgd, adamw");
+  EXPECT_EQ(Admit(ConstantDomain{int64_t{128}}, int64_t{64}).error().message,
+            "'64' is not its constant 128");
+}
+
+TEST(Domain, SettingsAreTheSameByWorthNotByType) {
+  EXPECT_TRUE(SameSetting(int64_t{4}, 4.0));
+  EXPECT_FALSE(SameSetting(int64_t{1}, true));
+  EXPECT_FALSE(SameSetting(int64_t{1}, std::string("1")));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,106 @@
+#include "core/search_space.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+
+Value Text(const char* text) { return std::string(text); }
+
+// momentum exists for sgd, nesterov where momentum is at least 0.5; both stand before what decides
+// about them.
+SearchSpace Space() {
+  return SearchSpace({
+      {"nesterov", CategoricalDomain{{true, false}}, {{.parent = "momentum", .at_least = 0.5}}},
+      {"momentum", FloatDomain{.min = 0, .max = 0.9}, {{"optimizer", {Text("sgd")}}}},
+      {"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw")}}},
+      {"batch", ConstantDomain{int64_t{128}}},
+  });
+}
+
+TEST(SearchSpace, OrderPutsParentsFirstAndElseKeepsTheFiles) {
+  EXPECT_THAT(Space().order(), ElementsAre(2, 1, 0, 3));
+}
+
+TEST(SearchSpace, FindsAParameterByName) {
+  const SearchSpace space = Space();
+  EXPECT_EQ(space.Find("optimizer"), &space.parameters()[2]);
+  EXPECT_EQ(space.Find("optimiser"), nullptr);
+}
+
+TEST(SearchSpace, AParameterWithoutConditionsIsAlwaysActive) {
+  const SearchSpace space = Space();
+  EXPECT_TRUE(space.Active(*space.Find("optimizer"), {}));
+}
+
+TEST(SearchSpace, AParameterIsActiveWhileItsParentHasTheValue) {
+  const SearchSpace space = Space();
+  const Parameter& momentum = *space.Find("momentum");
+  EXPECT_TRUE(space.Active(momentum, {{"optimizer", Text("sgd")}}));
+  EXPECT_FALSE(space.Active(momentum, {{"optimizer", Text("adamw")}}));
+}
+
+TEST(SearchSpace, AnAbsentParentHidesItsChildren) {
+  const SearchSpace space = Space();
+  EXPECT_FALSE(space.Active(*space.Find("momentum"), {}));
+  EXPECT_FALSE(space.Active(*space.Find("nesterov"), {{"optimizer", Text("adamw")}}));
+}
+
+TEST(SearchSpace, BoundsOfAConditionAreIncluded) {
+  const SearchSpace space({
+      {"layers", IntDomain{.min = 1, .max = 8}},
+      {"skip", ConstantDomain{true}, {{.parent = "layers", .at_least = 4, .at_most = 6}}},
+  });
+  const Parameter& skip = *space.Find("skip");
+  EXPECT_FALSE(space.Active(skip, {{"layers", int64_t{3}}}));
+  EXPECT_TRUE(space.Active(skip, {{"layers", int64_t{4}}}));
+  EXPECT_TRUE(space.Active(skip, {{"layers", int64_t{6}}}));
+  EXPECT_FALSE(space.Active(skip, {{"layers", int64_t{7}}}));
+}
+
+TEST(SearchSpace, AllConditionsMustHold) {
+  const SearchSpace space({
+      {"a", CategoricalDomain{{true, false}}},
+      {"b", CategoricalDomain{{true, false}}},
+      {"c", ConstantDomain{int64_t{1}}, {{"a", {true}}, {"b", {true}}}},
+  });
+  EXPECT_TRUE(space.Active(*space.Find("c"), {{"a", true}, {"b", true}}));
+  EXPECT_FALSE(space.Active(*space.Find("c"), {{"a", true}, {"b", false}}));
+}
+
+TEST(SearchSpace, ResolveFillsConstantsAndKeepsTheFilesOrder) {
+  const auto resolved = Space().Resolve({{"optimizer", Text("sgd")}, {"momentum", int64_t{0}}});
+
+  EXPECT_EQ(*resolved,
+            (Config{{"momentum", 0.0}, {"optimizer", Text("sgd")}, {"batch", int64_t{128}}}));
+}
+
+TEST(SearchSpace, ResolvingTwiceChangesNothing) {
+  const auto once =
+      Space().Resolve({{"optimizer", Text("sgd")}, {"momentum", 0.9}, {"nesterov", true}});
+  EXPECT_EQ(*Space().Resolve(*once), *once);
+}
+
+TEST(SearchSpace, ResolveNamesTheParameterAtFault) {
+  const SearchSpace space = Space();
+  const auto message = [&](const Config& config) { return space.Resolve(config).error().message; };
+
+  EXPECT_EQ(message({{"optimizer", Text("sgd")}}), "momentum: has no value; give it one");
+  EXPECT_EQ(message({{"optimizer", Text("sgd")}, {"momentum", 2.0}}),
+            "momentum: 2.0 is above max 0.9");
+  EXPECT_EQ(message({{"optimizer", Text("adamw")}, {"momentum", 0.5}}),
+            "momentum: exists only when optimizer is sgd, but optimizer is adamw; remove it");
+  EXPECT_EQ(message({{"optimizer", Text("adamw")}, {"nesterov", true}}),
+            "nesterov: exists only when momentum is at least 0.5, but momentum is absent; "
+            "remove it");
+  EXPECT_EQ(message({{"optimizer", Text("adamw")}, {"lr", 0.5}}),
+            "lr: is no parameter of this sweep; remove it");
+}
+
+}  // namespace
+}  // namespace attune
