@@ -1,0 +1,104 @@
+# LibTorch as IMPORTED targets: `attune::torch`, and with ATTUNE_CUDA its CUDA half.
+#
+# find_package(Torch) on a CUDA wheel asks for nvcc even where only the CPU half is used, so the
+# libraries are named here. Default: the wheel that scripts/setup puts into .deps/; another LibTorch
+# (2.11 or later, C++11 ABI) with -DATTUNE_TORCH_DIR=DIR, the folder that holds include/ and lib/.
+include_guard(GLOBAL)
+
+set(ATTUNE_TORCH_VERSION_MIN 2.11)
+
+set(_torch ${ATTUNE_TORCH_DIR})
+if(NOT _torch)
+  set(_torch ${PROJECT_SOURCE_DIR}/.deps/python/torch)
+endif()
+
+if(NOT EXISTS ${_torch}/lib/libtorch_cpu.so)
+  if(ATTUNE_TORCH_DIR)
+    message(FATAL_ERROR "ATTUNE_TORCH_DIR: ${_torch} holds no lib/libtorch_cpu.so; name the folder "
+                        "of a LibTorch that has include/ and lib/")
+  endif()
+  message(FATAL_ERROR "LibTorch is not in ${_torch}: run scripts/setup, or name another LibTorch "
+                      "with -DATTUNE_TORCH_DIR=DIR")
+endif()
+
+# The version macros moved to torch/headeronly in 2.10; older headers are refused just the same.
+set(_torch_version_header ${_torch}/include/torch/headeronly/version.h)
+if(NOT EXISTS ${_torch_version_header})
+  set(_torch_version_header ${_torch}/include/torch/csrc/api/include/torch/version.h)
+endif()
+if(NOT EXISTS ${_torch_version_header})
+  message(FATAL_ERROR "${_torch} has no version.h among its headers: it is not a complete LibTorch")
+endif()
+file(STRINGS ${_torch_version_header} _lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+set(_torch_version "")
+foreach(_line IN LISTS _lines)
+  string(REGEX REPLACE ".*_(MAJOR|MINOR|PATCH) +([0-9]+).*" "\\2" _number "${_line}")
+  list(APPEND _torch_version ${_number})
+endforeach()
+list(JOIN _torch_version "." _torch_version)
+if(_torch_version VERSION_LESS ATTUNE_TORCH_VERSION_MIN)
+  message(FATAL_ERROR "LibTorch in ${_torch} is ${_torch_version}; Attune needs "
+                      "${ATTUNE_TORCH_VERSION_MIN} or later")
+endif()
+message(STATUS "LibTorch ${_torch_version} in ${_torch}")
+
+# The wheel ships ProcessGroupGloo.hpp without the gloo headers that it includes. Every call into
+# gloo happens inside libtorch_cpu, so the headers alone are needed, and no gloo library is linked.
+find_path(ATTUNE_GLOO_INCLUDE_DIR gloo/rendezvous/store.h
+          HINTS ${_torch}/include ${_torch}/include/third_party/gloo)
+if(NOT ATTUNE_GLOO_INCLUDE_DIR)
+  message(FATAL_ERROR "gloo's headers were not found: run scripts/setup (Debian: libgloo-dev), or "
+                      "set ATTUNE_GLOO_INCLUDE_DIR")
+endif()
+
+set(_torch_includes ${_torch}/include ${_torch}/include/torch/csrc/api/include)
+if(NOT ATTUNE_GLOO_INCLUDE_DIR STREQUAL "/usr/include")  # as -isystem it would hide the compiler's
+  list(APPEND _torch_includes ${ATTUNE_GLOO_INCLUDE_DIR})
+endif()
+
+add_library(attune_torch_c10 SHARED IMPORTED GLOBAL)
+set_target_properties(attune_torch_c10 PROPERTIES IMPORTED_LOCATION ${_torch}/lib/libc10.so)
+
+add_library(attune_torch_cpu SHARED IMPORTED GLOBAL)
+set_target_properties(attune_torch_cpu PROPERTIES IMPORTED_LOCATION ${_torch}/lib/libtorch_cpu.so)
+target_link_libraries(attune_torch_cpu INTERFACE attune_torch_c10)
+target_include_directories(attune_torch_cpu SYSTEM INTERFACE ${_torch_includes})
+target_compile_definitions(attune_torch_cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+
+# What LibTorch's libraries need in turn lies beside the wheel; they find it by their own RPATH, the
+# linker has to be told.
+file(GLOB _nvidia_libs LIST_DIRECTORIES true ${_torch}/../nvidia/*/lib)
+foreach(_dir IN ITEMS ${_torch}/lib ${_nvidia_libs})
+  target_link_options(attune_torch_cpu INTERFACE LINKER:-rpath-link,${_dir})
+endforeach()
+
+add_library(attune_torch INTERFACE IMPORTED GLOBAL)
+add_library(attune::torch ALIAS attune_torch)
+target_link_libraries(attune_torch INTERFACE attune_torch_cpu)
+
+if(ATTUNE_CUDA)
+  # A toolkit of the host, or the header folders of NVIDIA's wheels next to torch.
+  find_path(ATTUNE_CUDA_INCLUDE_DIR cuda_runtime_api.h
+            HINTS ${_torch}/../nvidia/cu13/include $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+  find_path(ATTUNE_NCCL_INCLUDE_DIR nccl.h
+            HINTS ${_torch}/../nvidia/nccl/include ${ATTUNE_CUDA_INCLUDE_DIR})
+  if(NOT ATTUNE_CUDA_INCLUDE_DIR OR NOT ATTUNE_NCCL_INCLUDE_DIR)
+    message(FATAL_ERROR "ATTUNE_CUDA needs CUDA's and NCCL's headers: install a CUDA toolkit and "
+                        "NCCL, or set ATTUNE_CUDA_INCLUDE_DIR and ATTUNE_NCCL_INCLUDE_DIR")
+  endif()
+  add_library(attune_torch_cuda SHARED IMPORTED GLOBAL)
+  set_target_properties(attune_torch_cuda PROPERTIES
+                        IMPORTED_LOCATION ${_torch}/lib/libtorch_cuda.so)
+  target_include_directories(attune_torch_cuda SYSTEM INTERFACE
+                             ${ATTUNE_CUDA_INCLUDE_DIR} ${ATTUNE_NCCL_INCLUDE_DIR})
+  if(EXISTS ${ATTUNE_CUDA_INCLUDE_DIR}/cccl)
+    target_include_directories(attune_torch_cuda SYSTEM INTERFACE ${ATTUNE_CUDA_INCLUDE_DIR}/cccl)
+  endif()
+  target_compile_definitions(attune_torch_cuda INTERFACE ATTUNE_CUDA USE_C10D_NCCL)
+  # libtorch_cuda registers its kernels when it is loaded; nothing refers to it by symbol, so the
+  # linker would drop it.
+  target_link_options(attune_torch_cuda INTERFACE
+                      "LINKER:--no-as-needed,${_torch}/lib/libtorch_cuda.so"
+                      "LINKER:--no-as-needed,${_torch}/lib/libc10_cuda.so")
+  target_link_libraries(attune_torch INTERFACE attune_torch_cuda)
+endif()

@@ -1,0 +1,118 @@
+#include "trainable/channel.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace attune::trainable {
+
+Channel::Channel(UniqueFd socket, std::function<void()> on_executor_gone)
+    : socket_(std::move(socket)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      on_executor_gone_(std::move(on_executor_gone)) {
+  if (!wake_.valid()) ThrowErrno("eventfd");
+  thread_ = std::thread([this] { Run(); });
+}
+
+Channel::~Channel() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  Wake();
+  thread_.join();
+}
+
+void Channel::Send(std::string line) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return outgoing_.size() < kMaxPendingBytes || closed_; });
+    outgoing_ += line;
+  }
+  Wake();
+}
+
+bool Channel::Flush(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [this] { return outgoing_.empty() || closed_; }) &&
+         outgoing_.empty();
+}
+
+FromExecutor Channel::Receive() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !incoming_.empty() || failure_ || closed_; });
+  if (!incoming_.empty()) {
+    FromExecutor message = std::move(incoming_.front());
+    incoming_.pop_front();
+    return message;
+  }
+  if (failure_) std::rethrow_exception(failure_);
+  throw Error("channel: the executor closed it");
+}
+
+void Channel::Leave() {
+  const std::lock_guard lock(mutex_);
+  leaving_ = true;
+}
+
+void Channel::WaitForExecutorToClose(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [this] { return closed_; });
+}
+
+void Channel::Wake() const { eventfd_write(wake_.get(), 1); }
+
+void Channel::Run() {
+  while (true) {
+    pollfd polled[] = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+      if (closed_ || failure_) polled[0].fd = -1;
+      if (!outgoing_.empty()) polled[0].events |= POLLOUT;
+    }
+    if (poll(polled, 2, -1) < 0) continue;  // EINTR is its only error here
+    if (polled[1].revents != 0) {
+      eventfd_t ignored;
+      eventfd_read(wake_.get(), &ignored);
+    }
+    if ((polled[0].revents & POLLOUT) != 0) WriteSome();
+    if ((polled[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadSome();
+  }
+}
+
+void Channel::ReadSome() {
+  std::unique_lock lock(mutex_);
+  try {
+    if (lines_.ReadFrom(socket_.get())) {
+      while (const auto line = lines_.Next()) incoming_.push_back(ParseFromExecutor(*line));
+    } else {
+      closed_ = true;
+      outgoing_.clear();  // nobody will read it
+    }
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  changed_.notify_all();
+  const bool surprised = closed_ && !leaving_;
+  lock.unlock();
+  if (surprised && on_executor_gone_) on_executor_gone_();
+}
+
+void Channel::WriteSome() {
+  const std::lock_guard lock(mutex_);
+  const ssize_t written =
+      send(socket_.get(), outgoing_.data(), outgoing_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (written > 0) {
+    outgoing_.erase(0, written);
+  } else if (written < 0 && errno != EAGAIN && errno != EINTR) {
+    outgoing_.clear();  // the peer is gone; the read side notices and says so
+  }
+  changed_.notify_all();
+}
+
+}  // namespace attune::trainable

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <variant>
+
+#include "attune/error.h"
+#include "trainable/messages.h"
+#include "trainable/sockets.h"
+
+namespace attune::trainable {
+
+// A rank's end of the worker channel. One thread of its own reads and writes, so that training
+// neither waits for the executor nor misses its end.
+//
+// Send() and Flush() may be called from any thread, Receive() and Await() from one.
+class Channel {
+ public:
+  // Unsent bytes above which Send() waits: an executor that long behind is as good as gone.
+  static constexpr std::size_t kMaxPendingBytes = 64 << 20;
+
+  // `on_executor_gone` is called on the channel's thread, once, when the executor closes its end
+  // before Leave(). It may end the process.
+  Channel(UniqueFd socket, std::function<void()> on_executor_gone);
+  ~Channel();
+
+  // Queues a line of messages.h. Does not wait for the executor to read it.
+  void Send(std::string line);
+
+  // Waits until everything queued is in the socket; false after `timeout`.
+  bool Flush(std::chrono::milliseconds timeout);
+
+  // Waits for the next message. Throws attune::Error when the executor said something malformed or
+  // is gone.
+  FromExecutor Receive();
+
+  // Waits for the next message of a type; messages of types unknown to this version are skipped,
+  // any other throws.
+  template <typename T>
+  T Await(const char* name) {
+    while (true) {
+      FromExecutor message = Receive();
+      if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
+      if (!std::holds_alternative<std::monostate>(message)) {
+        throw Error(std::string("channel: expected `") + name + "`, got another message");
+      }
+    }
+  }
+
+  // From here on the executor may close its end without consequence.
+  void Leave();
+
+  // Waits until the executor closes its end, for at most `timeout`.
+  void WaitForExecutorToClose(std::chrono::milliseconds timeout);
+
+ private:
+  void Run();
+  void ReadSome();
+  void WriteSome();
+  void Wake() const;
+
+  UniqueFd socket_;
+  UniqueFd wake_;
+  std::function<void()> on_executor_gone_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string outgoing_;  // guarded by mutex_, as is all below
+  std::deque<FromExecutor> incoming_;
+  std::exception_ptr failure_;
+  bool closed_ = false;
+  bool leaving_ = false;
+  bool stop_ = false;
+
+  LineBuffer lines_;    // of the thread
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace attune::trainable

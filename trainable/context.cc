@@ -1,0 +1,208 @@
+#include "attune/context.h"
+
+#include <c10/core/DeviceType.h>
+#include <torch/types.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <iostream>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "attune/error.h"
+#include "trainable/channel.h"
+#include "trainable/messages.h"
+#include "trainable/process_groups.h"
+#include "trainable/random.h"
+
+namespace attune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t OrNever(std::int64_t step) { return step > 0 ? step : kNever; }
+
+// FNV-1a of the names, to compare them between ranks.
+std::int64_t HashNames(const Metrics& metrics) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const auto& [name, value] : metrics) {
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash = (hash ^ 0xffu) * 0x100000001b3u;  // no name contains it: they are UTF-8
+  }
+  return static_cast<std::int64_t>(hash);
+}
+
+}  // namespace
+
+struct Context::State {
+  const trainable::Start start;
+  trainable::Channel& channel;
+  const std::vector<std::string> args;
+  const c10::Device device;
+  trainable::ProcessGroups groups;
+  std::optional<CheckpointReader> checkpoint;
+  std::int64_t step = 0;
+  std::int64_t milestone;
+  bool first_step_noted = false;
+  bool left = false;  // the last Report() returned false
+  Clock::time_point began = Clock::now();
+  Clock::duration waited{};  // of the time since: for verdicts
+
+  State(const trainable::Start& the_start, trainable::Channel& the_channel,
+        std::vector<std::string> the_args)
+      : start(the_start),
+        channel(the_channel),
+        args(std::move(the_args)),
+        device(start.device),
+        groups(start, channel),
+        milestone(OrNever(start.milestone)) {}
+
+  bool DecidesNow() const { return step >= milestone || step >= OrNever(start.max_step); }
+
+  bool CheckpointDue() const {
+    if (start.checkpoint_dir.empty()) return false;
+    return DecidesNow() || (start.checkpoint_every > 0 && step % start.checkpoint_every == 0);
+  }
+
+  void Save(const SaveFunction& save) const {
+    CheckpointWriter writer(start.checkpoint_dir, step, start.attempt, start.world_size);
+    save(writer);
+    writer.WriteText("config.json", start.config.ToJson());
+    channel.Send(trainable::ToLine(writer.Commit()));
+  }
+
+  trainable::Verdict AwaitVerdict() {
+    const auto asked = Clock::now();
+    auto verdict = channel.Await<trainable::Verdict>("verdict");
+    // An executor that reconnected may repeat an answer that has already been taken.
+    while (verdict.step < step) verdict = channel.Await<trainable::Verdict>("verdict");
+    if (verdict.step > step) {
+      throw Error("channel: a verdict for step " + std::to_string(verdict.step) +
+                  " while waiting at step " + std::to_string(step));
+    }
+    waited += Clock::now() - asked;
+    return verdict;
+  }
+
+  // At the start of each step, so that what is drawn depends on the step, not on when the trial
+  // was last resumed.
+  void SeedStep() const {
+    at::manual_seed(trainable::Key(start.seed, static_cast<std::uint64_t>(step) + 1, start.rank));
+  }
+
+  void WarnOfUnreadParameters() const {
+    for (const std::string& name : start.config.Unread()) {
+      std::cerr << "attune: config." << name << " has not been read by the program\n";
+    }
+  }
+};
+
+Context::Context(const trainable::Start& start, trainable::Channel& channel,
+                 std::vector<std::string> args)
+    : state_(std::make_unique<State>(start, channel, std::move(args))) {
+  if (start.resume) {
+    state_->checkpoint.emplace(start.resume->path);
+    state_->step = start.resume->step;
+  }
+  at::manual_seed(trainable::Key(start.seed, 0));
+}
+
+Context::~Context() = default;
+
+const Config& Context::config() const { return state_->start.config; }
+const std::vector<std::string>& Context::args() const { return state_->args; }
+int Context::rank() const { return state_->start.rank; }
+int Context::world_size() const { return state_->start.world_size; }
+int Context::local_rank() const { return state_->start.local_rank; }
+int Context::local_world_size() const { return state_->start.local_world_size; }
+c10::Device Context::device() const { return state_->device; }
+std::uint64_t Context::seed() const { return state_->start.seed; }
+std::int64_t Context::step() const { return state_->step; }
+std::int64_t Context::max_step() const { return state_->start.max_step; }
+
+const CheckpointReader* Context::checkpoint() const {
+  return state_->checkpoint ? &*state_->checkpoint : nullptr;
+}
+
+bool Context::Report(const Metrics& metrics, const SaveFunction& save) {
+  State& state = *state_;
+  if (state.left) throw Error("Report: the trial was told to leave at the previous step");
+  NoteFirstOptimizerStep();
+  ++state.step;
+  const bool decides = state.DecidesNow();
+
+  std::array<std::int64_t, 2> branch = {};  // action, milestone
+  if (rank() == 0) {
+    if (save && state.CheckpointDue()) state.Save(save);
+    const std::chrono::duration<double> seconds = Clock::now() - state.began - state.waited;
+    state.channel.Send(ToLine(
+        trainable::ReportLine{.step = state.step, .metrics = metrics, .seconds = seconds.count()}));
+  }
+  state.channel.Send(ToLine(trainable::ProgressLine{state.step}));
+  if (decides) {
+    if (rank() == 0) {
+      const trainable::Verdict verdict = state.AwaitVerdict();
+      branch = {static_cast<std::int64_t>(verdict.action), OrNever(verdict.milestone)};
+    }
+    state.groups.Broadcast(branch);
+    state.milestone = branch[1];
+    state.left = branch[0] != static_cast<std::int64_t>(trainable::Verdict::Action::kContinue);
+  }
+  state.SeedStep();
+  return !state.left;
+}
+
+Metrics Context::ReduceSum(const Metrics& metrics) {
+  const std::vector<std::int64_t> names = state_->groups.Gather(HashNames(metrics));
+  for (std::size_t other = 0; other < names.size(); ++other) {
+    if (names[other] != names[0]) {
+      throw Error("ReduceMean: rank 0 and rank " + std::to_string(other) +
+                  " bring different metrics; every rank has to bring the same names");
+    }
+  }
+  std::vector<double> values;
+  for (const auto& [name, value] : metrics) values.push_back(value);
+  state_->groups.Sum(values);
+  Metrics sum = metrics;
+  std::size_t i = 0;
+  for (auto& [name, value] : sum) value = values[i++];
+  return sum;
+}
+
+Metrics Context::ReduceMean(const Metrics& metrics) {
+  Metrics mean = ReduceSum(metrics);
+  for (auto& [name, value] : mean) value /= world_size();
+  return mean;
+}
+
+void Context::Barrier() { state_->groups.Barrier(); }
+
+DistributedSampler Context::PrepareSampler(std::int64_t size, bool shuffle, bool drop_last) const {
+  return DistributedSampler(size, {.rank = rank(),
+                                   .world_size = world_size(),
+                                   .seed = seed(),
+                                   .shuffle = shuffle,
+                                   .drop_last = drop_last});
+}
+
+c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }
+
+void Context::NoteFirstOptimizerStep() {
+  if (std::exchange(state_->first_step_noted, true)) return;
+  state_->channel.Send(ToLine(trainable::ProgressLine{0}));
+  if (rank() == 0) state_->WarnOfUnreadParameters();
+}
+
+void Context::Finish() {
+  // A rank that closed its connections early would look like a failure to the others.
+  state_->groups.Barrier();
+  state_->channel.Leave();
+  state_->channel.Send(ToLine(trainable::DoneLine{}));
+}
+
+}  // namespace attune

@@ -1,0 +1,154 @@
+#include "attune/distributed_model.h"
+
+#include <torch/nn/module.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+#include "attune/error.h"
+
+namespace attune::trainable {
+namespace {
+
+// The Reducer is not a stable interface; this is its form since LibTorch 2.11.
+static_assert(std::is_constructible_v<
+              c10d::Reducer, std::vector<at::Tensor>, std::vector<std::vector<std::size_t>>,
+              c10::intrusive_ptr<c10d::ProcessGroup>, std::vector<bool>, std::int64_t, bool, bool,
+              std::unordered_map<std::size_t, std::string>, std::int64_t, bool, bool,
+              std::vector<std::int64_t>>);
+
+// As large as DistributedDataParallel's: one message for most models.
+constexpr std::size_t kBroadcastBytes = 250 << 20;
+
+// Tensors of a module by name, shared ones once, in the order of the module's definition: the same
+// on every rank.
+template <typename Items>
+std::vector<std::pair<std::string, at::Tensor>> Unique(const Items& items) {
+  std::set<const void*> seen;
+  std::vector<std::pair<std::string, at::Tensor>> unique;
+  for (const auto& item : items) {
+    if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      unique.emplace_back(item.key(), item.value());
+    }
+  }
+  return unique;
+}
+
+double Seconds(const at::DDPLoggingData& data, const char* key) {
+  const auto found = data.ints_map.find(key);
+  return found == data.ints_map.end() ? 0 : static_cast<double>(found->second) * 1e-9;
+}
+
+}  // namespace
+
+struct GradientSync::State {
+  Context& context;
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::vector<at::Tensor> buffers;
+  bool broadcast_buffers;
+  bool find_unused_parameters;
+  bool preparing = false;     // between BeforeForward and AfterForward of a synchronised step
+  bool synchronised = false;  // a synchronised forward has happened
+  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Logger> logger;  // after the reducer, which it keeps alive
+
+  void Broadcast(const std::vector<at::Tensor>& tensors) const {
+    if (tensors.empty() || context.world_size() == 1) return;
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> detached;
+    for (const at::Tensor& tensor : tensors) detached.push_back(tensor.detach());
+    c10d::broadcast_coalesced(group, detached, kBroadcastBytes, /*rank=*/0);
+  }
+};
+
+GradientSync::GradientSync(torch::nn::Module& module, Context& context,
+                           const DistributedModelOptions& options)
+    : state_(new State{
+          .context = context,
+          .group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&context.process_group()),
+          .broadcast_buffers = options.broadcast_buffers,
+          .find_unused_parameters = options.find_unused_parameters}) {
+  if (options.bucket_bytes <= 0 || options.first_bucket_bytes <= 0) {
+    throw Error("PrepareModel: bucket_bytes and first_bucket_bytes have to be positive");
+  }
+  module.to(context.device());
+  for (auto& [name, buffer] : Unique(module.named_buffers())) state_->buffers.push_back(buffer);
+  if (context.world_size() == 1) return;
+
+  std::vector<at::Tensor> weights;
+  std::vector<at::Tensor> trained;
+  std::unordered_map<std::size_t, std::string> names;
+  for (auto& [name, parameter] : Unique(module.named_parameters())) {
+    weights.push_back(parameter);
+    if (!parameter.requires_grad()) continue;
+    names[trained.size()] = name;
+    trained.push_back(parameter);
+  }
+  if (trained.empty()) throw Error("PrepareModel: no parameter of the model requires a gradient");
+
+  c10d::verify_params_across_processes(state_->group, trained, std::nullopt);
+  state_->Broadcast(weights);
+  state_->Broadcast(state_->buffers);
+
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      trained, {static_cast<std::size_t>(options.first_bucket_bytes),
+                static_cast<std::size_t>(options.bucket_bytes)});
+  // Backward reaches the last layers first, so their bucket has to be the first one.
+  std::reverse(buckets.begin(), buckets.end());
+  state_->reducer = std::make_shared<c10d::Reducer>(
+      trained, std::move(buckets), state_->group, /*expect_sparse_gradients=*/std::vector<bool>{},
+      options.bucket_bytes, options.find_unused_parameters,
+      // The optimizer's zero_grad(false) detaches gradients in place, which a view refuses.
+      /*gradient_as_bucket_view=*/false, std::move(names), options.first_bucket_bytes,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+      /*bucket_bytes_cap_list=*/std::vector<std::int64_t>{});
+  state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
+  state_->reducer->set_logger(state_->logger);
+  const auto device_ids =
+      context.device().is_cuda() ? std::vector<int>{context.device().index()} : std::vector<int>{};
+  state_->logger->set_construction_data_and_log(
+      module.name(), device_ids, device_ids.empty() ? -1 : device_ids[0], options.broadcast_buffers,
+      /*has_sync_bn=*/false, /*static_graph=*/false);
+}
+
+GradientSync::~GradientSync() = default;
+
+void GradientSync::BeforeForward() {
+  state_->preparing = enabled_ && at::GradMode::is_enabled();
+  if (!state_->preparing) return;
+  if (state_->synchronised) state_->context.NoteFirstOptimizerStep();
+  state_->synchronised = true;
+  if (state_->reducer == nullptr) return;
+
+  state_->logger->set_runtime_stats_and_log();
+  state_->reducer->prepare_for_forward();
+  state_->reducer->rebuild_buckets();
+  if (state_->broadcast_buffers) SyncBuffers();
+}
+
+void GradientSync::AfterForward(const std::vector<at::Tensor>& outputs) {
+  if (state_->preparing && state_->reducer != nullptr)
+    state_->reducer->prepare_for_backward(outputs);
+  state_->preparing = false;
+}
+
+void GradientSync::SyncBuffers() { state_->Broadcast(state_->buffers); }
+
+bool GradientSync::find_unused_parameters() const { return state_->find_unused_parameters; }
+
+GradientSyncTimes GradientSync::times() const {
+  if (state_->logger == nullptr) return {};
+  const at::DDPLoggingData data = state_->logger->get_ddp_logging_data();
+  return {.forward = Seconds(data, "forward_compute_time"),
+          .backward = Seconds(data, "backward_compute_time"),
+          .communication = Seconds(data, "backward_comm_time"),
+          .overlap = Seconds(data, "backward_compute_comm_overlap_time")};
+}
+
+}  // namespace attune::trainable

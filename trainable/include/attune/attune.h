@@ -1,0 +1,13 @@
+#pragma once
+
+// The whole SDK. It includes torch/types.h, but neither torch/nn nor torch/optim.
+
+#include "attune/checkpoint.h"
+#include "attune/config.h"
+#include "attune/context.h"
+#include "attune/distributed_model.h"
+#include "attune/distributed_sampler.h"
+#include "attune/error.h"
+#include "attune/main.h"
+#include "attune/metrics.h"
+#include "attune/trainable.h"

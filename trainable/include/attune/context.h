@@ -1,0 +1,125 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attune/checkpoint.h"
+#include "attune/config.h"
+#include "attune/distributed_sampler.h"
+#include "attune/metrics.h"
+
+namespace c10d {
+class ProcessGroup;
+}
+namespace torch::nn {
+template <typename Contained>
+class ModuleHolder;
+}
+
+namespace attune {
+
+template <typename M>
+class DistributedModel;
+struct DistributedModelOptions;
+
+namespace trainable {
+class Channel;
+struct Start;
+}  // namespace trainable
+
+// What a rank knows about its trial, and how it reports. One per process, made by Main(); it lives
+// as long as the training code runs. All calls are for the thread that runs the training code.
+class Context {
+ public:
+  using SaveFunction = std::function<void(CheckpointWriter&)>;
+
+  // Joins the gang: blocks until every rank has.
+  Context(const trainable::Start& start, trainable::Channel& channel,
+          std::vector<std::string> args);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Config& config() const;
+
+  // Arguments meant for the program itself: those of the sweep file's `command`, or, run by hand,
+  // those after `--`. A rank forked by a launcher has them here only; its main() has run before.
+  const std::vector<std::string>& args() const;
+
+  int rank() const;
+  int world_size() const;
+  int local_rank() const;  // among the ranks on this host
+  int local_world_size() const;
+  c10::Device device() const;  // the CPU, or the GPU that is this rank's
+
+  // The trial's seed: the same on every rank and attempt. LibTorch's generators are seeded from it
+  // before Setup() (equally on all ranks) and again at every step (per rank), so that a resumed
+  // trial draws what an uninterrupted one would have drawn.
+  std::uint64_t seed() const;
+
+  // Steps finished so far: 0 on a fresh start, the checkpoint's step after a resume, and one more
+  // after each Report().
+  std::int64_t step() const;
+
+  // The step at which this attempt is known to end, or 0: a hint for learning rate schedules.
+  std::int64_t max_step() const;
+
+  // The checkpoint to continue from, or null on a fresh start. A Trainable gets it as Load().
+  const CheckpointReader* checkpoint() const;
+  bool resumed() const { return checkpoint() != nullptr; }
+
+  // Ends a step; call on every rank. Rank 0's metrics are reported; those of other ranks are
+  // ignored (see ReduceMean). `save` is called on rank 0 alone, and only when a checkpoint is due
+  // at this step, so it must not contain a collective.
+  //
+  // Returns true when training goes on and false when every rank has to leave now; all ranks get
+  // the same answer at the same step. Waits only at a milestone and at max_step.
+  [[nodiscard]] bool Report(const Metrics& metrics, const SaveFunction& save = {});
+
+  // Mean and sum of each metric over all ranks, exact in double; collective, on the CPU. Throws
+  // attune::Error on every rank when the ranks bring different names.
+  Metrics ReduceMean(const Metrics& metrics);
+  Metrics ReduceSum(const Metrics& metrics);
+
+  // Waits for all ranks; collective.
+  void Barrier();
+
+  // Moves the module to device(), gives every rank rank 0's weights and buffers, and synchronises
+  // gradients during each backward from here on; collective. Build optimizers after this call.
+  // Defined in attune/distributed_model.h.
+  template <typename M>
+  DistributedModel<M> PrepareModel(std::shared_ptr<M> module);
+  template <typename M>
+  DistributedModel<M> PrepareModel(std::shared_ptr<M> module, DistributedModelOptions options);
+  template <typename M>
+  DistributedModel<M> PrepareModel(const torch::nn::ModuleHolder<M>& module);
+  template <typename M>
+  DistributedModel<M> PrepareModel(const torch::nn::ModuleHolder<M>& module,
+                                   DistributedModelOptions options);
+
+  // A sampler of this rank's share of `size` samples; rank, world size and seed are filled in.
+  DistributedSampler PrepareSampler(std::int64_t size, bool shuffle = true,
+                                    bool drop_last = false) const;
+
+  // The group for a program's own collectives: Gloo for CPU tensors, NCCL for CUDA tensors.
+  c10d::ProcessGroup& process_group();
+
+  // Tells the executor that this rank is past its first optimizer step. PrepareModel's models call
+  // it at their second forward, and Report() at the first report, whichever comes first; further
+  // calls do nothing.
+  void NoteFirstOptimizerStep();
+
+  // Sends "done" once all ranks got here; collective. Main() calls it.
+  void Finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace attune

@@ -1,0 +1,179 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "attune/context.h"
+
+namespace attune {
+
+struct DistributedModelOptions {
+  // Give every rank rank 0's buffers (running statistics of batch norm) before each training
+  // forward.
+  bool broadcast_buffers = true;
+
+  // Look through the graph of each forward for parameters that its backward will not reach. Needed
+  // when the path through the model differs from batch to batch; costs a walk a step.
+  bool find_unused_parameters = false;
+
+  // Gradients are reduced in buckets of this size, each as soon as backward has filled it; the
+  // first is smaller so that communication starts early (Li et al., PyTorch Distributed, VLDB
+  // 2020, §4.2).
+  std::int64_t bucket_bytes = 25 << 20;
+  std::int64_t first_bucket_bytes = 1 << 20;
+};
+
+// Times of a recent synchronised step on this rank, in seconds; see GradientSync::times().
+struct GradientSyncTimes {
+  double forward = 0;
+  double backward = 0;       // computing gradients
+  double communication = 0;  // from the first bucket's all-reduce to the last one's end
+  double overlap = 0;        // the part of `communication` during which backward was computing
+};
+
+namespace trainable {
+
+// The part of DistributedModel that does not depend on the module's type: c10d::Reducer and when
+// to call what on it. One exists per model and process; every rank makes the same calls in the
+// same order.
+class GradientSync {
+ public:
+  GradientSync(torch::nn::Module& module, Context& context, const DistributedModelOptions& options);
+  ~GradientSync();
+  GradientSync(const GradientSync&) = delete;
+  GradientSync& operator=(const GradientSync&) = delete;
+
+  void BeforeForward();
+  void AfterForward(const std::vector<at::Tensor>& outputs);
+  void SyncBuffers();
+
+  bool enabled() const { return enabled_; }
+  void set_enabled(bool enabled) { enabled_ = enabled; }
+  bool find_unused_parameters() const;
+  GradientSyncTimes times() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  bool enabled_ = true;
+};
+
+inline void CollectTensors(const at::Tensor& tensor, std::vector<at::Tensor>& tensors) {
+  tensors.push_back(tensor);
+}
+inline void CollectTensors(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& tensors) {
+  tensors.insert(tensors.end(), from.begin(), from.end());
+}
+template <typename... T>
+void CollectTensors(const std::tuple<T...>& from, std::vector<at::Tensor>& tensors) {
+  std::apply([&](const auto&... part) { (CollectTensors(part, tensors), ...); }, from);
+}
+
+}  // namespace trainable
+
+// While it lives, backward accumulates gradients on this rank alone. Every rank must skip the same
+// steps; the first synchronised backward afterwards reduces what has been accumulated. It must not
+// outlive its model.
+class NoSync {
+ public:
+  explicit NoSync(trainable::GradientSync& sync) : sync_(sync), before_(sync.enabled()) {
+    sync_.set_enabled(false);
+  }
+  ~NoSync() { sync_.set_enabled(before_); }
+  NoSync(const NoSync&) = delete;
+  NoSync& operator=(const NoSync&) = delete;
+
+ private:
+  trainable::GradientSync& sync_;
+  bool before_;
+};
+
+// A module whose gradients are averaged over the gang during backward, made by
+// Context::PrepareModel(). Train through the model, so that synchronisation is prepared:
+//
+//   optimizer->zero_grad();
+//   torch::cross_entropy_loss(model(images), labels).backward();
+//   optimizer->step();
+//
+// After each synchronised backward all ranks hold the same gradients, bit for bit. Every forward
+// with gradients enabled has to be followed by a backward before the next one.
+//
+// With one rank nothing is communicated and the module is used as it is. Movable; an empty model
+// (default constructed) may only be assigned to.
+template <typename M>
+class DistributedModel {
+ public:
+  DistributedModel() = default;
+  DistributedModel(std::shared_ptr<M> module, Context& context,
+                   const DistributedModelOptions& options)
+      : module_(std::move(module)),
+        sync_(std::make_unique<trainable::GradientSync>(*module_, context, options)) {}
+  DistributedModel(DistributedModel&&) noexcept = default;
+  DistributedModel& operator=(DistributedModel&& other) noexcept {
+    sync_.reset();  // the Reducer hangs on the module's parameters and has to go first
+    module_ = std::move(other.module_);
+    sync_ = std::move(other.sync_);
+    return *this;
+  }
+
+  template <typename... Args>
+  auto operator()(Args&&... args) {
+    sync_->BeforeForward();
+    auto output = module_->forward(std::forward<Args>(args)...);
+    std::vector<at::Tensor> tensors;
+    if (sync_->find_unused_parameters()) trainable::CollectTensors(output, tensors);
+    sync_->AfterForward(tensors);
+    return output;
+  }
+
+  // Training mode.
+  void Train() { module_->train(); }
+
+  // Evaluation mode with rank 0's buffers on every rank, so that all ranks evaluate the model that
+  // a checkpoint would hold; collective when the module has buffers.
+  void Eval() {
+    sync_->SyncBuffers();
+    module_->eval();
+  }
+
+  [[nodiscard]] NoSync WithoutSync() { return NoSync(*sync_); }
+
+  GradientSyncTimes sync_times() const { return sync_->times(); }
+
+  M* operator->() const { return module_.get(); }
+  M& operator*() const { return *module_; }
+  const std::shared_ptr<M>& module() const { return module_; }
+
+ private:
+  std::shared_ptr<M> module_;
+  std::unique_ptr<trainable::GradientSync> sync_;
+};
+
+template <typename M>
+DistributedModel<M> Context::PrepareModel(std::shared_ptr<M> module) {
+  return PrepareModel(std::move(module), DistributedModelOptions{});
+}
+
+template <typename M>
+DistributedModel<M> Context::PrepareModel(std::shared_ptr<M> module,
+                                          DistributedModelOptions options) {
+  return DistributedModel<M>(std::move(module), *this, options);
+}
+
+template <typename M>
+DistributedModel<M> Context::PrepareModel(const torch::nn::ModuleHolder<M>& module) {
+  return PrepareModel(module.ptr(), DistributedModelOptions{});
+}
+
+template <typename M>
+DistributedModel<M> Context::PrepareModel(const torch::nn::ModuleHolder<M>& module,
+                                          DistributedModelOptions options) {
+  return PrepareModel(module.ptr(), options);
+}
+
+}  // namespace attune

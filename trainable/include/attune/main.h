@@ -1,0 +1,55 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+
+#include "attune/trainable.h"
+
+namespace attune {
+
+namespace trainable {
+
+// A training program: what Main() runs on every rank.
+struct Program {
+  std::function<void(Context&)> train;
+  bool distributed = true;    // false: one process only
+  std::int64_t max_step = 0;  // when run by hand without --max-step; 0: until `train` returns
+};
+
+int RunMain(int argc, char** argv, const Program& program);
+void TrainByStep(Context& context, Trainable& trainable);
+
+// Steps of a Trainable run by hand without --max-step: it has no end of its own.
+inline constexpr std::int64_t kStandaloneSteps = 10;
+
+}  // namespace trainable
+
+// The main() of a training program. Under an executor it is a rank (or a launcher of ranks, see
+// docs/worker-channel.md); run by hand it trains once: see --help. Returns the exit code: 0, 1 when
+// training failed, 2 for wrong arguments.
+//
+// REQUIRES: nothing has touched a tensor or started a thread before: Main() forks.
+template <std::derived_from<Trainable> T>
+int Main(int argc, char** argv) {
+  return trainable::RunMain(argc, argv,
+                            {.train =
+                                 [](Context& context) {
+                                   T trainable;
+                                   trainable::TrainByStep(context, trainable);
+                                 },
+                             .distributed = std::derived_from<T, DistributedTrainable>,
+                             .max_step = trainable::kStandaloneSteps});
+}
+
+// The same for a training loop that is one function, run on every rank:
+//
+//   return attune::Main(argc, argv, [](attune::Context& context) {
+//     …
+//     while (context.Report(TrainEpoch(), [&](auto& checkpoint) { checkpoint.Write("model", *net);
+//     })) {
+//     }
+//   });
+int Main(int argc, char** argv, std::function<void(Context&)> train);
+
+}  // namespace attune

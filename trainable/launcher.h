@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainable/sockets.h"
+
+namespace attune::trainable {
+
+// How a process that may fork ranks goes on: a rank has a channel; the forking process itself has
+// nothing left to do but exit.
+struct Role {
+  std::optional<UniqueFd> channel;
+  std::vector<std::string> args;  // of the rank, the program's name not among them
+  int exit_code = 0;
+};
+
+// Serves the launcher protocol (docs/worker-channel.md) on a seqpacket socket until the executor
+// closes it: forks ranks on request, passes on their ends. Returns in each rank with its channel,
+// and in the launcher, when all is over, without one.
+//
+// REQUIRES: the process has one thread and has run no tensor operation; the first is checked.
+Role ServeLauncher(UniqueFd socket);
+
+}  // namespace attune::trainable

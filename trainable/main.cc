@@ -1,0 +1,82 @@
+#include "attune/main.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <optional>
+
+#include "trainable/launcher.h"
+#include "trainable/standalone.h"
+#include "trainable/standalone_options.h"
+#include "trainable/worker.h"
+
+// The ELF note by which an executor recognises a program that can be a launcher
+// (docs/worker-channel.md). It is here, in the file that every Main() needs, so that the linker
+// takes it from the static library whenever Main() is used.
+asm(R"(
+  .pushsection .note.attune, "a", @note
+  .balign 4
+  .long 7               # bytes of the owner's name
+  .long 4               # bytes of the descriptor
+  .long 1               # type
+  .asciz "Attune"
+  .balign 4
+  .long 1               # version of the launcher protocol
+  .popsection
+)");
+
+namespace attune {
+namespace trainable {
+namespace {
+
+// The descriptor that a variable names, or nothing when it is not set.
+std::optional<UniqueFd> InheritedFd(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  int fd = -1;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), fd);
+  if (error != std::errc() || *end != '\0' || fd < 0) {
+    throw Error(std::string(variable) + ": \"" + text + "\" is not a descriptor's number");
+  }
+  fcntl(fd, F_SETFD, FD_CLOEXEC);  // what the program starts in turn must not keep it open
+  return UniqueFd(fd);
+}
+
+int Run(int argc, char** argv, const Program& program) {
+  if (auto channel = InheritedFd("ATTUNE_CHANNEL_FD")) {
+    return RunWorker(std::move(*channel), {argv + std::min(argc, 1), argv + argc}, program);
+  }
+  Role role;
+  if (auto launcher = InheritedFd("ATTUNE_LAUNCHER_FD")) {
+    role = ServeLauncher(std::move(*launcher));
+  } else {
+    auto options = ParseStandaloneOptions(argc, argv, program.max_step);
+    if (const int* exit_code = std::get_if<int>(&options)) return *exit_code;
+    role = RunStandalone(std::get<StandaloneOptions>(options));
+  }
+  if (role.channel) return RunWorker(std::move(*role.channel), std::move(role.args), program);
+  return role.exit_code;
+}
+
+}  // namespace
+
+int RunMain(int argc, char** argv, const Program& program) {
+  try {
+    return Run(argc, argv, program);
+  } catch (const std::exception& error) {
+    std::cerr << "attune: " << error.what() << std::endl;
+    return 1;
+  }
+}
+
+}  // namespace trainable
+
+int Main(int argc, char** argv, std::function<void(Context&)> train) {
+  return trainable::RunMain(argc, argv, {.train = std::move(train)});
+}
+
+}  // namespace attune

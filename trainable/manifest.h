@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "trainable/sha256.h"
+
+namespace attune::trainable {
+
+inline constexpr std::string_view kManifestFile = "manifest.json";
+
+// manifest.json of a checkpoint folder.
+struct Manifest {
+  std::int64_t step = 0;
+  int world_size = 1;
+  std::map<std::string, FileDigest> files;  // all but the manifest itself
+};
+
+std::string ToJson(const Manifest& manifest);
+
+// Throws attune::Error, its message beginning with `where`.
+Manifest ParseManifest(std::string_view json, const std::string& where);
+
+// The whole of a file. Throws attune::Error when it cannot be read.
+std::string ReadFile(const std::filesystem::path& file);
+
+// Writes and syncs a new file. Throws attune::Error.
+void WriteFile(const std::filesystem::path& file, std::string_view contents);
+
+// Syncs a file's contents, or a folder's entries, to the disk. Throws attune::Error.
+void SyncPath(const std::filesystem::path& path);
+
+}  // namespace attune::trainable

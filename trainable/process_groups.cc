@@ -1,0 +1,216 @@
+#include "trainable/process_groups.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#ifdef ATTUNE_CUDA
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+#include "attune/error.h"
+#include "trainable/sockets.h"
+
+namespace attune::trainable {
+namespace {
+
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""h;
+
+// A rank may come late: on a busy host, loading libraries and data takes its time.
+constexpr std::chrono::milliseconds kRendezvousTimeout = 10min;
+
+// A collective of the training code that takes longer has lost a peer which did not close its
+// connections (a host that vanished); a killed process is noticed at once, whatever this says.
+constexpr std::chrono::milliseconds kDataTimeout = 30min;
+
+// Ranks wait on the control group for as long as rank 0 waits for a verdict, which is as long as
+// the server is away. The executor ends a gang that makes no progress; this must not do so first.
+constexpr std::chrono::milliseconds kControlTimeout = 24h * 30;
+
+constexpr const char* kLoopback = "127.0.0.1";
+constexpr const char* kInterfaceVariable = "GLOO_SOCKET_IFNAME";
+
+bool OnOneHost(const Start& start) { return start.local_world_size == start.world_size; }
+
+std::optional<std::string> NamedInterface() {
+  const char* name = std::getenv(kInterfaceVariable);
+  if (name == nullptr || *name == '\0') return std::nullopt;
+  return std::string(name);
+}
+
+std::string AddressOf(const std::string& interface) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) ThrowErrno("getifaddrs");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || interface != entry->ifa_name) continue;
+    char text[INET6_ADDRSTRLEN] = {};
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+      return inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
+    }
+  }
+  throw Error(std::string(kInterfaceVariable) + ": interface " + interface +
+              " has no IPv4 address on this host");
+}
+
+// Where the other ranks reach rank 0.
+std::string HostOfStore(const Start& start) {
+  if (OnOneHost(start)) return kLoopback;
+  if (const auto interface = NamedInterface()) return AddressOf(*interface);
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) ThrowErrno("gethostname");
+  return name;
+}
+
+// A listening socket on a free port; on loopback only where all ranks are on this host.
+UniqueFd Listen(bool loopback) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) ThrowErrno("socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY);
+  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(socket.get(), SOMAXCONN) != 0) {
+    ThrowErrno("rendezvous socket");
+  }
+  return socket;
+}
+
+std::uint16_t PortOf(const UniqueFd& socket) {
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    ThrowErrno("getsockname");
+  }
+  return ntohs(address.sin_port);
+}
+
+c10::intrusive_ptr<c10d::Store> OpenStore(const Start& start, Channel& channel) {
+  if (start.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
+
+  c10d::TCPStoreOptions options;
+  options.waitWorkers = false;
+  options.timeout = kRendezvousTimeout;
+  if (start.rank == 0) {
+    UniqueFd socket = Listen(OnOneHost(start));
+    const Rendezvous where{HostOfStore(start), PortOf(socket)};
+    options.isServer = true;
+    options.port = where.port;
+    options.masterListenFd = socket.release();  // the store closes it
+    auto store = c10::make_intrusive<c10d::TCPStore>(where.host, options);
+    channel.Send(ToLine(where));
+    return store;
+  }
+  const auto where = channel.Await<Rendezvous>("rendezvous");
+  options.port = where.port;
+  return c10::make_intrusive<c10d::TCPStore>(where.host, options);
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> MakeGloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                                    const char* prefix, const Start& start,
+                                                    std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  options->threads = 1;
+  if (OnOneHost(start)) {
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(kLoopback));
+  } else if (const auto interface = NamedInterface()) {
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(*interface));
+  } else {
+    options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
+  }
+  // Every attempt has a store of its own; the prefix keeps the groups of this one apart.
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(
+      c10::make_intrusive<c10d::PrefixStore>(prefix, store), start.rank, start.world_size, options);
+}
+
+}  // namespace
+
+ProcessGroups::ProcessGroups(const Start& start, Channel& channel)
+    : store_(OpenStore(start, channel)), world_size_(start.world_size) {
+  control_ = MakeGloo(store_, "control", start, kControlTimeout);
+
+  data_ = c10::make_intrusive<c10d::ProcessGroup>(store_, start.rank, start.world_size);
+  using BackendType = c10d::ProcessGroup::BackendType;
+#ifdef ATTUNE_CUDA
+  const at::Device device(start.device);
+  if (device.is_cuda()) {
+    data_->setBoundDeviceId(device);
+    auto options = c10d::ProcessGroupNCCL::Options::create();
+    options->timeout = kDataTimeout;
+    data_->setBackend(c10::DeviceType::CUDA, BackendType::NCCL,
+                      c10::make_intrusive<c10d::ProcessGroupNCCL>(
+                          c10::make_intrusive<c10d::PrefixStore>("nccl", store_), start.rank,
+                          start.world_size, options));
+  }
+#endif
+  data_->setBackend(c10::DeviceType::CPU, BackendType::GLOO,
+                    MakeGloo(store_, "data", start, kDataTimeout));
+  data_->setDefaultBackend(start.device == "cpu" ? BackendType::GLOO : BackendType::NCCL);
+  data_->setGroupName("attune");
+}
+
+ProcessGroups::~ProcessGroups() {
+#ifdef ATTUNE_CUDA
+  // NCCL's watchdog outlives a group that is merely destroyed.
+  try {
+    if (data_->getBackendType() == c10d::ProcessGroup::BackendType::NCCL) {
+      data_->getBackend(c10::DeviceType::CUDA)->shutdown();
+    }
+  } catch (const std::exception&) {
+    // The gang is being torn down; its failure has been reported where it happened.
+  }
+#endif
+}
+
+void ProcessGroups::Broadcast(std::span<std::int64_t> values) {
+  std::vector<at::Tensor> tensors{
+      at::from_blob(values.data(), {std::ssize(values)}, at::TensorOptions(at::kLong))};
+  control_->broadcast(tensors)->wait();
+}
+
+void ProcessGroups::Sum(std::span<double> values) {
+  std::vector<at::Tensor> tensors{
+      at::from_blob(values.data(), {std::ssize(values)}, at::TensorOptions(at::kDouble))};
+  control_->allreduce(tensors)->wait();
+}
+
+std::vector<std::int64_t> ProcessGroups::Gather(std::int64_t value) {
+  std::vector<std::int64_t> values(world_size_);
+  std::vector<at::Tensor> inputs{at::full({1}, value, at::TensorOptions(at::kLong))};
+  std::vector<std::vector<at::Tensor>> outputs(1);
+  for (std::int64_t& slot : values) {
+    outputs[0].push_back(at::from_blob(&slot, {1}, at::TensorOptions(at::kLong)));
+  }
+  control_->allgather(outputs, inputs)->wait();
+  return values;
+}
+
+void ProcessGroups::Barrier() { control_->barrier()->wait(); }
+
+bool IsLostPeer(std::string_view message) {
+  // gloo and c10d have no exception types of their own for this; these are parts of their texts.
+  for (const std::string_view part :
+       {"Connection closed by peer", "Connection reset by peer", "Connection refused",
+        "Broken pipe", "Timed out waiting", "NCCL communicator was aborted",
+        "remote process exited", "Failed to recv", "failed to recv"}) {
+    if (message.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace attune::trainable

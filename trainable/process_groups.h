@@ -1,0 +1,54 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainable/channel.h"
+#include "trainable/messages.h"
+
+namespace c10d {
+class ProcessGroup;
+class ProcessGroupGloo;
+class Store;
+}  // namespace c10d
+
+namespace attune::trainable {
+
+// The gang's two process groups. Training uses `data`: Gloo for CPU tensors, NCCL for CUDA ones.
+// Verdicts, reductions of metrics and barriers go over a Gloo group of their own, so that they
+// never mix with collectives of the training code and work while a GPU is busy.
+//
+// Ranks on one host talk over loopback. Across hosts, the interface that GLOO_SOCKET_IFNAME names
+// is used, or else the one that the host's name resolves to.
+class ProcessGroups {
+ public:
+  // Blocks until every rank of the gang has joined. Throws attune::Error or c10::Error.
+  ProcessGroups(const Start& start, Channel& channel);
+  ~ProcessGroups();
+  ProcessGroups(const ProcessGroups&) = delete;
+  ProcessGroups& operator=(const ProcessGroups&) = delete;
+
+  const c10::intrusive_ptr<c10d::ProcessGroup>& data() const { return data_; }
+
+  // Collectives of the control group; every rank calls them in the same order. A lost peer is an
+  // exception.
+  void Broadcast(std::span<std::int64_t> values);  // rank 0's values to all
+  void Sum(std::span<double> values);
+  std::vector<std::int64_t> Gather(std::int64_t value);  // of each rank, by rank
+  void Barrier();
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::ProcessGroup> data_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;
+  int world_size_;
+};
+
+// Whether an exception's text is the echo of another rank's death rather than a cause of its own.
+bool IsLostPeer(std::string_view message);
+
+}  // namespace attune::trainable

@@ -1,0 +1,149 @@
+#include "trainable/safetensors.h"
+
+#include <torch/types.h>
+
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "attune/error.h"
+#include "trainable/manifest.h"
+
+namespace attune::trainable {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+constexpr std::pair<at::ScalarType, const char*> kTypes[] = {
+    {at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"},  {at::kBFloat16, "BF16"},
+    {at::kLong, "I64"},   {at::kInt, "I32"},   {at::kShort, "I16"}, {at::kChar, "I8"},
+    {at::kByte, "U8"},    {at::kBool, "BOOL"},
+};
+
+const char* TypeName(at::ScalarType type, const std::string& tensor) {
+  for (const auto& [known, name] : kTypes) {
+    if (known == type) return name;
+  }
+  throw Error("tensor " + tensor + ": safetensors has no type " + c10::toString(type));
+}
+
+at::ScalarType TypeOf(const std::string& name, const std::string& where) {
+  for (const auto& [type, known] : kTypes) {
+    if (name == known) return type;
+  }
+  throw Error(where + ": type " + name + " is not supported");
+}
+
+struct Entry {
+  std::string name;
+  at::ScalarType type;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+// Bytes of a tensor of that shape, or nothing when it cannot be.
+std::optional<std::uint64_t> BytesOf(const Entry& entry) {
+  std::uint64_t bytes = c10::elementSize(entry.type);
+  for (const std::int64_t extent : entry.shape) {
+    if (extent < 0) return std::nullopt;
+    if (extent == 0) return 0;
+    if (bytes > std::numeric_limits<std::int64_t>::max() / static_cast<std::uint64_t>(extent)) {
+      return std::nullopt;
+    }
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  return bytes;
+}
+
+std::vector<Entry> ParseHeader(std::string_view header, const std::string& where) {
+  std::vector<Entry> entries;
+  try {
+    const auto json = nlohmann::json::parse(header);
+    for (const auto& [name, value] : json.items()) {
+      if (name == "__metadata__") continue;
+      Entry entry{.name = name,
+                  .type = TypeOf(value.at("dtype").get<std::string>(), where + ": tensor " + name),
+                  .shape = value.at("shape").get<std::vector<std::int64_t>>()};
+      const auto& offsets = value.at("data_offsets");
+      entry.begin = offsets.at(0).get<std::uint64_t>();
+      entry.end = offsets.at(1).get<std::uint64_t>();
+      entries.push_back(std::move(entry));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(where + ": its header is not a safetensors header: " + error.what());
+  }
+  return entries;
+}
+
+}  // namespace
+
+void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors) {
+  nlohmann::json header = nlohmann::json::object();
+  std::vector<at::Tensor> data;
+  std::uint64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined()) throw Error("tensor " + name + ": is undefined");
+    data.push_back(tensor.detach().to(at::kCPU).contiguous());
+    const std::uint64_t end = offset + data.back().nbytes();
+    header[name] = {{"dtype", TypeName(tensor.scalar_type(), name)},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // keeps the data aligned for readers that map it
+  if (text.size() > kMaxSafetensorsHeaderBytes) {
+    throw Error(file.string() + ": too many tensors for one file");
+  }
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  const std::uint64_t length = text.size();
+  out.write(reinterpret_cast<const char*>(&length), sizeof(length));
+  out << text;
+  for (const at::Tensor& tensor : data) {
+    out.write(static_cast<const char*>(tensor.const_data_ptr()),
+              static_cast<std::streamsize>(tensor.nbytes()));
+  }
+  out.close();
+  if (!out) throw Error(file.string() + ": cannot be written; is the disk full?");
+  SyncPath(file);
+}
+
+TensorMap ParseSafetensors(std::string_view bytes, const std::string& where) {
+  std::uint64_t length = 0;
+  if (bytes.size() < sizeof(length)) throw Error(where + ": too short for a safetensors file");
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  if (length > kMaxSafetensorsHeaderBytes || length > bytes.size() - sizeof(length)) {
+    throw Error(where + ": its header is said to have " + std::to_string(length) +
+                " bytes, more than the file");
+  }
+
+  const std::string_view header = bytes.substr(sizeof(length), length);
+  const std::string_view data = bytes.substr(sizeof(length) + length);
+
+  TensorMap tensors;
+  std::uint64_t used = 0;
+  for (const Entry& entry : ParseHeader(header, where)) {
+    const std::string who = where + ": tensor " + entry.name;
+    if (entry.begin > entry.end || entry.end > data.size()) {
+      throw Error(who + " lies outside of the file");
+    }
+    if (BytesOf(entry) != entry.end - entry.begin) {
+      throw Error(who + ": its shape needs another number of bytes than it has");
+    }
+    used += entry.end - entry.begin;
+    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(entry.type));
+    std::memcpy(tensor.mutable_data_ptr(), data.data() + entry.begin, entry.end - entry.begin);
+    tensors.emplace(entry.name, std::move(tensor));
+  }
+  if (used != data.size()) throw Error(where + ": its tensors do not fill the file");
+  return tensors;
+}
+
+}  // namespace attune::trainable

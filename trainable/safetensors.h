@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "attune/checkpoint.h"
+
+// The safetensors format: an 8-byte little-endian header length, a JSON header with type, shape and
+// place of each tensor, and the raw bytes. Nothing in a file is executed, and any reader of the
+// format, in Python too, opens it.
+namespace attune::trainable {
+
+// Largest header that is read, and written.
+inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100 << 20;
+
+// Writes and syncs a new file; tensors are copied to the CPU and made contiguous. Throws
+// attune::Error for a type that the format does not know, or when the disk refuses.
+void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors);
+
+// Tensors on the CPU, copied out of `bytes`. `where` begins error messages; whatever is wrong with
+// the bytes is an attune::Error.
+TensorMap ParseSafetensors(std::string_view bytes, const std::string& where);
+
+}  // namespace attune::trainable

@@ -1,0 +1,117 @@
+#include "trainable/standalone_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "attune/checkpoint.h"
+#include "attune/error.h"
+
+namespace attune::trainable {
+namespace {
+
+template <typename T>
+bool ParseNumber(const std::string& text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Config::Value ParseValue(const std::string& text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  if (std::int64_t integer; ParseNumber(text, integer)) return integer;
+  if (double real; ParseNumber(text, real)) return real;
+  return text;
+}
+
+int Refuse(const std::string& message) {
+  std::cerr << message << "\nRun with --help for the options.\n";
+  return 2;
+}
+
+}  // namespace
+
+std::map<std::string, Config::Value> ParseAssignments(const std::string& text) {
+  std::map<std::string, Config::Value> values;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error("--config: \"" + part + "\" is not NAME=VALUE");
+    }
+    values[part.substr(0, equals)] = ParseValue(part.substr(equals + 1));
+  }
+  return values;
+}
+
+std::variant<StandaloneOptions, int> ParseStandaloneOptions(int argc, char** argv,
+                                                            std::int64_t default_max_step) {
+  StandaloneOptions options;
+  options.max_step = default_max_step;
+  std::vector<std::string> assignments;
+  std::string device = "cpu";
+
+  CLI::App app(
+      "An Attune training program. A sweep runs it with `attune run sweep.yaml`; by hand it trains "
+      "once, without a server.");
+  app.add_option("--config", assignments, "Parameters: NAME=VALUE,NAME=VALUE; may be repeated")
+      ->type_name("LIST");
+  app.add_option("--workers", options.workers, "Data-parallel processes on this machine")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  auto* cpus =
+      app.add_option("--cpus", options.cpus_per_worker,
+                     "Threads a worker computes with; default: this machine's cores shared equally")
+          ->check(CLI::Range(1, 1024));
+  app.add_option("--max-step", options.max_step, "End after this step; 0: when the program ends")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--checkpoint-dir", options.checkpoint_dir,
+                 "Where checkpoints go; without it none are kept");
+  app.add_option("--checkpoint-every", options.checkpoint_every,
+                 "Steps between checkpoints; 0: one at --max-step")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--resume", options.resume,
+                 "A checkpoint's folder to go on from; its configuration holds where --config does "
+                 "not say otherwise");
+  app.add_option("--device", device, "cpu, or cuda: worker N computes on GPU N")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of everything random")->capture_default_str();
+
+  app.footer("What follows `--` is left to the program.");
+
+  char** const own = std::find_if(argv, argv + argc,
+                                  [](const char* arg) { return std::string_view(arg) == "--"; });
+  if (own != argv + argc) options.args.assign(own + 1, argv + argc);
+
+  try {
+    app.parse(static_cast<int>(own - argv), argv);
+    std::map<std::string, Config::Value> values;
+    if (!options.resume.empty()) values = CheckpointReader(options.resume).config().values();
+    for (const std::string& text : assignments) {
+      for (auto& [name, value] : ParseAssignments(text)) values[name] = std::move(value);
+    }
+    options.config = Config(std::move(values));
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return Refuse(error.what());
+  } catch (const Error& error) {
+    return Refuse(error.what());
+  }
+  if (cpus->count() == 0) {
+    options.cpus_per_worker =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.workers);
+  }
+  options.cuda = device == "cuda";
+  return options;
+}
+
+}  // namespace attune::trainable

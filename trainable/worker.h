@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attune/main.h"
+#include "trainable/sockets.h"
+
+namespace attune::trainable {
+
+// Runs a rank: waits for `start` on the channel, joins the gang, trains, says `done` or `error`.
+// Returns 0; a rank that failed leaves the process at once with status 1, because what it would
+// have to wait for in tearing down may never come.
+int RunWorker(UniqueFd channel, std::vector<std::string> args, const Program& program);
+
+}  // namespace attune::trainable
