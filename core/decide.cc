@@ -238,8 +238,9 @@ class Decider {
     const std::string what = "attempt " + std::to_string(trial.attempts) + ": " + failure.message;
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep, trial, what);
-    } else if (failure.kind == FailureKind::kStart ||
-               trial.failures >= sweep.spec.failure.max_restarts) {
+    } else if (failure.kind == FailureKind::kStart) {
+      EndFailed(sweep, trial, what, /*could_not_start=*/true);
+    } else if (trial.failures >= sweep.spec.failure.max_restarts) {
       EndFailed(sweep, trial, what);
     } else {
       Requeue(sweep, trial, what + "; " + Restarting(sweep, trial));

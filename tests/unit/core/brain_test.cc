@@ -1,0 +1,352 @@
+#include "core/brain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/support/toy_algorithms.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A brain with a hand-ticked clock, one executor of two CPUs, and a log to replay.
+class BrainTest : public ::testing::Test {
+ protected:
+  BrainTest() { Do(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}}); }
+
+  std::vector<Event> Do(const Command& command) {
+    auto events = brain.Execute(command, Tick());
+    EXPECT_TRUE(events.ok());
+    auto following = brain.Advance(Tick());
+    events->insert(events->end(), following.begin(), following.end());
+    log.insert(log.end(), events->begin(), events->end());
+    return *events;
+  }
+
+  SweepId Create(SweepSpec spec) {
+    Do(CreateSweep{.spec = std::move(spec), .source = "text"});
+    return brain.state().last_sweep;
+  }
+
+  const Sweep& sweep() const { return *brain.state().Find(brain.state().last_sweep); }
+  const Trial& trial(uint32_t number) const { return *sweep().Find(TrialNumber(number)); }
+
+  template <class F>
+  std::vector<Event> Tell(uint32_t number, F fact) {
+    const Attempt& live = *trial(number).live;
+    fact.attempt = live.id;
+    return Do(RecordFact{.epoch = live.epoch, .fact = fact});
+  }
+  std::vector<Event> Report(uint32_t number, int64_t step, double score) {
+    return Tell(number, TrialReported{.report = {Step(step), {{"score", score}}}});
+  }
+  std::vector<Event> Fail(uint32_t number, FailureKind kind = FailureKind::kExit) {
+    return Tell(number, AttemptEnded{.outcome = Outcome::kFailed,
+                                     .failure = {.kind = kind, .rank = 1, .message = "it broke"}});
+  }
+  std::vector<Event> Finish(uint32_t number) {
+    return Tell(number, AttemptEnded{.outcome = Outcome::kFinished});
+  }
+
+  Time Tick() { return Time{++now}; }
+
+  template <class F>
+  static const F* Find(const std::vector<Event>& events) {
+    for (const Event& event : events) {
+      if (const F* fact = std::get_if<F>(&event.fact)) return fact;
+    }
+    return nullptr;
+  }
+
+  int64_t now = 0;
+  const Algorithms algorithms = testing::ToyAlgorithms();
+  bool connected = true;
+  Brain brain{algorithms, [this](const std::string&) { return connected; }};
+  std::vector<Event> log;
+};
+
+TEST_F(BrainTest, AsManyGangsStartAsFit) {
+  Create(testing::ToySpec());
+  EXPECT_EQ(sweep().created, 2);
+  EXPECT_EQ(sweep().Count(TrialState::kRunning), 2);
+  EXPECT_EQ(brain.Waiting(sweep()), "needs 1 CPU: box has 0 free");
+}
+
+TEST_F(BrainTest, NothingIsPlacedOnAnUnreachableExecutor) {
+  connected = false;
+  Create(testing::ToySpec());
+  EXPECT_EQ(sweep().created, 0);
+  EXPECT_EQ(brain.Waiting(sweep()), "no executor is connected");
+}
+
+TEST_F(BrainTest, ConcurrencyIsLimitedByTheSweep) {
+  SweepSpec spec = testing::ToySpec();
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  EXPECT_EQ(sweep().created, 1);
+}
+
+TEST_F(BrainTest, AFreeSlotGoesToTheSweepWithTheFewestGangs) {
+  const SweepId first = Create(testing::ToySpec());
+  const SweepId second = Create(testing::ToySpec());
+  EXPECT_EQ(brain.state().Find(first)->live.size(), 2u);
+  const Attempt live = *brain.state().Find(first)->trials[0].live;
+  Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
+  EXPECT_EQ(brain.state().Find(first)->live.size(), 1u);
+  EXPECT_EQ(brain.state().Find(second)->live.size(), 1u);
+}
+
+TEST_F(BrainTest, InitialPointsComeFirst) {
+  SweepSpec spec = testing::ToySpec();
+  spec.initial_points = {Config{{"x", int64_t{77}}}};
+  Create(spec);
+  EXPECT_EQ(trial(0).config, (Config{{"x", int64_t{77}}}));
+  EXPECT_EQ(trial(1).config, (Config{{"x", int64_t{1}}}));
+}
+
+TEST_F(BrainTest, AReportBeforeTheMilestoneIsNotJudged) {
+  Create(testing::ToySpec());
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.1)), nullptr);
+  EXPECT_EQ(trial(0).milestone, Step(2));
+}
+
+TEST_F(BrainTest, AMilestoneIsJudgedAndSetsTheNext) {
+  Create(testing::ToySpec());
+  const auto events = Report(0, 2, 0.9);
+  ASSERT_NE(Find<TrialDecided>(events), nullptr);
+  EXPECT_EQ(Find<TrialDecided>(events)->milestone, Step(4));
+  EXPECT_EQ(trial(0).live->verdict_step, Step(2));
+}
+
+TEST_F(BrainTest, AStoppedTrialHoldsItsSlotsUntilItsGangHasLeft) {
+  Create(testing::ToySpec());
+  Report(0, 2, 0.1);
+  EXPECT_EQ(trial(0).state, TrialState::kStopped);
+  EXPECT_TRUE(Wanted(trial(0)));
+  EXPECT_EQ(sweep().created, 2);
+  const auto events = Finish(0);
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kStopped);
+  EXPECT_EQ(sweep().created, 3);
+}
+
+TEST_F(BrainTest, TheLastStepCompletesATrialWhateverTheSchedulerSays) {
+  Create(testing::ToySpec());
+  const auto events = Report(0, 6, 0.1);
+  EXPECT_EQ(Find<TrialEnded>(events)->state, TrialState::kCompleted);
+  EXPECT_EQ(Find<TrialDecided>(events)->verdict.reason.rule, "max_step");
+}
+
+TEST_F(BrainTest, AReportTwiceCountsOnce) {
+  Create(testing::ToySpec());
+  Report(0, 1, 0.9);
+  EXPECT_THAT(Report(0, 1, 0.2), IsEmpty());
+}
+
+TEST_F(BrainTest, AFactOfASupersededEpochChangesNothing) {
+  Create(testing::ToySpec());
+  const Attempt old = *trial(0).live;
+  Fail(0);
+  ASSERT_TRUE(trial(0).live);
+  EXPECT_THAT(Do(RecordFact{old.epoch, TrialReported{old.id, {Step(1), {{"score", 1.0}}}}}),
+              IsEmpty());
+  EXPECT_EQ(trial(0).last_step, Step(0));
+}
+
+TEST_F(BrainTest, AFailedAttemptIsRetriedFromTheNewestCheckpoint) {
+  Create(testing::ToySpec());
+  Tell(0, CheckpointSaved{.checkpoint = {Step(2), "/c/2", "sha256:2"}, .bytes = 10});
+  Report(0, 2, 0.9);
+  Report(0, 3, 0.9);
+  const auto events = Fail(0);
+  EXPECT_THAT(Find<TrialRequeued>(events)->reason,
+              HasSubstr("attempt 1: it broke; restart 1 of 3 from step 2"));
+  const AttemptAssigned* again = Find<AttemptAssigned>(events);
+  ASSERT_NE(again, nullptr);
+  EXPECT_EQ(again->resume->path, "/c/2");
+  EXPECT_EQ(again->attempt.number, 2u);
+  EXPECT_EQ(again->milestone, Step(4));
+}
+
+TEST_F(BrainTest, StepsWalkedAgainAfterARetryAreNotJudgedTwice) {
+  Create(testing::ToySpec());
+  Report(0, 2, 0.9);
+  Report(0, 3, 0.9);
+  Fail(0);
+  EXPECT_THAT(Report(0, 2, 0.1), IsEmpty());
+  EXPECT_EQ(trial(0).state, TrialState::kRunning);
+}
+
+TEST_F(BrainTest, RestartsAreBounded) {
+  SweepSpec spec = testing::ToySpec();
+  spec.failure.max_restarts = 1;
+  Create(spec);
+  Report(0, 1, 0.9);
+  Fail(0);
+  EXPECT_EQ(trial(0).state, TrialState::kRunning);
+  Fail(0);
+  EXPECT_EQ(trial(0).state, TrialState::kFailed);
+}
+
+TEST_F(BrainTest, AProgramThatCannotBeStartedFailsTheSweepAtOnce) {
+  Create(testing::ToySpec());
+  Fail(0, FailureKind::kStart);
+  EXPECT_EQ(sweep().stopping_as, SweepState::kFailed);
+  EXPECT_EQ(trial(1).state, TrialState::kKilled);
+  EXPECT_FALSE(Wanted(trial(1)));
+  Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
+  EXPECT_EQ(sweep().state, SweepState::kFailed);
+  EXPECT_THAT(sweep().reason, HasSubstr("could not be started; trial 0: attempt 1: it broke"));
+}
+
+TEST_F(BrainTest, ThreeFailedTrialsBeforeAnyReportFailTheSweep) {
+  SweepSpec spec = testing::ToySpec();
+  spec.failure.max_restarts = 0;
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  Fail(0);
+  Fail(1);
+  EXPECT_EQ(sweep().state, SweepState::kRunning);
+  Fail(2);
+  EXPECT_EQ(sweep().state, SweepState::kFailed);
+}
+
+TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
+  SweepSpec spec = testing::ToySpec();
+  spec.failure = {.max_restarts = 0, .max_failed_trials = 1};
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  Report(0, 1, 0.9);
+  Fail(0);
+  EXPECT_EQ(sweep().state, SweepState::kRunning);
+  Fail(1);
+  EXPECT_THAT(sweep().reason, HasSubstr("2 trials failed, more than failure.max_failed_trials"));
+}
+
+TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
+  Create(testing::ToySpec());
+  Tell(0, TrialReported{.report = {Step(1), {{"loss", 1.0}, {"acc", 0.1}}}});
+  EXPECT_EQ(trial(0).state, TrialState::kFailed);
+  EXPECT_FALSE(Wanted(trial(0)));
+  for (const Event& event : log) {
+    if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
+      EXPECT_EQ(ended->reason, "the report at step 1 has no metric score; it has acc, loss");
+    }
+  }
+}
+
+TEST_F(BrainTest, ALostExecutorCostsItsTrialsNoRestart) {
+  Create(testing::ToySpec());
+  Report(0, 1, 0.9);
+  const auto events = Do(JoinExecutor{"box", "b", "127.0.0.1", {.cpus = 2}});
+  EXPECT_NE(Find<ExecutorLost>(events), nullptr);
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_EQ(trial(0).attempts, 2u);
+  EXPECT_EQ(sweep().created, 2);
+  EXPECT_EQ(brain.state().executors.at("box").host.cpus_free, 0);
+}
+
+TEST_F(BrainTest, TheSameProcessJoiningAgainKeepsItsGangs) {
+  Create(testing::ToySpec());
+  EXPECT_THAT(Do(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}}), IsEmpty());
+  EXPECT_EQ(trial(0).attempts, 1u);
+}
+
+TEST_F(BrainTest, ALateLossOfAnEarlierIncarnationIsIgnored) {
+  const Incarnation old = brain.state().executors.at("box").incarnation;
+  Do(JoinExecutor{"box", "b", "127.0.0.1", {.cpus = 2}});
+  EXPECT_THAT(Do(LoseExecutor{"box", old, "late"}), IsEmpty());
+}
+
+TEST_F(BrainTest, APausedTrialIsPromotedBeforeANewOneStarts) {
+  SweepSpec spec = testing::ToySpec();
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  Tell(0, CheckpointSaved{.checkpoint = {Step(2), "/c/2", "sha256:2"}});
+  Report(0, 2, 0.5);
+  EXPECT_EQ(trial(0).state, TrialState::kPaused);
+  const auto events = Finish(0);
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kPaused);
+  EXPECT_EQ(sweep().created, 1);
+  EXPECT_EQ(trial(0).state, TrialState::kRunning);
+  EXPECT_EQ(trial(0).milestone, Step(4));
+}
+
+TEST_F(BrainTest, StopFinishesRunningTrialsAndStartsNone) {
+  const SweepId id = Create(testing::ToySpec());
+  Do(StopSweep{id});
+  EXPECT_EQ(sweep().state, SweepState::kRunning);
+  Report(0, 6, 1);
+  Finish(0);
+  EXPECT_EQ(sweep().created, 2);
+  Report(1, 6, 1);
+  Finish(1);
+  EXPECT_EQ(sweep().state, SweepState::kStopped);
+}
+
+TEST_F(BrainTest, KillEndsEveryTrialAndWaitsForItsGang) {
+  const SweepId id = Create(testing::ToySpec());
+  Do(KillSweep{id});
+  EXPECT_EQ(trial(0).state, TrialState::kKilled);
+  EXPECT_THAT(WantedOn(brain.state(), "box"), IsEmpty());
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
+  EXPECT_EQ(sweep().state, SweepState::kKilled);
+  EXPECT_EQ(brain.state().executors.at("box").host.cpus_free, 2);
+  const auto again = brain.Execute(KillSweep{id}, Tick());
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, ErrorCode::kConflict);
+}
+
+TEST_F(BrainTest, ASweepEndsWhenItsSearcherHasNoMore) {
+  SweepSpec spec = testing::ToySpec();
+  spec.searcher.name = "three";
+  spec.max_trials = 0;
+  Create(spec);
+  Finish(0);
+  Finish(1);
+  Finish(2);
+  EXPECT_EQ(sweep().state, SweepState::kCompleted);
+  EXPECT_EQ(sweep().created, 3);
+}
+
+TEST_F(BrainTest, TheSameIdempotencyKeyMakesOneSweep) {
+  Do(CreateSweep{testing::ToySpec(), "text", "key"});
+  EXPECT_THAT(Do(CreateSweep{testing::ToySpec(), "text", "key"}), IsEmpty());
+  EXPECT_EQ(brain.state().sweeps.size(), 1u);
+}
+
+TEST_F(BrainTest, AnUnknownSchedulerIsRefused) {
+  SweepSpec spec = testing::ToySpec();
+  spec.scheduler.name = "nope";
+  EXPECT_FALSE(brain.Execute(CreateSweep{spec, "", ""}, Tick()).ok());
+}
+
+TEST_F(BrainTest, ReplayingTheLogGivesTheSameDecisions) {
+  Create(testing::ToySpec());
+  Report(0, 2, 0.9);
+  Tell(0, CheckpointSaved{.checkpoint = {Step(2), "/c/2", "sha256:2"}});
+  Fail(0);
+  Report(1, 2, 0.1);
+
+  Brain again(algorithms, [](const std::string&) { return true; });
+  for (const Event& event : log) again.Replay(event);
+  EXPECT_EQ(again.state().last_seq, brain.state().last_seq);
+
+  const Attempt& live = *trial(1).live;
+  const RecordFact finish{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}};
+  const auto expected = Do(finish);
+  auto replayed = *again.Execute(finish, Tick());
+  const auto following = again.Advance(Tick());
+  replayed.insert(replayed.end(), following.begin(), following.end());
+  ASSERT_EQ(replayed.size(), expected.size());
+  EXPECT_EQ(Find<AttemptAssigned>(replayed)->epoch, Find<AttemptAssigned>(expected)->epoch);
+  EXPECT_EQ(Find<TrialCreated>(replayed)->config, Find<TrialCreated>(expected)->config);
+}
+
+}  // namespace
+}  // namespace attune
