@@ -1,0 +1,177 @@
+import type { Config, TrialDetail } from '../../../web/src/api/types';
+import { randomStream } from './random';
+import { World } from './world';
+
+const sweepFile = `apiVersion: attune/v1
+kind: Sweep
+name: fashion-mnist
+command: [./fashion_mnist, "\${args}"]
+metric: {name: accuracy, mode: max}
+parameters:
+  lr: {min: 0.001, max: 0.5, scale: log}
+  momentum: {min: 0.0, max: 0.99}
+  width: {min: 8, max: 64, step: 8}
+  optimizer: {values: [sgd, adamw]}
+  batch: {value: 128}
+searcher: {name: random, seed: 7}
+scheduler: {name: asha, min: 1, max: 9, reduction_factor: 3}
+resources: {workers: 2, cpus_per_worker: 1}
+stop: {max_trials: 12}
+`;
+
+const parameters = [
+  { name: 'lr', type: 'float', min: 0.001, max: 0.5, scale: 'log' },
+  { name: 'momentum', type: 'float', min: 0, max: 0.99, scale: 'linear' },
+  { name: 'width', type: 'int', min: 8, max: 64, scale: 'linear', step: 8 },
+  { name: 'optimizer', type: 'categorical', values: ['sgd', 'adamw'] },
+  { name: 'batch', type: 'constant', value: 128 },
+] as const;
+
+function drawConfig(random: () => number): Config {
+  return {
+    lr: Number((0.001 * Math.pow(500, random())).toPrecision(6)),
+    momentum: Number((random() * 0.99).toPrecision(5)),
+    width: 8 * (1 + Math.floor(random() * 8)),
+    optimizer: random() < 0.5 ? 'sgd' : 'adamw',
+    batch: 128,
+  };
+}
+
+// A saturating curve whose height depends on the configuration, with some noise.
+function accuracyAt(config: Config, step: number, random: () => number): number {
+  const distance = Math.abs(Math.log10(Number(config.lr)) + 1.3);
+  const height = 0.89 - 0.16 * distance * distance + Number(config.width) * 0.0004;
+  const pace = 0.55 + Number(config.momentum) * 0.6;
+  const value = height * (1 - 0.62 * Math.exp(-pace * step)) + (random() - 0.5) * 0.012;
+  return Number(Math.min(0.985, Math.max(0.08, value)).toPrecision(5));
+}
+
+/** Trains a trial to a step, one report an epoch. */
+export function train(world: World, trial: TrialDetail, until: number, random: () => number): void {
+  for (let step = trial.step + 1; step <= until; step += 1) {
+    const accuracy = accuracyAt(trial.config, step, random);
+    const loss = Number((2.3 * (1 - accuracy) + 0.05).toPrecision(5));
+    world.report(trial, step, { accuracy, loss });
+    world.log(trial, 0, `epoch ${step}  accuracy ${accuracy}  loss ${loss}\n`);
+    world.log(trial, 1, `rank 1: epoch ${step} done\n`);
+  }
+}
+
+/** ASHA over the rungs 1, 3 and 9 with a reduction factor of 3, as its reasons read. */
+export function runAsha(world: World, id: string, trials: number, seed: number): void {
+  const random = randomStream(seed);
+  const sweep = world.sweep(id);
+  for (let i = 0; i < trials; i += 1) {
+    const trial = world.addTrial(id, drawConfig(random));
+    world.start(trial);
+    for (const rung of sweep.rungs) {
+      train(world, trial, rung, random);
+      if (rung !== sweep.rungs.at(-1) && stopAtRung(world, trial, rung)) break;
+    }
+    world.checkpoint(trial);
+    if (trial.state === 'running') {
+      world.change(trial, 'completed', `reached step ${sweep.max_step}, the last`);
+    }
+  }
+}
+
+function stopAtRung(world: World, trial: TrialDetail, rung: number): boolean {
+  const value = trial.best as number;
+  const peers = world
+    .trialsOf(trial.sweep)
+    .map((each) => each.history.find((point) => point.step === rung)?.metrics.accuracy as number)
+    .filter((each) => each !== undefined)
+    .sort((a, b) => b - a);
+  const keep = Math.floor(peers.length / 3);
+  const rank = peers.filter((each) => each > value).length + 1;
+  const cutoff = peers[Math.max(0, keep - 1)] as number;
+  const stops = keep > 0 && rank > keep;
+  const reason = stops
+    ? `stopped at step ${rung}: accuracy ${value} is rank ${rank} of ${peers.length} at rung ${rung}; the best ${keep} go on (cutoff ${cutoff})`
+    : `accuracy ${value} is rank ${rank} of ${peers.length} at rung ${rung}, among the best ${Math.max(1, keep)}`;
+  const verdict = stops ? 'stop' : 'continue';
+  const facts = { rung, value, cutoff, rank, peers: peers.length };
+  world.decide(trial, { step: rung, verdict, reason, rule: 'asha', ...facts });
+  if (stops) world.change(trial, 'stopped', reason);
+  return stops;
+}
+
+/**
+ * The world of most tests. Sweep s1 runs: nine trials are over and two train; trial 9 is at step 3
+ * of 9, trial 10 at step 1. Trial 8 failed. s2 is finished, s3 waits for GPUs.
+ */
+export function smallWorld(): World {
+  const world = new World();
+  world.executors = [
+    {
+      name: 'box',
+      state: 'online',
+      address: '127.0.0.1',
+      cpus: 8,
+      cpus_free: 4,
+      gpus: 0,
+      gpus_free: 0,
+      memory_bytes: 25_165_824_000,
+      memory_free: 12_000_000_000,
+    },
+    {
+      name: 'node-7',
+      state: 'lost',
+      address: '10.0.0.7',
+      cpus: 32,
+      cpus_free: 0,
+      gpus: 4,
+      gpus_free: 0,
+      memory_bytes: 270_582_939_648,
+      memory_free: 0,
+    },
+  ];
+  world.addSweep({ id: 's2', name: 'resnet-baseline', max_trials: 9, file: sweepFile, parameters: [...parameters] });
+  runAsha(world, 's2', 9, 11);
+  world.changeSweep('s2', 'completed', 'all 9 trials have ended');
+
+  world.addSweep({
+    id: 's3',
+    name: 'transformer-large',
+    scheduler: 'median',
+    searcher: 'grid',
+    workers: 8,
+    max_trials: 40,
+    rungs: [],
+    waiting: 'trial 0 needs 8 GPUs; executor box has none and node-7 is lost',
+  });
+  world.addTrial('s3', { lr: 0.01 });
+
+  world.addSweep({ id: 's1', name: 'fashion-mnist', max_trials: 12, file: sweepFile, parameters: [...parameters] });
+  runAsha(world, 's1', 8, 4);
+  const random = randomStream(99);
+  const failed = world.addTrial('s1', { ...drawConfig(random), lr: 0.48 });
+  world.start(failed);
+  world.report(failed, 1, { accuracy: 'nan', loss: 'inf' });
+  const failure = failed.attempts_list[0];
+  if (failure) {
+    failure.failure =
+      'rank 1 was killed by signal 9 (SIGKILL)\nepoch 1 done\nallocating 12 GiB for activations\nKilled';
+  }
+  world.change(failed, 'failed', 'rank 1 was killed by signal 9 (SIGKILL)');
+  for (const [lr, reached] of [
+    [0.062, 3],
+    [0.021, 1],
+  ] as const) {
+    const trial = world.addTrial('s1', { ...drawConfig(random), lr });
+    trial.milestone = reached === 3 ? 9 : 3;
+    world.start(trial);
+    train(world, trial, reached, random);
+  }
+  return world;
+}
+
+/** A sweep of very many trials, to see that the page stays smooth. */
+export function largeWorld(trials: number): World {
+  const world = new World();
+  world.addSweep({ id: 'big', name: 'big-sweep', max_trials: trials, rungs: [1, 3, 9, 27], max_step: 27, parameters: [...parameters] });
+  runAsha(world, 'big', trials, 5);
+  const trial = world.addTrial('big', drawConfig(randomStream(1)));
+  world.start(trial);
+  return world;
+}

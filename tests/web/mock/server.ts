@@ -1,0 +1,215 @@
+import { readFileSync, statSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { extname, join, normalize } from 'node:path';
+
+import type { AttuneEvent, TrialDetail } from '../../../web/src/api/types';
+import { logKey, type World } from './world';
+
+export const token = 'test-token';
+
+// As strict as the server's, so that a page that would break there breaks here.
+const contentSecurityPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'";
+
+const mimeTypes: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+};
+
+/** docs/rest-api.md over a World, with the built page's files. */
+export class MockServer {
+  /** Requests that were answered, as `GET /api/v1/sweeps`. */
+  readonly requests: string[] = [];
+  private readonly server: Server;
+  private readonly streams = new Set<ServerResponse>();
+
+  private constructor(
+    private readonly world: World,
+    private readonly pages: string,
+  ) {
+    this.server = createServer((request, response) => this.answer(request, response));
+  }
+
+  static async start(world: World, pages: string, port = 0): Promise<MockServer> {
+    const mock = new MockServer(world, pages);
+    await new Promise<void>((done) => mock.server.listen(port, '127.0.0.1', done));
+    return mock;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  get openStreams(): number {
+    return this.streams.size;
+  }
+
+  /** Cuts every event stream, as a network would. */
+  dropStreams(): void {
+    for (const stream of this.streams) stream.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.dropStreams();
+    this.server.closeAllConnections();
+    await new Promise((done) => this.server.close(done));
+  }
+
+  private answer(request: IncomingMessage, response: ServerResponse): void {
+    const url = new URL(request.url ?? '/', this.url);
+    if (url.pathname === '/login') return this.login(url, response);
+    if (!url.pathname.startsWith('/api/v1/')) return this.file(url.pathname, response);
+    const path = url.pathname.slice('/api/v1'.length);
+    this.requests.push(`${request.method} ${path}${url.search}`);
+    if (!request.headers.cookie?.includes(`attune_token=${token}`)) {
+      return problem(response, 401, 'Not authorised', 'No token, or a wrong one.');
+    }
+    if (path === '/events') return this.stream(url, request, response);
+    if (path === '/executors') return json(response, 200, { executors: this.world.executors });
+    const sweeps = /^\/sweeps(?:\/([^/:]+)(?::(stop|kill))?(\/.*)?)?$/.exec(path);
+    if (!sweeps) return problem(response, 404, 'Not found', `There is no ${path}.`);
+    const [, id, verb, rest] = sweeps;
+    if (id === undefined) return this.listSweeps(url, response);
+    if (!this.world.sweeps.has(id)) {
+      return problem(response, 404, 'No such sweep', `There is no sweep ${id}.`);
+    }
+    if (verb) return this.act(id, verb, request, response);
+    return this.sweepPart(id, rest ?? '', url, response);
+  }
+
+  private sweepPart(id: string, rest: string, url: URL, response: ServerResponse): void {
+    if (rest === '') return json(response, 200, this.world.sweep(id));
+    if (rest === '/trials') return this.listTrials(id, url, response);
+    if (rest === '/curves') return this.curves(id, url, response);
+    const trial = /^\/trials\/(\d+)(\/logs)?$/.exec(rest);
+    const found = trial && this.world.trialsOf(id)[Number(trial[1])];
+    if (!found) return problem(response, 404, 'No such trial', `Sweep ${id} has no ${rest.slice(1)}.`);
+    if (trial[2]) return this.log(found, url, response);
+    return json(response, 200, found);
+  }
+
+  private listSweeps(url: URL, response: ServerResponse): void {
+    const newestFirst = [...this.world.sweeps.values()].reverse();
+    const { items, next } = page(newestFirst, url);
+    const sweeps = items.map(({ file: _file, parameters: _parameters, ...sweep }) => sweep);
+    json(response, 200, { sweeps, next_page_token: next });
+  }
+
+  private listTrials(id: string, url: URL, response: ServerResponse): void {
+    const { items, next } = page(this.world.trialsOf(id), url);
+    const trials = items.map((trial) => {
+      const { history: _h, attempts_list: _a, decisions: _d, checkpoints: _c, ...short } = trial;
+      return short;
+    });
+    json(response, 200, { trials, next_page_token: next });
+  }
+
+  private curves(id: string, url: URL, response: ServerResponse): void {
+    const metric = url.searchParams.get('metric') ?? this.world.sweep(id).metric.name;
+    const trials = this.world.trialsOf(id).map(({ number, history }) => {
+      const points = history.filter((point) => metric in point.metrics);
+      return {
+        number,
+        steps: points.map((point) => point.step),
+        values: points.map((point) => point.metrics[metric]),
+      };
+    });
+    json(response, 200, { metric, seq: this.world.seq, trials });
+  }
+
+  private log(trial: TrialDetail, url: URL, response: ServerResponse): void {
+    const ask = (name: string, otherwise: number): number =>
+      Number(url.searchParams.get(name) ?? otherwise);
+    const key = logKey(trial.sweep, trial.number, ask('attempt', trial.attempts), ask('rank', 0));
+    const bytes = Buffer.from(this.world.logs.get(key) ?? '');
+    const wanted = ask('offset', -65536);
+    const offset = Math.min(bytes.length, wanted < 0 ? Math.max(0, bytes.length + wanted) : wanted);
+    const piece = bytes.subarray(offset, offset + ask('limit', 65536));
+    response.writeHead(200, {
+      'Content-Type': 'text/plain; charset=utf-8',
+      'X-Log-Offset': offset,
+      'X-Log-Size': bytes.length,
+    });
+    response.end(piece);
+  }
+
+  private act(id: string, verb: string, request: IncomingMessage, response: ServerResponse): void {
+    if (request.method !== 'POST') return problem(response, 404, 'Not found', 'Use POST.');
+    const sweep = this.world.sweep(id);
+    if (sweep.ended !== null) {
+      return problem(response, 409, 'The sweep has ended', `Sweep ${id} is ${sweep.state}.`);
+    }
+    if (verb === 'kill') {
+      const live = ['pending', 'running', 'paused'];
+      for (const trial of this.world.trialsOf(id)) {
+        if (live.includes(trial.state)) this.world.change(trial, 'killed', 'killed by a person');
+      }
+      this.world.changeSweep(id, 'killed', 'killed by a person');
+    } else {
+      this.world.changeSweep(id, 'running', 'stopping: running trials finish, none is started');
+    }
+    json(response, 202, sweep);
+  }
+
+  private stream(url: URL, request: IncomingMessage, response: ServerResponse): void {
+    const sweep = url.searchParams.get('sweep');
+    const from = request.headers['last-event-id'] ?? url.searchParams.get('after');
+    const write = (event: AttuneEvent): void => {
+      if (sweep !== null && 'sweep' in event && event.sweep !== sweep) return;
+      const { kind, ...data } = event;
+      response.write(`id: ${event.seq}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
+    };
+    response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
+    response.write('retry: 50\n\n');
+    if (from !== null && from !== undefined) this.world.events.slice(Number(from)).forEach(write);
+    const forget = this.world.onEvent(write);
+    this.streams.add(response);
+    response.on('close', () => {
+      forget();
+      this.streams.delete(response);
+    });
+  }
+
+  private login(url: URL, response: ServerResponse): void {
+    if (url.searchParams.get('token') !== token) {
+      return problem(response, 401, 'Not authorised', 'A wrong token.');
+    }
+    response.writeHead(302, {
+      Location: '/',
+      'Set-Cookie': `attune_token=${token}; HttpOnly; SameSite=Strict; Path=/`,
+    });
+    response.end();
+  }
+
+  // A path that is no file is a place within the page.
+  private file(path: string, response: ServerResponse): void {
+    const wanted = join(this.pages, normalize(path));
+    const isFile = wanted.startsWith(this.pages) && statSync(wanted, { throwIfNoEntry: false })?.isFile();
+    const name = isFile ? wanted : join(this.pages, 'index.html');
+    response.writeHead(200, {
+      'Content-Type': mimeTypes[extname(name)] ?? 'application/octet-stream',
+      'Content-Security-Policy': contentSecurityPolicy,
+    });
+    response.end(readFileSync(name));
+  }
+}
+
+function page<T>(all: readonly T[], url: URL): { items: T[]; next: string } {
+  const size = Number(url.searchParams.get('page_size') ?? 100);
+  const from = Number(url.searchParams.get('page_token') ?? 0);
+  const next = from + size < all.length ? String(from + size) : '';
+  return { items: all.slice(from, from + size), next };
+}
+
+function json(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'Content-Type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
+
+function problem(response: ServerResponse, status: number, title: string, detail: string): void {
+  response.writeHead(status, { 'Content-Type': 'application/problem+json' });
+  response.end(JSON.stringify({ type: 'about:blank', title, status, detail }));
+}

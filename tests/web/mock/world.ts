@@ -1,0 +1,239 @@
+import type {
+  AttuneEvent,
+  Best,
+  Config,
+  Decision,
+  EventKind,
+  Executor,
+  Sweep,
+  SweepState,
+  TrialDetail,
+  TrialState,
+  WireMetrics,
+  WireNumber,
+} from '../../../web/src/api/types';
+import { better, fromWire } from '../../../web/src/model/numbers';
+
+const epochMs = Date.parse('2026-11-21T10:00:00Z');
+
+/** What the mock server serves. Every change appends an event, as the conductor does. */
+export class World {
+  readonly sweeps = new Map<string, Sweep>();
+  readonly trials = new Map<string, TrialDetail[]>();
+  readonly logs = new Map<string, string>();
+  readonly events: AttuneEvent[] = [];
+  executors: Executor[] = [];
+  private readonly listeners = new Set<(event: AttuneEvent) => void>();
+  private seconds = 0;
+
+  onEvent(listener: (event: AttuneEvent) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  get seq(): number {
+    return this.events.length;
+  }
+
+  addSweep(sweep: Partial<Sweep> & { id: string }): Sweep {
+    const made: Sweep = {
+      name: sweep.id,
+      state: 'running',
+      reason: '',
+      created: this.now(),
+      ended: null,
+      metric: { name: 'accuracy', mode: 'max' },
+      searcher: 'random',
+      scheduler: 'asha',
+      rungs: [1, 3, 9],
+      max_step: 9,
+      max_trials: 12,
+      workers: 2,
+      parameters: [],
+      trials: { pending: 0, running: 0, paused: 0, completed: 0, stopped: 0, failed: 0, killed: 0 },
+      best: null,
+      waiting: '',
+      file: '',
+      ...sweep,
+    };
+    this.sweeps.set(made.id, made);
+    this.trials.set(made.id, []);
+    this.emit('sweep_created', { sweep: made.id, name: made.name });
+    return made;
+  }
+
+  addTrial(sweep: string, config: Config, state: TrialState = 'pending'): TrialDetail {
+    const all = this.trialsOf(sweep);
+    const trial: TrialDetail = {
+      sweep,
+      number: all.length,
+      state,
+      reason: '',
+      config,
+      created: this.now(),
+      ended: null,
+      attempts: 0,
+      step: 0,
+      milestone: 0,
+      seconds: 0,
+      metrics: {},
+      best: null,
+      checkpoint: null,
+      history: [],
+      attempts_list: [],
+      decisions: [],
+      checkpoints: [],
+    };
+    all.push(trial);
+    this.emit('trial_created', { sweep, trial: trial.number, config, state });
+    this.recount(sweep);
+    return trial;
+  }
+
+  start(trial: TrialDetail, executor = 'box'): void {
+    const number = trial.attempts + 1;
+    trial.attempts = number;
+    const { workers } = this.sweep(trial.sweep);
+    const ranks = Array.from({ length: workers }, (_, rank) => ({
+      rank,
+      executor,
+      local_rank: rank,
+      cpus: 1,
+      gpus: [],
+    }));
+    const moments = [this.now(), this.now(), this.now()];
+    trial.attempts_list.push({
+      number,
+      epoch: this.seq,
+      state: 'running',
+      outcome: '',
+      failure: '',
+      executor,
+      resumed_from: trial.step > 0 ? trial.step : null,
+      pids: ranks.map((each) => 800 + trial.number * workers + each.rank),
+      ranks,
+      decided: moments[0] as string,
+      started: moments[1] as string,
+      first_step: moments[2] as string,
+      ended: null,
+    });
+    this.emit('attempt_changed', {
+      sweep: trial.sweep,
+      trial: trial.number,
+      attempt: number,
+      state: 'running',
+      outcome: '',
+      failure: '',
+      executor,
+      resumed_from: null,
+    });
+    this.change(trial, 'running', '');
+  }
+
+  report(trial: TrialDetail, step: number, metrics: WireMetrics, seconds = step * 4.1): void {
+    const sweep = this.sweep(trial.sweep);
+    const value = metrics[sweep.metric.name] as WireNumber;
+    Object.assign(trial, { step, metrics, seconds });
+    trial.history.push({ step, time: this.now(), attempt: trial.attempts, seconds, metrics });
+    if (trial.best === null || this.isBetter(sweep, value, trial.best)) trial.best = value;
+    if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) {
+      const { number, config } = trial;
+      sweep.best = { trial: number, step, value, config, metrics, checkpoint: null } satisfies Best;
+    }
+    const { number, attempts } = trial;
+    this.emit('trial_reported', { sweep: sweep.id, trial: number, attempt: attempts, step, seconds, metrics });
+  }
+
+  checkpoint(trial: TrialDetail, bytes = 431_232): void {
+    const path = `/srv/attune/data/sweeps/${trial.sweep}/trials/${trial.number}/checkpoints/step-${trial.step}-attempt-${trial.attempts}`;
+    const digest = 'sha256:9f2c4a';
+    const saved = { step: trial.step, attempt: trial.attempts, path, digest, bytes };
+    trial.checkpoints.push({ ...saved, time: this.now() });
+    trial.checkpoint = path;
+    const { best } = this.sweep(trial.sweep);
+    if (best?.trial === trial.number) best.checkpoint = path;
+    this.emit('checkpoint_saved', { sweep: trial.sweep, trial: trial.number, ...saved });
+  }
+
+  decide(trial: TrialDetail, decision: Omit<Decision, 'time'>): void {
+    trial.decisions.push({ ...decision, time: this.now() });
+    this.emit('trial_decided', {
+      sweep: trial.sweep,
+      trial: trial.number,
+      ...decision,
+      milestone: trial.milestone,
+    });
+  }
+
+  change(trial: TrialDetail, state: TrialState, reason: string): void {
+    trial.state = state;
+    trial.reason = reason;
+    const over = state !== 'running' && state !== 'pending';
+    const attempt = trial.attempts_list.at(-1);
+    if (over && attempt && attempt.state !== 'ended') {
+      attempt.state = 'ended';
+      attempt.outcome = state === 'completed' ? 'finished' : state;
+      attempt.ended = this.now();
+    }
+    if (over && state !== 'paused') trial.ended = this.now();
+    this.emit('trial_changed', { sweep: trial.sweep, trial: trial.number, state, reason });
+    this.recount(trial.sweep);
+  }
+
+  changeSweep(id: string, state: SweepState, reason: string): void {
+    const sweep = this.sweep(id);
+    sweep.state = state;
+    sweep.reason = reason;
+    if (state !== 'running' && state !== 'paused') sweep.ended = this.now();
+    this.emit('sweep_changed', { sweep: id, state, reason });
+  }
+
+  log(trial: TrialDetail, rank: number, text: string): void {
+    const key = logKey(trial.sweep, trial.number, trial.attempts, rank);
+    this.logs.set(key, (this.logs.get(key) ?? '') + text);
+  }
+
+  sweep(id: string): Sweep {
+    const sweep = this.sweeps.get(id);
+    if (!sweep) throw new Error(`the mock has no sweep ${id}`);
+    return sweep;
+  }
+
+  trialsOf(id: string): TrialDetail[] {
+    const trials = this.trials.get(id);
+    if (!trials) throw new Error(`the mock has no sweep ${id}`);
+    return trials;
+  }
+
+  trial(sweep: string, number: number): TrialDetail {
+    const trial = this.trialsOf(sweep)[number];
+    if (!trial) throw new Error(`the mock has no trial ${number} in ${sweep}`);
+    return trial;
+  }
+
+  // Grows with every look: events are two seconds apart, whatever the machine's clock says.
+  private now(): string {
+    this.seconds += 2;
+    return new Date(epochMs + this.seconds * 1000).toISOString().replace('Z', '000Z');
+  }
+
+  private isBetter(sweep: Sweep, a: WireNumber, b: WireNumber): boolean {
+    return better(sweep.metric.mode, fromWire(a), fromWire(b));
+  }
+
+  private recount(id: string): void {
+    const counts = this.sweep(id).trials;
+    for (const state of Object.keys(counts)) counts[state as TrialState] = 0;
+    for (const trial of this.trialsOf(id)) counts[trial.state] += 1;
+  }
+
+  private emit(kind: EventKind, fields: Record<string, unknown>): void {
+    const event = { kind, seq: this.seq + 1, time: this.now(), ...fields } as AttuneEvent;
+    this.events.push(event);
+    for (const listener of this.listeners) listener(event);
+  }
+}
+
+export function logKey(sweep: string, trial: number, attempt: number, rank: number): string {
+  return `${sweep}/${trial}/${attempt}/${rank}`;
+}

@@ -1,0 +1,106 @@
+import { signal } from '@preact/signals';
+
+import { ApiError, api } from '../api/client';
+import type { AttuneEvent, Sweep } from '../api/types';
+import { Curve, bestSoFar } from '../model/curve';
+import { explain, openStream } from './session';
+import { throttle } from './throttle';
+
+const refreshMs = 1000;
+const sparkRefreshMs = 5000;
+
+/** All sweeps. An event marks its sweep, and marked sweeps are read again at most once a second. */
+export class LiveList {
+  readonly sweeps = signal<Sweep[] | undefined>(undefined);
+  readonly error = signal<ApiError | undefined>(undefined);
+  /** Best so far over the trials, by sweep; read only for rows that were seen. */
+  readonly sparks = signal<ReadonlyMap<string, number[]>>(new Map());
+
+  private readonly abort = new AbortController();
+  private readonly closeStream: () => void;
+  private readonly marked = new Set<string>();
+  private readonly sparkWanted = new Set<string>();
+
+  constructor() {
+    this.closeStream = openStream({
+      onEvents: (events) => this.take(events),
+      onResync: () => this.refreshAll(),
+      onRefused: () => this.refreshAll(),
+    });
+    this.refreshAll();
+  }
+
+  close(): void {
+    this.abort.abort();
+    this.closeStream();
+  }
+
+  /** Called when a row comes into view. */
+  wantSpark(sweep: string): void {
+    if (this.sparks.peek().has(sweep) || this.sparkWanted.has(sweep)) return;
+    this.sparkWanted.add(sweep);
+    this.refreshSparks();
+  }
+
+  private readonly refreshAll = throttle(refreshMs, async () => {
+    await this.guarded(async (aborted) => {
+      const all: Sweep[] = [];
+      await api.sweeps((page) => all.push(...page), aborted);
+      this.sweeps.value = all;
+      this.error.value = undefined;
+    });
+  });
+
+  private readonly refreshMarked = throttle(refreshMs, async () => {
+    const ids = [...this.marked];
+    this.marked.clear();
+    await this.guarded(async (aborted) => {
+      const fresh = new Map<string, Sweep>();
+      for (const id of ids) fresh.set(id, await api.sweep(id, aborted));
+      this.sweeps.value = this.sweeps.peek()?.map((sweep) => fresh.get(sweep.id) ?? sweep);
+    });
+  });
+
+  private readonly refreshSparks = throttle(sparkRefreshMs / 10, async () => {
+    const ids = [...this.sparkWanted];
+    this.sparkWanted.clear();
+    await this.guarded(async (aborted) => {
+      for (const id of ids) {
+        const mode = this.sweeps.peek()?.find((sweep) => sweep.id === id)?.metric.mode;
+        if (!mode) continue;
+        const { trials } = await api.curves(id, undefined, aborted);
+        const curves = trials.map((wire) => [wire.number, Curve.fromWire(wire)] as const);
+        this.sparks.value = new Map(this.sparks.peek()).set(id, bestSoFar(curves, mode));
+      }
+    });
+  });
+
+  private readonly renewSparks = throttle(sparkRefreshMs, async () => {
+    this.refreshSparks();
+  });
+
+  private take(events: AttuneEvent[]): void {
+    let created = false;
+    for (const event of events) {
+      if (event.kind === 'executor_changed') continue;
+      if (event.kind === 'sweep_created') created = true;
+      this.marked.add(event.sweep);
+      if (event.kind === 'trial_reported' && this.sparks.peek().has(event.sweep)) {
+        this.sparkWanted.add(event.sweep);
+      }
+    }
+    if (created) this.refreshAll();
+    if (this.marked.size > 0) this.refreshMarked();
+    if (this.sparkWanted.size > 0) this.renewSparks();
+  }
+
+  private async guarded(read: (aborted: AbortSignal) => Promise<void>): Promise<void> {
+    const { signal: aborted } = this.abort;
+    if (aborted.aborted) return;
+    try {
+      await read(aborted);
+    } catch (error) {
+      this.error.value = explain(error);
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import { signal } from '@preact/signals';
+
+import { ApiError, api } from '../api/client';
+import { LogTail } from '../model/log_tail';
+import { explain } from './session';
+
+export interface LogPlace {
+  sweep: string;
+  trial: number;
+  attempt: number;
+  rank: number;
+}
+
+const chunkBytes = 64 * 1024;
+const pollMs = 1000;
+
+/** One rank's log. Reads its end at once and, while followed, what is written after it. */
+export class LiveLog {
+  readonly text = signal('');
+  readonly begin = signal(0);
+  readonly error = signal<ApiError | undefined>(undefined);
+
+  private readonly tail = new LogTail();
+  private readonly abort = new AbortController();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private reading: Promise<void>;
+  private following = false;
+  private started = false;
+
+  constructor(private readonly at: LogPlace) {
+    this.reading = this.readNew();
+  }
+
+  close(): void {
+    this.abort.abort();
+    clearTimeout(this.timer);
+  }
+
+  /** While true, asks once a second whether the log has grown. */
+  follow(on: boolean): void {
+    if (on === this.following) return;
+    this.following = on;
+    clearTimeout(this.timer);
+    if (on) this.poll();
+  }
+
+  /** Asks now: a report has come, or the attempt has ended. */
+  nudge(): void {
+    this.reading = this.reading.then(() => this.readNew());
+  }
+
+  async readEarlier(): Promise<void> {
+    const limit = Math.min(chunkBytes, this.tail.begin);
+    if (limit === 0) return;
+    await this.guarded(async () => {
+      const chunk = await this.read(this.tail.begin - limit, limit);
+      this.tail.prepend(chunk.bytes, chunk.offset);
+    });
+  }
+
+  private poll(): void {
+    this.timer = setTimeout(() => {
+      this.nudge();
+      void this.reading.then(() => this.following && this.poll());
+    }, pollMs);
+  }
+
+  private async readNew(): Promise<void> {
+    await this.guarded(async () => {
+      let size: number;
+      do {
+        const chunk = await this.read(this.started ? this.tail.end : -chunkBytes, chunkBytes);
+        this.started = true;
+        size = chunk.size;
+        // A file shorter than what was read is another file: begin with its end.
+        if (size < this.tail.end) this.started = false;
+        else if (chunk.bytes.length > 0) this.tail.append(chunk.bytes, chunk.offset);
+        if (chunk.bytes.length === 0) break;
+      } while (this.tail.end < size);
+    });
+  }
+
+  private read(offset: number, limit: number): ReturnType<typeof api.log> {
+    const { sweep, trial, attempt, rank } = this.at;
+    return api.log(sweep, trial, { attempt, rank, offset, limit }, this.abort.signal);
+  }
+
+  private async guarded(action: () => Promise<void>): Promise<void> {
+    if (this.abort.signal.aborted) return;
+    try {
+      await action();
+      this.error.value = undefined;
+    } catch (error) {
+      this.error.value = explain(error);
+    }
+    this.text.value = this.tail.text;
+    this.begin.value = this.tail.begin;
+  }
+}

@@ -1,0 +1,63 @@
+import { signal } from '@preact/signals';
+
+import { ApiError, api } from '../api/client';
+import { PageStream, type StreamOptions, type StreamState } from '../api/stream';
+import type { AttuneEvent, Executor } from '../api/types';
+import { throttle } from './throttle';
+
+/** What every page shares: whether the browser may read, its one stream, the executors' strip. */
+export const authorised = signal(true);
+export const streamState = signal<StreamState>('closed');
+export const executors = signal<Executor[] | undefined>(undefined);
+
+let current: PageStream | undefined;
+
+/** Opens the page's stream; the one of the page before is closed first. */
+export function openStream(options: StreamOptions): () => void {
+  current?.close();
+  let stream: PageStream | undefined = undefined;
+  stream = new PageStream({
+    ...options,
+    onEvents(events) {
+      if (events.some(changesExecutors)) refreshExecutors();
+      options.onEvents(events);
+    },
+    onState(state) {
+      // The first state comes while the stream is being made, before it is the current one.
+      if (stream === undefined || stream === current) streamState.value = state;
+    },
+  });
+  const opened = stream;
+  current = opened;
+  refreshExecutors();
+  return () => {
+    opened.close();
+    if (current === opened) current = undefined;
+  };
+}
+
+/** What went wrong, for a page to show; undefined when another place shows it, or nobody cares. */
+export function explain(error: unknown): ApiError | undefined {
+  if (error instanceof DOMException && error.name === 'AbortError') return undefined;
+  if (error instanceof ApiError) {
+    if (error.status !== 401) return error;
+    authorised.value = false;
+    return undefined;
+  }
+  throw error;
+}
+
+const executorsRefreshMs = 1000;
+
+const refreshExecutors = throttle(executorsRefreshMs, async () => {
+  try {
+    executors.value = await api.executors();
+  } catch (error) {
+    explain(error);
+  }
+});
+
+// Free slots change when gangs start and end.
+function changesExecutors(event: AttuneEvent): boolean {
+  return event.kind === 'executor_changed' || event.kind === 'attempt_changed';
+}

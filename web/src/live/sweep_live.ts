@@ -1,0 +1,90 @@
+import { signal } from '@preact/signals';
+
+import { ApiError, api } from '../api/client';
+import type { AttuneEvent, Trial } from '../api/types';
+import { SweepModel } from '../model/sweep_model';
+import { explain, openStream } from './session';
+import { throttle } from './throttle';
+
+const headerRefreshMs = 1000;
+
+/** Keeps a SweepModel current: a snapshot over REST, then the stream from the snapshot's seq on. */
+export class LiveSweep {
+  readonly error = signal<ApiError | undefined>(undefined);
+  /** Grows with every change of the model. */
+  readonly version = signal(0);
+  /** Undefined until the snapshot is there. */
+  model: SweepModel | undefined;
+
+  private readonly abort = new AbortController();
+  private closeStream: (() => void) | undefined;
+  private stale = false;
+
+  constructor(
+    readonly id: string,
+    readonly metric: string | undefined,
+  ) {
+    void this.load();
+  }
+
+  close(): void {
+    this.abort.abort();
+    this.closeStream?.();
+  }
+
+  /** Reads the sweep again: `waiting` and the best trial's checkpoint have no event of their own. */
+  readonly refreshHeader = throttle(headerRefreshMs, async () => {
+    if (this.abort.signal.aborted) return;
+    try {
+      this.model?.refresh(await api.sweep(this.id, this.abort.signal));
+      this.bump();
+    } catch (error) {
+      explain(error);
+    }
+  });
+
+  private async load(): Promise<void> {
+    try {
+      const { signal: aborted } = this.abort;
+      // Curves first: their seq is where the stream goes on, and what is read later is no older.
+      const curves = await api.curves(this.id, this.metric, aborted);
+      const trials: Trial[] = [];
+      const [sweep] = await Promise.all([
+        api.sweep(this.id, aborted),
+        api.trials(this.id, (page) => trials.push(...page), aborted),
+      ]);
+      this.model = new SweepModel(sweep, trials, curves, curves.metric);
+      this.error.value = undefined;
+      this.bump();
+      this.follow(this.model.seq);
+    } catch (error) {
+      this.error.value = explain(error);
+    }
+  }
+
+  private follow(after: number): void {
+    this.closeStream?.();
+    this.closeStream = openStream({
+      sweep: this.id,
+      after,
+      onEvents: (events) => this.take(events),
+      onResync: () => undefined, // `after` is always known here
+      onRefused: () => {
+        this.stale = true;
+        this.refreshHeader();
+      },
+    });
+  }
+
+  private take(events: AttuneEvent[]): void {
+    if (!this.model) return;
+    const stale = this.model.apply(events) || this.stale;
+    this.stale = false;
+    this.bump();
+    if (stale) this.refreshHeader();
+  }
+
+  private bump(): void {
+    this.version.value += 1;
+  }
+}

@@ -1,0 +1,74 @@
+import { signal } from '@preact/signals';
+
+import { ApiError, api } from '../api/client';
+import type { AttuneEvent, Sweep, TrialDetail } from '../api/types';
+import { appendReport } from '../model/trial_model';
+import { explain, openStream } from './session';
+import { throttle } from './throttle';
+
+const refreshMs = 500;
+
+/**
+ * One trial in full. Reports are appended as they come; everything rarer (attempts, decisions,
+ * checkpoints) makes the trial be read again, because its events tell less than the trial does.
+ */
+export class LiveTrial {
+  readonly sweep = signal<Sweep | undefined>(undefined);
+  readonly trial = signal<TrialDetail | undefined>(undefined);
+  readonly error = signal<ApiError | undefined>(undefined);
+  /** Grows with each report: a hint that the logs have grown too. */
+  readonly reports = signal(0);
+
+  private readonly abort = new AbortController();
+  private readonly closeStream: () => void;
+
+  constructor(
+    readonly id: string,
+    readonly number: number,
+  ) {
+    this.closeStream = openStream({
+      sweep: id,
+      onEvents: (events) => this.take(events),
+      onResync: () => this.refresh(),
+      onRefused: () => this.refresh(),
+    });
+    this.refresh();
+  }
+
+  close(): void {
+    this.abort.abort();
+    this.closeStream();
+  }
+
+  private readonly refresh = throttle(refreshMs, async () => {
+    const { signal: aborted } = this.abort;
+    if (aborted.aborted) return;
+    try {
+      const [sweep, trial] = await Promise.all([
+        api.sweep(this.id, aborted),
+        api.trial(this.id, this.number, aborted),
+      ]);
+      this.sweep.value = sweep;
+      this.trial.value = trial;
+      this.error.value = undefined;
+    } catch (error) {
+      this.error.value = explain(error);
+    }
+  });
+
+  private take(events: AttuneEvent[]): void {
+    let trial = this.trial.peek();
+    let rare = false;
+    for (const event of events) {
+      if (event.kind === 'sweep_changed') rare = true;
+      if (!('trial' in event) || event.trial !== this.number) continue;
+      if (event.kind !== 'trial_reported') rare = true;
+      else if (trial) trial = appendReport(trial, event, this.sweep.peek()?.metric);
+    }
+    if (trial !== this.trial.peek()) {
+      this.trial.value = trial;
+      this.reports.value += 1;
+    }
+    if (rare) this.refresh();
+  }
+}

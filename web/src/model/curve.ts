@@ -1,0 +1,143 @@
+import type { Metric, WireCurve } from '../api/types';
+import { better, fromWire } from './numbers';
+
+/** One metric of one trial over its steps. Steps strictly grow. */
+export class Curve {
+  readonly steps: number[] = [];
+  readonly values: number[] = [];
+
+  static fromWire(wire: WireCurve): Curve {
+    const curve = new Curve();
+    wire.steps.forEach((step, i) => curve.append(step, fromWire(wire.values[i] ?? 'nan')));
+    return curve;
+  }
+
+  get length(): number {
+    return this.steps.length;
+  }
+
+  /**
+   * A step that is not new comes from an attempt that resumed before it: what the newer attempt
+   * reports replaces the older attempt's points from there on.
+   */
+  append(step: number, value: number): void {
+    while (this.steps.length > 0 && (this.steps.at(-1) as number) >= step) {
+      this.steps.pop();
+      this.values.pop();
+    }
+    this.steps.push(step);
+    this.values.push(value);
+  }
+
+  /** The last value at or before the step; undefined when there is none. */
+  at(step: number): number | undefined {
+    const i = upperBound(this.steps, step) - 1;
+    return i >= 0 ? this.values[i] : undefined;
+  }
+
+  best(mode: Metric['mode']): number | undefined {
+    let best: number | undefined;
+    for (const value of this.values) {
+      if (best === undefined || better(mode, value, best)) best = value;
+    }
+    return best;
+  }
+}
+
+/** Index of the first element greater than the value, in an ascending array. */
+export function upperBound(ascending: readonly number[], value: number): number {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ascending[middle] as number) > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export interface Frame {
+  min: number;
+  max: number;
+  /** Curves that leave the frame, because they diverge far from all others. */
+  clipped: number;
+}
+
+// A frame ends at the outlying side when the extreme lies further out than this many times the
+// spread of the middle 90 % of values.
+const outlierSpreads = 4;
+const framePadding = 0.07;
+
+/**
+ * The range of values to draw. One trial that diverges to 10⁶ must not flatten all others into a
+ * line, so far outliers are cut off and counted.
+ */
+export function frameOf(curves: Iterable<Curve>, logarithmic: boolean): Frame | undefined {
+  const all = [...curves];
+  const usable = (value: number): boolean => Number.isFinite(value) && (!logarithmic || value > 0);
+  const sorted = Float64Array.from(all.flatMap((curve) => curve.values.filter(usable))).sort();
+  if (sorted.length === 0) return undefined;
+
+  const at = (quantile: number): number =>
+    sorted[Math.round(quantile * (sorted.length - 1))] as number;
+  let min = at(0);
+  let max = at(1);
+  if (!logarithmic) {
+    const spread = at(0.95) - at(0.05);
+    if (spread > 0) {
+      const low = at(0.05) - outlierSpreads * spread;
+      const high = at(0.95) + outlierSpreads * spread;
+      if (min < low) min = sorted[upperBoundTyped(sorted, low)] as number;
+      if (max > high) max = sorted[upperBoundTyped(sorted, high) - 1] as number;
+    }
+  }
+  const outside = (value: number): boolean => usable(value) && (value < min || value > max);
+  const clipped = all.filter((curve) => curve.values.some(outside)).length;
+  return { ...padded(min, max, logarithmic), clipped };
+}
+
+function padded(min: number, max: number, logarithmic: boolean): { min: number; max: number } {
+  if (logarithmic) {
+    const factor = max > min ? Math.pow(max / min, framePadding) : 2;
+    return { min: min / factor, max: max * factor };
+  }
+  const margin = max > min ? (max - min) * framePadding : Math.abs(max) * 0.1 || 1;
+  return { min: min - margin, max: max + margin };
+}
+
+function upperBoundTyped(ascending: Float64Array, value: number): number {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ascending[middle] as number) > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Best value so far as trials are numbered: what a sparkline of a sweep shows. */
+export function bestSoFar(curves: Iterable<readonly [number, Curve]>, mode: Metric['mode']): number[] {
+  const ordered = [...curves].sort((a, b) => a[0] - b[0]);
+  const line: number[] = [];
+  let best: number | undefined;
+  for (const [, curve] of ordered) {
+    const value = curve.best(mode);
+    if (value !== undefined && Number.isFinite(value)) {
+      if (best === undefined || better(mode, value, best)) best = value;
+    }
+    if (best !== undefined) line.push(best);
+  }
+  return line;
+}
+
+export interface RungCount {
+  step: number;
+  reached: number;
+}
+
+/** How many trials have reported at or beyond each rung. */
+export function rungCounts(rungs: readonly number[], lastSteps: Iterable<number>): RungCount[] {
+  const steps = [...lastSteps];
+  return rungs.map((step) => ({ step, reached: steps.filter((last) => last >= step).length }));
+}

@@ -1,0 +1,80 @@
+import type { Attempt, Decision, Metric } from '../api/types';
+import { formatMetric, fromWire } from './numbers';
+import type { TrialRow } from './sweep_model';
+
+/** Why a trial is in its state, as one sentence. The server's own words where it gave any. */
+export function trialSentence(
+  trial: Pick<TrialRow, 'state' | 'reason' | 'milestone' | 'step'>,
+): string {
+  if (trial.reason) return sentence(trial.reason);
+  switch (trial.state) {
+    case 'pending':
+      return 'Waits for free slots.';
+    case 'running':
+      return trial.milestone > trial.step
+        ? `Training; the next decision is at step ${trial.milestone}.`
+        : 'Training.';
+    case 'paused':
+      return `Paused at step ${trial.step}; it goes on if it is among the best of its rung.`;
+    case 'completed':
+      return `Reached its last step, ${trial.step}.`;
+    case 'stopped':
+      return `Stopped early at step ${trial.step}.`;
+    case 'failed':
+      return 'Failed; see its attempts.';
+    case 'killed':
+      return 'Killed by a person.';
+  }
+}
+
+const verdictPast: Record<Decision['verdict'], string> = {
+  continue: 'Continued',
+  pause: 'Paused',
+  stop: 'Stopped',
+  exploit: 'Took over another trial’s checkpoint',
+};
+
+/** "Stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3 (cutoff 0.781)." */
+export function decisionSentence(decision: Decision, metric: Metric): string {
+  if (decision.reason) return sentence(decision.reason);
+  const facts: string[] = [];
+  if (decision.value !== null) facts.push(`${metric.name} ${formatMetric(fromWire(decision.value))}`);
+  if (decision.rank !== null && decision.peers !== null) {
+    facts.push(`is rank ${decision.rank} of ${decision.peers}`);
+  }
+  if (decision.rung !== null) facts.push(`at rung ${decision.rung}`);
+  if (decision.cutoff !== null) facts.push(`(cutoff ${formatMetric(fromWire(decision.cutoff))})`);
+  const start = `${verdictPast[decision.verdict]} at step ${decision.step}`;
+  return facts.length > 0 ? `${start}: ${facts.join(' ')}.` : `${start}.`;
+}
+
+/** A failure's first line is the sentence; what follows are the last lines of the log. */
+export function splitFailure(failure: string): { sentence: string; log: string } {
+  const end = failure.indexOf('\n');
+  if (end < 0) return { sentence: sentence(failure), log: '' };
+  return { sentence: sentence(failure.slice(0, end)), log: failure.slice(end + 1).trimEnd() };
+}
+
+const outcomeText: Record<Attempt['outcome'], string> = {
+  '': '',
+  finished: 'finished',
+  stopped: 'stopped by the scheduler',
+  paused: 'paused by the scheduler',
+  failed: 'failed',
+  lost: 'lost with its executor',
+  killed: 'killed',
+};
+
+export function attemptOutcome(attempt: Pick<Attempt, 'state' | 'outcome'>): string {
+  if (attempt.state === 'assigned') return 'starting';
+  if (attempt.state === 'running') return 'running';
+  return outcomeText[attempt.outcome] || 'ended';
+}
+
+/** First letter upper case, a full stop at the end, nothing else touched. */
+export function sentence(text: string): string {
+  const trimmed = text.trim();
+  if (!trimmed) return '';
+  const closed = /[.!?…:]$/.test(trimmed) ? trimmed : `${trimmed}.`;
+  return closed.charAt(0).toUpperCase() + closed.slice(1);
+}

@@ -1,0 +1,195 @@
+import type { AttuneEvent, Curves, Sweep, Trial, TrialReported } from '../api/types';
+import { Curve } from './curve';
+import { better, fromWire } from './numbers';
+import { countStates } from './states';
+
+/** A trial as the sweep's page needs it: numbers parsed once. */
+export interface TrialRow extends Omit<Trial, 'best'> {
+  best: number | undefined;
+}
+
+export function rowOf(trial: Trial): TrialRow {
+  return { ...trial, best: trial.best === null ? undefined : fromWire(trial.best) };
+}
+
+/**
+ * What one sweep's page shows: a snapshot read over REST, kept current by events.
+ *
+ * The snapshot's parts are read one after another, curves first; events after the curves' seq may
+ * therefore already be contained in the trials. Applying them again is harmless.
+ */
+export class SweepModel {
+  readonly trials = new Map<number, TrialRow>();
+  readonly curves = new Map<number, Curve>();
+  /** Names of all metrics any trial has reported. */
+  readonly metricNames: Set<string>;
+  /** Last event contained. */
+  seq: number;
+
+  constructor(
+    public sweep: Sweep,
+    trials: Iterable<Trial>,
+    curves: Curves,
+    /** The metric the curves show; the sweep's own or another. */
+    readonly curveMetric: string,
+  ) {
+    this.seq = curves.seq;
+    this.metricNames = new Set([sweep.metric.name]);
+    for (const trial of trials) {
+      this.trials.set(trial.number, rowOf(trial));
+      for (const name of Object.keys(trial.metrics)) this.metricNames.add(name);
+    }
+    for (const wire of curves.trials) this.curves.set(wire.number, Curve.fromWire(wire));
+    this.recount();
+  }
+
+  /** Takes a newer snapshot of the sweep alone; the trials' counts stay ours, which are newer. */
+  refresh(sweep: Sweep): void {
+    this.sweep = sweep;
+    this.recount();
+  }
+
+  /**
+   * Returns whether something changed that only the server can tell in full (`waiting`, the best
+   * trial's checkpoint, times), so that the sweep is worth reading again.
+   */
+  apply(events: readonly AttuneEvent[]): boolean {
+    let stale = false;
+    for (const event of events) {
+      if (event.kind === 'executor_changed') {
+        stale ||= this.sweep.waiting !== '';
+        this.seq = Math.max(this.seq, event.seq);
+        continue;
+      }
+      if (event.sweep !== this.sweep.id || event.seq <= this.seq) continue;
+      this.seq = event.seq;
+      stale = this.applyOne(event) || stale;
+    }
+    if (events.length > 0) this.recount();
+    return stale;
+  }
+
+  get bestRow(): TrialRow | undefined {
+    return this.sweep.best ? this.trials.get(this.sweep.best.trial) : undefined;
+  }
+
+  private applyOne(event: AttuneEvent): boolean {
+    switch (event.kind) {
+      case 'sweep_changed':
+        this.sweep = { ...this.sweep, state: event.state, reason: event.reason };
+        return true;
+      case 'trial_created':
+        if (this.trials.has(event.trial)) return false;
+        this.trials.set(event.trial, newRow(event));
+        return true;
+      case 'trial_changed':
+        this.update(event.trial, (row) => ({
+          ...row,
+          state: event.state,
+          reason: event.reason,
+          ended: isEnd(event.state) ? event.time : null,
+        }));
+        return true;
+      case 'trial_reported':
+        return this.report(event);
+      case 'trial_decided':
+        this.update(event.trial, (row) => ({ ...row, milestone: event.milestone ?? row.milestone }));
+        return false;
+      case 'attempt_changed':
+        this.update(event.trial, (row) => ({
+          ...row,
+          attempts: Math.max(row.attempts, event.attempt),
+        }));
+        return true;
+      case 'checkpoint_saved':
+        this.update(event.trial, (row) => ({ ...row, checkpoint: event.path }));
+        return event.trial === this.sweep.best?.trial;
+      default:
+        return false;
+    }
+  }
+
+  private report(event: TrialReported): boolean {
+    for (const name of Object.keys(event.metrics)) this.metricNames.add(name);
+
+    const drawn = event.metrics[this.curveMetric];
+    if (drawn !== undefined) {
+      let curve = this.curves.get(event.trial);
+      if (!curve) this.curves.set(event.trial, (curve = new Curve()));
+      curve.append(event.step, fromWire(drawn));
+    }
+
+    const { name, mode } = this.sweep.metric;
+    const judged = event.metrics[name];
+    const value = judged === undefined ? undefined : fromWire(judged);
+    this.update(event.trial, (row) => ({
+      ...row,
+      step: event.step,
+      seconds: event.seconds,
+      metrics: event.metrics,
+      best: bestOf(mode, row.best, value),
+    }));
+    return value !== undefined && this.takeBest(event, value);
+  }
+
+  private takeBest(event: TrialReported, value: number): boolean {
+    const { best, metric } = this.sweep;
+    if (Number.isNaN(value)) return false;
+    if (best && !better(metric.mode, value, fromWire(best.value))) return false;
+    this.sweep = {
+      ...this.sweep,
+      best: {
+        trial: event.trial,
+        step: event.step,
+        value: event.metrics[metric.name] ?? 'nan',
+        config: this.trials.get(event.trial)?.config ?? {},
+        metrics: event.metrics,
+        checkpoint: null,
+      },
+    };
+    return true;
+  }
+
+  private update(number: number, change: (row: TrialRow) => TrialRow): void {
+    const row = this.trials.get(number);
+    if (row) this.trials.set(number, change(row));
+  }
+
+  private recount(): void {
+    const states = [...this.trials.values()].map((trial) => trial.state);
+    this.sweep = { ...this.sweep, trials: countStates(states) };
+  }
+}
+
+function bestOf(
+  mode: 'min' | 'max',
+  before: number | undefined,
+  value: number | undefined,
+): number | undefined {
+  if (value === undefined) return before;
+  if (before === undefined || better(mode, value, before)) return value;
+  return before;
+}
+
+function isEnd(state: Trial['state']): boolean {
+  return state !== 'pending' && state !== 'running' && state !== 'paused';
+}
+
+function newRow(event: Extract<AttuneEvent, { kind: 'trial_created' }>): TrialRow {
+  return {
+    sweep: event.sweep,
+    number: event.trial,
+    state: event.state ?? 'pending',
+    reason: '',
+    config: event.config,
+    created: event.time,
+    ended: null,
+    attempts: 0,
+    step: 0,
+    milestone: 0,
+    seconds: 0,
+    metrics: {},
+    best: undefined,
+    checkpoint: null,
+  };
+}

@@ -1,0 +1,158 @@
+import type { JSX } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+import type { TrialDetail } from '../api/types';
+import { LiveLog } from '../live/log_live';
+import { formatBytes } from '../model/numbers';
+import { place, setQuery } from '../router';
+
+const nearEndPx = 24;
+
+/** The log of one rank of one attempt: its end, following while the rank runs and is looked at. */
+export function LogPanel({ trial, reports }: { trial: TrialDetail; reports: number }): JSX.Element | null {
+  const { query } = place.value;
+  const wanted = Number(query.get('attempt') ?? trial.attempts);
+  const attempt =
+    trial.attempts_list.find((each) => each.number === wanted) ?? trial.attempts_list.at(-1);
+  if (!attempt) return null;
+  const ranks = attempt.ranks.map((each) => each.rank);
+  const rank = Math.min(Number(query.get('rank') ?? 0), Math.max(0, ranks.length - 1));
+  return (
+    <section class="panel card" aria-labelledby="log-title">
+      <div class="log-head">
+        <h2 id="log-title">Log</h2>
+        <div class="segments" role="group" aria-label="Rank">
+          {ranks.map((each) => (
+            <button
+              key={each}
+              type="button"
+              aria-pressed={each === rank}
+              onClick={() => setQuery({ rank: each === 0 ? undefined : String(each) })}
+            >
+              rank {each}
+            </button>
+          ))}
+        </div>
+        {trial.attempts_list.length > 1 && (
+          <label class="pick">
+            attempt
+            <select
+              value={String(attempt.number)}
+              onChange={(event) => setQuery({ attempt: event.currentTarget.value })}
+            >
+              {trial.attempts_list.map((each) => (
+                <option key={each.number}>{each.number}</option>
+              ))}
+            </select>
+          </label>
+        )}
+      </div>
+      <LogView
+        key={`${attempt.number}/${rank}`}
+        trial={trial}
+        attempt={attempt.number}
+        rank={rank}
+        running={attempt.state !== 'ended'}
+        reports={reports}
+      />
+    </section>
+  );
+}
+
+function LogView({
+  trial,
+  attempt,
+  rank,
+  running,
+  reports,
+}: {
+  trial: TrialDetail;
+  attempt: number;
+  rank: number;
+  running: boolean;
+  reports: number;
+}): JSX.Element {
+  const [log, setLog] = useState<LiveLog>();
+  const [visible, setVisible] = useState(false);
+  const view = useRef<HTMLPreElement>(null);
+  const atEnd = useRef(true);
+
+  useEffect(() => {
+    const made = new LiveLog({ sweep: trial.sweep, trial: trial.number, attempt, rank });
+    setLog(made);
+    return () => made.close();
+  }, []);
+  useEffect(() => watchVisibility(view.current as HTMLElement, setVisible), []);
+  useEffect(() => log?.follow(running && visible), [log, running, visible]);
+  // A report usually comes with lines in the log; the end of the attempt always does.
+  useEffect(() => {
+    if (visible) log?.nudge();
+  }, [reports, running]);
+
+  const text = log?.text.value ?? '';
+  const begin = log?.begin.value ?? 0;
+  useLayoutEffect(() => {
+    const element = view.current;
+    if (element && atEnd.current) element.scrollTop = element.scrollHeight;
+  }, [text]);
+
+  const earlier = async (): Promise<void> => {
+    const element = view.current;
+    if (!element || !log) return;
+    const fromEnd = element.scrollHeight - element.scrollTop;
+    await log.readEarlier();
+    requestAnimationFrame(() => (element.scrollTop = element.scrollHeight - fromEnd));
+  };
+
+  const error = log?.error.value;
+  return (
+    <>
+      {error && (
+        <p class="notice notice-bad" role="alert">
+          {error.message}
+        </p>
+      )}
+      {begin > 0 && (
+        <button type="button" class="quiet" onClick={() => void earlier()}>
+          Earlier lines ({formatBytes(begin)} before)
+        </button>
+      )}
+      <pre
+        ref={view}
+        class="code log"
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label={`Log of rank ${rank}, attempt ${attempt}`}
+        data-testid="log"
+        onScroll={(event) => {
+          const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
+          atEnd.current = scrollHeight - scrollTop - clientHeight < nearEndPx;
+        }}
+      >
+        {text || (error ? '' : 'The log is empty so far.')}
+      </pre>
+      {running && (
+        <p class="muted small following">
+          {visible ? 'Following while the rank runs.' : ''}
+        </p>
+      )}
+    </>
+  );
+}
+
+// On the screen, in a tab that is looked at.
+function watchVisibility(element: HTMLElement, set: (visible: boolean) => void): () => void {
+  let onScreen = false;
+  const tell = (): void => set(onScreen && !document.hidden);
+  const observer = new IntersectionObserver((entries) => {
+    onScreen = entries.at(-1)?.isIntersecting ?? false;
+    tell();
+  });
+  observer.observe(element);
+  document.addEventListener('visibilitychange', tell);
+  return () => {
+    observer.disconnect();
+    document.removeEventListener('visibilitychange', tell);
+  };
+}

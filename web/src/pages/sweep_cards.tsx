@@ -1,0 +1,117 @@
+import type { JSX } from 'preact';
+
+import type { Config, Sweep } from '../api/types';
+import { rungCounts } from '../model/curve';
+import { formatConfig, formatCount, formatMetric, fromWire } from '../model/numbers';
+import type { SweepModel } from '../model/sweep_model';
+import { trialUrl } from '../router';
+import { CopyButton } from '../ui/parts';
+
+/** The best configuration so far, with what is needed to use it. */
+export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
+  const { best, metric } = sweep;
+  if (!best) {
+    return (
+      <section class="panel card" aria-labelledby="best-title">
+        <h2 id="best-title">Best</h2>
+        <p class="muted">No trial has reported {metric.name} yet.</p>
+      </section>
+    );
+  }
+  const others = Object.entries(best.metrics).filter(([name]) => name !== metric.name);
+  return (
+    <section class="panel card" aria-labelledby="best-title" data-testid="best">
+      <div class="card-head">
+        <h2 id="best-title">Best</h2>
+        <a href={trialUrl(sweep.id, best.trial)}>trial {best.trial}</a>
+        <span class="muted">at step {best.step}</span>
+      </div>
+      <p class="headline">
+        <span class="headline-value">{formatMetric(fromWire(best.value))}</span>
+        <span class="muted">{metric.name}</span>
+      </p>
+      {others.length > 0 && (
+        <p class="muted small">
+          {others.map(([name, value]) => `${name} ${formatMetric(fromWire(value))}`).join(' · ')}
+        </p>
+      )}
+      <ConfigList config={best.config} order={sweep.parameters?.map((each) => each.name)} />
+      {best.checkpoint ? (
+        <div class="path">
+          <span class="small muted">checkpoint</span>
+          <div class="path-line">
+            <code title={best.checkpoint}>
+              <bdi>{best.checkpoint}</bdi>
+            </code>
+            <CopyButton text={best.checkpoint} what="checkpoint path" />
+          </div>
+        </div>
+      ) : (
+        <p class="muted small">No checkpoint of it yet.</p>
+      )}
+    </section>
+  );
+}
+
+export function ConfigList({
+  config,
+  order,
+}: {
+  config: Config;
+  order?: readonly string[] | undefined;
+}): JSX.Element {
+  const names = Object.keys(config);
+  const rank = (name: string): number => {
+    const at = order?.indexOf(name) ?? -1;
+    return at < 0 ? names.length : at;
+  };
+  names.sort((a, b) => rank(a) - rank(b));
+  return (
+    <div class="config">
+      <dl>
+        {names.map((name) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd title={String(config[name])}>{formatConfig(config[name])}</dd>
+          </div>
+        ))}
+      </dl>
+      <CopyButton text={JSON.stringify(config)} what="configuration as JSON" />
+    </div>
+  );
+}
+
+/** How far the trials came: a bar a rung. */
+export function RungCard({ model }: { model: SweepModel }): JSX.Element {
+  const { sweep, trials } = model;
+  const reported = [...trials.values()].filter((trial) => trial.best !== undefined);
+  const counts = rungCounts(
+    sweep.rungs,
+    reported.map((trial) => trial.step),
+  );
+  const most = Math.max(1, ...counts.map((rung) => rung.reached));
+  return (
+    <section class="panel card" aria-labelledby="rungs-title">
+      <h2 id="rungs-title">Rungs</h2>
+      <table class="rungs">
+        <thead class="visually-hidden">
+          <tr>
+            <th scope="col">step</th>
+            <th scope="col">trials that reached it</th>
+          </tr>
+        </thead>
+        <tbody>
+          {counts.map(({ step, reached }) => (
+            <tr key={step}>
+              <th scope="row">step {step}</th>
+              <td>
+                <span class="rung-bar" style={{ width: `${(reached / most) * 100}%` }} />
+              </td>
+              <td class="number">{formatCount(reached)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

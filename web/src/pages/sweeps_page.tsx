@@ -1,0 +1,195 @@
+import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+import type { Sweep } from '../api/types';
+import { LiveList } from '../live/list_live';
+import { formatMetric, fromWire } from '../model/numbers';
+import { countsSummary } from '../model/summary';
+import { finished } from '../model/states';
+import { formatAgo, parseTime } from '../model/time';
+import { navigate, place, setQuery, sweepUrl } from '../router';
+import { Icon, StateLabel } from '../ui/icons';
+import { useKeys } from '../ui/keys';
+import { Loading, Sparkline, StateBar, Trouble, When } from '../ui/parts';
+
+export function SweepsPage(): JSX.Element {
+  const live = useLiveList();
+  const filterBox = useRef<HTMLInputElement>(null);
+  const { query } = place.value;
+  const text = query.get('q') ?? '';
+  const all = live?.sweeps.value;
+  const shown = all?.filter((sweep) => matches(sweep, text)) ?? [];
+  const selected = shown.findIndex((sweep) => sweep.id === query.get('sweep'));
+  const select = (index: number): void => {
+    const sweep = shown[Math.max(0, Math.min(shown.length - 1, index))];
+    if (sweep) setQuery({ sweep: sweep.id });
+  };
+  useKeys({
+    '/': (event) => {
+      event.preventDefault();
+      filterBox.current?.focus();
+    },
+    j: () => select(selected + 1),
+    k: () => select(selected < 0 ? 0 : selected - 1),
+    Home: () => select(0),
+    End: () => select(shown.length - 1),
+    Escape: () => setQuery({ sweep: undefined }),
+    Enter: () => {
+      const sweep = shown[selected];
+      if (sweep) navigate(sweepUrl(sweep.id));
+    },
+  });
+
+  return (
+    <>
+      <div class="page-head">
+        <h1>Sweeps</h1>
+        {all && all.length > 0 && (
+          <div class="filter">
+            <Icon name="search" />
+            <input
+              ref={filterBox}
+              type="search"
+              value={text}
+              placeholder="Filter by name or state  ( / )"
+              aria-label="Filter sweeps"
+              onInput={(event) => setQuery({ q: event.currentTarget.value })}
+              onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
+            />
+          </div>
+        )}
+      </div>
+      {live?.error.value && <Trouble error={live.error.value} />}
+      {!all && !live?.error.value && <Loading what="sweeps" />}
+      {all?.length === 0 && <NoSweeps />}
+      {all && all.length > 0 && (
+        <div class="panel table-scroll">
+          <table class="data sweeps">
+            <thead>
+              <tr>
+                <th scope="col">sweep</th>
+                <th scope="col">state</th>
+                <th scope="col" class="number">
+                  best
+                </th>
+                <th scope="col">best so far</th>
+                <th scope="col">trials</th>
+                <th scope="col">search</th>
+                <th scope="col">created</th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((sweep, i) => (
+                <SweepRow
+                  key={sweep.id}
+                  sweep={sweep}
+                  selected={i === selected}
+                  spark={live?.sparks.value.get(sweep.id)}
+                  onSeen={() => live?.wantSpark(sweep.id)}
+                />
+              ))}
+            </tbody>
+          </table>
+          {shown.length === 0 && <p class="muted none">No sweep matches “{text}”.</p>}
+        </div>
+      )}
+    </>
+  );
+}
+
+function useLiveList(): LiveList | undefined {
+  const [live, setLive] = useState<LiveList>();
+  useEffect(() => {
+    const made = new LiveList();
+    setLive(made);
+    return () => made.close();
+  }, []);
+  return live;
+}
+
+function matches(sweep: Sweep, text: string): boolean {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const haystack = `${sweep.id} ${sweep.name} ${sweep.state} ${sweep.searcher} ${sweep.scheduler}`.toLowerCase();
+  return words.every((word) => haystack.includes(word));
+}
+
+function SweepRow({
+  sweep,
+  selected,
+  spark,
+  onSeen,
+}: {
+  sweep: Sweep;
+  selected: boolean;
+  spark: number[] | undefined;
+  onSeen(): void;
+}): JSX.Element {
+  const row = useRef<HTMLTableRowElement>(null);
+  useEffect(() => {
+    const seen = new IntersectionObserver((entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      seen.disconnect();
+      onSeen();
+    });
+    seen.observe(row.current as HTMLTableRowElement);
+    return () => seen.disconnect();
+  }, []);
+  useEffect(() => {
+    if (selected) row.current?.scrollIntoView({ block: 'nearest' });
+  }, [selected]);
+
+  const { best, metric, trials } = sweep;
+  const open = (event: MouseEvent): void => {
+    if (!(event.target as Element).closest('a')) navigate(sweepUrl(sweep.id));
+  };
+  return (
+    <tr ref={row} class="openable" aria-selected={selected} onClick={open}>
+      <th scope="row">
+        <a href={sweepUrl(sweep.id)}>{sweep.name || sweep.id}</a>
+        <span class="muted id">{sweep.id}</span>
+      </th>
+      <td>
+        <StateLabel state={sweep.state} />
+        {sweep.waiting && (
+          <div class="waiting-small" title={sweep.waiting}>
+            <Icon name="hourglass" /> waiting
+          </div>
+        )}
+      </td>
+      <td class="number">
+        {best ? <b class="value">{formatMetric(fromWire(best.value))}</b> : <span class="muted">–</span>}
+        <div class="muted small">
+          {metric.name} {metric.mode === 'max' ? '↑' : '↓'}
+        </div>
+      </td>
+      <td>{spark && <Sparkline values={spark} label={`Best ${metric.name} so far, over ${spark.length} trials`} />}</td>
+      <td class="progress">
+        <StateBar counts={trials} of={sweep.max_trials} />
+        <div class="small">
+          <b>{finished(trials)}</b>
+          {sweep.max_trials > 0 && <span class="muted"> of {sweep.max_trials}</span>}{' '}
+          <span class="muted">ended · {countsSummary(trials)}</span>
+        </div>
+      </td>
+      <td class="muted">
+        {sweep.searcher} · {sweep.scheduler}
+        <div class="small">
+          {sweep.workers} {sweep.workers === 1 ? 'worker' : 'workers'} a trial
+        </div>
+      </td>
+      <td class="muted">
+        <When time={sweep.created} label={formatAgo(parseTime(sweep.created), Date.now())} />
+      </td>
+    </tr>
+  );
+}
+
+function NoSweeps(): JSX.Element {
+  return (
+    <div class="empty">
+      <h2>No sweep yet</h2>
+      <p>A sweep file names a program, its parameters and how to search. Start one:</p>
+      <pre class="code">attune run sweep.yaml</pre>
+    </div>
+  );
+}

@@ -1,0 +1,155 @@
+import type { JSX } from 'preact';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+
+import type { Sweep, TrialDetail } from '../api/types';
+import { LiveTrial } from '../live/trial_live';
+import { formatMetric, fromWire } from '../model/numbers';
+import { trialSentence } from '../model/reason';
+import { rowOf } from '../model/sweep_model';
+import { formatDuration } from '../model/time';
+import { curveOf, metricNames } from '../model/trial_model';
+import { navigate, place, setQuery, sweepUrl, trialUrl } from '../router';
+import { colorToken } from '../ui/colors';
+import { CurveChart } from '../ui/curve_chart';
+import type { Line } from '../ui/curve_plot';
+import { StateLabel } from '../ui/icons';
+import { useKeys } from '../ui/keys';
+import { Fact, Loading, Trouble, When } from '../ui/parts';
+import { paintEpoch, token } from '../ui/theme';
+import { LogPanel } from './log_panel';
+import { ConfigList } from './sweep_cards';
+import { Attempts, Checkpoints, Decisions } from './trial_parts';
+
+export function TrialPage({ sweep: id, number }: { sweep: string; number: number }): JSX.Element {
+  const [live, setLive] = useState<LiveTrial>();
+  useEffect(() => {
+    const made = new LiveTrial(id, number);
+    setLive(made);
+    return () => made.close();
+  }, [id, number]);
+  const sweep = live?.sweep.value;
+  const trial = live?.trial.value;
+  useKeys({
+    j: () => navigate(trialUrl(id, number + 1)),
+    k: () => number > 0 && navigate(trialUrl(id, number - 1)),
+  });
+  if (live?.error.value && !trial) return <Trouble error={live.error.value} />;
+  if (!live || !trial || !sweep) return <Loading what={`trial ${number} of ${id}`} />;
+  return (
+    <>
+      <TrialHead sweep={sweep} trial={trial} />
+      <div class="overview">
+        <section class="panel" aria-label="Learning curve">
+          <TrialCurve sweep={sweep} trial={trial} />
+        </section>
+        <div class="side">
+          <section class="panel card" aria-labelledby="config-title">
+            <h2 id="config-title">Configuration</h2>
+            <ConfigList config={trial.config} order={sweep.parameters?.map((each) => each.name)} />
+          </section>
+          <Checkpoints trial={trial} />
+        </div>
+      </div>
+      <Decisions trial={trial} metric={sweep.metric} />
+      <Attempts trial={trial} />
+      {trial.attempts_list.length > 0 && <LogPanel trial={trial} reports={live.reports.value} />}
+    </>
+  );
+}
+
+function TrialHead({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX.Element {
+  const others = Object.entries(trial.metrics).filter(([name]) => name !== sweep.metric.name);
+  return (
+    <>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
+        <a href={sweepUrl(sweep.id)}>{sweep.name || sweep.id}</a>
+      </nav>
+      <div class="page-head">
+        <h1>Trial {trial.number}</h1>
+        <StateLabel state={trial.state} large />
+        <nav class="actions" aria-label="Other trials">
+          {trial.number > 0 && (
+            <a class="button" href={trialUrl(sweep.id, trial.number - 1)} title="Trial before (k)">
+              ← {trial.number - 1}
+            </a>
+          )}
+          <a class="button" href={trialUrl(sweep.id, trial.number + 1)} title="Trial after (j)">
+            {trial.number + 1} →
+          </a>
+        </nav>
+      </div>
+      <p class="why" data-testid="why">
+        {trialSentence(rowOf(trial))}
+      </p>
+      <dl class="facts">
+        <Fact name={`Best ${sweep.metric.name}`}>
+          <b class="value">{trial.best === null ? '–' : formatMetric(fromWire(trial.best))}</b>
+        </Fact>
+        {others.slice(0, 4).map(([name, value]) => (
+          <Fact key={name} name={`Last ${name}`}>
+            {formatMetric(fromWire(value))}
+          </Fact>
+        ))}
+        <Fact name="Step">
+          {trial.step}
+          {sweep.max_step > 0 && <span class="muted"> of {sweep.max_step}</span>}
+        </Fact>
+        <Fact name="Trained">{formatDuration(trial.seconds)}</Fact>
+        <Fact name="Attempts">{trial.attempts}</Fact>
+        <Fact name="Created">
+          <When time={trial.created} />
+        </Fact>
+      </dl>
+    </>
+  );
+}
+
+function TrialCurve({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX.Element {
+  const { query } = place.value;
+  const names = metricNames(trial, sweep.metric);
+  const wanted = query.get('metric');
+  const metric = wanted !== null && names.includes(wanted) ? wanted : sweep.metric.name;
+  const epoch = paintEpoch.value;
+  const lines = useMemo((): Line[] => {
+    const curve = curveOf(trial, metric);
+    if (curve.length === 0) return [];
+    const color = token(colorToken(trial, 'state'));
+    return [{ number: trial.number, curve, color, faint: false, live: trial.state === 'running' }];
+  }, [trial.history, trial.state, metric, epoch]);
+  const judged = trial.decisions.map((decision) => decision.rung ?? decision.step);
+  const last = lines[0]?.curve.values.at(-1);
+  return (
+    <CurveChart
+      lines={lines}
+      version={trial.history.length}
+      metric={metric}
+      logarithmic={query.get('y') === 'log'}
+      rungs={[...new Set(judged)].sort((a, b) => a - b)}
+      maxStep={sweep.max_step}
+      best={undefined}
+      selected={undefined}
+      hovered={undefined}
+      summary={
+        last === undefined
+          ? `No report of ${metric} yet.`
+          : `${metric} ${formatMetric(last)} at step ${trial.step}, ${trial.history.length} reports. Dashed: the scheduler decided.`
+      }
+      onHover={() => undefined}
+      onSelect={() => undefined}
+      onLogarithmic={(on) => setQuery({ y: on ? 'log' : undefined })}
+      controls={
+        names.length > 1 && (
+          <label class="pick">
+            metric
+            <select value={metric} onChange={(event) => setQuery({ metric: event.currentTarget.value })}>
+              {names.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,39 @@
+import type { TrialRow } from '../model/sweep_model';
+import type { Line } from './curve_plot';
+import type { Curve } from '../model/curve';
+import { token } from './theme';
+
+export type ColorBy = 'trial' | 'state';
+
+// Beyond this many trials seven colours repeat too often to tell trials apart.
+const mostTrialsByColor = 28;
+const paletteSize = 7;
+
+export function chooseColorBy(wanted: string | null, trials: number): ColorBy {
+  if (wanted === 'trial' || wanted === 'state') return wanted;
+  return trials <= mostTrialsByColor ? 'trial' : 'state';
+}
+
+/** The CSS variable of a trial's colour. */
+export function colorToken(trial: Pick<TrialRow, 'number' | 'state'>, by: ColorBy): string {
+  return by === 'state' ? `--state-${trial.state}` : `--line-${(trial.number % paletteSize) + 1}`;
+}
+
+export function linesOf(
+  trials: Iterable<TrialRow>,
+  curves: ReadonlyMap<number, Curve>,
+  by: ColorBy,
+): Line[] {
+  const colors = new Map<string, string>();
+  const lines: Line[] = [];
+  for (const trial of trials) {
+    const curve = curves.get(trial.number);
+    if (!curve || curve.length === 0) continue;
+    const name = colorToken(trial, by);
+    let color = colors.get(name);
+    if (color === undefined) colors.set(name, (color = token(name)));
+    const faint = trial.state === 'stopped' || trial.state === 'failed' || trial.state === 'killed';
+    lines.push({ number: trial.number, curve, color, faint, live: trial.state === 'running' });
+  }
+  return lines;
+}

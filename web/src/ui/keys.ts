@@ -1,0 +1,34 @@
+import { useEffect } from 'preact/hooks';
+
+export type Keys = Record<string, (event: KeyboardEvent) => void>;
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}
+
+/** Keys of the whole page: single letters, ignored while typing and while a dialog is open. */
+export function useKeys(keys: Keys): void {
+  useEffect(() => {
+    const handle = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (isTyping(event.target) || document.querySelector('dialog[open]')) return;
+      // Enter belongs to the button or link that has the focus.
+      if (event.key === 'Enter' && (event.target as Element).closest('a, button, summary')) return;
+      keys[event.key]?.(event);
+    };
+    document.addEventListener('keydown', handle);
+    return () => document.removeEventListener('keydown', handle);
+  });
+}
+
+export const keyHelp: readonly [string, string][] = [
+  ['/', 'Filter'],
+  ['j  k', 'Next row, previous row'],
+  ['Home  End', 'First row, last row'],
+  ['Enter', 'Open the selected row'],
+  ['Esc', 'Clear the selection, leave the filter'],
+  ['u', 'One level up'],
+  ['t', 'Theme: system, light, dark'],
+  ['?', 'This list'],
+];

@@ -1,0 +1,185 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+import type { ApiError } from '../api/client';
+import type { TrialState } from '../api/types';
+import { formatCount } from '../model/numbers';
+import { countsSummary } from '../model/summary';
+import { total, trialStates } from '../model/states';
+import { formatClock } from '../model/time';
+import { Icon } from './icons';
+
+/** Small parts that several pages share. */
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+export function CopyButton({ text, what }: { text: string; what: string }): JSX.Element {
+  const [done, setDone] = useState(false);
+  const copy = async (): Promise<void> => {
+    await copyText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1600);
+  };
+  return (
+    <button type="button" class="quiet icon-button" onClick={copy} aria-label={`Copy ${what}`} title={`Copy ${what}`}>
+      <Icon name={done ? 'check' : 'copy'} />
+      <span class="visually-hidden" role="status">
+        {done ? 'Copied' : ''}
+      </span>
+    </button>
+  );
+}
+
+// The clipboard's own interface exists only on https and localhost.
+async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.createElement('textarea');
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand('copy');
+  area.remove();
+}
+
+/** Trials by state as one bar; what has not been created yet stays empty. */
+export function StateBar({
+  counts,
+  of,
+}: {
+  counts: Record<TrialState, number>;
+  of: number;
+}): JSX.Element {
+  const whole = Math.max(of, total(counts), 1);
+  const order: TrialState[] = ['completed', 'stopped', 'failed', 'killed', 'paused', 'running', 'pending'];
+  return (
+    <div class="state-bar" role="img" aria-label={`${countsSummary(counts)} of ${whole} trials`}>
+      {order
+        .filter((state) => counts[state] > 0)
+        .map((state) => (
+          <span key={state} class={`fill-${state}`} style={{ flexGrow: counts[state] }} />
+        ))}
+      {whole > total(counts) && <span class="fill-none" style={{ flexGrow: whole - total(counts) }} />}
+    </div>
+  );
+}
+
+/** A chip a state with its count; pressed ones filter. */
+export function StateChips({
+  counts,
+  chosen,
+  onChange,
+}: {
+  counts: Record<TrialState, number>;
+  chosen: readonly string[];
+  onChange(states: string[]): void;
+}): JSX.Element {
+  const shown = trialStates.filter((state) => counts[state] > 0 || chosen.includes(state));
+  const toggle = (state: string): void =>
+    onChange(chosen.includes(state) ? chosen.filter((each) => each !== state) : [...chosen, state]);
+  return (
+    <div class="chips" role="group" aria-label="Show only these states">
+      {shown.map((state) => (
+        <button
+          key={state}
+          type="button"
+          class={`chip state-${state}`}
+          aria-pressed={chosen.includes(state)}
+          onClick={() => toggle(state)}
+        >
+          <span class={`swatch fill-${state}`} />
+          {state} <b>{formatCount(counts[state])}</b>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function When({ time, label }: { time: string | null; label?: string }): JSX.Element {
+  if (!time) return <span class="muted">–</span>;
+  return (
+    <time dateTime={time} title={time}>
+      {label ?? formatClock(time)}
+    </time>
+  );
+}
+
+export function Trouble({ error }: { error: ApiError }): JSX.Element {
+  const { problem } = error;
+  return (
+    <div class="trouble" role="alert">
+      <h2>{problem.title}</h2>
+      {problem.detail && <p>{problem.detail}</p>}
+      {problem.status === 0 && <p>The page tries again by itself. Is `attune serve` running?</p>}
+      {problem.status === 404 && (
+        <p>
+          <a href="/">All sweeps</a>
+        </p>
+      )}
+    </div>
+  );
+}
+
+export function Loading({ what }: { what: string }): JSX.Element {
+  return (
+    <p class="loading" role="status">
+      Reading {what}…
+    </p>
+  );
+}
+
+/** A modal question. The harmless answer has the focus. */
+export function Confirm({
+  title,
+  text,
+  action,
+  danger,
+  onYes,
+  onNo,
+}: {
+  title: string;
+  text: string;
+  action: string;
+  danger: boolean;
+  onYes(): void;
+  onNo(): void;
+}): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={onNo} aria-labelledby="confirm-title" aria-describedby="confirm-text">
+      <h2 id="confirm-title">{title}</h2>
+      <p id="confirm-text">{text}</p>
+      <div class="dialog-buttons">
+        <button type="button" autofocus onClick={() => dialog.current?.close()}>
+          Cancel
+        </button>
+        <button type="button" class={danger ? 'danger' : 'primary'} onClick={onYes}>
+          {action}
+        </button>
+      </div>
+    </dialog>
+  );
+}
+
+export function Sparkline({ values, label }: { values: readonly number[]; label: string }): JSX.Element | null {
+  if (values.length < 2) return null;
+  const [width, height, margin] = [112, 26, 3];
+  const low = Math.min(...values);
+  const span = Math.max(...values) - low || 1;
+  const x = (i: number): number => margin + (i / (values.length - 1)) * (width - 2 * margin);
+  const y = (value: number): number => height - margin - ((value - low) / span) * (height - 2 * margin);
+  const line = values.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
+  return (
+    <svg class="spark" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+      <polyline points={line} />
+      <circle cx={x(values.length - 1)} cy={y(values.at(-1) as number)} r="2.4" />
+    </svg>
+  );
+}

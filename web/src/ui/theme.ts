@@ -1,0 +1,44 @@
+import { effect, signal } from '@preact/signals';
+
+export type Theme = 'system' | 'light' | 'dark';
+
+const key = 'attune-theme'; // also read by public/theme.js
+
+function stored(): Theme {
+  const value = document.documentElement.dataset.theme;
+  return value === 'light' || value === 'dark' ? value : 'system';
+}
+
+export const theme = signal<Theme>('system');
+
+/** Grows whenever colours may have changed, so that canvases draw themselves anew. */
+export const paintEpoch = signal(0);
+
+const next: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
+
+export function cycleTheme(): void {
+  theme.value = next[theme.value];
+}
+
+export function startTheme(): void {
+  theme.value = stored();
+  const bump = (): void => void (paintEpoch.value = paintEpoch.peek() + 1);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', bump);
+  effect(() => {
+    const chosen = theme.value;
+    if (chosen === 'system') delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = chosen;
+    try {
+      if (chosen === 'system') localStorage.removeItem(key);
+      else localStorage.setItem(key, chosen);
+    } catch {
+      // Storage may be forbidden; the choice then lasts as long as the page.
+    }
+    bump();
+  });
+}
+
+/** A colour or number of tokens.css as it is now. */
+export function token(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
