@@ -1,0 +1,258 @@
+#include "schedulers/asha.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/schedulers/harness.h"
+
+namespace attune::schedulers {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Asha Halving(int64_t max = 8) {
+  return Asha(Maximise("accuracy"), {.min = Step(1), .max = Step(max), .reduction_factor = 2});
+}
+
+std::vector<int64_t> RungsOf(int64_t min, int64_t max, int64_t reduction_factor) {
+  return SchedulerHarness(Asha(Maximise("m"), {Step(min), Step(max), reduction_factor})).Rungs();
+}
+
+TEST(Asha, RungsGrowByTheReductionFactorUpToMax) {
+  EXPECT_THAT(RungsOf(1, 27, 3), ElementsAre(1, 3, 9, 27));
+  EXPECT_THAT(RungsOf(2, 100, 4), ElementsAre(2, 8, 32, 100));
+}
+
+// Where logarithms of reals give one rung too few.
+TEST(Asha, RungsAreExactAtPowersOfTheReductionFactor) {
+  EXPECT_THAT(RungsOf(1, 1000, 10), ElementsAre(1, 10, 100, 1000));
+  EXPECT_THAT(RungsOf(1, 243, 3), ElementsAre(1, 3, 9, 27, 81, 243));
+  EXPECT_THAT(RungsOf(5, 6, 3), ElementsAre(5, 6));
+}
+
+TEST(Asha, RungsNearTheLargestStepDoNotOverflow) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(RungsOf(kMax / 2, kMax, 2), ElementsAre(kMax / 2, kMax - 1, kMax));
+  EXPECT_THAT(RungsOf(1, kMax, kMax / 2), ElementsAre(1, kMax / 2, kMax));
+}
+
+TEST(Asha, NoOneStopsWhileFewerThanTheReductionFactorReachedTheRung) {
+  SchedulerHarness sweep(Asha(Maximise("accuracy"), {Step(1), Step(64), 4}));
+
+  EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());
+  EXPECT_THAT(sweep.Report({1, 1}, 0.1).verdict(), Continues());
+  EXPECT_THAT(sweep.Report({2, 1}, kNaN).verdict(), Continues());
+  EXPECT_THAT(sweep.Report({3, 1}, 0.8).verdict(), Stops("asha"));
+}
+
+TEST(Asha, TheBestShareGoesOn) {
+  SchedulerHarness sweep(Halving());
+
+  EXPECT_THAT(sweep.Report({0, 1}, 0.5).verdict(), Continues());
+  EXPECT_THAT(sweep.Report({1, 1}, 0.6).verdict(), Continues());     // first of two
+  EXPECT_THAT(sweep.Report({2, 1}, 0.55).verdict(), Stops("asha"));  // second of three
+  EXPECT_THAT(sweep.Report({3, 1}, 0.58).verdict(), Continues());    // second of four
+  EXPECT_THAT(sweep.Report({4, 1}, 0.56).verdict(), Stops("asha"));  // third of five
+}
+
+TEST(Asha, SmallerIsBetterWhenMinimising) {
+  SchedulerHarness sweep(Asha(Minimise("loss"), {Step(1), Step(8), 2}), "loss");
+
+  sweep.Report({0, 1}, 0.5);
+  EXPECT_THAT(sweep.Report({1, 1}, 0.6).verdict(), Stops("asha"));
+  EXPECT_THAT(sweep.Report({2, 1}, 0.4).verdict(), Continues());
+}
+
+TEST(Asha, RungsDoNotMix) {
+  SchedulerHarness sweep(Halving());
+
+  sweep.Report({0, 1}, 0.5).Report({1, 1}, 0.6).Report({1, 2}, 0.1);
+  EXPECT_THAT(sweep.verdict(), Continues());  // alone at rung 2
+  EXPECT_EQ(sweep.verdict().reason.peers, 1);
+}
+
+TEST(Asha, NanCountsAsWorstAndIsRecordedOnce) {
+  SchedulerHarness sweep(Halving());
+
+  sweep.Report({0, 1}, 0.5).Report({1, 1}, kNaN);
+  EXPECT_THAT(sweep.verdict(), Stops("asha"));
+  EXPECT_EQ(sweep.verdict().reason.rank, 2);
+
+  sweep.Report({1, 1}, kNaN);  // the same report again
+  EXPECT_EQ(sweep.Report({2, 1}, -1e300).verdict().reason.peers, 3);
+  EXPECT_EQ(sweep.verdict().reason.rank, 2);
+}
+
+TEST(Asha, OneNanTrialStopsOnlyItself) {
+  SchedulerHarness sweep(Halving());
+
+  sweep.Report({0, 1}, kNaN);
+  EXPECT_THAT(sweep.Report({1, 1}, 0.1).verdict(), Continues());
+  EXPECT_THAT(sweep.Report({2, 1}, 0.2).verdict(), Continues());
+}
+
+TEST(Asha, InfinitiesOfEitherSignAreTheWorstValue) {
+  SchedulerHarness sweep(Halving());
+
+  sweep.Report({0, 1}, -1e300);
+  EXPECT_THAT(sweep.Report({1, 1}, kInf).verdict(), Stops("asha"));
+  EXPECT_THAT(sweep.Report({2, 1}, -kInf).verdict(), Stops("asha"));
+}
+
+TEST(Asha, AMissingMetricIsTheWorstValueAndSaidToBeMissing) {
+  SchedulerHarness sweep(Halving());
+
+  sweep.Report({0, 1}, 0.1).Report({1, 1}, Metrics{{"acuracy", 0.9}});
+  EXPECT_THAT(sweep.verdict(), Stops("asha"));
+  EXPECT_EQ(sweep.text(),
+            "stopped at step 1: accuracy (not reported) is rank 2 of 2 at rung 1; only the best "
+            "goes on (cutoff 0.1)");
+}
+
+TEST(Asha, OfEqualValuesTheEarlierReportIsBetter) {
+  SchedulerHarness sweep(Halving());
+
+  EXPECT_EQ(sweep.Report({5, 1}, 0.5).verdict().reason.rank, 1);
+  EXPECT_EQ(sweep.Report({3, 1}, 0.5).verdict().reason.rank, 2);
+  EXPECT_EQ(sweep.Report({4, 1}, 0.5).verdict().reason.rank, 3);
+}
+
+TEST(Asha, EqualValuesNeitherAllStopNorAllGoOn) {
+  SchedulerHarness sweep(Halving());
+  int going_on = 0;
+  for (uint32_t trial = 0; trial < 8; ++trial) {
+    going_on += sweep.Report({trial, 1}, 0.5).verdict().kind == VerdictKind::kContinue;
+  }
+  EXPECT_EQ(going_on, 1);
+}
+
+TEST(Asha, ALateReportIsRecordedAtTheRungItHasPassed) {
+  SchedulerHarness sweep(Halving());
+
+  const Reason& reason = sweep.Report({0, 3}, 0.5).verdict().reason;
+  EXPECT_EQ(reason.rung, Step(2));
+  EXPECT_EQ(reason.step, Step(3));
+}
+
+// A trial that reports every five steps: its step 15 must not fill the rung that step 5 jumped
+// over.
+TEST(Asha, RungsThatWereJumpedOverAreNeverFilledLater) {
+  SchedulerHarness sweep(Halving(64));
+
+  EXPECT_EQ(sweep.Report({0, 5}, 0.5).verdict().reason.rung, Step(4));
+  EXPECT_EQ(sweep.Report({0, 10}, 0.6).verdict().reason.rung, Step(8));
+  EXPECT_EQ(sweep.Report({0, 15}, 0.7).verdict().reason.rung, Step(0));
+  EXPECT_EQ(sweep.Report({1, 1}, 0.1).verdict().reason.peers, 1);
+  EXPECT_EQ(sweep.Report({1, 2}, 0.1).verdict().reason.peers, 1);
+}
+
+TEST(Asha, ARepeatedOrEarlierStepIsNeitherJudgedNorRecorded) {
+  SchedulerHarness sweep(Halving());
+  sweep.Report({0, 1}, 0.9).Report({0, 2}, 0.9);
+
+  for (const int64_t step : {1, 2}) {
+    EXPECT_THAT(sweep.Report({0, step}, 0.0).verdict(), Continues());
+    EXPECT_EQ(sweep.verdict().reason.rung, Step(0));
+  }
+  EXPECT_EQ(sweep.Report({1, 1}, 0.95).verdict().reason.peers, 2);
+  EXPECT_EQ(sweep.Report({1, 2}, 0.95).verdict().reason.peers, 2);
+}
+
+TEST(Asha, ARetriedTrialIsJudgedNextAtTheRungItHasNotReached) {
+  SchedulerHarness sweep(Halving());
+  sweep.Report({0, 1}, 0.9).Report({0, 2}, 0.9);
+
+  EXPECT_EQ(sweep.NextMilestone({0, 0}), 4);  // from scratch
+  EXPECT_EQ(sweep.NextMilestone({0, 1}), 4);  // from the checkpoint of step 1
+}
+
+TEST(Asha, MilestonesAreTheRungsAheadOfATrial) {
+  const SchedulerHarness sweep(Halving());
+
+  EXPECT_EQ(sweep.NextMilestone({0, 0}), 1);
+  EXPECT_EQ(sweep.NextMilestone({0, 1}), 2);
+  EXPECT_EQ(sweep.NextMilestone({0, 5}), 8);
+  EXPECT_EQ(sweep.NextMilestone({0, 8}), 0);
+}
+
+TEST(Asha, NoOneIsStoppedAtTheLastRung) {
+  SchedulerHarness sweep(Halving());
+  sweep.Report({0, 8}, 0.9).Report({1, 8}, 0.8).Report({2, 8}, 0.1);
+
+  EXPECT_THAT(sweep.verdict(), Continues());
+  EXPECT_EQ(sweep.text(), "completes at step 8: accuracy 0.1 is rank 3 of 3 at rung 8, the last");
+}
+
+TEST(Asha, TheReasonHasTheNumbers) {
+  SchedulerHarness sweep(Halving());
+  sweep.Report({0, 2}, 0.9).Report({1, 2}, 0.7).Report({2, 2}, 0.8).Report({3, 3}, 0.75);
+
+  const Reason& reason = sweep.verdict().reason;
+  EXPECT_EQ(reason.rule, "asha");
+  EXPECT_EQ(reason.step, Step(3));
+  EXPECT_EQ(reason.rung, Step(2));
+  EXPECT_EQ(reason.value, 0.75);
+  EXPECT_EQ(reason.rank, 3);
+  EXPECT_EQ(reason.peers, 4);
+  EXPECT_EQ(reason.cutoff, 0.8);
+  EXPECT_EQ(sweep.text(),
+            "stopped at step 3: accuracy 0.75 is rank 3 of 4 at rung 2; the best 2 go on "
+            "(cutoff 0.8)");
+}
+
+TEST(Asha, TheCutoffIsTheWorstValueThatGoesOnThisOneIncluded) {
+  SchedulerHarness sweep(Halving());
+  sweep.Report({0, 1}, 0.1).Report({1, 1}, 0.2).Report({2, 1}, 0.3);
+
+  EXPECT_EQ(sweep.Report({3, 1}, 0.25).verdict().reason.cutoff, 0.25);  // second of four
+  sweep.Report({4, 1}, 0.0);
+  EXPECT_EQ(sweep.Report({5, 1}, 0.9).verdict().reason.cutoff, 0.25);   // three of six go on
+  EXPECT_EQ(sweep.Report({6, 1}, 0.15).verdict().reason.cutoff, 0.25);  // three of seven
+}
+
+TEST(Asha, EveryKindOfContinueSaysWhy) {
+  SchedulerHarness sweep(Halving());
+
+  EXPECT_EQ(sweep.Report({0, 1}, 2.0 / 3).text(),
+            "goes on at step 1: accuracy 0.666667 is rank 1 of 1 at rung 1; none is stopped before "
+            "2 have reached it");
+  EXPECT_EQ(sweep.Report({1, 1}, 0.9).text(),
+            "goes on at step 1: accuracy 0.9 is rank 1 of 2 at rung 1; only the best goes on "
+            "(cutoff 0.9)");
+  EXPECT_EQ(sweep.Report({1, 1}, 0.9).text(),
+            "goes on at step 1: nothing is decided before rung 2");
+  sweep.Report({1, 8}, 0.9);
+  EXPECT_EQ(sweep.Report({1, 9}, 0.9).text(), "goes on at step 9: the last rung is behind it");
+}
+
+SweepSpec Spec(int64_t min, int64_t max) {
+  return {
+      .objective = Maximise("accuracy"),
+      .scheduler = {.name = "asha", .options = {{"min", min}, {"reduction_factor", int64_t{4}}}},
+      .max_step = Step(max)};
+}
+
+TEST(Asha, IsMadeFromTheSweepFile) {
+  const auto made = AshaEntry().make(Spec(1, 20));
+  EXPECT_THAT((*made)->Rungs(), ElementsAre(Step(1), Step(4), Step(16), Step(20)));
+}
+
+TEST(Asha, WithoutMaxNamesTheKeyOfTheSweepFile) {
+  EXPECT_EQ(AshaEntry().make(Spec(1, 0)).error().message,
+            "scheduler.max: asha needs max, the step at which a trial is complete");
+}
+
+TEST(Asha, MinMustLieBelowMax) {
+  EXPECT_EQ(AshaEntry().make(Spec(9, 9)).error().message,
+            "scheduler.min: 9 is not below max 9, so no trial could be stopped; lower min or raise "
+            "max");
+}
+
+}  // namespace
+}  // namespace attune::schedulers

@@ -1,0 +1,128 @@
+#include "searchers/grid.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace attune::searchers {
+namespace {
+
+using ::testing::ElementsAre;
+
+Value Text(const char* text) { return std::string(text); }
+
+// "a=1 b=true"
+std::string Line(const Config& config) {
+  std::string line;
+  for (const auto& [name, value] : config.entries()) {
+    line += (line.empty() ? "" : " ") + name + "=" + FormatValue(value);
+  }
+  return line;
+}
+
+Event Created(const std::string& origin) {
+  return Event{EventSeq(1), Time{0}, TrialCreated{.origin = origin}};
+}
+
+std::vector<std::string> All(const SearchSpace& space) {
+  Grid grid(space);
+  std::vector<std::string> lines;
+  while (const auto config = grid.Suggest(TrialNumber(static_cast<uint32_t>(lines.size())))) {
+    lines.push_back(Line(*config));
+    grid.Observe(Created("grid"));
+  }
+  return lines;
+}
+
+TEST(Grid, TurnsLikeNestedLoopsInTheOrderOfTheFile) {
+  EXPECT_THAT(
+      All(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
+                       {"b", CategoricalDomain{{false, true}}},
+                       {"c", ConstantDomain{Text("x")}}})),
+      ElementsAre("a=1 b=false c=x", "a=1 b=true c=x", "a=2 b=false c=x", "a=2 b=true c=x"));
+}
+
+TEST(Grid, StepsIncludeMaxWhereItLiesOnThem) {
+  EXPECT_THAT(All(SearchSpace({{"a", FloatDomain{.min = 0.1, .max = 0.3, .step = 0.1}}})),
+              ElementsAre("a=0.1", "a=0.2", "a=0.3"));
+}
+
+TEST(Grid, AParameterThatDoesNotExistMakesNoDuplicates) {
+  EXPECT_THAT(
+      All(SearchSpace({{"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw")}}},
+                       {"momentum", CategoricalDomain{{0.5, 0.9}}, {{"optimizer", {Text("sgd")}}}},
+                       {"nesterov",
+                        CategoricalDomain{{false, true}},
+                        {{.parent = "momentum", .at_least = 0.6}}},
+                       {"batch", CategoricalDomain{{int64_t{8}, int64_t{16}}}}})),
+      ElementsAre("optimizer=sgd momentum=0.5 batch=8", "optimizer=sgd momentum=0.5 batch=16",
+                  "optimizer=sgd momentum=0.9 nesterov=false batch=8",
+                  "optimizer=sgd momentum=0.9 nesterov=false batch=16",
+                  "optimizer=sgd momentum=0.9 nesterov=true batch=8",
+                  "optimizer=sgd momentum=0.9 nesterov=true batch=16", "optimizer=adamw batch=8",
+                  "optimizer=adamw batch=16"));
+}
+
+TEST(Grid, AParentTurnsBeforeAChildThatTheFileListsFirst) {
+  EXPECT_THAT(
+      All(SearchSpace({{"child", CategoricalDomain{{int64_t{1}, int64_t{2}}}, {{"parent", {true}}}},
+                       {"parent", CategoricalDomain{{true, false}}}})),
+      ElementsAre("child=1 parent=true", "child=2 parent=true", "parent=false"));
+}
+
+TEST(Grid, InitialPointsTakeNoPlaceInIt) {
+  Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
+  grid.Observe(Created("initial_points"));
+
+  EXPECT_EQ(Line(*grid.Suggest(TrialNumber(1))), "a=1");
+}
+
+TEST(Grid, AProposalThatBecameNoTrialIsProposedAgain) {
+  const Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
+
+  EXPECT_EQ(grid.Suggest(TrialNumber(0)), grid.Suggest(TrialNumber(1)));
+}
+
+TEST(Grid, StaysAtItsEnd) {
+  Grid grid(SearchSpace({{"a", ConstantDomain{int64_t{1}}}}));
+  grid.Observe(Created("grid"));
+  EXPECT_EQ(grid.Suggest(TrialNumber(1)), std::nullopt);
+
+  grid.Observe(Created("grid"));
+  EXPECT_EQ(grid.Suggest(TrialNumber(2)), std::nullopt);
+}
+
+TEST(Grid, ARealRangeWithoutAStepNamesTheParameterAndTheRemedy) {
+  const SweepSpec spec{.space = SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
+                                             {"lr", FloatDomain{.min = 0, .max = 1}}})};
+  EXPECT_EQ(GridEntry().make(spec).error().message,
+            "parameters.lr: grid search cannot list a real range; give it a step or values");
+}
+
+TEST(Grid, CountsConfigurationsNotCombinations) {
+  EXPECT_EQ(*Grid::Count(SearchSpace({{"a", CategoricalDomain{{true, false}}},
+                                      {"b", IntDomain{.min = 1, .max = 1000}, {{"a", {true}}}},
+                                      {"c", IntDomain{.min = 1, .max = 1000}, {{"a", {false}}}}})),
+            2000);
+}
+
+TEST(Grid, HasALimit) {
+  const auto count = [](int64_t size) {
+    return Grid::Count(SearchSpace(
+        {{"a", IntDomain{.min = 1, .max = size / 10}}, {"b", IntDomain{.min = 1, .max = 10}}}));
+  };
+  EXPECT_EQ(*count(Grid::kMaxConfigurations), Grid::kMaxConfigurations);
+  EXPECT_EQ(count(Grid::kMaxConfigurations + 10).error().message,
+            "parameters: the grid has more than 100000 configurations; raise steps, list fewer "
+            "values, or use searcher: random");
+}
+
+TEST(Grid, NeedsNoLimitOfTrials) {
+  const SweepSpec spec{.space = SearchSpace({{"a", ConstantDomain{true}}}), .max_trials = 0};
+  EXPECT_TRUE(GridEntry().make(spec).ok());
+}
+
+}  // namespace
+}  // namespace attune::searchers

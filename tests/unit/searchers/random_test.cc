@@ -1,0 +1,153 @@
+#include "searchers/random.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace attune::searchers {
+namespace {
+
+constexpr int kTrials = 2'000;
+
+Value Text(const char* text) { return std::string(text); }
+
+std::vector<Value> Column(const SearchSpace& space, std::string_view name, int trials = kTrials) {
+  const Random random(space, 7);
+  std::vector<Value> values;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto config = random.Suggest(TrialNumber(static_cast<uint32_t>(trial)));
+    if (const Value* value = config->Find(name)) values.push_back(*value);
+  }
+  return values;
+}
+
+std::vector<double> Reals(const SearchSpace& space, std::string_view name) {
+  std::vector<double> reals;
+  for (const Value& value : Column(space, name)) reals.push_back(std::get<double>(value));
+  return reals;
+}
+
+std::map<Value, int> Counts(const Domain& domain) {
+  std::map<Value, int> counts;
+  for (const Value& value : Column(SearchSpace({{"x", domain}}), "x")) ++counts[value];
+  return counts;
+}
+
+int CountBelow(const std::vector<double>& values, double limit) {
+  return static_cast<int>(
+      std::count_if(values.begin(), values.end(), [&](double value) { return value < limit; }));
+}
+
+TEST(Random, ARangeIsDrawnUniformly) {
+  const auto values = Reals(SearchSpace({{"x", FloatDomain{.min = 2, .max = 6}}}), "x");
+
+  EXPECT_GE(*std::min_element(values.begin(), values.end()), 2.0);
+  EXPECT_LE(*std::max_element(values.begin(), values.end()), 6.0);
+  EXPECT_NEAR(CountBelow(values, 3.0), kTrials / 4, 97);  // five standard errors
+}
+
+TEST(Random, ALogScaleIsDrawnUniformlyInTheLogarithm) {
+  const auto values =
+      Reals(SearchSpace({{"x", FloatDomain{.min = 1e-4, .max = 1, .scale = Scale::kLog}}}), "x");
+
+  EXPECT_GE(*std::min_element(values.begin(), values.end()), 1e-4);
+  EXPECT_LE(*std::max_element(values.begin(), values.end()), 1.0);
+  EXPECT_NEAR(CountBelow(values, 1e-3), kTrials / 4, 97);
+}
+
+TEST(Random, EveryStepIsEquallyLikelyMaxIncluded) {
+  const auto counts = Counts(FloatDomain{.min = 0.1, .max = 0.5, .step = 0.1});
+
+  ASSERT_EQ(counts.size(), 5u);
+  EXPECT_TRUE(counts.contains(0.3));  // the decimal, not 0.30000000000000004
+  EXPECT_TRUE(counts.contains(0.5));
+  for (const auto& [value, count] : counts) {
+    EXPECT_NEAR(count, kTrials / 5, 90) << FormatValue(value);
+  }
+}
+
+TEST(Random, IntegersReachBothEnds) {
+  const auto counts = Counts(IntDomain{.min = 8, .max = 32, .step = 8});
+
+  ASSERT_EQ(counts.size(), 4u);
+  for (const auto& [value, count] : counts) {
+    EXPECT_NEAR(count, kTrials / 4, 97) << FormatValue(value);
+  }
+}
+
+// Of [1, 8) in the logarithm, log 2 belongs to 1, log 3/2 to 2, …
+TEST(Random, IntegersOnALogScaleTakeTheShareUpToTheNext) {
+  const auto counts = Counts(IntDomain{.min = 1, .max = 7, .scale = Scale::kLog});
+
+  EXPECT_EQ(counts.size(), 7u);
+  EXPECT_NEAR(counts.at(int64_t{1}), kTrials * 0.3333, 106);
+  EXPECT_NEAR(counts.at(int64_t{2}), kTrials * 0.1950, 89);
+}
+
+TEST(Random, ListedValuesAreEquallyLikelyAndKeepTheirType) {
+  const auto counts = Counts(CategoricalDomain{{true, int64_t{1}, Text("1")}});
+
+  ASSERT_EQ(counts.size(), 3u);
+  for (const auto& [value, count] : counts) {
+    EXPECT_NEAR(count, kTrials / 3, 106) << FormatValue(value);
+  }
+}
+
+SearchSpace Conditional() {
+  return SearchSpace({
+      {"momentum", FloatDomain{.min = 0, .max = 0.9}, {{"optimizer", {Text("sgd")}}}},
+      {"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw")}}},
+      {"batch", ConstantDomain{int64_t{128}}},
+  });
+}
+
+TEST(Random, AParameterExistsOnlyBesideTheRightParent) {
+  const Random random(Conditional(), 7);
+  std::set<Value> seen;
+  for (uint32_t trial = 0; trial < 50; ++trial) {
+    const Config config = *random.Suggest(TrialNumber(trial));
+    seen.insert(*config.Find("optimizer"));
+    EXPECT_EQ(config.Find("momentum") != nullptr, *config.Find("optimizer") == Text("sgd"));
+    EXPECT_EQ(*config.Find("batch"), Value(int64_t{128}));
+  }
+  EXPECT_EQ(seen.size(), 2u);
+}
+
+TEST(Random, ProposalsAreInTheOrderOfTheFile) {
+  const Random random(Conditional(), 7);
+  for (uint32_t trial = 0; trial < 20; ++trial) {
+    const Config config = *random.Suggest(TrialNumber(trial));
+    if (config.entries().size() == 3) {
+      EXPECT_EQ(config.entries().front().first, "momentum");
+    }
+    EXPECT_EQ(config.entries().back().first, "batch");
+  }
+}
+
+TEST(Random, AddingAParameterLeavesTheOthersAsTheyWere) {
+  const Parameter lr{"lr", FloatDomain{.min = 0, .max = 1}, {}};
+  const Parameter width{"width", IntDomain{.min = 1, .max = 99}, {}};
+
+  EXPECT_EQ(Column(SearchSpace({lr}), "lr", 20), Column(SearchSpace({width, lr}), "lr", 20));
+}
+
+TEST(Random, AnotherSeedGivesOtherProposals) {
+  const SearchSpace space({{"lr", FloatDomain{.min = 0, .max = 1}}});
+  EXPECT_NE(Random(space, 1).Suggest(TrialNumber(0)), Random(space, 2).Suggest(TrialNumber(0)));
+}
+
+TEST(Random, WithoutALimitNamesTheKeyOfTheSweepFile) {
+  SweepSpec spec{.space = Conditional()};
+  EXPECT_EQ(RandomEntry().make(spec).error().message,
+            "stop.max_trials: random search never ends by itself; say how many trials to run");
+
+  spec.max_trials = 1;
+  EXPECT_TRUE(RandomEntry().make(spec).ok());
+}
+
+}  // namespace
+}  // namespace attune::searchers
