@@ -1,0 +1,63 @@
+#include "executor/gang/blame.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+#include <array>
+
+namespace attune::gang {
+namespace {
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
+}
+
+std::string WhatWasSeen(int rank, const ExitStatus& exit) {
+  const std::string who = "rank " + std::to_string(rank);
+  if (exit.signal == SIGKILL) {
+    return who +
+           " was killed by SIGKILL, which was not Attune's; perhaps the host ran out of memory";
+  }
+  if (exit.signal != 0) {
+    const char* meaning = sigdescr_np(exit.signal);
+    return who + " was killed by " + SignalName(exit.signal) +
+           (meaning ? " (" + std::string(meaning) + ")" : "");
+  }
+  return who + " left with exit code " + std::to_string(exit.exit_code);
+}
+
+}  // namespace
+
+bool SoundsLikeLostPeer(std::string_view error) {
+  // The wordings of Gloo, NCCL, c10d's store, and the system.
+  constexpr std::array<std::string_view, 8> kWordings{
+      "Connection closed by peer", "Connection reset by peer",   "Broken pipe",
+      "Connection refused",        "Timed out waiting",          "Socket closed",
+      "remote process exited",     "failed to recv, got 0 bytes"};
+  return std::ranges::any_of(kWordings, [&](std::string_view wording) {
+    return error.find(wording) != std::string_view::npos;
+  });
+}
+
+const Symptom& Culprit(const std::vector<Symptom>& symptoms) {
+  const auto cause = std::ranges::find_if(
+      symptoms, [](const Symptom& symptom) { return !SoundsLikeLostPeer(symptom.error); });
+  return cause == symptoms.end() ? symptoms.front() : *cause;
+}
+
+Failure Describe(const Symptom& symptom) {
+  Failure failure{.rank = symptom.rank, .message = symptom.error};
+  if (!symptom.exit) {
+    failure.exit_code = -1;
+    return failure;
+  }
+  failure.kind = symptom.exit->signal != 0 ? FailureKind::kSignal : FailureKind::kExit;
+  failure.exit_code = symptom.exit->exit_code;
+  failure.signal = symptom.exit->signal;
+  if (failure.message.empty()) failure.message = WhatWasSeen(symptom.rank, *symptom.exit);
+  return failure;
+}
+
+}  // namespace attune::gang

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/gang/facts.h"
+#include "executor/gang/spawn.h"
+
+namespace attune::gang {
+
+// A first sign that a rank has failed by itself: its `error` line, or its end.
+struct Symptom {
+  int rank = 0;
+  std::string error;               // text of its `error` line; empty if there was none
+  std::optional<ExitStatus> exit;  // empty: the gang was torn down before it left by itself
+};
+
+// True if an exception's text tells of a peer that is gone, which makes its rank a victim of the
+// failure rather than its cause.
+bool SoundsLikeLostPeer(std::string_view error);
+
+// The rank that caused a gang's failure, of `symptoms` in the order in which they were seen: the
+// first that does not complain about a peer, or simply the first.
+// REQUIRES: !symptoms.empty().
+const Symptom& Culprit(const std::vector<Symptom>& symptoms);
+
+// Says what happened to one rank. The log's tail is left to the caller.
+Failure Describe(const Symptom& symptom);
+
+}  // namespace attune::gang

@@ -1,0 +1,103 @@
+#include "executor/gang/command_line.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+namespace attune::gang {
+namespace {
+
+constexpr std::string_view kArgs = "${args}";
+constexpr std::string_view kParam = "param.";
+
+template <typename Number>
+std::string Shortest(Number number) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  return std::string(text.data(), end);
+}
+
+OrError<std::string> Lookup(std::string_view placeholder, const std::vector<NamedValue>& config,
+                            const std::filesystem::path& config_file) {
+  if (placeholder == "config") return config_file.string();
+  if (placeholder == "args") {
+    return Error{"${args} in the command must be an argument of its own"};
+  }
+  if (placeholder.starts_with(kParam)) {
+    const std::string_view name = placeholder.substr(kParam.size());
+    const auto found = std::ranges::find(config, name, &NamedValue::name);
+    if (found != config.end()) return ToText(found->value);
+    return Error{"${" + std::string(placeholder) + "} in the command: there is no parameter '" +
+                 std::string(name) + "'"};
+  }
+  return Error{"${" + std::string(placeholder) +
+               "} in the command is unknown; there are ${args}, ${config} and ${param.NAME}, and "
+               "$${ for a literal ${"};
+}
+
+OrError<std::string> ExpandArgument(std::string_view argument,
+                                    const std::vector<NamedValue>& config,
+                                    const std::filesystem::path& config_file) {
+  std::string expanded;
+  while (!argument.empty()) {
+    const size_t open = argument.find("${");
+    if (open == std::string_view::npos) break;
+    if (open > 0 && argument[open - 1] == '$') {
+      expanded.append(argument.substr(0, open - 1)).append("${");
+      argument.remove_prefix(open + 2);
+      continue;
+    }
+    const size_t close = argument.find('}', open);
+    if (close == std::string_view::npos) {
+      return Error{"'" + std::string(argument.substr(open)) +
+                   "' in the command lacks its closing }"};
+    }
+    OrError<std::string> value =
+        Lookup(argument.substr(open + 2, close - open - 2), config, config_file);
+    if (!value.ok()) return value;
+    expanded.append(argument.substr(0, open)).append(value.value());
+    argument.remove_prefix(close + 1);
+  }
+  return expanded.append(argument);
+}
+
+}  // namespace
+
+std::string ToText(const Value& value) {
+  struct Printer {
+    std::string operator()(double number) const { return Shortest(number); }
+    std::string operator()(int64_t number) const { return Shortest(number); }
+    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+    std::string operator()(const std::string& text) const { return text; }
+  };
+  return std::visit(Printer{}, value);
+}
+
+bool UsesConfigFile(const std::vector<std::string>& command) {
+  return std::ranges::any_of(command, [](const std::string& argument) {
+    return argument.find("${config}") != std::string::npos;
+  });
+}
+
+OrError<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
+                                                const std::vector<NamedValue>& config,
+                                                const std::filesystem::path& config_file) {
+  if (command.empty()) return Error{"the command is empty"};
+  std::vector<std::string> argv;
+  for (const std::string& argument : command) {
+    if (argument == kArgs) {
+      for (const NamedValue& entry : config) {
+        argv.push_back("--" + entry.name + "=" + ToText(entry.value));
+      }
+      continue;
+    }
+    OrError<std::string> expanded = ExpandArgument(argument, config, config_file);
+    if (!expanded.ok()) return Error{expanded.error()};
+    argv.push_back(std::move(expanded.value()));
+  }
+  if (argv.empty()) return Error{"the command names no program"};
+  return argv;
+}
+
+}  // namespace attune::gang

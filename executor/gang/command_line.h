@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/gang/or_error.h"
+#include "executor/gang/spec.h"
+
+namespace attune::gang {
+
+// A value as text that reads back as the same value: shortest round-trip decimals, `true`, `false`.
+std::string ToText(const Value& value);
+
+// True if the command mentions ${config}, so that a file with the configuration is wanted.
+bool UsesConfigFile(const std::vector<std::string>& command);
+
+// Replaces the placeholders of a sweep file's command.
+//
+//   ${args}        as a whole argument: one `--name=value` for each configuration entry
+//   ${config}      `config_file`
+//   ${param.NAME}  the value of NAME
+//   $${            a literal ${
+//
+// Anything else in ${ } is an error that quotes it.
+OrError<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
+                                                const std::vector<NamedValue>& config,
+                                                const std::filesystem::path& config_file);
+
+}  // namespace attune::gang

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "executor/gang/spec.h"
+
+namespace attune::gang {
+
+// Every rank of the gang on this host has a process.
+struct Started {
+  std::vector<pid_t> pids;  // in the order of GangSpec::ranks
+};
+
+// Every rank on this host has finished its first optimizer step.
+struct FirstStep {};
+
+struct Report {
+  int64_t step = 0;
+  std::vector<std::pair<std::string, double>> metrics;  // NaN and infinities allowed
+  double seconds = 0;                                   // training time since the attempt began
+};
+
+struct CheckpointSaved {
+  int64_t step = 0;
+  std::string path;
+  std::string digest;
+  uint64_t bytes = 0;
+};
+
+enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease };
+
+struct Failure {
+  FailureKind kind = FailureKind::kExit;
+  int rank = -1;         // the first that failed; -1: none in particular
+  int exit_code = 0;     // kExit; -1 when the gang was torn down before the rank had left by itself
+  int signal = 0;        // kSignal
+  std::string message;   // one sentence: the exception's text, or what was seen from outside
+  std::string log_tail;  // last lines of the rank's log, at most kLogTailBytesMax
+};
+
+enum class Outcome { kFinished, kFailed, kCancelled };
+
+// No process of the gang is left.
+struct Ended {
+  Outcome outcome = Outcome::kFinished;
+  std::optional<Failure> failure;  // with kFailed
+};
+
+struct Fact {
+  AttemptId attempt;
+  int64_t time_us = 0;  // wall clock, microseconds since 1970
+  std::variant<Started, FirstStep, Report, CheckpointSaved, Ended> what;
+};
+
+// Called on the supervision thread, in order; must not block. Ended is an attempt's last fact.
+using FactSink = std::function<void(Fact)>;
+
+}  // namespace attune::gang

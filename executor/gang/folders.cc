@@ -1,0 +1,72 @@
+#include "executor/gang/folders.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace attune::gang {
+
+namespace fs = std::filesystem;
+
+Folders::Folders(const fs::path& data) : data_(fs::absolute(data).lexically_normal()) {}
+
+fs::path Folders::Trial(const AttemptId& attempt) const {
+  return data_ / "sweeps" / ("s" + std::to_string(attempt.sweep)) / "trials" /
+         std::to_string(attempt.trial);
+}
+
+fs::path Folders::Attempt(const AttemptId& attempt) const {
+  return Trial(attempt) / "attempts" / std::to_string(attempt.attempt);
+}
+
+fs::path Folders::Checkpoints(const AttemptId& attempt) const {
+  return Trial(attempt) / "checkpoints";
+}
+
+fs::path RankLog(const fs::path& attempt_dir, int rank) {
+  return attempt_dir / ("rank-" + std::to_string(rank) + ".log");
+}
+
+OrError<UniqueFd> OpenLog(const fs::path& path) {
+  std::error_code failed;
+  fs::create_directories(path.parent_path(), failed);
+  UniqueFd log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!log) return Error{"cannot open " + path.string() + ": " + std::strerror(errno)};
+  return log;
+}
+
+OrError<LogPiece> ReadLog(const fs::path& path, int64_t offset, uint32_t limit) {
+  const UniqueFd log(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!log || fstat(log.get(), &status) != 0) {
+    return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  }
+  const int64_t size = status.st_size;
+  const int64_t from = offset >= 0 ? std::min(offset, size) : std::max(offset, -size) + size;
+
+  LogPiece piece{.offset = static_cast<uint64_t>(from), .file_bytes = static_cast<uint64_t>(size)};
+  piece.data.resize(std::min<int64_t>(std::min(limit, kLogReadBytesMax), size - from));
+  const ssize_t count = pread(log.get(), piece.data.data(), piece.data.size(), from);
+  if (count < 0) return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  piece.data.resize(count);
+  return piece;
+}
+
+std::string LogTail(const fs::path& path) {
+  OrError<LogPiece> piece =
+      ReadLog(path, -static_cast<int64_t>(kLogTailBytesMax), kLogTailBytesMax);
+  if (!piece.ok()) return {};
+  std::string tail = std::move(piece.value().data);
+  // Begin with a whole line where the piece holds one.
+  if (piece.value().offset > 0) {
+    const size_t newline = tail.find('\n');
+    if (newline != std::string::npos && newline + 1 < tail.size()) tail.erase(0, newline + 1);
+  }
+  return tail;
+}
+
+}  // namespace attune::gang

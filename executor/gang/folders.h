@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "executor/gang/or_error.h"
+#include "executor/gang/spec.h"
+#include "executor/gang/unique_fd.h"
+
+namespace attune::gang {
+
+inline constexpr uint32_t kLogReadBytesMax = 1 << 20;
+inline constexpr size_t kLogTailBytesMax = 4096;
+
+// Where an executor keeps what its gangs write:
+//
+//   <data>/sweeps/s<sweep>/trials/<trial>/attempts/<attempt>/rank-<r>.log
+//   <data>/sweeps/s<sweep>/trials/<trial>/checkpoints/
+//   <data>/launchers/<program>.log
+class Folders {
+ public:
+  // Workers run in other folders, so `data` is made absolute.
+  explicit Folders(const std::filesystem::path& data);
+
+  std::filesystem::path Attempt(const AttemptId& attempt) const;
+  std::filesystem::path Checkpoints(const AttemptId& attempt) const;
+  std::filesystem::path Launchers() const { return data_ / "launchers"; }
+
+ private:
+  std::filesystem::path Trial(const AttemptId& attempt) const;
+
+  std::filesystem::path data_;
+};
+
+std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank);
+
+// Opens a log to append to, making its folder. Every rank appends with O_APPEND, so that lines of
+// processes that share a log never overwrite each other.
+OrError<UniqueFd> OpenLog(const std::filesystem::path& path);
+
+struct LogPiece {
+  std::string data;
+  uint64_t offset = 0;      // of data's first byte in the file
+  uint64_t file_bytes = 0;  // size of the file now
+};
+
+// Reads at most `limit` bytes (and never more than kLogReadBytesMax) from `offset`, which counts
+// from the end if negative. Offsets outside the file are moved to its nearest end.
+OrError<LogPiece> ReadLog(const std::filesystem::path& path, int64_t offset, uint32_t limit);
+
+// The last lines of a log, at most kLogTailBytesMax; empty if there are none.
+std::string LogTail(const std::filesystem::path& path);
+
+}  // namespace attune::gang

@@ -1,0 +1,409 @@
+#include "executor/gang/gang.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "executor/gang/folders.h"
+#include "executor/gang/process_group.h"
+
+namespace attune::gang {
+namespace {
+
+int64_t WallClockUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string Milliseconds(std::chrono::milliseconds duration) {
+  return std::to_string(duration.count()) + " ms";
+}
+
+}  // namespace
+
+Gang::Gang(const Services& services, GangSpec spec)
+    : services_(services),
+      spec_(std::move(spec)),
+      last_step_(spec_.resume ? spec_.resume->step : -1),
+      milestone_(spec_.milestone) {}
+
+void Gang::Start() {
+  OrError<Preparation> preparation = Prepare(spec_);
+  if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error());
+  preparation_ = std::move(preparation.value());
+  Rank::Owner& owner = *this;
+  for (const RankSlot& slot : spec_.ranks) {
+    ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
+  }
+
+  const OrError<Launcher*> launcher =
+      services_.launcher_for(preparation_.program, spec_.program.environment);
+  if (!launcher.ok()) return Fail(FailureKind::kStart, -1, launcher.error());
+  launcher_ = launcher.value();
+  if (launcher_) {
+    ForkOne(0);
+  } else {
+    SpawnAll();
+  }
+}
+
+void Gang::SpawnAll() {
+  for (auto& rank : ranks_) {
+    OrError<UniqueFd> channel = rank->OpenChannel();
+    OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank->slot().rank));
+    if (!channel.ok()) return Fail(FailureKind::kStart, rank->slot().rank, channel.error());
+    if (!log.ok()) return Fail(FailureKind::kStart, rank->slot().rank, log.error());
+
+    EnvironmentChanges environment = RankEnvironment(spec_, rank->slot());
+    environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
+    OrError<Child> child = Spawn({.program = preparation_.program,
+                                  .argv = preparation_.argv,
+                                  .environment = ProgramEnvironment(environment),
+                                  .working_directory = spec_.program.working_directory,
+                                  .output_fd = log.value().get(),
+                                  .inherited_fd = channel.value().get(),
+                                  .process_group = group_,
+                                  .announce_fd = services_.guard.announce_fd()});
+    if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error());
+    Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
+  }
+  AllStarted();
+}
+
+void Gang::ForkOne(size_t index) {
+  Rank& rank = *ranks_[index];
+  OrError<UniqueFd> channel = rank.OpenChannel();
+  OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
+  if (!channel.ok()) return Fail(FailureKind::kStart, rank.slot().rank, channel.error());
+  if (!log.ok()) return Fail(FailureKind::kStart, rank.slot().rank, log.error());
+
+  Launcher::ForkRequest request{
+      .argv = preparation_.argv,
+      .environment = RankEnvironment(spec_, rank.slot()),
+      .working_directory = spec_.program.working_directory,
+      .process_group = group_,
+      .channel = std::move(channel.value()),
+      .log = std::move(log.value()),
+      .forked = [this, index](OrError<Child> child) { OnForked(index, std::move(child)); },
+      .exited = [this,
+                 &rank](std::optional<ExitStatus> status) { OnLauncherReport(rank, status); }};
+  ++forks_pending_;
+  if (launcher_->Fork(std::move(request))) return;
+  --forks_pending_;
+  // Too much for a packet, so for each of the ranks: none has been forked yet.
+  launcher_ = nullptr;
+  if (index == 0) return SpawnAll();
+  Fail(FailureKind::kStart, rank.slot().rank, "its command and environment are too large");
+}
+
+void Gang::OnForked(size_t index, OrError<Child> child) {
+  --forks_pending_;
+  if (!child.ok()) {
+    Fail(FailureKind::kStart, ranks_[index]->slot().rank, child.error());
+    return ConcludeIfGone();
+  }
+  Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);
+  if (phase_ != Phase::kStarting) return KillAll();
+  // The others join the group that the first one made.
+  if (index == 0) {
+    for (size_t i = 1; i < ranks_.size() && phase_ == Phase::kStarting; ++i) ForkOne(i);
+  }
+  const bool all = std::ranges::all_of(ranks_, [](const auto& r) { return r->is_attached(); });
+  if (all && phase_ == Phase::kStarting) AllStarted();
+}
+
+void Gang::OnLauncherReport(Rank& rank, std::optional<ExitStatus> status) {
+  if (!status) {
+    End(Outcome::kFailed, Failure{.kind = FailureKind::kSignal,
+                                  .signal = SIGKILL,
+                                  .message = launcher_->death() + ", and its ranks with it"});
+  }
+  rank.OnLauncherReport(status);
+}
+
+void Gang::Attach(Rank& rank, Child child, Rank::Parent parent) {
+  if (group_ == 0) {
+    group_ = child.pid;
+    services_.guard.Add(group_);
+  }
+  rank.Attach(std::move(child), parent);
+}
+
+void Gang::AllStarted() {
+  phase_ = Phase::kRunning;
+  Started started;
+  for (const auto& rank : ranks_) started.pids.push_back(rank->pid());
+  Emit(std::move(started));
+  for (const auto& rank : ranks_) rank->Send(StartLine(spec_, rank->slot()));
+  if (rendezvous_) RelayRendezvous();
+  resumed_at_ = Loop::Clock::now();
+  WatchForStall();
+  FinishIfAllLeft();
+}
+
+void Gang::OnMessage(Rank& rank, Message message) {
+  if (phase_ == Phase::kGone) return;
+  std::visit([&](auto& each) { On(rank, std::move(each)); }, message);
+}
+
+void Gang::OnBadLine(Rank& rank, const std::string& problem) {
+  const std::string who = "rank " + std::to_string(rank.slot().rank);
+  Fail(FailureKind::kProtocol, rank.slot().rank, who + " wrote to its channel " + problem);
+}
+
+void Gang::On(Rank& rank, const Rendezvous& rendezvous) {
+  if (rank.slot().rank != 0) {
+    return Fail(FailureKind::kProtocol, rank.slot().rank, "a rendezvous can only come from rank 0");
+  }
+  rendezvous_ = rendezvous;
+  if (phase_ == Phase::kRunning) RelayRendezvous();
+}
+
+void Gang::RelayRendezvous() {
+  const std::string line = RendezvousLine(*rendezvous_);
+  for (const auto& other : ranks_) {
+    if (other->slot().rank != 0) other->Send(line);
+  }
+}
+
+void Gang::On(Rank& rank, Report report) {
+  if (rank.slot().rank != 0) {
+    return Fail(FailureKind::kProtocol, rank.slot().rank,
+                "rank " + std::to_string(rank.slot().rank) + " sent a report; only rank 0 may");
+  }
+  const int64_t step = report.step;
+  if (step <= last_step_) {
+    return Fail(FailureKind::kProtocol, 0,
+                "a report at step " + std::to_string(step) + " came after step " +
+                    std::to_string(last_step_) + "; steps must grow");
+  }
+  last_step_ = step;
+  Emit(std::move(report));
+  if (step >= milestone_ || (spec_.max_step > 0 && step >= spec_.max_step)) {
+    waiting_at_ = step;
+    DeliverVerdict();
+  }
+}
+
+void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
+  if (rank.slot().rank != 0) {
+    return Fail(FailureKind::kProtocol, rank.slot().rank,
+                "rank " + std::to_string(rank.slot().rank) + " sent a checkpoint; only rank 0 may");
+  }
+  const auto path = std::filesystem::path(checkpoint.path).lexically_normal();
+  if (path.parent_path() != spec_.checkpoint_dir || path.filename().string().starts_with('.') ||
+      path.filename().empty()) {
+    return Fail(FailureKind::kProtocol, 0,
+                "the checkpoint " + Quote(checkpoint.path) + " is not directly inside " +
+                    spec_.checkpoint_dir.string());
+  }
+  Emit(std::move(checkpoint));
+}
+
+void Gang::On(Rank& rank, const Progress&) {
+  const int number = rank.slot().rank;
+  if (std::ranges::find(stepped_, number) != stepped_.end()) return;
+  stepped_.push_back(number);
+  if (stepped_.size() == ranks_.size()) Emit(FirstStep{});
+}
+
+void Gang::On(Rank& rank, const ErrorText& error) {
+  Symptom& symptom = SymptomOf(rank.slot().rank);
+  if (symptom.error.empty()) symptom.error = error.message;
+  Weigh();
+}
+
+void Gang::On(Rank&, const Done&) { OnFinished(); }
+
+void Gang::OnExit(Rank& rank) {
+  const ExitStatus& exit = *rank.exit();
+  const bool by_us = rank.was_killed() && exit.signal == SIGKILL;
+  const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
+  if (!by_us && (!exit.ok() || known != symptoms_.end())) {
+    SymptomOf(rank.slot().rank).exit = exit;
+    Weigh();
+  } else if (exit.ok()) {
+    OnFinished();
+  }
+  FinishIfAllLeft();
+  ConcludeIfGone();
+}
+
+void Gang::FinishIfAllLeft() {
+  const bool all =
+      std::ranges::all_of(ranks_, [](const auto& rank) { return !rank->is_running(); });
+  if (phase_ == Phase::kRunning && all && symptoms_.empty()) End(Outcome::kFinished, {});
+}
+
+Symptom& Gang::SymptomOf(int rank) {
+  const auto known = std::ranges::find(symptoms_, rank, &Symptom::rank);
+  if (known != symptoms_.end()) return *known;
+  return symptoms_.emplace_back(Symptom{.rank = rank});
+}
+
+void Gang::Weigh() {
+  if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  const Symptom& culprit = Culprit(symptoms_);
+  if (culprit.exit && !SoundsLikeLostPeer(culprit.error)) return End(Outcome::kFailed, {});
+  if (!grace_) {
+    grace_ =
+        services_.loop.After(services_.timing.failure_grace, [this] { End(Outcome::kFailed, {}); });
+  }
+}
+
+void Gang::Fail(FailureKind kind, int rank, std::string message) {
+  End(Outcome::kFailed, Failure{.kind = kind, .rank = rank, .message = std::move(message)});
+}
+
+void Gang::Cancel(CancelReason reason) {
+  if (reason == CancelReason::kUnwanted) return End(Outcome::kCancelled, {});
+  Fail(FailureKind::kLease, -1,
+       "the executor heard nothing from the server for longer than its lease and tore the gang "
+       "down");
+}
+
+void Gang::End(Outcome outcome, std::optional<Failure> failure) {
+  if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  phase_ = Phase::kEnding;
+  outcome_ = outcome;
+  failure_ = std::move(failure);
+  grace_.Reset();
+  stall_.Reset();
+  laggards_.Reset();
+  KillAll();
+  // Not at once: the caller may be a rank in the middle of its own work.
+  // Whoever destroys this gang posts that too, and later.
+  services_.loop.Post([this] { ConcludeIfGone(); });
+}
+
+void Gang::KillAll() {
+  for (const auto& rank : ranks_) rank->Kill();
+  if (group_ != 0) KillGroup(group_);
+}
+
+void Gang::ConcludeIfGone() {
+  const bool running =
+      std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_running(); });
+  if (phase_ != Phase::kEnding || running || forks_pending_ > 0 || !stragglers_.empty()) return;
+  if (group_ == 0) return Conclude();
+
+  // What the ranks started goes with them. It may take a moment to die.
+  KillGroup(group_);
+  ReapGroup(group_);
+  for (const pid_t pid : LiveMembers(group_)) {
+    UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd) continue;
+    Loop::Subscription exit =
+        services_.loop.Watch(pidfd.get(), EPOLLIN, [this, fd = pidfd.get()](uint32_t) {
+          std::erase_if(stragglers_, [fd](const Straggler& s) { return s.pidfd.get() == fd; });
+          ConcludeIfGone();
+        });
+    stragglers_.push_back({std::move(pidfd), std::move(exit)});
+  }
+  if (stragglers_.empty()) Conclude();
+}
+
+void Gang::Conclude() {
+  phase_ = Phase::kGone;
+  if (group_ != 0) {
+    ReapGroup(group_);
+    services_.guard.Remove(group_);
+  }
+  Ended ended{.outcome = outcome_};
+  if (outcome_ == Outcome::kFailed) {
+    ended.failure = failure_ ? std::move(*failure_) : Describe(Culprit(symptoms_));
+    if (ended.failure->rank >= 0) {
+      ended.failure->log_tail = LogTail(RankLog(spec_.attempt_dir, ended.failure->rank));
+    } else if (launcher_ && !launcher_->death().empty()) {
+      ended.failure->log_tail = LogTail(launcher_->log());
+    }
+  }
+  Emit(std::move(ended));
+  services_.gone(spec_.attempt);
+}
+
+void Gang::Tell(const Verdict& verdict) {
+  if (verdict.step <= delivered_step_) return;
+  verdict_ = verdict;
+  DeliverVerdict();
+}
+
+void Gang::DeliverVerdict() {
+  Rank* rank = RankZero();
+  if (phase_ != Phase::kRunning || !rank || !waiting_at_ || !verdict_ ||
+      verdict_->step != *waiting_at_) {
+    return;
+  }
+  rank->Send(VerdictLine(*verdict_));
+  delivered_step_ = verdict_->step;
+  milestone_ = verdict_->milestone;
+  verdict_.reset();
+  waiting_at_.reset();
+  resumed_at_ = Loop::Clock::now();
+  WatchForStall();
+  if (first_finish_) WatchForLaggards();
+}
+
+// A program that has never written to its channel may be one that does not know of it, and its
+// silence means nothing. One built on the SDK does know.
+bool Gang::SpeaksChannel() const {
+  return launcher_ || std::ranges::any_of(ranks_, [](const auto& r) { return r->has_spoken(); });
+}
+
+void Gang::WatchForStall() {
+  if (phase_ != Phase::kRunning || waiting_at_ || spec_.stall_timeout.count() == 0) return;
+  const Loop::Clock::time_point now = Loop::Clock::now();
+  Loop::Clock::duration left = spec_.stall_timeout;
+  if (SpeaksChannel()) {
+    for (const auto& rank : ranks_) {
+      if (!rank->is_running()) continue;
+      const auto silent_for = now - std::max(rank->last_heard(), resumed_at_);
+      left = std::min(left, spec_.stall_timeout - silent_for);
+      if (silent_for < spec_.stall_timeout) continue;
+      return Fail(FailureKind::kStall, rank->slot().rank,
+                  "rank " + std::to_string(rank->slot().rank) + " made no progress for " +
+                      Milliseconds(spec_.stall_timeout) + " (stall_timeout)");
+    }
+  }
+  stall_ = services_.loop.After(left, [this] { WatchForStall(); });
+}
+
+void Gang::OnFinished() {
+  if (first_finish_) return;
+  first_finish_ = Loop::Clock::now();
+  WatchForLaggards();
+}
+
+void Gang::WatchForLaggards() {
+  if (phase_ != Phase::kRunning || waiting_at_) return;
+  const auto timeout = std::max(services_.timing.finish_timeout, spec_.stall_timeout);
+  const Loop::Clock::time_point now = Loop::Clock::now();
+  Loop::Clock::duration left = timeout;
+  for (const auto& rank : ranks_) {
+    if (!rank->is_running()) continue;
+    const auto silent_for = now - std::max({rank->last_heard(), resumed_at_, *first_finish_});
+    left = std::min(left, timeout - silent_for);
+    if (silent_for < timeout) continue;
+    return Fail(FailureKind::kStall, rank->slot().rank,
+                "rank " + std::to_string(rank->slot().rank) + " still runs " +
+                    Milliseconds(timeout) + " after the first rank finished");
+  }
+  laggards_ = services_.loop.After(left, [this] { WatchForLaggards(); });
+}
+
+void Gang::Emit(decltype(Fact::what) what) {
+  services_.facts(Fact{spec_.attempt, WallClockUs(), std::move(what)});
+}
+
+Rank* Gang::RankZero() {
+  const auto zero = std::ranges::find(ranks_, 0, [](const auto& r) { return r->slot().rank; });
+  return zero == ranks_.end() ? nullptr : zero->get();
+}
+
+}  // namespace attune::gang

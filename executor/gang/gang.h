@@ -1,0 +1,141 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/gang/blame.h"
+#include "executor/gang/facts.h"
+#include "executor/gang/guard.h"
+#include "executor/gang/launcher.h"
+#include "executor/gang/loop.h"
+#include "executor/gang/preparation.h"
+#include "executor/gang/rank.h"
+#include "executor/gang/spec.h"
+
+namespace attune::gang {
+
+// Why a gang is torn down from outside.
+enum class CancelReason {
+  kUnwanted,   // ends as kCancelled
+  kLeaseLost,  // ends as kFailed with FailureKind::kLease
+};
+
+struct GangTiming {
+  // From the first sign of a failure to the teardown, for the cause to show itself behind its
+  // victims, and for a rank that sent `error` to leave by itself.
+  std::chrono::milliseconds failure_grace{100};
+  // How long ranks may go on, saying nothing, after the first has finished; the stall timeout if
+  // that is longer.
+  std::chrono::milliseconds finish_timeout{30'000};
+};
+
+// All ranks of an attempt on this host, as one thing: started together, told the same, and torn
+// down together when one fails.
+//
+// Its life: Start(), then facts until Ended, then `gone`. Used on the loop's thread only.
+class Gang final : private Rank::Owner {
+ public:
+  struct Services {
+    Loop& loop;
+    Guard& guard;
+    GangTiming timing;
+    // A launcher for the program; null if it is to be spawned.
+    std::function<OrError<Launcher*>(const std::filesystem::path& program,
+                                     const EnvironmentChanges& environment)>
+        launcher_for;
+    FactSink facts;
+    // Called after Ended; the gang may be destroyed once that call has returned.
+    std::function<void(const AttemptId&)> gone;
+  };
+
+  Gang(const Services& services, GangSpec spec);
+
+  void Start();
+  void Cancel(CancelReason reason);
+
+  // Hands rank 0 the verdict once it waits at its step; once for each step.
+  void Tell(const Verdict& verdict);
+
+  // The launcher that its ranks were forked from; null if they were spawned.
+  const Launcher* launcher() const { return launcher_; }
+
+ private:
+  enum class Phase { kStarting, kRunning, kEnding, kGone };
+
+  void OnMessage(Rank& rank, Message message) override;
+  void OnBadLine(Rank& rank, const std::string& problem) override;
+  void OnExit(Rank& rank) override;
+
+  void On(Rank& rank, const Rendezvous& rendezvous);
+  void On(Rank& rank, Report report);
+  void On(Rank& rank, CheckpointSaved checkpoint);
+  void On(Rank& rank, const Progress& progress);
+  void On(Rank& rank, const ErrorText& error);
+  void On(Rank& rank, const Done& done);
+  void On(Rank&, const Unknown&) {}
+
+  // Starting.
+  void SpawnAll();
+  void ForkOne(size_t index);
+  void OnForked(size_t index, OrError<Child> child);
+  void OnLauncherReport(Rank& rank, std::optional<ExitStatus> status);
+  void Attach(Rank& rank, Child child, Rank::Parent parent);
+  void AllStarted();
+  void RelayRendezvous();
+
+  // Failing and ending.
+  Symptom& SymptomOf(int rank);
+  void Weigh();
+  void Fail(FailureKind kind, int rank, std::string message);
+  void End(Outcome outcome, std::optional<Failure> failure);
+  void KillAll();
+  void ConcludeIfGone();
+  void Conclude();
+
+  // Watching.
+  void DeliverVerdict();
+  bool SpeaksChannel() const;
+  void WatchForStall();
+  void OnFinished();
+  void FinishIfAllLeft();
+  void WatchForLaggards();
+  void Emit(decltype(Fact::what) what);
+  Rank* RankZero();
+
+  Services services_;
+  GangSpec spec_;
+  Preparation preparation_;
+  Launcher* launcher_ = nullptr;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  Phase phase_ = Phase::kStarting;
+  pid_t group_ = 0;
+  int forks_pending_ = 0;
+
+  std::optional<Rendezvous> rendezvous_;
+  std::vector<int> stepped_;  // ranks that have finished their first step
+  int64_t last_step_;
+  int64_t milestone_;
+  std::optional<int64_t> waiting_at_;  // rank 0 waits for the verdict on this step
+  std::optional<Verdict> verdict_;     // not yet delivered
+  int64_t delivered_step_ = 0;
+  Loop::Clock::time_point resumed_at_;  // when the last verdict went out
+  std::optional<Loop::Clock::time_point> first_finish_;
+
+  std::vector<Symptom> symptoms_;
+  Outcome outcome_ = Outcome::kFinished;
+  std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
+  Loop::Subscription grace_;
+  Loop::Subscription stall_;
+  Loop::Subscription laggards_;
+  struct Straggler {
+    UniqueFd pidfd;
+    Loop::Subscription exit;
+  };
+  std::vector<Straggler> stragglers_;  // processes that ranks left behind in the group
+};
+
+}  // namespace attune::gang

@@ -1,0 +1,121 @@
+#include "executor/gang/guard.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "executor/gang/process_group.h"
+
+namespace attune::gang {
+namespace {
+
+constexpr std::string_view kGuardArgument = "--attune-process-guard";
+
+constexpr std::chrono::seconds kRestartPause{1};
+
+bool main_runs_guards = false;
+
+// Words on the socket: a positive one adds a group, a negative one removes it.
+[[noreturn]] void RunGuard() {
+  std::set<pid_t> groups;
+  pid_t word;
+  for (;;) {
+    const ssize_t count = recv(kInheritedFd, &word, sizeof word, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count != sizeof word) break;  // the other end is gone
+    if (word > 0) {
+      groups.insert(word);
+    } else {
+      groups.erase(-word);
+    }
+  }
+  for (const pid_t group : groups) KillGroup(group);
+  _exit(0);
+}
+
+}  // namespace
+
+void MaybeRunGuard(int argc, char** argv) {
+  if (argc == 2 && argv[1] == kGuardArgument) {
+    prctl(PR_SET_NAME, "attune-guard");
+    RunGuard();
+  }
+  main_runs_guards = true;
+}
+
+OrError<std::unique_ptr<Guard>> Guard::Start(Loop& loop) {
+  if (!main_runs_guards) {
+    return Error{"gangs need their guard: call attune::gang::MaybeRunGuard() first in main"};
+  }
+  std::unique_ptr<Guard> guard(new Guard(loop));
+  const OrError<pid_t> pid = guard->Launch();
+  if (!pid.ok()) return Error{"cannot start the process guard: " + pid.error()};
+  return guard;
+}
+
+Guard::~Guard() {
+  death_.Reset();
+  socket_.Reset();
+  siginfo_t info{};
+  if (child_.pidfd) waitid(P_PIDFD, static_cast<id_t>(child_.pidfd.get()), &info, WEXITED);
+}
+
+OrError<pid_t> Guard::Launch() {
+  std::array<int, 2> ends;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Error{std::string("socketpair: ") + std::strerror(errno)};
+  }
+  UniqueFd ours(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  // Its own session: neither Ctrl-C at a terminal nor a signal to our group may reach it.
+  OrError<Child> child = Spawn({.program = "/proc/self/exe",
+                                .argv = {"attune-guard", std::string(kGuardArgument)},
+                                .environment = ProgramEnvironment({}),
+                                .inherited_fd = theirs.get(),
+                                .new_session = true,
+                                .dies_with_parent = false});
+  if (!child.ok()) return Error{child.error()};
+  launched_ = Loop::Clock::now();
+  death_.Reset();
+  child_ = std::move(child.value());
+  socket_ = std::move(ours);
+  death_ = loop_.Watch(child_.pidfd.get(), EPOLLIN, [this](uint32_t) { Restart(); });
+  for (const pid_t group : groups_) Tell(group);
+  return child_.pid;
+}
+
+void Guard::Add(pid_t group) {
+  if (groups_.insert(group).second) Tell(group);
+}
+
+void Guard::Remove(pid_t group) {
+  if (groups_.erase(group) > 0) Tell(-group);
+}
+
+void Guard::Tell(pid_t word) {
+  // A guard that just died misses the word; its successor is told all groups.
+  [[maybe_unused]] const ssize_t sent = send(socket_.get(), &word, sizeof word, MSG_NOSIGNAL);
+}
+
+void Guard::Restart() {
+  death_.Reset();
+  Reap(child_.pidfd.get());
+  child_.pidfd.Reset();
+  spdlog::warn("the process guard (pid {}) died; starting another", child_.pid);
+  // One that dies at once, perhaps for lack of memory, is not started in a tight loop.
+  const bool lived = Loop::Clock::now() - launched_ > kRestartPause;
+  restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
+    const OrError<pid_t> pid = Launch();
+    if (!pid.ok()) spdlog::error("cannot restart the process guard: {}", pid.error());
+  });
+}
+
+}  // namespace attune::gang

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <set>
+
+#include "executor/gang/loop.h"
+#include "executor/gang/or_error.h"
+#include "executor/gang/spawn.h"
+
+namespace attune::gang {
+
+// If this process was started as a guard, does a guard's work and never returns. Otherwise returns
+// at once. A program that runs gangs calls it first thing in main, before it makes any thread.
+void MaybeRunGuard(int argc, char** argv);
+
+// A tiny process that outlives this one for a moment: when this one is gone, however it ended, the
+// guard kills every process group it was told of. The parent-death signal alone would spare the
+// ranks' own children.
+//
+// The guard is this very program, started again and caught by MaybeRunGuard(), so that it can also
+// be restarted, should it be killed, from a process that has threads by now.
+//
+// Used on the loop's thread only.
+class Guard {
+ public:
+  // REQUIRES: main called MaybeRunGuard(); without, it is an error.
+  static OrError<std::unique_ptr<Guard>> Start(Loop& loop);
+
+  // Ends the guard process, which kills the groups it still has.
+  ~Guard();
+
+  void Add(pid_t group);
+  void Remove(pid_t group);
+
+  // For SpawnRequest::announce_fd: closes the gap between a process's start and its Add().
+  int announce_fd() const { return socket_.get(); }
+
+  pid_t pid() const { return child_.pid; }
+
+ private:
+  explicit Guard(Loop& loop) : loop_(loop) {}
+
+  OrError<pid_t> Launch();
+  void Tell(pid_t word);
+  void Restart();
+
+  Loop& loop_;
+  std::set<pid_t> groups_;
+  Child child_;
+  UniqueFd socket_;
+  Loop::Clock::time_point launched_;
+  Loop::Subscription death_;
+  Loop::Subscription restart_;
+};
+
+}  // namespace attune::gang

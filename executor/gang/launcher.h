@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/gang/guard.h"
+#include "executor/gang/loop.h"
+#include "executor/gang/or_error.h"
+#include "executor/gang/spawn.h"
+
+namespace attune::gang {
+
+// Which file a launcher was started from. A program that is built anew is another one.
+struct ProgramIdentity {
+  std::filesystem::path path;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t modified_ns = 0;
+
+  auto operator<=>(const ProgramIdentity&) const = default;
+};
+
+OrError<ProgramIdentity> Identify(const std::filesystem::path& program);
+
+// True if `environment` changes what a program does while it loads (the dynamic linker, OpenMP, the
+// allocator): such a program is started afresh, since a launcher has loaded without it.
+bool NeedsFreshStart(const EnvironmentChanges& environment);
+
+// The executor's end of one launcher process (docs/worker-channel.md, "Launchers"): a program that
+// has loaded its libraries and forks ranks on request.
+//
+// Used on the loop's thread only. Destroying it kills the launcher and every rank forked from it.
+class Launcher {
+ public:
+  struct ForkRequest {
+    std::vector<std::string> argv;
+    EnvironmentChanges environment;
+    std::filesystem::path working_directory;
+    pid_t process_group = 0;  // 0: a new one
+    UniqueFd channel;
+    UniqueFd log;
+    // Exactly one call, later than this function's return.
+    std::function<void(OrError<Child>)> forked;
+    // After a successful `forked`, exactly once: how the child ended, or nothing when the launcher
+    // died first; the child is then this process's to reap.
+    std::function<void(std::optional<ExitStatus>)> exited;
+  };
+
+  struct Options {
+    std::chrono::milliseconds ready_timeout{60'000};
+    std::chrono::milliseconds fork_timeout{10'000};
+  };
+
+  static OrError<std::unique_ptr<Launcher>> Start(Loop& loop, Guard& guard,
+                                                  const ProgramIdentity& program,
+                                                  const std::filesystem::path& log,
+                                                  const Options& options);
+  ~Launcher();
+
+  // False, and nothing happens, if the request is too large for a packet.
+  bool Fork(ForkRequest request);
+
+  const ProgramIdentity& program() const { return program_; }
+  pid_t pid() const { return child_.pid; }
+  const std::filesystem::path& log() const { return log_; }
+  bool is_idle() const { return children_.empty() && pending_.empty(); }
+  bool is_gone() const { return reaped_; }
+  // Why it is of no more use; empty while it lives.
+  const std::string& death() const { return death_; }
+
+ private:
+  struct Pending {
+    std::string packet;
+    ForkRequest request;
+    bool sent = false;
+    Loop::Subscription timeout;
+  };
+
+  Launcher(Loop& loop, Guard& guard, ProgramIdentity program, const Options& options);
+
+  void SendPending();
+  void Receive();
+  void OnPacket(const std::string& packet, UniqueFd descriptor);
+  void OnForked(uint64_t request, pid_t pid, const std::string& error, UniqueFd pidfd);
+  void OnExit();
+  void Die(std::string why);
+
+  Loop& loop_;
+  Guard& guard_;
+  ProgramIdentity program_;
+  Options options_;
+  std::filesystem::path log_;
+  Child child_;
+  UniqueFd socket_;
+  Loop::Subscription socket_watch_;
+  Loop::Subscription child_watch_;
+  Loop::Subscription ready_timeout_;
+  bool ready_ = false;
+  bool reaped_ = false;
+  uint64_t next_request_ = 1;
+  std::map<uint64_t, Pending> pending_;  // asked for and not answered
+  std::map<pid_t, std::function<void(std::optional<ExitStatus>)>> children_;
+  std::string death_;
+};
+
+}  // namespace attune::gang

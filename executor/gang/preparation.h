@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/gang/or_error.h"
+#include "executor/gang/spawn.h"
+#include "executor/gang/spec.h"
+
+namespace attune::gang {
+
+// What all ranks of a gang are started with.
+struct Preparation {
+  std::filesystem::path program;
+  std::vector<std::string> argv;
+};
+
+// Makes the attempt's folders, writes the configuration's file if the command wants it, and finds
+// the program. An error is the reason why the gang cannot start.
+OrError<Preparation> Prepare(const GangSpec& spec);
+
+// What a rank finds in its environment beyond the executor's own, but for the channel.
+EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot);
+
+// The file that a program's command names, as a gang of it would run.
+OrError<std::filesystem::path> LocateProgram(const Program& program, const std::string& name);
+
+}  // namespace attune::gang

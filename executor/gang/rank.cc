@@ -1,0 +1,143 @@
+#include "executor/gang/rank.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace attune::gang {
+namespace {
+
+constexpr size_t kReadBytes = 64 * 1024;
+// One turn of the loop, so that a talkative rank does not starve the others.
+constexpr size_t kTurnBytesMax = 4 * kReadBytes;
+// After the exit: more than a socket holds, but not without end should a child of the rank have
+// inherited the channel and go on writing.
+constexpr size_t kDrainBytesMax = 4 << 20;
+
+}  // namespace
+
+Rank::Rank(Loop& loop, RankSlot slot, Owner& owner)
+    : loop_(loop), slot_(std::move(slot)), owner_(owner) {}
+
+OrError<UniqueFd> Rank::OpenChannel() {
+  std::array<int, 2> ends;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Error{std::string("cannot make a worker channel: ") + std::strerror(errno)};
+  }
+  channel_ = UniqueFd(ends[0]);
+  return UniqueFd(ends[1]);
+}
+
+void Rank::Attach(Child child, Parent parent) {
+  child_ = std::move(child);
+  parent_ = parent;
+  last_heard_ = Loop::Clock::now();
+  channel_watch_ =
+      loop_.Watch(channel_.get(), EPOLLIN, [this](uint32_t events) { OnChannel(events); });
+  if (child_.pidfd) {
+    exit_watch_ = loop_.Watch(child_.pidfd.get(), EPOLLIN, [this](uint32_t) { OnPidfd(); });
+  }
+}
+
+void Rank::Send(std::string_view line) {
+  unsent_.append(line);
+  Flush();
+}
+
+void Rank::Flush() {
+  while (!unsent_.empty() && channel_) {
+    const ssize_t count =
+        send(channel_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) unsent_.clear();  // nobody listens any more
+      break;
+    }
+    unsent_.erase(0, count);
+  }
+  if (channel_watch_) loop_.Change(channel_watch_, unsent_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
+void Rank::OnChannel(uint32_t events) {
+  if (events & EPOLLOUT) Flush();
+  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) Read(kTurnBytesMax);
+}
+
+void Rank::Read(size_t bytes_max) {
+  std::array<char, kReadBytes> bytes;
+  size_t total = 0;
+  while (channel_ && !deaf_ && total < bytes_max) {
+    const ssize_t count = recv(channel_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return;
+    if (count <= 0) {
+      channel_watch_.Reset();  // closed by the rank, which may well go on without it
+      return;
+    }
+    total += count;
+    lines_.Append({bytes.data(), static_cast<size_t>(count)});
+    last_heard_ = Loop::Clock::now();
+    spoken_ = true;
+    std::string problem;
+    while (const auto line = lines_.Next()) {
+      OrError<Message> message = ParseMessage(*line);
+      if (!message.ok()) {
+        problem = message.error();
+        break;
+      }
+      owner_.OnMessage(*this, std::move(message.value()));
+    }
+    if (lines_.is_too_long()) {
+      problem =
+          "a line longer than " + std::to_string(kLineBytesMax) + " bytes: " + Quote(lines_.rest());
+    }
+    if (!problem.empty()) {
+      deaf_ = true;
+      channel_watch_.Reset();
+      owner_.OnBadLine(*this, problem);
+    }
+  }
+}
+
+void Rank::OnPidfd() {
+  exit_watch_.Reset();  // readable from now on
+  ended_ = true;
+  if (parent_ == Parent::kLauncher && !orphaned_) return;  // its parent will say how
+  // Empty when the launcher reaped it and died before it could tell.
+  Finish(Reap(child_.pidfd.get()).value_or(ExitStatus{.signal = SIGKILL}));
+}
+
+void Rank::OnLauncherReport(std::optional<ExitStatus> status) {
+  if (status) return Finish(*status);
+  orphaned_ = true;
+  if (ended_ || !child_.pidfd) {
+    OnPidfd();
+  } else {
+    Kill();
+  }
+}
+
+void Rank::Kill() {
+  if (!is_running()) return;
+  killed_ = true;
+  // Beside the signal to the group, for a rank that made a group of its own.
+  syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
+}
+
+void Rank::Finish(ExitStatus status) {
+  if (exit_) return;
+  exit_watch_.Reset();
+  Read(kDrainBytesMax);
+  channel_watch_.Reset();
+  channel_.Reset();
+  exit_ = status;
+  owner_.OnExit(*this);
+}
+
+}  // namespace attune::gang

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "executor/gang/channel.h"
+#include "executor/gang/loop.h"
+#include "executor/gang/spawn.h"
+#include "executor/gang/spec.h"
+
+namespace attune::gang {
+
+// One process of a gang: its channel, and how it ends. Knows nothing of its peers.
+//
+// Used on the loop's thread only.
+class Rank {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void OnMessage(Rank& rank, Message message) = 0;
+    // The rank wrote what is not the channel's language. Nothing more is read from it.
+    virtual void OnBadLine(Rank& rank, const std::string& problem) = 0;
+    // The process has ended; all that it wrote has been handed to OnMessage before.
+    virtual void OnExit(Rank& rank) = 0;
+  };
+
+  // Who learns how the process ended.
+  enum class Parent { kThisProcess, kLauncher };
+
+  Rank(Loop& loop, RankSlot slot, Owner& owner);
+
+  // Makes the channel; returns the worker's end.
+  OrError<UniqueFd> OpenChannel();
+
+  // REQUIRES: OpenChannel() succeeded.
+  void Attach(Child child, Parent parent);
+
+  // Queues a line; it is never waited for.
+  void Send(std::string_view line);
+
+  // For a rank whose parent is a launcher. Without a status, the launcher is gone and the rank has
+  // become, or will become, this process's to reap.
+  void OnLauncherReport(std::optional<ExitStatus> status);
+
+  void Kill();
+
+  const RankSlot& slot() const { return slot_; }
+  pid_t pid() const { return child_.pid; }
+  bool is_attached() const { return child_.pid != 0; }
+  bool is_running() const { return is_attached() && !exit_; }
+  const std::optional<ExitStatus>& exit() const { return exit_; }
+  bool was_killed() const { return killed_; }
+  bool has_spoken() const { return spoken_; }
+  Loop::Clock::time_point last_heard() const { return last_heard_; }
+
+ private:
+  void OnChannel(uint32_t events);
+  void OnPidfd();
+  // Reads until nothing is left or `bytes_max`.
+  void Read(size_t bytes_max);
+  void Flush();
+  void Finish(ExitStatus status);
+
+  Loop& loop_;
+  RankSlot slot_;
+  Owner& owner_;
+  Parent parent_ = Parent::kThisProcess;
+  Child child_;
+  UniqueFd channel_;
+  Loop::Subscription channel_watch_;
+  Loop::Subscription exit_watch_;
+  LineReader lines_;
+  std::string unsent_;
+  std::optional<ExitStatus> exit_;
+  bool ended_ = false;  // its pidfd says so; how may still be unknown
+  bool orphaned_ = false;
+  bool killed_ = false;
+  bool spoken_ = false;
+  bool deaf_ = false;  // after a bad line
+  Loop::Clock::time_point last_heard_;
+};
+
+}  // namespace attune::gang

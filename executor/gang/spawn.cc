@@ -1,0 +1,264 @@
+#include "executor/gang/spawn.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <string_view>
+
+namespace attune::gang {
+namespace {
+
+constexpr int kFirstScratchFd = 10;  // above every number that a child's descriptors end up at
+
+struct ChildFailure {
+  int error;
+  char stage[32];
+};
+
+// Everything the child needs, laid out before the fork: between vfork and exec it shares the
+// parent's memory and may call nothing that allocates or locks.
+struct ChildPlan {
+  const char* program;
+  char* const* argv;
+  char* const* environment;
+  const char* working_directory;  // null: stay
+  int input_fd;
+  int output_fd;
+  int inherited_fd;
+  int announce_fd;
+  int failure_fd;
+  pid_t process_group;
+  bool new_session;
+  bool dies_with_parent;
+  pid_t parent;
+};
+
+void Announce(const ChildPlan& plan, pid_t word) {
+  if (plan.announce_fd < 0) return;
+  [[maybe_unused]] const ssize_t sent = send(plan.announce_fd, &word, sizeof word, MSG_NOSIGNAL);
+}
+
+[[noreturn]] void Fail(const ChildPlan& plan, const char* stage) {
+  ChildFailure failure{.error = errno, .stage = {}};
+  for (size_t i = 0; stage[i] != '\0' && i + 1 < sizeof failure.stage; ++i) {
+    failure.stage[i] = stage[i];
+  }
+  if (plan.process_group == 0) Announce(plan, -getpid());
+  [[maybe_unused]] const ssize_t written = write(plan.failure_fd, &failure, sizeof failure);
+  _exit(127);
+}
+
+// A copy out of the way of the numbers about to be assigned.
+int Lift(const ChildPlan& plan, int fd) {
+  if (fd < 0) return fd;
+  const int lifted = fcntl(fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
+  if (lifted < 0) Fail(plan, "fcntl");
+  return lifted;
+}
+
+void Place(const ChildPlan& plan, int fd, int number) {
+  if (fd >= 0 && dup2(fd, number) < 0) Fail(plan, "dup2");
+}
+
+[[noreturn]] void RunChild(ChildPlan plan) {
+  if (plan.dies_with_parent) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(plan, "prctl");
+    if (getppid() != plan.parent) _exit(127);  // the parent died before the line above
+  }
+  if (plan.new_session) {
+    if (setsid() < 0) Fail(plan, "setsid");
+  } else if (setpgid(0, plan.process_group) != 0) {
+    Fail(plan, "setpgid");
+  }
+  Announce(plan, getpgrp());
+  if (plan.working_directory && chdir(plan.working_directory) != 0) Fail(plan, "chdir");
+
+  plan.failure_fd = Lift(plan, plan.failure_fd);
+  const int input = Lift(plan, plan.input_fd);
+  const int output = Lift(plan, plan.output_fd);
+  const int inherited = Lift(plan, plan.inherited_fd);
+  Place(plan, input, STDIN_FILENO);
+  Place(plan, output, STDOUT_FILENO);
+  Place(plan, output, STDERR_FILENO);
+  // Whatever a library opened without close-on-exec stays here.
+  const int first_closed = plan.inherited_fd >= 0 ? kInheritedFd + 1 : kInheritedFd;
+  Place(plan, inherited, kInheritedFd);
+  syscall(SYS_close_range, first_closed, ~0U, CLOSE_RANGE_CLOEXEC);
+
+  // Handlers must not run in memory shared with the parent; all signals are blocked until here.
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &by_default, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+
+  execve(plan.program, plan.argv, plan.environment);
+  Fail(plan, "execve");
+}
+
+// Apart from Spawn(), so that none of its variables lives across the vfork.
+[[gnu::noinline]] pid_t Fork(const ChildPlan& plan) {
+  const pid_t pid = vfork();
+  if (pid == 0) RunChild(plan);
+  return pid;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& each : strings) pointers.push_back(const_cast<char*>(each.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::string Explain(const SpawnRequest& request, const ChildFailure& failure) {
+  const std::string_view stage = failure.stage;
+  std::string reason = std::strerror(failure.error);
+  if (stage == "chdir") {
+    return "cannot enter the working directory " + request.working_directory.string() + ": " +
+           reason;
+  }
+  if (stage != "execve") reason = failure.stage + (": " + reason);
+  if (failure.error == ENOEXEC) reason += " (a script must begin with #! and its interpreter)";
+  if (failure.error == ENOENT) reason += " (its interpreter is missing)";
+  return "cannot start " + request.program.string() + ": " + reason;
+}
+
+Error SystemError(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
+
+}  // namespace
+
+OrError<Child> Spawn(const SpawnRequest& request) {
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::array<int, 2> pipe_ends;
+  if (!null || pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
+    return SystemError("cannot start a process");
+  const UniqueFd failure_reader(pipe_ends[0]);
+  UniqueFd failure_writer(pipe_ends[1]);
+
+  const std::vector<char*> argv = Pointers(request.argv);
+  const std::vector<char*> environment = Pointers(request.environment);
+  const ChildPlan plan{
+      .program = request.program.c_str(),
+      .argv = argv.data(),
+      .environment = environment.data(),
+      .working_directory =
+          request.working_directory.empty() ? nullptr : request.working_directory.c_str(),
+      .input_fd = null.get(),
+      .output_fd = request.output_fd,
+      .inherited_fd = request.inherited_fd,
+      .announce_fd = request.announce_fd,
+      .failure_fd = failure_writer.get(),
+      .process_group = request.process_group,
+      .new_session = request.new_session,
+      .dies_with_parent = request.dies_with_parent,
+      .parent = getpid(),
+  };
+
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = Fork(plan);
+  const int fork_error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) {
+    errno = fork_error;
+    return SystemError("cannot start a process");
+  }
+
+  failure_writer.Reset();
+  ChildFailure failure;
+  if (read(failure_reader.get(), &failure, sizeof failure) == sizeof failure) {
+    waitpid(pid, nullptr, 0);
+    return Error{Explain(request, failure)};
+  }
+  // Nobody else reaps the child, so its number is still its own.
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) {
+    const Error error = SystemError("pidfd_open");
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return error;
+  }
+  return Child{pid, std::move(pidfd)};
+}
+
+std::optional<ExitStatus> Reap(int pidfd) {
+  siginfo_t info{};
+  if (waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG) != 0 ||
+      info.si_pid == 0) {
+    return std::nullopt;
+  }
+  if (info.si_code == CLD_EXITED) return ExitStatus{.exit_code = info.si_status};
+  return ExitStatus{.signal = info.si_status};
+}
+
+OrError<std::filesystem::path> FindProgram(const std::string& name,
+                                           const std::filesystem::path& working_directory,
+                                           const std::string& path_variable) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!working_directory.empty() && !fs::is_directory(working_directory, ignored)) {
+    return Error{"the working directory " + working_directory.string() +
+                 " does not exist or is no folder"};
+  }
+  const fs::path base = fs::absolute(working_directory.empty() ? "." : working_directory);
+  if (name.empty()) return Error{"the command's program is empty"};
+
+  if (name.find('/') == std::string::npos) {
+    std::string_view rest = path_variable;
+    while (!rest.empty()) {
+      const std::string_view folder = rest.substr(0, rest.find(':'));
+      rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+      const fs::path candidate = (base / folder / name).lexically_normal();
+      if (fs::is_regular_file(candidate, ignored) && access(candidate.c_str(), X_OK) == 0) {
+        return candidate;
+      }
+    }
+    return Error{"the program '" + name + "' is not in PATH (" + path_variable + "); write ./" +
+                 name + " for one in the working directory " + base.string()};
+  }
+
+  const fs::path program = (base / name).lexically_normal();
+  if (!fs::exists(program, ignored)) {
+    return Error{"the program '" + name + "' does not exist: there is no " + program.string()};
+  }
+  if (!fs::is_regular_file(program, ignored)) {
+    return Error{"the program " + program.string() + " is not a file"};
+  }
+  if (access(program.c_str(), X_OK) != 0) {
+    return Error{"the program " + program.string() + " is not executable; run chmod +x on it"};
+  }
+  return program;
+}
+
+std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes) {
+  std::map<std::string, std::string, std::less<>> variables;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view variable = *each;
+    const size_t equals = variable.find('=');
+    if (equals == std::string_view::npos) continue;
+    variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  for (const char* name : {"ATTUNE_TOKEN", "ATTUNE_CHANNEL_FD", "ATTUNE_LAUNCHER_FD"}) {
+    variables.erase(name);
+  }
+  for (const auto& [name, value] : changes) variables[name] = value;
+
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+}  // namespace attune::gang

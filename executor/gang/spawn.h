@@ -1,0 +1,69 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/gang/or_error.h"
+#include "executor/gang/unique_fd.h"
+
+namespace attune::gang {
+
+// The number under which a spawned process finds the one descriptor that it inherits.
+inline constexpr int kInheritedFd = 3;
+
+struct Child {
+  pid_t pid = 0;
+  UniqueFd pidfd;
+};
+
+struct SpawnRequest {
+  std::filesystem::path program;  // absolute; not looked up
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;     // NAME=value
+  std::filesystem::path working_directory;  // empty: the caller's
+  int output_fd = -1;                       // becomes stdout and stderr; -1: the caller's
+  int inherited_fd = -1;                    // becomes kInheritedFd; -1: none
+  pid_t process_group = 0;                  // to join; 0: a new one
+  bool new_session = false;                 // instead of a process group
+  // SIGKILL when the calling *thread* ends: the kernel's parent-death signal is tied to the thread
+  // that forked, not to its process. Call Spawn() from one that lives as long as its children may.
+  bool dies_with_parent = true;
+  // A socket to which the child sends its process group (a pid_t) before the program runs, and the
+  // negative of a new one should its start fail after all; -1: none.
+  int announce_fd = -1;
+};
+
+// Starts a process that inherits stdin from /dev/null, the descriptors named in `request`, and
+// nothing else: no other descriptor, no blocked or ignored signal. Returns after its exec, or with
+// the reason why that failed.
+OrError<Child> Spawn(const SpawnRequest& request);
+
+// How a process ended.
+struct ExitStatus {
+  int exit_code = 0;
+  int signal = 0;  // 0: it left by itself, with exit_code
+
+  bool ok() const { return exit_code == 0 && signal == 0; }
+};
+
+// Reaps a child of this process that has ended. Empty if it has not, or is not this one's to reap.
+std::optional<ExitStatus> Reap(int pidfd);
+
+// The file that a command's first word names: a path relative to `working_directory`, or a name
+// looked up in PATH. Errors for what is missing, a folder, or not executable.
+OrError<std::filesystem::path> FindProgram(const std::string& name,
+                                           const std::filesystem::path& working_directory,
+                                           const std::string& path_variable);
+
+using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
+
+// This process's environment as a program of a sweep may see it (without the server's token and
+// without another worker's channel), and `changes`, of which later ones win.
+std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes);
+
+}  // namespace attune::gang

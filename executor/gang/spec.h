@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace attune::gang {
+
+// One run of a trial, fenced by its lease epoch.
+struct AttemptId {
+  uint64_t sweep = 0;
+  uint32_t trial = 0;
+  uint32_t attempt = 0;
+  uint64_t epoch = 0;
+
+  auto operator<=>(const AttemptId&) const = default;
+};
+
+// For logs and messages: `s3/17.2`, trial 17's second attempt.
+inline std::string ToString(const AttemptId& id) {
+  return "s" + std::to_string(id.sweep) + "/" + std::to_string(id.trial) + "." +
+         std::to_string(id.attempt);
+}
+
+using Value = std::variant<double, int64_t, bool, std::string>;
+
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+
+struct Program {
+  std::vector<std::string> command;  // argv with its placeholders; see command_line.h
+  std::vector<std::pair<std::string, std::string>> environment;  // added to the executor's own
+  std::filesystem::path working_directory;                       // empty: the executor's
+};
+
+// What one rank occupies on this host.
+struct RankSlot {
+  int rank = 0;
+  int local_rank = 0;
+  int cpus = 1;
+  std::vector<int> gpus;  // indices of this host's GPUs
+};
+
+struct Resume {
+  int64_t step = 0;
+  std::filesystem::path path;
+};
+
+struct GangSpec {
+  AttemptId attempt;
+  Program program;
+  std::vector<NamedValue> config;  // in the order of the sweep file
+  uint64_t seed = 0;               // below 2^53
+  int world_size = 1;
+  std::vector<RankSlot> ranks;  // those on this host
+  int64_t milestone = 0;        // at the first step >= this, rank 0 waits for a verdict
+  int64_t max_step = 0;         // 0: none; reached like a milestone
+  int64_t checkpoint_every = 0;
+  std::optional<Resume> resume;
+  std::chrono::milliseconds stall_timeout{0};  // 0: never
+  std::filesystem::path attempt_dir;           // logs and the configuration's file
+  std::filesystem::path checkpoint_dir;
+};
+
+enum class Action { kContinue, kStop, kPause };
+
+// The answer to the report at `step`.
+struct Verdict {
+  int64_t step = 0;
+  Action action = Action::kContinue;
+  int64_t milestone = 0;
+};
+
+}  // namespace attune::gang

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "executor/gang/facts.h"
+#include "executor/gang/gang.h"
+#include "executor/gang/guard.h"
+#include "executor/gang/launcher.h"
+#include "executor/gang/loop.h"
+#include "executor/gang/or_error.h"
+#include "executor/gang/spec.h"
+
+namespace attune::gang {
+
+// Runs the gangs of one host on a thread of its own, with their launchers and the guard.
+//
+// The process becomes a child subreaper, so that what a gang's processes leave behind comes to this
+// supervisor; there should be one in a process. All functions may be called by any thread and
+// return at once; what happens is told to the sink.
+class Supervisor {
+ public:
+  struct Options {
+    std::filesystem::path launcher_log_dir;
+    GangTiming timing;
+    Launcher::Options launcher;
+  };
+
+  // REQUIRES: main called MaybeRunGuard(); without, it is an error.
+  static OrError<std::unique_ptr<Supervisor>> Start(Options options, FactSink sink);
+
+  // Cancels what runs, and returns when no process is left and the sink has been told.
+  ~Supervisor();
+
+  // Starts a gang. Nothing happens if one with this attempt is there already.
+  void Run(GangSpec spec);
+
+  // Tears a gang down. Nothing happens if there is none.
+  void Cancel(const AttemptId& attempt, CancelReason reason);
+
+  void Tell(const AttemptId& attempt, const Verdict& verdict);
+
+  // Starts the launcher of a program ahead of its first gang, if it can have one.
+  void Warm(Program program);
+
+ private:
+  Supervisor(Options options, FactSink sink);
+
+  void RunGang(GangSpec spec);
+  OrError<Launcher*> LauncherFor(const std::filesystem::path& program,
+                                 const EnvironmentChanges& environment);
+  void ForgetGang(const AttemptId& attempt);
+  void ForgetUselessLaunchers();
+  void ShutDown();
+  void QuitIfEmpty();
+
+  const Options options_;
+  const FactSink sink_;
+  Loop loop_;
+  std::unique_ptr<Guard> guard_;
+  // Those of changed programs stay until their last rank has left.
+  std::vector<std::unique_ptr<Launcher>> launchers_;
+  std::map<AttemptId, std::unique_ptr<Gang>> gangs_;
+  bool shutting_down_ = false;
+  // Lives as long as every child: their parent-death signals are tied to it.
+  std::thread thread_;
+};
+
+}  // namespace attune::gang

@@ -1,0 +1,36 @@
+#include "executor/gang/blame.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+namespace attune::gang {
+namespace {
+
+TEST(Blame, FirstSymptomIsTheCulprit) {
+  const std::vector<Symptom> symptoms{{.rank = 2, .error = "loss is NaN"},
+                                      {.rank = 0, .error = "bad shape"}};
+  EXPECT_EQ(Culprit(symptoms).rank, 2);
+}
+
+TEST(Blame, RankThatLostAPeerIsPassedOverForTheOneThatDied) {
+  const std::vector<Symptom> symptoms{
+      {.rank = 0, .error = "[../gloo/pair.cc:534] Connection closed by peer [127.0.0.1]:4242"},
+      {.rank = 1, .exit = ExitStatus{.signal = SIGSEGV}}};
+  EXPECT_EQ(Culprit(symptoms).rank, 1);
+}
+
+TEST(Blame, WhenAllLostAPeerTheFirstIsNamed) {
+  const std::vector<Symptom> symptoms{{.rank = 3, .error = "Connection reset by peer"},
+                                      {.rank = 1, .error = "Connection closed by peer"}};
+  EXPECT_EQ(Culprit(symptoms).rank, 3);
+}
+
+TEST(Blame, ErrorTextIsPreferredToTheExitCode) {
+  const Failure failure =
+      Describe({.rank = 1, .error = "no such file", .exit = ExitStatus{.exit_code = 1}});
+  EXPECT_EQ(failure.message, "no such file");
+  EXPECT_EQ(failure.exit_code, 1);
+}
+
+}  // namespace
+}  // namespace attune::gang

@@ -1,0 +1,65 @@
+#include "executor/gang/command_line.h"
+
+#include <gmock/gmock.h>
+
+namespace attune::gang {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::vector<NamedValue> kConfig{
+    {"lr", 0.1}, {"width", int64_t{32}}, {"nesterov", false}, {"name", std::string("a b")}};
+
+std::vector<std::string> Expand(std::vector<std::string> command) {
+  return ExpandCommand(command, kConfig, "/attempt/config.json").value();
+}
+
+std::string ErrorOf(std::vector<std::string> command) {
+  return ExpandCommand(command, kConfig, "/attempt/config.json").error();
+}
+
+TEST(CommandLine, ArgsBecomeOneArgumentForEachEntry) {
+  EXPECT_THAT(
+      Expand({"train", "${args}", "-v"}),
+      ElementsAre("train", "--lr=0.1", "--width=32", "--nesterov=false", "--name=a b", "-v"));
+}
+
+TEST(CommandLine, ParametersAreReplacedInsideAnArgument) {
+  EXPECT_THAT(Expand({"train", "--opt=lr:${param.lr},w:${param.width}"}),
+              ElementsAre("train", "--opt=lr:0.1,w:32"));
+}
+
+TEST(CommandLine, ConfigIsThePathOfItsFile) {
+  EXPECT_THAT(Expand({"train", "${config}"}), ElementsAre("train", "/attempt/config.json"));
+  EXPECT_TRUE(UsesConfigFile({"train", "--config=${config}"}));
+  EXPECT_FALSE(UsesConfigFile({"train", "${args}"}));
+}
+
+TEST(CommandLine, DoubledDollarIsLiteral) {
+  EXPECT_THAT(Expand({"sh", "-c", "echo $${HOME} $HOME $$ ${param.lr}"}),
+              ElementsAre("sh", "-c", "echo ${HOME} $HOME $$ 0.1"));
+}
+
+TEST(CommandLine, ValueIsNotExpandedAgain) {
+  EXPECT_EQ(ExpandCommand({"${param.x}"}, {{"x", std::string("${config}")}}, "/f").value()[0],
+            "${config}");
+}
+
+TEST(CommandLine, MistakesAreNamed) {
+  EXPECT_THAT(ErrorOf({"train", "${rank}"}), HasSubstr("${rank} in the command is unknown"));
+  EXPECT_THAT(ErrorOf({"train", "${param.depth}"}), HasSubstr("there is no parameter 'depth'"));
+  EXPECT_THAT(ErrorOf({"train", "x${args}"}), HasSubstr("an argument of its own"));
+  EXPECT_THAT(ErrorOf({"train", "${param.lr"}), HasSubstr("lacks its closing }"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("empty"));
+}
+
+TEST(CommandLine, NumbersAreShortestAndReadBackTheSame) {
+  EXPECT_EQ(ToText(0.1), "0.1");
+  EXPECT_EQ(ToText(1.0 / 3.0), "0.3333333333333333");
+  EXPECT_EQ(ToText(1e-5), "1e-05");
+  EXPECT_EQ(ToText(int64_t{INT64_MIN}), "-9223372036854775808");
+}
+
+}  // namespace
+}  // namespace attune::gang

@@ -1,0 +1,204 @@
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "tests/unit/executor/harness.h"
+
+namespace attune::gang {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class GangFailure : public GangFixture {};
+
+TEST_F(GangFailure, ExitCodeBeforeTheFirstReportNamesRankCodeAndLastLines) {
+  const Failure failure = RunToFailure(Script("echo cannot find data; exit 3"));
+  EXPECT_EQ(failure.kind, FailureKind::kExit);
+  EXPECT_EQ(failure.rank, 0);
+  EXPECT_EQ(failure.exit_code, 3);
+  EXPECT_EQ(failure.message, "rank 0 left with exit code 3");
+  EXPECT_EQ(failure.log_tail, "cannot find data\n");
+}
+
+TEST_F(GangFailure, SignalIsNamed) {
+  const Failure failure = RunToFailure(PlainWorker({"1/kill:11", "hang"}, 2));
+  EXPECT_EQ(failure.kind, FailureKind::kSignal);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.signal, SIGSEGV);
+  EXPECT_THAT(failure.message, HasSubstr("SIGSEGV"));
+}
+
+TEST_F(GangFailure, KillFromOutsideIsNotTakenForOurOwn) {
+  const Failure failure = RunToFailure(PlainWorker({"1/kill:9", "hang"}, 2));
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.signal, SIGKILL);
+  EXPECT_THAT(failure.message, HasSubstr("out of memory"));
+}
+
+TEST_F(GangFailure, ExceptionTextBecomesTheMessage) {
+  const Failure failure =
+      RunToFailure(PlainWorker({"1/error:loss is NaN at step 7", "1/exit:1", "hang"}, 2));
+  EXPECT_EQ(failure.kind, FailureKind::kExit);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.exit_code, 1);
+  EXPECT_EQ(failure.message, "loss is NaN at step 7");
+}
+
+TEST_F(GangFailure, ErrorFollowedByExitZeroStillFails) {
+  const Failure failure = RunToFailure(PlainWorker({"error:oops", "exit:0"}));
+  EXPECT_EQ(failure.message, "oops");
+}
+
+TEST_F(GangFailure, RankThatAnnouncesAnErrorAndStaysIsTornDown) {
+  const Failure failure = RunToFailure(PlainWorker({"0/error:stuck in a destructor", "hang"}, 2));
+  EXPECT_EQ(failure.rank, 0);
+  EXPECT_EQ(failure.exit_code, -1);
+  EXPECT_EQ(failure.message, "stuck in a destructor");
+}
+
+TEST_F(GangFailure, VictimOfALostPeerIsNotBlamed) {
+  // Rank 0 is the first to complain; rank 1, which it lost, the first to be at fault.
+  GangSpec spec =
+      Spec({"/bin/sh", "-c",
+            "read start <&3\n"
+            "if [ $ATTUNE_RANK = 0 ]; then\n"
+            "  echo '{\"type\":\"error\",\"message\":\"Connection closed by peer\"}' >&3\n"
+            "  echo told > told.pipe; exit 1\n"
+            "fi\n"
+            "read told < told.pipe; kill -SEGV $$"},
+           2);
+  ASSERT_EQ(mkfifo((dir_.path() / "told.pipe").c_str(), 0600), 0);
+  StartSupervisor({.timing = {.failure_grace = std::chrono::seconds(10)}});
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.signal, SIGSEGV);
+}
+
+TEST_F(GangFailure, WholeGangIsGoneWithinASecond) {
+  const GangSpec spec = PlainWorker({"grandchild", "1/report-nothing", "1/exit:1", "hang"}, 4);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  const auto started = std::chrono::steady_clock::now();
+  EXPECT_EQ(WaitForEnded(spec).failure->rank, 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(1));
+  for (const pid_t pid : Pids(spec)) EXPECT_NE(kill(pid, 0), 0);
+  EXPECT_NE(kill(NumberAfter(Log(spec, 1), "grandchild"), 0), 0);
+}
+
+TEST_F(GangFailure, RankThatMakesNoProgressIsNamed) {
+  GangSpec spec = PlainWorker({"progress:0", "1/hang", "0/raw:", "0/hang"}, 2);
+  spec.program.command = {ATTUNE_TEST_PLAIN_WORKER, "progress:0", "1/hang", "report:1", "hang"};
+  spec.milestone = 1;  // rank 0 waits for a verdict, so rank 1 may be silent
+  spec.stall_timeout = std::chrono::milliseconds(150);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Tell(spec.attempt, {.step = 1, .action = Action::kContinue, .milestone = 9});
+  const Ended ended = WaitForEnded(spec);
+  EXPECT_EQ(ended.failure->kind, FailureKind::kStall);
+  EXPECT_EQ(ended.failure->message, "rank 0 made no progress for 150 ms (stall_timeout)");
+}
+
+TEST_F(GangFailure, NobodyStallsWhileAVerdictIsOutstanding) {
+  GangSpec spec = PlainWorker({"0/report:1", "0/verdict", "hang"}, 2);
+  spec.milestone = 1;
+  spec.stall_timeout = std::chrono::milliseconds(20);
+  GangSpec clock = Script("sleep 0.2");
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  EXPECT_EQ(Run(clock).outcome, Outcome::kFinished);  // ten stall timeouts later
+  EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0);
+}
+
+TEST_F(GangFailure, SilentProgramNeverStalls) {
+  GangSpec spec = Script("sleep 0.2");
+  spec.stall_timeout = std::chrono::milliseconds(20);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangFailure, LaggardIsNamedWhenTheOthersHaveFinished) {
+  StartSupervisor({.timing = {.finish_timeout = std::chrono::milliseconds(100)}});
+  const Failure failure = RunToFailure(PlainWorker({"2/hang"}, 3));
+  EXPECT_EQ(failure.kind, FailureKind::kStall);
+  EXPECT_EQ(failure.rank, 2);
+  EXPECT_THAT(failure.message, HasSubstr("still runs 100 ms after the first rank finished"));
+}
+
+TEST_F(GangFailure, MissingProgramSaysWhereItWasLookedFor) {
+  const GangSpec spec = Spec({"./mnist"});
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.kind, FailureKind::kStart);
+  EXPECT_EQ(failure.rank, -1);
+  EXPECT_EQ(failure.message, "the program './mnist' does not exist: there is no " +
+                                 (dir_.path() / "mnist").string());
+  EXPECT_EQ(facts_.Count<Started>(spec.attempt), 0);
+}
+
+TEST_F(GangFailure, ProgramWithoutPermissionSaysHowToHelp) {
+  WriteFile(dir_.path() / "train", "#!/bin/sh\n");
+  const Failure failure = RunToFailure(Spec({"./train"}));
+  EXPECT_EQ(failure.kind, FailureKind::kStart);
+  EXPECT_THAT(failure.message, HasSubstr("is not executable; run chmod +x on it"));
+}
+
+TEST_F(GangFailure, ScriptWithoutInterpreterLineSaysSo) {
+  WriteFile(dir_.path() / "train", "echo hello\n", /*executable=*/true);
+  const Failure failure = RunToFailure(Spec({"./train"}));
+  EXPECT_EQ(failure.kind, FailureKind::kStart);
+  EXPECT_THAT(failure.message, HasSubstr("must begin with #!"));
+}
+
+TEST_F(GangFailure, MissingWorkingDirectoryIsNamed) {
+  GangSpec spec = Script("true");
+  spec.program.working_directory = "/nowhere/at/all";
+  EXPECT_THAT(RunToFailure(spec).message, HasSubstr("/nowhere/at/all"));
+}
+
+TEST_F(GangFailure, UnknownPlaceholderCannotStart) {
+  const Failure failure = RunToFailure(Spec({"/bin/echo", "${rank}"}));
+  EXPECT_EQ(failure.kind, FailureKind::kStart);
+  EXPECT_THAT(failure.message, StartsWith("${rank} in the command is unknown"));
+}
+
+TEST_F(GangFailure, MalformedLineIsQuoted) {
+  const Failure failure = RunToFailure(PlainWorker({"1/raw:loss = 0.3", "hang"}, 2));
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.message, "rank 1 wrote to its channel not a JSON object: 'loss = 0.3'");
+}
+
+TEST_F(GangFailure, TooLongLineIsQuoted) {
+  const Failure failure = RunToFailure(PlainWorker({"flood:1100000", "hang"}));
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_THAT(failure.message, HasSubstr("a line longer than 1048576 bytes: 'xxx"));
+}
+
+TEST_F(GangFailure, ReportFromAnotherRankIsRefused) {
+  const Failure failure = RunToFailure(PlainWorker({"1/report:1", "hang"}, 2));
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_EQ(failure.message, "rank 1 sent a report; only rank 0 may");
+}
+
+TEST_F(GangFailure, StepsMustGrow) {
+  const Failure failure = RunToFailure(PlainWorker({"report:2", "report:2", "hang"}));
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_THAT(failure.message, HasSubstr("step 2 came after step 2"));
+}
+
+TEST_F(GangFailure, CheckpointOutsideItsFolderIsRefused) {
+  const Failure failure = RunToFailure(PlainWorker({"checkpoint:/etc/step-1-attempt-1", "hang"}));
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_THAT(failure.message, HasSubstr("is not directly inside"));
+}
+
+TEST_F(GangFailure, LogTailIsBoundedAndBeginsWithAWholeLine) {
+  const Failure failure = RunToFailure(
+      Script("i=0; while [ $i -lt 500 ]; do echo line number $i; i=$((i+1)); done; exit 1"));
+  EXPECT_LE(failure.log_tail.size(), kLogTailBytesMax);
+  EXPECT_THAT(failure.log_tail, AllOf(StartsWith("line number "), EndsWith("line number 499\n")));
+}
+
+}  // namespace
+}  // namespace attune::gang

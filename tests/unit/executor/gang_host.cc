@@ -1,0 +1,42 @@
+// Hosts one gang, for tests that kill its host: FOLDER WORLD_SIZE COMMAND...
+// Prints `started PID...` and then `reported` when rank 0 has reported.
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+
+#include "executor/gang/folders.h"
+#include "executor/gang/guard.h"
+#include "executor/gang/supervisor.h"
+
+namespace gang = attune::gang;
+
+int main(int argc, char** argv) {
+  gang::MaybeRunGuard(argc, argv);
+  spdlog::set_level(spdlog::level::off);  // standard output is read
+  const gang::Folders folders(argv[1]);
+  gang::GangSpec spec;
+  spec.attempt = {.sweep = 1, .trial = 0, .attempt = 1, .epoch = 1};
+  spec.world_size = std::stoi(argv[2]);
+  for (int rank = 0; rank < spec.world_size; ++rank) {
+    spec.ranks.push_back({.rank = rank, .local_rank = rank});
+  }
+  spec.program.command.assign(argv + 3, argv + argc);
+  spec.milestone = 1000;
+  spec.attempt_dir = folders.Attempt(spec.attempt);
+  spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
+
+  auto supervisor = gang::Supervisor::Start(
+      {.launcher_log_dir = folders.Launchers()}, [](const gang::Fact& fact) {
+        if (const auto* started = std::get_if<gang::Started>(&fact.what)) {
+          std::cout << "started";
+          for (const pid_t pid : started->pids) std::cout << ' ' << pid;
+          std::cout << std::endl;
+        }
+        if (std::holds_alternative<gang::Report>(fact.what)) std::cout << "reported" << std::endl;
+      });
+  if (!supervisor.ok()) return 1;
+  supervisor.value()->Run(spec);
+  for (;;) pause();
+}

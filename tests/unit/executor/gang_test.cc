@@ -1,0 +1,239 @@
+#include "executor/gang/gang.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/executor/harness.h"
+
+namespace attune::gang {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
+
+class GangTest : public GangFixture {
+ protected:
+  // The rank's n-th line of log, from 0; workers repeat there what they were sent.
+  nlohmann::json LoggedLine(const GangSpec& spec, int rank, int n) {
+    std::istringstream log(Log(spec, rank));
+    std::string line;
+    for (int i = 0; i <= n; ++i) std::getline(log, line);
+    return nlohmann::json::parse(line, nullptr, false);
+  }
+};
+
+TEST_F(GangTest, ProgramThatKnowsNoChannelFinishesWithExitZero) {
+  const GangSpec spec = Script("echo trained; exit 0", 2);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(Log(spec, 0), "trained\n");
+  EXPECT_EQ(Log(spec, 1), "trained\n");
+  EXPECT_EQ(Pids(spec).size(), 2u);
+}
+
+TEST_F(GangTest, StartLineCarriesTheConfigurationExactlyAndInOrder) {
+  GangSpec spec = PlainWorker({}, 2);
+  spec.config = {{"lr", 0.1},
+                 {"width", int64_t{32}},
+                 {"one", 1.0},
+                 {"tiny", 4.9406564584124654e-324},
+                 {"optimizer", std::string("sgd")},
+                 {"nesterov", true}};
+  spec.seed = (uint64_t{1} << 53) - 1;
+  spec.milestone = 3;
+  spec.max_step = 27;
+  spec.resume = Resume{9, "/somewhere/step-9-attempt-1"};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+
+  EXPECT_THAT(Log(spec, 1), HasSubstr(R"("config":{"lr":0.1,"width":32,"one":1.0,"tiny":5e-324,)"
+                                      R"("optimizer":"sgd","nesterov":true})"));
+  const auto start = LoggedLine(spec, 1, 0);
+  EXPECT_EQ(start["type"], "start");
+  EXPECT_EQ(start["protocol"], 1);
+  EXPECT_EQ(start["sweep"], "s1");
+  EXPECT_EQ(start["trial"], 0);
+  EXPECT_EQ(start["attempt"], 1);
+  EXPECT_EQ(start["rank"], 1);
+  EXPECT_EQ(start["world_size"], 2);
+  EXPECT_EQ(start["local_world_size"], 2);
+  EXPECT_EQ(start["device"], "cpu");
+  EXPECT_EQ(start["seed"], 9007199254740991);
+  EXPECT_EQ(start["milestone"], 3);
+  EXPECT_EQ(start["max_step"], 27);
+  EXPECT_EQ(start["checkpoint_dir"], spec.checkpoint_dir.string());
+  EXPECT_EQ(start["resume"]["step"], 9);
+  EXPECT_EQ(start["resume"]["path"], "/somewhere/step-9-attempt-1");
+}
+
+TEST_F(GangTest, FreshStartHasNoResume) {
+  const GangSpec spec = PlainWorker({});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_FALSE(LoggedLine(spec, 0, 0).contains("resume"));
+}
+
+TEST_F(GangTest, DevicesAreCountedAmongTheGpusOfTheGang) {
+  GangSpec spec = PlainWorker({"env:CUDA_VISIBLE_DEVICES"}, 2);
+  spec.ranks[0].gpus = {5};
+  spec.ranks[1].gpus = {2};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(LoggedLine(spec, 0, 0)["device"], "cuda:0");
+  EXPECT_EQ(LoggedLine(spec, 1, 0)["device"], "cuda:1");
+  EXPECT_THAT(Log(spec, 1), HasSubstr("CUDA_VISIBLE_DEVICES=5,2\n"));
+}
+
+TEST_F(GangTest, GangWithoutGpusSeesNone) {
+  const GangSpec spec = PlainWorker({"env:CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec), HasSubstr("CUDA_VISIBLE_DEVICES=\n"));
+}
+
+TEST_F(GangTest, RanksSeeTheirPlaceTheSweepsVariablesAndNoToken) {
+  setenv("ATTUNE_TOKEN", "secret", 1);
+  GangSpec spec = PlainWorker({"env:ATTUNE_RANK", "env:ATTUNE_WORLD_SIZE", "env:ATTUNE_SWEEP",
+                               "env:COLOUR", "env:ATTUNE_TOKEN", "cwd"},
+                              2);
+  spec.program.environment = {{"COLOUR", "red"}, {"ATTUNE_RANK", "overridden"}};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  unsetenv("ATTUNE_TOKEN");
+  EXPECT_THAT(Log(spec, 1), HasSubstr("ATTUNE_RANK=1\nATTUNE_WORLD_SIZE=2\nATTUNE_SWEEP=s1\n"
+                                      "COLOUR=red\nATTUNE_TOKEN=(unset)\n" +
+                                      dir_.path().string() + "\n"));
+}
+
+TEST_F(GangTest, ConfigurationFileIsWrittenWhereTheCommandWantsIt) {
+  GangSpec spec = Spec({"/bin/sh", "-c", "cat \"$1\"", "sh", "${config}"});
+  spec.config = {{"lr", 0.5}, {"name", std::string("a \"b\"")}};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(Log(spec), "{\"lr\":0.5,\"name\":\"a \\\"b\\\"\"}\n");
+}
+
+TEST_F(GangTest, OtherDescriptorsOfTheExecutorStayWithIt) {
+  const UniqueFd careless(open("/dev/null", O_RDONLY));  // no close-on-exec
+  const GangSpec spec = Script("ls /proc/self/fd | tr '\\n' ' '");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(Log(spec), "0 1 2 3 4 ");  // 3 is the channel, 4 the folder that ls reads
+}
+
+TEST_F(GangTest, ReportsAndCheckpointsBecomeFactsInOrder) {
+  GangSpec spec = PlainWorker({});
+  const std::string path = (spec.checkpoint_dir / "step-1-attempt-1").string();
+  spec.program.command.insert(
+      spec.program.command.end(),
+      {"report:1", "checkpoint:" + path,
+       R"(raw:{"type":"report","step":2,"seconds":1,"metrics":{"a":"nan","b":"-inf","c":3}})"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+
+  EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 1)->step, 1);
+  const auto report = facts_.Wait<Report>(spec.attempt, 2);
+  ASSERT_EQ(report->metrics.size(), 3u);
+  EXPECT_TRUE(std::isnan(report->metrics[0].second));
+  EXPECT_THAT(report->metrics[1], Pair("b", -INFINITY));
+  EXPECT_THAT(report->metrics[2], Pair("c", 3.0));
+  const auto checkpoint = facts_.Wait<CheckpointSaved>(spec.attempt);
+  EXPECT_EQ(checkpoint->path, path);
+  EXPECT_EQ(checkpoint->bytes, 12u);
+}
+
+TEST_F(GangTest, FirstStepIsToldOnceWhenEveryRankHasMadeIt) {
+  const GangSpec spec =
+      PlainWorker({"0/progress:0", "0/progress:1", "1/progress:1", "progress:2"}, 2);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(facts_.Count<FirstStep>(spec.attempt), 1);
+}
+
+TEST_F(GangTest, NoFirstStepWhileARankHasNotMadeIt) {
+  const GangSpec spec = PlainWorker({"0/progress:0"}, 2);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(facts_.Count<FirstStep>(spec.attempt), 0);
+}
+
+TEST_F(GangTest, RendezvousGoesFromRankZeroToTheOthers) {
+  const GangSpec spec = PlainWorker({"0/rendezvous:4321", "1/read", "2/read"}, 3);
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(LoggedLine(spec, 1, 1)["port"], 4321);
+  EXPECT_EQ(LoggedLine(spec, 2, 1)["host"], "127.0.0.1");
+}
+
+TEST_F(GangTest, VerdictReachesRankZeroAtItsStepAndOnce) {
+  GangSpec spec =
+      PlainWorker({"report:1", "report:3", "verdict", "report:4", "report:9", "verdict", "exit:1"});
+  spec.milestone = 3;
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
+  const Verdict onwards{.step = 3, .action = Action::kContinue, .milestone = 9};
+  supervisor_->Tell(spec.attempt, {.step = 2, .action = Action::kStop});  // not what it waits for
+  supervisor_->Tell(spec.attempt, onwards);
+  supervisor_->Tell(spec.attempt, onwards);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 4));
+  supervisor_->Tell(spec.attempt, onwards);
+  supervisor_->Tell(spec.attempt, {.step = 9, .action = Action::kPause});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(
+      LoggedLine(spec, 0, 1),
+      nlohmann::json::parse(R"({"type":"verdict","step":3,"action":"continue","milestone":9})"));
+  EXPECT_EQ(LoggedLine(spec, 0, 2)["action"], "pause");
+}
+
+TEST_F(GangTest, VerdictThatIsThereBeforeTheReportIsKept) {
+  GangSpec spec = PlainWorker({"report:3", "verdict", "exit:1"});
+  spec.milestone = 3;
+  supervisor_->Run(spec);
+  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangTest, MaxStepWaitsForAVerdictToo) {
+  GangSpec spec = PlainWorker({"report:5", "verdict", "exit:1"});
+  spec.max_step = 5;
+  supervisor_->Run(spec);
+  supervisor_->Tell(spec.attempt, {.step = 5, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangTest, CancelKillsEveryRankAndWhatItStarted) {
+  const GangSpec spec = PlainWorker({"grandchild", "0/report:1", "hang"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
+  EXPECT_NE(kill(NumberAfter(Log(spec), "grandchild"), 0), 0);
+  for (const pid_t pid : Pids(spec)) EXPECT_NE(kill(pid, 0), 0);
+}
+
+TEST_F(GangTest, FinishedGangLeavesNoGrandchildBehind) {
+  const GangSpec spec = PlainWorker({"grandchild"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_NE(kill(NumberAfter(Log(spec), "grandchild"), 0), 0);
+}
+
+TEST_F(GangTest, LostLeaseIsAFailureOfItsOwnKind) {
+  const GangSpec spec = PlainWorker({"hang"});
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  supervisor_->Cancel(spec.attempt, CancelReason::kLeaseLost);
+  EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
+}
+
+TEST_F(GangTest, DestroyingTheSupervisorEndsItsGangsFirst) {
+  const GangSpec spec = PlainWorker({"hang"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  supervisor_.reset();
+  EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 1);
+}
+
+TEST_F(GangTest, LogOfASecondAttemptWithTheSameFolderIsAppended) {
+  GangSpec spec = Script("echo line");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  spec.attempt.epoch = 2;
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(Log(spec), "line\nline\n");
+}
+
+}  // namespace
+}  // namespace attune::gang

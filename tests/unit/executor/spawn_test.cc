@@ -1,0 +1,52 @@
+#include "executor/gang/spawn.h"
+
+#include <signal.h>
+
+#include "tests/unit/executor/harness.h"
+
+namespace attune::gang {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(FindProgram, NameIsLookedUpInPath) {
+  EXPECT_EQ(FindProgram("sh", "/tmp", "/nowhere:/bin").value(), "/bin/sh");
+  EXPECT_THAT(FindProgram("no-such-program", "/tmp", "/bin").error(),
+              HasSubstr("is not in PATH (/bin)"));
+}
+
+TEST(FindProgram, PathIsRelativeToTheWorkingDirectory) {
+  EXPECT_EQ(FindProgram("./sh", "/bin", "").value(), "/bin/sh");
+  EXPECT_EQ(FindProgram("/bin/sh", "/tmp", "").value(), "/bin/sh");
+  EXPECT_THAT(FindProgram("./tmp", "/", "").error(), HasSubstr("is not a file"));
+}
+
+TEST(Spawn, IgnoredAndBlockedSignalsAreNotInherited) {
+  const TempDir dir;
+  const auto log = OpenLog(dir.path() / "log");
+  sigset_t blocked;
+  sigset_t before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto ignored = signal(SIGPIPE, SIG_IGN);
+  const auto child = Spawn({.program = "/bin/grep",
+                            .argv = {"grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"},
+                            .environment = {},
+                            .output_fd = log.value().get()});
+  signal(SIGPIPE, ignored);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(child.ok()) << child.error();
+  ASSERT_TRUE(WaitForEnd(child.value().pidfd.get()));
+  EXPECT_TRUE(Reap(child.value().pidfd.get())->ok());
+  EXPECT_EQ(ReadFile(dir.path() / "log"), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TEST(Spawn, FailedExecIsToldAndLeavesNoChild) {
+  const auto child = Spawn({.program = "/nowhere/at/all", .argv = {"all"}, .environment = {}});
+  ASSERT_FALSE(child.ok());
+  EXPECT_THAT(child.error(), HasSubstr("cannot start /nowhere/at/all"));
+}
+
+}  // namespace
+}  // namespace attune::gang

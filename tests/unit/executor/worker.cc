@@ -1,0 +1,257 @@
+// A worker without LibTorch, for tests: speaks the worker channel and the launcher protocol of
+// docs/worker-channel.md, and does what its arguments say, one after another.
+//
+//   [R/]VERB[:ARGUMENT]   only on rank R, if given
+//
+// A file beside the program makes its launcher misbehave: PROGRAM.mute never answers a fork,
+// PROGRAM.broken leaves before it is ready.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct LauncherNote {
+  uint32_t owner_bytes = 7;
+  uint32_t descriptor_bytes = 4;
+  uint32_t type = 1;
+  char owner[8] = "Attune";
+  uint32_t version = 1;
+};
+#ifdef ATTUNE_TEST_LAUNCHER
+[[gnu::section(".note.attune"), gnu::used]] const LauncherNote kNote;
+#endif
+
+int channel = -1;
+
+void Write(std::string bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = send(channel, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count <= 0) _exit(99);
+    bytes.erase(0, count);
+  }
+}
+
+void Send(const Json& message) { Write(message.dump() + "\n"); }
+
+Json ReadLine() {
+  static std::string buffer;
+  size_t newline;
+  while ((newline = buffer.find('\n')) == std::string::npos) {
+    char bytes[4096];
+    const ssize_t count = read(channel, bytes, sizeof bytes);
+    if (count <= 0) _exit(98);
+    buffer.append(bytes, count);
+  }
+  const std::string line = buffer.substr(0, newline);
+  buffer.erase(0, newline + 1);
+  return Json::parse(line);
+}
+
+[[noreturn]] void Hang() {
+  for (;;) pause();
+}
+
+void Do(const std::string& verb, const std::string& argument) {
+  const auto step = [&] { return std::stoll(argument); };
+  if (verb == "progress") Send({{"type", "progress"}, {"step", step()}});
+  if (verb == "report") {
+    Send({{"type", "report"}, {"step", step()}, {"seconds", 0.5}, {"metrics", {{"loss", 0.25}}}});
+  }
+  if (verb == "checkpoint") {
+    Send({{"type", "checkpoint"},
+          {"step", 1},
+          {"path", argument},
+          {"digest", "sha256:" + std::string(64, 'a')},
+          {"bytes", 12}});
+  }
+  if (verb == "rendezvous") {
+    Send({{"type", "rendezvous"}, {"host", "127.0.0.1"}, {"port", step()}});
+  }
+  if (verb == "error") Send({{"type", "error"}, {"message", argument}});
+  if (verb == "done") Send({{"type", "done"}});
+  if (verb == "raw") Write(argument + "\n");
+  if (verb == "flood") Write(std::string(step(), 'x'));
+  // Reads a line and repeats it in the log.
+  if (verb == "read") std::cout << ReadLine().dump() << std::endl;
+  if (verb == "verdict") {
+    const Json verdict = ReadLine();
+    std::cout << verdict.dump() << std::endl;
+    if (verdict["action"] != "continue") _exit(0);
+  }
+  if (verb == "print") std::cout << argument << std::endl;
+  if (verb == "env") {
+    const char* value = getenv(argument.c_str());
+    std::cout << argument << "=" << (value ? value : "(unset)") << std::endl;
+  }
+  if (verb == "cwd") std::cout << std::filesystem::current_path().string() << std::endl;
+  // A child of the rank that would outlive it.
+  if (verb == "grandchild") {
+    const pid_t pid = fork();
+    if (pid == 0) Hang();
+    std::cout << "grandchild " << pid << std::endl;
+  }
+  if (verb == "parent") std::cout << "parent " << getppid() << std::endl;
+  if (verb == "kill-launcher") kill(getppid(), SIGKILL);
+  if (verb == "kill") raise(static_cast<int>(step()));
+  if (verb == "exit") _exit(static_cast<int>(step()));
+  if (verb == "hang") Hang();
+}
+
+int Work(const std::vector<std::string>& words) {
+  const char* fd = getenv("ATTUNE_CHANNEL_FD");
+  channel = fd ? atoi(fd) : -1;
+  const Json start = ReadLine();
+  if (start["type"] != "start") return 97;
+  std::cout << start.dump() << std::endl;
+  for (std::string word : words) {
+    if (word.size() > 2 && word[1] == '/') {
+      if (word[0] - '0' != start["rank"]) continue;
+      word.erase(0, 2);
+    }
+    const size_t colon = word.find(':');
+    Do(word.substr(0, colon), colon == std::string::npos ? "" : word.substr(colon + 1));
+  }
+  return 0;
+}
+
+// Sends a packet, with a descriptor if it is not negative.
+void SendPacket(int socket, const Json& packet, int descriptor = -1) {
+  std::string text = packet.dump();
+  iovec data{text.data(), text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+// Receives a packet and its two descriptors; a null packet at the end.
+Json ReceivePacket(int socket, int (&descriptors)[2]) {
+  static char bytes[64 * 1024];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptors)] = {};
+  iovec data{bytes, sizeof bytes};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (count <= 0) return nullptr;
+  if (cmsghdr* header = CMSG_FIRSTHDR(&message)) {
+    std::memcpy(descriptors, CMSG_DATA(header), sizeof descriptors);
+  }
+  return Json::parse(std::string(bytes, count));
+}
+
+// In the child: becomes the rank that the packet describes.
+int BecomeRank(const Json& fork, int channel_fd, int log_fd) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  dup2(log_fd, 1);
+  dup2(log_fd, 2);
+  fcntl(channel_fd, F_SETFD, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const auto& [name, value] : fork["env"].items()) {
+    setenv(name.c_str(), value.get<std::string>().c_str(), 1);
+  }
+  setenv("ATTUNE_CHANNEL_FD", std::to_string(channel_fd).c_str(), 1);
+  unsetenv("ATTUNE_LAUNCHER_FD");
+  const auto cwd = fork["cwd"].get<std::string>();
+  if (!cwd.empty() && chdir(cwd.c_str()) != 0) return 96;
+  auto words = fork["argv"].get<std::vector<std::string>>();
+  words.erase(words.begin());
+  return Work(words);
+}
+
+int Launch(int socket, const std::string& self) {
+  if (std::filesystem::exists(self + ".broken")) {
+    std::cout << "cannot load a library" << std::endl;
+    return 7;
+  }
+  const bool mute = std::filesystem::exists(self + ".mute");
+  sigset_t child_signal;
+  sigemptyset(&child_signal);
+  sigaddset(&child_signal, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child_signal, nullptr);
+  const int signals = signalfd(-1, &child_signal, SFD_CLOEXEC);
+  fcntl(socket, F_SETFD, FD_CLOEXEC);
+  SendPacket(socket, {{"type", "ready"}, {"protocol", 1}, {"pid", getpid()}});
+
+  std::set<pid_t> groups;
+  for (;;) {
+    pollfd fds[2] = {{socket, POLLIN, 0}, {signals, POLLIN, 0}};
+    poll(fds, 2, -1);
+    if (fds[1].revents != 0) {
+      signalfd_siginfo info;
+      [[maybe_unused]] const ssize_t got = read(signals, &info, sizeof info);
+      int status;
+      pid_t pid;
+      while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        Json exited{{"type", "exited"}, {"pid", pid}};
+        if (WIFSIGNALED(status)) {
+          exited["signal"] = WTERMSIG(status);
+        } else {
+          exited["exit_code"] = WEXITSTATUS(status);
+        }
+        SendPacket(socket, exited);
+      }
+    }
+    if (fds[0].revents == 0) continue;
+    int descriptors[2] = {-1, -1};
+    const Json fork_packet = ReceivePacket(socket, descriptors);
+    if (!fork_packet.is_object()) break;
+    if (mute) continue;
+    const pid_t pid = fork();
+    if (pid == 0) {
+      close(socket);
+      close(signals);
+      return BecomeRank(fork_packet, descriptors[0], descriptors[1]);
+    }
+    const pid_t group = fork_packet["process_group"].get<pid_t>();
+    setpgid(pid, group == 0 ? pid : group);
+    groups.insert(group == 0 ? pid : group);
+    close(descriptors[0]);
+    close(descriptors[1]);
+    const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    SendPacket(socket, {{"type", "forked"}, {"request", fork_packet["request"]}, {"pid", pid}},
+               pidfd);
+    close(pidfd);
+  }
+  for (const pid_t group : groups) kill(-group, SIGKILL);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const char* fd = getenv("ATTUNE_LAUNCHER_FD")) return Launch(atoi(fd), argv[0]);
+  return Work({argv + 1, argv + argc});
+}
