@@ -1,0 +1,72 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+#include "core/domain.h"
+#include "core/random.h"
+#include "core/search_space.h"
+
+namespace attune::conformance {
+
+// A sound space of one to six parameters: ranges with and without steps, log scales, listed values
+// of every type, constants, and conditions on one or two earlier or later parameters. `countable`
+// leaves out real ranges without steps.
+inline SearchSpace RandomSpace(uint64_t seed, bool countable) {
+  RandomStream random(seed, TrialNumber(0), "conformance/space");
+  const auto coin = [&] { return random.Integer(0, 1) == 1; };
+
+  const auto domain = [&]() -> Domain {
+    const Scale scale = coin() ? Scale::kLog : Scale::kLinear;
+    const double offset = scale == Scale::kLog ? 0 : 2;
+    switch (random.Integer(0, 4)) {
+      case 0: {
+        FloatDomain real{.min = random.Uniform(0.001, 1) - offset, .scale = scale};
+        real.max = real.min + random.Uniform(0, 10);
+        if (countable || coin()) real.step = random.Uniform(2, 5);
+        return real;
+      }
+      case 1: {
+        IntDomain integer{.min = random.Integer(1, 9) - static_cast<int64_t>(2 * offset),
+                          .scale = scale,
+                          .step = random.Integer(1, 3)};
+        integer.max = integer.min + random.Integer(0, 4);
+        return integer;
+      }
+      case 2:
+        return CategoricalDomain{{std::string("sgd"), std::string("adamw"), int64_t{3}, 0.5}};
+      case 3:
+        return CategoricalDomain{{true, false}};
+      default:
+        return ConstantDomain{random.Integer(0, 9)};
+    }
+  };
+
+  // Parameters are made parents first and then listed in a random order.
+  std::vector<Parameter> parameters;
+  const int64_t count = random.Integer(1, 6);
+  for (int64_t i = 0; i < count; ++i) {
+    Parameter parameter{"p" + std::to_string(i), domain(), {}};
+    for (int64_t conditions = random.Integer(0, 2); conditions > 0 && i > 0; --conditions) {
+      const Parameter& parent = parameters[static_cast<size_t>(random.Integer(0, i - 1))];
+      Condition condition{.parent = parent.name};
+      if (const auto values = CountValues(parent.domain)) {
+        condition.any_of.push_back(ValueAt(parent.domain, random.Integer(0, *values - 1)));
+      } else {
+        const auto& range = std::get<FloatDomain>(parent.domain);
+        condition.at_least = random.Uniform(range.min, range.max);
+      }
+      parameter.when.push_back(condition);
+    }
+    parameters.push_back(parameter);
+  }
+  for (int64_t i = count - 1; i > 0; --i) {
+    std::swap(parameters[static_cast<size_t>(i)],
+              parameters[static_cast<size_t>(random.Integer(0, i))]);
+  }
+  ATTUNE_CHECK(SearchSpace::Check(parameters).empty());
+  return SearchSpace(std::move(parameters));
+}
+
+}  // namespace attune::conformance

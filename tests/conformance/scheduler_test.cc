@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/random.h"
+#include "schedulers/register.h"
+#include "tests/conformance/seed.h"
+
+namespace attune::conformance {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr int64_t kMaxStep = 50;  // not a power of any reduction factor
+constexpr uint32_t kTrials = 25;
+
+Algorithms Registered() {
+  Algorithms algorithms;
+  schedulers::RegisterSchedulers(algorithms);
+  return algorithms;
+}
+
+std::vector<std::string> Names() {
+  const Algorithms algorithms = Registered();
+  std::vector<std::string> names;
+  for (const auto& entry : algorithms.schedulers()) names.push_back(entry.name);
+  return names;
+}
+
+TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
+
+bool Same(const Verdict& a, const Verdict& b) {
+  const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+  return a.kind == b.kind && a.donor == b.donor && a.reason.text == b.reason.text &&
+         a.reason.rule == b.reason.rule && a.reason.rung == b.reason.rung &&
+         a.reason.rank == b.reason.rank && a.reason.peers == b.reason.peers &&
+         same(a.reason.value, b.reason.value) && same(a.reason.cutoff, b.reason.cutoff);
+}
+
+// A sweep of trials that run in a random order, skip steps, fail and go back, and report nan.
+// Everything that happened is kept, to be replayed.
+class SweepOfScheduler {
+ public:
+  SweepOfScheduler(const std::string& name, uint64_t seed, Mode mode)
+      : random_(seed, TrialNumber(0), "conformance/sweep") {
+    const auto& entry = *algorithms_.FindScheduler(name);
+    spec_ = {.objective = {"accuracy", mode},
+             .seed = seed,
+             .scheduler = WithFallbacks(name, entry.options),
+             .max_step = Step(kMaxStep)};
+    scheduler_ = algorithms_.MakeScheduler(spec_).value();
+    for (uint32_t trial = 0; trial < kTrials; ++trial) live_[trial] = 0;
+  }
+
+  std::unique_ptr<Scheduler> Replayed() const {
+    auto scheduler = algorithms_.MakeScheduler(spec_).value();
+    for (const Event& event : log_) scheduler->Observe(event);
+    return scheduler;
+  }
+
+  // The next report of some trial; false when all have ended.
+  bool Draw(uint32_t* trial, Report* report) {
+    if (live_.empty()) return false;
+    auto chosen = live_.begin();
+    std::advance(chosen, random_.Integer(0, std::ssize(live_) - 1));
+    *trial = chosen->first;
+    const int64_t jump = random_.Integer(0, 9) == 0 ? random_.Integer(2, 9) : 1;
+    *report = {Step(std::min(chosen->second + jump, kMaxStep)), {{"accuracy", Value()}}};
+    return true;
+  }
+
+  // As the brain: judged at a milestone only, then observed with its decision.
+  void Record(uint32_t trial, const Report& report) {
+    const TrialView view{Id(trial), config_};
+    const auto milestone = scheduler_->NextMilestone(view, Step(live_.at(trial)));
+    Verdict verdict = Verdict::Continue("");
+    if (milestone && report.step >= *milestone) verdict = scheduler_->Judge(view, report);
+    Observe(TrialReported{{Id(trial), 1}, report});
+    if (verdict.kind != VerdictKind::kContinue || report.step.value >= kMaxStep) {
+      Observe(TrialEnded{Id(trial), TrialState::kStopped, verdict.reason.text});
+      live_.erase(trial);
+    } else {
+      const bool fails = random_.Integer(0, 19) == 0;  // and goes back to a checkpoint
+      live_[trial] = fails ? random_.Integer(0, report.step.value) : report.step.value;
+    }
+  }
+
+  void Observe(Fact fact) {
+    log_.push_back({EventSeq(log_.size() + 1), Time{0}, std::move(fact)});
+    scheduler_->Observe(log_.back());
+  }
+
+  const Scheduler& scheduler() const { return *scheduler_; }
+  const Config& config() const { return config_; }
+  const Objective& objective() const { return spec_.objective; }
+
+ private:
+  double Value() {
+    constexpr double kBad[] = {kNaN, kInf, -kInf};
+    const int64_t luck = random_.Integer(0, 40);
+    if (luck < 3) return kBad[luck];
+    return static_cast<double>(random_.Integer(0, 30)) / 30;  // with many equal ones
+  }
+
+  Algorithms algorithms_ = Registered();
+  SweepSpec spec_;
+  std::unique_ptr<Scheduler> scheduler_;
+  RandomStream random_;
+  Config config_;
+  std::vector<Event> log_;
+  std::map<uint32_t, int64_t> live_;  // trial → its last step
+};
+
+class SchedulerConformance : public testing::TestWithParam<std::string> {
+ protected:
+  // Runs the body before every report of many random sweeps, in either mode.
+  template <class Body>
+  void BeforeEachReport(Body body) {
+    for (uint64_t seed = BaseSeed(); seed < BaseSeed() + kRounds; ++seed) {
+      SCOPED_TRACE(SeedNote(seed));
+      SweepOfScheduler sweep(GetParam(), seed, seed % 2 == 0 ? Mode::kMin : Mode::kMax);
+      uint32_t trial = 0;
+      Report report;
+      while (sweep.Draw(&trial, &report)) {
+        body(sweep, TrialView{Id(trial), sweep.config()}, report);
+        if (HasFailure()) return;
+        sweep.Record(trial, report);
+      }
+    }
+  }
+};
+
+TEST_P(SchedulerConformance, RungsGrowAndEndWithinMax) {
+  const SweepOfScheduler sweep(GetParam(), 1, Mode::kMax);
+  Step last(0);
+  for (const Step rung : sweep.scheduler().Rungs()) {
+    EXPECT_GT(rung, last);
+    EXPECT_LE(rung, Step(kMaxStep));
+    last = rung;
+  }
+}
+
+TEST_P(SchedulerConformance, MilestonesLieAheadAndWithinMax) {
+  BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+    std::optional<Step> last = Step(0);
+    for (int64_t after = 0; after <= kMaxStep; ++after) {
+      const auto next = sweep.scheduler().NextMilestone(trial, Step(after));
+      if (next) {
+        ASSERT_TRUE(last.has_value()) << "a milestone after there was none";
+        EXPECT_GT(*next, Step(after));
+        EXPECT_GE(*next, *last) << "a milestone moved back";
+        EXPECT_LE(*next, Step(kMaxStep));
+      }
+      last = next;
+    }
+    static_cast<void>(report);
+  });
+}
+
+TEST_P(SchedulerConformance, JudgingChangesNothing) {
+  BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+    const Verdict first = sweep.scheduler().Judge(trial, report);
+    static_cast<void>(sweep.scheduler().Judge({Id(kTrials), sweep.config()}, report));
+    EXPECT_TRUE(Same(sweep.scheduler().Judge(trial, report), first));
+  });
+}
+
+TEST_P(SchedulerConformance, EveryVerdictSaysWhy) {
+  BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+    const Verdict verdict = sweep.scheduler().Judge(trial, report);
+    EXPECT_FALSE(verdict.reason.rule.empty());
+    EXPECT_FALSE(verdict.reason.text.empty());
+    EXPECT_EQ(verdict.reason.step, report.step);
+    EXPECT_LE(verdict.reason.rank, verdict.reason.peers);
+  });
+}
+
+TEST_P(SchedulerConformance, AReplayDecidesAlike) {
+  int reports = 0;
+  BeforeEachReport(
+      [&](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+        if (++reports % 17 != 0) return;
+        const auto replayed = sweep.Replayed();
+        EXPECT_TRUE(Same(replayed->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
+        EXPECT_EQ(replayed->NextMilestone(trial, report.step),
+                  sweep.scheduler().NextMilestone(trial, report.step));
+        EXPECT_EQ(replayed->Promote(), sweep.scheduler().Promote());
+        EXPECT_EQ(replayed->Rungs(), sweep.scheduler().Rungs());
+      });
+}
+
+TEST_P(SchedulerConformance, ARepeatedReportChangesNothing) {
+  int reports = 0;
+  BeforeEachReport([&](SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+    if (++reports % 17 != 0) return;
+    const auto once = sweep.Replayed();
+    const auto twice = sweep.Replayed();
+    const Event event{EventSeq(1), Time{0}, TrialReported{{trial.id, 1}, report}};
+    once->Observe(event);
+    twice->Observe(event);
+    twice->Observe(event);
+
+    const TrialView fresh{Id(kTrials), sweep.config()};
+    for (const Step step : {report.step, Step(1), Step(kMaxStep)}) {
+      const Report next{step, {{"accuracy", 0.5}}};
+      EXPECT_TRUE(Same(twice->Judge(fresh, next), once->Judge(fresh, next)));
+      EXPECT_EQ(twice->NextMilestone(trial, step), once->NextMilestone(trial, step));
+    }
+  });
+}
+
+TEST_P(SchedulerConformance, ATrialIsNotJudgedTwiceAtARung) {
+  BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+    const auto after = sweep.Replayed();
+    after->Observe({EventSeq(1), Time{0}, TrialReported{{trial.id, 1}, report}});
+    EXPECT_EQ(after->Judge(trial, report).kind, VerdictKind::kContinue);
+    EXPECT_EQ(after->Judge(trial, report).reason.rung, Step(0));
+  });
+}
+
+TEST_P(SchedulerConformance, TheBestOfAllIsNeverStopped) {
+  BeforeEachReport([](const SweepOfScheduler& sweep, const TrialView&, const Report& report) {
+    const double best = sweep.objective().mode == Mode::kMax ? 1e9 : -1e9;
+    const Verdict verdict =
+        sweep.scheduler().Judge({Id(kTrials), sweep.config()}, {report.step, {{"accuracy", best}}});
+    EXPECT_EQ(verdict.kind, VerdictKind::kContinue) << verdict.reason.text;
+  });
+}
+
+TEST_P(SchedulerConformance, IsDescribedInOneLine) {
+  const Algorithms algorithms = Registered();
+  const auto& entry = *algorithms.FindScheduler(GetParam());
+  EXPECT_FALSE(entry.help.empty());
+  EXPECT_EQ(entry.help.find('\n'), std::string::npos);
+  for (const Option& option : entry.options) EXPECT_FALSE(option.help.empty()) << option.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registered, SchedulerConformance, testing::ValuesIn(Names()),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace attune::conformance

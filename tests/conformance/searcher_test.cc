@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "searchers/register.h"
+#include "tests/conformance/random_space.h"
+#include "tests/conformance/seed.h"
+
+namespace attune::conformance {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr uint32_t kTrials = 40;
+
+Algorithms Registered() {
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
+  return algorithms;
+}
+
+std::vector<std::string> Names() {
+  const Algorithms algorithms = Registered();
+  std::vector<std::string> names;
+  for (const auto& entry : algorithms.searchers()) names.push_back(entry.name);
+  return names;
+}
+
+// A sweep of a random space. `RunTrial` proposes and reports like a real one; everything that
+// happened is kept, to be replayed.
+class SweepOfSearcher {
+ public:
+  SweepOfSearcher(const std::string& name, uint64_t seed)
+      : random_(seed, TrialNumber(0), "conformance/sweep") {
+    const auto& entry = *algorithms_.FindSearcher(name);
+    spec_ = {.objective = Maximise("accuracy"),
+             .space = RandomSpace(seed, /*countable=*/false),
+             .searcher = WithFallbacks(name, entry.options),
+             .seed = seed,
+             .max_step = Step(27),
+             .max_trials = kTrials};
+    auto made = algorithms_.MakeSearcher(spec_);
+    if (!made.ok()) {  // it may refuse a space, by its parameter, but not one that can be counted
+      EXPECT_TRUE(made.error().message.starts_with("parameters.")) << made.error().message;
+      spec_.space = RandomSpace(seed, /*countable=*/true);
+      made = algorithms_.MakeSearcher(spec_);
+    }
+    searcher_ = std::move(made).value();
+  }
+
+  // A new instance that has seen everything this one has.
+  std::unique_ptr<Searcher> Replayed() const {
+    auto searcher = algorithms_.MakeSearcher(spec_).value();
+    for (const Event& event : log_) searcher->Observe(event);
+    return searcher;
+  }
+
+  // One more trial with a few reports, some of them bad; false when there is none.
+  bool RunTrial() {
+    const TrialId id(SweepId(1), TrialNumber(next_));
+    const auto config = searcher_->Suggest(id.number);
+    if (!config) return false;
+    ++next_;
+    Observe(TrialCreated{id, *config, spec_.searcher.name});
+    constexpr double kBad[] = {kNaN, kInf, -kInf};
+    for (int64_t step = 1; step <= random_.Integer(0, 4); ++step) {
+      const int64_t luck = random_.Integer(0, 5);
+      const double value = luck < 3 ? kBad[luck] : random_.Uniform();
+      Observe(TrialReported{{id, 1}, {Step(step), {{"accuracy", value}}, Seconds(1)}});
+    }
+    if (random_.Integer(0, 3) > 0) Observe(TrialEnded{id, TrialState::kCompleted, "done"});
+    return true;
+  }
+
+  void Observe(Fact fact) {
+    log_.push_back({EventSeq(log_.size() + 1), Time{0}, std::move(fact)});
+    searcher_->Observe(log_.back());
+  }
+
+  const Searcher& searcher() const { return *searcher_; }
+  const SearchSpace& space() const { return spec_.space; }
+  TrialNumber next() const { return TrialNumber(next_); }
+
+ private:
+  Algorithms algorithms_ = Registered();
+  SweepSpec spec_;
+  std::unique_ptr<Searcher> searcher_;
+  RandomStream random_;
+  std::vector<Event> log_;
+  uint32_t next_ = 0;
+};
+
+// Told apart from SearchSpace::Resolve on purpose, which a searcher may use itself.
+void ExpectInSpace(const SearchSpace& space, const Config& config) {
+  size_t present = 0;
+  for (const Parameter& parameter : space.parameters()) {
+    const Value* value = config.Find(parameter.name);
+    ASSERT_EQ(value != nullptr, space.Active(parameter, config)) << parameter.name;
+    if (value == nullptr) continue;
+    EXPECT_EQ(config.entries()[present++].first, parameter.name) << "not in the file's order";
+    if (const auto* real = std::get_if<FloatDomain>(&parameter.domain)) {
+      EXPECT_GE(std::get<double>(*value), real->min);
+      EXPECT_LE(std::get<double>(*value), real->max);
+      if (real->step) {
+        const double steps = (std::get<double>(*value) - real->min) / *real->step;
+        EXPECT_NEAR(steps, std::round(steps), 1e-6);
+      }
+    } else if (const auto* integer = std::get_if<IntDomain>(&parameter.domain)) {
+      EXPECT_GE(std::get<int64_t>(*value), integer->min);
+      EXPECT_LE(std::get<int64_t>(*value), integer->max);
+      EXPECT_EQ((std::get<int64_t>(*value) - integer->min) % integer->step, 0);
+    } else if (const auto* choice = std::get_if<CategoricalDomain>(&parameter.domain)) {
+      EXPECT_EQ(std::count(choice->values.begin(), choice->values.end(), *value), 1);
+    } else {
+      EXPECT_EQ(*value, std::get<ConstantDomain>(parameter.domain).value);
+    }
+  }
+  EXPECT_EQ(config.entries().size(), present);
+}
+
+class SearcherConformance : public testing::TestWithParam<std::string> {
+ protected:
+  // Runs the body on sweeps of many random spaces.
+  template <class Body>
+  void ForEachSweep(Body body) {
+    for (uint64_t seed = BaseSeed(); seed < BaseSeed() + kRounds; ++seed) {
+      SCOPED_TRACE(SeedNote(seed));
+      SweepOfSearcher sweep(GetParam(), seed);
+      body(sweep);
+      if (HasFailure()) return;
+    }
+  }
+};
+
+TEST_P(SearcherConformance, ProposalsLieInTheSpace) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    for (uint32_t trial = 0; trial < kTrials; ++trial) {
+      const auto config = sweep.searcher().Suggest(sweep.next());
+      if (config) ExpectInSpace(sweep.space(), *config);
+      if (!sweep.RunTrial()) break;
+    }
+  });
+}
+
+TEST_P(SearcherConformance, HasAtLeastOneProposal) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    EXPECT_TRUE(sweep.searcher().Suggest(TrialNumber(0)).has_value());
+  });
+}
+
+TEST_P(SearcherConformance, AskingChangesNothing) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    for (uint32_t trial = 0; trial < 10; ++trial) {
+      const auto first = sweep.searcher().Suggest(sweep.next());
+      for (const uint32_t other : {99u, 0u, 7u}) {
+        static_cast<void>(sweep.searcher().Suggest(TrialNumber(other)));
+      }
+      EXPECT_EQ(sweep.searcher().Suggest(sweep.next()), first);
+      if (!sweep.RunTrial()) break;
+    }
+  });
+}
+
+TEST_P(SearcherConformance, AReplayGoesOnAlike) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    for (uint32_t trial = 0; trial < kTrials; ++trial) {
+      if (trial % 7 == 0) {
+        EXPECT_EQ(sweep.Replayed()->Suggest(sweep.next()), sweep.searcher().Suggest(sweep.next()));
+      }
+      if (!sweep.RunTrial()) break;
+    }
+    EXPECT_EQ(sweep.Replayed()->Suggest(sweep.next()), sweep.searcher().Suggest(sweep.next()));
+  });
+}
+
+TEST_P(SearcherConformance, TheEndIsFinal) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    uint32_t trials = 0;
+    while (trials < kTrials && sweep.RunTrial()) ++trials;
+    if (trials == kTrials) return;  // not at its end
+    sweep.Observe(SearchExhausted{SweepId(1)});
+    sweep.Observe(TrialEnded{{SweepId(1), TrialNumber(0)}, TrialState::kFailed, "it broke"});
+    EXPECT_EQ(sweep.searcher().Suggest(sweep.next()), std::nullopt);
+  });
+}
+
+TEST_P(SearcherConformance, IsDescribedInOneLine) {
+  const Algorithms algorithms = Registered();
+  const auto& entry = *algorithms.FindSearcher(GetParam());
+  EXPECT_FALSE(entry.help.empty());
+  EXPECT_EQ(entry.help.find('\n'), std::string::npos);
+  for (const Option& option : entry.options) EXPECT_FALSE(option.help.empty()) << option.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registered, SearcherConformance, testing::ValuesIn(Names()),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace attune::conformance
