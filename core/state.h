@@ -57,7 +57,7 @@ struct Sweep {
   std::set<TrialNumber> live;     // whose attempt holds slots
   std::array<int, 7> by_state{};  // trials, indexed by TrialState
 
-  int Count(TrialState state) const { return by_state[static_cast<size_t>(state)]; }
+  int Count(TrialState which) const { return by_state[static_cast<size_t>(which)]; }
   Trial* Find(TrialNumber number);
   const Trial* Find(TrialNumber number) const;
 };
@@ -73,8 +73,8 @@ struct Executor {
 
 // Everything the brain knows. Changed by Apply only; replaying the log rebuilds it.
 struct State {
-  // `algorithms` outlives the state.
-  explicit State(const Algorithms& algorithms) : algorithms(&algorithms) {}
+  // `known` outlives the state.
+  explicit State(const Algorithms& known) : algorithms(&known) {}
 
   const Algorithms* algorithms;
   std::map<SweepId, Sweep> sweeps;

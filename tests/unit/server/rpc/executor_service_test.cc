@@ -1,0 +1,296 @@
+#include "server/rpc/executor_service.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "server/rpc/rpc_server.h"
+#include "tests/support/memory_store.h"
+#include "tests/support/toy_algorithms.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// An executor that says what the test tells it to, over a real stream.
+class FakeExecutor {
+ public:
+  FakeExecutor(std::shared_ptr<grpc::Channel> channel, std::string name = "box",
+               std::string instance = "a", std::string token = "secret")
+      : stub_(v1::Executors::NewStub(channel)), stream_(stub_->Connect(&context_)) {
+    v1::FromExecutor message;
+    v1::Hello& hello = *message.mutable_hello();
+    hello.set_token(token);
+    hello.set_name(name);
+    hello.set_instance(instance);
+    hello.mutable_resources()->set_cpus(2);
+    stream_->Write(message);
+  }
+  ~FakeExecutor() { Leave(); }
+
+  void Leave() {
+    if (left_) return;
+    left_ = true;
+    context_.TryCancel();
+    stream_->Finish();
+  }
+
+  // The next message of the kind; others are passed over.
+  v1::ToExecutor Await(v1::ToExecutor::MessageCase kind) {
+    v1::ToExecutor message;
+    while (stream_->Read(&message)) {
+      if (message.message_case() == kind) return message;
+    }
+    ADD_FAILURE() << "the stream closed";
+    return {};
+  }
+
+  // Desired state that satisfies the condition.
+  v1::Desired AwaitDesired(const std::function<bool(const v1::Desired&)>& condition) {
+    for (;;) {
+      const v1::ToExecutor message = Await(v1::ToExecutor::kDesired);
+      if (!message.has_desired() || condition(message.desired())) return message.desired();
+    }
+  }
+
+  template <class Fill>
+  void Say(const v1::AttemptRef& attempt, Fill fill) {
+    v1::FromExecutor message;
+    v1::Fact& fact = *message.mutable_facts()->add_facts();
+    fact.set_seq(++seq_);
+    *fact.mutable_attempt() = attempt;
+    fill(fact);
+    stream_->Write(message);
+  }
+
+  void Report(const v1::AttemptRef& attempt, int64_t step, double score) {
+    Say(attempt, [&](v1::Fact& fact) {
+      fact.mutable_report()->set_step(step);
+      v1::Metric& metric = *fact.mutable_report()->add_metrics();
+      metric.set_name("score");
+      metric.set_value(score);
+    });
+  }
+
+  void SayHeartbeat() {
+    v1::FromExecutor message;
+    message.mutable_heartbeat()->set_time_us(1);
+    stream_->Write(message);
+  }
+
+  void Answer(const v1::LogChunk& chunk) {
+    v1::FromExecutor message;
+    *message.mutable_log_chunk() = chunk;
+    stream_->Write(message);
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::Executors::Stub> stub_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::FromExecutor, v1::ToExecutor>> stream_;
+  uint64_t seq_ = 0;
+  bool left_ = false;
+};
+
+class ExecutorServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override { StartServer(std::chrono::milliseconds(60'000)); }
+
+  void StartServer(std::chrono::milliseconds lease_ttl) {
+    rpc.reset();
+    service.reset();
+    conductor = std::make_unique<Conductor>(algorithms, store, [this] { return Time{++now}; });
+    service = std::make_unique<ExecutorService>(
+        *conductor, ExecutorService::Options{.token = "secret", .lease_ttl = lease_ttl});
+    ASSERT_TRUE(conductor->Start().ok());
+    auto started = RpcServer::Start(*service, {.listen = false, .lease_ttl = lease_ttl});
+    ASSERT_TRUE(started.ok());
+    rpc = std::move(started).value();
+  }
+
+  void TearDown() override {
+    conductor->Stop();
+    rpc.reset();
+    conductor.reset();
+  }
+
+  SweepId CreateSweep() {
+    const auto events =
+        conductor->Execute(attune::CreateSweep{attune::testing::ToySpec(), "text", ""});
+    return std::get<SweepCreated>(events->front().fact).sweep;
+  }
+
+  template <class F>
+  F Look(F (*look)(const Brain&)) {
+    F result{};
+    conductor->Query([&](const Brain& brain) { result = look(brain); });
+    return result;
+  }
+
+  attune::testing::MemoryStore store;
+  const Algorithms algorithms = attune::testing::ToyAlgorithms();
+  std::atomic<int64_t> now = 0;
+  std::unique_ptr<Conductor> conductor;
+  std::unique_ptr<ExecutorService> service;
+  std::unique_ptr<RpcServer> rpc;
+};
+
+TEST_F(ExecutorServiceTest, AWrongTokenIsRefused) {
+  FakeExecutor executor(rpc->LocalChannel(), "box", "a", "wrong");
+  const auto refusal = executor.Await(v1::ToExecutor::kRefusal).refusal();
+  EXPECT_EQ(refusal.code(), v1::Refusal::BAD_TOKEN);
+  EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(ExecutorServiceTest, AJoinedExecutorIsToldWhatToRun) {
+  FakeExecutor executor(rpc->LocalChannel());
+  EXPECT_EQ(executor.Await(v1::ToExecutor::kWelcome).welcome().lease_ttl_ms(), 60'000u);
+  EXPECT_EQ(executor.AwaitDesired([](const auto&) { return true; }).assignments_size(), 0);
+  CreateSweep();
+  const v1::Desired desired =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  const v1::Assignment& first = desired.assignments(0);
+  EXPECT_EQ(first.attempt().attempt(), 1u);
+  EXPECT_EQ(first.milestone(), 2);
+  EXPECT_EQ(first.max_step(), 6);
+  EXPECT_EQ(first.config(0).value().integer(), 0);
+  EXPECT_EQ(first.ranks_size(), 1);
+}
+
+TEST_F(ExecutorServiceTest, FactsAreAcknowledgedWhenTheyAreDurable) {
+  FakeExecutor executor(rpc->LocalChannel());
+  CreateSweep();
+  const auto desired =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  executor.Report(desired.assignments(0).attempt(), 1, 0.7);
+  while (executor.Await(v1::ToExecutor::kAck).ack().seq() < 1) {
+  }
+  EXPECT_EQ(Look<Step>([](const Brain& brain) {
+              return brain.state().Find(SweepId{1})->trials[0].last_step;
+            }),
+            Step(1));
+}
+
+TEST_F(ExecutorServiceTest, AVerdictReachesTheExecutorThatWaitsForIt) {
+  FakeExecutor executor(rpc->LocalChannel());
+  CreateSweep();
+  const auto desired =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  executor.Report(desired.assignments(0).attempt(), 2, 0.1);
+  const auto verdict = executor.AwaitDesired([](const auto& d) {
+    return d.assignments_size() == 2 && d.assignments(0).verdict_step() == 2;
+  });
+  EXPECT_EQ(verdict.assignments(0).action(), v1::STOP);
+  executor.Report(desired.assignments(1).attempt(), 2, 0.9);
+  const auto next = executor.AwaitDesired([](const auto& d) {
+    return d.assignments_size() == 2 && d.assignments(1).verdict_step() == 2;
+  });
+  EXPECT_EQ(next.assignments(1).action(), v1::CONTINUE);
+  EXPECT_EQ(next.assignments(1).milestone(), 4);
+}
+
+TEST_F(ExecutorServiceTest, AReconnectKeepsTheGangsOfTheSameProcess) {
+  CreateSweep();
+  {
+    FakeExecutor executor(rpc->LocalChannel());
+    executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  }
+  FakeExecutor again(rpc->LocalChannel());
+  const auto desired = again.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  EXPECT_EQ(desired.assignments(0).attempt().attempt(), 1u);
+}
+
+TEST_F(ExecutorServiceTest, AnotherProcessOfTheSameNameSupersedesTheFirst) {
+  CreateSweep();
+  FakeExecutor first(rpc->LocalChannel());
+  first.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  FakeExecutor second(rpc->LocalChannel(), "box", "b");
+  EXPECT_EQ(first.Await(v1::ToExecutor::kRefusal).refusal().code(), v1::Refusal::SUPERSEDED);
+  const auto desired = second.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  EXPECT_EQ(desired.assignments(0).attempt().attempt(), 2u);
+}
+
+TEST_F(ExecutorServiceTest, AnExecutorThatStaysAwayLosesItsGangsToOthers) {
+  StartServer(std::chrono::milliseconds(40));
+  CreateSweep();
+  {
+    FakeExecutor executor(rpc->LocalChannel());
+    executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  }
+  EventSeq seen{0};
+  while (Look<bool>([](const Brain& brain) { return !brain.state().executors.at("box").lost; })) {
+    seen = conductor->WaitForEvents(seen, 10);
+  }
+  EXPECT_EQ(Look<int>([](const Brain& brain) {
+              return brain.state().Find(SweepId{1})->Count(TrialState::kPending);
+            }),
+            2);
+}
+
+TEST_F(ExecutorServiceTest, AHeartbeatIsAnswered) {
+  FakeExecutor executor(rpc->LocalChannel());
+  executor.Await(v1::ToExecutor::kWelcome);
+  executor.SayHeartbeat();
+  EXPECT_EQ(executor.Await(v1::ToExecutor::kAck).ack().seq(), 0u);
+}
+
+TEST_F(ExecutorServiceTest, AFullDiskSendsTheExecutorAwayWithItsFacts) {
+  FakeExecutor executor(rpc->LocalChannel());
+  CreateSweep();
+  const auto desired =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  conductor->Query([&](const Brain&) {
+    store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
+  });
+  executor.Report(desired.assignments(0).attempt(), 1, 0.7);
+  EXPECT_EQ(executor.Await(v1::ToExecutor::kRefusal).refusal().code(), v1::Refusal::BUSY);
+}
+
+TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
+  FakeExecutor executor(rpc->LocalChannel());
+  executor.Await(v1::ToExecutor::kWelcome);
+  std::thread reader([&] {
+    const auto request = executor.Await(v1::ToExecutor::kLogRequest).log_request();
+    EXPECT_EQ(request.attempt().trial(), 3u);
+    v1::LogChunk chunk;
+    chunk.set_request(request.request());
+    chunk.set_data("hello");
+    chunk.set_file_bytes(5);
+    executor.Answer(chunk);
+  });
+  while (!service->Reachable("box")) std::this_thread::yield();
+  const auto slice =
+      service->ReadLog("box", AttemptId{TrialId(SweepId{1}, TrialNumber{3}), 1}, 0, -100, 100);
+  reader.join();
+  ASSERT_TRUE(slice.ok());
+  EXPECT_EQ(slice->data, "hello");
+  const auto absent = service->ReadLog("other", AttemptId{}, 0, 0, 1);
+  ASSERT_FALSE(absent.ok());
+  EXPECT_EQ(absent.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(absent.error().message, HasSubstr("other"));
+}
+
+TEST(RpcServer, ATakenPortIsNamed) {
+  attune::testing::MemoryStore store;
+  const Algorithms algorithms = attune::testing::ToyAlgorithms();
+  Conductor conductor(algorithms, store, [] { return Time{1}; });
+  ExecutorService service(conductor, {.token = "t", .lease_ttl = std::chrono::seconds(60)});
+  ASSERT_TRUE(conductor.Start().ok());
+  const RpcServer::Options options{.host = "127.0.0.1", .lease_ttl = std::chrono::seconds(60)};
+  auto first = RpcServer::Start(service, options);
+  ASSERT_TRUE(first.ok());
+  RpcServer::Options same = options;
+  same.port = (*first)->port();
+  const auto second = RpcServer::Start(service, same);
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(second.error().message, HasSubstr(std::to_string(same.port)));
+  conductor.Stop();
+}
+
+}  // namespace
+}  // namespace attune::server
