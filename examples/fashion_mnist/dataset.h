@@ -1,0 +1,37 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fashion_mnist {
+
+struct Batch {
+  torch::Tensor images;  // (n, 1, 28, 28), normalised floats
+  torch::Tensor labels;  // (n), integers below 10
+};
+
+// Images and labels in memory, as bytes.
+class Dataset {
+ public:
+  // "train" (60,000 images) or "t10k" (10,000) of idx.h's DataFolder(). Throws std::runtime_error.
+  static Dataset Load(const std::string& part);
+
+  // A part of this one, sharing its memory.
+  Dataset Range(std::int64_t begin, std::int64_t end) const;
+
+  std::int64_t size() const { return labels_.size(0); }
+
+  Batch Take(const std::vector<std::int64_t>& samples, torch::Device device) const;
+  Batch Take(std::int64_t begin, std::int64_t end, torch::Device device) const;
+
+ private:
+  Dataset(torch::Tensor images, torch::Tensor labels);
+
+  torch::Tensor images_;  // (n, 1, 28, 28), bytes
+  torch::Tensor labels_;  // (n), bytes
+};
+
+}  // namespace fashion_mnist
