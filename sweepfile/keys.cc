@@ -1,0 +1,372 @@
+#include "sweepfile/keys.h"
+
+#include <algorithm>
+
+#include "sweepfile/scalar.h"
+
+namespace attune::sweepfile {
+namespace {
+
+constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1: exact in JSON
+constexpr double kMaxInt = 2147483647;
+constexpr double kMaxStep = 9007199254740991;
+constexpr int kMaxWorkers = 100'000;
+
+Value Integer(int64_t value) { return value; }
+Value Text(std::string text) { return text; }
+
+Key OptionKey(const Option& option) {
+  constexpr KeyType kTypes[] = {KeyType::kBoolean, KeyType::kInteger, KeyType::kReal,
+                                KeyType::kText};
+  Key key{.name = option.name,
+          .type = kTypes[option.fallback.index()],
+          .help = option.help,
+          .required = option.required,
+          .min = option.min,
+          .max = option.max,
+          .one_of = option.one_of};
+  if (!option.required) key.fallback = option.fallback;
+  return key;
+}
+
+template <class Algorithm>
+std::vector<std::string> EntryNames(const std::vector<Entry<Algorithm>>& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+template <class Algorithm>
+void AddOptions(const Entry<Algorithm>* entry, Section& section) {
+  if (entry == nullptr) return;
+  section.help = entry->help;
+  for (const Option& option : entry->options) {
+    if (section.Find(option.name) == nullptr) section.keys.push_back(OptionKey(option));
+  }
+}
+
+}  // namespace
+
+const Key* Section::Find(std::string_view key) const {
+  const auto found = std::find_if(keys.begin(), keys.end(), [key](const Key& known) {
+    return known.name == key || (!known.alias.empty() && known.alias == key);
+  });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Section::Names() const {
+  std::vector<std::string> names;
+  for (const Key& key : keys) names.push_back(key.name);
+  return names;
+}
+
+const Section& FileKeys() {
+  static const Section section{
+      .name = "",
+      .help = "The file",
+      .keys = {
+          {.name = "apiVersion",
+           .help = "Version of this format",
+           .fallback = Text("attune/v1"),
+           .one_of = {"attune/v1"}},
+          {.name = "kind",
+           .help = "What the file describes",
+           .fallback = Text("Sweep"),
+           .one_of = {"Sweep"}},
+          {.name = "name",
+           .help = "Name of the sweep, for people; need not be unique",
+           .fallback_words = "the file's name without its ending, or the folder's where that is "
+                             "`sweep`"},
+          {.name = "tags",
+           .type = KeyType::kTexts,
+           .help = "Words to find the sweep by",
+           .fallback_words = "none"},
+          {.name = "command",
+           .type = KeyType::kTexts,
+           .help = "The program and its arguments; a relative path with a `/` is looked for in the "
+                   "sweep file's folder, a bare name in `PATH`",
+           .required = true},
+          {.name = "env",
+           .type = KeyType::kTextMap,
+           .help = "Environment variables of every worker, beside the executor's own",
+           .fallback_words = "none"},
+          {.name = "working_directory",
+           .help =
+               "Where the program runs; a relative path is looked for in the sweep file's folder",
+           .fallback_words = "the sweep file's folder"},
+          {.name = "metric",
+           .type = KeyType::kSection,
+           .help = "What the sweep improves",
+           .required = true},
+          {.name = "parameters",
+           .type = KeyType::kMap,
+           .help = "The search space: names and domains",
+           .required = true},
+          {.name = "initial_points",
+           .type = KeyType::kConfigs,
+           .help = "Configurations to try first, each with every parameter that exists beside the "
+                   "others; constants may be left out",
+           .fallback_words = "none"},
+          {.name = "searcher", .type = KeyType::kSection, .help = "What proposes configurations"},
+          {.name = "scheduler",
+           .type = KeyType::kSection,
+           .help = "What judges running trials and stops the bad ones"},
+          {.name = "resources", .type = KeyType::kSection, .help = "What one trial occupies"},
+          {.name = "max_concurrent_trials",
+           .type = KeyType::kInteger,
+           .help = "Trials that may run at the same time; 0: as many as fit",
+           .fallback = Integer(0),
+           .min = 0,
+           .max = kMaxInt},
+          {.name = "checkpoint", .type = KeyType::kSection, .help = "When trials are saved"},
+          {.name = "failure", .type = KeyType::kSection, .help = "What follows a failure"},
+          {.name = "stop", .type = KeyType::kSection, .help = "When the sweep is over"},
+      }};
+  return section;
+}
+
+const Section& MetricKeys() {
+  static const Section section{
+      .name = "metric",
+      .help = "What the sweep improves",
+      .keys = {
+          {.name = "name", .help = "A metric that the program reports", .required = true},
+          {.name = "mode",
+           .help = "Whether smaller or larger is better",
+           .required = true,
+           .one_of = {"min", "max"},
+           .alias = "goal",
+           .synonyms = {{"minimize", "min"},
+                        {"minimise", "min"},
+                        {"maximize", "max"},
+                        {"maximise", "max"}}},
+      }};
+  return section;
+}
+
+const Section& ParameterKeys() {
+  static const Section section{
+      .name = "parameters.NAME",
+      .help =
+          "One parameter: a range (`min` and `max`), a choice (`values`) or a constant (`value`)",
+      .keys = {
+          {.name = "min", .type = KeyType::kNumber, .help = "Smallest value, included"},
+          {.name = "max", .type = KeyType::kNumber, .help = "Largest value, included"},
+          {.name = "scale",
+           .help = "How a range is searched: evenly in the value or in its logarithm",
+           .fallback = Text("linear"),
+           .one_of = {"linear", "log"}},
+          {.name = "step",
+           .type = KeyType::kNumber,
+           .help = "Only min, min + step, … up to max are values",
+           .fallback_words = "1 for integers; none for floats"},
+          {.name = "type",
+           .help = "Whether numbers are integers or floats",
+           .fallback_words = "`int` where all of min, max and step are written as integers, else "
+                             "`float`",
+           .one_of = {"float", "int"}},
+          {.name = "values", .type = KeyType::kValues, .help = "The values to choose from"},
+          {.name = "value", .type = KeyType::kValue, .help = "The one value"},
+          {.name = "when",
+           .type = KeyType::kMap,
+           .help = "Other parameters and what each of them must be for this one to exist: a value, "
+                   "a list of values, or bounds",
+           .fallback_words = "it always exists"},
+      }};
+  return section;
+}
+
+const Section& BoundsKeys() {
+  static const Section section{.name = "parameters.NAME.when.NAME",
+                               .help = "Bounds of another parameter; one of them or both",
+                               .keys = {
+                                   {.name = "gte", .type = KeyType::kReal, .help = "At least this"},
+                                   {.name = "lte", .type = KeyType::kReal, .help = "At most this"},
+                               }};
+  return section;
+}
+
+Section SearcherKeys(const Algorithms& algorithms) {
+  return {.name = "searcher",
+          .help = "What proposes configurations; further keys depend on `name`",
+          .keys = {{.name = "name",
+                    .help = "The algorithm",
+                    .fallback = Text("random"),
+                    .one_of = EntryNames(algorithms.searchers())},
+                   {.name = "seed",
+                    .type = KeyType::kInteger,
+                    .help = "Seed of all that is random in the sweep; the same seed gives the same "
+                            "proposals",
+                    .fallback = Integer(0),
+                    .min = 0,
+                    .max = kMaxSeed}}};
+}
+
+Section SchedulerKeys(const Algorithms& algorithms) {
+  return {.name = "scheduler",
+          .help = "What judges running trials; further keys depend on `name`",
+          .keys = {{.name = "name",
+                    .help = "The algorithm; `none` is another name of `fifo`",
+                    .fallback = Text("fifo"),
+                    .one_of = EntryNames(algorithms.schedulers()),
+                    .synonyms = {{"none", "fifo"}}},
+                   {.name = "max",
+                    .type = KeyType::kInteger,
+                    .help = "Step at which a trial is complete; 0: the program ends itself",
+                    .fallback = Integer(0),
+                    .min = 0,
+                    .max = kMaxStep}}};
+}
+
+Section SearcherKeys(const Algorithms& algorithms, std::string_view name) {
+  Section section = SearcherKeys(algorithms);
+  AddOptions(algorithms.FindSearcher(name), section);
+  return section;
+}
+
+Section SchedulerKeys(const Algorithms& algorithms, std::string_view name) {
+  Section section = SchedulerKeys(algorithms);
+  AddOptions(algorithms.FindScheduler(name), section);
+  return section;
+}
+
+const Section& ResourcesKeys() {
+  static const Section section{
+      .name = "resources",
+      .help = "What one trial occupies",
+      .keys = {
+          {.name = "workers",
+           .type = KeyType::kInteger,
+           .help = "Worker processes of a trial: the world size of its training",
+           .fallback = Integer(1),
+           .min = 1,
+           .max = kMaxWorkers},
+          {.name = "cpus_per_worker",
+           .type = KeyType::kInteger,
+           .help = "CPU cores of each worker",
+           .fallback = Integer(1),
+           .min = 0,
+           .max = kMaxInt},
+          {.name = "gpus_per_worker",
+           .type = KeyType::kInteger,
+           .help = "GPUs of each worker",
+           .fallback = Integer(0),
+           .min = 0,
+           .max = kMaxInt},
+          {.name = "memory_per_worker",
+           .type = KeyType::kSize,
+           .help = "Memory set aside for each worker; 0B: not counted",
+           .fallback = Integer(0)},
+      }};
+  return section;
+}
+
+const Section& CheckpointKeys() {
+  static const Section section{
+      .name = "checkpoint",
+      .help = "When trials are saved",
+      .keys = {{.name = "every",
+                .type = KeyType::kInteger,
+                .help = "Steps between checkpoints; 0: where the scheduler decides and at the end",
+                .fallback = Integer(0),
+                .min = 0,
+                .max = kMaxStep}}};
+  return section;
+}
+
+const Section& FailureKeys() {
+  static const Section section{
+      .name = "failure",
+      .help = "What follows a failure",
+      .keys = {
+          {.name = "max_restarts",
+           .type = KeyType::kInteger,
+           .help = "How often a trial is started again from its last checkpoint after a failure of "
+                   "its own",
+           .fallback = Integer(FailurePolicy{}.max_restarts),
+           .min = 0,
+           .max = kMaxInt},
+          {.name = "max_failed_trials",
+           .type = KeyType::kInteger,
+           .help = "How many trials may fail; one more, and the sweep fails",
+           .fallback = Integer(FailurePolicy{}.max_failed_trials),
+           .min = 0,
+           .max = kMaxInt},
+          {.name = "stall_timeout",
+           .type = KeyType::kDuration,
+           .help = "A worker that finishes no step for so long has failed",
+           .fallback = Value(FailurePolicy{}.stall_timeout.value),
+           .min = 1},
+      }};
+  return section;
+}
+
+const Section& StopKeys() {
+  static const Section section{
+      .name = "stop",
+      .help = "When the sweep is over",
+      .keys = {{.name = "max_trials",
+                .type = KeyType::kInteger,
+                .help = "Trials that are started in all; 0: until the searcher has no more, which "
+                        "only `grid` comes to",
+                .fallback = Integer(0),
+                .min = 0,
+                .max = kMaxInt}}};
+  return section;
+}
+
+std::vector<Section> AllSections(const Algorithms& algorithms) {
+  return {FileKeys(),
+          MetricKeys(),
+          ParameterKeys(),
+          BoundsKeys(),
+          SearcherKeys(algorithms),
+          SchedulerKeys(algorithms),
+          ResourcesKeys(),
+          CheckpointKeys(),
+          FailureKeys(),
+          StopKeys()};
+}
+
+std::string_view Name(KeyType type) {
+  switch (type) {
+    case KeyType::kText:
+      return "text";
+    case KeyType::kInteger:
+      return "integer";
+    case KeyType::kReal:
+    case KeyType::kNumber:
+      return "number";
+    case KeyType::kBoolean:
+      return "true or false";
+    case KeyType::kDuration:
+      return "duration";
+    case KeyType::kSize:
+      return "size";
+    case KeyType::kValue:
+      return "value";
+    case KeyType::kTexts:
+      return "list of texts";
+    case KeyType::kValues:
+      return "list of values";
+    case KeyType::kTextMap:
+      return "map of texts";
+    case KeyType::kSection:
+    case KeyType::kMap:
+      return "map";
+    case KeyType::kConfigs:
+      return "list of maps";
+  }
+  return "";
+}
+
+std::string FallbackText(const Key& key) {
+  if (!key.fallback) return "";
+  if (key.type == KeyType::kDuration) {
+    return FormatDuration(Seconds{std::get<double>(*key.fallback)});
+  }
+  if (key.type == KeyType::kSize) return FormatSize(std::get<int64_t>(*key.fallback));
+  return FormatValue(*key.fallback);
+}
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+
+#include "core/check.h"
+#include "sweepfile/document.h"
+#include "sweepfile/keys.h"
+#include "sweepfile/program.h"
+#include "sweepfile/reader.h"
+#include "sweepfile/scalar.h"
+#include "sweepfile/space.h"
+#include "sweepfile/sweepfile.h"
+
+namespace attune::sweepfile {
+namespace {
+
+std::string DefaultName(const ParseOptions& options) {
+  const std::filesystem::path file(options.file);
+  std::string name = file.stem().string();
+  if (name == "sweep" || name.empty()) {
+    const std::string folder = std::filesystem::path(options.directory).filename().string();
+    if (!folder.empty()) name = folder;
+  }
+  return name.empty() ? "sweep" : name;
+}
+
+size_t Characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+int Int(const Fields& fields, std::string_view key) {
+  return static_cast<int>(fields.Get<int64_t>(key));
+}
+
+Step Steps(const Fields& fields, std::string_view key) { return Step(fields.Get<int64_t>(key)); }
+
+// Reads the root map into a spec; with faults it stays incomplete.
+class SpecReader {
+ public:
+  SpecReader(const Node& root, const ParseOptions& options, Faults& faults)
+      : root_(root),
+        options_(options),
+        faults_(faults),
+        file_(ReadSection(FileKeys(), {&root, {}, root.mark}, faults)) {}
+
+  SweepSpec Read() {
+    ReadNames();
+    spec_.program = ReadProgram(file_, options_, faults_);
+    ReadSearch();
+    ReadAlgorithms();
+    ReadLimits();
+    return std::move(spec_);
+  }
+
+ private:
+  Fields Section(const sweepfile::Section& section) {
+    return ReadSection(section, file_.spot(section.name), faults_);
+  }
+
+  void ReadNames() {
+    spec_.name = file_.Given("name") ? file_.Get<std::string>("name") : DefaultName(options_);
+    CheckName(file_.spot("name"), spec_.name);
+
+    spec_.tags = ReadTexts(file_.spot("tags"), faults_);
+    for (size_t i = 0; i < spec_.tags.size(); ++i) {
+      if (spec_.tags[i].empty()) faults_.AtValue(Item(file_.spot("tags"), i), "is empty");
+    }
+  }
+
+  void ReadSearch() {
+    if (file_.Given("metric")) {
+      const Fields metric = Section(MetricKeys());
+      spec_.objective.metric = metric.Get<std::string>("name");
+      CheckName(metric.spot("name"), spec_.objective.metric);
+      spec_.objective.mode = metric.Get<std::string>("mode") == "min" ? Mode::kMin : Mode::kMax;
+    }
+    std::optional<SearchSpace> space = ReadSpace(file_.spot("parameters"), faults_);
+    if (!space) return;
+    spec_.space = *std::move(space);
+    spec_.initial_points = ReadInitialPoints(file_.spot("initial_points"), spec_.space, faults_);
+    CheckPlaceholders(file_.spot("command"), spec_.space, faults_);
+  }
+
+  void ReadAlgorithms() {
+    const Algorithms& algorithms = *options_.algorithms;
+    const Fields searcher = ReadAlgorithm(SearcherKeys(algorithms), [&](std::string_view name) {
+      return SearcherKeys(algorithms, name);
+    });
+    spec_.searcher.name = searcher.Get<std::string>("name");
+    spec_.seed = static_cast<uint64_t>(searcher.Get<int64_t>("seed"));
+    if (const auto* entry = algorithms.FindSearcher(spec_.searcher.name)) {
+      ReadOptions(entry->options, searcher, spec_.searcher);
+    }
+
+    const Fields scheduler = ReadAlgorithm(SchedulerKeys(algorithms), [&](std::string_view name) {
+      return SchedulerKeys(algorithms, name);
+    });
+    spec_.scheduler.name = scheduler.Get<std::string>("name");
+    spec_.max_step = Steps(scheduler, "max");
+    if (const auto* entry = algorithms.FindScheduler(spec_.scheduler.name)) {
+      ReadOptions(entry->options, scheduler, spec_.scheduler);
+    }
+  }
+
+  // Which keys there are depends on `name`, so that is read first. Where it is wrong nothing can be
+  // said of the others, and only the name is told.
+  template <class KeysOf>
+  Fields ReadAlgorithm(const sweepfile::Section& common, KeysOf keys_of) {
+    const Spot& spot = file_.spot(common.name);
+    const MapEntry* name = spot.node == nullptr ? nullptr : spot.node->Find("name");
+    Node name_only{.kind = Node::Kind::kMap, .mark = spot.mark};
+    if (name != nullptr) name_only.entries.push_back(*name);
+    const Spot name_spot{&name_only, spot.place, spot.mark};
+
+    const size_t before = faults_.count();
+    Fields fields = ReadSection(common, name_spot, faults_);
+    if (faults_.count() != before) return fields;
+    return ReadSection(keys_of(fields.Get<std::string>("name")), spot, faults_);
+  }
+
+  static void ReadOptions(const std::vector<Option>& options, const Fields& fields,
+                          AlgorithmSpec& spec) {
+    for (const Option& option : options) {
+      if (const Value* value = fields.Find(option.name)) spec.options[option.name] = *value;
+    }
+  }
+
+  void ReadLimits() {
+    const Fields resources = Section(ResourcesKeys());
+    spec_.gang = {.workers = Int(resources, "workers"),
+                  .per_worker = {.cpus = Int(resources, "cpus_per_worker"),
+                                 .gpus = Int(resources, "gpus_per_worker"),
+                                 .memory_bytes = resources.Get<int64_t>("memory_per_worker")}};
+    spec_.max_concurrent_trials = Int(file_, "max_concurrent_trials");
+    spec_.checkpoint_every = Steps(Section(CheckpointKeys()), "every");
+    const Fields failure = Section(FailureKeys());
+    spec_.failure = {.max_restarts = Int(failure, "max_restarts"),
+                     .max_failed_trials = Int(failure, "max_failed_trials"),
+                     .stall_timeout = Seconds(failure.Get<double>("stall_timeout"))};
+    spec_.max_trials = Int(Section(StopKeys()), "max_trials");
+  }
+
+  void CheckName(const Spot& spot, const std::string& name) {
+    if (Characters(name) > kMaxNameChars) {
+      faults_.AtValue(spot, "longer than " + std::to_string(kMaxNameChars) + " characters");
+    }
+    if (name.find_first_of("\r\n\t") != name.npos) faults_.AtValue(spot, "must be one line");
+  }
+
+  const Node& root_;
+  const ParseOptions& options_;
+  Faults& faults_;
+  const Fields file_;
+  SweepSpec spec_;
+};
+
+// The longest way from the root along a dotted path as core writes it: parameters.a.b.max, where a
+// parameter may be called a.b.
+Place PlaceOfPath(const Node& root, std::string_view path) {
+  Place place;
+  const Node* node = &root;
+  while (!path.empty()) {
+    const MapEntry* next = nullptr;
+    for (const MapEntry& entry : node->entries) {
+      const bool leads = path.starts_with(entry.key) &&
+                         (path.size() == entry.key.size() || path[entry.key.size()] == '.');
+      if (leads && (next == nullptr || entry.key.size() > next->key.size())) next = &entry;
+    }
+    if (next == nullptr) break;
+    place = place.Key(next->key);
+    node = &next->value;
+    path.remove_prefix(std::min(path.size(), next->key.size() + 1));
+  }
+  while (!path.empty()) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    place = place.Key(path.substr(0, dot));
+    path.remove_prefix(std::min(path.size(), dot + 1));
+  }
+  return place;
+}
+
+// "scheduler.min: 9 is not below max 9": the path in front of the colon says where.
+void TellError(const Error& error, const Node& root, std::string_view otherwise, Faults& faults) {
+  const std::string_view message = error.message;
+  size_t colon = message.find(": ");
+  std::string_view path = message.substr(0, colon);
+  const std::string_view head = path.substr(0, path.find('.'));
+  if (colon == message.npos || FileKeys().Find(head) == nullptr) {
+    path = otherwise;
+    colon = 0;
+  }
+  const Place place = PlaceOfPath(root, path);
+  faults.Add(place, Locate(root, place), std::string(message.substr(colon == 0 ? 0 : colon + 2)));
+}
+
+void TryAlgorithms(const SweepSpec& spec, const Algorithms& algorithms, const Node& root,
+                   Faults& faults) {
+  const auto searcher = algorithms.MakeSearcher(spec);
+  if (!searcher.ok()) TellError(searcher.error(), root, "searcher", faults);
+  const auto scheduler = algorithms.MakeScheduler(spec);
+  if (!scheduler.ok()) TellError(scheduler.error(), root, "scheduler", faults);
+}
+
+}  // namespace
+
+Parsed ParseSweep(std::string_view text, const ParseOptions& options) {
+  ATTUNE_CHECK(options.algorithms != nullptr);
+  Parsed parsed;
+  Document document = ReadDocument(text);
+  parsed.faults = std::move(document.faults);
+  Faults faults(parsed.faults);
+  if (document.root && document.root->kind == Node::Kind::kMap) {
+    SweepSpec spec = SpecReader(*document.root, options, faults).Read();
+    if (parsed.faults.empty()) TryAlgorithms(spec, *options.algorithms, *document.root, faults);
+    if (parsed.faults.empty()) parsed.spec = std::move(spec);
+  } else if (parsed.faults.empty()) {
+    const bool empty = !document.root || document.root->kind == Node::Kind::kNull;
+    faults.Add({}, empty ? Mark{} : document.root->mark,
+               empty ? "the file is empty; a sweep needs command, metric and parameters"
+                     : "expected a map of keys such as command, metric and parameters, found " +
+                           Describe(*document.root));
+  }
+  std::stable_sort(parsed.faults.begin(), parsed.faults.end(), [](const Fault& a, const Fault& b) {
+    return std::tie(a.line, a.column) < std::tie(b.line, b.column);
+  });
+  return parsed;
+}
+
+std::string Sentence(const Fault& fault) {
+  return fault.suggestion.empty() ? fault.message
+                                  : fault.message + "; did you mean " + fault.suggestion + "?";
+}
+
+std::string FormatFault(std::string_view file, const Fault& fault) {
+  std::string text(file);
+  text += ":" + std::to_string(fault.line) + ":" + std::to_string(fault.column) + ": ";
+  if (!fault.path.empty()) text += fault.path + ": ";
+  return text + Sentence(fault);
+}
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,143 @@
+#include "sweepfile/program.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace attune::sweepfile {
+namespace {
+
+constexpr std::string_view kReservedPrefix = "ATTUNE_";
+constexpr size_t kMaxVariables = 1000;
+constexpr std::string_view kParamPrefix = "param.";
+
+std::string Absolute(const std::string& path, const std::string& directory) {
+  // Without a trailing slash, which would make another text of the same folder.
+  std::string normal = (std::filesystem::path(directory) / path).lexically_normal().string();
+  if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+  return normal;
+}
+
+bool IsAbsolute(const std::string& path) { return !path.empty() && path.front() == '/'; }
+
+void ReadCommand(const Fields& file, const ParseOptions& options, Program& program,
+                 Faults& faults) {
+  const Spot& spot = file.spot("command");
+  const size_t before = faults.count();
+  program.command = ReadTexts(spot, faults);
+  if (spot.node == nullptr || faults.count() != before) return;
+  if (program.command.empty() || program.command.front().empty()) {
+    faults.AtValue(spot, "is empty; name the program and its arguments");
+    return;
+  }
+
+  std::string& executable = program.command.front();
+  const Spot first = Item(spot, 0);
+  if (executable.find("${") != executable.npos) {
+    faults.AtValue(first, "the program itself cannot be a placeholder; name one");
+    return;
+  }
+  if (executable.find('/') == executable.npos) return;  // found in PATH by the executor
+  if (!IsAbsolute(executable)) {
+    if (options.directory.empty()) {
+      faults.AtValue(first,
+                     "a relative path, and no folder is known that it could be relative to; "
+                     "write an absolute path");
+      return;
+    }
+    executable = Absolute(executable, options.directory);
+  }
+  if (options.program_exists && !options.program_exists(executable)) {
+    faults.AtValue(first, executable + ": no such file");
+  }
+}
+
+void ReadEnvironment(const Spot& spot, Program& program, Faults& faults) {
+  program.environment = ReadTextMap(spot, faults);
+  if (program.environment.size() > kMaxVariables) {
+    faults.AtValue(spot, "more than " + std::to_string(kMaxVariables) + " variables");
+    return;
+  }
+  for (const auto& [name, value] : program.environment) {
+    const Place place = spot.place.Key(name);
+    const Mark mark = spot.node->Find(name)->mark;
+    if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != name.npos) {
+      faults.Add(place, mark, "is no name of an environment variable");
+    } else if (name.starts_with(kReservedPrefix)) {
+      faults.Add(place, mark, "names that begin with ATTUNE_ are set by the executor; rename it");
+    }
+  }
+}
+
+// Tells what is wrong with one placeholder, `text` being what stands between ${ and }.
+void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& argument,
+                      const SearchSpace& space, Faults& faults) {
+  const std::string written = "${" + std::string(text) + "}";
+  const Mark mark = argument.ValueMark();
+  if (text == "config") return;
+  if (text == "args") {
+    if (!whole_argument) faults.AtValue(argument, written + " must be an argument of its own");
+    return;
+  }
+  if (!text.starts_with(kParamPrefix)) {
+    faults.AddMisspelt(argument.place, mark,
+                       "unknown placeholder " + written +
+                           "; there are ${args}, ${config} and ${param.NAME}, and $${ for a "
+                           "literal ${",
+                       text, {"args", "config"});
+    return;
+  }
+  const std::string_view name = text.substr(kParamPrefix.size());
+  const Parameter* parameter = space.Find(name);
+  if (parameter == nullptr) {
+    std::vector<std::string> names;
+    for (const Parameter& known : space.parameters()) names.push_back(known.name);
+    faults.AddMisspelt(argument.place, mark, written + ": there is no such parameter", name, names);
+  } else if (!parameter->when.empty()) {
+    faults.AtValue(argument, written +
+                                 ": this parameter has a `when` and does not always exist; use "
+                                 "${args} or ${config}");
+  }
+}
+
+}  // namespace
+
+Program ReadProgram(const Fields& file, const ParseOptions& options, Faults& faults) {
+  Program program;
+  ReadCommand(file, options, program, faults);
+  ReadEnvironment(file.spot("env"), program, faults);
+
+  const Spot& spot = file.spot("working_directory");
+  const auto directory = file.Get<std::string>("working_directory");
+  if (IsAbsolute(directory)) {
+    program.working_directory = Absolute(directory, "/");
+  } else if (!options.directory.empty()) {
+    program.working_directory = Absolute(directory, options.directory);
+  } else {
+    faults.AtValue(spot, spot.node == nullptr
+                             ? "missing: no folder of the file is known; write an absolute path"
+                             : "a relative path, and no folder is known that it could be relative "
+                               "to; write an absolute path");
+  }
+  return program;
+}
+
+void CheckPlaceholders(const Spot& command, const SearchSpace& space, Faults& faults) {
+  if (command.node == nullptr || command.node->kind != Node::Kind::kList) return;
+  for (size_t i = 0; i < command.node->items.size(); ++i) {
+    const std::string_view argument = command.node->items[i].text;
+    for (size_t open = argument.find("${"); open != argument.npos;
+         open = argument.find("${", open + 2)) {
+      if (open > 0 && argument[open - 1] == '$') continue;
+      const Spot item = Item(command, i);
+      const size_t close = argument.find('}', open);
+      if (close == argument.npos) {
+        faults.AtValue(item, "a ${ without its }; write $${ for a literal ${");
+        break;
+      }
+      const bool whole = open == 0 && close + 1 == argument.size();
+      CheckPlaceholder(argument.substr(open + 2, close - open - 2), whole, item, space, faults);
+    }
+  }
+}
+
+}  // namespace attune::sweepfile

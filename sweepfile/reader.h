@@ -1,0 +1,81 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/value.h"
+#include "sweepfile/document.h"
+#include "sweepfile/keys.h"
+
+namespace attune::sweepfile {
+
+// A node with its place; `node` is null where the file leaves it out.
+struct Spot {
+  const Node* node = nullptr;
+  Place place;
+  Mark mark;  // of the key; where `node` is null, of the nearest map around it
+
+  Mark ValueMark() const;  // where a fault of the value is told
+};
+
+constexpr size_t kMaxFaults = 100;  // told of one file; a person mends the first ones anyway
+
+// Collects what is wrong with a file while all of it is read.
+class Faults {
+ public:
+  explicit Faults(std::vector<Fault>& out) : out_(out), count_(out.size()) {}
+
+  void Add(const Place& place, Mark mark, std::string message, std::string suggestion = "");
+  void AtValue(const Spot& spot, std::string message, std::string suggestion = "");
+
+  // With the nearest of the known words as the suggestion, and `otherwise` where none is near.
+  // Looking for it takes time, so it is done only for faults that will be told.
+  void AddMisspelt(const Place& place, Mark mark, std::string message, std::string_view word,
+                   const std::vector<std::string>& known, std::string otherwise = "");
+
+  size_t count() const { return count_; }  // those beyond kMaxFaults included
+
+ private:
+  std::vector<Fault>& out_;
+  size_t count_;
+};
+
+// The keys of one map, read by their table: scalars with their types and defaults, the others as
+// spots. Unknown, missing and wrong keys become faults; a faulty scalar reads as its default.
+class Fields {
+ public:
+  // Whether the file has the key, right or wrong.
+  bool Given(std::string_view key) const { return spots_.at(std::string(key)).node != nullptr; }
+  const Spot& spot(std::string_view key) const { return spots_.at(std::string(key)); }
+
+  // The value as read or by default; null when it is neither there nor has a default.
+  const Value* Find(std::string_view key) const;
+
+  // REQUIRES: the key's type holds a T. A T of its own (0, "") where Find is null.
+  template <class T>
+  T Get(std::string_view key) const {
+    const Value* value = Find(key);
+    return value == nullptr ? T{} : std::get<T>(*value);
+  }
+
+ private:
+  friend Fields ReadSection(const Section& section, const Spot& spot, Faults& faults);
+
+  std::map<std::string, Spot, std::less<>> spots_;
+  std::map<std::string, Value, std::less<>> values_;
+};
+
+Fields ReadSection(const Section& section, const Spot& spot, Faults& faults);
+
+// Lists and maps of scalars. Empty, with a fault, where the node is something else; empty without
+// one where it is left out.
+std::vector<std::string> ReadTexts(const Spot& spot, Faults& faults);
+std::vector<std::pair<std::string, std::string>> ReadTextMap(const Spot& spot, Faults& faults);
+
+Spot Child(const Spot& spot, const MapEntry& entry);
+Spot Item(const Spot& spot, size_t index);
+
+}  // namespace attune::sweepfile

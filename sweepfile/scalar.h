@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/value.h"
+#include "sweepfile/document.h"
+
+namespace attune::sweepfile {
+
+// What a scalar means to one who asks for a certain type. Plain scalars follow the core schema of
+// YAML 1.2 (§10.3.2): 1e-3 is a number, no and on are text, true and false are booleans. The error
+// says what was found, what was expected, and what to write.
+
+// By its own look: boolean, integer, real, or text. Quoted scalars are text. Not for null.
+Result<Value> ReadValue(const Node& node);
+
+Result<std::string> ReadText(const Node& node);  // any scalar, as it was written
+Result<bool> ReadBoolean(const Node& node);
+Result<int64_t> ReadInteger(const Node& node);   // also 1e3 and 8.0
+Result<double> ReadReal(const Node& node);       // finite; integers too
+Result<Value> ReadNumber(const Node& node);      // int64_t or a finite double
+Result<Seconds> ReadDuration(const Node& node);  // 500ms, 10s, 5m, 2h, 1d
+Result<int64_t> ReadSize(const Node& node);      // 512MiB, 16GiB, 2GB, 4096B
+
+// As ReadDuration and ReadSize read them, exactly.
+std::string FormatDuration(Seconds duration);
+std::string FormatSize(int64_t bytes);
+
+// a map, the text "abc", the integer 5: for "expected …, found …".
+std::string Describe(const Node& node);
+
+// Whether a plain scalar with this text would be text and nothing else.
+bool LooksLikeText(std::string_view plain);
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,236 @@
+#include "sweepfile/schema.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sweepfile/keys.h"
+#include "sweepfile/scalar.h"
+
+namespace attune::sweepfile {
+namespace {
+
+constexpr const char* kDurationPattern = R"(^[0-9.]+(e[-+]?[0-9]+)? *(ms|s|m|h|d)$)";
+constexpr const char* kSizePattern = R"(^[0-9.]+ *(B|[KMGT]iB|[kMGT]B)$)";
+
+// A text may be written without quotes, and then an editor takes it for a number.
+const Json kAnyScalar = {"string", "number", "boolean"};
+
+Json TypeSchema(const Key& key) {
+  switch (key.type) {
+    case KeyType::kText:
+      return {{"type", "string"}};
+    case KeyType::kInteger:
+      return {{"type", "integer"}};
+    case KeyType::kReal:
+    case KeyType::kNumber:
+      return {{"type", "number"}};
+    case KeyType::kBoolean:
+      return {{"type", "boolean"}};
+    case KeyType::kDuration:
+      return {{"type", "string"}, {"pattern", kDurationPattern}};
+    case KeyType::kSize:
+      return {{"type", "string"}, {"pattern", kSizePattern}};
+    case KeyType::kValue:
+      return {{"type", kAnyScalar}};
+    case KeyType::kTexts:
+      return {{"type", "array"}, {"items", {{"type", kAnyScalar}}}};
+    case KeyType::kValues:
+      return {{"type", "array"}, {"items", {{"type", kAnyScalar}}}, {"minItems", 1}};
+    case KeyType::kTextMap:
+      return {{"type", "object"}, {"additionalProperties", {{"type", kAnyScalar}}}};
+    case KeyType::kConfigs:
+      return {{"type", "array"},
+              {"items", {{"type", "object"}, {"additionalProperties", {{"type", kAnyScalar}}}}}};
+    case KeyType::kSection:
+    case KeyType::kMap:
+      return {{"type", "object"}};
+  }
+  return Json::object();
+}
+
+// Integers without a point, or editors show 1.0.
+Json Bound(double bound) {
+  if (bound == std::floor(bound) && std::abs(bound) < 0x1p53) return static_cast<int64_t>(bound);
+  return bound;
+}
+
+Json KeySchema(const Key& key) {
+  Json schema = TypeSchema(key);
+  schema["description"] = key.help;
+  if (!key.one_of.empty()) {
+    schema["enum"] = key.one_of;
+    for (const auto& [synonym, word] : key.synonyms) {
+      if (schema["enum"].end() ==
+          std::find(schema["enum"].begin(), schema["enum"].end(), synonym)) {
+        schema["enum"].push_back(synonym);
+      }
+    }
+  }
+  const bool number = key.type == KeyType::kInteger || key.type == KeyType::kReal;
+  if (key.min && number) schema["minimum"] = Bound(*key.min);
+  if (key.max && number) schema["maximum"] = Bound(*key.max);
+  if (key.fallback) {
+    const bool in_words = key.type == KeyType::kDuration || key.type == KeyType::kSize;
+    schema["default"] = in_words ? Json(FallbackText(key)) : ToJson(*key.fallback);
+  }
+  return schema;
+}
+
+Json SectionSchema(const Section& section) {
+  Json schema = {
+      {"type", "object"}, {"description", section.help}, {"additionalProperties", false}};
+  schema["properties"] = Json::object();
+  for (const Key& key : section.keys) {
+    schema["properties"][key.name] = KeySchema(key);
+    if (!key.alias.empty()) {
+      schema["properties"][key.alias] = KeySchema(key);
+      schema["properties"][key.alias]["description"] = "Another name of " + key.name;
+    }
+    if (!key.required) continue;
+    if (key.alias.empty()) {
+      schema["required"].push_back(key.name);
+    } else {
+      schema["oneOf"] = {{{"required", Json::array({key.name})}},
+                         {{"required", Json::array({key.alias})}}};
+    }
+  }
+  return schema;
+}
+
+Json ParametersSchema() {
+  Json when = {{"type", "object"}, {"additionalProperties", Json::object()}};
+  when["additionalProperties"]["anyOf"] = {
+      {{"type", kAnyScalar}},
+      {{"type", "array"}, {"items", {{"type", kAnyScalar}}}, {"minItems", 1}},
+      SectionSchema(BoundsKeys())};
+  when["description"] = ParameterKeys().Find("when")->help;
+
+  Json parameter = SectionSchema(ParameterKeys());
+  parameter["properties"]["when"] = when;
+  parameter["oneOf"] = {{{"required", {"min", "max"}}},
+                        {{"required", Json::array({"values"})}},
+                        {{"required", Json::array({"value"})}}};
+  return {{"type", "object"},
+          {"description", FileKeys().Find("parameters")->help},
+          {"minProperties", 1},
+          {"maxProperties", kMaxParameters},
+          {"additionalProperties", parameter}};
+}
+
+// One alternative an algorithm, told apart by `name`. The default's may leave it out.
+template <class Entries, class KeysOf>
+Json AlgorithmSchema(const Section& common, const Entries& entries, KeysOf keys_of) {
+  Json schema = {{"type", "object"}, {"description", common.help}, {"oneOf", Json::array()}};
+  const Key* name = common.Find("name");
+  for (const auto& entry : entries) {
+    Json alternative = SectionSchema(keys_of(entry.name));
+    alternative["properties"]["name"] = {{"const", entry.name}, {"description", entry.help}};
+    if (Value(entry.name) != name->fallback) alternative["required"].push_back("name");
+    schema["oneOf"].push_back(std::move(alternative));
+  }
+  return schema;
+}
+
+std::string Cell(std::string text) {
+  for (size_t at = text.find('|'); at != text.npos; at = text.find('|', at + 2)) {
+    text.insert(at, 1, '\\');
+  }
+  return text;
+}
+
+std::string Code(const std::string& text) { return "`" + text + "`"; }
+
+std::string TypeCell(const Key& key) {
+  std::string text(Name(key.type));
+  if (!key.one_of.empty()) {
+    text.clear();
+    for (const std::string& word : key.one_of) text += (text.empty() ? "" : ", ") + Code(word);
+  }
+  if (key.type == KeyType::kDuration && key.min) {
+    text += " ≥ " + FormatDuration(Seconds{*key.min});
+  }
+  if (key.type != KeyType::kInteger && key.type != KeyType::kReal) return text;
+  constexpr double kWorthSaying = 2147483647;
+  if (key.min) text += " ≥ " + Bound(*key.min).dump();
+  if (key.max && *key.max < kWorthSaying) text += ", ≤ " + Bound(*key.max).dump();
+  return text;
+}
+
+std::string DefaultCell(const Key& key) {
+  if (key.required) return "**required**";
+  if (key.fallback) return Code(FallbackText(key));
+  return key.type == KeyType::kSection ? "see below" : key.fallback_words;
+}
+
+std::string Rows(const Section& section, const std::vector<std::string>& left_out = {}) {
+  std::string rows = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
+  for (const Key& key : section.keys) {
+    if (std::find(left_out.begin(), left_out.end(), key.name) != left_out.end()) continue;
+    std::string help = key.help;
+    if (!key.alias.empty()) help += "; " + Code(key.alias) + " is another name of this key";
+    rows += "| " + Code(key.name) + " | " + Cell(TypeCell(key)) + " | " + Cell(DefaultCell(key)) +
+            " | " + Cell(help) + " |\n";
+  }
+  return rows;
+}
+
+template <class Entries, class KeysOf>
+std::string AlgorithmTables(const Section& common, const Entries& entries, KeysOf keys_of) {
+  std::string text;
+  for (const auto& entry : entries) {
+    const auto& synonyms = common.Find("name")->synonyms;
+    const bool synonym = std::any_of(synonyms.begin(), synonyms.end(),
+                                     [&](const auto& pair) { return pair.first == entry.name; });
+    if (synonym) continue;
+    text += "\n`" + common.name + ": {name: " + entry.name + "}` — " + entry.help + ".";
+    const Section section = keys_of(entry.name);
+    if (section.keys.size() > common.keys.size()) {
+      text += "\n\n" + Rows(section, common.Names());
+    } else {
+      text += " No further keys.\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Json SweepSchema(const Algorithms& algorithms) {
+  Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                 {"title", "Attune sweep file"}};
+  schema.update(SectionSchema(FileKeys()));
+  Json& properties = schema["properties"];
+  for (const Section* section :
+       {&MetricKeys(), &ResourcesKeys(), &CheckpointKeys(), &FailureKeys(), &StopKeys()}) {
+    properties[section->name] = SectionSchema(*section);
+  }
+  properties["parameters"] = ParametersSchema();
+  properties["searcher"] =
+      AlgorithmSchema(SearcherKeys(algorithms), algorithms.searchers(),
+                      [&](const auto& name) { return SearcherKeys(algorithms, name); });
+  properties["scheduler"] =
+      AlgorithmSchema(SchedulerKeys(algorithms), algorithms.schedulers(),
+                      [&](const auto& name) { return SchedulerKeys(algorithms, name); });
+  return schema;
+}
+
+std::string KeyReference(const Algorithms& algorithms) {
+  std::string text;
+  for (const Section& section : AllSections(algorithms)) {
+    text += section.name.empty() ? "### The file\n\n"
+                                 : "### `" + section.name + "`\n\n" + section.help + ".\n\n";
+    text += Rows(section);
+    if (section.name == "searcher") {
+      text += AlgorithmTables(section, algorithms.searchers(),
+                              [&](const auto& name) { return SearcherKeys(algorithms, name); });
+    }
+    if (section.name == "scheduler") {
+      text += AlgorithmTables(section, algorithms.schedulers(),
+                              [&](const auto& name) { return SchedulerKeys(algorithms, name); });
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "core/algorithms.h"
+#include "sweepfile/codec.h"
+
+namespace attune::sweepfile {
+
+// A JSON schema (draft 7, which editors know) of the sweep files that ParseSweep takes, as far as a
+// schema can say it.
+Json SweepSchema(const Algorithms& algorithms);
+
+// The tables of every key, in Markdown: the reference in docs/sweep-file.md.
+std::string KeyReference(const Algorithms& algorithms);
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,372 @@
+#include "sweepfile/space.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sweepfile/scalar.h"
+
+namespace attune::sweepfile {
+namespace {
+
+double Real(const Value& number) {
+  if (const auto* integer = std::get_if<int64_t>(&number)) return static_cast<double>(*integer);
+  return std::get<double>(number);
+}
+
+bool IsNumber(const Value& value) {
+  return std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
+}
+
+// A letter or _, then letters, digits, _, - and .: what can stand in --NAME=… and ${param.NAME}.
+bool IsParameterName(std::string_view name) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  const auto inner = [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= kMaxNameChars && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(), inner);
+}
+
+// Reads one parameter's domain from its fields.
+class DomainReader {
+ public:
+  DomainReader(const Spot& spot, const Fields& fields, Faults& faults)
+      : spot_(spot), fields_(fields), faults_(faults) {}
+
+  std::optional<Domain> Read() {
+    const bool range = fields_.Given("min") || fields_.Given("max");
+    const bool choice = fields_.Given("values");
+    const bool constant = fields_.Given("value");
+    if (range + choice + constant != 1) {
+      faults_.Add(spot_.place, spot_.mark,
+                  range + choice + constant == 0
+                      ? "says no values; give min and max, or values, or value"
+                      : "min and max, values, and value exclude each other; keep one");
+      return std::nullopt;
+    }
+    if (range) return ReadRange();
+    for (const char* key : {"scale", "step"}) {
+      if (!fields_.Given(key)) continue;
+      faults_.Add(spot_.place.Key(key), fields_.spot(key).mark,
+                  "only a range (min and max) has a " + std::string(key) + "; remove it");
+    }
+    return choice ? ReadChoice() : ReadConstant();
+  }
+
+ private:
+  std::optional<Domain> ReadRange() {
+    for (const char* key : {"min", "max"}) {
+      if (fields_.Given(key)) continue;
+      faults_.Add(spot_.place.Key(key), spot_.mark, "missing: a range needs min and max");
+      return std::nullopt;
+    }
+    const Value* min = fields_.Find("min");
+    const Value* max = fields_.Find("max");
+    const Value* step = fields_.Find("step");
+    if (min == nullptr || max == nullptr) return std::nullopt;  // told already
+
+    const Scale scale = fields_.Get<std::string>("scale") == "log" ? Scale::kLog : Scale::kLinear;
+    std::string type = fields_.Get<std::string>("type");
+    if (type.empty()) {
+      const auto whole = [](const Value* v) { return !v || std::holds_alternative<int64_t>(*v); };
+      type = whole(min) && whole(max) && whole(step) ? "int" : "float";
+    }
+    if (type == "float") {
+      FloatDomain domain{.min = Real(*min), .max = Real(*max), .scale = scale};
+      if (step != nullptr) domain.step = Real(*step);
+      return domain;
+    }
+    const auto low = Integer("min");
+    const auto high = Integer("max");
+    const auto stride = step == nullptr ? std::optional<int64_t>(1) : Integer("step");
+    if (!low || !high || !stride) return std::nullopt;
+    return IntDomain{.min = *low, .max = *high, .scale = scale, .step = *stride};
+  }
+
+  std::optional<Domain> ReadChoice() {
+    const Spot& list = fields_.spot("values");
+    if (list.node->kind != Node::Kind::kList) {
+      faults_.AtValue(list, "expected a list of values, found " + Describe(*list.node));
+      return std::nullopt;
+    }
+    if (list.node->items.size() > kMaxListedValues) {
+      faults_.AtValue(list, "has " + std::to_string(list.node->items.size()) + " values; at most " +
+                                std::to_string(kMaxListedValues) + " can be listed");
+      return std::nullopt;
+    }
+    CategoricalDomain domain;
+    bool complete = true;
+    for (size_t i = 0; i < list.node->items.size(); ++i) {
+      const std::optional<Value> value = Typed(Item(list, i));
+      complete = complete && value;
+      if (value) domain.values.push_back(*value);
+    }
+    if (!complete) return std::nullopt;
+
+    // One number with a point makes floats of them all: [0, 0.1] is one kind of thing.
+    const bool numbers = std::all_of(domain.values.begin(), domain.values.end(), IsNumber);
+    const bool reals = std::any_of(domain.values.begin(), domain.values.end(), [](const Value& v) {
+      return std::holds_alternative<double>(v);
+    });
+    if (numbers && reals) {
+      for (Value& value : domain.values) value = Real(value);
+    }
+    return domain;
+  }
+
+  std::optional<Domain> ReadConstant() {
+    std::optional<Value> value = Typed(fields_.spot("value"));
+    if (!value) return std::nullopt;
+    return ConstantDomain{std::move(*value)};
+  }
+
+  // A listed value, as `type` wants it.
+  std::optional<Value> Typed(const Spot& spot) {
+    const std::string type = fields_.Get<std::string>("type");
+    Result<Value> value = [&]() -> Result<Value> {
+      if (type.empty()) return ReadValue(*spot.node);
+      if (type == "float") {
+        const Result<double> real = ReadReal(*spot.node);
+        if (!real.ok()) return real.error();
+        return Value(*real);
+      }
+      const Result<int64_t> integer = ReadInteger(*spot.node);
+      if (!integer.ok()) return integer.error();
+      return Value(*integer);
+    }();
+    if (value.ok()) return *std::move(value);
+    // A constant without a type was read, and told, by the table.
+    if (!type.empty() || spot.place.Path() != fields_.spot("value").place.Path()) {
+      faults_.AtValue(spot, value.error().message);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<int64_t> Integer(const char* key) {
+    const Result<int64_t> integer = ReadInteger(*fields_.spot(key).node);
+    if (integer.ok()) return *integer;
+    faults_.AtValue(fields_.spot(key), integer.error().message + "; type is int");
+    return std::nullopt;
+  }
+
+  const Spot& spot_;
+  const Fields& fields_;
+  Faults& faults_;
+};
+
+// A scalar as the domain's values are: text where its values are text, whatever it looks like.
+Result<Value> ReadFor(const Domain& domain, const Node& node) {
+  if (std::holds_alternative<FloatDomain>(domain)) {
+    const Result<double> real = ReadReal(node);
+    if (!real.ok()) return real.error();
+    return Value(*real);
+  }
+  if (std::holds_alternative<IntDomain>(domain)) {
+    const Result<int64_t> integer = ReadInteger(node);
+    if (!integer.ok()) return integer.error();
+    return Value(*integer);
+  }
+  Result<Value> value = ReadValue(node);
+  if (!value.ok() || node.quoted) return value;
+  const auto is_text = [&](const Value& listed) { return listed == Value(node.text); };
+  const auto* choice = std::get_if<CategoricalDomain>(&domain);
+  const auto* constant = std::get_if<ConstantDomain>(&domain);
+  if (choice && std::any_of(choice->values.begin(), choice->values.end(), is_text)) {
+    return Value(node.text);
+  }
+  if (constant && is_text(constant->value)) return Value(node.text);
+  return value;
+}
+
+class SpaceReader {
+ public:
+  explicit SpaceReader(Faults& faults) : faults_(faults) {}
+
+  std::optional<SearchSpace> Read(const Spot& parameters) {
+    const size_t before = faults_.count();
+    if (parameters.node->kind != Node::Kind::kMap) {
+      faults_.AtValue(parameters,
+                      parameters.node->kind == Node::Kind::kNull
+                          ? "there is nothing to search: add a parameter"
+                          : "expected a map of parameters, found " + Describe(*parameters.node));
+      return std::nullopt;
+    }
+    if (parameters.node->entries.size() > kMaxParameters) {
+      faults_.AtValue(parameters, "more than " + std::to_string(kMaxParameters) + " parameters");
+      return std::nullopt;
+    }
+    for (const MapEntry& entry : parameters.node->entries) {
+      ReadParameter(Child(parameters, entry));
+    }
+    // Conditions are read by the domains of their parents, which may stand further down.
+    if (faults_.count() == before) {
+      for (size_t i = 0; i < parameters_.size(); ++i) ReadWhen(parameters_[i], when_[i]);
+    }
+    if (faults_.count() != before) return std::nullopt;
+    for (const SpaceFault& fault : SearchSpace::Check(parameters_)) Tell(parameters, fault);
+    if (faults_.count() != before) return std::nullopt;
+    return SearchSpace(std::move(parameters_));
+  }
+
+ private:
+  void ReadParameter(const Spot& spot) {
+    const std::string& name = std::get<std::string>(spot.place.parts().back());
+    if (!IsParameterName(name)) {
+      faults_.Add(spot.place, spot.mark,
+                  "is no name of a parameter: a letter or _, then letters, digits, _, - and ., "
+                  "at most " +
+                      std::to_string(kMaxNameChars));
+    }
+    if (spot.node->kind != Node::Kind::kMap) {
+      std::string message =
+          "expected a map such as {min: 0.1, max: 1}, found " + Describe(*spot.node);
+      if (spot.node->kind == Node::Kind::kScalar)
+        message += "; for a constant, write {value: " + spot.node->text + "}";
+      if (spot.node->kind == Node::Kind::kList) message += "; for a choice, write {values: […]}";
+      faults_.AtValue(spot, message);
+      return;
+    }
+    const Fields fields = ReadSection(ParameterKeys(), spot, faults_);
+    std::optional<Domain> domain = DomainReader(spot, fields, faults_).Read();
+    if (!domain) return;
+    parameters_.push_back({.name = name, .domain = *std::move(domain)});
+    when_.push_back(fields.spot("when"));
+  }
+
+  void ReadWhen(Parameter& parameter, const Spot& when) {
+    if (when.node == nullptr) return;
+    if (when.node->kind != Node::Kind::kMap) {
+      faults_.AtValue(when,
+                      "expected a map such as {optimizer: sgd}, found " + Describe(*when.node));
+      return;
+    }
+    for (const MapEntry& entry : when.node->entries) {
+      const auto parent = std::find_if(parameters_.begin(), parameters_.end(),
+                                       [&](const Parameter& p) { return p.name == entry.key; });
+      if (parent == parameters_.end()) {
+        std::vector<std::string> names;
+        for (const Parameter& known : parameters_) names.push_back(known.name);
+        faults_.AddMisspelt(when.place.Key(entry.key), entry.mark, "there is no such parameter",
+                            entry.key, names);
+        continue;
+      }
+      ReadCondition(parameter, parent->domain, Child(when, entry));
+    }
+  }
+
+  void ReadCondition(Parameter& parameter, const Domain& domain, const Spot& spot) {
+    Condition condition{.parent = std::get<std::string>(spot.place.parts().back())};
+    if (spot.node->kind == Node::Kind::kMap) {
+      const Fields bounds = ReadSection(BoundsKeys(), spot, faults_);
+      if (const Value* low = bounds.Find("gte")) condition.at_least = std::get<double>(*low);
+      if (const Value* high = bounds.Find("lte")) condition.at_most = std::get<double>(*high);
+      if (!bounds.Given("gte") && !bounds.Given("lte")) {
+        faults_.AtValue(spot, "says nothing; give gte, lte or both");
+      }
+    } else if (spot.node->kind == Node::Kind::kList) {
+      if (spot.node->items.empty()) faults_.AtValue(spot, "is empty; list at least one value");
+      if (spot.node->items.size() > kMaxListedValues) {
+        faults_.AtValue(spot, "lists more than " + std::to_string(kMaxListedValues) + " values");
+        return;
+      }
+      for (size_t i = 0; i < spot.node->items.size(); ++i) {
+        AddValue(condition, domain, Item(spot, i));
+      }
+    } else {
+      AddValue(condition, domain, spot);
+    }
+    parameter.when.push_back(std::move(condition));
+  }
+
+  void AddValue(Condition& condition, const Domain& domain, const Spot& spot) {
+    const Result<Value> value = ReadFor(domain, *spot.node);
+    if (value.ok()) {
+      condition.any_of.push_back(*value);
+    } else {
+      faults_.AtValue(spot, value.error().message);
+    }
+  }
+
+  void Tell(const Spot& parameters, const SpaceFault& fault) {
+    Place place = parameters.place;
+    Place local;
+    for (const std::string& key : {fault.parameter, fault.key}) {
+      if (key.empty()) continue;
+      place = place.Key(key);
+      local = local.Key(key);
+    }
+    const Mark mark = fault.parameter.empty() ? parameters.mark : Locate(*parameters.node, local);
+    faults_.Add(place, mark, fault.message);
+  }
+
+  Faults& faults_;
+  std::vector<Parameter> parameters_;
+  std::vector<Spot> when_;  // of each parameter
+};
+
+std::optional<Config> ReadPoint(const Spot& spot, const SearchSpace& space, Faults& faults) {
+  if (spot.node->kind != Node::Kind::kMap) {
+    faults.AtValue(spot, "expected a map of parameters and values, found " + Describe(*spot.node));
+    return std::nullopt;
+  }
+  const size_t before = faults.count();
+  Config given;
+  for (const MapEntry& entry : spot.node->entries) {
+    const Spot value_spot = Child(spot, entry);
+    const Parameter* parameter = space.Find(entry.key);
+    if (parameter == nullptr) {
+      std::vector<std::string> names;
+      for (const Parameter& known : space.parameters()) names.push_back(known.name);
+      faults.AddMisspelt(value_spot.place, entry.mark, "there is no such parameter", entry.key,
+                         names);
+      continue;
+    }
+    const Result<Value> value = ReadFor(parameter->domain, entry.value);
+    if (value.ok()) {
+      given.Set(entry.key, *value);
+    } else {
+      faults.AtValue(value_spot, value.error().message);
+    }
+  }
+  if (faults.count() != before) return std::nullopt;
+
+  Result<Config> config = space.Resolve(given);
+  if (config.ok()) return *std::move(config);
+  // The message begins with the parameter's name.
+  const std::string& message = config.error().message;
+  const size_t colon = message.find(": ");
+  const std::string name = message.substr(0, colon);
+  if (colon == message.npos || space.Find(name) == nullptr) {
+    faults.AtValue(spot, message);
+  } else {
+    faults.Add(spot.place.Key(name), Locate(*spot.node, Place().Key(name)),
+               message.substr(colon + 2));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<SearchSpace> ReadSpace(const Spot& parameters, Faults& faults) {
+  if (parameters.node == nullptr) return std::nullopt;  // told as missing
+  return SpaceReader(faults).Read(parameters);
+}
+
+std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& space,
+                                      Faults& faults) {
+  std::vector<Config> configs;
+  if (points.node == nullptr) return configs;
+  if (points.node->kind != Node::Kind::kList) {
+    faults.AtValue(points, "expected a list of configurations, found " + Describe(*points.node));
+    return configs;
+  }
+  for (size_t i = 0; i < points.node->items.size(); ++i) {
+    std::optional<Config> config = ReadPoint(Item(points, i), space, faults);
+    if (config) configs.push_back(*std::move(config));
+  }
+  return configs;
+}
+
+}  // namespace attune::sweepfile

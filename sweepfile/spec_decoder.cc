@@ -1,0 +1,228 @@
+#include "sweepfile/spec_decoder.h"
+
+#include <limits>
+
+#include "sweepfile/scalar.h"
+
+namespace attune::sweepfile {
+namespace {
+
+constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMinInt64 = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMaxSeed = (int64_t{1} << 53) - 1;
+
+}  // namespace
+
+void SpecDecoder::Fail(const std::string& message) {
+  if (!error_) error_ = Error{ErrorCode::kCorrupt, "spec of a sweep: " + message};
+}
+
+const Json& SpecDecoder::Member(const Json& object, const char* key) {
+  static const Json kNothing;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (found != object.end()) return *found;
+  Fail(std::string(key) + " is missing");
+  return kNothing;
+}
+
+std::string SpecDecoder::Text(const Json& object, const char* key) {
+  const Json& member = Member(object, key);
+  if (member.is_string()) return member.get<std::string>();
+  Fail(std::string(key) + " is no text");
+  return "";
+}
+
+int64_t SpecDecoder::Integer(const Json& object, const char* key, int64_t min, int64_t max) {
+  const Result<Value> value = ValueFromJson(Member(object, key));
+  const auto* integer = value.ok() ? std::get_if<int64_t>(&*value) : nullptr;
+  if (integer != nullptr && *integer >= min && *integer <= max) return *integer;
+  Fail(std::string(key) + " is no integer, or out of its bounds");
+  return 0;
+}
+
+int SpecDecoder::Int(const Json& object, const char* key) {
+  return static_cast<int>(Integer(object, key, 0, kMaxInt));
+}
+
+double SpecDecoder::Real(const Json& object, const char* key) {
+  const Json& member = Member(object, key);
+  if (member.is_number()) return member.get<double>();
+  Fail(std::string(key) + " is no number");
+  return 0;
+}
+
+std::vector<std::string> SpecDecoder::Texts(const Json& object, const char* key) {
+  std::vector<std::string> texts;
+  const Json& list = Member(object, key);
+  if (!list.is_array()) Fail(std::string(key) + " is no list");
+  for (const Json& item : list) {
+    if (item.is_string()) {
+      texts.push_back(item.get<std::string>());
+    } else {
+      Fail(std::string(key) + " holds something else than texts");
+    }
+  }
+  return texts;
+}
+
+std::vector<Value> SpecDecoder::Values(const Json& list) {
+  std::vector<Value> values;
+  if (!list.is_array()) Fail("values are no list");
+  for (const Json& item : list) {
+    Result<Value> value = ValueFromJson(item);
+    if (value.ok()) {
+      values.push_back(*std::move(value));
+    } else {
+      Fail("values: " + value.error().message);
+    }
+  }
+  return values;
+}
+
+Node SpecDecoder::Scalar(const Json& object, const char* key) {
+  return {.kind = Node::Kind::kScalar, .text = Text(object, key)};
+}
+
+Domain SpecDecoder::DecodeDomain(const Json& parameter) {
+  if (parameter.contains("values")) return CategoricalDomain{Values(parameter["values"])};
+  if (parameter.contains("value")) {
+    Result<Value> value = ValueFromJson(parameter["value"]);
+    if (!value.ok()) {
+      Fail("value: " + value.error().message);
+      return ConstantDomain{};
+    }
+    return ConstantDomain{*std::move(value)};
+  }
+  const Scale scale = Text(parameter, "scale") == "log" ? Scale::kLog : Scale::kLinear;
+  if (Text(parameter, "type") == "int") {
+    return IntDomain{.min = Integer(parameter, "min", kMinInt64, kMaxInt64),
+                     .max = Integer(parameter, "max", kMinInt64, kMaxInt64),
+                     .scale = scale,
+                     .step = Integer(parameter, "step", 1, kMaxInt64)};
+  }
+  FloatDomain domain{.min = Real(parameter, "min"), .max = Real(parameter, "max"), .scale = scale};
+  if (parameter.contains("step")) domain.step = Real(parameter, "step");
+  return domain;
+}
+
+Condition SpecDecoder::DecodeCondition(const std::string& parent, const Json& json) {
+  Condition condition{.parent = parent};
+  if (json.is_array()) {
+    condition.any_of = Values(json);
+    return condition;
+  }
+  if (!json.is_object()) Fail("a condition is neither a list nor bounds");
+  if (json.contains("gte")) condition.at_least = Real(json, "gte");
+  if (json.contains("lte")) condition.at_most = Real(json, "lte");
+  return condition;
+}
+
+void SpecDecoder::DecodeSpace() {
+  std::vector<Parameter> parameters;
+  const Json& space = Member(json_, "parameters");
+  if (!space.is_object()) return Fail("parameters are no map");
+  for (const auto& [name, json] : space.items()) {
+    if (!json.is_object()) return Fail("parameters." + name + " is no map");
+    Parameter parameter{.name = name, .domain = DecodeDomain(json)};
+    if (json.contains("when")) {
+      const Json& when = json["when"];
+      if (!when.is_object()) return Fail("parameters." + name + ".when is no map");
+      for (const auto& [parent, condition] : when.items()) {
+        parameter.when.push_back(DecodeCondition(parent, condition));
+      }
+    }
+    parameters.push_back(std::move(parameter));
+  }
+  if (error_) return;
+  const std::vector<SpaceFault> faults = SearchSpace::Check(parameters);
+  if (!faults.empty()) {
+    return Fail("parameters." + faults[0].parameter + "." + faults[0].key + ": " +
+                faults[0].message);
+  }
+  spec_.space = SearchSpace(std::move(parameters));
+}
+
+void SpecDecoder::DecodePoints() {
+  const Json& points = Member(json_, "initial_points");
+  if (!points.is_array()) Fail("initial_points are no list");
+  for (const Json& point : points) {
+    Result<Config> config = ConfigFromJson(point);
+    if (!config.ok()) return Fail("initial_points: " + config.error().message);
+    spec_.initial_points.push_back(*std::move(config));
+  }
+}
+
+void SpecDecoder::DecodeProgram() {
+  spec_.program.command = Texts(json_, "command");
+  const Json& environment = Member(json_, "env");
+  if (!environment.is_object()) return Fail("env is no map");
+  for (const auto& [name, value] : environment.items()) {
+    if (!value.is_string()) return Fail("env." + name + " is no text");
+    spec_.program.environment.emplace_back(name, value.get<std::string>());
+  }
+  spec_.program.working_directory = Text(json_, "working_directory");
+}
+
+// `common` is the key beside `name` that is no option.
+AlgorithmSpec SpecDecoder::DecodeAlgorithm(const char* key, const char* common) {
+  const Json& section = Member(json_, key);
+  AlgorithmSpec algorithm{.name = Text(section, "name")};
+  if (!section.is_object()) return algorithm;
+  for (const auto& [name, json] : section.items()) {
+    if (name == "name" || name == common) continue;
+    Result<Value> value = ValueFromJson(json);
+    if (value.ok()) {
+      algorithm.options[name] = *std::move(value);
+    } else {
+      Fail(std::string(key) + "." + name + ": " + value.error().message);
+    }
+  }
+  return algorithm;
+}
+
+void SpecDecoder::DecodeLimits() {
+  const Json& resources = Member(json_, "resources");
+  spec_.gang.workers = static_cast<int>(Integer(resources, "workers", 1, kMaxInt));
+  spec_.gang.per_worker.cpus = Int(resources, "cpus_per_worker");
+  spec_.gang.per_worker.gpus = Int(resources, "gpus_per_worker");
+  const Result<int64_t> memory = ReadSize(Scalar(resources, "memory_per_worker"));
+  if (!memory.ok()) return Fail("memory_per_worker: " + memory.error().message);
+  spec_.gang.per_worker.memory_bytes = *memory;
+
+  spec_.max_concurrent_trials = Int(json_, "max_concurrent_trials");
+  spec_.checkpoint_every = Step(Integer(Member(json_, "checkpoint"), "every", 0, kMaxInt64));
+  const Json& failure = Member(json_, "failure");
+  spec_.failure.max_restarts = Int(failure, "max_restarts");
+  spec_.failure.max_failed_trials = Int(failure, "max_failed_trials");
+  const Result<Seconds> stall = ReadDuration(Scalar(failure, "stall_timeout"));
+  if (!stall.ok()) return Fail("stall_timeout: " + stall.error().message);
+  spec_.failure.stall_timeout = *stall;
+  spec_.max_trials = Int(Member(json_, "stop"), "max_trials");
+}
+
+Result<SweepSpec> SpecDecoder::Decode() {
+  if (!json_.is_object()) return Error{ErrorCode::kCorrupt, "spec of a sweep: no JSON object"};
+  if (Text(json_, "apiVersion") != "attune/v1") {
+    return Error{ErrorCode::kCorrupt,
+                 "spec of a sweep: apiVersion is not attune/v1; it was written "
+                 "by a newer version"};
+  }
+  spec_.name = Text(json_, "name");
+  spec_.tags = Texts(json_, "tags");
+  DecodeProgram();
+  const Json& metric = Member(json_, "metric");
+  spec_.objective = {.metric = Text(metric, "name"),
+                     .mode = Text(metric, "mode") == "min" ? Mode::kMin : Mode::kMax};
+  DecodeSpace();
+  DecodePoints();
+  spec_.searcher = DecodeAlgorithm("searcher", "seed");
+  spec_.seed = static_cast<uint64_t>(Integer(Member(json_, "searcher"), "seed", 0, kMaxSeed));
+  spec_.scheduler = DecodeAlgorithm("scheduler", "max");
+  spec_.max_step = Step(Integer(Member(json_, "scheduler"), "max", 0, kMaxInt64));
+  DecodeLimits();
+  if (error_) return *error_;
+  return std::move(spec_);
+}
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::sweepfile {
+
+// Insertions, deletions, replacements and swaps of neighbours between two words (Damerau,
+// "A technique for computer detection and correction of spelling errors", CACM 1964).
+int EditDistance(std::string_view a, std::string_view b);
+
+// The known word that was probably meant; empty when none is near, a third of its letters away.
+std::string Suggest(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/algorithms.h"
+#include "core/sweep_spec.h"
+
+namespace attune::sweepfile {
+
+// One thing that is wrong with a sweep file, and where.
+struct Fault {
+  std::string path;        // scheduler.reduction_facter, tags[1]; empty: the whole file
+  std::string pointer;     // the same as a JSON pointer (RFC 6901): /scheduler/reduction_facter
+  std::string message;     // what is wrong, and what to write instead
+  std::string suggestion;  // the name that was probably meant; empty: none
+  int line = 1;            // from 1
+  int column = 1;          // from 1, in characters
+
+  bool operator==(const Fault&) const = default;
+};
+
+struct ParseOptions {
+  // How messages name the file, and where a sweep without `name` gets one: the file's stem, or the
+  // folder's name when the stem is "sweep".
+  std::string file = "sweep.yaml";
+
+  // Absolute: what relative paths in the file mean. Empty: the file must use absolute ones.
+  std::string directory;
+
+  // REQUIRES: not null. Their tables give the keys of `searcher` and `scheduler`.
+  const Algorithms* algorithms = nullptr;
+
+  // Whether a program is there. Asked for command[0] where that is a path; empty: nothing is asked.
+  // The parser itself touches no disk.
+  std::function<bool(const std::string& path)> program_exists;
+};
+
+// A spec, or every fault of the file in the file's order.
+struct Parsed {
+  std::optional<SweepSpec> spec;
+  std::vector<Fault> faults;
+};
+
+// Reads a sweep file: YAML 1.2, and so JSON. The format is docs/sweep-file.md. Never throws; a text
+// over a limit of document.h is a fault.
+Parsed ParseSweep(std::string_view text, const ParseOptions& options);
+
+// unknown key; did you mean reduction_factor?
+std::string Sentence(const Fault& fault);
+
+// sweep.yaml:12:3: scheduler.reduction_facter: unknown key; did you mean reduction_factor?
+std::string FormatFault(std::string_view file, const Fault& fault);
+
+// The whole file with every default, for people. Reading it again gives an equal spec.
+std::string ResolvedYaml(const SweepSpec& spec);
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,113 @@
+#include "sweepfile/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+namespace attune::sweepfile {
+namespace {
+
+// Bytes of the UTF-8 character at the front of `text`; 0 when there is none (RFC 3629: shortest
+// form only, no surrogates, nothing above U+10FFFF).
+size_t CharacterBytes(std::string_view text) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  size_t bytes = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xBF;
+  if (first >= 0xC2 && first <= 0xDF) {
+    bytes = 2;
+  } else if (first >= 0xE0 && first <= 0xEF) {
+    bytes = 3;
+    if (first == 0xE0) low = 0xA0;
+    if (first == 0xED) high = 0x9F;
+  } else if (first >= 0xF0 && first <= 0xF4) {
+    bytes = 4;
+    if (first == 0xF0) low = 0x90;
+    if (first == 0xF4) high = 0x8F;
+  }
+  if (bytes == 0 || text.size() < bytes) return 0;
+  for (size_t i = 1; i < bytes; ++i) {
+    if (byte(i) < low || byte(i) > high) return 0;
+    low = 0x80;
+    high = 0xBF;
+  }
+  return bytes;
+}
+
+bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+std::optional<uint32_t> EscapedUnit(std::string_view text) {
+  if (text.size() < 6 || text[0] != '\\' || text[1] != 'u') return std::nullopt;
+  uint32_t unit = 0;
+  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + 6, unit, 16);
+  if (error != std::errc() || end != text.data() + 6) return std::nullopt;
+  return unit;
+}
+
+void AppendFourBytes(uint32_t code_point, std::string& out) {
+  out += static_cast<char>(0xF0 | (code_point >> 18));
+  out += static_cast<char>(0x80 | ((code_point >> 12) & 0x3F));
+  out += static_cast<char>(0x80 | ((code_point >> 6) & 0x3F));
+  out += static_cast<char>(0x80 | (code_point & 0x3F));
+}
+
+}  // namespace
+
+std::optional<TextFault> CheckText(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = CharacterBytes(text.substr(at));
+    if (bytes == 0) return TextFault{at, "not UTF-8; save the file as UTF-8"};
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (c < 0x20 && c != '\t' && c != '\n' && c != '\r') {
+      return TextFault{at, "a control character (code " + std::to_string(c) + "); remove it"};
+    }
+    at += bytes;
+  }
+  return std::nullopt;
+}
+
+Lines::Lines(std::string_view text) : text_(text), begins_{0} {
+  for (size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1)) {
+    begins_.push_back(at + 1);
+  }
+}
+
+Mark Lines::AtOffset(size_t offset) const {
+  const auto after = std::upper_bound(begins_.begin(), begins_.end(), offset);
+  const auto line = static_cast<size_t>(after - begins_.begin()) - 1;
+  return AtByte(static_cast<int>(line), static_cast<int>(offset - begins_[line]));
+}
+
+Mark Lines::AtByte(int line, int byte) const {
+  const size_t begin = begins_[std::min(static_cast<size_t>(line), begins_.size() - 1)];
+  const std::string_view before = text_.substr(begin, static_cast<size_t>(byte));
+  const auto characters =
+      std::count_if(before.begin(), before.end(), [](char c) { return !IsContinuation(c); });
+  return {.line = line + 1, .column = static_cast<int>(characters) + 1};
+}
+
+std::string JoinSurrogates(std::string_view json) {
+  std::string joined;
+  joined.reserve(json.size());
+  for (size_t at = 0; at < json.size();) {
+    if (json[at] != '\\' || at + 1 >= json.size()) {
+      joined += json[at++];
+      continue;
+    }
+    const auto high = EscapedUnit(json.substr(at));
+    const auto low = high ? EscapedUnit(json.substr(at + 6)) : std::nullopt;
+    if (high && low && *high >= 0xD800 && *high < 0xDC00 && *low >= 0xDC00 && *low < 0xE000) {
+      AppendFourBytes(0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00), joined);
+      at += 12;
+      continue;
+    }
+    joined += json[at];  // any other escape, both characters at once: \\u is no \u
+    joined += json[at + 1];
+    at += 2;
+  }
+  return joined;
+}
+
+}  // namespace attune::sweepfile

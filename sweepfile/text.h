@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sweepfile/document.h"
+
+namespace attune::sweepfile {
+
+// What keeps a text from being read at all: bytes that are not UTF-8, control characters.
+struct TextFault {
+  size_t offset = 0;  // in bytes
+  std::string message;
+};
+std::optional<TextFault> CheckText(std::string_view text);
+
+// Where the lines of a text begin, to tell places in characters. The text must outlive it.
+class Lines {
+ public:
+  explicit Lines(std::string_view text);
+
+  Mark AtOffset(size_t offset) const;     // in bytes, from 0
+  Mark AtByte(int line, int byte) const;  // both from 0; within that line
+
+ private:
+  std::string_view text_;
+  std::vector<size_t> begins_;
+};
+
+// JSON writes a character outside the basic plane as two \u escapes, which YAML does not know.
+// Returns the text with each such pair replaced by the character itself.
+std::string JoinSurrogates(std::string_view json);
+
+}  // namespace attune::sweepfile

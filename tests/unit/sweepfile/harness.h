@@ -1,0 +1,63 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "sweepfile/sweepfile.h"
+#include "tests/unit/sweepfile/reference.h"
+
+namespace attune::sweepfile {
+
+inline const Algorithms& TheAlgorithms() {
+  static const Algorithms algorithms = AllAlgorithms();
+  return algorithms;
+}
+
+inline ParseOptions Options() {
+  return {.file = "sweep.yaml", .directory = "/home/ada/mnist", .algorithms = &TheAlgorithms()};
+}
+
+inline Parsed Parse(std::string_view text) { return ParseSweep(text, Options()); }
+
+// Every fault as a person sees it, a line each.
+inline std::string Faults(const Parsed& parsed) {
+  std::string text;
+  for (const Fault& fault : parsed.faults) text += FormatFault("sweep.yaml", fault) + "\n";
+  return text;
+}
+
+// A file that is right but for `lines`, which come after its first four.
+inline std::string With(std::string_view lines) {
+  return "command: [train]\n"
+         "metric: {name: loss, mode: min}\n"
+         "stop: {max_trials: 4}\n"
+         "parameters: {lr: {min: 0.1, max: 1.0}}\n" +
+         std::string(lines);
+}
+
+// A file whose parameters are `lines`, which begin in line 5.
+inline std::string WithParameters(std::string_view lines) {
+  return "command: [train]\n"
+         "metric: {name: loss, mode: min}\n"
+         "stop: {max_trials: 4}\n"
+         "parameters:\n" +
+         std::string(lines);
+}
+
+// The spec of a file that must be right.
+inline SweepSpec Spec(std::string_view text) {
+  Parsed parsed = Parse(text);
+  EXPECT_EQ(Faults(parsed), "") << text;
+  return parsed.spec ? *std::move(parsed.spec) : SweepSpec{};
+}
+
+inline std::string FaultsOf(std::string_view text) {
+  const Parsed parsed = Parse(text);
+  EXPECT_FALSE(parsed.spec.has_value()) << text;
+  return Faults(parsed);
+}
+
+}  // namespace attune::sweepfile

@@ -1,0 +1,269 @@
+#include "sweepfile/keys.h"
+#include "tests/unit/sweepfile/harness.h"
+
+namespace attune::sweepfile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(ParseSweep, ReadsEveryKey) {
+  const SweepSpec spec = Spec(R"(
+apiVersion: attune/v1
+kind: Sweep
+name: resnet
+tags: [baseline, 2024]
+command: [./train, --data, /data, "${args}", 5]
+env: {OMP_NUM_THREADS: 1, MODE: "no"}
+working_directory: runs/../work/
+metric: {name: val_loss, goal: minimize}
+parameters:
+  lr: {min: 1e-5, max: 0.1, scale: log}
+  layers: {min: 2, max: 8}
+  batch: {value: 256}
+initial_points: [{lr: 1e-3, layers: 4}]
+searcher: {name: random, seed: 7}
+scheduler: {name: asha, min: 1, max: 81, reduction_factor: 3}
+resources: {workers: 8, cpus_per_worker: 4, gpus_per_worker: 1, memory_per_worker: 16GiB}
+max_concurrent_trials: 16
+checkpoint: {every: 2}
+failure: {max_restarts: 1, max_failed_trials: 2, stall_timeout: 90s}
+stop: {max_trials: 500}
+)");
+  EXPECT_EQ(spec.name, "resnet");
+  EXPECT_THAT(spec.tags, ElementsAre("baseline", "2024"));
+  EXPECT_THAT(spec.program.command,
+              ElementsAre("/home/ada/mnist/train", "--data", "/data", "${args}", "5"));
+  EXPECT_THAT(spec.program.environment,
+              ElementsAre(Pair("OMP_NUM_THREADS", "1"), Pair("MODE", "no")));
+  EXPECT_EQ(spec.program.working_directory, "/home/ada/mnist/work");
+  EXPECT_EQ(spec.objective, Minimise("val_loss"));
+  EXPECT_THAT(spec.initial_points,
+              ElementsAre(Config{{"lr", 1e-3}, {"layers", int64_t{4}}, {"batch", int64_t{256}}}));
+  EXPECT_EQ(spec.searcher.name, "random");
+  EXPECT_EQ(spec.seed, 7u);
+  EXPECT_EQ(spec.scheduler.name, "asha");
+  EXPECT_EQ(spec.scheduler.options.at("reduction_factor"), Value(int64_t{3}));
+  EXPECT_EQ(spec.max_step, Step(81));
+  EXPECT_EQ(spec.gang.workers, 8);
+  EXPECT_EQ(spec.gang.per_worker,
+            (Resources{.cpus = 4, .gpus = 1, .memory_bytes = int64_t{16} << 30}));
+  EXPECT_EQ(spec.max_concurrent_trials, 16);
+  EXPECT_EQ(spec.checkpoint_every, Step(2));
+  EXPECT_EQ(spec.failure, (FailurePolicy{1, 2, Seconds(90)}));
+  EXPECT_EQ(spec.max_trials, 500);
+}
+
+TEST(ParseSweep, FillsDefaults) {
+  const SweepSpec spec = Spec(With(""));
+  EXPECT_EQ(spec.name, "mnist");  // the folder, because the file is called sweep.yaml
+  EXPECT_EQ(spec.program.working_directory, "/home/ada/mnist");
+  EXPECT_THAT(spec.program.command, ElementsAre("train"));  // a bare name is left to PATH
+  EXPECT_EQ(spec.searcher.name, "random");
+  EXPECT_EQ(spec.seed, 0u);
+  EXPECT_EQ(spec.scheduler.name, "fifo");
+  EXPECT_EQ(spec.gang, GangSpec{});
+  EXPECT_EQ(spec.failure, FailurePolicy{});
+}
+
+TEST(ParseSweep, TakesTheNameFromTheFilesStem) {
+  ParseOptions options = Options();
+  options.file = "sweeps/wide.yaml";
+  EXPECT_EQ(ParseSweep(With(""), options).spec->name, "wide");
+}
+
+TEST(ParseSweep, FillsTheOptionsOfTheScheduler) {
+  const SweepSpec spec = Spec(With("scheduler: {name: asha, max: 9}\n"));
+  for (const Option& option : TheAlgorithms().FindScheduler("asha")->options) {
+    EXPECT_EQ(spec.scheduler.options.at(option.name), option.fallback) << option.name;
+  }
+}
+
+TEST(ParseSweep, NoneIsAnotherNameOfFifo) {
+  EXPECT_EQ(Spec(With("scheduler: {name: none}\n")).scheduler.name, "fifo");
+}
+
+TEST(ParseSweep, ReadsJson) {
+  const SweepSpec spec = Spec(
+      "{\n\t\"command\":[\"train\"],\"tags\":[\"\\ud83d\\ude80\"],\n"
+      "\t\"metric\":{\"name\":\"loss\",\"mode\":\"min\"},\"stop\":{\"max_trials\":4},\n"
+      "\t\"parameters\":{\"lr\":{\"min\":1e-3,\"max\":1.0},\"n\":{\"min\":1,\"max\":4}}}");
+  EXPECT_THAT(spec.tags, ElementsAre("🚀"));
+  EXPECT_EQ(spec.space.Find("lr")->domain, Domain(FloatDomain{.min = 1e-3, .max = 1.0}));
+  EXPECT_EQ(spec.space.Find("n")->domain, Domain(IntDomain{.min = 1, .max = 4}));
+}
+
+TEST(ParseSweep, UnknownKeySaysWhatWasMeant) {
+  const Parsed parsed = Parse(With("scheduler:\n  name: asha\n  max: 9\n  reduction_facter: 3\n"));
+  ASSERT_EQ(parsed.faults.size(), 1u);
+  EXPECT_EQ(FormatFault("sweep.yaml", parsed.faults[0]),
+            "sweep.yaml:8:3: scheduler.reduction_facter: unknown key; did you mean "
+            "reduction_factor?");
+  EXPECT_EQ(parsed.faults[0].pointer, "/scheduler/reduction_facter");
+  EXPECT_EQ(parsed.faults[0].suggestion, "reduction_factor");
+}
+
+TEST(ParseSweep, UnknownKeyThatBelongsElsewhereSaysWhere) {
+  EXPECT_EQ(FaultsOf(With("max_trials: 9\n")),
+            "sweep.yaml:5:1: max_trials: unknown key; did you mean stop.max_trials?\n");
+}
+
+TEST(ParseSweep, UnknownKeyThatIsNothingListsTheKnownOnes) {
+  EXPECT_EQ(FaultsOf(With("checkpoint: {zebra: 9}\n")),
+            "sweep.yaml:5:14: checkpoint.zebra: unknown key; there are: every\n");
+}
+
+TEST(ParseSweep, KeysOfFeaturesThatDoNotExistAreUnknown) {
+  for (const char* line :
+       {"resources: {min_workers: 4}", "failure: {backoff: 10s}", "metric2: {}",
+        "checkpoint: {keep_last: 2}", "scheduler: {name: asha, max: 9, promote: true}"}) {
+    EXPECT_THAT(FaultsOf(With(line)), HasSubstr("unknown key")) << line;
+  }
+  EXPECT_THAT(FaultsOf("command: [a]\nmetric: {name: a, mode: min, target: 0.1}\n"
+                       "parameters: {a: {value: 1}}\n"),
+              HasSubstr("metric.target: unknown key"));
+}
+
+TEST(ParseSweep, UnknownAlgorithmIsToldOnceWithoutItsOptions) {
+  EXPECT_EQ(FaultsOf(With("scheduler: {name: ahsa, reduction_factor: 3}\n")),
+            "sweep.yaml:5:19: scheduler.name: the text \"ahsa\" is not one of: fifo, none, asha; "
+            "did you mean asha?\n");
+}
+
+TEST(ParseSweep, TellsAllFaultsInTheFilesOrder) {
+  EXPECT_EQ(FaultsOf("apiVersion: attune/v2\n"
+                     "kind: Trial\n"
+                     "metric: {mode: best}\n"
+                     "parameters:\n"
+                     "  lr: {min: \"0.1\", max: 1}\n"
+                     "resources: {workers: 0, memory_per_worker: 16}\n"
+                     "failure: {stall_timeout: 600}\n"),
+            "sweep.yaml:1:1: command: missing: the program and its arguments; a relative path with "
+            "a `/` is looked for in the sweep file's folder, a bare name in `PATH`\n"
+            "sweep.yaml:1:13: apiVersion: the text \"attune/v2\" is not one of: attune/v1; did you "
+            "mean attune/v1?\n"
+            "sweep.yaml:2:7: kind: the text \"Trial\" is not one of: Sweep\n"
+            "sweep.yaml:3:1: metric.name: missing: a metric that the program reports\n"
+            "sweep.yaml:3:16: metric.mode: the text \"best\" is not one of: min, max\n"
+            "sweep.yaml:5:13: parameters.lr.min: expected a number, found the quoted text \"0.1\"; "
+            "remove the quotes\n"
+            "sweep.yaml:6:22: resources.workers: 0 is below the smallest allowed, 1\n"
+            "sweep.yaml:6:44: resources.memory_per_worker: expected a size such as 512MiB or "
+            "16GiB, found the integer 16 without a unit; write 16GiB, 16MiB or 16B\n"
+            "sweep.yaml:7:26: failure.stall_timeout: expected a duration such as 90s, 10m or 2h, "
+            "found the integer 600 without a unit; write 600s for seconds\n");
+}
+
+TEST(ParseSweep, AliasBesideItsKeyIsAFault) {
+  EXPECT_THAT(FaultsOf("command: [a]\nmetric: {name: a, mode: min, goal: maximize}\n"
+                       "parameters: {a: {value: 1}}\n"),
+              HasSubstr("sweep.yaml:2:30: metric.goal: goal is another name of mode"));
+}
+
+TEST(ParseSweep, WrongTypesSayWhatWasExpectedAndFound) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"max_concurrent_trials: many", "expected an integer, found the text \"many\""},
+      {"max_concurrent_trials: 1.5", "expected an integer, found the number 1.5"},
+      {"max_concurrent_trials: \"3\"", "found the quoted text \"3\"; remove the quotes"},
+      {"max_concurrent_trials: true", "expected an integer, found the boolean true"},
+      {"max_concurrent_trials: [1]", "expected an integer, found a list"},
+      {"max_concurrent_trials:", "expected an integer, found nothing"},
+      {"max_concurrent_trials: 3000000000", "above the largest allowed, 2147483647"},
+      {"max_concurrent_trials: 99999999999999999999", "does not fit in 64 bits"},
+      {"searcher: random", "expected a map, found the text \"random\"; write {name: random}"},
+      {"searcher: {seed: -1}", "-1 is below the smallest allowed, 0"},
+      {"searcher: {seed: 9007199254740992}", "above the largest allowed, 9007199254740991"},
+      {"resources: [1]", "expected a map, found a list"},
+      {"resources: 4", "expected a map, found the integer 4"},
+      {"tags: one", "expected a list of texts, found the text \"one\""},
+      {"tags: [[a]]", "tags[0]: expected text, found a list"},
+      {"tags: ['']", "tags[0]: is empty"},
+      {"env: [A]", "expected a map of texts, found a list"},
+      {"env: {A: }", "env.A: expected text, found nothing"},
+      {"env: {A=B: c}", "is no name of an environment variable"},
+      {"env: {ATTUNE_RANK: 3}", "env.ATTUNE_RANK: names that begin with ATTUNE_"},
+      {"name: ''", "name: is empty"},
+      {"name: \"a\\nb\"", "name: must be one line"},
+      {"initial_points: {lr: 1}", "expected a list of configurations, found a map"},
+      {"initial_points: [1]", "initial_points[0]: expected a map"},
+      {"failure: {stall_timeout: 10 minutes}", "units are ms, s, m, h and d"},
+      {"failure: {stall_timeout: 100ms}", "0.1s is below the smallest allowed, 1s"},
+      {"resources: {memory_per_worker: 16G}", "with a unit: B, KiB"},
+      {"resources: {memory_per_worker: 0.3B}", "a whole number of bytes"},
+      {"resources: {memory_per_worker: 9999999TiB}", "a whole number of bytes"},
+  };
+  for (const auto& [line, message] : cases) {
+    EXPECT_THAT(FaultsOf(With(std::string(line) + "\n")), HasSubstr(message)) << line;
+  }
+}
+
+TEST(ParseSweep, ErrorsOfAlgorithmsAreLocated) {
+  EXPECT_THAT(FaultsOf(With("scheduler:\n  name: asha\n  max: 9\n  min: 9\n")),
+              HasSubstr("sweep.yaml:8:8: scheduler.min: 9 is not below max 9"));
+  EXPECT_THAT(FaultsOf(With("searcher: {name: grid}\n")),
+              HasSubstr("sweep.yaml:4:14: parameters.lr: grid search cannot list a real range"));
+}
+
+TEST(ParseSweep, RandomNeedsMaxTrialsAndGridDoesNot) {
+  const std::string rest =
+      "metric: {name: loss, mode: min}\ncommand: [train]\nparameters: {n: {min: 1, max: 3}}\n";
+  EXPECT_THAT(FaultsOf(rest), HasSubstr("stop.max_trials: "));
+  EXPECT_EQ(Spec(rest + "searcher: {name: grid}\n").max_trials, 0);
+}
+
+TEST(ParseSweep, AsksWhetherTheProgramIsThere) {
+  ParseOptions options = Options();
+  std::string asked;
+  options.program_exists = [&](const std::string& path) {
+    asked = path;
+    return false;
+  };
+  const std::string rest =
+      "metric: {name: loss, mode: min}\nstop: {max_trials: 1}\nparameters: {n: {value: 1}}\n";
+  const Parsed parsed = ParseSweep(rest + "command: [bin/train]\n", options);
+  EXPECT_EQ(asked, "/home/ada/mnist/bin/train");
+  EXPECT_EQ(Faults(parsed),
+            "sweep.yaml:4:11: command[0]: /home/ada/mnist/bin/train: no such file\n");
+
+  asked.clear();
+  EXPECT_TRUE(ParseSweep(rest + "command: [train]\n", options).spec);
+  EXPECT_EQ(asked, "");
+}
+
+TEST(ParseSweep, WithoutAFolderPathsMustBeAbsolute) {
+  ParseOptions options = Options();
+  options.directory = "";
+  const Parsed parsed = ParseSweep(
+      "command: [./train]\nmetric: {name: a, mode: min}\nparameters: {n: {value: 1}}\n"
+      "stop: {max_trials: 1}\n",
+      options);
+  EXPECT_THAT(Faults(parsed), HasSubstr("sweep.yaml:1:11: command[0]: a relative path"));
+  EXPECT_THAT(Faults(parsed), HasSubstr("working_directory: missing"));
+}
+
+TEST(ParseSweep, PlaceholdersMustBeReplaceable) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"${arg}", "unknown placeholder ${arg}"},
+      {"x${args}", "${args} must be an argument of its own"},
+      {"${param.l}", "${param.l}: there is no such parameter; did you mean lr?"},
+      {"${param.m}", "this parameter has a `when` and does not always exist"},
+      {"${config", "a ${ without its }"},
+  };
+  const std::string rest =
+      "metric: {name: a, mode: min}\nstop: {max_trials: 1}\n"
+      "parameters: {lr: {values: [a, b]}, m: {min: 1, max: 2, when: {lr: a}}}\n";
+  for (const auto& [argument, message] : cases) {
+    EXPECT_THAT(FaultsOf(rest + "command: [train, '" + argument + "']\n"), HasSubstr(message));
+  }
+  Spec(rest + "command: [train, '${args}', '--c=${config}', '${param.lr}', '$${HOME}', '$5']\n");
+}
+
+TEST(ParseSweep, NamesHaveALimit) {
+  std::string name(kMaxNameChars, 'a');
+  EXPECT_EQ(Spec(With("name: " + name + "\n")).name, name);
+  EXPECT_THAT(FaultsOf(With("name: " + name + "a\n")), HasSubstr("longer than 128"));
+}
+
+}  // namespace
+}  // namespace attune::sweepfile
