@@ -1,0 +1,44 @@
+#include "cli/check_sweep.h"
+
+#include <filesystem>
+
+#include "core/algorithms.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+#include "sweepfile/sweepfile.h"
+
+namespace attune::cli {
+
+CheckedSweep CheckSweep(const SweepDocument& document) {
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
+  schedulers::RegisterSchedulers(algorithms);
+
+  const std::string file = document.path.string();
+  const auto exists = [](const std::string& path) {
+    std::error_code error;
+    return std::filesystem::exists(path, error);
+  };
+  sweepfile::Parsed parsed =
+      sweepfile::ParseSweep(document.text, {.file = document.path.filename().string(),
+                                            .directory = document.directory().string(),
+                                            .algorithms = &algorithms,
+                                            .program_exists = exists});
+  CheckedSweep checked;
+  for (const sweepfile::Fault& fault : parsed.faults) {
+    checked.faults.push_back(sweepfile::FormatFault(file, fault));
+  }
+  if (!parsed.spec.has_value()) return checked;
+
+  // What only the algorithms themselves can tell, such as a grid over an endless range.
+  const Result<std::unique_ptr<Searcher>> searcher = algorithms.MakeSearcher(*parsed.spec);
+  if (!searcher.ok()) checked.faults.push_back(file + ": " + searcher.error().message);
+  const Result<std::unique_ptr<Scheduler>> scheduler = algorithms.MakeScheduler(*parsed.spec);
+  if (!scheduler.ok()) checked.faults.push_back(file + ": " + scheduler.error().message);
+  if (!checked.faults.empty()) return checked;
+  checked.rungs = (*scheduler)->Rungs();
+  checked.spec = std::move(parsed.spec);
+  return checked;
+}
+
+}  // namespace attune::cli

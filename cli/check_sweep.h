@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/client/api.h"
+#include "core/sweep_spec.h"
+
+namespace attune::cli {
+
+// A sweep file, read without a server.
+struct CheckedSweep {
+  std::optional<SweepSpec> spec;  // absent when there are faults
+  std::vector<Step> rungs;
+  std::vector<std::string> faults;  // sweep.yaml:12:3: …
+};
+
+CheckedSweep CheckSweep(const SweepDocument& document);
+
+}  // namespace attune::cli

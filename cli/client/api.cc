@@ -1,0 +1,177 @@
+#include "cli/client/api.h"
+
+#include <charconv>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+namespace attune::cli {
+namespace {
+
+constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit of a body
+constexpr int64_t kLogSliceBytes = 1 << 20;
+
+const std::string kSweeps = "/api/v1/sweeps";
+
+Result<Json> JsonOf(const Result<Reply>& reply, std::string_view document = "") {
+  if (!reply.ok()) return reply.error();
+  if (!reply->ok()) return ErrorOf(*reply, document);
+  Json json = Json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return Error{ErrorCode::kCorrupt,
+                 "the server's answer is not what an Attune server says; is --server right?"};
+  }
+  return json;
+}
+
+std::string RandomKey() {
+  std::random_device device;
+  std::ostringstream key;
+  for (int i = 0; i < 4; ++i) key << std::hex << device();
+  return key.str();
+}
+
+int64_t HeaderNumber(const Reply& reply, const std::string& name, int64_t fallback) {
+  const auto found = reply.headers.find(name);
+  if (found == reply.headers.end()) return fallback;
+  int64_t number = fallback;
+  std::from_chars(found->second.data(), found->second.data() + found->second.size(), number);
+  return number;
+}
+
+std::string TrialPath(const TrialName& trial) {
+  return kSweeps + '/' + trial.sweep + "/trials/" + std::to_string(trial.number);
+}
+
+// Ids become part of a path, so nothing but letters and digits may pass.
+bool IsId(std::string_view text) {
+  return !text.empty() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string_view::npos;
+}
+
+Error BadId(const std::string& id) {
+  return {ErrorCode::kInvalid,
+          "`" + id + "` is not a sweep's id such as s1\nsee them with `attune sweep list`"};
+}
+
+}  // namespace
+
+Result<SweepDocument> SweepDocument::Read(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::error_code error;
+  if (!stream || std::filesystem::is_directory(path, error)) {
+    return Error{ErrorCode::kNotFound, "cannot read the sweep file " + path.string()};
+  }
+  SweepDocument document{.path = path};
+  document.text.resize(kDocumentBytesMax + 1);
+  stream.read(document.text.data(), static_cast<std::streamsize>(document.text.size()));
+  document.text.resize(static_cast<size_t>(stream.gcount()));
+  if (document.text.size() > kDocumentBytesMax) {
+    return Error{ErrorCode::kInvalid, path.string() + " is larger than a sweep file may be, 1 MiB"};
+  }
+  return document;
+}
+
+std::filesystem::path SweepDocument::directory() const {
+  return std::filesystem::absolute(path).lexically_normal().parent_path();
+}
+
+Result<TrialName> TrialName::Parse(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : "/") + word;
+  const size_t slash = text.find('/');
+  TrialName trial{.sweep = text.substr(0, slash)};
+  if (slash != std::string::npos && IsId(trial.sweep)) {
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data() + slash + 1, end, trial.number);
+    if (error == std::errc() && read == end && trial.number >= 0) return trial;
+  }
+  return Error{ErrorCode::kInvalid, "`" + text +
+                                        "` is not a trial; write SWEEP/NUMBER such as s1/17\nsee "
+                                        "them with `attune trial list`"};
+}
+
+Result<Json> Api::GetJson(const Request& request) { return JsonOf(client_.Get(request)); }
+
+Result<Json> Api::PostJson(const Request& request) {
+  return JsonOf(client_.Post(request, "", "application/json"));
+}
+
+Result<Json> Api::AllPages(const std::string& path, const std::string& items) {
+  Json all = Json::array();
+  std::string page_token;
+  do {
+    Request request{.path = path, .query = {{"page_size", "1000"}}};
+    if (!page_token.empty()) request.query["page_token"] = page_token;
+    Result<Json> page = GetJson(request);
+    if (!page.ok()) return page.error();
+    for (Json& item : (*page)[items]) all.push_back(std::move(item));
+    page_token = page->value("next_page_token", "");
+  } while (!page_token.empty());
+  return all;
+}
+
+Result<Json> Api::Sweep(const std::string& id) {
+  if (!IsId(id)) return BadId(id);
+  return GetJson({.path = kSweeps + '/' + id});
+}
+
+Result<Json> Api::Sweeps() { return AllPages(kSweeps, "sweeps"); }
+
+Result<std::string> Api::NewestSweep() {
+  Result<Json> page = GetJson({.path = kSweeps, .query = {{"page_size", "1"}}});
+  if (!page.ok()) return page.error();
+  if ((*page)["sweeps"].empty()) {
+    return Error{ErrorCode::kNotFound,
+                 "there is no sweep yet\ncreate one with `attune sweep create -f sweep.yaml`"};
+  }
+  return (*page)["sweeps"][0].value("id", "");
+}
+
+Result<Json> Api::Trials(const std::string& sweep) {
+  if (!IsId(sweep)) return BadId(sweep);
+  return AllPages(kSweeps + '/' + sweep + "/trials", "trials");
+}
+
+Result<Json> Api::Trial(const TrialName& trial) { return GetJson({.path = TrialPath(trial)}); }
+
+Result<Json> Api::CreateSweep(const SweepDocument& document) {
+  Request request{.path = kSweeps,
+                  .query = {{"directory", document.directory().string()},
+                            {"file", document.path.filename().string()}},
+                  .headers = {{"Idempotency-Key", RandomKey()}}};
+  return JsonOf(client_.Post(request, document.text,
+                             document.json() ? "application/json" : "application/yaml"),
+                document.path.string());
+}
+
+Result<Json> Api::StopSweep(const std::string& id) {
+  if (!IsId(id)) return BadId(id);
+  return PostJson({.path = kSweeps + '/' + id + ":stop"});
+}
+
+Result<Json> Api::KillSweep(const std::string& id) {
+  if (!IsId(id)) return BadId(id);
+  return PostJson({.path = kSweeps + '/' + id + ":kill"});
+}
+
+Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<int> attempt,
+                               int64_t offset) {
+  Request request{.path = TrialPath(trial) + "/logs",
+                  .query = {{"rank", std::to_string(rank)},
+                            {"offset", std::to_string(offset)},
+                            {"limit", std::to_string(kLogSliceBytes)}}};
+  if (attempt.has_value()) request.query["attempt"] = std::to_string(*attempt);
+  Result<Reply> reply = client_.Get(request);
+  if (!reply.ok()) return reply.error();
+  if (!reply->ok()) return ErrorOf(*reply);
+  LogSlice slice{.data = std::move(reply->body)};
+  slice.offset = HeaderNumber(*reply, "x-log-offset", std::max<int64_t>(offset, 0));
+  slice.file_bytes =
+      HeaderNumber(*reply, "x-log-size", slice.offset + static_cast<int64_t>(slice.data.size()));
+  return slice;
+}
+
+Result<Json> Api::Version() { return GetJson({.path = "/version"}); }
+
+}  // namespace attune::cli

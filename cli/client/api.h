@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/client/http_client.h"
+#include "cli/json.h"
+#include "core/result.h"
+
+namespace attune::cli {
+
+// A sweep file as a person wrote it.
+struct SweepDocument {
+  std::filesystem::path path;  // as given: for messages
+  std::string text;
+
+  // kNotFound when there is no such file, kInvalid when it is larger than a server accepts.
+  static Result<SweepDocument> Read(const std::filesystem::path& path);
+
+  bool json() const { return path.extension() == ".json"; }
+  std::filesystem::path directory() const;  // absolute: what relative paths in it mean
+};
+
+// A trial as people name it: s1/17.
+struct TrialName {
+  std::string sweep;
+  int64_t number = 0;
+
+  // Of "s1/17", or of "s1" and "17".
+  static Result<TrialName> Parse(const std::vector<std::string>& words);
+};
+
+// The server's REST interface (docs/rest-api.md). Answers are the server's JSON.
+class Api {
+ public:
+  explicit Api(Endpoint endpoint) : client_(std::move(endpoint)) {}
+
+  Result<Json> Sweep(const std::string& id);
+  Result<Json> Sweeps();                          // all, newest first, as an array
+  Result<std::string> NewestSweep();              // its id; kNotFound when there is none
+  Result<Json> Trials(const std::string& sweep);  // all, by number, as an array
+  Result<Json> Trial(const TrialName& trial);
+
+  // Faults of the document come as `FILE:LINE:COLUMN: …`, with kInvalid.
+  Result<Json> CreateSweep(const SweepDocument& document);
+  Result<Json> StopSweep(const std::string& id);
+  Result<Json> KillSweep(const std::string& id);
+
+  struct LogSlice {
+    std::string data;
+    int64_t offset = 0;
+    int64_t file_bytes = 0;
+  };
+  // `attempt` absent: the newest. A negative offset counts from the end.
+  Result<LogSlice> Log(const TrialName& trial, int rank, std::optional<int> attempt,
+                       int64_t offset);
+
+  Result<Json> Version();
+
+  const Endpoint& endpoint() const { return client_.endpoint(); }
+
+ private:
+  Result<Json> GetJson(const Request& request);
+  Result<Json> PostJson(const Request& request);
+  Result<Json> AllPages(const std::string& path, const std::string& items);
+
+  HttpClient client_;
+};
+
+}  // namespace attune::cli

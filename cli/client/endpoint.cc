@@ -1,0 +1,101 @@
+#include "cli/client/endpoint.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "cli/json.h"
+
+namespace attune::cli {
+namespace {
+
+Error NoServer(const std::filesystem::path& data_dir) {
+  const std::string folder = data_dir.string();
+  return {ErrorCode::kUnavailable, "no server runs on " + folder +
+                                       "\nstart one with `attune serve --data-dir " + folder +
+                                       "`, or name another with --server URL or --data-dir DIR"};
+}
+
+// server.json gives each port's address, as a URL or a bare port.
+Result<std::string> UrlOf(const Json& http) {
+  if (http.is_number_unsigned()) return "http://127.0.0.1:" + std::to_string(http.get<unsigned>());
+  if (http.is_string()) return NormaliseUrl(http.get<std::string>());
+  return Error{ErrorCode::kCorrupt, "has no address"};
+}
+
+Result<std::string> RunningUrl(const std::filesystem::path& data_dir) {
+  const std::filesystem::path file = data_dir / "server.json";
+  std::ifstream stream(file);
+  if (!stream) return NoServer(data_dir);
+  const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("http")) {
+    return Error{ErrorCode::kCorrupt, file.string() +
+                                          " does not say where the server is; "
+                                          "name it with --server URL"};
+  }
+  return UrlOf(json["http"]);
+}
+
+}  // namespace
+
+Result<std::string> ReadToken(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string token;
+  if (!stream || !std::getline(stream, token)) {
+    return Error{ErrorCode::kDenied, "cannot read a token from " + file.string() +
+                                         (stream ? "" : ": " + std::string(std::strerror(errno)))};
+  }
+  token.erase(token.find_last_not_of(" \t\r") + 1);
+  return token;
+}
+
+Result<std::string> NormaliseUrl(std::string_view address) {
+  std::string url(address);
+  const bool has_scheme = url.find("://") != std::string::npos;
+  if (!has_scheme) url = "http://" + (url.starts_with(':') ? "127.0.0.1" + url : url);
+  while (url.ends_with('/')) url.pop_back();
+  const bool known = url.starts_with("http://") || url.starts_with("https://");
+  const std::string_view rest = std::string_view(url).substr(url.find("://") + 3);
+  if (!known || rest.empty() || rest.find('/') != std::string_view::npos) {
+    return Error{ErrorCode::kInvalid, "`" + std::string(address) +
+                                          "` is not a server's address; write HOST:PORT or "
+                                          "http://HOST:PORT"};
+  }
+  return url;
+}
+
+Result<Endpoint> FindServer(const ServerChoice& choice) {
+  Endpoint endpoint;
+  const Result<std::string> running = RunningUrl(choice.data_dir);
+  if (choice.server.empty()) {
+    if (!running.ok()) return running.error();
+    endpoint.url = *running;
+    endpoint.source = (choice.data_dir / "server.json").string();
+  } else {
+    Result<std::string> url = NormaliseUrl(choice.server);
+    if (!url.ok()) return url.error();
+    endpoint.url = *url;
+    endpoint.source = "--server";
+  }
+
+  if (!choice.token_file.empty()) {
+    Result<std::string> token = ReadToken(choice.token_file);
+    if (!token.ok()) return token.error();
+    endpoint.token = *token;
+  } else if (!choice.token.empty()) {
+    endpoint.token = choice.token;
+  } else if (running.ok() && *running == endpoint.url) {
+    // The folder's token is for the folder's server; no other gets to see it.
+    Result<std::string> token = ReadToken(choice.data_dir / "token");
+    if (!token.ok()) return token.error();
+    endpoint.token = *token;
+  }
+  return endpoint;
+}
+
+std::string LoginUrl(const Endpoint& endpoint) {
+  return endpoint.url + "/login?token=" + endpoint.token;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "core/result.h"
+
+namespace attune::cli {
+
+// Where a server answers and what it lets in.
+struct Endpoint {
+  std::string url;     // http://127.0.0.1:7070, without a slash at the end
+  std::string token;   // empty: none is known
+  std::string source;  // how it was found, for messages: "--server", "attune-data/server.json"
+};
+
+// What a person said about where the server is; empty means not said.
+struct ServerChoice {
+  std::string server;  // URL or HOST:PORT
+  std::string token;
+  std::filesystem::path token_file;  // wins over `token`
+  std::filesystem::path data_dir = "attune-data";
+};
+
+// The server named, or the one that runs on the data folder. Errors: kUnavailable when no server
+// has the folder, kInvalid for a bad address, kDenied when the token's file cannot be read.
+Result<Endpoint> FindServer(const ServerChoice& choice);
+
+// The first line of a token's file.
+Result<std::string> ReadToken(const std::filesystem::path& file);
+
+// "http://HOST:PORT" of "HOST:PORT", ":PORT" (this host) or a URL.
+Result<std::string> NormaliseUrl(std::string_view address);
+
+// Where a browser opens the page, signed in.
+std::string LoginUrl(const Endpoint& endpoint);
+
+}  // namespace attune::cli

@@ -1,0 +1,106 @@
+#include "cli/client/event_stream.h"
+
+#include <charconv>
+#include <chrono>
+
+#include "cli/client/sse.h"
+
+namespace attune::cli {
+namespace {
+
+std::optional<uint64_t> SeqOf(std::string_view id) {
+  uint64_t seq = 0;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), seq);
+  if (error != std::errc() || end != id.data() + id.size() || id.empty()) return std::nullopt;
+  return seq;
+}
+
+}  // namespace
+
+EventStream::EventStream(const Endpoint& endpoint, std::string sweep, std::optional<uint64_t> after,
+                         Handler handler)
+    : client_(endpoint),
+      sweep_(std::move(sweep)),
+      last_seq_(after),
+      handler_(std::move(handler)),
+      thread_([this] { Loop(); }) {}
+
+EventStream::~EventStream() {
+  {
+    std::unique_lock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+    // A cancellation just before the socket is open is lost, so it is said until it is heard.
+    while (!finished_) {
+      client_.Cancel();
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+  }
+  thread_.join();
+}
+
+void EventStream::Loop() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    const bool again = Connect();
+    lock.lock();
+    if (!again) break;
+    changed_.wait_for(lock, std::chrono::milliseconds(retry_ms_), [this] { return stopping_; });
+  }
+  finished_ = true;
+  changed_.notify_all();
+}
+
+bool EventStream::Connect() {
+  const auto stopping = [this] {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  };
+  SseParser parser;
+  Request request{.path = "/api/v1/events", .query = {{"sweep", sweep_}}};
+  request.headers["Accept"] = "text/event-stream";
+  if (last_seq_.has_value()) {
+    request.headers["Last-Event-ID"] = std::to_string(*last_seq_);
+    request.query["after"] = std::to_string(*last_seq_);
+  }
+
+  const Result<Reply> reply = client_.Stream(
+      request, [&] { handler_.on_open(!last_seq_.has_value()); },
+      [&](std::string_view chunk) {
+        for (const SseParser::Message& message : parser.Feed(chunk)) {
+          const std::optional<uint64_t> seq = SeqOf(message.id);
+          if (seq.has_value()) {
+            if (last_seq_.has_value() && *seq <= *last_seq_) continue;
+            last_seq_ = seq;
+          }
+          Json data = Json::parse(message.data, nullptr, /*allow_exceptions=*/false);
+          if (!data.is_object()) continue;
+          handler_.on_event(
+              {.seq = seq.value_or(0), .kind = message.kind, .data = std::move(data)});
+        }
+        return !stopping();
+      });
+  if (stopping()) return false;
+  if (parser.retry_ms().has_value()) {
+    const std::lock_guard lock(mutex_);
+    retry_ms_ = *parser.retry_ms();
+  }
+  if (!reply.ok()) {
+    handler_.on_lost(reply.error());
+    return true;
+  }
+  if (reply->ok()) {
+    handler_.on_lost({ErrorCode::kUnavailable, "the server ended the events stream"});
+    return true;
+  }
+  const Error error = ErrorOf(*reply);
+  if (reply->status >= 500) {
+    handler_.on_lost(error);
+    return true;
+  }
+  handler_.on_refused(error);
+  return false;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,201 @@
+#include "cli/client/http_client.h"
+
+#include <httplib.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "cli/json.h"
+#include "cli/text/width.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr int kConnectTimeoutSeconds = 5;
+// Above the 15 s between two signs of life of the events stream.
+constexpr int kReadTimeoutSeconds = 40;
+
+httplib::Headers HeadersOf(const Request& request, const std::string& token) {
+  httplib::Headers headers(request.headers.begin(), request.headers.end());
+  if (!token.empty()) headers.emplace("Authorization", "Bearer " + token);
+  return headers;
+}
+
+std::string PathOf(const Request& request) {
+  if (request.query.empty()) return request.path;
+  return httplib::append_query_params(request.path,
+                                      httplib::Params(request.query.begin(), request.query.end()));
+}
+
+Reply ReplyOf(const httplib::Response& response) {
+  Reply reply{.status = response.status, .body = response.body};
+  for (const auto& [name, value] : response.headers) {
+    std::string lower = name;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    reply.headers[lower] = value;
+  }
+  return reply;
+}
+
+std::string Reason(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+      return "the connection is refused";
+    case httplib::Error::ConnectionTimeout:
+      return "it does not answer";
+    case httplib::Error::Read:
+      return "the connection broke";
+    case httplib::Error::SSLConnection:
+    case httplib::Error::SSLLoadingCerts:
+    case httplib::Error::SSLServerVerification:
+      return "its certificate cannot be verified";
+    default:
+      return httplib::to_string(error);
+  }
+}
+
+Error Unreachable(const Endpoint& endpoint, httplib::Error error) {
+  return {ErrorCode::kUnavailable,
+          "no server answers at " + endpoint.url + " (from " + endpoint.source + "): " +
+              Reason(error) + "\nstart one with `attune serve`, or name another with --server URL"};
+}
+
+ErrorCode CodeOf(int status) {
+  switch (status) {
+    case 400:
+    case 413:
+    case 422:
+      return ErrorCode::kInvalid;
+    case 401:
+    case 403:
+      return ErrorCode::kDenied;
+    case 404:
+      return ErrorCode::kNotFound;
+    case 409:
+      return ErrorCode::kConflict;
+    case 503:
+      return ErrorCode::kUnavailable;
+    case 507:
+      return ErrorCode::kStorageFull;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+std::string FaultLine(const Json& fault, std::string_view document) {
+  std::string line;
+  const int at_line = fault.value("line", 0);
+  if (!document.empty()) {
+    line = std::string(document) + ':';
+    if (at_line > 0) {
+      line += std::to_string(at_line) + ':' + std::to_string(fault.value("column", 1)) + ':';
+    }
+    line += ' ';
+  } else if (at_line > 0) {
+    line = "line " + std::to_string(at_line) + ": ";
+  }
+  const std::string pointer = fault.value("pointer", "");
+  if (!pointer.empty()) line += pointer + ": ";
+  return line + Clean(fault.value("message", ""));
+}
+
+std::string_view NextCommand(int status) {
+  switch (status) {
+    case 401:
+      return "\ngive the server's token with --token-file FILE or ATTUNE_TOKEN; it lies in the "
+             "server's DATA-DIR/token";
+    case 404:
+      return "\nsee what there is with `attune sweep list`";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+struct HttpClient::Connection {
+  explicit Connection(const std::string& url) : client(url) {
+    client.set_connection_timeout(kConnectTimeoutSeconds);
+    client.set_read_timeout(kReadTimeoutSeconds);
+    client.set_keep_alive(true);
+    client.set_tcp_nodelay(true);
+  }
+  httplib::Client client;
+};
+
+HttpClient::HttpClient(Endpoint endpoint)
+    : endpoint_(std::move(endpoint)), connection_(std::make_unique<Connection>(endpoint_.url)) {}
+
+HttpClient::~HttpClient() = default;
+
+Result<Reply> HttpClient::Get(const Request& request) {
+  const httplib::Result result =
+      connection_->client.Get(PathOf(request), HeadersOf(request, endpoint_.token));
+  if (!result) return Unreachable(endpoint_, result.error());
+  return ReplyOf(*result);
+}
+
+Result<Reply> HttpClient::Post(const Request& request, const std::string& body,
+                               const std::string& type) {
+  const auto post = [&] {
+    return connection_->client.Post(PathOf(request), HeadersOf(request, endpoint_.token), body,
+                                    type);
+  };
+  httplib::Result result = post();
+  if (!result && result.error() == httplib::Error::Read) result = post();
+  if (!result) return Unreachable(endpoint_, result.error());
+  return ReplyOf(*result);
+}
+
+Result<Reply> HttpClient::Stream(const Request& request, const std::function<void()>& on_open,
+                                 const std::function<bool(std::string_view)>& on_data) {
+  bool good = false;
+  Reply reply;
+  const httplib::Result result = connection_->client.Get(
+      PathOf(request), HeadersOf(request, endpoint_.token),
+      [&](const httplib::Response& response) {
+        reply = ReplyOf(response);
+        good = reply.ok();
+        if (good) on_open();
+        return true;
+      },
+      [&](const char* data, size_t size) {
+        if (good) return on_data({data, size});
+        reply.body.append(data, size);
+        return true;
+      });
+  if (!result && result.error() != httplib::Error::Canceled) {
+    return Unreachable(endpoint_, result.error());
+  }
+  return reply;
+}
+
+void HttpClient::Cancel() { connection_->client.stop(); }
+
+Error ErrorOf(const Reply& reply, std::string_view document) {
+  const Json problem = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+  std::string message;
+  try {
+    if (problem.is_object()) {
+      const Json faults = problem.value("errors", Json::array());
+      if (!document.empty() && !faults.empty()) {
+        for (const Json& fault : faults) {
+          message += (message.empty() ? "" : "\n") + FaultLine(fault, document);
+        }
+        return {CodeOf(reply.status), message};
+      }
+      message = Clean(problem.value("title", ""));
+      const std::string detail = Clean(problem.value("detail", ""));
+      if (!detail.empty() && detail != message) message += (message.empty() ? "" : ": ") + detail;
+      for (const Json& fault : faults) message += "\n  " + FaultLine(fault, document);
+    }
+  } catch (const Json::exception&) {
+    message.clear();  // a proxy's JSON that is no problem document
+  }
+  if (message.empty()) message = "the server answered with HTTP " + std::to_string(reply.status);
+  message += NextCommand(reply.status);
+  return {CodeOf(reply.status), message};
+}
+
+}  // namespace attune::cli

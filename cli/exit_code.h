@@ -1,0 +1,32 @@
+#pragma once
+
+#include "core/result.h"
+
+namespace attune::cli {
+
+// What the shell sees. Documented in docs/cli.md; scripts depend on the numbers.
+enum class ExitCode {
+  kSuccess = 0,
+  kFailure = 1,
+  kUsage = 2,  // wrong arguments, or a wrong sweep file
+  kNotFound = 3,
+  kDenied = 4,
+  kSweepFailed = 5,  // the sweep that was waited for failed or was killed
+  kTimeout = 6,      // --timeout passed first
+  kInterrupted = 130,
+};
+
+inline ExitCode ExitCodeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return ExitCode::kUsage;
+    case ErrorCode::kNotFound:
+      return ExitCode::kNotFound;
+    case ErrorCode::kDenied:
+      return ExitCode::kDenied;
+    default:
+      return ExitCode::kFailure;
+  }
+}
+
+}  // namespace attune::cli

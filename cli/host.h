@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/client/endpoint.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "core/result.h"
+
+namespace attune::cli {
+
+struct ServeOptions {
+  std::filesystem::path data_dir = "attune-data";
+  std::string host = "127.0.0.1";
+  std::optional<int> http_port;  // absent: the usual one, or any free one where that is taken
+  std::optional<int> rpc_port;   // the same
+  bool rpc = true;               // listen for executors of other processes
+  bool executor = false;         // and run one in this process
+};
+
+struct ExecutorOptions {
+  std::string server;  // HOST:PORT
+  std::string token;
+  std::string name;         // empty: the host's
+  std::optional<int> cpus;  // absent: what the host has
+  std::optional<int> gpus;
+  std::optional<int64_t> memory_bytes;
+  std::filesystem::path data_dir = "attune-data";
+};
+
+// A server of this process, and its executor when it has one. Destroying it tears the executor's
+// gangs down and closes the server.
+class RunningServer {
+ public:
+  virtual ~RunningServer() = default;
+  virtual Endpoint endpoint() const = 0;
+  virtual std::string rpc_target() const = 0;  // empty when it does not listen for executors
+};
+
+enum class LogLevel { kInfo, kWarning };
+
+// The parts of Attune that verbs run inside this process. The binary gives the real ones.
+struct Host {
+  std::function<Result<std::unique_ptr<RunningServer>>(const ServeOptions&)> start_server;
+  // Returns when interrupted, with every gang gone, or when the server refuses this executor.
+  std::function<Status(const ExecutorOptions&, Interrupt&)> run_executor;
+  // What the parts log goes to `output` from now on, line by line.
+  std::function<void(Output& output, LogLevel level)> log_to;
+};
+
+}  // namespace attune::cli

@@ -1,0 +1,26 @@
+#include "cli/json.h"
+
+namespace attune::cli {
+
+const Json& At(const Json& object, std::string_view key) {
+  static const Json null;
+  if (!object.is_object()) return null;
+  const auto found = object.find(std::string(key));
+  return found == object.end() ? null : *found;
+}
+
+std::string TextAt(const Json& object, std::string_view key) {
+  const Json& value = At(object, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+int64_t WholeAt(const Json& object, std::string_view key, int64_t fallback) {
+  const Json& value = At(object, key);
+  return value.is_number() ? value.get<int64_t>() : fallback;
+}
+
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,119 @@
+#include "cli/text/numbers.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <limits>
+#include <span>
+
+namespace attune::cli {
+namespace {
+
+template <class... Args>
+std::string Format(const char* format, Args... args) {
+  std::array<char, 64> buffer;
+  const int length = std::snprintf(buffer.data(), buffer.size(), format, args...);
+  return std::string(buffer.data(), static_cast<size_t>(length));
+}
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+std::optional<double> ParseQuantity(std::string_view text, std::span<const Unit> units) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !(number >= 0) || !std::isfinite(number)) return std::nullopt;
+  const std::string_view name(end, static_cast<size_t>(text.data() + text.size() - end));
+  for (const Unit& unit : units) {
+    if (unit.name == name) return number * unit.factor;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string FormatNumber(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  // %g turns to exponents at 10^4 already; whole numbers of that size read better as they are.
+  if (std::abs(value) >= 1e4 && std::abs(value) < 1e7) return Format("%.0f", value);
+  return Format("%.4g", value);
+}
+
+std::string FormatDuration(double seconds) {
+  if (!(seconds >= 0)) seconds = 0;
+  if (seconds < 0.9995) return Format("%.0fms", seconds * 1000);
+  if (seconds < 59.95) return Format("%.1fs", seconds);
+  const auto whole = static_cast<long long>(std::llround(seconds));
+  if (whole < 3600) return Format("%lldm%02llds", whole / 60, whole % 60);
+  if (whole < 86400) return Format("%lldh%02lldm", whole / 3600, whole / 60 % 60);
+  return Format("%lldd%02lldh", whole / 86400, whole / 3600 % 24);
+}
+
+std::string FormatBytes(double bytes) {
+  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return Format(unit == 0 || bytes >= 100 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
+}
+
+std::optional<double> NumberOf(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (json == "inf") return std::numeric_limits<double>::infinity();
+  if (json == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::nullopt;
+}
+
+std::string FormatSetting(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return Dump(value);
+}
+
+std::string FormatConfigBriefly(const Json& config) {
+  std::string line;
+  for (const auto& [name, value] : config.items()) {
+    if (!line.empty()) line += ' ';
+    line += name + '=';
+    line += value.is_number_float() ? FormatNumber(value.get<double>()) : FormatSetting(value);
+  }
+  return line;
+}
+
+std::optional<double> ParseDuration(std::string_view text) {
+  static constexpr std::array kUnits = {Unit{"ms", 0.001}, Unit{"s", 1}, Unit{"m", 60},
+                                        Unit{"h", 3600}, Unit{"d", 86400}};
+  return ParseQuantity(text, kUnits);
+}
+
+std::optional<int64_t> ParseBytes(std::string_view text) {
+  static constexpr std::array kUnits = {Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20},
+                                        Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}, Unit{"B", 1}};
+  const std::optional<double> bytes = ParseQuantity(text, kUnits);
+  if (!bytes.has_value() || *bytes > 0x1p60) return std::nullopt;
+  return static_cast<int64_t>(*bytes);
+}
+
+std::optional<double> ParseTime(std::string_view text) {
+  std::tm day{};
+  double seconds = 0;
+  char zone = 0;
+  const std::string copy(text);
+  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%c", &day.tm_year, &day.tm_mon,
+                  &day.tm_mday, &day.tm_hour, &day.tm_min, &seconds, &zone) != 7 ||
+      zone != 'Z') {
+    return std::nullopt;
+  }
+  day.tm_year -= 1900;
+  day.tm_mon -= 1;
+  return static_cast<double>(timegm(&day)) + seconds;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace attune::cli {
+
+// Terminal columns of UTF-8 text. Escape sequences that set colours take none.
+int DisplayWidth(std::string_view text);
+
+// Text that came from elsewhere, safe on a terminal: control characters become spaces, invalid
+// UTF-8 becomes '?'.
+std::string Clean(std::string_view text);
+
+// At most `width` columns, ending in "…" when something was cut off; colours stay closed.
+std::string Clip(std::string_view text, int width);
+
+// `text` with spaces up to `width` columns, behind it or (`right`) before it.
+std::string Pad(std::string_view text, int width, bool right = false);
+
+// A bar of `width` columns in eighths, filled to `fraction` (clamped to 0…1); the rest is `empty`.
+std::string Bar(double fraction, int width, std::string_view empty = "░");
+
+}  // namespace attune::cli

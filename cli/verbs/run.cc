@@ -1,0 +1,194 @@
+#include <chrono>
+
+#include "cli/check_sweep.h"
+#include "cli/json.h"
+#include "cli/verbs/resume.h"
+#include "cli/verbs/verb.h"
+#include "cli/watch/model.h"
+#include "cli/watch/outcome.h"
+#include "cli/watch/watch.h"
+
+namespace attune::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct RunFlags {
+  std::string file;
+  std::filesystem::path data_dir = "attune-data";
+  std::optional<int> port;
+  std::optional<int> rpc_port;
+  bool listen = false;
+  bool no_executor = false;
+  bool quiet = false;
+  OutputFlags output;
+
+  ServeOptions Serve() const {
+    return {.data_dir = data_dir,
+            .http_port = port,
+            .rpc_port = rpc_port,
+            .rpc = listen || rpc_port.has_value() || no_executor,
+            .executor = !no_executor};
+  }
+};
+
+// A file's name as a shell takes it back.
+std::string Quoted(const std::string& word) {
+  const bool plain = word.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_-./+:@%,=") == std::string::npos;
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+std::string ResumeCommand(const RunFlags& flags) {
+  std::string command = "attune run " + Quoted(flags.file);
+  if (flags.data_dir != RunFlags().data_dir) {
+    command += " --data-dir " + Quoted(flags.data_dir.string());
+  }
+  return command;
+}
+
+std::string RungPlan(const Json& sweep) {
+  std::string plan;
+  for (const Json& rung : At(sweep, "rungs"))
+    plan += (plan.empty() ? ", rungs " : ", ") + Dump(rung);
+  return plan;
+}
+
+// The sweep to work on: the one that this folder has not finished, or a new one.
+struct Begun {
+  Json sweep;
+  bool resumed = false;
+};
+
+Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Console& console,
+                    Api& api) {
+  Result<Unfinished> unfinished = FindUnfinished(api, document);
+  if (!unfinished.ok()) return unfinished.error();
+  if (!unfinished->others.empty()) {
+    std::string ids;
+    for (const std::string& id : unfinished->others) ids += (ids.empty() ? "" : ", ") + id;
+    console.err.Print("also unfinished in this data folder, and running beside it: " + ids +
+                      "\nend one with `attune sweep kill ID --data-dir " +
+                      Quoted(flags.data_dir.string()) + '`');
+  }
+
+  Begun begun;
+  if (unfinished->same.has_value()) {
+    begun = {.sweep = *std::move(unfinished->same), .resumed = true};
+  } else {
+    Result<Json> created = api.CreateSweep(document);
+    if (!created.ok()) return created.error();
+    begun.sweep = *std::move(created);
+  }
+  if (flags.quiet) return begun;
+
+  const std::string id = TextAt(begun.sweep, "id");
+  const int64_t max_trials = WholeAt(begun.sweep, "max_trials");
+  const std::string of = max_trials > 0 ? std::to_string(max_trials) + " trials" : "trials";
+  if (begun.resumed) {
+    int64_t done = 0;
+    for (const auto& [state, count] : At(begun.sweep, "trials").items()) {
+      if (IsFinal(state)) done += count.get<int64_t>();
+    }
+    console.err.Print("resuming sweep " + id + ": " + std::to_string(done) + " of " + of +
+                      " are done");
+  } else {
+    console.err.Print("sweep " + id + ' ' + TextAt(begun.sweep, "name") + ": " + of + ", " +
+                      TextAt(begun.sweep, "searcher") + " + " + TextAt(begun.sweep, "scheduler") +
+                      RungPlan(begun.sweep));
+  }
+  return begun;
+}
+
+ExitCode Report(const RunFlags& flags, const std::string& id, Clock::time_point started,
+                Console& console, Api& api) {
+  const double wall_seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  const Result<Json> sweep = api.Sweep(id);
+  if (!sweep.ok()) return Fail(console, sweep.error());
+  const ExitCode code = ExitCodeOfSweep(*sweep);
+  if (flags.output.json()) {
+    console.out.Print(Dump(OutcomeJson(*sweep, wall_seconds)));
+    return code;
+  }
+  const Result<Json> trials = api.Trials(id);
+  if (!trials.ok()) return Fail(console, trials.error());
+  if (!flags.quiet) console.err.Print("");
+  console.out.PrintLines(
+      OutcomeLines(*sweep, *trials, wall_seconds, console.out.style(), console.out.width()));
+  return code;
+}
+
+ExitCode RunSweep(const RunFlags& flags, Console& console) {
+  const auto started = Clock::now();
+  flags.output.Apply(console);
+  const Result<SweepDocument> document = SweepDocument::Read(flags.file);
+  if (!document.ok()) return Fail(console, document.error());
+  const CheckedSweep checked = CheckSweep(*document);
+  if (!checked.spec.has_value()) {
+    console.err.PrintLines(checked.faults);
+    return ExitCode::kUsage;
+  }
+
+  console.host.log_to(console.err, LogLevel::kWarning);
+  Result<std::unique_ptr<RunningServer>> server = console.host.start_server(flags.Serve());
+  if (!server.ok()) return Fail(console, server.error());
+  const Endpoint endpoint = (*server)->endpoint();
+  if (!flags.quiet) {
+    console.err.Print("page   " + LoginUrl(endpoint));
+    if (const std::string rpc = (*server)->rpc_target(); !rpc.empty()) {
+      console.err.Print("executors connect to " + rpc);
+    }
+  }
+
+  Api api(endpoint);
+  const Result<Begun> begun = Begin(flags, *document, console, api);
+  if (!begun.ok()) return Fail(console, begun.error());
+  const std::string id = TextAt(begun->sweep, "id");
+
+  const std::unique_ptr<Progress> progress =
+      flags.quiet ? ShowNothing(console.err) : ShowForPeople(console.err);
+  const Result<WatchEnd> end =
+      WatchSweep(api, {.sweep = id, .from_start = !begun->resumed}, *progress, console.interrupt);
+  if (!end.ok()) return Fail(console, end.error());
+  if (*end == WatchEnd::kInterrupted) {
+    console.err.Print("interrupted; ending the running gangs (Ctrl-C again: at once)");
+    server->reset();
+    console.err.Print("sweep " + id + " is not finished; go on from the last checkpoints with\n  " +
+                      ResumeCommand(flags));
+    return ExitCode::kInterrupted;
+  }
+  return Report(flags, id, started, console, api);
+}
+
+}  // namespace
+
+void AddRunVerb(CLI::App& app, Action& chosen) {
+  CLI::App* const verb = app.add_subcommand("run", "run a sweep on this machine, to its end");
+  verb->footer(
+      "Run again with the same file and data folder, it goes on with a sweep that has not ended.");
+  auto flags = std::make_shared<RunFlags>();
+  verb->add_option("FILE", flags->file, "the sweep file")->required();
+  verb->add_option("--data-dir", flags->data_dir, "database, logs and checkpoints")
+      ->type_name("DIR")
+      ->capture_default_str();
+  verb->add_option("--port", flags->port, "of the page; 7070, or any free one where it is taken")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb->add_option("--rpc-port", flags->rpc_port, "listen for other executors here")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb->add_flag("--listen", flags->listen, "listen for other executors on the usual port, 7071");
+  verb->add_flag("--no-executor", flags->no_executor,
+                 "run no trial in this process; wait for other executors");
+  verb->add_flag("--quiet", flags->quiet, "no progress; only the outcome and errors");
+  flags->output.AddTo(*verb);
+  verb->callback([flags, &chosen] {
+    chosen = [flags](Console& console) { return RunSweep(*flags, console); };
+  });
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,240 @@
+#include <chrono>
+
+#include "cli/check_sweep.h"
+#include "cli/json.h"
+#include "cli/text/numbers.h"
+#include "cli/verbs/sweep_view.h"
+#include "cli/verbs/verb.h"
+#include "cli/watch/outcome.h"
+#include "cli/watch/watch.h"
+#include "sweepfile/sweepfile.h"
+
+namespace attune::cli {
+namespace {
+
+struct SweepFlags : ClientFlags {
+  std::string id;
+  std::string file;
+  bool watch = false;
+  std::string timeout;
+};
+
+using SweepAction = ExitCode (*)(const SweepFlags&, Console&, Api&);
+
+double SecondsSince1970() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+std::string ReattachCommand(const SweepFlags& flags, const std::string& id) {
+  std::string command = "attune sweep watch " + id;
+  if (!flags.server.server.empty()) {
+    command += " --server " + flags.server.server;
+  } else if (flags.server.data_dir != ServerChoice().data_dir) {
+    command += " --data-dir " + flags.server.data_dir.string();
+  }
+  return command;
+}
+
+// Until the sweep ends; then its outcome, in the exit code too.
+ExitCode Watch(const SweepFlags& flags, const std::string& id, Console& console, Api& api) {
+  WatchOptions options{.sweep = id};
+  if (!flags.timeout.empty()) {
+    const std::optional<double> seconds = ParseDuration(flags.timeout);
+    if (!seconds.has_value()) {
+      return Fail(console, {ErrorCode::kInvalid, "--timeout: `" + flags.timeout +
+                                                     "` is not a time; write 90s, 30m or 2h"});
+    }
+    options.timeout = std::chrono::duration<double>(*seconds);
+  }
+  const std::unique_ptr<Progress> progress =
+      flags.output.json() ? ShowAsJsonLines(console.out, console.err) : ShowForPeople(console.out);
+  const Result<WatchEnd> end = WatchSweep(api, options, *progress, console.interrupt);
+  if (!end.ok()) return Fail(console, end.error());
+  if (*end == WatchEnd::kInterrupted) {
+    console.err.Print("the sweep goes on; watch it again with `" + ReattachCommand(flags, id) +
+                      '`');
+    return ExitCode::kInterrupted;
+  }
+  if (*end == WatchEnd::kTimedOut) {
+    console.err.Print("attune: sweep " + id + " has not ended within " + flags.timeout);
+    return ExitCode::kTimeout;
+  }
+
+  const Result<Json> sweep = api.Sweep(id);
+  if (!sweep.ok()) return Fail(console, sweep.error());
+  if (!flags.output.json()) {
+    const Result<Json> trials = api.Trials(id);
+    if (!trials.ok()) return Fail(console, trials.error());
+    console.out.Print("");
+    console.out.PrintLines(OutcomeLines(*sweep, *trials, SweepSeconds(*sweep, SecondsSince1970()),
+                                        console.out.style(), console.out.width()));
+  }
+  return ExitCodeOfSweep(*sweep);
+}
+
+ExitCode Create(const SweepFlags& flags, Console& console, Api& api) {
+  const Result<SweepDocument> document = SweepDocument::Read(flags.file);
+  if (!document.ok()) return Fail(console, document.error());
+  const Result<Json> sweep = api.CreateSweep(*document);
+  if (!sweep.ok()) {
+    // Faults of the file are in the form that editors jump to, so nothing stands before them.
+    if (sweep.error().message.starts_with(flags.file + ':')) {
+      console.err.Print(sweep.error().message);
+      return ExitCode::kUsage;
+    }
+    return Fail(console, sweep.error());
+  }
+  const std::string id = TextAt(*sweep, "id");
+  if (flags.watch) {
+    console.err.Print("sweep " + id + " created; Ctrl-C leaves it running");
+    return Watch(flags, id, console, api);
+  }
+  if (flags.output.json()) {
+    console.out.Print(Dump(*sweep, 2));
+  } else {
+    console.out.Print(id);
+    console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode List(const SweepFlags& flags, Console& console, Api& api) {
+  const Result<Json> sweeps = api.Sweeps();
+  if (!sweeps.ok()) return Fail(console, sweeps.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump({{"sweeps", *sweeps}}, 2));
+  } else if (sweeps->empty()) {
+    console.err.Print("no sweep yet; create one with `attune sweep create -f sweep.yaml`");
+  } else {
+    console.out.PrintLines(
+        SweepTable(*sweeps, SecondsSince1970(), console.out.style(), console.out.width()));
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode Get(const SweepFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
+  if (!id.ok()) return Fail(console, id.error());
+  const Result<Json> sweep = api.Sweep(*id);
+  if (!sweep.ok()) return Fail(console, sweep.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*sweep, 2));
+  } else {
+    console.out.PrintLines(SweepSections(*sweep, SecondsSince1970(), console.out.style()));
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode WatchVerb(const SweepFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
+  if (!id.ok()) return Fail(console, id.error());
+  return Watch(flags, *id, console, api);
+}
+
+ExitCode End(const SweepFlags& flags, Console& console, const Result<Json>& sweep,
+             std::string_view effect) {
+  if (!sweep.ok()) return Fail(console, sweep.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*sweep, 2));
+  } else {
+    console.err.Print("sweep " + flags.id + ": " + std::string(effect));
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode Stop(const SweepFlags& flags, Console& console, Api& api) {
+  return End(flags, console, api.StopSweep(flags.id),
+             "running trials finish, and no new one starts");
+}
+
+ExitCode Kill(const SweepFlags& flags, Console& console, Api& api) {
+  return End(flags, console, api.KillSweep(flags.id), "running trials end now");
+}
+
+struct ValidateFlags {
+  std::string file;
+  OutputFlags output;
+};
+
+ExitCode Validate(const ValidateFlags& flags, Console& console) {
+  flags.output.Apply(console);
+  const Result<SweepDocument> document = SweepDocument::Read(flags.file);
+  if (!document.ok()) return Fail(console, document.error());
+  const CheckedSweep checked = CheckSweep(*document);
+  if (!checked.spec.has_value()) {
+    console.err.PrintLines(checked.faults);
+    return ExitCode::kUsage;
+  }
+  const std::string resolved = sweepfile::ResolvedYaml(*checked.spec);
+  if (flags.output.json()) {
+    Json rungs = Json::array();
+    for (const Step rung : checked.rungs) rungs.push_back(rung.value);
+    console.out.Print(Dump({{"resolved", resolved}, {"rungs", rungs}}, 2));
+    return ExitCode::kSuccess;
+  }
+  console.out.Write(resolved);
+  std::string plan;
+  for (const Step rung : checked.rungs) {
+    plan += (plan.empty() ? "# rungs: " : ", ") + std::to_string(rung.value);
+  }
+  console.out.Print(plan.empty() ? "# rungs: none" : plan);
+  return ExitCode::kSuccess;
+}
+
+void Add(CLI::App& noun, Action& chosen, const char* name, const char* help, SweepAction action,
+         const std::function<void(CLI::App&, SweepFlags&)>& arguments) {
+  CLI::App* const verb = noun.add_subcommand(name, help);
+  auto flags = std::make_shared<SweepFlags>();
+  arguments(*verb, *flags);
+  flags->AddTo(*verb);
+  verb->callback([flags, action, &chosen] {
+    chosen = [flags, action](Console& console) {
+      return WithServer(*flags, console, [&](Api& api) { return action(*flags, console, api); });
+    };
+  });
+}
+
+void AddTimeout(CLI::App& verb, SweepFlags& flags) {
+  verb.add_option("--timeout", flags.timeout, "leave with exit code 6 after this time: 90s, 2h")
+      ->type_name("TIME");
+}
+
+}  // namespace
+
+void AddSweepVerbs(CLI::App& app, Action& chosen) {
+  CLI::App* const noun = app.add_subcommand("sweep", "create sweeps, look at them, end them");
+  noun->require_subcommand(1);
+
+  Add(*noun, chosen, "create", "create a sweep from a file", Create,
+      [](CLI::App& verb, SweepFlags& flags) {
+        verb.add_option("-f,--file,FILE", flags.file, "the sweep file")->required();
+        verb.add_flag("--watch", flags.watch, "follow it until it ends");
+        AddTimeout(verb, flags);
+      });
+  Add(*noun, chosen, "list", "all sweeps, newest first", List, [](CLI::App&, SweepFlags&) {});
+  Add(*noun, chosen, "get", "one sweep", Get, [](CLI::App& verb, SweepFlags& flags) {
+    verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
+  });
+  Add(*noun, chosen, "watch", "follow a sweep until it ends", WatchVerb,
+      [](CLI::App& verb, SweepFlags& flags) {
+        verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
+        AddTimeout(verb, flags);
+      });
+  const auto named = [](CLI::App& verb, SweepFlags& flags) {
+    verb.add_option("SWEEP", flags.id, "such as s1")->required();
+  };
+  Add(*noun, chosen, "stop", "finish running trials, start none", Stop, named);
+  Add(*noun, chosen, "kill", "end all running trials now", Kill, named);
+
+  CLI::App* const verb =
+      noun->add_subcommand("validate", "check a sweep file without a server; print it resolved");
+  auto flags = std::make_shared<ValidateFlags>();
+  verb->add_option("-f,--file,FILE", flags->file, "the sweep file")->required();
+  flags->output.AddTo(*verb);
+  verb->callback([flags, &chosen] {
+    chosen = [flags](Console& console) { return Validate(*flags, console); };
+  });
+}
+
+}  // namespace attune::cli

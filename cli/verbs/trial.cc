@@ -1,0 +1,141 @@
+#include <chrono>
+
+#include "cli/json.h"
+#include "cli/verbs/trial_view.h"
+#include "cli/verbs/verb.h"
+#include "cli/watch/mailbox.h"
+#include "cli/watch/model.h"
+
+namespace attune::cli {
+namespace {
+
+// No event tells of a log's growth.
+constexpr std::chrono::milliseconds kLogPollPeriod{500};
+
+struct TrialFlags : ClientFlags {
+  std::string sweep;
+  std::vector<std::string> trial;
+  int rank = 0;
+  std::optional<int> attempt;
+  bool follow = false;
+};
+
+using TrialAction = ExitCode (*)(const TrialFlags&, Console&, Api&);
+
+ExitCode List(const TrialFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.sweep);
+  if (!id.ok()) return Fail(console, id.error());
+  const Result<Json> trials = api.Trials(*id);
+  if (!trials.ok()) return Fail(console, trials.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump({{"trials", *trials}}, 2));
+    return ExitCode::kSuccess;
+  }
+  const Result<Json> sweep = api.Sweep(*id);
+  if (!sweep.ok()) return Fail(console, sweep.error());
+  console.out.PrintLines(TrialTable(*trials, TextAt(At(*sweep, "metric"), "name"),
+                                    console.out.style(), console.out.width()));
+  return ExitCode::kSuccess;
+}
+
+ExitCode Get(const TrialFlags& flags, Console& console, Api& api) {
+  const Result<TrialName> name = TrialName::Parse(flags.trial);
+  if (!name.ok()) return Fail(console, name.error());
+  const Result<Json> trial = api.Trial(*name);
+  if (!trial.ok()) return Fail(console, trial.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*trial, 2));
+  } else {
+    console.out.PrintLines(TrialSections(*trial, console.out.style(), console.out.width()));
+  }
+  return ExitCode::kSuccess;
+}
+
+// Writes what the log holds from `offset` on, and returns where it ends now.
+Result<int64_t> Copy(const TrialFlags& flags, const TrialName& name, int64_t offset,
+                     Console& console, Api& api) {
+  while (true) {
+    const Result<Api::LogSlice> slice = api.Log(name, flags.rank, flags.attempt, offset);
+    if (!slice.ok()) return slice.error();
+    console.out.Write(slice->data);
+    offset = slice->offset + static_cast<int64_t>(slice->data.size());
+    if (offset >= slice->file_bytes || slice->data.empty()) return offset;
+  }
+}
+
+ExitCode Logs(const TrialFlags& flags, Console& console, Api& api) {
+  const Result<TrialName> name = TrialName::Parse(flags.trial);
+  if (!name.ok()) return Fail(console, name.error());
+  Mailbox<int> mailbox;
+  const Interrupt::Subscription wake(console.interrupt, [&] { mailbox.Wake(); });
+  TrialFlags at = flags;
+  int64_t offset = 0;
+  while (true) {
+    // Asked before the log is read, so that the last lines of a trial that ends are not missed.
+    const Result<Json> trial = api.Trial(*name);
+    if (!trial.ok()) return Fail(console, trial.error());
+    const bool over = !flags.follow || IsFinal(TextAt(*trial, "state"));
+
+    const int64_t newest = WholeAt(*trial, "attempts");
+    const bool next = !flags.attempt.has_value() && newest > 0 && newest != at.attempt;
+    if (next && at.attempt.has_value()) {
+      // The attempt followed so far has ended; its log may have grown since the last look.
+      if (const Result<int64_t> rest = Copy(at, *name, offset, console, api); !rest.ok()) {
+        return Fail(console, rest.error());
+      }
+    }
+    if (next) {
+      at.attempt = static_cast<int>(newest);
+      offset = 0;
+    }
+    const Result<int64_t> end = Copy(at, *name, offset, console, api);
+    // A trial that waits for its first gang has no log yet; one that is followed will have.
+    if (!end.ok() && (over || end.error().code != ErrorCode::kNotFound)) {
+      return Fail(console, end.error());
+    }
+    if (end.ok()) offset = *end;
+    if (over) return ExitCode::kSuccess;
+    mailbox.TakeUntil(std::chrono::steady_clock::now() + kLogPollPeriod);
+    if (console.interrupt.requested()) return ExitCode::kInterrupted;
+  }
+}
+
+void Add(CLI::App& noun, Action& chosen, const char* name, const char* help, TrialAction action,
+         const std::function<void(CLI::App&, TrialFlags&)>& arguments) {
+  CLI::App* const verb = noun.add_subcommand(name, help);
+  auto flags = std::make_shared<TrialFlags>();
+  arguments(*verb, *flags);
+  flags->AddTo(*verb);
+  verb->callback([flags, action, &chosen] {
+    chosen = [flags, action](Console& console) {
+      return WithServer(*flags, console, [&](Api& api) { return action(*flags, console, api); });
+    };
+  });
+}
+
+void AddTrialName(CLI::App& verb, TrialFlags& flags) {
+  verb.add_option("TRIAL", flags.trial, "SWEEP/NUMBER, such as s1/17")->required()->expected(1, 2);
+}
+
+}  // namespace
+
+void AddTrialVerbs(CLI::App& app, Action& chosen) {
+  CLI::App* const noun = app.add_subcommand("trial", "look at trials");
+  noun->require_subcommand(1);
+  Add(*noun, chosen, "list", "a sweep's trials", List, [](CLI::App& verb, TrialFlags& flags) {
+    verb.add_option("SWEEP", flags.sweep, "such as s1; the newest when absent");
+  });
+  Add(*noun, chosen, "get", "one trial: attempts, decisions with reasons, history", Get,
+      AddTrialName);
+  Add(*noun, chosen, "logs", "what a rank printed", Logs, [](CLI::App& verb, TrialFlags& flags) {
+    AddTrialName(verb, flags);
+    verb.add_option("--rank", flags.rank, "whose log")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    verb.add_option("--attempt", flags.attempt, "of which attempt; the newest when absent")
+        ->check(CLI::PositiveNumber);
+    verb.add_flag("-f,--follow", flags.follow, "go on until the trial ends");
+  });
+}
+
+}  // namespace attune::cli

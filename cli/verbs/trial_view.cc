@@ -1,0 +1,187 @@
+#include "cli/verbs/trial_view.h"
+
+#include <algorithm>
+
+#include "cli/text/numbers.h"
+#include "cli/text/table.h"
+#include "cli/text/width.h"
+
+namespace attune::cli {
+namespace {
+
+std::string Number(const Json& json) {
+  const std::optional<double> value = NumberOf(json);
+  return value.has_value() ? FormatNumber(*value) : "";
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string Whole(const Json& object, std::string_view key) {
+  return std::to_string(WholeAt(object, key));
+}
+
+// Time from one moment of an attempt to another; empty while either is missing.
+std::string Between(const Json& attempt, const char* from, const char* to) {
+  const std::optional<double> start = ParseTime(TextAt(attempt, from));
+  const std::optional<double> end = ParseTime(TextAt(attempt, to));
+  return start.has_value() && end.has_value() ? FormatDuration(*end - *start) : "";
+}
+
+std::string Resumed(const Json& from) {
+  if (from.is_null()) return "";
+  if (from.is_object()) return "step " + Whole(from, "step");
+  return from.is_number() ? "step " + FormatSetting(from) : FormatSetting(from);
+}
+
+class Sections {
+ public:
+  Sections(const Style& style, int width) : style_(style), width_(width) {}
+
+  void Title(const std::string& title) {
+    if (!lines_.empty()) lines_.push_back("");
+    lines_.push_back(style_.Paint(Colour::kBold, title));
+  }
+  void Line(std::string line) { lines_.push_back(std::move(line)); }
+  void Field(const std::string& name, const std::string& value) {
+    if (value.empty()) return;
+    Line(style_.Paint(Colour::kDim, Pad(Clean(name), 10)) + "  " + Clean(value));
+  }
+  void Add(const Table& table) {
+    for (std::string& line : table.Lines(style_, width_)) lines_.push_back(std::move(line));
+  }
+  std::vector<std::string> Take() { return std::move(lines_); }
+
+ private:
+  const Style& style_;
+  int width_;
+  std::vector<std::string> lines_;
+};
+
+void AddAttempts(const Json& attempts, Sections& sections) {
+  if (attempts.empty()) return;
+  sections.Title("attempts");
+  Table table({{"NO", true},
+               {"STATE"},
+               {"OUTCOME"},
+               {"EXECUTOR"},
+               {"RANKS", true},
+               {"FROM"},
+               {"START", true},
+               {"RAN", true}});
+  for (const Json& attempt : attempts) {
+    table.Add({Whole(attempt, "number"), TextAt(attempt, "state"), TextAt(attempt, "outcome"),
+               TextAt(attempt, "executor"), std::to_string(At(attempt, "ranks").size()),
+               Resumed(At(attempt, "resumed_from")), Between(attempt, "decided", "first_step"),
+               Between(attempt, "started", "ended")});
+  }
+  sections.Add(table);
+  // A failure is several lines: a sentence and the end of a log.
+  for (const Json& attempt : attempts) {
+    std::string failure = TextAt(attempt, "failure");
+    if (failure.empty()) continue;
+    sections.Line("attempt " + Whole(attempt, "number") + ": " + Clean(FirstLine(failure)));
+    for (size_t at = failure.find('\n'); at != std::string::npos;) {
+      const size_t next = failure.find('\n', at + 1);
+      sections.Line("  | " + Clean(failure.substr(at + 1, next - at - 1)));
+      at = next;
+    }
+  }
+}
+
+void AddDecisions(const Json& decisions, Sections& sections) {
+  if (decisions.empty()) return;
+  sections.Title("decisions");
+  Table table({{"STEP", true}, {"VERDICT"}, {"RULE"}, {"WHY"}});
+  for (const Json& decision : decisions) {
+    table.Add({Whole(decision, "step"), TextAt(decision, "verdict"), TextAt(decision, "rule"),
+               FirstLine(TextAt(decision, "reason"))});
+  }
+  sections.Add(table);
+}
+
+void AddCheckpoints(const Json& checkpoints, Sections& sections) {
+  if (checkpoints.empty()) return;
+  sections.Title("checkpoints");
+  Table table({{"STEP", true}, {"ATTEMPT", true}, {"SIZE", true}, {"PATH"}});
+  for (const Json& checkpoint : checkpoints) {
+    table.Add({Whole(checkpoint, "step"), Whole(checkpoint, "attempt"),
+               FormatBytes(static_cast<double>(WholeAt(checkpoint, "bytes"))),
+               TextAt(checkpoint, "path")});
+  }
+  sections.Add(table);
+}
+
+void AddHistory(const Json& history, Sections& sections) {
+  if (history.empty()) return;
+  std::vector<std::string> names;
+  for (const Json& report : history) {
+    for (const auto& [name, value] : At(report, "metrics").items()) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  std::vector<Column> columns = {{"STEP", true}, {"ATTEMPT", true}, {"SECONDS", true}};
+  for (const std::string& name : names) columns.push_back({Clean(name), true});
+  Table table(columns);
+  for (const Json& report : history) {
+    std::vector<Cell> row = {Whole(report, "step"), Whole(report, "attempt"),
+                             Number(At(report, "seconds"))};
+    for (const std::string& name : names) row.emplace_back(Number(At(At(report, "metrics"), name)));
+    table.Add(std::move(row));
+  }
+  sections.Title("history");
+  sections.Add(table);
+}
+
+}  // namespace
+
+std::vector<std::string> TrialTable(const Json& trials, const std::string& metric,
+                                    const Style& style, int width) {
+  Table table({{"TRIAL", true},
+               {"STATE"},
+               {"STEP", true},
+               {Clean(metric), true},
+               {"BEST", true},
+               {"ATTEMPTS", true},
+               {"TIME", true},
+               {"CONFIG"}});
+  for (const Json& trial : trials) {
+    const std::string state = TextAt(trial, "state");
+    table.Add({Whole(trial, "number"),
+               {state, ColourOfState(state)},
+               Whole(trial, "step"),
+               Number(At(At(trial, "metrics"), metric)),
+               Number(At(trial, "best")),
+               Whole(trial, "attempts"),
+               FormatDuration(NumberOf(At(trial, "seconds")).value_or(0)),
+               FormatConfigBriefly(At(trial, "config"))});
+  }
+  return table.Lines(style, width);
+}
+
+std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width) {
+  Sections sections(style, width);
+  const std::string state = TextAt(trial, "state");
+  sections.Line(
+      style.Paint(Colour::kBold, "trial " + TextAt(trial, "sweep") + '/' + Whole(trial, "number")) +
+      "  " + style.Paint(ColourOfState(state), state));
+  sections.Field("reason", FirstLine(TextAt(trial, "reason")));
+  sections.Field("step", Whole(trial, "step"));
+  sections.Field("trained", FormatDuration(NumberOf(At(trial, "seconds")).value_or(0)));
+  sections.Field("best", Number(At(trial, "best")));
+  for (const auto& [name, value] : At(trial, "metrics").items()) {
+    sections.Field(name, Number(value));
+  }
+  sections.Field("checkpoint", TextAt(trial, "checkpoint"));
+
+  sections.Title("configuration");
+  for (const auto& [name, value] : At(trial, "config").items()) {
+    sections.Field(name, FormatSetting(value));
+  }
+  AddAttempts(At(trial, "attempts_list"), sections);
+  AddDecisions(At(trial, "decisions"), sections);
+  AddCheckpoints(At(trial, "checkpoints"), sections);
+  AddHistory(At(trial, "history"), sections);
+  return sections.Take();
+}
+
+}  // namespace attune::cli

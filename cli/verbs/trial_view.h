@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/json.h"
+#include "cli/text/style.h"
+
+namespace attune::cli {
+
+// Trials of REST as people read them.
+std::vector<std::string> TrialTable(const Json& trials, const std::string& metric,
+                                    const Style& style, int width);
+
+// One trial in sections: its configuration, attempts, decisions with reasons, checkpoints, and what
+// it reported.
+std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width);
+
+}  // namespace attune::cli

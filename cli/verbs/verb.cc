@@ -1,0 +1,53 @@
+#include "cli/verbs/verb.h"
+
+namespace attune::cli {
+
+void OutputFlags::AddTo(CLI::App& verb) {
+  verb.add_option("-o,--output", format, "table, or json as the server writes it")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->type_name("FORMAT")
+      ->capture_default_str();
+  verb.add_flag("--no-color", no_color, "no colours (so does NO_COLOR in the environment)");
+}
+
+void OutputFlags::Apply(Console& console) const {
+  if (!no_color) return;
+  console.out.DisableColours();
+  console.err.DisableColours();
+}
+
+void ClientFlags::AddTo(CLI::App& verb) {
+  verb.add_option("--server", server.server, "the server: URL or HOST:PORT")
+      ->envname("ATTUNE_SERVER")
+      ->type_name("URL");
+  verb.add_option("--token-file", server.token_file,
+                  "file with the server's token (or ATTUNE_TOKEN)")
+      ->type_name("FILE");
+  verb.add_option("--data-dir", server.data_dir, "data folder whose server is meant")
+      ->type_name("DIR")
+      ->capture_default_str();
+  output.AddTo(verb);
+}
+
+ExitCode Fail(Console& console, const Error& error) {
+  console.err.Print("attune: " + error.message);
+  return ExitCodeOf(error.code);
+}
+
+ExitCode WithServer(const ClientFlags& flags, Console& console,
+                    const std::function<ExitCode(Api&)>& work) {
+  flags.output.Apply(console);
+  ServerChoice choice = flags.server;
+  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
+  Result<Endpoint> endpoint = FindServer(choice);
+  if (!endpoint.ok()) return Fail(console, endpoint.error());
+  Api api(*std::move(endpoint));
+  return work(api);
+}
+
+Result<std::string> SweepOrNewest(Api& api, const std::string& id) {
+  if (!id.empty()) return id;
+  return api.NewestSweep();
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/client/api.h"
+#include "cli/client/endpoint.h"
+#include "cli/exit_code.h"
+#include "cli/run.h"
+
+namespace attune::cli {
+
+// What the command line asks for, once it is read.
+using Action = std::function<ExitCode(Console&)>;
+
+// Each adds a noun's verbs to `app`; the verb that a command line names sets `chosen`.
+void AddRunVerb(CLI::App& app, Action& chosen);
+void AddServeVerbs(CLI::App& app, Action& chosen);  // serve, executor
+void AddSweepVerbs(CLI::App& app, Action& chosen);
+void AddTrialVerbs(CLI::App& app, Action& chosen);
+void AddVersionVerb(CLI::App& app, Action& chosen);
+
+// How every verb writes.
+struct OutputFlags {
+  std::string format = "table";
+  bool no_color = false;
+
+  void AddTo(CLI::App& verb);
+  bool json() const { return format == "json"; }
+  void Apply(Console& console) const;
+};
+
+// The flags of every verb that talks to a server.
+struct ClientFlags {
+  ServerChoice server;
+  OutputFlags output;
+
+  void AddTo(CLI::App& verb);
+};
+
+// Prints `attune: MESSAGE` and gives the code that belongs to the error.
+ExitCode Fail(Console& console, const Error& error);
+
+// Finds the server and hands its API over; says what is wrong when there is none.
+ExitCode WithServer(const ClientFlags& flags, Console& console,
+                    const std::function<ExitCode(Api&)>& work);
+
+// The sweep named, or the newest one where none is.
+Result<std::string> SweepOrNewest(Api& api, const std::string& id);
+
+}  // namespace attune::cli

@@ -1,0 +1,7 @@
+#include "cli/version.h"
+
+namespace attune::cli {
+
+const char* const kVersion = ATTUNE_VERSION;
+
+}  // namespace attune::cli

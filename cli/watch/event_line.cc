@@ -1,0 +1,86 @@
+#include "cli/watch/event_line.h"
+
+#include "cli/text/numbers.h"
+#include "cli/text/width.h"
+
+namespace attune::cli {
+namespace {
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string TrialChanged(const TrialRow& row, const SweepModel& sweep) {
+  const std::string subject = "trial " + std::to_string(row.number);
+  std::string line = WithReason(subject, row.state, FirstLine(row.reason));
+  if (row.state == "completed" && row.best.has_value()) {
+    line += "; " + sweep.objective().metric + ' ' + FormatNumber(*row.best) + " at best";
+  }
+  return line;
+}
+
+std::string AttemptChanged(const Json& data) {
+  const std::string failure = FirstLine(TextAt(data, "failure"));
+  const std::string outcome = TextAt(data, "outcome");
+  if (failure.empty() && outcome != "lost") return "";
+  std::string line = "trial " + std::to_string(WholeAt(data, "trial")) + " attempt " +
+                     std::to_string(WholeAt(data, "attempt")) + ' ' +
+                     (outcome.empty() ? "failed" : outcome);
+  return failure.empty() ? line : line + ": " + failure;
+}
+
+std::string ExecutorChanged(const Json& data) {
+  std::string line = "executor " + TextAt(data, "executor") + " is " + TextAt(data, "state");
+  if (TextAt(data, "state") != "online") return line;
+  return line + ": " + std::to_string(WholeAt(data, "cpus")) + " CPUs, " +
+         std::to_string(WholeAt(data, "gpus")) + " GPUs, " +
+         FormatBytes(static_cast<double>(WholeAt(data, "memory_bytes")));
+}
+
+}  // namespace
+
+std::string WithReason(const std::string& subject, const std::string& state,
+                       const std::string& reason) {
+  if (reason.starts_with(state)) return subject + ' ' + reason;
+  return subject + ' ' + state + (reason.empty() ? "" : ": " + reason);
+}
+
+std::string EventLine(const ServerEvent& event, const SweepModel& sweep) {
+  std::string line;
+  if (event.kind == "sweep_created") {
+    line = "sweep " + sweep.id() + " created: " + sweep.name();
+  } else if (event.kind == "sweep_changed") {
+    line = WithReason("sweep " + sweep.id(), sweep.state(), sweep.reason());
+  } else if (event.kind == "executor_changed") {
+    line = ExecutorChanged(event.data);
+  } else if (event.data.contains("trial")) {
+    const auto found = sweep.trials().find(WholeAt(event.data, "trial", -1));
+    if (found == sweep.trials().end()) return "";
+    const TrialRow& row = found->second;
+    if (event.kind == "trial_created") {
+      line = "trial " + std::to_string(row.number) + " created: " + FormatConfigBriefly(row.config);
+    } else if (event.kind == "trial_changed") {
+      line = TrialChanged(row, sweep);
+    } else if (event.kind == "attempt_changed") {
+      line = AttemptChanged(event.data);
+    }
+  }
+  return Clean(line);
+}
+
+std::string SummaryLine(const SweepModel& sweep) {
+  std::string line =
+      "sweep " + sweep.id() + ' ' + sweep.state() + ": " + std::to_string(sweep.ended_trials());
+  if (sweep.max_trials() > 0) line += '/' + std::to_string(sweep.max_trials());
+  line += " trials";
+  for (const char* state : {"running", "paused", "pending", "completed", "stopped", "failed"}) {
+    if (const int64_t count = sweep.Count(state); count > 0) {
+      line += ", " + std::to_string(count) + ' ' + state;
+    }
+  }
+  if (const TrialRow* best = sweep.Best(); best != nullptr) {
+    line += ", best " + sweep.objective().metric + ' ' + FormatNumber(*best->best) + " (trial " +
+            std::to_string(best->number) + ')';
+  }
+  return Clean(line);
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,130 @@
+#include "cli/watch/progress.h"
+
+#include "cli/text/width.h"
+#include "cli/watch/event_line.h"
+#include "cli/watch/live_view.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kRedrawPeriod{250};
+constexpr std::chrono::seconds kClockRedrawPeriod{1};  // for the times it shows
+constexpr std::chrono::seconds kSummaryPeriod{60};
+
+double SecondsSince1970() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+class LiveBlock final : public Progress {
+ public:
+  explicit LiveBlock(Output& output) : output_(output) {}
+
+  // Each decision stays readable above the block.
+  void OnEvent(const ServerEvent& event, const SweepModel& sweep) override {
+    changed_ = true;
+    if (event.kind != "trial_changed" && event.kind != "attempt_changed") return;
+    const std::string line = EventLine(event, sweep);
+    const bool worth_a_line = event.kind == "attempt_changed" ||
+                              sweep.trials().at(WholeAt(event.data, "trial")).state != "running";
+    if (!line.empty() && worth_a_line) output_.Print(Clip(line, output_.width() - 1));
+  }
+
+  void Tick(const SweepModel& sweep, Clock::time_point now) override {
+    const auto since = now - drawn_;
+    if (since < kRedrawPeriod || (!changed_ && since < kClockRedrawPeriod)) return;
+    Draw(sweep);
+    drawn_ = now;
+    changed_ = false;
+  }
+
+  void Note(std::string_view line) override { output_.Print(line); }
+
+  void Finish(const SweepModel& sweep) override {
+    Draw(sweep);
+    output_.Leave();
+  }
+
+ private:
+  void Draw(const SweepModel& sweep) {
+    output_.Draw(LiveView(sweep, output_.style(), output_.size(), SecondsSince1970()));
+  }
+
+  Output& output_;
+  Clock::time_point drawn_{};
+  bool changed_ = true;
+};
+
+class PlainLines final : public Progress {
+ public:
+  explicit PlainLines(Output& output) : output_(output) {}
+
+  void OnEvent(const ServerEvent& event, const SweepModel& sweep) override {
+    const std::string line = EventLine(event, sweep);
+    if (!line.empty()) output_.Print(line);
+  }
+
+  void Tick(const SweepModel& sweep, Clock::time_point now) override {
+    if (sweep.waiting() != waiting_) {
+      waiting_ = sweep.waiting();
+      if (!waiting_.empty()) output_.Print("waiting: " + Clean(waiting_));
+    }
+    if (now - summarised_ < kSummaryPeriod) return;
+    summarised_ = now;
+    output_.Print(SummaryLine(sweep));
+  }
+
+  void Note(std::string_view line) override { output_.Print(line); }
+  void Finish(const SweepModel& sweep) override { output_.Print(SummaryLine(sweep)); }
+
+ private:
+  Output& output_;
+  Clock::time_point summarised_ = Clock::now();
+  std::string waiting_;
+};
+
+class JsonLines final : public Progress {
+ public:
+  JsonLines(Output& output, Output& notes) : output_(output), notes_(notes) {}
+
+  void OnEvent(const ServerEvent& event, const SweepModel&) override {
+    Json line = {{"event", event.kind}};
+    line.update(event.data);
+    output_.Print(Dump(line));
+  }
+
+  void Tick(const SweepModel&, Clock::time_point) override {}
+  void Note(std::string_view line) override { notes_.Print(line); }
+  void Finish(const SweepModel&) override {}
+
+ private:
+  Output& output_;
+  Output& notes_;
+};
+
+class OnlyNotes final : public Progress {
+ public:
+  explicit OnlyNotes(Output& notes) : notes_(notes) {}
+  void OnEvent(const ServerEvent&, const SweepModel&) override {}
+  void Tick(const SweepModel&, Clock::time_point) override {}
+  void Note(std::string_view line) override { notes_.Print(line); }
+  void Finish(const SweepModel&) override {}
+
+ private:
+  Output& notes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Progress> ShowForPeople(Output& output) {
+  if (output.live()) return std::make_unique<LiveBlock>(output);
+  return std::make_unique<PlainLines>(output);
+}
+
+std::unique_ptr<Progress> ShowAsJsonLines(Output& output, Output& notes) {
+  return std::make_unique<JsonLines>(output, notes);
+}
+
+std::unique_ptr<Progress> ShowNothing(Output& notes) { return std::make_unique<OnlyNotes>(notes); }
+
+}  // namespace attune::cli

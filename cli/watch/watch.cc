@@ -1,0 +1,142 @@
+#include "cli/watch/watch.h"
+
+#include <variant>
+
+#include "cli/watch/mailbox.h"
+
+namespace attune::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kTick{250};
+constexpr std::chrono::seconds kRefreshPeriod{1};      // after something happened
+constexpr std::chrono::seconds kIdleRefreshPeriod{5};  // what waits is told by no event
+constexpr std::chrono::seconds kGiveUpAfter{60};
+
+struct Opened {
+  bool gap;
+};
+struct Lost {
+  Error error;
+};
+struct Refused {
+  Error error;
+};
+using Letter = std::variant<Opened, ServerEvent, Lost, Refused>;
+
+class Watcher {
+ public:
+  Watcher(Api& api, const WatchOptions& options, Progress& progress)
+      : api_(api), options_(options), progress_(progress) {}
+
+  Result<WatchEnd> Run(Interrupt& interrupt) {
+    // Before the stream, so that a wrong id or token is told as such.
+    if (Status read = Reread(); !read.ok()) return read.error();
+    const Interrupt::Subscription wake(interrupt, [this] { mailbox_.Wake(); });
+    const std::optional<uint64_t> after =
+        options_.from_start ? std::optional<uint64_t>(0) : std::nullopt;
+    const EventStream stream(
+        api_.endpoint(), options_.sweep, after,
+        {.on_open = [this](bool gap) { mailbox_.Push(Opened{gap}); },
+         .on_event = [this](ServerEvent event) { mailbox_.Push(std::move(event)); },
+         .on_lost = [this](const Error& error) { mailbox_.Push(Lost{error}); },
+         .on_refused = [this](const Error& error) { mailbox_.Push(Refused{error}); }});
+
+    const auto started = Clock::now();
+    while (!Ended()) {
+      for (Letter& letter : mailbox_.TakeUntil(Clock::now() + kTick)) {
+        if (Status read = std::visit([this](auto& l) { return Take(l); }, letter); !read.ok()) {
+          return read.error();
+        }
+      }
+      const auto now = Clock::now();
+      if (interrupt.requested()) return Finish(WatchEnd::kInterrupted);
+      if (lost_since_.has_value() && now - *lost_since_ > kGiveUpAfter) return *lost_because_;
+      if (options_.timeout.has_value() && now - started > *options_.timeout) {
+        return Finish(WatchEnd::kTimedOut);
+      }
+      if (Status refreshed = Refresh(now); !refreshed.ok()) return refreshed.error();
+      progress_.Tick(model_, now);
+    }
+    return Finish(WatchEnd::kSweepEnded);
+  }
+
+ private:
+  WatchEnd Finish(WatchEnd end) {
+    progress_.Finish(model_);
+    return end;
+  }
+
+  // With every event told from the start, the end is told by one as well.
+  bool Ended() const { return options_.from_start ? end_told_ : model_.ended(); }
+
+  Status Reread() {
+    const Result<Json> sweep = api_.Sweep(options_.sweep);
+    if (!sweep.ok()) return sweep.error();
+    const Result<Json> trials = api_.Trials(options_.sweep);
+    if (!trials.ok()) return trials.error();
+    model_.Reset(*sweep, *trials);
+    return {};
+  }
+
+  Status Refresh(Clock::time_point now) {
+    const auto period = changed_ ? Clock::duration(kRefreshPeriod) : kIdleRefreshPeriod;
+    if (lost_since_.has_value() || now - refreshed_ < period) return {};
+    refreshed_ = now;
+    changed_ = false;
+    const Result<Json> sweep = api_.Sweep(options_.sweep);
+    if (sweep.ok()) model_.Refresh(*sweep);
+    // Without an answer the stream will be lost too, and says so.
+    if (!sweep.ok() && sweep.error().code != ErrorCode::kUnavailable) return sweep.error();
+    return {};
+  }
+
+  Status Take(const Opened& opened) {
+    if (lost_since_.has_value()) progress_.Note("connected again");
+    lost_since_.reset();
+    if (!opened.gap) return {};
+    const Status read = Reread();
+    if (!read.ok() && read.error().code != ErrorCode::kUnavailable) return read;
+    return {};
+  }
+
+  Status Take(const ServerEvent& event) {
+    changed_ = true;
+    model_.Apply(event);
+    if (event.kind == "sweep_changed" && model_.ended()) end_told_ = true;
+    progress_.OnEvent(event, model_);
+    return {};
+  }
+
+  Status Take(const Lost& lost) {
+    if (!lost_since_.has_value()) {
+      lost_since_ = Clock::now();
+      progress_.Note("the connection to the server is lost; trying again");
+    }
+    lost_because_ = lost.error;
+    return {};
+  }
+
+  Status Take(const Refused& refused) { return refused.error; }
+
+  Api& api_;
+  const WatchOptions& options_;
+  Progress& progress_;
+  SweepModel model_;
+  Mailbox<Letter> mailbox_;
+  Clock::time_point refreshed_ = Clock::now();
+  bool changed_ = false;
+  bool end_told_ = false;
+  std::optional<Clock::time_point> lost_since_;
+  std::optional<Error> lost_because_;
+};
+
+}  // namespace
+
+Result<WatchEnd> WatchSweep(Api& api, const WatchOptions& options, Progress& progress,
+                            Interrupt& interrupt) {
+  return Watcher(api, options, progress).Run(interrupt);
+}
+
+}  // namespace attune::cli

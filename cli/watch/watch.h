@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "cli/client/api.h"
+#include "cli/interrupt.h"
+#include "cli/watch/progress.h"
+#include "core/result.h"
+
+namespace attune::cli {
+
+struct WatchOptions {
+  std::string sweep;
+  bool from_start = false;  // tell every event since the sweep was created, not only those to come
+  std::optional<std::chrono::duration<double>> timeout;
+};
+
+enum class WatchEnd { kSweepEnded, kInterrupted, kTimedOut };
+
+// Follows a sweep until it ends. The server may go away and come back meanwhile; it is given up
+// after a minute without it. Errors: the server's refusals, and kUnavailable.
+Result<WatchEnd> WatchSweep(Api& api, const WatchOptions& options, Progress& progress,
+                            Interrupt& interrupt);
+
+}  // namespace attune::cli

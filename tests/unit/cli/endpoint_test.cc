@@ -1,0 +1,71 @@
+#include "cli/client/endpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(NormaliseUrl, AcceptsWhatPeopleWrite) {
+  EXPECT_EQ(*NormaliseUrl("localhost:7070"), "http://localhost:7070");
+  EXPECT_EQ(*NormaliseUrl(":7070"), "http://127.0.0.1:7070");
+  EXPECT_EQ(*NormaliseUrl("https://box:7070/"), "https://box:7070");
+}
+
+TEST(NormaliseUrl, RefusesOtherSchemesAndPaths) {
+  EXPECT_FALSE(NormaliseUrl("ftp://box").ok());
+  EXPECT_FALSE(NormaliseUrl("http://box/api").ok());
+  EXPECT_FALSE(NormaliseUrl("").ok());
+}
+
+TEST(FindServer, ReadsTheDataFolder) {
+  const ScratchFolder folder;
+  folder.Write("server.json", R"({"pid": 1, "http": "http://127.0.0.1:7171", "rpc": null})");
+  folder.Write("token", "abc\n");
+
+  const Result<Endpoint> endpoint = FindServer({.data_dir = folder.path()});
+
+  ASSERT_TRUE(endpoint.ok());
+  EXPECT_EQ(endpoint->url, "http://127.0.0.1:7171");
+  EXPECT_EQ(endpoint->token, "abc");
+  EXPECT_EQ(LoginUrl(*endpoint), "http://127.0.0.1:7171/login?token=abc");
+}
+
+TEST(FindServer, SaysHowToStartOneWhereNoneRuns) {
+  const ScratchFolder folder;
+  const Result<Endpoint> endpoint = FindServer({.data_dir = folder.path()});
+  ASSERT_FALSE(endpoint.ok());
+  EXPECT_EQ(endpoint.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(endpoint.error().message, HasSubstr("attune serve"));
+}
+
+TEST(FindServer, TheFoldersTokenIsForTheFoldersServerOnly) {
+  const ScratchFolder folder;
+  folder.Write("server.json", R"({"http": "http://127.0.0.1:7171"})");
+  folder.Write("token", "abc\n");
+
+  EXPECT_EQ(FindServer({.server = "elsewhere:7070", .data_dir = folder.path()})->token, "");
+  EXPECT_EQ(FindServer({.server = ":7171", .data_dir = folder.path()})->token, "abc");
+}
+
+TEST(FindServer, ATokenFileWins) {
+  const ScratchFolder folder;
+  const std::string file = folder.Write("mine", "xyz\n");
+  const Result<Endpoint> endpoint =
+      FindServer({.server = "box:7070", .token = "abc", .token_file = file});
+  EXPECT_EQ(endpoint->token, "xyz");
+}
+
+TEST(FindServer, AMissingTokenFileIsDenied) {
+  const Result<Endpoint> endpoint =
+      FindServer({.server = "box:7070", .token_file = "/nonexistent/token"});
+  ASSERT_FALSE(endpoint.ok());
+  EXPECT_EQ(endpoint.error().code, ErrorCode::kDenied);
+}
+
+}  // namespace
+}  // namespace attune::cli

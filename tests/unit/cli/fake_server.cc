@@ -1,0 +1,247 @@
+#include "tests/unit/cli/fake_server.h"
+
+#include <httplib.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+namespace attune::cli {
+namespace {
+
+const std::string kBase = "/api/v1";
+
+std::string WithoutBase(const std::string& target) {
+  return target.starts_with(kBase) ? target.substr(kBase.size()) : target;
+}
+
+}  // namespace
+
+struct FakeServer::Parts {
+  httplib::Server http;
+  std::thread thread;
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, Recorded> gets;
+  std::map<std::string, Recorded> posts;
+  std::vector<std::string> requests;
+  std::string last_body;
+  std::string last_event_id;
+  std::vector<std::string> events;  // by seq - 1, as the stream writes them
+  std::function<void()> on_stream;
+  int generation = 0;  // of streams; a new one ends those before it
+  bool ending = false;
+
+  bool Admit(const httplib::Request& request, httplib::Response& response) const {
+    if (request.get_header_value("Authorization") == "Bearer secret") return true;
+    response.status = 401;
+    response.set_content(R"({"title": "Unauthorized", "status": 401, "detail": "wrong token"})",
+                         "application/problem+json");
+    return false;
+  }
+
+  void Reply(const std::map<std::string, Recorded>& answers, const httplib::Request& request,
+             httplib::Response& response) {
+    const std::lock_guard lock(mutex);
+    requests.push_back(request.method + ' ' + WithoutBase(request.target));
+    last_body = request.body;
+    const auto found = answers.find(WithoutBase(request.path));
+    if (found == answers.end()) {
+      response.status = 404;
+      response.set_content(R"({"title": "Not Found", "status": 404, "detail": "no such sweep"})",
+                           "application/problem+json");
+      return;
+    }
+    response.status = found->second.status;
+    for (const auto& [name, value] : found->second.headers) response.set_header(name, value);
+    response.set_content(found->second.body, found->second.type);
+  }
+
+  void Stream(const httplib::Request& request, httplib::Response& response) {
+    const std::lock_guard lock(mutex);
+    last_event_id = request.get_header_value("Last-Event-ID");
+    auto next =
+        std::make_shared<size_t>(last_event_id.empty() ? events.size() : std::stoul(last_event_id));
+    auto greeted = std::make_shared<bool>(false);
+    const int mine = generation;
+    response.set_chunked_content_provider(
+        "text/event-stream", [this, next, greeted, mine](size_t, httplib::DataSink& sink) {
+          const std::string text = *greeted ? Next(*next, mine) : "retry: 10\n\n";
+          if (!*greeted) Greet();
+          *greeted = true;
+          return !text.empty() && sink.write(text.data(), text.size());
+        });
+  }
+
+  void Greet() {
+    std::function<void()> act;
+    {
+      const std::lock_guard lock(mutex);
+      act.swap(on_stream);
+    }
+    if (act) act();
+  }
+
+  // The events from `next` on, once there are any; nothing when the stream shall end.
+  std::string Next(size_t& next, int mine) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return ending || generation != mine || events.size() > next; });
+    if (ending || generation != mine) return "";
+    std::string text;
+    while (next < events.size()) text += events[next++];
+    return text;
+  }
+};
+
+FakeServer::FakeServer() : parts_(std::make_unique<Parts>()) {
+  Parts& parts = *parts_;
+  const std::string any = kBase + "/.*";
+  parts.http.Get(kBase + "/events", [&parts](const auto& request, auto& response) {
+    if (parts.Admit(request, response)) parts.Stream(request, response);
+  });
+  parts.http.Get(any, [&parts](const auto& request, auto& response) {
+    if (parts.Admit(request, response)) parts.Reply(parts.gets, request, response);
+  });
+  parts.http.Post(any, [&parts](const auto& request, auto& response) {
+    if (parts.Admit(request, response)) parts.Reply(parts.posts, request, response);
+  });
+  parts.http.Get("/version", [](const auto&, auto& response) {
+    response.set_content(R"({"version": "9.8.7", "api": "v1"})", "application/json");
+  });
+  parts.http.set_tcp_nodelay(true);
+  port_ = parts.http.bind_to_any_port("127.0.0.1");
+  parts.thread = std::thread([&parts] { parts.http.listen_after_bind(); });
+  while (!parts.http.is_running()) std::this_thread::yield();
+}
+
+FakeServer::~FakeServer() {
+  {
+    const std::lock_guard lock(parts_->mutex);
+    parts_->ending = true;
+    parts_->changed.notify_all();
+  }
+  parts_->http.stop();
+  parts_->thread.join();
+}
+
+void FakeServer::Answer(const std::string& path, Json body, int status) {
+  const std::lock_guard lock(parts_->mutex);
+  parts_->gets[path] = {.status = status, .body = body.dump()};
+}
+
+void FakeServer::AnswerText(const std::string& path, std::string body,
+                            std::map<std::string, std::string> headers) {
+  const std::lock_guard lock(parts_->mutex);
+  parts_->gets[path] = {
+      .body = std::move(body), .type = "text/plain", .headers = std::move(headers)};
+}
+
+void FakeServer::AnswerPost(const std::string& path, Json body, int status) {
+  const std::lock_guard lock(parts_->mutex);
+  parts_->posts[path] = {.status = status, .body = body.dump()};
+}
+
+void FakeServer::Tell(const std::string& kind, Json data) {
+  const std::lock_guard lock(parts_->mutex);
+  const std::string seq = std::to_string(parts_->events.size() + 1);
+  parts_->events.push_back("id: " + seq + "\nevent: " + kind + "\ndata: " + data.dump() + "\n\n");
+  parts_->changed.notify_all();
+}
+
+void FakeServer::OnStream(std::function<void()> act) {
+  const std::lock_guard lock(parts_->mutex);
+  parts_->on_stream = std::move(act);
+}
+
+void FakeServer::BreakStreams() {
+  const std::lock_guard lock(parts_->mutex);
+  ++parts_->generation;
+  parts_->changed.notify_all();
+}
+
+std::vector<std::string> FakeServer::requests() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->requests;
+}
+
+std::string FakeServer::last_body() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->last_body;
+}
+
+std::string FakeServer::last_event_id() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->last_event_id;
+}
+
+void FakeServer::WriteTo(const std::filesystem::path& data_dir) const {
+  std::ofstream(data_dir / "server.json") << Json{{"pid", 1}, {"http", url()}, {"rpc", nullptr}};
+  std::ofstream(data_dir / "token") << "secret\n";
+}
+
+ScratchFolder::ScratchFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "attune-cli-XXXXXX").string();
+  path_ = mkdtemp(name.data());
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code error;
+  std::filesystem::remove_all(path_, error);
+}
+
+std::string ScratchFolder::Write(const std::string& name, const std::string& text) const {
+  const std::filesystem::path file = path_ / name;
+  std::ofstream(file) << text;
+  return file.string();
+}
+
+Json SweepJson(const std::string& id, const std::string& state) {
+  return {{"id", id},
+          {"name", "fashion-mnist"},
+          {"state", state},
+          {"reason", ""},
+          {"created", "2026-11-21T10:00:00.000000Z"},
+          {"ended", state == "running" ? Json() : Json("2026-11-21T10:02:13.000000Z")},
+          {"metric", {{"name", "accuracy"}, {"mode", "max"}}},
+          {"searcher", "random"},
+          {"scheduler", "asha"},
+          {"rungs", {1, 3, 9}},
+          {"max_step", 9},
+          {"max_trials", 12},
+          {"workers", 2},
+          {"trials", {{"pending", 0}, {"running", 1}, {"completed", 2}, {"stopped", 5}}},
+          {"best",
+           {{"trial", 3},
+            {"step", 9},
+            {"value", 0.871},
+            {"config", {{"lr", 0.1}, {"width", 32}}},
+            {"metrics", {{"accuracy", 0.871}, {"loss", 0.36}}},
+            {"checkpoint", "/data/sweeps/s1/trials/3/checkpoints/step-9-attempt-1"}}},
+          {"waiting", ""},
+          {"file", "the text"}};
+}
+
+Json TrialJson(int number, const std::string& state) {
+  const std::string reason =
+      state == "stopped"
+          ? "stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3; the best 3 go on"
+          : "";
+  return {{"sweep", "s1"},
+          {"number", number},
+          {"state", state},
+          {"reason", reason},
+          {"config", {{"lr", 0.1}, {"width", 32}}},
+          {"created", "2026-11-21T10:00:00.000000Z"},
+          {"ended", nullptr},
+          {"attempts", 1},
+          {"step", 3},
+          {"milestone", 3},
+          {"seconds", 12.25},
+          {"metrics", {{"accuracy", 0.412}, {"loss", 1.7}}},
+          {"best", 0.412},
+          {"checkpoint", nullptr}};
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cli/client/endpoint.h"
+#include "cli/json.h"
+
+namespace httplib {
+class Server;
+}
+
+namespace attune::cli {
+
+// A server of docs/rest-api.md with answers recorded beforehand, on a free port of this host. Its
+// token is "secret".
+class FakeServer {
+ public:
+  FakeServer();
+  ~FakeServer();
+
+  // What GET `path` answers from now on; paths are without /api/v1.
+  void Answer(const std::string& path, Json body, int status = 200);
+  void AnswerText(const std::string& path, std::string body,
+                  std::map<std::string, std::string> headers = {});
+  void AnswerPost(const std::string& path, Json body, int status);
+
+  // Adds an event to the log that /events tells.
+  void Tell(const std::string& kind, Json data);
+  // Runs once, when the next events stream is opened.
+  void OnStream(std::function<void()> act);
+  // Ends every open events stream, as a restart would.
+  void BreakStreams();
+
+  // What was asked, in order: "GET /sweeps?page_size=1", "POST /sweeps?file=…".
+  std::vector<std::string> requests() const;
+  std::string last_body() const;
+  std::string last_event_id() const;  // the header of the newest request for events
+
+  Endpoint endpoint() const { return {url(), "secret", "the test"}; }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+  // server.json and the token, as a server leaves them in its data folder.
+  void WriteTo(const std::filesystem::path& data_dir) const;
+
+ private:
+  struct Recorded {
+    int status = 200;
+    std::string body;
+    std::string type = "application/json";
+    std::map<std::string, std::string> headers;
+  };
+  struct Parts;
+
+  std::unique_ptr<Parts> parts_;
+  int port_ = 0;
+};
+
+// A folder that is gone at the end of the test.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  const std::filesystem::path& path() const { return path_; }
+  std::string Write(const std::string& name, const std::string& text) const;  // its path
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Answers as docs/rest-api.md shows them.
+Json SweepJson(const std::string& id, const std::string& state);
+Json TrialJson(int number, const std::string& state);
+
+}  // namespace attune::cli

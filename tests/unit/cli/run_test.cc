@@ -1,0 +1,175 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/verbs/resume.h"
+#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr char kSweepFile[] = R"(apiVersion: attune/v1
+kind: Sweep
+command: [/bin/true]
+metric: {name: accuracy, mode: max}
+parameters:
+  lr: {min: 0.001, max: 0.5, scale: log}
+searcher: {name: random}
+scheduler: {name: asha, min: 1, max: 9, reduction_factor: 3}
+max_trials: 12
+)";
+
+class FakeRunning final : public RunningServer {
+ public:
+  explicit FakeRunning(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+  Endpoint endpoint() const override { return endpoint_; }
+  std::string rpc_target() const override { return ""; }
+
+ private:
+  Endpoint endpoint_;
+};
+
+class RunVerb : public testing::Test {
+ protected:
+  RunVerb() : file_(folder_.Write("sweep.yaml", kSweepFile)) {
+    host_.log_to = [](Output&, LogLevel) {};
+    host_.start_server = [this](const ServeOptions& options) {
+      options_ = options;
+      return Result<std::unique_ptr<RunningServer>>(
+          std::make_unique<FakeRunning>(server_.endpoint()));
+    };
+    server_.Answer("/sweeps", {{"sweeps", Json::array()}, {"next_page_token", ""}});
+    server_.AnswerPost("/sweeps", SweepJson("s1", "running"), 201);
+    server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
+    server_.Answer("/sweeps/s1/trials",
+                   {{"trials", {TrialJson(3, "completed"), TrialJson(17, "stopped")}},
+                    {"next_page_token", ""}});
+  }
+
+  void SweepEnds(const std::string& state) {
+    server_.OnStream([this, state] {
+      server_.Answer("/sweeps/s1", SweepJson("s1", state));
+      server_.Tell("sweep_changed", {{"state", state}, {"reason", ""}});
+    });
+  }
+
+  Ran Attune(std::vector<std::string> flags = {}) {
+    std::vector<std::string> args = {"run", file_};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return RunAttune(args, host_, interrupt_);
+  }
+
+  ScratchFolder folder_;
+  std::string file_;
+  FakeServer server_;
+  ServeOptions options_;
+  Interrupt interrupt_;
+  Host host_;
+};
+
+TEST_F(RunVerb, EndsWithTheBestConfigurationAndWhyOthersStopped) {
+  SweepEnds("completed");
+  const Ran ran = Attune();
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("best  trial 3: accuracy 0.871"), HasSubstr("rank 9 of 11"),
+                             HasSubstr("step-9-attempt-1")));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("/login?token=secret"), Not(HasSubstr("\r"))));
+}
+
+TEST_F(RunVerb, JsonIsOneObjectOnStdout) {
+  SweepEnds("completed");
+  const Ran ran = Attune({"-o", "json"});
+  const Json outcome = Json::parse(ran.out);
+  EXPECT_EQ(outcome["sweep"], "s1");
+  EXPECT_EQ(outcome["best"]["config"], (Json{{"lr", 0.1}, {"width", 32}}));
+  EXPECT_GE(outcome["wall_seconds"].get<double>(), 0);
+}
+
+TEST_F(RunVerb, AFailedSweepIsFive) {
+  SweepEnds("failed");
+  EXPECT_EQ(Attune().code, ExitCode::kSweepFailed);
+}
+
+TEST_F(RunVerb, QuietSaysOnlyTheOutcome) {
+  SweepEnds("completed");
+  EXPECT_EQ(Attune({"--quiet"}).err, "");
+}
+
+TEST_F(RunVerb, AWrongFileStartsNoServer) {
+  file_ = folder_.Write("wrong.yaml", "colour: red\n");
+  host_.start_server = nullptr;
+  const Ran ran = Attune();
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr(file_ + ":1:1: "));
+}
+
+TEST_F(RunVerb, ListensForOthersOnlyWhenAsked) {
+  SweepEnds("completed");
+  Attune();
+  EXPECT_FALSE(options_.rpc);
+  EXPECT_TRUE(options_.executor);
+  Attune({"--rpc-port", "0"});
+  EXPECT_TRUE(options_.rpc);
+  Attune({"--no-executor"});
+  EXPECT_TRUE(options_.rpc);
+  EXPECT_FALSE(options_.executor);
+}
+
+TEST_F(RunVerb, InterruptedSaysHowToGoOn) {
+  interrupt_.Request();
+  const Ran ran = Attune({"--data-dir", "my data"});
+  EXPECT_EQ(ran.code, ExitCode::kInterrupted);
+  EXPECT_THAT(ran.err, HasSubstr("attune run " + file_ + " --data-dir 'my data'"));
+}
+
+TEST_F(RunVerb, GoesOnWithTheSameTextThatHasNotEnded) {
+  Json unfinished = SweepJson("s1", "running");
+  unfinished["file"] = kSweepFile;
+  server_.Answer("/sweeps", {{"sweeps", {unfinished}}, {"next_page_token", ""}});
+  server_.Answer("/sweeps/s1", unfinished);
+  SweepEnds("completed");
+  const Ran ran = Attune();
+  EXPECT_THAT(ran.err, HasSubstr("resuming sweep s1: 7 of 12 trials are done"));
+  for (const std::string& request : server_.requests())
+    EXPECT_THAT(request, Not(HasSubstr("POST")));
+}
+
+TEST_F(RunVerb, AServerThatHoldsTheFolderIsAnError) {
+  host_.start_server = [](const ServeOptions&) -> Result<std::unique_ptr<RunningServer>> {
+    return Error{ErrorCode::kConflict, "attune-data is held by process 7"};
+  };
+  const Ran ran = Attune();
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.err, HasSubstr("held by process 7"));
+}
+
+TEST_F(RunVerb, AFinishedSweepOfTheSameTextIsTriedAfresh) {
+  Json ended = SweepJson("s1", "completed");
+  ended["file"] = kSweepFile;
+  server_.Answer("/sweeps", {{"sweeps", {ended}}, {"next_page_token", ""}});
+  Api api(server_.endpoint());
+  const Result<Unfinished> unfinished = FindUnfinished(api, *SweepDocument::Read(file_));
+  ASSERT_TRUE(unfinished.ok());
+  EXPECT_FALSE(unfinished->same.has_value());
+  EXPECT_THAT(unfinished->others, IsEmpty());
+}
+
+TEST_F(RunVerb, UnfinishedSweepsOfOtherTextsAreNamed) {
+  Json other = SweepJson("s1", "running");
+  server_.Answer("/sweeps", {{"sweeps", {other}}, {"next_page_token", ""}});
+  Api api(server_.endpoint());
+  const Result<Unfinished> unfinished = FindUnfinished(api, *SweepDocument::Read(file_));
+  ASSERT_TRUE(unfinished.ok());
+  EXPECT_FALSE(unfinished->same.has_value());
+  EXPECT_THAT(unfinished->others, ElementsAre("s1"));
+}
+
+}  // namespace
+}  // namespace attune::cli

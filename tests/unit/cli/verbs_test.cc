@@ -1,0 +1,230 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// A server that runs on a data folder of its own.
+class Verbs : public testing::Test {
+ protected:
+  Verbs() { server_.WriteTo(folder_.path()); }
+
+  Ran Attune(std::vector<std::string> args) {
+    args.insert(args.end(), {"--data-dir", folder_.path().string()});
+    return RunAttune(args);
+  }
+
+  FakeServer server_;
+  ScratchFolder folder_;
+};
+
+TEST(Arguments, WrongOnesAreUsageErrors) {
+  const std::vector<std::vector<std::string>> wrong = {{},
+                                                       {"dance"},
+                                                       {"sweep"},
+                                                       {"sweep", "get", "--colour"},
+                                                       {"sweep", "stop"},
+                                                       {"sweep", "list", "-o", "xml"},
+                                                       {"trial", "get"},
+                                                       {"run"},
+                                                       {"run", "x.yaml", "--port", "70000"},
+                                                       {"executor"}};
+  for (const std::vector<std::string>& args : wrong) {
+    const Ran ran = RunAttune(args);
+    EXPECT_EQ(ran.code, ExitCode::kUsage) << testing::PrintToString(args);
+    EXPECT_THAT(ran.err, HasSubstr("--help"));
+    EXPECT_EQ(ran.out, "");
+  }
+}
+
+TEST(Arguments, HelpIsData) {
+  const Ran ran = RunAttune({"sweep", "watch", "--help"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_THAT(ran.out, HasSubstr("--timeout"));
+  EXPECT_EQ(ran.err, "");
+}
+
+TEST(Arguments, NoServerIsAFailureWithTheNextCommand) {
+  const ScratchFolder folder;
+  const Ran ran = RunAttune({"sweep", "list", "--data-dir", folder.path().string()});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("no server runs on"), HasSubstr("attune serve")));
+}
+
+TEST(Arguments, ServeOnAnAddressThatOthersReachIsRefused) {
+  const Ran ran = RunAttune({"serve", "--host", "0.0.0.0"});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("--insecure-no-tls"));
+}
+
+TEST(Arguments, AnExecutorWithoutATokenSaysWhereItLies) {
+  const ScratchFolder folder;
+  const Ran ran =
+      RunAttune({"executor", "--server", "box:7071", "--data-dir", folder.path().string()});
+  EXPECT_EQ(ran.code, ExitCode::kDenied);
+  EXPECT_THAT(ran.err, HasSubstr("--token-file"));
+}
+
+TEST_F(Verbs, WrongTokenIsFour) {
+  folder_.Write("token", "wrong\n");
+  EXPECT_EQ(Attune({"sweep", "list"}).code, ExitCode::kDenied);
+}
+
+TEST_F(Verbs, UnknownSweepIsThree) {
+  EXPECT_EQ(Attune({"sweep", "get", "s9"}).code, ExitCode::kNotFound);
+  EXPECT_EQ(Attune({"sweep", "watch", "s9"}).code, ExitCode::kNotFound);
+}
+
+TEST_F(Verbs, ProblemsAreTitleAndDetail) {
+  server_.AnswerPost("/sweeps/s1:stop",
+                     {{"title", "Conflict"}, {"detail", "sweep s1 has already ended"}}, 409);
+  const Ran ran = Attune({"sweep", "stop", "s1"});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_EQ(ran.err, "attune: Conflict: sweep s1 has already ended\n");
+}
+
+TEST_F(Verbs, ListIsATable) {
+  server_.Answer("/sweeps", {{"sweeps", {SweepJson("s1", "completed")}}, {"next_page_token", ""}});
+  const Ran ran = Attune({"sweep", "list"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_EQ(ran.out,
+            "SWEEP  STATE      TRIALS   BEST  METRIC     TIME  NAME\n"
+            "s1     completed    7/12  0.871  accuracy  2m13s  fashion-mnist\n");
+}
+
+TEST_F(Verbs, ListAsJsonIsTheServersJson) {
+  const Json sweep = SweepJson("s1", "completed");
+  server_.Answer("/sweeps", {{"sweeps", {sweep}}, {"next_page_token", ""}});
+  const Ran ran = Attune({"sweep", "list", "-o", "json"});
+  EXPECT_EQ(Json::parse(ran.out)["sweeps"][0], sweep);
+}
+
+TEST_F(Verbs, GetWithoutAnIdIsTheNewest) {
+  server_.Answer("/sweeps", {{"sweeps", {SweepJson("s2", "running")}}, {"next_page_token", "x"}});
+  server_.Answer("/sweeps/s2", SweepJson("s2", "running"));
+  const Ran ran = Attune({"sweep", "get"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("s2 fashion-mnist"), HasSubstr("rungs 1, 3, 9")));
+}
+
+TEST_F(Verbs, WatchOfAnEndedSweepTellsItsOutcomeAtOnce) {
+  server_.Answer("/sweeps/s1", SweepJson("s1", "failed"));
+  server_.Answer("/sweeps/s1/trials",
+                 {{"trials", {TrialJson(17, "stopped")}}, {"next_page_token", ""}});
+  const Ran ran = Attune({"sweep", "watch", "s1"});
+  EXPECT_EQ(ran.code, ExitCode::kSweepFailed);
+  EXPECT_THAT(ran.out, HasSubstr("rank 9 of 11"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("\r")));
+}
+
+TEST_F(Verbs, WatchThatTakesTooLongIsSix) {
+  server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
+  server_.Answer("/sweeps/s1/trials", {{"trials", Json::array()}, {"next_page_token", ""}});
+  EXPECT_EQ(Attune({"sweep", "watch", "s1", "--timeout", "1ms"}).code, ExitCode::kTimeout);
+  EXPECT_EQ(Attune({"sweep", "watch", "s1", "--timeout", "1"}).code, ExitCode::kUsage);
+}
+
+TEST_F(Verbs, WatchInterruptedDetachesAndSaysHowToComeBack) {
+  server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
+  server_.Answer("/sweeps/s1/trials", {{"trials", Json::array()}, {"next_page_token", ""}});
+  Interrupt interrupt;
+  interrupt.Request();
+  const Ran ran =
+      RunAttune({"sweep", "watch", "s1", "--data-dir", folder_.path().string()}, Host{}, interrupt);
+  EXPECT_EQ(ran.code, ExitCode::kInterrupted);
+  EXPECT_THAT(ran.err, HasSubstr("attune sweep watch s1 --data-dir " + folder_.path().string()));
+}
+
+TEST_F(Verbs, WatchAsJsonIsOneEventALine) {
+  server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
+  server_.Answer("/sweeps/s1/trials", {{"trials", Json::array()}, {"next_page_token", ""}});
+  Interrupt interrupt;
+  server_.OnStream([this] {
+    server_.Tell("trial_changed", {{"trial", 0}, {"state", "stopped"}, {"reason", ""}});
+    server_.Tell("sweep_changed", {{"state", "completed"}, {"reason", ""}});
+    server_.Answer("/sweeps/s1", SweepJson("s1", "completed"));
+  });
+  const Ran ran = Attune({"sweep", "watch", "s1", "-o", "json"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_EQ(ran.out,
+            "{\"event\":\"trial_changed\",\"trial\":0,\"state\":\"stopped\",\"reason\":\"\"}\n"
+            "{\"event\":\"sweep_changed\",\"state\":\"completed\",\"reason\":\"\"}\n");
+}
+
+TEST_F(Verbs, CreatePrintsTheIdAlone) {
+  server_.AnswerPost("/sweeps", SweepJson("s3", "running"), 201);
+  const std::string file = folder_.Write("sweep.yaml", "name: x\n");
+  EXPECT_EQ(Attune({"sweep", "create", "-f", file}).out, "s3\n");
+  EXPECT_EQ(Attune({"sweep", "create", file}).out, "s3\n");
+}
+
+TEST_F(Verbs, CreateOfAWrongFilePointsIntoItAndIsTwo) {
+  server_.AnswerPost(
+      "/sweeps",
+      {{"title", "wrong"},
+       {"errors",
+        {{{"pointer", "/metric"}, {"line", 3}, {"column", 1}, {"message", "is missing"}}}}},
+      422);
+  const std::string file = folder_.Write("sweep.yaml", "name: x\n");
+  const Ran ran = Attune({"sweep", "create", file});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_EQ(ran.err, file + ":3:1: /metric: is missing\n");
+}
+
+TEST_F(Verbs, ValidateNeedsNoServerAndPointsAtFaults) {
+  const std::string file = folder_.Write("sweep.yaml", "colour: red\n");
+  const Ran ran = RunAttune({"sweep", "validate", file});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr(file + ":1:1: "));
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST_F(Verbs, TrialGetShowsDecisionsWithTheirReasons) {
+  Json trial = TrialJson(17, "stopped");
+  trial["history"] = {
+      {{"step", 1}, {"attempt", 1}, {"seconds", 4.1}, {"metrics", {{"accuracy", 0.3}}}},
+      {{"step", 2}, {"attempt", 1}, {"seconds", 8.2}, {"metrics", {{"accuracy", "nan"}}}}};
+  trial["attempts_list"] = {{{"number", 1},
+                             {"state", "ended"},
+                             {"outcome", "failed"},
+                             {"failure", "rank 1 left with exit code 3\nTraceback\n  boom"},
+                             {"executor", "box"},
+                             {"resumed_from", nullptr},
+                             {"ranks", {{{"rank", 0}}, {{"rank", 1}}}}}};
+  trial["decisions"] = {
+      {{"step", 3}, {"verdict", "stop"}, {"reason", "rank 9 of 11"}, {"rule", "asha"}}};
+  trial["checkpoints"] = {
+      {{"step", 3}, {"attempt", 1}, {"path", "/data/step-3"}, {"bytes", 431232}}};
+  server_.Answer("/sweeps/s1/trials/17", trial);
+  const Ran ran = Attune({"trial", "get", "s1/17"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("rank 9 of 11"), HasSubstr("  |   boom"),
+                             HasSubstr("421 KiB"), HasSubstr("nan")));
+}
+
+TEST_F(Verbs, LogsAreTheBytesThemselves) {
+  server_.Answer("/sweeps/s1/trials/3", TrialJson(3, "completed"));
+  server_.AnswerText("/sweeps/s1/trials/3/logs", "epoch 1\n\x1b[1mdone\x1b[0m\n",
+                     {{"X-Log-Offset", "0"}, {"X-Log-Size", "21"}});
+  const Ran ran = Attune({"trial", "logs", "s1/3", "-f"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_EQ(ran.out, "epoch 1\n\x1b[1mdone\x1b[0m\n");
+}
+
+TEST_F(Verbs, VersionIsTheClientsAndTheServers) {
+  EXPECT_THAT(Attune({"version"}).out, AllOf(HasSubstr("attune 0."), HasSubstr("server 9.8.7")));
+  const ScratchFolder empty;
+  const Ran alone = RunAttune({"version", "--data-dir", empty.path().string()});
+  EXPECT_EQ(alone.code, ExitCode::kSuccess);
+  EXPECT_THAT(alone.err, HasSubstr("no server runs on"));
+}
+
+}  // namespace
+}  // namespace attune::cli

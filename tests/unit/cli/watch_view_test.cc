@@ -1,0 +1,224 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/output.h"
+#include "cli/text/numbers.h"
+#include "cli/text/width.h"
+#include "cli/watch/event_line.h"
+#include "cli/watch/live_view.h"
+#include "cli/watch/outcome.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+SweepModel Model(const Json& trials) {
+  SweepModel model;
+  model.Reset(SweepJson("s1", "running"), trials);
+  return model;
+}
+
+ServerEvent Changed(int trial, const std::string& state, const std::string& reason) {
+  return {.kind = "trial_changed",
+          .data = {{"trial", trial}, {"state", state}, {"reason", reason}}};
+}
+
+ServerEvent Reported(int trial, int step, Json value) {
+  return {.kind = "trial_reported",
+          .data = {{"trial", trial}, {"step", step}, {"metrics", {{"accuracy", value}}}}};
+}
+
+TEST(SweepModel, ReportsMoveTheBest) {
+  SweepModel model = Model({TrialJson(0, "running"), TrialJson(1, "running")});
+  EXPECT_EQ(model.Best()->number, 0);
+  model.Apply(Reported(1, 4, 0.9));
+  EXPECT_EQ(model.Best()->number, 1);
+  model.Apply(Reported(1, 5, 0.1));
+  EXPECT_EQ(model.Best()->best, 0.9);
+  EXPECT_EQ(model.trials().at(1).last, 0.1);
+}
+
+TEST(SweepModel, NanIsNeverTheBest) {
+  SweepModel model = Model(Json::array());
+  model.Apply(Reported(0, 1, "nan"));
+  model.Apply(Reported(1, 1, 0.2));
+  model.Apply(Reported(1, 2, "nan"));
+  EXPECT_EQ(model.Best()->number, 1);
+  EXPECT_EQ(model.Best()->best, 0.2);
+}
+
+TEST(SweepModel, AnEventThatRestHasIncludedChangesNothing) {
+  SweepModel model = Model({TrialJson(0, "running")});
+  model.Apply(Reported(0, 2, 0.3));
+  EXPECT_EQ(model.trials().at(0).step, 3);
+  EXPECT_EQ(model.trials().at(0).best, 0.412);
+}
+
+TEST(SweepModel, CountsTrialsThatReachedARung) {
+  const SweepModel model = Model({TrialJson(0, "running"), TrialJson(1, "stopped")});
+  EXPECT_EQ(model.Reached(1), 2);
+  EXPECT_EQ(model.Reached(9), 0);
+  EXPECT_EQ(model.ended_trials(), 1);
+}
+
+TEST(EventLine, SaysWhyATrialStopped) {
+  SweepModel model = Model(Json::array());
+  const ServerEvent event =
+      Changed(3, "stopped", "stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1");
+  model.Apply(event);
+  EXPECT_EQ(EventLine(event, model),
+            "trial 3 stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1");
+}
+
+TEST(EventLine, NamesTheStateWhereTheReasonDoesNot) {
+  SweepModel model = Model(Json::array());
+  const ServerEvent event = Changed(3, "failed", "no restart is left");
+  model.Apply(event);
+  EXPECT_EQ(EventLine(event, model), "trial 3 failed: no restart is left");
+}
+
+TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
+  const SweepModel model = Model({TrialJson(4, "running")});
+  const ServerEvent event{.kind = "attempt_changed",
+                          .data = {{"trial", 4},
+                                   {"attempt", 2},
+                                   {"state", "ended"},
+                                   {"outcome", "failed"},
+                                   {"failure", "rank 1 was killed by signal 9\nlast words"}}};
+  EXPECT_EQ(EventLine(event, model), "trial 4 attempt 2 failed: rank 1 was killed by signal 9");
+}
+
+TEST(EventLine, ReportsAreNotWorthOne) {
+  const SweepModel model = Model({TrialJson(0, "running")});
+  EXPECT_EQ(EventLine(Reported(0, 4, 0.5), model), "");
+}
+
+TEST(SummaryLine, CountsAndNamesTheBest) {
+  const SweepModel model =
+      Model({TrialJson(0, "running"), TrialJson(1, "stopped"), TrialJson(2, "stopped")});
+  EXPECT_EQ(SummaryLine(model),
+            "sweep s1 running: 2/12 trials, 1 running, 2 stopped, best accuracy 0.412 (trial 0)");
+}
+
+TEST(LiveView, ShowsCountsRungsAndTrials) {
+  SweepModel model = Model({TrialJson(0, "running"), TrialJson(1, "stopped")});
+  model.Apply(Reported(0, 9, 0.871));
+  const double now = *ParseTime("2026-11-21T10:01:30.000000Z");
+
+  EXPECT_THAT(LiveView(model, Style(false), {.columns = 100, .rows = 24}, now),
+              ElementsAre("fashion-mnist  s1  running  1/12 trials  1 running  1 stopped  "
+                          "best 0.871 (trial 0)  1m30s",
+                          "rung 1 ████████ 2 │ rung 3 ████████ 2 │ rung 9 ████ 1",
+                          "TRIAL  STATE    STEP  ACCURACY   BEST   Δbest  PROGRESS    ",
+                          "    0  running   9/9     0.871  0.871    best  ██████████  ",
+                          "    1  stopped   3/9     0.412  0.412  -0.459  ███▍░░░░░░  "));
+}
+
+TEST(LiveView, FitsTheTerminal) {
+  Json trials = Json::array();
+  for (int i = 0; i < 40; ++i) trials.push_back(TrialJson(i, i < 30 ? "running" : "stopped"));
+  const SweepModel model = Model(trials);
+  for (const int columns : {1, 20, 43, 200}) {
+    const auto lines = LiveView(model, Style(true), {.columns = columns, .rows = 10}, 0);
+    EXPECT_LT(lines.size(), 10u);
+    for (const std::string& line : lines) EXPECT_LE(DisplayWidth(line), std::max(1, columns - 1));
+  }
+}
+
+TEST(LiveView, SaysWhatAGangWaitsFor) {
+  Json sweep = SweepJson("s1", "running");
+  sweep["waiting"] = "trial 0 needs 8 CPUs; box has 2";
+  SweepModel model;
+  model.Reset(sweep, Json::array());
+  EXPECT_THAT(LiveView(model, Style(false), {}, 0), Contains(StartsWith("waiting: trial 0 needs")));
+}
+
+TEST(LiveView, TheBestTrialIsSeenHoweverManyRun) {
+  Json trials = Json::array();
+  for (int i = 0; i < 40; ++i) trials.push_back(TrialJson(i, i == 39 ? "completed" : "running"));
+  trials[39]["best"] = 0.99;
+  const auto lines = LiveView(Model(trials), Style(false), {.columns = 80, .rows = 10}, 0);
+  EXPECT_THAT(lines, Contains(StartsWith("   39  completed")));
+}
+
+TEST(TimeLeft, WaitsForThreeTrials) {
+  const double now = *ParseTime("2026-11-21T10:01:30.000000Z");
+  EXPECT_EQ(TimeLeft(Model({TrialJson(0, "stopped"), TrialJson(1, "stopped")}), now), "");
+  EXPECT_EQ(
+      TimeLeft(Model({TrialJson(0, "stopped"), TrialJson(1, "stopped"), TrialJson(2, "completed")}),
+               now),
+      "~4m30s");
+}
+
+TEST(Output, RedrawsInPlaceAndPrintsAbove) {
+  std::ostringstream text;
+  TerminalSize size{.columns = 20, .rows = 10};
+  Output output(text, {.live = true, .size = [&] { return size; }});
+  output.Draw({"one", "two"});
+  output.Print("note");
+  EXPECT_EQ(text.str(), "one\ntwo\n\r\x1b[2A\x1b[Jnote\none\ntwo\n");
+}
+
+TEST(Output, RowsThatANarrowerTerminalBrokeAreErasedToo) {
+  std::ostringstream text;
+  TerminalSize size{.columns = 20, .rows = 10};
+  Output output(text, {.live = true, .size = [&] { return size; }});
+  output.Draw({"a line of twenty co."});
+  size.columns = 8;
+  output.Draw({"x"});
+  EXPECT_THAT(text.str(), HasSubstr("\x1b[3A\x1b[Jx\n"));
+}
+
+TEST(OutcomeJson, IsWhatScriptsRead) {
+  const Json outcome = OutcomeJson(SweepJson("s1", "completed"), 12.5);
+  EXPECT_EQ(outcome.dump(),
+            R"({"sweep":"s1","state":"completed","best":{"trial":3,"config":{"lr":0.1,"width":32},)"
+            R"("metrics":{"accuracy":0.871,"loss":0.36},)"
+            R"("checkpoint":"/data/sweeps/s1/trials/3/checkpoints/step-9-attempt-1"},)"
+            R"("trials":{"pending":0,"running":1,"completed":2,"stopped":5},"wall_seconds":12.5})");
+}
+
+TEST(OutcomeJson, WithoutAReportBestIsNull) {
+  Json sweep = SweepJson("s1", "failed");
+  sweep["best"] = nullptr;
+  EXPECT_TRUE(OutcomeJson(sweep, 1)["best"].is_null());
+}
+
+TEST(OutcomeLines, TellTheBestAndWhyOthersStopped) {
+  const Json trials = {TrialJson(3, "completed"), TrialJson(17, "stopped")};
+  const auto lines =
+      OutcomeLines(SweepJson("s1", "completed"), trials, 133, Style(false), /*width=*/0);
+  EXPECT_THAT(lines,
+              AllOf(Contains("sweep s1 fashion-mnist completed in 2m13s"),
+                    Contains("best  trial 3: accuracy 0.871 at step 9"),
+                    Contains("  lr            0.1"), Contains("1 of 2 trials were stopped early"),
+                    Contains("   17     3     0.412  accuracy 0.412 is rank 9 of 11 at rung "
+                             "3; the best 3 go on")));
+}
+
+TEST(OutcomeLines, AHundredStoppedTrialsAreNotAllListed) {
+  Json trials = Json::array();
+  for (int i = 0; i < 100; ++i) trials.push_back(TrialJson(i, "stopped"));
+  const auto lines = OutcomeLines(SweepJson("s1", "completed"), trials, 1, Style(false), 0);
+  EXPECT_LT(lines.size(), 30u);
+  EXPECT_THAT(lines, Contains("and 92 more: attune trial list s1"));
+}
+
+TEST(ExitCodeOfSweep, FailedAndKilledAreFive) {
+  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "completed")), ExitCode::kSuccess);
+  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "stopped")), ExitCode::kSuccess);
+  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "failed")), ExitCode::kSweepFailed);
+  EXPECT_EQ(ExitCodeOfSweep(SweepJson("s1", "killed")), ExitCode::kSweepFailed);
+}
+
+}  // namespace
+}  // namespace attune::cli
