@@ -1,0 +1,48 @@
+#include "server/store/event_log.h"
+
+#include "server/store/event_codec.h"
+
+namespace attune::server {
+void AppendRow(sqlite::Transaction& transaction, const Event& event) {
+  const EncodedFact encoded = Encode(event.fact);
+  std::optional<uint64_t> sweep;
+  std::optional<uint32_t> trial;
+  if (encoded.sweep) sweep = encoded.sweep->value;
+  if (encoded.trial) trial = encoded.trial->value;
+  transaction.Run(
+      "INSERT INTO events (seq, sweep, trial, time, kind, version, payload)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?)",
+      event.seq.value, sweep, trial, event.time.us, encoded.kind, encoded.version, encoded.payload);
+}
+
+Result<Event> EventOf(const sqlite::Rows& rows) {
+  StoredFact stored{.kind = rows.Text(4), .version = rows.Integer(5), .payload = rows.Text(6)};
+  if (!rows.Null(1)) stored.sweep = SweepId(static_cast<uint64_t>(rows.Integer(1)));
+  if (!rows.Null(2)) stored.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(2)));
+  auto fact = Decode(stored);
+  const EventSeq seq(static_cast<uint64_t>(rows.Integer(0)));
+  if (!fact.ok())
+    return Error{fact.error().code,
+                 "event " + std::to_string(seq.value) + ": " + fact.error().message};
+  return Event{.seq = seq, .time = Time{rows.Integer(3)}, .fact = std::move(fact).value()};
+}
+
+Status ReadLog(sqlite::Connection& connection, EventSeq after,
+               const std::function<void(const Event&)>& visit) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
+      " WHERE seq > ? ORDER BY seq",
+      after.value);
+  for (uint64_t expected = after.value + 1; rows.Next(); ++expected) {
+    const auto event = EventOf(rows);
+    if (!event.ok()) return event.error();
+    if (event->seq.value != expected)
+      return Error{ErrorCode::kCorrupt, "the log goes from event " + std::to_string(expected - 1) +
+                                            " to " + std::to_string(event->seq.value) +
+                                            ": restore the database from a backup"};
+    visit(*event);
+  }
+  return rows.status();
+}
+
+}  // namespace attune::server

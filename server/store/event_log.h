@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+
+#include "core/event.h"
+#include "core/result.h"
+#include "server/store/sqlite.h"
+
+// The table `events`, row by row.
+namespace attune::server {
+
+void AppendRow(sqlite::Transaction& transaction, const Event& event);
+
+// The row a query stands at; its columns are seq, sweep, trial, time, kind, version, payload.
+Result<Event> EventOf(const sqlite::Rows& rows);
+
+// Every event of seq > after, in order, until the first error.
+Status ReadLog(sqlite::Connection& connection, EventSeq after,
+               const std::function<void(const Event&)>& visit);
+
+}  // namespace attune::server

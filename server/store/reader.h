@@ -1,0 +1,167 @@
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+#include "core/result.h"
+#include "server/store/sqlite.h"
+
+namespace attune::server {
+
+// Rows as people see them. Times are text as FormatTime writes it; states are words.
+
+struct BestTrial {
+  TrialNumber trial;
+  Step step;
+  double value = 0;
+  Config config;
+  Metrics metrics;                        // of that step
+  std::optional<std::string> checkpoint;  // of that step; else the trial's newest
+};
+
+struct SweepRow {
+  SweepId id;
+  std::string state;
+  std::string reason;
+  std::string created;
+  std::optional<std::string> ended;
+  SweepSpec spec;
+  std::map<std::string, int64_t, std::less<>> trials;  // how many are in each state; absent: none
+  std::optional<BestTrial> best;
+};
+
+struct TrialRow {
+  TrialId id;
+  std::string state;
+  std::string reason;
+  Config config;
+  std::string created;
+  std::optional<std::string> ended;
+  uint32_t attempts = 0;
+  Step step;
+  Step milestone;
+  Seconds seconds;
+  Metrics metrics;
+  std::optional<double> best;
+  std::optional<std::string> checkpoint;
+};
+
+struct ReportRow {
+  Time time;
+  uint32_t attempt = 0;
+  Report report;
+};
+
+struct AttemptRow {
+  uint32_t number = 0;
+  uint64_t epoch = 0;
+  std::string state;
+  std::string outcome;
+  std::string failure;
+  std::string executor;
+  std::string ranks;  // JSON
+  std::string pids;   // JSON
+  std::optional<int64_t> resumed_from;
+  std::string decided;
+  std::optional<std::string> started;
+  std::optional<std::string> first_step;
+  std::optional<std::string> ended;
+};
+
+struct DecisionRow {
+  std::string time;
+  Step step;
+  std::string verdict;
+  std::string reason;
+  std::string rule;
+  Step rung;
+  std::optional<double> value;
+  std::optional<double> cutoff;
+  int64_t rank = 0;
+  int64_t peers = 0;
+};
+
+struct CheckpointRow {
+  Step step;
+  uint32_t attempt = 0;
+  std::string path;
+  std::string digest;
+  int64_t bytes = 0;
+  std::string time;
+};
+
+struct TrialDetail {
+  TrialRow trial;
+  std::vector<ReportRow> history;
+  std::vector<AttemptRow> attempts;
+  std::vector<DecisionRow> decisions;
+  std::vector<CheckpointRow> checkpoints;
+};
+
+struct Curve {
+  TrialNumber trial;
+  std::vector<int64_t> steps;
+  std::vector<double> values;
+};
+
+struct Curves {
+  EventSeq seq;  // the last event they include
+  std::vector<Curve> trials;
+};
+
+struct EventsPage {
+  std::vector<Event> events;
+  EventSeq seen;  // there is nothing more to send up to here
+};
+
+// Queries on an Attune database, each on a consistent snapshot of it. Any thread; a query takes one
+// of a few read-only connections and never holds up the writer.
+class Reader {
+ public:
+  // REQUIRES: a SqliteStore has made or migrated the file.
+  static Result<std::unique_ptr<Reader>> Open(const std::string& path);
+  ~Reader();
+
+  // Newest first, below `before`; nullopt: from the newest.
+  Result<std::vector<SweepRow>> Sweeps(std::optional<SweepId> before, int limit);
+  Result<SweepRow> Sweep(SweepId id);         // kNotFound
+  Result<std::string> SweepFile(SweepId id);  // as it was sent; kNotFound
+
+  // By number, from `first` on. kNotFound: no such sweep.
+  Result<std::vector<TrialRow>> Trials(SweepId sweep, TrialNumber first, int limit);
+  Result<TrialRow> Trial(const TrialId& id);        // kNotFound
+  Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
+  Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound
+
+  // Every report that has the metric, in order of step. kNotFound: no such sweep.
+  Result<Curves> CurvesOf(SweepId sweep, const std::string& metric);
+
+  // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'.
+  Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);
+  Result<EventSeq> LastSeq();
+
+ private:
+  class Lease;
+
+  explicit Reader(std::string path) : path_(std::move(path)) {}
+
+  template <class T, class Query>
+  Result<T> InSnapshot(Query query);
+
+  std::string path_;
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::vector<std::unique_ptr<sqlite::Connection>> idle_;
+  int open_ = 0;
+};
+
+// Connections a Reader opens at most; a query waits for one to come back.
+inline constexpr int kReadConnections = 8;
+
+}  // namespace attune::server

@@ -1,0 +1,73 @@
+#include "server/store/schema.h"
+
+#include <array>
+
+#include "server/store/projection.h"
+
+namespace attune::server {
+namespace {
+
+// Each brings the log from the version of its index to the next. The tables for people need no
+// migration: they are made anew from the log after every change of the schema.
+constexpr std::array kMigrations = {
+    // 1: the log.
+    R"sql(
+      CREATE TABLE events (
+        seq     INTEGER PRIMARY KEY,
+        sweep   INTEGER,
+        trial   INTEGER,
+        time    INTEGER NOT NULL,
+        kind    TEXT    NOT NULL,
+        version INTEGER NOT NULL,
+        payload TEXT    NOT NULL
+      );
+      CREATE INDEX events_reports ON events (sweep, trial) WHERE kind = 'trial_reported';
+    )sql",
+};
+
+Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {
+  return connection.Number("PRAGMA " + name);
+}
+
+Error Newer(const std::string& path, int64_t version) {
+  return {ErrorCode::kCorrupt,
+          path + " has schema version " + std::to_string(version) +
+              ", which is newer than the version " + std::to_string(SchemaVersion()) +
+              " that this program knows: start the Attune that wrote it, or one released later, or "
+              "choose another data folder"};
+}
+
+Error NotOurs(const std::string& path) {
+  return {ErrorCode::kCorrupt, path +
+                                   " is a database of another program, not Attune's: move it away "
+                                   "or choose another data folder"};
+}
+
+}  // namespace
+
+int64_t SchemaVersion() { return static_cast<int64_t>(kMigrations.size()); }
+
+Status Migrate(sqlite::Connection& connection, const std::string& path) {
+  sqlite::Transaction transaction(connection, sqlite::Transaction::Kind::kWrite);
+  if (!transaction.status().ok()) return transaction.status();
+  const auto application = Pragma(connection, "application_id");
+  if (!application.ok()) return application.error();
+  const auto version = Pragma(connection, "user_version");
+  if (!version.ok()) return version.error();
+  const auto tables = connection.Number("SELECT count(*) FROM sqlite_schema");
+  if (!tables.ok()) return tables.error();
+
+  const bool fresh = *application == 0 && *version == 0 && *tables == 0;
+  if (!fresh && *application != kApplicationId) return NotOurs(path);
+  if (*version > SchemaVersion()) return Newer(path, *version);
+  if (*version == SchemaVersion()) return transaction.Commit();
+
+  for (int64_t next = *version; next < SchemaVersion(); ++next)
+    transaction.Execute(kMigrations[static_cast<size_t>(next)]);
+  transaction.Execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+  transaction.Execute("PRAGMA user_version = " + std::to_string(SchemaVersion()));
+  Projection().Rebuild(transaction);
+  return transaction.Commit();
+}
+
+}  // namespace attune::server

@@ -1,0 +1,152 @@
+#include "server/store/sqlite.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/check.h"
+
+namespace attune::server::sqlite {
+namespace {
+
+bool NoSpace(int system_error) {
+  return system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG;
+}
+
+ErrorCode CodeOf(int extended, int system_error) {
+  switch (extended) {
+    case SQLITE_IOERR_READ:
+    case SQLITE_IOERR_SHORT_READ:
+    case SQLITE_IOERR_CORRUPTFS:
+      return ErrorCode::kCorrupt;
+    default:
+      break;
+  }
+  switch (extended & 0xff) {
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+      return ErrorCode::kStorageFull;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return ErrorCode::kCorrupt;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return ErrorCode::kUnavailable;
+    case SQLITE_CANTOPEN:
+      return NoSpace(system_error) ? ErrorCode::kStorageFull : ErrorCode::kDenied;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return ErrorCode::kDenied;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+}  // namespace
+
+Error ErrorOf(sqlite3* db, int code, std::string_view doing) {
+  const int extended = db == nullptr ? code : sqlite3_extended_errcode(db);
+  const int system_error = db == nullptr ? 0 : sqlite3_system_errno(db);
+  std::string message(doing);
+  message += ": ";
+  message += db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db);
+  if (system_error != 0) message += std::string(" (") + std::strerror(system_error) + ")";
+  return {CodeOf(extended, system_error), std::move(message)};
+}
+
+bool Rows::Next() {
+  if (!status_.ok()) return false;
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE)
+    status_ = ErrorOf(sqlite3_db_handle(statement_), code, "reading the database");
+  return false;
+}
+
+bool Rows::Null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+
+int64_t Rows::Integer(int column) const { return sqlite3_column_int64(statement_, column); }
+
+double Rows::Real(int column) const { return sqlite3_column_double(statement_, column); }
+
+std::string_view Rows::Text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  if (text == nullptr) return {};
+  return {text, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+std::optional<std::string> Rows::OptionalText(int column) const {
+  if (Null(column)) return std::nullopt;
+  return std::string(Text(column));
+}
+
+Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Mode mode,
+                                                     int busy_timeout_ms) {
+  const int flags =
+      mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  sqlite3* db = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<Connection> connection(new Connection(db));
+  if (code != SQLITE_OK) return ErrorOf(db, code, "opening " + path);
+  sqlite3_extended_result_codes(db, 1);
+  sqlite3_busy_timeout(db, busy_timeout_ms);
+  return connection;
+}
+
+Connection::~Connection() {
+  for (auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close(db_);
+}
+
+Status Connection::Execute(const std::string& sql) {
+  const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return ErrorOf(db_, code, "writing the database");
+  return {};
+}
+
+Result<int64_t> Connection::Number(std::string_view sql) {
+  Rows rows = Query(sql);
+  const int64_t number = rows.Next() ? rows.Integer(0) : 0;
+  if (!rows.status().ok()) return rows.status().error();
+  return number;
+}
+
+Result<sqlite3_stmt*> Connection::Prepare(std::string_view sql) {
+  key_.assign(sql);
+  const auto known = statements_.find(key_);
+  if (known != statements_.end()) {
+    ATTUNE_CHECK(sqlite3_stmt_busy(known->second) == 0);
+    return known->second;
+  }
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (code != SQLITE_OK) return ErrorOf(db_, code, "using the database");
+  statements_.emplace(key_, statement);
+  return statement;
+}
+
+Status Connection::Finish(sqlite3_stmt* statement) {
+  int code = sqlite3_step(statement);
+  while (code == SQLITE_ROW) code = sqlite3_step(statement);
+  Status status;
+  if (code != SQLITE_DONE) status = ErrorOf(db_, code, "writing the database");
+  sqlite3_reset(statement);
+  return status;
+}
+
+Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection) {
+  status_ = connection_.Run(kind == Kind::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
+}
+
+Transaction::~Transaction() {
+  // After some errors, a full disk among them, SQLite has rolled back by itself.
+  if (connection_.in_transaction()) static_cast<void>(connection_.Run("ROLLBACK"));
+}
+
+Status Transaction::Commit() {
+  Run("COMMIT");
+  return status_;
+}
+
+}  // namespace attune::server::sqlite

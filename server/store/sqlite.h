@@ -1,0 +1,155 @@
+#pragma once
+
+#include <sqlite3.h>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "core/result.h"
+
+// A thin hold on SQLite: ownership, Result for its codes, and prepared statements that are kept.
+namespace attune::server::sqlite {
+
+// What a code of SQLite means for us. `doing` says what failed, for the message.
+Error ErrorOf(sqlite3* db, int code, std::string_view doing);
+
+// The rows of one query, or the error in preparing it. While it lives, its statement may not be run
+// again.
+class Rows {
+ public:
+  explicit Rows(sqlite3_stmt* statement) : statement_(statement) {}
+  explicit Rows(Error error) : statement_(nullptr), status_(std::move(error)) {}
+  ~Rows() { sqlite3_reset(statement_); }
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+
+  bool Next();  // false after the last row and after an error: see status()
+  const Status& status() const { return status_; }
+
+  // Columns from 0 of the current row; text stays valid until the next Next().
+  bool Null(int column) const;
+  int64_t Integer(int column) const;
+  double Real(int column) const;
+  std::string_view Text(int column) const;  // empty for NULL
+  std::optional<std::string> OptionalText(int column) const;
+
+ private:
+  sqlite3_stmt* statement_;
+  Status status_;
+};
+
+// One connection; used by one thread at a time.
+class Connection {
+ public:
+  enum class Mode { kReadWriteCreate, kReadOnly };
+
+  // `busy_timeout_ms`: how long to wait for another process that holds a lock.
+  static Result<std::unique_ptr<Connection>> Open(const std::string& path, Mode mode,
+                                                  int busy_timeout_ms);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Statements without parameters or rows, separated by semicolons; not kept.
+  Status Execute(const std::string& sql);
+
+  // One statement with its parameters in order; prepared once and kept. Text, integers, reals
+  // (NaN becomes NULL), std::nullopt and optionals of these.
+  template <class... Args>
+  Status Run(std::string_view sql, const Args&... args) {
+    Result<sqlite3_stmt*> statement = Prepare(sql);
+    if (!statement.ok()) return statement.error();
+    int place = 0;
+    (Bind(*statement, ++place, args), ...);
+    return Finish(*statement);
+  }
+
+  // As Run, for a statement with rows.
+  template <class... Args>
+  Rows Query(std::string_view sql, const Args&... args) {
+    Result<sqlite3_stmt*> statement = Prepare(sql);
+    if (!statement.ok()) return Rows(statement.error());
+    int place = 0;
+    (Bind(*statement, ++place, args), ...);
+    return Rows(*statement);
+  }
+
+  // The single number that a query gives; 0 for NULL or no row.
+  Result<int64_t> Number(std::string_view sql);
+
+  bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
+  sqlite3* handle() const { return db_; }
+
+ private:
+  explicit Connection(sqlite3* db) : db_(db) {}
+
+  Result<sqlite3_stmt*> Prepare(std::string_view sql);
+  Status Finish(sqlite3_stmt* statement);
+
+  static void Bind(sqlite3_stmt* statement, int place, std::integral auto value) {
+    sqlite3_bind_int64(statement, place, static_cast<sqlite3_int64>(value));
+  }
+  static void Bind(sqlite3_stmt* statement, int place, double value) {
+    sqlite3_bind_double(statement, place, value);
+  }
+  static void Bind(sqlite3_stmt* statement, int place, std::string_view text) {
+    const char* data = text.data() == nullptr ? "" : text.data();  // null would be NULL
+    sqlite3_bind_text64(statement, place, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  static void Bind(sqlite3_stmt* statement, int place, std::nullopt_t) {
+    sqlite3_bind_null(statement, place);
+  }
+  template <class T>
+  static void Bind(sqlite3_stmt* statement, int place, const std::optional<T>& value) {
+    if (value) {
+      Bind(statement, place, *value);
+    } else {
+      Bind(statement, place, std::nullopt);
+    }
+  }
+
+  sqlite3* db_;
+  std::unordered_map<std::string, sqlite3_stmt*> statements_;
+  std::string key_;  // reused, so that a look-up allocates nothing
+};
+
+// A transaction in the making. After its first error nothing more is run; without a commit
+// everything is rolled back.
+class Transaction {
+ public:
+  enum class Kind { kRead, kWrite };
+
+  Transaction(Connection& connection, Kind kind);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  template <class... Args>
+  void Run(std::string_view sql, const Args&... args) {
+    if (status_.ok()) status_ = connection_.Run(sql, args...);
+  }
+  void Execute(const std::string& sql) {
+    if (status_.ok()) status_ = connection_.Execute(sql);
+  }
+  void Fail(Error error) {
+    if (status_.ok()) status_ = std::move(error);
+  }
+
+  // The first error of the whole, the commit's own included.
+  Status Commit();
+
+  const Status& status() const { return status_; }
+  Connection& connection() { return connection_; }
+
+ private:
+  Connection& connection_;
+  Status status_;
+};
+
+}  // namespace attune::server::sqlite

@@ -1,0 +1,136 @@
+#include "server/store/sqlite_store.h"
+
+#include "core/check.h"
+#include "server/store/event_log.h"
+#include "server/store/schema.h"
+
+namespace attune::server {
+namespace {
+
+// Between the probe's blob and this much cache the pages must reach the disk before the rollback.
+constexpr int kProbeCachePages = 16;
+
+// What has gone wrong in opening, for a person.
+Error Explain(const std::string& path, const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kUnavailable:
+      return {ErrorCode::kConflict, path +
+                                        " is locked by another process: end it, or choose another "
+                                        "data folder (" +
+                                        error.message + ")"};
+    case ErrorCode::kDenied:
+      return {ErrorCode::kDenied, path +
+                                      " cannot be opened for writing: check the owner and the mode "
+                                      "of the file and its folder (" +
+                                      error.message + ")"};
+    case ErrorCode::kStorageFull:
+      return {ErrorCode::kStorageFull,
+              "there is no space to write " + path + ": free some (" + error.message + ")"};
+    case ErrorCode::kCorrupt:
+      if (error.message.find(path) != std::string::npos) return error;
+      return {ErrorCode::kCorrupt, path +
+                                       " is damaged or is not a database: restore it from a backup "
+                                       "or choose another data folder (" +
+                                       error.message + ")"};
+    default:
+      return {error.code, path + ": " + error.message};
+  }
+}
+
+Status Prepare(sqlite::Connection& connection, const std::string& path,
+               const SqliteStore::Options& options) {
+  // The first statement that reads the file finds damage; WAL asks for write access.
+  if (auto read = connection.Number("SELECT count(*) FROM sqlite_schema"); !read.ok())
+    return read.error();
+  if (sqlite3_db_readonly(connection.handle(), "main") == 1)
+    return Error{ErrorCode::kDenied, "the file is read-only"};
+  for (const char* pragma : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
+                             "PRAGMA journal_size_limit = 67108864"}) {
+    if (Status set = connection.Execute(pragma); !set.ok()) return set;
+  }
+  if (options.max_pages > 0) {
+    const Status set =
+        connection.Execute("PRAGMA max_page_count = " + std::to_string(options.max_pages));
+    if (!set.ok()) return set;
+  }
+  return Migrate(connection, path);
+}
+
+}  // namespace
+
+SqliteStore::SqliteStore(std::string path, Options options,
+                         std::unique_ptr<sqlite::Connection> connection)
+    : path_(std::move(path)), options_(options), connection_(std::move(connection)) {}
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, Options options) {
+  auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate,
+                                             options.busy_timeout_ms);
+  if (!connection.ok()) return Explain(path, connection.error());
+  if (Status ready = Prepare(**connection, path, options); !ready.ok())
+    return Explain(path, ready.error());
+  const auto last = (*connection)->Number("SELECT max(seq) FROM events");
+  if (!last.ok()) return Explain(path, last.error());
+
+  std::unique_ptr<SqliteStore> store(new SqliteStore(path, options, std::move(connection).value()));
+  store->last_seq_ = EventSeq(static_cast<uint64_t>(*last));
+  return store;
+}
+
+Status SqliteStore::Append(std::span<const Event> batch) {
+  if (batch.empty()) return {};
+  Status written;
+  {
+    sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+    uint64_t expected = last_seq_.value;
+    for (const Event& event : batch) {
+      ATTUNE_CHECK(event.seq.value == ++expected);
+      AppendRow(transaction, event);
+      projection_.Apply(transaction, event);
+      if (!transaction.status().ok()) break;
+    }
+    written = transaction.Commit();
+  }
+  if (!written.ok()) {
+    projection_.Forget();
+    return Error{written.error().code, path_ + ": " + written.error().message};
+  }
+  last_seq_ = batch.back().seq;
+  return {};
+}
+
+Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>& visit) const {
+  auto connection = sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadOnly,
+                                             options_.busy_timeout_ms);
+  if (!connection.ok()) return Explain(path_, connection.error());
+  if (Status read = ReadLog(**connection, after, visit); !read.ok())
+    return Error{read.error().code, path_ + ": " + read.error().message};
+  return {};
+}
+
+Status SqliteStore::Probe() {
+  // A rolled-back transaction stays in memory unless it outgrows the page cache; a small cache
+  // makes its pages go to the log file, where a full disk shows.
+  if (Status small =
+          connection_->Execute("PRAGMA cache_size = " + std::to_string(kProbeCachePages));
+      !small.ok())
+    return small;
+  Status written;
+  {
+    sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+    transaction.Run("CREATE TABLE probe (bytes BLOB)");
+    transaction.Run("INSERT INTO probe VALUES (zeroblob(?))", kProbeBytes);
+    written = transaction.status();
+  }
+  if (Status normal = connection_->Execute("PRAGMA cache_size = -8000"); !normal.ok())
+    return normal;
+  if (!written.ok()) return Error{written.error().code, path_ + ": " + written.error().message};
+  return {};
+}
+
+Status SqliteStore::Rebuild() {
+  sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+  projection_.Rebuild(transaction);
+  return transaction.Commit();
+}
+
+}  // namespace attune::server

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/store/event_store.h"
+#include "server/store/projection.h"
+#include "server/store/sqlite.h"
+
+namespace attune::server {
+
+// The log in one SQLite file, with the tables for people (docs/database.md) beside it.
+//
+// WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on their own
+// connections never wait for it. Append and Probe: one thread. Read: any thread.
+class SqliteStore final : public EventStore {
+ public:
+  struct Options {
+    int busy_timeout_ms = 5'000;  // how long another program may hold a lock on the file
+    int64_t max_pages = 0;        // size limit of the file, in pages of 4 KiB; 0: none
+  };
+
+  // Makes the file when it is absent, and brings an older one forward. Errors: kCorrupt (damaged,
+  // not Attune's, newer), kDenied (may not be read or written), kConflict (locked by another
+  // process), kStorageFull. Each message names the file and the remedy.
+  static Result<std::unique_ptr<SqliteStore>> Open(const std::string& path, Options options);
+  static Result<std::unique_ptr<SqliteStore>> Open(const std::string& path) {
+    return Open(path, Options());
+  }
+
+  // kStorageFull for every error in writing; kUnavailable while another program holds a lock.
+  Status Append(std::span<const Event> batch) override;
+  Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
+
+  // Room for kProbeBytes more: they are written to the disk and rolled back.
+  Status Probe() override;
+
+  // Makes the tables for people anew from the log.
+  Status Rebuild();
+
+  EventSeq last_seq() const { return last_seq_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  SqliteStore(std::string path, Options options, std::unique_ptr<sqlite::Connection> connection);
+
+  std::string path_;
+  Options options_;
+  std::unique_ptr<sqlite::Connection> connection_;
+  Projection projection_;
+  EventSeq last_seq_{0};
+};
+
+// What Probe asks for: a large batch, so that a store that says yes takes the next one.
+inline constexpr int64_t kProbeBytes = 1 << 20;
+
+}  // namespace attune::server

@@ -1,0 +1,308 @@
+#include "server/store/sqlite_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "server/store/event_codec.h"
+#include "server/store/reader.h"
+#include "server/store/schema.h"
+#include "tests/unit/server/store/sample_log.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<SqliteStore> OpenOrDie(const std::string& path, SqliteStore::Options options = {}) {
+  auto store = SqliteStore::Open(path, options);
+  if (!store.ok()) ADD_FAILURE() << store.error().message;
+  return std::move(store).value();
+}
+
+std::vector<std::string> ReadAll(const SqliteStore& store, uint64_t after = 0) {
+  std::vector<std::string> lines;
+  const Status read = store.Read(EventSeq(after), [&](const Event& event) {
+    const EncodedFact encoded = Encode(event.fact);
+    lines.push_back(std::to_string(event.seq.value) + " " + std::to_string(event.time.us) + " " +
+                    std::string(encoded.kind) + " " + encoded.payload);
+  });
+  EXPECT_TRUE(read.ok()) << read.error().message;
+  return lines;
+}
+
+// Every row of every table for people, as text.
+std::vector<std::string> Tables(const std::string& path) {
+  auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
+  std::vector<std::string> lines;
+  for (const std::string table :
+       {"sweeps", "trials", "attempts", "decisions", "checkpoints", "executors"}) {
+    sqlite::Rows columns = connection->Query(
+        "SELECT group_concat('quote(' || name || ')', '||''|''||') FROM pragma_table_info(?)",
+        table);
+    EXPECT_TRUE(columns.Next());
+    sqlite::Rows rows =
+        connection->Query("SELECT " + std::string(columns.Text(0)) + " FROM " + table);
+    while (rows.Next()) lines.push_back(table + ": " + std::string(rows.Text(0)));
+    EXPECT_TRUE(rows.status().ok());
+  }
+  return lines;
+}
+
+void Execute(const std::string& path, const std::string& sql) {
+  auto connection =
+      sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
+  const Status done = connection->Execute(sql);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+}
+
+TEST(SqliteStore, WhatWasAppendedIsReadAfterReopening) {
+  const ScratchFolder folder;
+  const SampleLog log;
+  std::vector<std::string> before;
+  {
+    auto store = OpenOrDie(folder / "attune.db");
+    ASSERT_TRUE(store->Append(log.events()).ok());
+    before = ReadAll(*store);
+  }
+  auto store = OpenOrDie(folder / "attune.db");
+  EXPECT_EQ(ReadAll(*store), before);
+  EXPECT_EQ(before.size(), log.events().size());
+  EXPECT_EQ(store->last_seq(), log.events().back().seq);
+}
+
+TEST(SqliteStore, ReadBeginsAfterTheGivenEvent) {
+  const ScratchFolder folder;
+  const SampleLog log;
+  auto store = OpenOrDie(folder / "attune.db");
+  ASSERT_TRUE(store->Append(log.events()).ok());
+  EXPECT_EQ(ReadAll(*store, log.events().size() - 2).size(), 2u);
+  EXPECT_TRUE(ReadAll(*store, log.events().size()).empty());
+}
+
+TEST(SqliteStore, TheTablesAreTheSameWhateverTheBatchesWere) {
+  const ScratchFolder folder;
+  const SampleLog log;
+  auto whole = OpenOrDie(folder / "whole.db");
+  ASSERT_TRUE(whole->Append(log.events()).ok());
+  auto single = OpenOrDie(folder / "single.db");
+  for (const Event& event : log.events()) ASSERT_TRUE(single->Append({&event, 1}).ok());
+  EXPECT_EQ(Tables(folder / "single.db"), Tables(folder / "whole.db"));
+}
+
+TEST(SqliteStore, RebuildingGivesTheSameTables) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  auto store = OpenOrDie(path);
+  ASSERT_TRUE(store->Append(SampleLog().events()).ok());
+  const auto before = Tables(path);
+  Execute(path, "DROP TABLE trials; DELETE FROM sweeps; UPDATE attempts SET failure = 'lies';");
+  ASSERT_NE(before.size(), 0u);
+  const Status rebuilt = store->Rebuild();
+  ASSERT_TRUE(rebuilt.ok()) << rebuilt.error().message;
+  EXPECT_EQ(Tables(path), before);
+}
+
+TEST(SqliteStore, AGapInTheLogIsFoundOnReading) {
+  const ScratchFolder folder;
+  auto store = OpenOrDie(folder / "attune.db");
+  ASSERT_TRUE(store->Append(SampleLog().events()).ok());
+  Execute(folder / "attune.db", "DELETE FROM events WHERE seq = 5");
+  const Status read = store->Read(EventSeq(0), [](const Event&) {});
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(read.error().message, HasSubstr("from event 4 to 6"));
+}
+
+TEST(SqliteStore, ANewerFileIsRefusedWithBothVersionsAndTheRemedy) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  OpenOrDie(path).reset();
+  Execute(path, "PRAGMA user_version = 99");
+  const auto opened = SqliteStore::Open(path);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(opened.error().message, HasSubstr("schema version 99"));
+  EXPECT_THAT(opened.error().message, HasSubstr("version " + std::to_string(SchemaVersion())));
+  EXPECT_THAT(opened.error().message, HasSubstr("start the Attune that wrote it"));
+}
+
+TEST(SqliteStore, WhatIsNoDatabaseIsRefused) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  std::ofstream(path) << std::string(8192, 'x');
+  const auto opened = SqliteStore::Open(path);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(opened.error().message, HasSubstr(path));
+  EXPECT_THAT(opened.error().message, HasSubstr("backup"));
+}
+
+TEST(SqliteStore, ADatabaseOfAnotherProgramIsLeftAlone) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  Execute(path, "CREATE TABLE recipes (name TEXT)");
+  const auto opened = SqliteStore::Open(path);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(opened.error().message, HasSubstr("another program"));
+}
+
+TEST(SqliteStore, AFileLockedByAnotherProcessIsAConflict) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  OpenOrDie(path).reset();
+  auto other =
+      sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
+  ASSERT_TRUE(other->Execute("BEGIN IMMEDIATE").ok());
+  const auto opened = SqliteStore::Open(path, {.busy_timeout_ms = 0});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(opened.error().message, HasSubstr("locked by another process"));
+}
+
+TEST(SqliteStore, ALockDuringAnAppendLeavesTheStoreUsable) {
+  const ScratchFolder folder;
+  const SampleLog log;
+  auto store = OpenOrDie(folder / "attune.db", {.busy_timeout_ms = 0});
+  auto other =
+      sqlite::Connection::Open(folder / "attune.db", sqlite::Connection::Mode::kReadWriteCreate, 0)
+          .value();
+  ASSERT_TRUE(other->Execute("BEGIN IMMEDIATE").ok());
+  const Status refused = store->Append(log.events());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  ASSERT_TRUE(other->Execute("ROLLBACK").ok());
+  EXPECT_TRUE(store->Append(log.events()).ok());
+}
+
+TEST(SqliteStore, AReadOnlyFileIsDenied) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  OpenOrDie(path).reset();
+  ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0555), 0);
+  const bool root = ::geteuid() == 0;  // may write anywhere
+  ASSERT_EQ(root ? ::seteuid(65534) : 0, 0);
+  const auto opened = SqliteStore::Open(path);
+  ASSERT_EQ(root ? ::seteuid(0) : 0, 0);
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kDenied) << opened.error().message;
+  EXPECT_THAT(opened.error().message, HasSubstr("cannot be opened for writing"));
+}
+
+TEST(SqliteStore, AMissingFolderIsDeniedAndNamed) {
+  const auto opened = SqliteStore::Open("/nonexistent-folder/attune.db");
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kDenied);
+  EXPECT_THAT(opened.error().message, HasSubstr("/nonexistent-folder/attune.db"));
+}
+
+// Fills the store until an append fails; returns the events that were taken.
+size_t FillUp(SqliteStore& store, SampleLog& log) {
+  const Status first = store.Append(log.events());
+  EXPECT_TRUE(first.ok()) << first.error().message;
+  for (size_t taken = log.events().size();; ++taken) {
+    const Event event =
+        log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(50'000, 'x')});
+    const Status appended = store.Append({&event, 1});
+    if (appended.ok()) continue;
+    EXPECT_EQ(appended.error().code, ErrorCode::kStorageFull) << appended.error().message;
+    return taken;
+  }
+}
+
+TEST(SqliteStore, AFullStoreRefusesABatchAsAWholeAndSaysSo) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  SampleLog log;
+  auto store = OpenOrDie(path, {.max_pages = 1024});
+  const size_t taken = FillUp(*store, log);
+  const auto before = Tables(path);
+
+  // A small event first and one that does not fit behind it: neither is kept.
+  const std::vector<Event> batch = {
+      {EventSeq(taken + 1), Time{kSampleStart}, SearchExhausted{SweepId(1)}},
+      {EventSeq(taken + 2), Time{kSampleStart},
+       TrialRequeued{TrialId(SweepId(1), TrialNumber(2)), std::string(500'000, 'y')}}};
+  const Status refused = store->Append(batch);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kStorageFull);
+  EXPECT_EQ(ReadAll(*store).size(), taken);
+  EXPECT_EQ(Tables(path), before);
+  EXPECT_EQ(store->last_seq().value, taken);
+
+  const Status probed = store->Probe();
+  ASSERT_FALSE(probed.ok());
+  EXPECT_EQ(probed.error().code, ErrorCode::kStorageFull);
+}
+
+TEST(SqliteStore, AProbeLeavesNoTrace) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  auto store = OpenOrDie(path);
+  ASSERT_TRUE(store->Append(SampleLog().events()).ok());
+  const auto before = Tables(path);
+  for (int time = 0; time < 3; ++time) ASSERT_TRUE(store->Probe().ok());
+  EXPECT_EQ(Tables(path), before);
+  auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
+  EXPECT_EQ(connection->Number("SELECT count(*) FROM sqlite_schema WHERE name = 'probe'").value(),
+            0);
+}
+
+std::optional<ErrorCode> CodeOf(const Status& status) {
+  if (status.ok()) return std::nullopt;
+  return status.error().code;
+}
+
+// A real disk that is really full: needs the right to mount.
+TEST(SqliteStore, AFullDiskIsFoundByProbeAndTheStoreGoesOnWhenThereIsRoom) {
+  const ScratchFolder folder;
+  const std::string disk = folder / "disk";
+  ASSERT_EQ(::mkdir(disk.c_str(), 0755), 0);
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=6m") != 0)
+    GTEST_SKIP() << "may not mount a small disk";
+  {
+    SampleLog log;
+    auto store = OpenOrDie(disk + "/attune.db");
+    const std::string ballast(16 << 20, 'b');
+    std::ofstream(disk + "/ballast") << ballast;  // as much as fits
+    const Status probed = store->Probe();
+    EXPECT_EQ(CodeOf(probed), ErrorCode::kStorageFull);
+
+    std::vector<Event> batch = log.events();
+    batch.push_back(
+        log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(2 << 20, 'x')}));
+    const Status refused = store->Append(batch);
+    EXPECT_EQ(CodeOf(refused), ErrorCode::kStorageFull);
+    EXPECT_TRUE(ReadAll(*store).empty());
+
+    std::filesystem::remove(disk + "/ballast");
+    EXPECT_TRUE(store->Probe().ok());
+    EXPECT_TRUE(store->Append(log.events()).ok());
+  }
+  ASSERT_EQ(::umount(disk.c_str()), 0);
+}
+
+TEST(SqliteStore, ReadersDoNotHoldUpTheWriterNorSeeHalfABatch) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  SampleLog log;
+  auto store = OpenOrDie(path, {.busy_timeout_ms = 0});
+  ASSERT_TRUE(store->Append(log.events()).ok());
+  auto reader = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
+  sqlite::Transaction snapshot(*reader, sqlite::Transaction::Kind::kRead);
+  const auto before = reader->Number("SELECT count(*) FROM events").value();
+  const Event event = log.Next(SearchExhausted{SweepId(1)});
+  ASSERT_TRUE(store->Append({&event, 1}).ok());
+  EXPECT_EQ(reader->Number("SELECT count(*) FROM events").value(), before);
+}
+
+}  // namespace
+}  // namespace attune::server
