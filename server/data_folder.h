@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "core/result.h"
+
+namespace attune::server {
+
+// A server's data folder, held by this process alone until it is destroyed: database, token, and
+// the address of the running server for clients on this machine.
+class DataFolder {
+ public:
+  // Makes the folder and its token when they are absent. kConflict when another server holds it,
+  // kDenied or kStorageFull when it cannot be written.
+  static Result<DataFolder> Open(const std::filesystem::path& path);
+
+  DataFolder(DataFolder&& other) noexcept;
+  DataFolder& operator=(DataFolder&&) = delete;
+  ~DataFolder();
+
+  // Writes `server.json`, which goes when the folder is closed.
+  Status Announce(const std::string& http_url, const std::string& rpc_target);
+
+  std::filesystem::path database() const { return path_ / "attune.db"; }
+  const std::filesystem::path& path() const { return path_; }
+  const std::string& token() const { return token_; }
+
+ private:
+  DataFolder(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+
+  std::filesystem::path path_;
+  int lock_ = -1;
+  std::string token_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,200 @@
+"""What people get wrong: each has a clear message and the right exit code, and loses nothing."""
+
+import json
+import os
+import sqlite3
+import unittest
+
+from support import ATTUNE, EndToEnd, FASHION_MNIST, sweep
+
+
+class SweepFile(EndToEnd):
+    def check_refused(self, content, *expected):
+        for verb in (["sweep", "validate"], ["run", "--port", "0", "--data-dir", self.data]):
+            code, out, err = self.attune(*verb[:2], self.write(content), *verb[2:])
+            self.assertEqual(code, 2, err)
+            self.assertEqual(out, "")
+            for text in expected:
+                self.assertIn(text, err)
+        self.assertFalse((self.data / "attune.db").exists(), "a refused file left a database")
+
+    def test_unknown_key(self):
+        text = ("command: [./train]\nmetric: {name: loss, mode: min}\n"
+                "parameters:\n  lr: {min: 0.1, max: 1}\n"
+                "scheduler:\n  name: asha\n  reduction_facter: 3\n  max: 9\nstop: {max_trials: 3}\n")
+        self.check_refused(text, "sweep.yaml:7:3: scheduler.reduction_facter: unknown key; "
+                                 "did you mean reduction_factor?")
+
+    def test_wrong_type(self):
+        self.check_refused(sweep(stop={"max_trials": "many"}), "stop.max_trials")
+
+    def test_empty_space(self):
+        self.check_refused(sweep(parameters={}), "parameters")
+
+    def test_min_above_max(self):
+        self.check_refused(sweep(parameters={"lr": {"min": 2.0, "max": 1.0}}), "parameters.lr")
+
+    def test_log_scale_with_zero(self):
+        self.check_refused(sweep(parameters={"lr": {"min": 0.0, "max": 1.0, "scale": "log"}}),
+                           "parameters.lr", "log")
+
+    def test_no_such_file(self):
+        code, _, err = self.attune("run", self.folder / "nowhere.yaml", "--data-dir", self.data)
+        self.assertEqual(code, 2)
+        self.assertIn("nowhere.yaml", err)
+
+    def test_not_yaml(self):
+        self.check_refused("command: [", "sweep.yaml:")
+
+    def test_validate_prints_the_resolved_file_and_the_rungs(self):
+        code, out, err = self.attune("sweep", "validate", self.write(sweep()))
+        self.assertEqual(code, 0, err)
+        self.assertIn("max_restarts", out)
+        self.assertIn("1, 2, 4", out + err)
+
+
+class Program(EndToEnd):
+    def run_failing(self, **changes):
+        process = self.run_sweep(self.write(sweep(**changes)), "-o", "json")
+        code = process.wait()
+        return code, json.loads(process.stdout), "\n".join(process.stderr)
+
+    def mode(self, mode, **more):
+        return {"parameters": {"x": {"min": 0.0, "max": 1.0}, "mode": {"value": mode}}, **more}
+
+    def failure(self):
+        database = sqlite3.connect(self.data / "attune.db")
+        with database:
+            return database.execute("SELECT failure FROM attempts ORDER BY trial, number").fetchone()[0]
+
+    def test_that_does_not_exist(self):
+        code, out, err = self.attune("run", self.write(sweep(command=["./no-such-program"])),
+                                     "--data-dir", self.data, "--port", 0)
+        self.assertIn(code, (2, 5), err)
+        self.assertIn("no-such-program", out + err)
+
+    def test_that_is_not_in_the_path(self):
+        code, result, err = self.run_failing(command=["no-such-program-anywhere"])
+        self.assertEqual(code, 5, err)
+        self.assertEqual(result["state"], "failed")
+        self.assertIn("no-such-program-anywhere", err)
+
+    def test_that_exits_before_its_first_report(self):
+        code, result, err = self.run_failing(**self.mode("exit", failure={"max_restarts": 0}))
+        self.assertEqual(code, 5, err)
+        self.assertEqual(result["trials"]["failed"], 3)
+        self.assertRegex(self.failure(), r"rank 0 .*exit.* 1")
+        self.assertIn("about to give up", self.failure())
+
+    def test_that_throws(self):
+        code, _, err = self.run_failing(**self.mode("throw", failure={"max_restarts": 0}))
+        self.assertEqual(code, 5, err)
+        self.assertIn("the learning rate is too green", self.failure())
+
+    def test_that_hangs(self):
+        code, _, err = self.run_failing(
+            **self.mode("hang", failure={"max_restarts": 0, "stall_timeout": "300ms"}))
+        self.assertEqual(code, 5, err)
+        self.assertIn("rank 0", self.failure())
+        self.assertIn("no progress", self.failure())
+
+    def test_that_does_not_speak_the_channel(self):
+        code, _, err = self.run_failing(**self.mode("babble", failure={"max_restarts": 0}))
+        self.assertEqual(code, 5, err)
+        self.assertIn("hello", self.failure())
+
+    def test_whose_last_rank_dies_names_it(self):
+        code, _, err = self.run_failing(
+            **self.mode("die", failure={"max_restarts": 0},
+                        resources={"workers": 2, "cpus_per_worker": 1}))
+        self.assertEqual(code, 5, err)
+        self.assertIn("rank 1", self.failure())
+        self.assertIn("SIGKILL", self.failure())
+
+    def test_that_does_not_report_the_metric(self):
+        code, _, err = self.run_failing(metric={"name": "accuracy", "mode": "max"},
+                                        scheduler={"name": "fifo", "max": 2})
+        self.assertEqual(code, 5, err)
+        self.assertIn("has no metric accuracy; it has score", err)
+
+    def test_the_example_without_its_data_says_where_it_looked(self):
+        self.environment["ATTUNE_DATA_DIR"] = str(self.folder / "empty")
+        code, _, err = self.run_failing(
+            command=[FASHION_MNIST], metric={"name": "accuracy", "mode": "max"},
+            parameters={"lr": {"min": 0.01, "max": 0.1}}, failure={"max_restarts": 0})
+        self.assertEqual(code, 5, err)
+        self.assertIn(str(self.folder / "empty"), self.failure())
+
+
+class Surroundings(EndToEnd):
+    def begin(self):
+        self.close_gate(2)
+        run = self.run_sweep(self.write(sweep()))
+        run.await_stderr(r"http://")
+        return run
+
+    def test_a_second_server_on_the_same_folder(self):
+        self.begin()
+        code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        self.assertEqual(code, 1)
+        self.assertIn("is in use by another server", err)
+        self.get("/sweeps/s1")
+
+    def test_a_taken_port(self):
+        self.begin()
+        port = json.loads((self.data / "server.json").read_text())["http"].rsplit(":", 1)[1]
+        code, _, err = self.attune("serve", "--data-dir", self.folder / "other", "--port", port,
+                                   "--rpc-port", 0)
+        self.assertEqual(code, 1)
+        self.assertIn(port, err)
+
+    def test_a_database_of_a_newer_version(self):
+        self.assertEqual(self.run_sweep(self.write(sweep(stop={"max_trials": 1}))).wait(), 0)
+        database = sqlite3.connect(self.data / "attune.db")
+        with database:
+            database.execute("PRAGMA user_version = 9999")
+        database.close()
+        code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        self.assertEqual(code, 1)
+        self.assertIn("newer", err)
+        self.assertIn("9999", err)
+
+    def test_a_database_that_is_none(self):
+        self.data.mkdir()
+        (self.data / "attune.db").write_text("this is not a database, it is a letter to a friend" * 99)
+        code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        self.assertEqual(code, 1)
+        self.assertIn("attune.db", err)
+
+    def test_a_data_folder_that_cannot_be_made(self):
+        (self.folder / "file").write_text("")
+        code, _, err = self.attune("serve", "--data-dir", self.folder / "file" / "data", "--port", 0)
+        self.assertEqual(code, 1)
+        self.assertIn("data folder", err)
+
+    def test_no_server_where_a_client_looks(self):
+        code, _, err = self.attune("sweep", "list", "--data-dir", self.data)
+        self.assertEqual(code, 1)
+        self.assertIn("attune serve", err)
+
+    def test_a_wrong_token(self):
+        self.begin()
+        self.environment["ATTUNE_TOKEN"] = "wrong"
+        url = json.loads((self.data / "server.json").read_text())["http"]
+        code, _, err = self.attune("sweep", "list", "--server", url)
+        self.assertEqual(code, 4, err)
+
+    def test_an_executor_with_a_wrong_token(self):
+        self.assertTrue(os.access(ATTUNE, os.X_OK))
+        serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        serve.await_stderr(r"http://")
+        token = self.write("wrong\n", "token")
+        target = json.loads((self.data / "server.json").read_text())["rpc"]
+        code, _, err = self.attune("executor", "--server", target, "--token-file", token,
+                                   "--data-dir", self.folder / "other")
+        self.assertIn(code, (1, 4))
+        self.assertIn("token", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,184 @@
+"""Processes that die at bad moments: nothing is lost, nothing happens twice, nothing is left over."""
+
+import json
+import os
+import pathlib
+import signal
+import unittest
+
+from support import EndToEnd, ProcessExit, free_port, small_disk, sweep
+
+
+def pids_of(detail, attempt=-1):
+    return detail["attempts_list"][attempt]["pids"]
+
+
+class Kill(EndToEnd):
+    def test_run_killed_and_started_again_loses_and_repeats_no_trial(self):
+        gate = self.close_gate(3)
+        file = self.write(sweep())
+        first = self.run_sweep(file)
+        first.await_stderr(r"http://")
+        self.await_report(trial=0, step=2)
+        workers = [ProcessExit(pid) for pid in pids_of(self.get("/sweeps/s1/trials/0"))]
+        first.kill()
+        for worker in workers:
+            self.assertTrue(worker.wait(), "a worker outlived the process that ran it")
+        gate.close()
+        second = self.run_sweep(file, "-o", "json")
+        second.await_stderr(r"http://")
+        # The server stays until the sweep has ended: hold its last trial while looking.
+        second.wait()
+        result = json.loads(second.stdout)
+        self.assertEqual(result["sweep"], "s1")
+        self.assertEqual(sum(result["trials"].values()), 8)
+        serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        serve.await_stderr(r"http://")
+        trials = self.check_histories_are_whole()
+        self.assertEqual(len(trials), 8)
+        resumed = self.get("/sweeps/s1/trials/0")["attempts_list"]
+        self.assertEqual([a["outcome"] for a in resumed][:1], ["lost"])
+        self.assertEqual(resumed[1]["resumed_from"], 2)
+
+    def begin_with_separate_executor(self, **changes):
+        """A server by `attune run` on a fixed port, and an executor of another process."""
+        self.port = free_port()
+        self.file = self.write(sweep(resources={"workers": 1, "cpus_per_worker": 1}, **changes))
+        self.args = ["--no-executor", "--rpc-port", self.port]
+        server = self.run_sweep(self.file, *self.args)
+        server.await_stderr(r"http://")
+        executor = self.start_executor()
+        return server, executor
+
+    def start_executor(self):
+        return self.start("executor", "--server", f"127.0.0.1:{self.port}", "--name", "box", "--cpus",
+                          1, "--data-dir", self.data)
+
+    def test_gangs_of_a_separate_executor_outlive_the_server(self):
+        gate = self.close_gate(3)
+        server, _ = self.begin_with_separate_executor()
+        self.await_report(trial=0, step=2)
+        before = self.get("/sweeps/s1/trials/0")
+        server.kill()
+        again = self.run_sweep(self.file, *self.args, "-o", "json")
+        again.await_stderr(r"http://")
+        os.kill(pids_of(before)[0], 0)  # the worker lives
+        gate.close()
+        self.await_event(lambda kind, data: kind == "trial_reported" and data["trial"] == 0 and
+                         data["step"] == 4)
+        after = self.get("/sweeps/s1/trials/0")
+        self.assertEqual(pids_of(after), pids_of(before))
+        self.assertEqual(len(after["attempts_list"]), 1)
+        again.wait()
+        self.assertEqual(sum(json.loads(again.stdout)["trials"].values()), 8)
+
+    def test_reports_made_while_the_server_is_away_arrive(self):
+        gate = self.close_gate(3)
+        server, _ = self.begin_with_separate_executor(
+            scheduler={"name": "fifo", "max": 6}, stop={"max_trials": 1})
+        self.await_report(trial=0, step=2)
+        checkpoints = pathlib.Path(self.data) / "sweeps/s1/trials/0/checkpoints"
+        last = self.close_gate(6)
+        server.kill()
+        gate.close()
+        # Step 5 is reported right after its checkpoint is there; nobody listens.
+        while not (checkpoints / "step-5-attempt-1").exists():
+            os.sched_yield()
+        again = self.run_sweep(self.file, *self.args, "-o", "json")
+        again.await_stderr(r"http://")
+        self.await_report(trial=0, step=5)
+        last.close()
+        self.await_report(trial=0, step=6)
+        self.assertEqual(again.wait(), 0)
+
+    def test_a_killed_rank_is_named_and_its_trial_goes_on_from_the_checkpoint(self):
+        gate = self.close_gate(3)
+        run = self.run_sweep(self.write(sweep(stop={"max_trials": 1})), "-o", "json")
+        run.await_stderr(r"http://")
+        self.await_report(trial=0, step=2)
+        hold = self.close_gate(4)
+        os.kill(pids_of(self.get("/sweeps/s1/trials/0"))[0], signal.SIGKILL)
+        gate.close()
+        self.await_report(trial=0, step=3)
+        detail = self.get("/sweeps/s1/trials/0")
+        first, second = detail["attempts_list"]
+        self.assertIn("rank 0", first["failure"])
+        self.assertIn("SIGKILL", first["failure"])
+        self.assertEqual(second["resumed_from"], 2)
+        hold.close()
+        self.assertEqual(run.wait(), 0)
+        self.assertEqual(json.loads(run.stdout)["trials"]["completed"], 1)
+
+    def test_a_killed_executor_takes_its_ranks_with_it_and_another_goes_on(self):
+        gate = self.close_gate(3)
+        server, executor = self.begin_with_separate_executor()
+        self.await_report(trial=0, step=2)
+        workers = [ProcessExit(pid) for pid in pids_of(self.get("/sweeps/s1/trials/0"))]
+        executor.kill()
+        for worker in workers:
+            self.assertTrue(worker.wait(), "a rank outlived its executor")
+        gate.close()
+        hold = self.close_gate(4)
+        self.start_executor()
+        self.await_report(trial=0, step=3)
+        detail = self.get("/sweeps/s1/trials/0")
+        self.assertEqual(detail["attempts_list"][0]["outcome"], "lost")
+        self.assertEqual(detail["attempts_list"][1]["resumed_from"], 2)
+        hold.close()
+        self.assertEqual(server.wait(), 0)
+
+    def test_grandchildren_of_a_killed_executor_die_too(self):
+        pid_file = self.folder / "grandchild"
+        script = self.write(f"#!/bin/sh\n(trap '' TERM HUP; echo $$ > {pid_file}; exec tail -f /dev/null) &\n"
+                            "echo $! > " + str(pid_file) + "\nwait\n", "wrap.sh")
+        os.chmod(script, 0o755)
+        self.begin_with_separate_executor(command=[script], stop={"max_trials": 1})
+        executor = self.processes[-1]
+        self.await_event(lambda kind, data: kind == "attempt_changed" and
+                         data["state"] == "running")
+        while not (pid_file.exists() and pid_file.read_text().strip()):
+            os.sched_yield()
+        grandchild = ProcessExit(int(pid_file.read_text()))
+        executor.kill()
+        self.assertTrue(grandchild.wait(), "a grandchild outlived the executor")
+
+
+class Disk(EndToEnd):
+    def test_a_full_disk_is_said_and_the_sweep_goes_on_when_there_is_space(self):
+        gate = self.close_gate(2)
+        with small_disk(self.data, megabytes=16):
+            run = self.run_sweep(self.write(sweep(checkpoint={"every": 0}, stop={"max_trials": 2})),
+                                 "-o", "json")
+            run.await_stderr(r"http://")
+            self.await_report(trial=0, step=1)
+            filler = self.data / "filler"
+            with open(filler, "wb") as out:
+                try:
+                    while True:
+                        out.write(b"\0" * 65536)
+                        out.flush()
+                except OSError:
+                    pass
+            # Small writes may still fit into space that is already the database's own.
+            body = json.dumps(sweep(name="x" * 20000)).encode()
+            status, answer = 201, None
+            for _ in range(1000):
+                status, answer = self.request("/api/v1/sweeps?directory=/tmp", "POST", body)
+                if status != 201:
+                    break
+            self.assertEqual(status, 507, answer)
+            self.assertIn("disk", (answer["title"] + answer["detail"]).lower())
+            self.assertEqual(self.request("/readyz")[0], 503)
+            filler.unlink()
+            gate.close()
+            while self.request("/readyz")[0] != 200:
+                pass
+            for listed in self.get("/sweeps")["sweeps"]:
+                if listed["id"] != "s1":
+                    self.request(f"/api/v1/sweeps/{listed['id']}:kill", "POST")
+            self.assertEqual(run.wait(), 0, run.stderr)
+            self.assertEqual(sum(json.loads(run.stdout)["trials"].values()), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,119 @@
+"""`attune run`: from a sweep file to its best configuration."""
+
+import json
+import os
+import unittest
+
+from support import EndToEnd, sweep
+
+
+class Run(EndToEnd):
+    def test_ends_with_one_json_object(self):
+        code, out, err = self.attune("run", self.write(sweep()), "--data-dir", self.data, "--port",
+                                     0, "-o", "json")
+        self.assertEqual(code, 0, err)
+        result = json.loads(out)
+        self.assertEqual(result["sweep"], "s1")
+        self.assertEqual(result["state"], "completed")
+        self.assertEqual(sum(result["trials"].values()), 8)
+        self.assertGreater(result["trials"]["stopped"], 0)
+        self.assertGreater(result["wall_seconds"], 0)
+        best = result["best"]
+        self.assertAlmostEqual(best["metrics"]["score"], best["config"]["x"] * (1 - 0.5 ** 4))
+        self.assertTrue(os.path.isfile(os.path.join(best["checkpoint"], "manifest.json")))
+
+    def test_says_in_words_what_won_and_why_others_stopped(self):
+        code, out, err = self.attune("run", self.write(sweep()), "--data-dir", self.data, "--port", 0)
+        self.assertEqual(code, 0, err)
+        self.assertIn("x", out)
+        self.assertRegex(out + err, r"stopped at step 1: score 0\.\d+ is rank \d of \d")
+        self.assertRegex(out + err, r"checkpoints/step-4-attempt-1")
+
+    def test_grid_ends_when_it_has_no_more(self):
+        file = self.write(sweep(searcher={"name": "grid"}, stop={},
+                                parameters={"x": {"values": [0.1, 0.2, 0.3]}},
+                                scheduler={"name": "fifo", "max": 2}))
+        code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0, "-o", "json")
+        self.assertEqual(code, 0, err)
+        result = json.loads(out)
+        self.assertEqual(result["trials"]["completed"], 3)
+        self.assertEqual(result["best"]["config"], {"x": 0.3})
+
+    def test_a_program_that_ends_itself_completes(self):
+        file = self.write(sweep(command=["/bin/echo", "trained with", "${args}"],
+                                scheduler={"name": "fifo"}, stop={"max_trials": 1}))
+        code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0, "-o", "json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out)["trials"]["completed"], 1)
+        log = self.data / "sweeps/s1/trials/0/attempts/1/rank-0.log"
+        self.assertRegex(log.read_text(), r"^trained with --x=0\.\d+\n$")
+
+    def test_interrupt_says_how_to_go_on_and_the_same_command_does(self):
+        gate = self.close_gate(3)
+        file = self.write(sweep())
+        first = self.run_sweep(file)
+        first.await_stderr(r"http://")
+        self.await_report(trial=0, step=2)
+        first.interrupt()
+        self.assertEqual(first.wait(), 130)
+        self.assertIn("attune run", "\n".join(first.stderr))
+        gate.close()
+        code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0, "-o", "json")
+        self.assertEqual(code, 0, err)
+        result = json.loads(out)
+        self.assertEqual(result["sweep"], "s1")
+        self.assertEqual(sum(result["trials"].values()), 8)
+
+    def test_a_sweep_that_has_ended_is_not_resumed(self):
+        file = self.write(sweep(stop={"max_trials": 1}))
+        self.assertEqual(self.run_sweep(file).wait(), 0)
+        code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0, "-o", "json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out)["sweep"], "s2")
+
+
+class Control(EndToEnd):
+    def begin(self):
+        self.close_gate(2)
+        run = self.run_sweep(self.write(sweep()), "-o", "json")
+        run.await_stderr(r"http://")
+        self.await_report(trial=0, step=1)
+        return run
+
+    def test_kill_ends_the_sweep_at_once(self):
+        run = self.begin()
+        code, _, err = self.attune("sweep", "kill", "s1", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        run.wait()
+        self.assertEqual(json.loads(run.stdout)["state"], "killed")
+
+    def test_stop_finishes_running_trials_and_starts_none(self):
+        gate = self.close_gate(4)
+        run = self.run_sweep(self.write(sweep(scheduler={"name": "fifo", "max": 4})), "-o", "json")
+        run.await_stderr(r"http://")
+        self.await_report(trial=0, step=3)
+        created = len(self.get("/sweeps/s1/trials")["trials"])
+        code, _, err = self.attune("sweep", "stop", "s1", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        gate.close()
+        run.wait()
+        result = json.loads(run.stdout)
+        self.assertEqual(result["state"], "stopped")
+        self.assertEqual(result["trials"]["completed"], created)
+
+    def test_client_verbs_find_the_server_of_the_folder(self):
+        self.begin()
+        code, out, err = self.attune("sweep", "list", "--data-dir", self.data, "-o", "json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out)["sweeps"][0]["name"], "e2e")
+        code, out, err = self.attune("trial", "get", "s1/0", "--data-dir", self.data, "-o", "json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out)["history"][0]["step"], 1)
+        code, out, err = self.attune("trial", "logs", "s1/0", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        self.assertIn("step 1 score", out)
+        self.assertEqual(self.attune("sweep", "get", "s99", "--data-dir", self.data)[0], 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,229 @@
+"""Drives the real `attune` binary, with real processes, and waits for events instead of time."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.error
+import urllib.request
+
+BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", "build")).resolve()
+ATTUNE = str(BUILD / "attune")
+FASHION_MNIST = str(BUILD / "examples/fashion_mnist/fashion_mnist")
+WORKER = [sys.executable, str(pathlib.Path(__file__).with_name("worker.py"))]
+PATIENCE_S = 60  # a wait that takes longer has failed
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def sweep(**changes):
+    """A sweep file of eight trials of one worker, four steps each; changes are top-level keys."""
+    spec = {
+        "apiVersion": "attune/v1", "kind": "Sweep", "name": "e2e",
+        "command": WORKER,
+        "metric": {"name": "score", "mode": "max"},
+        "parameters": {"x": {"min": 0.0, "max": 1.0}},
+        "searcher": {"name": "random", "seed": 1},
+        "scheduler": {"name": "asha", "min": 1, "max": 4, "reduction_factor": 2},
+        "resources": {"workers": 1, "cpus_per_worker": 1},
+        "checkpoint": {"every": 1},
+        "stop": {"max_trials": 8},
+    }
+    spec.update(changes)
+    return spec
+
+
+class Process:
+    """A child whose stderr is read line by line as it comes."""
+
+    def __init__(self, args, **options):
+        self.popen = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True, **options)
+        self.stderr = []
+        self._seen = threading.Condition()
+        self._ended = False
+        self._stdout = ""
+        self._threads = [threading.Thread(target=self._read_stderr, daemon=True),
+                         threading.Thread(target=self._read_stdout, daemon=True)]
+        for thread in self._threads:
+            thread.start()
+
+    def _read_stderr(self):
+        for line in self.popen.stderr:
+            with self._seen:
+                self.stderr.append(line.rstrip("\n"))
+                self._seen.notify_all()
+        with self._seen:
+            self._ended = True
+            self._seen.notify_all()
+
+    def _read_stdout(self):
+        self._stdout = self.popen.stdout.read()
+
+    def await_stderr(self, pattern):
+        """The first match in what was or will be written; fails when the process ends without."""
+        def match():
+            return next((m for m in (re.search(pattern, line) for line in self.stderr) if m), None)
+        with self._seen:
+            self._seen.wait_for(lambda: match() or self._ended, PATIENCE_S)
+            found = match()
+        assert found, f"no {pattern!r} in stderr:\n" + "\n".join(self.stderr)
+        return found
+
+    def kill(self):
+        self.popen.kill()
+        return self.wait()
+
+    def interrupt(self):
+        self.popen.send_signal(signal.SIGINT)
+
+    def wait(self):
+        code = self.popen.wait(PATIENCE_S)
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+        return code
+
+    @property
+    def stdout(self):
+        return self._stdout
+
+
+class ProcessExit:
+    """Waits for the end of a process that is not our child."""
+
+    def __init__(self, pid):
+        self.fd = os.pidfd_open(pid)
+
+    def wait(self):
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        ended = bool(poll.poll(PATIENCE_S * 1000))
+        os.close(self.fd)
+        return ended
+
+
+class EndToEnd(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attune-e2e-"))
+        self.data = self.folder / "data"
+        self.gates = self.folder / "gates"
+        self.gates.mkdir()
+        self.environment = dict(os.environ, GATES=str(self.gates), NO_COLOR="1")
+        self.processes = []
+        self.addCleanup(self._clean_up)
+
+    def _clean_up(self):
+        for process in self.processes:
+            if process.popen.poll() is None:
+                process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write(self, content, name="sweep.yaml"):
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    def start(self, *args):
+        process = Process([ATTUNE, *map(str, args)], env=self.environment, cwd=self.folder)
+        self.processes.append(process)
+        return process
+
+    def attune(self, *args):
+        """Runs to the end: (exit code, stdout, stderr)."""
+        process = self.start(*args)
+        code = process.wait()
+        return code, process.stdout, "\n".join(process.stderr)
+
+    def run_sweep(self, file, *args):
+        return self.start("run", file, "--data-dir", self.data, "--port", 0, *args)
+
+    def close_gate(self, step):
+        """Workers stop before this step until the returned gate is closed as a file."""
+        gate = open(self.gates / f"step-{step}", "w")
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        self.addCleanup(gate.close)
+        return gate
+
+    # ---- the server that runs on self.data --------------------------------------------------
+
+    def request(self, path, method="GET", body=None, headers=None):
+        """(status, parsed answer); needs a server that has announced itself."""
+        server = json.loads((self.data / "server.json").read_text())
+        token = (self.data / "token").read_text().strip()
+        request = urllib.request.Request(
+            server["http"] + path, method=method, data=body,
+            headers={"Authorization": "Bearer " + token, **(headers or {})})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                text = answer.read()
+                return answer.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read() or b"null")
+
+    def get(self, path):
+        status, answer = self.request("/api/v1" + path)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+    def await_event(self, condition, after=0):
+        """The first event (kind, data) of the log after `after` that the condition accepts."""
+        server = json.loads((self.data / "server.json").read_text())
+        token = (self.data / "token").read_text().strip()
+        request = urllib.request.Request(f"{server['http']}/api/v1/events?after={after}",
+                                         headers={"Authorization": "Bearer " + token})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as stream:
+            kind = ""
+            for raw in stream:
+                line = raw.decode().rstrip("\n")
+                if line.startswith("event:"):
+                    kind = line[6:].strip()
+                elif line.startswith("data:"):
+                    data = json.loads(line[5:])
+                    if condition(kind, data):
+                        return kind, data
+        self.fail("the events stream ended")
+
+    def await_report(self, trial, step):
+        return self.await_event(lambda kind, data: kind == "trial_reported" and
+                                data["trial"] == trial and data["step"] >= step)
+
+    def check_histories_are_whole(self, sweep_id="s1"):
+        """Every trial's steps are 1, 2, 3, … without a gap or a repetition."""
+        trials = self.get(f"/sweeps/{sweep_id}/trials")["trials"]
+        self.assertEqual([t["number"] for t in trials], list(range(len(trials))))
+        for trial in trials:
+            detail = self.get(f"/sweeps/{sweep_id}/trials/{trial['number']}")
+            steps = [report["step"] for report in detail["history"]]
+            self.assertEqual(steps, list(range(1, len(steps) + 1)), detail)
+        return trials
+
+
+@contextlib.contextmanager
+def small_disk(folder, megabytes):
+    """A tmpfs of this size at `folder`; skips the test where mounting is not allowed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
+                             capture_output=True)
+    if mounted.returncode != 0:
+        raise unittest.SkipTest("mounting a tmpfs is not allowed here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
