@@ -17,7 +17,9 @@ double LogUniform(double low, double high, RandomStream& stream) {
 // The place of the last step at or below a draw from [min, last step + step).
 int64_t LogUniformStep(double min, double step, int64_t count, RandomStream& stream) {
   const double draw = LogUniform(min, min + static_cast<double>(count) * step, stream);
-  return std::clamp(static_cast<int64_t>((draw - min) / step), int64_t{0}, count - 1);
+  const double place = (draw - min) / step;
+  if (place >= static_cast<double>(count)) return count - 1;  // rounded past the end
+  return std::clamp(static_cast<int64_t>(place), int64_t{0}, count - 1);
 }
 
 Value Draw(const Domain& domain, RandomStream& stream) {

@@ -9,7 +9,7 @@
 
 namespace attune::conformance {
 
-constexpr uint64_t kRounds = 30;  // random cases a test
+constexpr uint64_t kRounds = 12;  // random cases a test
 
 // The first seed of a run; round r uses BaseSeed() + r.
 inline uint64_t BaseSeed() {

@@ -1,11 +1,14 @@
 #include "schedulers/asha.h"
 
-#include <cmath>
+#include <algorithm>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/random.h"
 #include "tests/unit/schedulers/harness.h"
 
 namespace attune::schedulers {
@@ -229,6 +232,28 @@ TEST(Asha, EveryKindOfContinueSaysWhy) {
             "goes on at step 1: nothing is decided before rung 2");
   sweep.Report({1, 8}, 0.9);
   EXPECT_EQ(sweep.Report({1, 9}, 0.9).text(), "goes on at step 9: the last rung is behind it");
+}
+
+// The definition, counted out: how many at the rung are at least as good?
+TEST(Asha, AgreesWithCountingOverAThousandReports) {
+  SchedulerHarness sweep(Asha(Maximise("accuracy"), {Step(1), Step(64), 3}));
+  RandomStream random(1, TrialNumber(0), "test");
+  std::vector<double> seen;
+  for (uint32_t trial = 0; trial < 1'000; ++trial) {
+    const double value = static_cast<double>(random.Integer(0, 50));
+    const Verdict& verdict = sweep.Report({trial, 1}, value).verdict();
+
+    const auto rank =
+        1 + std::count_if(seen.begin(), seen.end(), [&](double other) { return other >= value; });
+    seen.push_back(value);
+    const int64_t going_on = std::ssize(seen) / 3;
+    ASSERT_EQ(verdict.reason.rank, rank);
+    ASSERT_EQ(verdict.kind == VerdictKind::kStop, going_on > 0 && rank > going_on);
+    if (going_on == 0) continue;
+    std::vector<double> sorted = seen;
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    ASSERT_EQ(verdict.reason.cutoff, sorted[static_cast<size_t>(going_on - 1)]);
+  }
 }
 
 SweepSpec Spec(int64_t min, int64_t max) {

@@ -1,6 +1,7 @@
 #include "searchers/random.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -86,6 +87,16 @@ TEST(Random, IntegersOnALogScaleTakeTheShareUpToTheNext) {
   EXPECT_EQ(counts.size(), 7u);
   EXPECT_NEAR(counts.at(int64_t{1}), kTrials * 0.3333, 106);
   EXPECT_NEAR(counts.at(int64_t{2}), kTrials * 0.1950, 89);
+}
+
+TEST(Random, TheWidestIntegersOnALogScaleStayInTheirRange) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max() - 1;
+  const Domain widest = IntDomain{.min = 1, .max = kMax, .scale = Scale::kLog};
+  const Domain highest = IntDomain{.min = kMax - 1, .max = kMax, .scale = Scale::kLog};
+
+  EXPECT_TRUE(SearchSpace::Check({{"a", widest}, {"b", highest}}).empty());
+  for (const auto& [value, count] : Counts(widest)) ASSERT_GE(std::get<int64_t>(value), 1);
+  for (const auto& [value, count] : Counts(highest)) ASSERT_GE(std::get<int64_t>(value), kMax - 1);
 }
 
 TEST(Random, ListedValuesAreEquallyLikelyAndKeepTheirType) {
