@@ -1,11 +1,9 @@
-import { defineConfig } from 'vitest/config';
-
 import { aliases } from './vitest.aliases';
 
-export default defineConfig({
+export default {
   root: import.meta.dirname,
+  cacheDir: '../../web/node_modules/.vitest',
   resolve: { alias: aliases },
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
-  cacheDir: '/tmp/attune-web-vitest',
-  test: { include: ['unit/**/*.test.ts'], reporters: ['default'] },
-});
+  test: { include: ['unit/**/*.test.ts'] },
+};

@@ -1,4 +1,4 @@
-import type { Config, TrialDetail } from '../../../web/src/api/types';
+import type { Config, Parameter, TrialDetail } from '../../../web/src/api/types';
 import { randomStream } from './random';
 import { World } from './world';
 
@@ -19,13 +19,13 @@ resources: {workers: 2, cpus_per_worker: 1}
 stop: {max_trials: 12}
 `;
 
-const parameters = [
+const parameters: Parameter[] = [
   { name: 'lr', type: 'float', min: 0.001, max: 0.5, scale: 'log' },
   { name: 'momentum', type: 'float', min: 0, max: 0.99, scale: 'linear' },
   { name: 'width', type: 'int', min: 8, max: 64, scale: 'linear', step: 8 },
   { name: 'optimizer', type: 'categorical', values: ['sgd', 'adamw'] },
   { name: 'batch', type: 'constant', value: 128 },
-] as const;
+];
 
 function drawConfig(random: () => number): Config {
   return {
@@ -126,7 +126,7 @@ export function smallWorld(): World {
       memory_free: 0,
     },
   ];
-  world.addSweep({ id: 's2', name: 'resnet-baseline', max_trials: 9, file: sweepFile, parameters: [...parameters] });
+  world.addSweep({ id: 's2', name: 'resnet-baseline', max_trials: 9, file: sweepFile, parameters });
   runAsha(world, 's2', 9, 11);
   world.changeSweep('s2', 'completed', 'all 9 trials have ended');
 
@@ -142,7 +142,7 @@ export function smallWorld(): World {
   });
   world.addTrial('s3', { lr: 0.01 });
 
-  world.addSweep({ id: 's1', name: 'fashion-mnist', max_trials: 12, file: sweepFile, parameters: [...parameters] });
+  world.addSweep({ id: 's1', name: 'fashion-mnist', max_trials: 12, file: sweepFile, parameters });
   runAsha(world, 's1', 8, 4);
   const random = randomStream(99);
   const failed = world.addTrial('s1', { ...drawConfig(random), lr: 0.48 });
@@ -169,7 +169,7 @@ export function smallWorld(): World {
 /** A sweep of very many trials, to see that the page stays smooth. */
 export function largeWorld(trials: number): World {
   const world = new World();
-  world.addSweep({ id: 'big', name: 'big-sweep', max_trials: trials, rungs: [1, 3, 9, 27], max_step: 27, parameters: [...parameters] });
+  world.addSweep({ id: 'big', name: 'big-sweep', max_trials: trials, rungs: [1, 3, 9, 27], max_step: 27, parameters });
   runAsha(world, 'big', trials, 5);
   const trial = world.addTrial('big', drawConfig(randomStream(1)));
   world.start(trial);

@@ -8,6 +8,7 @@ import { countsSummary } from '../model/summary';
 import { finished } from '../model/states';
 import { formatAgo, parseTime } from '../model/time';
 import { navigate, place, setQuery, sweepUrl } from '../router';
+import { useCursor } from '../ui/cursor';
 import { Icon, StateLabel } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { Loading, Sparkline, StateBar, Trouble, When } from '../ui/parts';
@@ -20,19 +21,16 @@ export function SweepsPage(): JSX.Element {
   const all = live?.sweeps.value;
   const shown = all?.filter((sweep) => matches(sweep, text)) ?? [];
   const selected = shown.findIndex((sweep) => sweep.id === query.get('sweep'));
-  const select = (index: number): void => {
-    const sweep = shown[Math.max(0, Math.min(shown.length - 1, index))];
-    if (sweep) setQuery({ sweep: sweep.id });
-  };
+  const cursor = useCursor(shown.length, selected, (index) => setQuery({ sweep: shown[index]?.id }));
   useKeys({
     '/': (event) => {
       event.preventDefault();
       filterBox.current?.focus();
     },
-    j: () => select(selected + 1),
-    k: () => select(selected < 0 ? 0 : selected - 1),
-    Home: () => select(0),
-    End: () => select(shown.length - 1),
+    j: () => cursor.by(1),
+    k: () => cursor.by(-1),
+    Home: () => cursor.to(0),
+    End: () => cursor.to(shown.length - 1),
     Escape: () => setQuery({ sweep: undefined }),
     Enter: () => {
       const sweep = shown[selected];
@@ -143,7 +141,7 @@ function SweepRow({
     if (!(event.target as Element).closest('a')) navigate(sweepUrl(sweep.id));
   };
   return (
-    <tr ref={row} class="openable" aria-selected={selected} onClick={open}>
+    <tr ref={row} class="openable" aria-current={selected} onClick={open}>
       <th scope="row">
         <a href={sweepUrl(sweep.id)}>{sweep.name || sweep.id}</a>
         <span class="muted id">{sweep.id}</span>

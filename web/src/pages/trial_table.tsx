@@ -9,6 +9,7 @@ import type { TrialRow } from '../model/sweep_model';
 import { formatDuration } from '../model/time';
 import { navigate, trialUrl } from '../router';
 import { colorToken, type ColorBy } from '../ui/colors';
+import { useCursor } from '../ui/cursor';
 import { StateLabel } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { useVirtualRows } from '../ui/virtual';
@@ -45,27 +46,22 @@ export function TrialTable(props: Props): JSX.Element {
   const scroll = useRef<HTMLDivElement>(null);
   const columns = columnsOf(props.parameters, rows, props.metric);
   const virtual = useVirtualRows(rows.length, rowHeight, headHeight, scroll);
-  const at = rows.findIndex((row) => row.number === selected);
+  const at = rows.findIndex((each) => each.number === selected);
+  const row = rows[at];
 
-  const select = (index: number): void => {
-    const bounded = Math.max(0, Math.min(rows.length - 1, index));
-    const row = rows[bounded];
-    if (row) onSelect(row.number);
-  };
-  const step = (by: number): void => select(at < 0 ? 0 : at + by);
+  const cursor = useCursor(rows.length, at, (index) => onSelect(rows[index]?.number));
   // The selection may come from the chart or the URL: show it. Not when rows move under it.
   useEffect(() => {
     if (at >= 0) virtual.scrollTo(at);
   }, [selected]);
 
   useKeys({
-    j: () => step(1),
-    k: () => step(-1),
-    Home: (event) => (event.preventDefault(), select(0)),
-    End: (event) => (event.preventDefault(), select(rows.length - 1)),
+    j: () => cursor.by(1),
+    k: () => cursor.by(-1),
+    Home: (event) => (event.preventDefault(), cursor.to(0)),
+    End: (event) => (event.preventDefault(), cursor.to(rows.length - 1)),
     Escape: () => onSelect(undefined),
     Enter: () => {
-      const row = rows[at];
       if (row) navigate(trialUrl(row.sweep, row.number));
     },
   });
@@ -73,7 +69,7 @@ export function TrialTable(props: Props): JSX.Element {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: pageRows, PageUp: -pageRows }[event.key];
     if (by === undefined) return;
     event.preventDefault();
-    step(by);
+    cursor.by(by);
   };
 
   return (
@@ -105,13 +101,16 @@ export function TrialTable(props: Props): JSX.Element {
         <tbody onMouseLeave={() => props.onHover(undefined)}>
           {virtual.above > 0 && <Spacer height={virtual.above} />}
           {virtual.rows.map(({ index }) => {
-            const row = rows[index];
-            return row && <Row key={row.number} {...props} row={row} index={index} columns={columns} />;
+            const shown = rows[index];
+            return shown && <Row key={shown.number} {...props} row={shown} index={index} columns={columns} />;
           })}
           {virtual.below > 0 && <Spacer height={virtual.below} />}
         </tbody>
       </table>
       {rows.length === 0 && <p class="muted none">No trial matches the filter.</p>}
+      <p class="visually-hidden" role="status">
+        {row && `Trial ${row.number}, ${row.state}. ${trialSentence(row)}`}
+      </p>
     </div>
   );
 }
@@ -163,7 +162,7 @@ function Row({
       class={classes.join(' ')}
       data-trial={row.number}
       aria-rowindex={index + 2}
-      aria-selected={isSelected}
+      aria-current={isSelected}
       onClick={click}
       onDblClick={() => navigate(trialUrl(row.sweep, row.number))}
       onMouseEnter={() => props.onHover(row.number)}

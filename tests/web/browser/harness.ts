@@ -1,0 +1,82 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+
+import { MockServer, token } from '../mock/server';
+import type { World } from '../mock/world';
+
+const pages = process.env.ATTUNE_WEB_DIST ?? fileURLToPath(new URL('../../../web/dist', import.meta.url));
+const waitMs = 20_000;
+
+/** A Chromium for a file of tests, and a server and a page for each test. */
+export class Harness {
+  private browser: Browser | undefined;
+  private readonly opened: { close(): Promise<void> }[] = [];
+  private complaints: string[] = [];
+
+  constructor() {
+    beforeAll(async () => {
+      if (!existsSync(join(pages, 'index.html'))) throw new Error(`no page in ${pages}: build it first`);
+      this.browser = await chromium.launch({
+        executablePath: process.env.ATTUNE_CHROMIUM ?? '/usr/bin/chromium',
+        args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+      });
+    });
+    afterEach(async () => {
+      for (const each of this.opened.splice(0).reverse()) await each.close();
+      // What the Content-Security-Policy blocks, and what throws, ends up on the console.
+      expect(this.complaints.splice(0)).toEqual([]);
+    });
+    afterAll(() => this.browser?.close());
+  }
+
+  async serve(world: World): Promise<MockServer> {
+    const server = await MockServer.start(world, pages);
+    this.opened.push(server);
+    return server;
+  }
+
+  /** A page that is signed in and shows a path. */
+  async open(server: MockServer, path: string, options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await this.stranger(options);
+    const host = new URL(server.url).hostname;
+    await page.context().addCookies([{ name: 'attune_token', value: token, domain: host, path: '/' }]);
+    await page.goto(server.url + path);
+    return page;
+  }
+
+  /** A page of a browser that has no token yet. */
+  async stranger(options: BrowserContextOptions = {}): Promise<Page> {
+    if (!this.browser) throw new Error('the browser has not started');
+    const context = await this.browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+    this.opened.push(context);
+    context.setDefaultTimeout(waitMs);
+    const page = await context.newPage();
+    page.on('pageerror', (error) => this.complaints.push(String(error)));
+    page.on('console', (message) => {
+      // A refused request is shown by the page, and tests that refuse one look at that.
+      const expected = message.text().startsWith('Failed to load resource');
+      if (message.type() === 'error' && !expected) this.complaints.push(message.text());
+    });
+    return page;
+  }
+}
+
+/** The numbers of the trials in the table's rows that are in the document. */
+export async function rowNumbers(page: Page): Promise<number[]> {
+  return page.locator('tr[data-trial]').evaluateAll((rows) => rows.map((row) => Number((row as HTMLElement).dataset.trial)));
+}
+
+export const curves = (page: Page) => page.getByTestId('curves');
+
+/** Waits until the chart says that it has drawn so many points. */
+export async function waitForPoints(page: Page, points: number): Promise<void> {
+  await page.locator(`[data-testid=curves][data-points="${points}"]`).waitFor();
+}
+
+export function pointsOf(world: World, sweep: string): number {
+  return world.trialsOf(sweep).reduce((sum, trial) => sum + trial.history.length, 0);
+}

@@ -1,0 +1,263 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+
+import { largeWorld, smallWorld } from '../mock/scenarios';
+import { Harness, pointsOf, rowNumbers, waitForPoints } from './harness';
+
+const harness = new Harness();
+
+const row = (page: Page, trial: number) => page.locator(`tr[data-trial="${trial}"]`);
+
+describe('the learning curves', () => {
+  it('grow with the events, without a reload', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await waitForPoints(page, pointsOf(world, 's1'));
+    const curveReads = (): number => server.requests.filter((each) => each.includes('/curves')).length;
+    const before = curveReads();
+
+    const trial = world.trial('s1', 9);
+    world.report(trial, 4, { accuracy: 0.93, loss: 0.2 });
+    world.report(trial, 5, { accuracy: 0.9432, loss: 0.2 });
+    await waitForPoints(page, pointsOf(world, 's1'));
+    await page.getByTestId('best').getByText('0.9432').waitFor();
+    expect(await row(page, 9).textContent()).toContain('best');
+    expect(curveReads()).toBe(before);
+  });
+
+  it('get a line more when a trial starts', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.locator('[data-testid=curves][data-lines="11"]').waitFor();
+    const trial = world.addTrial('s1', { lr: 0.3, momentum: 0, width: 8, optimizer: 'sgd', batch: 128 });
+    world.start(trial);
+    world.report(trial, 1, { accuracy: 0.5 });
+    await page.locator('[data-testid=curves][data-lines="12"]').waitFor();
+    await row(page, 11).waitFor();
+  });
+
+  it('miss nothing when the connection breaks', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByTestId('stream').getByText('live').waitFor();
+    server.dropStreams();
+    world.report(world.trial('s1', 9), 4, { accuracy: 0.93 });
+    world.report(world.trial('s1', 9), 5, { accuracy: 0.94 });
+    await waitForPoints(page, pointsOf(world, 's1'));
+  });
+
+  it('hold one stream a page', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByTestId('stream').getByText('live').waitFor();
+    await page.getByRole('link', { name: 'trial 3', exact: true }).click();
+    await page.getByRole('heading', { name: 'Trial 3' }).waitFor();
+    await page.getByTestId('stream').getByText('live').waitFor();
+    await expect.poll(() => server.openStreams).toBe(1);
+  });
+
+  it('are there as a table, and in words', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
+    await page.getByText(/accuracy of 11 trials up to step 9\. Best: 0\.\d+, trial 3 at step 9\./).waitFor();
+    await page.getByRole('button', { name: 'Table' }).click();
+    const table = page.getByRole('region', { name: 'Curves as a table' });
+    expect(await table.locator('thead th').count()).toBe(10);
+    expect(await table.locator('tbody tr').count()).toBe(11);
+    expect(await table.textContent()).toContain('NaN');
+  });
+
+  it('can show another metric, on a logarithmic scale', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
+    await page.getByLabel('metric').selectOption('loss');
+    await page.getByRole('heading', { name: 'loss by step' }).waitFor();
+    await page.getByLabel('log scale').check();
+    expect(new URL(page.url()).search).toBe('?metric=loss&y=log');
+    await page.reload();
+    await page.getByRole('heading', { name: 'loss by step' }).waitFor();
+    expect(await page.getByLabel('log scale').isChecked()).toBe(true);
+  });
+});
+
+describe('the trials', () => {
+  it('begin with the best', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await row(page, 3).waitFor();
+    const best = world.trialsOf('s1').map((trial) => trial.best as number);
+    const shown = (await rowNumbers(page)).map((number) => best[number] as number);
+    const finite = shown.filter(Number.isFinite);
+    expect(finite).toEqual([...finite].sort((a, b) => b - a));
+    expect(shown.at(-1)).toBe('nan');
+  });
+
+  it('are sorted by a click on a header, and turned round by another', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    const header = page.getByRole('columnheader', { name: 'lr' });
+    await header.getByRole('button').click();
+    await page.locator('th[aria-sort=ascending]').getByText('lr').waitFor();
+    const rates = world.trialsOf('s1').map((trial) => trial.config.lr as number);
+    const shown = async (): Promise<number[]> => (await rowNumbers(page)).map((number) => rates[number] as number);
+    expect(await shown()).toEqual([...rates].sort((a, b) => a - b));
+    await header.getByRole('button').click();
+    await page.locator('th[aria-sort=descending]').getByText('lr').waitFor();
+    expect(await shown()).toEqual([...rates].sort((a, b) => b - a));
+    expect(new URL(page.url()).searchParams.get('sort')).toBe('-config.lr');
+  });
+
+  it('are sorted from the keyboard', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
+    await page.getByRole('columnheader', { name: 'trial' }).getByRole('button').focus();
+    await page.keyboard.press('Enter');
+    await page.locator('th[aria-sort=ascending]').getByText('trial').waitFor();
+    expect(await rowNumbers(page)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+
+  it('say why one was stopped', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    const stopped = world.trialsOf('s1').find((trial) => trial.state === 'stopped');
+    const reason = row(page, stopped?.number ?? -1).locator('.reason');
+    expect(await reason.textContent()).toMatch(/^Stopped at step 1: accuracy 0\.\d+ is rank \d of \d at rung 1; the best \d go on \(cutoff 0\.\d+\)\.$/);
+  });
+
+  it('show a trial being stopped while one looks', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await row(page, 10).getByText('running').waitFor();
+    world.change(world.trial('s1', 10), 'stopped', 'stopped at step 1: accuracy 0.5 is rank 10 of 11');
+    await row(page, 10).getByText('Stopped at step 1: accuracy 0.5 is rank 10 of 11.').waitFor();
+    await page.getByRole('button', { name: 'stopped 3' }).waitFor();
+  });
+
+  it('are selected by j and k, whose line is then drawn, and opened by Enter', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1?sort=number');
+    await row(page, 0).waitFor();
+    for (const key of ['j', 'j', 'j', 'k']) await page.keyboard.press(key);
+    await page.locator('tr[aria-current=true][data-trial="1"]').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Trial 1' }).waitFor();
+    await page.goBack();
+    await page.locator('tr[aria-current=true][data-trial="1"]').waitFor();
+  });
+
+  it('are filtered by words and by states, in the table and in the chart', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await row(page, 3).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('optimizer=sgd');
+    const sgd = world.trialsOf('s1').filter((trial) => trial.config.optimizer === 'sgd').length;
+    await page.locator(`[data-testid=curves][data-lines="${sgd}"]`).waitFor();
+    expect((await rowNumbers(page)).length).toBe(sgd);
+    await page.getByLabel('Filter trials').fill('');
+    await page.getByRole('button', { name: 'running 2' }).click();
+    await page.locator('[data-testid=curves][data-lines="2"]').waitFor();
+    expect((await rowNumbers(page)).sort()).toEqual([10, 9]);
+  });
+});
+
+describe('stopping and killing', () => {
+  it('asks first, naming how many running trials a kill ends', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Kill…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Kill fashion-mnist?' });
+    await dialog.getByText('2 running trials will end now.').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Cancel');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    expect(server.requests.some((each) => each.startsWith('POST'))).toBe(false);
+
+    await page.getByRole('button', { name: 'Kill…' }).click();
+    await dialog.getByRole('button', { name: 'Kill now' }).click();
+    await page.locator('.page-head .state').getByText('killed').waitFor();
+    await row(page, 9).getByText('Killed by a person.').waitFor();
+    expect(server.requests).toContain('POST /sweeps/s1:kill');
+    expect(await page.getByRole('button', { name: 'Kill…' }).count()).toBe(0);
+  });
+
+  it('stops with a question of its own', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Stop…' }).click();
+    await page.getByText('2 running trials will finish their training.').waitFor();
+    await page.getByRole('button', { name: 'Stop the sweep' }).click();
+    await page.getByText('Stopping: running trials finish, none is started.').waitFor();
+    expect(server.requests).toContain('POST /sweeps/s1:stop');
+  });
+
+  it('says when it came too late', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Stop…' }).click();
+    // Ended meanwhile, and the page has not heard of it.
+    world.sweep('s1').ended = '2026-11-21T12:00:00.000000Z';
+    await page.getByRole('button', { name: 'Stop the sweep' }).click();
+    await page.getByRole('alert').getByText('Sweep s1 is running.').waitFor();
+  });
+});
+
+describe('the rest of the page', () => {
+  it('says what a sweep waits for, until it does not', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s3');
+    await page.getByText('Trial 0 needs 8 GPUs; executor box has none and node-7 is lost.').waitFor();
+    world.sweep('s3').waiting = '';
+    world.start(world.trial('s3', 0));
+    await page.getByText('Trial 0 needs 8 GPUs').waitFor({ state: 'detached' });
+  });
+
+  it('has the best configuration with its checkpoint to copy', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    const card = page.getByTestId('best');
+    await card.getByRole('link', { name: 'trial 3' }).waitFor();
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await card.getByRole('button', { name: 'Copy checkpoint path' }).click();
+    await card.getByText('Copied').waitFor({ state: 'attached' });
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(world.sweep('s1').best?.checkpoint);
+  });
+
+  it('shows the sweep file as it was sent', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByRole('link', { name: 'Sweep file' }).click();
+    const shown = page.locator('pre.code');
+    await shown.waitFor();
+    expect(await shown.textContent()).toBe(world.sweep('s1').file);
+    expect(await page.getByRole('row', { name: /lr/ }).textContent()).toContain('0.001 … 0.5, log');
+  });
+
+  it('says when there is no such sweep', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/nope');
+    await page.getByRole('alert').getByText('No such sweep').waitFor();
+  });
+});
+
+describe('a sweep of two thousand trials', () => {
+  it('has few rows in the document, and reaches the last by one key', async () => {
+    const world = largeWorld(2000);
+    const page = await harness.open(await harness.serve(world), '/sweeps/big?sort=number');
+    await row(page, 0).waitFor();
+    expect(await page.locator('tr[data-trial]').count()).toBeLessThan(80);
+    await page.keyboard.press('End');
+    await row(page, 2000).waitFor();
+    expect(await page.locator('tr[data-trial]').count()).toBeLessThan(80);
+    await page.keyboard.press('Home');
+    await row(page, 0).waitFor();
+  });
+
+  it('keeps up with a thousand reports', async () => {
+    const world = largeWorld(2000);
+    const page = await harness.open(await harness.serve(world), '/sweeps/big');
+    await waitForPoints(page, pointsOf(world, 'big'));
+    const trial = world.trial('big', 2000);
+    for (let step = 1; step <= 1000; step += 1) world.report(trial, step, { accuracy: 0.5 + step / 10_000 });
+    await waitForPoints(page, pointsOf(world, 'big'));
+  });
+});

@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+
+import { smallWorld } from '../mock/scenarios';
+import { Harness, waitForPoints } from './harness';
+
+const harness = new Harness();
+
+describe('a trial', () => {
+  it('says why it was stopped, in a sentence, and by which decision', async () => {
+    const world = smallWorld();
+    const stopped = world.trialsOf('s1').find((trial) => trial.state === 'stopped');
+    const page = await harness.open(await harness.serve(world), `/sweeps/s1/trials/${stopped?.number}`);
+    await page.getByTestId('why').waitFor();
+    expect(await page.getByTestId('why').textContent()).toMatch(/^Stopped at step 1: accuracy .* go on \(cutoff .*\)\.$/);
+    const decision = page.getByTestId('decisions').locator('tbody tr').last();
+    expect(await decision.textContent()).toContain('stop');
+    expect(await decision.textContent()).toContain('asha');
+  });
+
+  it('shows a failure with the last lines of the log', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/8');
+    const attempts = page.getByTestId('attempts');
+    await attempts.getByText('Rank 1 was killed by signal 9 (SIGKILL).').waitFor();
+    await attempts.getByText('allocating 12 GiB for activations').waitFor();
+    await page.getByText('Nothing to draw: every accuracy reported is NaN or infinite.').waitFor();
+  });
+
+  it('grows its curve and its decisions while one looks', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    await waitForPoints(page, 3);
+    await page.getByTestId('stream').getByText('live').waitFor();
+    const trial = world.trial('s1', 9);
+    world.report(trial, 4, { accuracy: 0.8 });
+    world.report(trial, 5, { accuracy: 0.81 });
+    await waitForPoints(page, 5);
+    const facts = { rung: 9, value: 0.81, cutoff: 0.7, rank: 1, peers: 3 };
+    world.decide(trial, { step: 5, verdict: 'continue', reason: 'among the best 1', rule: 'asha', ...facts });
+    await page.getByTestId('decisions').getByText('Among the best 1.').waitFor();
+  });
+
+  it('leads to its neighbours', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/9');
+    await page.getByRole('heading', { name: 'Trial 9' }).waitFor();
+    await page.keyboard.press('j');
+    await page.getByRole('heading', { name: 'Trial 10' }).waitFor();
+    await page.keyboard.press('u');
+    await page.getByRole('heading', { name: 'fashion-mnist' }).waitFor();
+  });
+
+  it('that is not there is named', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/99');
+    await page.getByRole('alert').getByText('No such trial').waitFor();
+  });
+});
+
+describe("a rank's log", () => {
+  it('is followed while the rank runs', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    const log = page.getByTestId('log');
+    await log.getByText('epoch 3').waitFor();
+    await log.scrollIntoViewIfNeeded();
+    world.log(world.trial('s1', 9), 0, 'a line written later\n');
+    await log.getByText('a line written later').waitFor();
+  });
+
+  it('of another rank is one press away', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/9');
+    await page.getByRole('button', { name: 'rank 1' }).click();
+    await page.getByTestId('log').getByText('rank 1: epoch 3 done').waitFor();
+    expect(page.url()).toContain('rank=1');
+  });
+
+  it('shows the end of a long one, and what lies before when asked', async () => {
+    const world = smallWorld();
+    const trial = world.trial('s1', 9);
+    const lines = Array.from({ length: 4000 }, (_, i) => `line ${i} of a log that is quite long\n`);
+    world.log(trial, 0, lines.join(''));
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    const log = page.getByTestId('log');
+    await log.getByText('line 3999 of a log').waitFor();
+    expect(await log.textContent()).not.toContain('line 100 of');
+    expect(await log.evaluate((element) => element.scrollTop > 0)).toBe(true);
+    const earlier = page.getByRole('button', { name: /Earlier lines/ });
+    while (await earlier.count()) {
+      const before = (await log.textContent())?.length ?? 0;
+      await earlier.click();
+      await expect.poll(async () => (await log.textContent())?.length ?? 0).toBeGreaterThan(before);
+    }
+    expect(await log.textContent()).toContain('epoch 1  accuracy');
+    const text = (await log.textContent()) ?? '';
+    expect(text.match(/^line \d+ of/gm)).toHaveLength(4000);
+  });
+
+  it('is told to be out of reach when its executor is', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.stranger();
+    await page.route('**/logs?*', (route) =>
+      route.fulfill({
+        status: 503,
+        contentType: 'application/problem+json',
+        body: JSON.stringify({ title: 'Not connected', status: 503, detail: 'executor box, which holds the log, is not connected' }),
+      }),
+    );
+    await page.goto(`${server.url}/login?token=test-token`);
+    await page.goto(`${server.url}/sweeps/s1/trials/9`);
+    await page.getByRole('alert').getByText('executor box, which holds the log, is not connected').waitFor();
+  });
+});

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+
+import { Curve, bestSoFar, frameOf, rungCounts, upperBound } from '../../../web/src/model/curve';
+import { tableSteps } from '../../../web/src/ui/curve_chart';
+import { nearestCurve } from '../../../web/src/ui/nearest';
+
+function curve(steps: number[], values: (number | 'nan' | 'inf' | '-inf')[]): Curve {
+  return Curve.fromWire({ number: 0, steps, values });
+}
+
+describe('a curve', () => {
+  it('keeps NaN as a point of its own', () => {
+    const made = curve([1, 2, 3], [0.1, 'nan', 0.3]);
+    expect(made.values).toEqual([0.1, NaN, 0.3]);
+    expect(made.best('max')).toBe(0.3);
+  });
+
+  it('gives way to an attempt that resumed before its end', () => {
+    const made = curve([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4]);
+    made.append(3, 0.35);
+    expect(made.steps).toEqual([1, 2, 3]);
+    expect(made.values).toEqual([0.1, 0.2, 0.35]);
+  });
+
+  it('has at a step the last value up to it', () => {
+    const made = curve([2, 4], [0.2, 0.4]);
+    expect([1, 2, 3, 4, 9].map((step) => made.at(step))).toEqual([undefined, 0.2, 0.2, 0.4, 0.4]);
+  });
+
+  it('has NaN as its best only when it has nothing else', () => {
+    expect(curve([1], ['nan']).best('max')).toBeNaN();
+    expect(curve([], []).best('max')).toBeUndefined();
+  });
+
+  it('is searched like any ascending array', () => {
+    expect([0, 1, 2, 5].map((value) => upperBound([1, 2, 2, 4], value))).toEqual([0, 1, 3, 4]);
+  });
+});
+
+describe('the frame of a chart', () => {
+  const normal = Array.from({ length: 20 }, (_, i) => curve([1, 2], [0.5 + i / 100, 0.6 + i / 100]));
+
+  it('holds every value when none is far out', () => {
+    const frame = frameOf(normal, false);
+    expect(frame?.min).toBeLessThan(0.5);
+    expect(frame?.max).toBeGreaterThan(0.79);
+    expect(frame?.clipped).toBe(0);
+  });
+
+  it('is not flattened by one trial that diverges, and counts it', () => {
+    const frame = frameOf([...normal, curve([1, 2], [0.5, 1e6])], false);
+    expect(frame?.max).toBeLessThan(2);
+    expect(frame?.clipped).toBe(1);
+  });
+
+  it('ignores what cannot be drawn', () => {
+    expect(frameOf([curve([1], ['nan']), curve([1], ['inf'])], false)).toBeUndefined();
+    expect(frameOf([curve([1, 2], [-1, 10])], true)?.min).toBeGreaterThan(0);
+  });
+
+  it('has a height even when all values are the same', () => {
+    const frame = frameOf([curve([1, 2], [3, 3])], false);
+    expect(frame && frame.max > frame.min).toBe(true);
+    const zero = frameOf([curve([1], [0])], false);
+    expect(zero && zero.max > zero.min).toBe(true);
+  });
+});
+
+describe('pointing at a curve', () => {
+  const lines = [
+    { number: 4, curve: curve([1, 3], [0, 20]) },
+    { number: 7, curve: curve([1, 3], [100, 100]) },
+    { number: 9, curve: curve([1], [50]) },
+  ];
+  const toPx = (value: number): number => value;
+
+  it('finds the nearest, between its points too', () => {
+    expect(nearestCurve(lines, 2, 12, toPx, 24)).toBe(4);
+    expect(nearestCurve(lines, 2, 90, toPx, 24)).toBe(7);
+  });
+
+  it('finds none when none is near', () => {
+    expect(nearestCurve(lines, 2, 55, toPx, 24)).toBeUndefined();
+    expect(nearestCurve(lines, 30, 100, toPx, 24)).toBeUndefined();
+  });
+
+  it('finds a curve of one point', () => {
+    expect(nearestCurve(lines, 1.2, 52, toPx, 24)).toBe(9);
+  });
+});
+
+describe('what is derived from curves', () => {
+  it('the best so far goes by the numbers of trials', () => {
+    const curves = [
+      [2, curve([1], [0.9])],
+      [0, curve([1, 2], [0.3, 0.5])],
+      [1, curve([1], ['nan'])],
+    ] as const;
+    expect(bestSoFar(curves, 'max')).toEqual([0.5, 0.5, 0.9]);
+    expect(bestSoFar(curves, 'min')).toEqual([0.3, 0.3, 0.3]);
+  });
+
+  it('a rung counts the trials that reached it', () => {
+    expect(rungCounts([1, 3, 9], [1, 3, 4, 9, 1])).toEqual([
+      { step: 1, reached: 5 },
+      { step: 3, reached: 3 },
+      { step: 9, reached: 1 },
+    ]);
+  });
+
+  it('the table has every step while they are few, then the rungs and some between', () => {
+    const few = { curve: curve([1, 2, 3], [1, 2, 3]) };
+    expect(tableSteps([few], [1, 3])).toEqual([1, 2, 3]);
+    const steps = Array.from({ length: 100 }, (_, i) => i + 1);
+    const chosen = tableSteps([{ curve: curve(steps, steps) }], [1, 3, 9, 27, 81]);
+    expect(chosen).toEqual(expect.arrayContaining([1, 3, 9, 27, 81, 100]));
+    expect(chosen.length).toBeLessThanOrEqual(12);
+  });
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Decision } from '../../../web/src/api/types';
+import {
+  attemptOutcome,
+  decisionSentence,
+  sentence,
+  splitFailure,
+  trialSentence,
+} from '../../../web/src/model/reason';
+import { trialStates } from '../../../web/src/model/states';
+import { confirmation, countsSummary } from '../../../web/src/model/summary';
+import { smallWorld } from '../mock/scenarios';
+
+const accuracy = { name: 'accuracy', mode: 'max' } as const;
+
+describe('why a trial is in its state', () => {
+  it("is told in the server's words where it gave any", () => {
+    const reason = 'stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3';
+    expect(trialSentence({ state: 'stopped', reason, milestone: 3, step: 3 })).toBe(
+      'Stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3.',
+    );
+  });
+
+  it('is a sentence for every state even without', () => {
+    for (const state of trialStates) {
+      expect(trialSentence({ state, reason: '', milestone: 9, step: 3 })).toMatch(/^[A-Z].*\.$/);
+    }
+  });
+
+  it('says when the next decision comes', () => {
+    const running = { state: 'running', reason: '', step: 3 } as const;
+    expect(trialSentence({ ...running, milestone: 9 })).toContain('step 9');
+    expect(trialSentence({ ...running, milestone: 3 })).toBe('Training.');
+  });
+});
+
+describe('a decision', () => {
+  const decision: Decision = {
+    time: '2026-11-21T10:00:00.000000Z',
+    step: 3,
+    verdict: 'stop',
+    reason: '',
+    rule: 'asha',
+    rung: 3,
+    value: 0.412,
+    cutoff: 0.781,
+    rank: 9,
+    peers: 11,
+  };
+
+  it('is put into words from its numbers', () => {
+    expect(decisionSentence(decision, accuracy)).toBe(
+      'Stopped at step 3: accuracy 0.4120 is rank 9 of 11 at rung 3 (cutoff 0.7810).',
+    );
+  });
+
+  it('leaves out what it does not know', () => {
+    const bare = { ...decision, rung: null, value: null, cutoff: null, rank: null, peers: null };
+    expect(decisionSentence(bare, accuracy)).toBe('Stopped at step 3.');
+    expect(decisionSentence({ ...decision, value: 'nan' }, accuracy)).toContain('accuracy NaN');
+  });
+});
+
+describe('a failure', () => {
+  it('is a sentence and the last lines of a log', () => {
+    expect(splitFailure('rank 1 was killed by signal 9 (SIGKILL)\nepoch 1\nKilled\n')).toEqual({
+      sentence: 'Rank 1 was killed by signal 9 (SIGKILL).',
+      log: 'epoch 1\nKilled',
+    });
+    expect(splitFailure('no program')).toEqual({ sentence: 'No program.', log: '' });
+  });
+
+  it('of an attempt has a word', () => {
+    expect(attemptOutcome({ state: 'assigned', outcome: '' })).toBe('starting');
+    expect(attemptOutcome({ state: 'running', outcome: '' })).toBe('running');
+    expect(attemptOutcome({ state: 'ended', outcome: 'lost' })).toBe('lost with its executor');
+  });
+});
+
+describe('sentences', () => {
+  it('begin with a capital and end once', () => {
+    expect(sentence('reached step 9')).toBe('Reached step 9.');
+    expect(sentence('really?')).toBe('Really?');
+    expect(sentence('  ')).toBe('');
+  });
+
+  it('count only the states that there are', () => {
+    const { trials } = smallWorld().sweep('s1');
+    expect(countsSummary(trials)).toBe('2 running, 6 completed, 2 stopped, 1 failed');
+  });
+
+  it('tell before a kill how many running trials it ends', () => {
+    const sweep = smallWorld().sweep('s1');
+    expect(confirmation('kill', sweep)).toContain('2 running trials will end now.');
+    expect(confirmation('stop', sweep)).toContain('2 running trials will finish their training.');
+    const idle = { ...sweep, trials: { ...sweep.trials, running: 0, paused: 1 } };
+    expect(confirmation('stop', idle)).toBe(
+      'No trial is running. No new trial will start, and 1 waiting trial will not go on.',
+    );
+  });
+});

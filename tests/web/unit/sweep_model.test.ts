@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+
+import type { AttuneEvent, Sweep } from '../../../web/src/api/types';
+import { SweepModel } from '../../../web/src/model/sweep_model';
+import { randomStream } from '../mock/random';
+import { runAsha, smallWorld } from '../mock/scenarios';
+import { World } from '../mock/world';
+
+/** What a page reads at this moment: copies, since the world goes on changing its own. */
+function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
+  const trials = structuredClone(world.trialsOf(id));
+  const curves = trials.map(({ number, history }) => ({
+    number,
+    steps: history.map((point) => point.step),
+    values: history.map((point) => point.metrics[metric] ?? 'nan'),
+  }));
+  const seq = world.seq;
+  return new SweepModel(structuredClone(world.sweep(id)), trials, { metric, seq, trials: curves }, metric);
+}
+
+function emptySweep(changes: Partial<Sweep> = {}): { world: World; model: SweepModel } {
+  const world = new World();
+  world.addSweep({ id: 's1', ...changes });
+  return { world, model: snapshot(world, 's1') };
+}
+
+function since(world: World, model: SweepModel): AttuneEvent[] {
+  return structuredClone(world.events.slice(model.seq));
+}
+
+describe('a sweep kept current by events', () => {
+  it('is the same as one read afterwards', () => {
+    const { world, model } = emptySweep();
+    runAsha(world, 's1', 20, 3);
+    model.apply(since(world, model));
+
+    const later = snapshot(world, 's1');
+    expect([...model.curves]).toEqual([...later.curves]);
+    expect(model.sweep.trials).toEqual(later.sweep.trials);
+    for (const [number, row] of later.trials) {
+      const { state, reason, step, best, seconds, metrics, config, attempts } = row;
+      expect(model.trials.get(number)).toMatchObject({
+        ...{ state, reason, step, best, seconds, metrics, config, attempts },
+      });
+    }
+    expect(model.sweep.best?.value).toBe(later.sweep.best?.value);
+    expect(model.sweep.best?.trial).toBe(later.sweep.best?.trial);
+  });
+
+  it('is the same however the events are cut into frames', () => {
+    const random = randomStream(17);
+    const { world, model } = emptySweep();
+    const other = snapshot(world, 's1');
+    runAsha(world, 's1', 12, 8);
+    const events = since(world, model);
+    model.apply(events);
+    while (events.length > 0) other.apply(events.splice(0, 1 + Math.floor(random() * 5)));
+    expect([...other.trials]).toEqual([...model.trials]);
+    expect([...other.curves]).toEqual([...model.curves]);
+    expect(other.sweep).toEqual(model.sweep);
+  });
+
+  it('takes each event once, also when a reconnection brings some again', () => {
+    const { world, model } = emptySweep();
+    runAsha(world, 's1', 3, 1);
+    const events = since(world, model);
+    model.apply(events);
+    const points = model.curves.get(0)?.length;
+    model.apply(events);
+    expect(model.curves.get(0)?.length).toBe(points);
+    expect(model.seq).toBe(world.seq);
+  });
+
+  it('bears trials that are newer than the curves they came with', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1');
+    const trial = world.trial('s1', 10);
+    world.report(trial, 2, { accuracy: 0.7 });
+    // The page reads its trials only now, after the report that its curves do not have.
+    const late = new SweepModel(
+      structuredClone(world.sweep('s1')),
+      structuredClone(world.trialsOf('s1')),
+      {
+        metric: 'accuracy',
+        seq: model.seq,
+        trials: [...model.curves].map(([number, { steps, values }]) => ({ number, steps: [...steps], values: [...values] })),
+      },
+      'accuracy',
+    );
+    late.apply(since(world, model));
+    expect(late.curves.get(10)?.steps).toEqual([1, 2]);
+    expect(late.trials.get(10)?.step).toBe(2);
+  });
+
+  it('ignores the events of other sweeps', () => {
+    const { world, model } = emptySweep();
+    world.addSweep({ id: 's2' });
+    world.addTrial('s2', { lr: 0.1 });
+    model.apply(world.events);
+    expect(model.trials.size).toBe(0);
+  });
+
+  it('draws another metric than its own without confusing them', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1', 'loss');
+    const before = model.trials.get(10)?.best;
+    world.report(world.trial('s1', 10), 2, { accuracy: 0.1, loss: 0.001 });
+    model.apply(since(world, model));
+    expect(model.curves.get(10)?.values.at(-1)).toBe(0.001);
+    expect(model.trials.get(10)?.best).toBe(before);
+    expect([...model.metricNames].sort()).toEqual(['accuracy', 'loss']);
+  });
+});
+
+describe('the best trial', () => {
+  it('changes with a better report, and asks for the sweep to be read again', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1');
+    world.report(world.trial('s1', 10), 2, { accuracy: 0.99 });
+    expect(model.apply(since(world, model))).toBe(true);
+    expect(model.sweep.best).toMatchObject({ trial: 10, step: 2, value: 0.99, checkpoint: null });
+    expect(model.sweep.best?.config).toEqual(world.trial('s1', 10).config);
+  });
+
+  it('stays with a worse report, an equal one and NaN, which ask for nothing', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1');
+    const best = model.sweep.best;
+    for (const [step, accuracy] of [[2, 0.1], [3, best?.value ?? 0], [4, 'nan']] as const) {
+      world.report(world.trial('s1', 10), step, { accuracy });
+    }
+    expect(model.apply(since(world, model))).toBe(false);
+    expect(model.sweep.best).toEqual(best);
+  });
+
+  it('is the lowest when the metric is to be small', () => {
+    const { world, model } = emptySweep({ metric: { name: 'loss', mode: 'min' } });
+    const trial = world.addTrial('s1', { lr: 1 });
+    world.report(trial, 1, { loss: 2 });
+    world.report(trial, 2, { loss: 1 });
+    world.report(trial, 3, { loss: 3 });
+    model.apply(since(world, model));
+    expect(model.sweep.best).toMatchObject({ step: 2, value: 1 });
+    expect(model.trials.get(0)?.best).toBe(1);
+  });
+});
+
+describe('what events cannot tell', () => {
+  it('is asked for when trials change, but not at every report', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1');
+    world.report(world.trial('s1', 10), 2, { accuracy: 0.1 });
+    expect(model.apply(since(world, model))).toBe(false);
+    world.change(world.trial('s1', 10), 'killed', 'killed by a person');
+    expect(model.apply(since(world, model))).toBe(true);
+    world.changeSweep('s1', 'killed', 'killed by a person');
+    expect(model.apply(since(world, model))).toBe(true);
+    expect(model.sweep).toMatchObject({ state: 'killed', trials: { killed: 1, running: 1 } });
+  });
+
+  it('leaves the counts, which are newer here, as they are', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1');
+    const stale = structuredClone(world.sweep('s1'));
+    world.change(world.trial('s1', 9), 'completed', 'reached step 9, the last');
+    model.apply(since(world, model));
+    model.refresh({ ...stale, waiting: 'trial 11 needs 2 CPUs' });
+    expect(model.sweep.trials.running).toBe(1);
+    expect(model.sweep.waiting).toBe('trial 11 needs 2 CPUs');
+  });
+});
