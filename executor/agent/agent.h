@@ -1,0 +1,76 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "executor/agent/host_resources.h"
+#include "executor/gang/gang.h"
+#include "executor/gang/launcher.h"
+#include "executor/gang/or_error.h"
+#include "executor/gang/spec.h"
+
+namespace attune::agent {
+
+struct AgentOptions {
+  std::string target;                                     // the server, host:port
+  std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: no TLS
+  std::shared_ptr<grpc::Channel> channel;                 // used instead of the two above, if set
+  std::string token;
+  std::string name;      // unique among executors
+  std::string version;   // empty: this build's
+  std::string instance;  // empty: a random one
+  std::string address;   // where ranks of other hosts can reach this one
+  HostResources resources;
+  std::filesystem::path data_dir;
+  gang::GangTiming gang_timing;
+  gang::Launcher::Options launcher;
+};
+
+// Why an agent came to its end.
+struct AgentExit {
+  enum class Reason {
+    kStopped,     // Stop() was called
+    kRefused,     // the server does not want it: token, version
+    kSuperseded,  // another process has its name now
+  };
+  Reason reason = Reason::kStopped;
+  std::string message;
+};
+
+// The executor's side of `attune/v1/executor.proto`: keeps a stream to the server, runs the gangs
+// that the server wants, and tells it what happens, each fact until it is acknowledged.
+//
+// While the server is away gangs go on, and the agent tries to reconnect, at first at once and then
+// with growing pauses. After a lease without a word from the server, it tears its gangs down.
+//
+// Functions may be called by any thread.
+class Agent {
+ public:
+  // Takes the name's lock and starts; returns before the server has been reached.
+  // REQUIRES: main called gang::MaybeRunGuard(); without, it is an error.
+  static gang::OrError<std::unique_ptr<Agent>> Start(AgentOptions options);
+
+  // As Stop() and Wait().
+  ~Agent();
+
+  // Tears all gangs down, tells the server, if it is there to listen, and ends.
+  void Stop();
+
+  // Returns when the agent has ended: no gang is left. May be called again.
+  AgentExit Wait();
+
+  // Starts the launcher of a program that will be run, to save its first gang the time.
+  void Warm(gang::Program program);
+
+ private:
+  class Impl;
+
+  explicit Agent(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attune::agent

@@ -1,0 +1,40 @@
+#include "executor/agent/connection.h"
+
+#include <utility>
+
+namespace attune::agent {
+
+Connection::Connection(v1::Executors::Stub& stub, Events events) : events_(std::move(events)) {
+  stub.async()->Connect(&context_, this);
+  AddHold();  // writes come from outside gRPC's own callbacks, until Close()
+  StartRead(&incoming_);
+  StartCall();
+}
+
+void Connection::Write(v1::FromExecutor message) {
+  outgoing_ = std::move(message);
+  StartWrite(&outgoing_);
+}
+
+void Connection::Close() {
+  context_.TryCancel();
+  RemoveHold();
+}
+
+void Connection::OnReadDone(bool ok) {
+  if (!ok) return events_.broken();
+  events_.received(std::exchange(incoming_, {}), std::chrono::steady_clock::now());
+  StartRead(&incoming_);
+}
+
+void Connection::OnWriteDone(bool ok) {
+  if (ok) events_.written();  // otherwise the read fails too
+}
+
+void Connection::OnDone(const grpc::Status& status) {
+  // The call may lead to this object's end.
+  const auto closed = std::move(events_.closed);
+  closed(status);
+}
+
+}  // namespace attune::agent

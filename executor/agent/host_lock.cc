@@ -1,0 +1,39 @@
+#include "executor/agent/host_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace attune::agent {
+
+gang::OrError<gang::UniqueFd> LockName(const std::filesystem::path& data, const std::string& name) {
+  if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) {
+    return gang::Error{"an executor cannot be named '" + name +
+                       "'; use a name without '/' that does not begin with '.'"};
+  }
+  const std::filesystem::path path = data / "executors" / name / "lock";
+  std::error_code failed;
+  std::filesystem::create_directories(path.parent_path(), failed);
+  gang::UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock) return gang::Error{"cannot open " + path.string() + ": " + std::strerror(errno)};
+
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    std::array<char, 32> holder{};
+    [[maybe_unused]] const ssize_t count = pread(lock.get(), holder.data(), holder.size() - 1, 0);
+    return gang::Error{"another executor named '" + name + "' runs on this host (pid " +
+                       holder.data() + ", " + path.string() +
+                       "); stop it, or give this one another name"};
+  }
+  const std::string pid = std::to_string(getpid());
+  if (ftruncate(lock.get(), 0) != 0 ||
+      pwrite(lock.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return gang::Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
+  }
+  return lock;
+}
+
+}  // namespace attune::agent

@@ -1,0 +1,213 @@
+#include "executor/agent/messages.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace attune::agent {
+namespace {
+
+gang::OrError<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assignment) {
+  std::vector<gang::NamedValue> config;
+  for (const v1::NamedValue& entry : assignment.config()) {
+    const v1::Value& value = entry.value();
+    switch (value.kind_case()) {
+      case v1::Value::kReal:
+        config.push_back({entry.name(), value.real()});
+        break;
+      case v1::Value::kInteger:
+        config.push_back({entry.name(), value.integer()});
+        break;
+      case v1::Value::kBoolean:
+        config.push_back({entry.name(), value.boolean()});
+        break;
+      case v1::Value::kText:
+        config.push_back({entry.name(), value.text()});
+        break;
+      case v1::Value::KIND_NOT_SET:
+        return gang::Error{"the value of '" + entry.name() +
+                           "' is of a kind that this executor does not know; is it older than its "
+                           "server?"};
+    }
+  }
+  return config;
+}
+
+gang::Action ToAction(v1::Action action) {
+  switch (action) {
+    case v1::STOP:
+      return gang::Action::kStop;
+    case v1::PAUSE:
+      return gang::Action::kPause;
+    default:
+      return gang::Action::kContinue;
+  }
+}
+
+v1::Failure::Kind ToProto(gang::FailureKind kind) {
+  switch (kind) {
+    case gang::FailureKind::kExit:
+      return v1::Failure::EXIT;
+    case gang::FailureKind::kSignal:
+      return v1::Failure::SIGNAL;
+    case gang::FailureKind::kStall:
+      return v1::Failure::STALL;
+    case gang::FailureKind::kStart:
+      return v1::Failure::START;
+    case gang::FailureKind::kProtocol:
+      return v1::Failure::PROTOCOL;
+    case gang::FailureKind::kLease:
+      return v1::Failure::LEASE;
+  }
+  return v1::Failure::KIND_UNSPECIFIED;
+}
+
+v1::Ended::Outcome ToProto(gang::Outcome outcome) {
+  switch (outcome) {
+    case gang::Outcome::kFinished:
+      return v1::Ended::FINISHED;
+    case gang::Outcome::kFailed:
+      return v1::Ended::FAILED;
+    case gang::Outcome::kCancelled:
+      return v1::Ended::CANCELLED;
+  }
+  return v1::Ended::OUTCOME_UNSPECIFIED;
+}
+
+// Fills the one field of `out` that this kind of fact has.
+struct Fill {
+  v1::Fact& out;
+
+  void operator()(const gang::Started& started) const {
+    v1::Started& message = *out.mutable_started();
+    for (const pid_t pid : started.pids) message.add_pids(pid);
+  }
+  void operator()(const gang::FirstStep&) const { out.mutable_first_step(); }
+  void operator()(const gang::Report& report) const {
+    v1::Report& message = *out.mutable_report();
+    message.set_step(report.step);
+    message.set_seconds(report.seconds);
+    for (const auto& [name, value] : report.metrics) {
+      v1::Metric& metric = *message.add_metrics();
+      metric.set_name(name);
+      metric.set_value(value);
+    }
+  }
+  void operator()(const gang::CheckpointSaved& checkpoint) const {
+    v1::CheckpointSaved& message = *out.mutable_checkpoint();
+    message.set_step(checkpoint.step);
+    message.set_path(checkpoint.path);
+    message.set_digest(checkpoint.digest);
+    message.set_bytes(checkpoint.bytes);
+  }
+  void operator()(const gang::Ended& ended) const {
+    v1::Ended& message = *out.mutable_ended();
+    message.set_outcome(ToProto(ended.outcome));
+    if (!ended.failure) return;
+    v1::Failure& failure = *message.mutable_failure();
+    failure.set_kind(ToProto(ended.failure->kind));
+    failure.set_rank(ended.failure->rank);
+    failure.set_exit_code(ended.failure->exit_code);
+    failure.set_signal(ended.failure->signal);
+    failure.set_message(ValidUtf8(ended.failure->message));
+    failure.set_log_tail(ValidUtf8(ended.failure->log_tail));
+  }
+};
+
+// Bytes of the valid UTF-8 sequence that `text` begins with; 0 if there is none.
+size_t SequenceLength(std::string_view text) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xc2 && first < 0xe0   ? 2
+                        : first >= 0xe0 && first < 0xf0 ? 3
+                        : first >= 0xf0 && first < 0xf5 ? 4
+                                                        : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  const unsigned char second = byte(1);
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) {
+    return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+gang::AttemptId FromProto(const v1::AttemptRef& ref) {
+  return {
+      .sweep = ref.sweep(), .trial = ref.trial(), .attempt = ref.attempt(), .epoch = ref.epoch()};
+}
+
+v1::AttemptRef ToProto(const gang::AttemptId& attempt) {
+  v1::AttemptRef ref;
+  ref.set_sweep(attempt.sweep);
+  ref.set_trial(attempt.trial);
+  ref.set_attempt(attempt.attempt);
+  ref.set_epoch(attempt.epoch);
+  return ref;
+}
+
+gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
+                                     const gang::Folders& folders) {
+  gang::OrError<std::vector<gang::NamedValue>> config = ToConfig(assignment);
+  if (!config.ok()) return gang::Error{config.error()};
+
+  gang::GangSpec spec;
+  spec.attempt = FromProto(assignment.attempt());
+  const v1::Program& program = assignment.program();
+  spec.program.command.assign(program.command().begin(), program.command().end());
+  for (const v1::NamedValue& variable : program.environment()) {
+    spec.program.environment.emplace_back(variable.name(), variable.value().text());
+  }
+  spec.program.working_directory = program.working_directory();
+  spec.config = std::move(config.value());
+  spec.seed = assignment.seed();
+  spec.world_size = static_cast<int>(assignment.world_size());
+  for (const v1::RankSlot& slot : assignment.ranks()) {
+    spec.ranks.push_back({.rank = static_cast<int>(slot.rank()),
+                          .local_rank = static_cast<int>(slot.local_rank()),
+                          .cpus = static_cast<int>(slot.cpus()),
+                          .gpus = {slot.gpus().begin(), slot.gpus().end()}});
+  }
+  spec.milestone = assignment.milestone();
+  spec.max_step = assignment.max_step();
+  spec.checkpoint_every = assignment.checkpoint_every();
+  if (assignment.has_resume()) {
+    spec.resume = gang::Resume{assignment.resume().step(), assignment.resume().path()};
+  }
+  spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
+  spec.attempt_dir = folders.Attempt(spec.attempt);
+  spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
+  return spec;
+}
+
+gang::Verdict ToVerdict(const v1::Assignment& assignment) {
+  return {.step = assignment.verdict_step(),
+          .action = ToAction(assignment.action()),
+          .milestone = assignment.milestone()};
+}
+
+v1::Fact ToProto(const gang::Fact& fact) {
+  v1::Fact message;
+  *message.mutable_attempt() = ToProto(fact.attempt);
+  message.set_time_us(fact.time_us);
+  std::visit(Fill{message}, fact.what);
+  return message;
+}
+
+std::string ValidUtf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    valid += length > 0 ? text.substr(0, length) : std::string_view("\xef\xbf\xbd");
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return valid;
+}
+
+}  // namespace attune::agent

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "attune/v1/executor.pb.h"
+#include "executor/gang/facts.h"
+#include "executor/gang/folders.h"
+#include "executor/gang/or_error.h"
+#include "executor/gang/spec.h"
+
+namespace attune::agent {
+
+// Between the protocol's messages and the gang's own types.
+
+gang::AttemptId FromProto(const v1::AttemptRef& ref);
+v1::AttemptRef ToProto(const gang::AttemptId& attempt);
+
+// An error if the assignment says what this executor does not understand.
+gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
+                                     const gang::Folders& folders);
+
+// What rank 0 is to be told; its step is 0 before the first verdict.
+gang::Verdict ToVerdict(const v1::Assignment& assignment);
+
+// Without a sequence number.
+v1::Fact ToProto(const gang::Fact& fact);
+
+// The text with every byte that is not part of valid UTF-8 replaced by U+FFFD: what a program
+// printed may hold anything, a message may not.
+std::string ValidUtf8(std::string_view text);
+
+}  // namespace attune::agent

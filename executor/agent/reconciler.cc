@@ -1,0 +1,122 @@
+#include "executor/agent/reconciler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/agent/messages.h"
+
+namespace attune::agent {
+namespace {
+
+bool SameTrial(const gang::AttemptId& a, const gang::AttemptId& b) {
+  return a.sweep == b.sweep && a.trial == b.trial;
+}
+
+std::set<uint32_t> Gpus(const v1::Assignment& assignment) {
+  std::set<uint32_t> gpus;
+  for (const v1::RankSlot& slot : assignment.ranks()) {
+    gpus.insert(slot.gpus().begin(), slot.gpus().end());
+  }
+  return gpus;
+}
+
+}  // namespace
+
+void Reconciler::Want(v1::Desired desired) {
+  if (desired.revision() <= revision_) return;
+  revision_ = desired.revision();
+  wanted_.clear();
+  for (v1::Assignment& assignment : *desired.mutable_assignments()) {
+    wanted_[FromProto(assignment.attempt())] = std::move(assignment);
+  }
+  ForgetOldEnds();
+}
+
+void Reconciler::ForgetWishes() {
+  wanted_.clear();
+  revision_ = 0;
+}
+
+Reconciler::Actions Reconciler::Reconcile() {
+  Actions actions;
+  for (auto& [attempt, gang] : live_) {
+    if (gang.ending || wanted_.contains(attempt)) continue;
+    gang.ending = true;
+    actions.cancel.push_back(attempt);
+  }
+  for (const auto& [attempt, assignment] : wanted_) {
+    if (IsStale(attempt)) continue;
+    const auto found = live_.find(attempt);
+    if (found != live_.end()) {
+      if (!found->second.ending && assignment.verdict_step() > 0) {
+        actions.tell.emplace_back(attempt, ToVerdict(assignment));
+      }
+      continue;
+    }
+    // An older gang of this trial makes room, even if the server lists both.
+    for (auto& [other, gang] : live_) {
+      if (!SameTrial(other, attempt) || gang.ending) continue;
+      gang.ending = true;
+      actions.cancel.push_back(other);
+    }
+    if (!MayStart(assignment)) continue;
+    live_.emplace(attempt, Gang{.gpus = Gpus(assignment)});
+    actions.start.push_back(assignment);
+    if (assignment.verdict_step() > 0) actions.tell.emplace_back(attempt, ToVerdict(assignment));
+  }
+  return actions;
+}
+
+std::vector<gang::AttemptId> Reconciler::CancelAll() {
+  std::vector<gang::AttemptId> cancelled;
+  for (auto& [attempt, gang] : live_) {
+    if (!gang.ending) cancelled.push_back(attempt);
+    gang.ending = true;
+  }
+  return cancelled;
+}
+
+void Reconciler::OnEnded(const gang::AttemptId& attempt) {
+  live_.erase(attempt);
+  ended_.emplace(attempt, false);
+}
+
+void Reconciler::OnEndAcknowledged(const gang::AttemptId& attempt) {
+  const auto found = ended_.find(attempt);
+  if (found != ended_.end()) found->second = true;
+}
+
+std::vector<gang::AttemptId> Reconciler::Live() const {
+  std::vector<gang::AttemptId> attempts;
+  for (const auto& [attempt, gang] : live_) attempts.push_back(attempt);
+  return attempts;
+}
+
+void Reconciler::ForgetOldEnds() {
+  std::erase_if(ended_, [this](const auto& end) {
+    return end.second && std::ranges::none_of(wanted_, [&](const auto& wish) {
+             return SameTrial(wish.first, end.first);
+           });
+  });
+}
+
+bool Reconciler::IsStale(const gang::AttemptId& attempt) const {
+  const auto is_newer = [&](const auto& other) {
+    return SameTrial(other.first, attempt) && other.first.epoch > attempt.epoch;
+  };
+  return std::ranges::any_of(wanted_, is_newer) || std::ranges::any_of(live_, is_newer) ||
+         std::ranges::any_of(ended_, is_newer);
+}
+
+bool Reconciler::MayStart(const v1::Assignment& assignment) const {
+  const gang::AttemptId attempt = FromProto(assignment.attempt());
+  if (ended_.contains(attempt)) return false;
+  const std::set<uint32_t> gpus = Gpus(assignment);
+  return std::ranges::none_of(live_, [&](const auto& other) {
+    const bool shares_gpu =
+        std::ranges::any_of(gpus, [&](uint32_t gpu) { return other.second.gpus.contains(gpu); });
+    return SameTrial(other.first, attempt) || (other.second.ending && shares_gpu);
+  });
+}
+
+}  // namespace attune::agent

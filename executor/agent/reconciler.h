@@ -1,0 +1,71 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "attune/v1/executor.pb.h"
+#include "executor/gang/spec.h"
+
+namespace attune::agent {
+
+// Compares what the server wants with what is here, and says what to do about it. Decides only:
+// starts nothing, sends nothing, and does not know the time.
+class Reconciler {
+ public:
+  struct Actions {
+    std::vector<gang::AttemptId> cancel;
+    std::vector<v1::Assignment> start;
+    std::vector<std::pair<gang::AttemptId, gang::Verdict>> tell;
+  };
+
+  // Takes what the server wants. One that is not newer than the last is ignored.
+  void Want(v1::Desired desired);
+
+  // A new connection numbers its wishes anew.
+  void ForgetRevision() { revision_ = 0; }
+
+  // Nothing is wanted until the server says so again.
+  void ForgetWishes();
+
+  // What is to be done now. Gangs to start and to cancel are taken to be started and cancelled;
+  // verdicts are repeated each time, and delivered once by the gang.
+  //
+  // An assignment is started when its trial has no other gang, none of its GPUs is still held by a
+  // gang that is being torn down, and it has not ended before. One that is older (by its epoch)
+  // than another of its trial is stale and ignored.
+  Actions Reconcile();
+
+  // Cancels all gangs; returns those that were not being torn down yet.
+  std::vector<gang::AttemptId> CancelAll();
+
+  // The gang is gone. Reconcile() may have more to do.
+  void OnEnded(const gang::AttemptId& attempt);
+
+  // The server knows that the attempt has ended. Until it no longer lists it either, it is
+  // remembered, lest it be started again.
+  void OnEndAcknowledged(const gang::AttemptId& attempt);
+
+  // Gangs with processes, those being torn down among them.
+  std::vector<gang::AttemptId> Live() const;
+  bool has_live() const { return !live_.empty(); }
+
+ private:
+  struct Gang {
+    std::set<uint32_t> gpus;
+    bool ending = false;
+  };
+
+  void ForgetOldEnds();
+  bool IsStale(const gang::AttemptId& attempt) const;
+  bool MayStart(const v1::Assignment& assignment) const;
+
+  std::map<gang::AttemptId, v1::Assignment> wanted_;
+  uint64_t revision_ = 0;
+  std::map<gang::AttemptId, Gang> live_;
+  std::map<gang::AttemptId, bool> ended_;  // whether acknowledged
+};
+
+}  // namespace attune::agent

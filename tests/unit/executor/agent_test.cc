@@ -1,0 +1,312 @@
+#include "executor/agent/agent.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "executor/agent/messages.h"
+#include "tests/unit/executor/fake_server.h"
+
+namespace attune::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class AgentTest : public testing::Test {
+ protected:
+  AgentOptions Options() {
+    return {.channel = server_.Channel(),
+            .token = "a token",
+            .name = "host-a",
+            .instance = "1234",
+            .address = "10.0.0.1",
+            .resources = {.cpus = 4, .gpus = 1, .memory_bytes = 1 << 30},
+            .data_dir = dir_.path()};
+  }
+
+  void StartAgent() {
+    auto agent = Agent::Start(Options());
+    ASSERT_TRUE(agent.ok()) << agent.error();
+    agent_ = std::move(agent.value());
+  }
+
+  // An attempt of one rank, doing as the words say.
+  v1::Assignment Assignment(uint32_t trial, uint64_t epoch, const std::vector<std::string>& words) {
+    v1::Assignment assignment;
+    assignment.mutable_attempt()->set_sweep(1);
+    assignment.mutable_attempt()->set_trial(trial);
+    assignment.mutable_attempt()->set_attempt(1);
+    assignment.mutable_attempt()->set_epoch(epoch);
+    assignment.mutable_program()->add_command(ATTUNE_TEST_PLAIN_WORKER);
+    for (const std::string& word : words) assignment.mutable_program()->add_command(word);
+    assignment.set_world_size(1);
+    assignment.add_ranks()->set_cpus(1);
+    assignment.set_milestone(1000);
+    return assignment;
+  }
+
+  pid_t StartedPid() {
+    const v1::Fact fact = server_.NextFact(v1::Fact::kStarted);
+    return fact.started().pids_size() == 1 ? static_cast<pid_t>(fact.started().pids(0)) : 0;
+  }
+
+  v1::Ended NextEnded() { return server_.NextFact(v1::Fact::kEnded).ended(); }
+
+  gang::TempDir dir_;
+  FakeServer server_;
+  std::unique_ptr<Agent> agent_;
+};
+
+TEST_F(AgentTest, HelloSaysWhoItIs) {
+  StartAgent();
+  const v1::Hello hello = server_.NextHello();
+  EXPECT_EQ(hello.token(), "a token");
+  EXPECT_EQ(hello.name(), "host-a");
+  EXPECT_EQ(hello.instance(), "1234");
+  EXPECT_EQ(hello.address(), "10.0.0.1");
+  EXPECT_EQ(hello.resources().cpus(), 4u);
+  EXPECT_FALSE(hello.version().empty());
+  EXPECT_THAT(hello.running(), IsEmpty());
+}
+
+TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(7, 1, {"progress:0", "report:1"})});
+  EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
+
+  const std::vector<v1::Fact> facts = server_.Facts();
+  ASSERT_THAT(facts, SizeIs(4));
+  for (size_t i = 0; i < facts.size(); ++i) {
+    EXPECT_EQ(facts[i].seq(), i + 1);
+    EXPECT_EQ(facts[i].attempt().trial(), 7u);
+  }
+  EXPECT_TRUE(facts[0].has_started());
+  EXPECT_TRUE(facts[1].has_first_step());
+  EXPECT_EQ(facts[2].report().metrics(0).name(), "loss");
+}
+
+TEST_F(AgentTest, FactsAreSentAgainAfterAReconnectUntilAcknowledged) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(0, 1, {"report:1", "report:2"})});
+  NextEnded();
+  server_.Acknowledge(2);
+  server_.Drop();
+  server_.Welcome();
+  NextEnded();
+  std::vector<uint64_t> seqs;
+  for (const v1::Fact& fact : server_.Facts()) seqs.push_back(fact.seq());
+  EXPECT_THAT(seqs, testing::AnyOf(ElementsAre(1, 2, 3, 4, 3, 4),
+                                   // the acknowledgement may be lost with the connection
+                                   ElementsAre(1, 2, 3, 4, 1, 2, 3, 4)));
+}
+
+TEST_F(AgentTest, GangsOutliveAConnectionAndAreNamedInTheNext) {
+  StartAgent();
+  server_.Welcome();
+  const v1::Assignment assignment = Assignment(3, 5, {"hang"});
+  server_.Want({assignment});
+  const pid_t pid = StartedPid();
+  server_.Drop();
+  const v1::Hello hello = server_.Welcome();
+  ASSERT_THAT(hello.running(), SizeIs(1));
+  EXPECT_EQ(hello.running(0).trial(), 3u);
+  EXPECT_EQ(hello.running(0).epoch(), 5u);
+  server_.Want({assignment});
+  EXPECT_EQ(kill(pid, 0), 0);
+}
+
+TEST_F(AgentTest, GangThatIsNoLongerWantedIsCancelled) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(0, 1, {"hang"})});
+  StartedPid();
+  server_.Want({});
+  EXPECT_EQ(NextEnded().outcome(), v1::Ended::CANCELLED);
+}
+
+TEST_F(AgentTest, AttemptThatHasEndedIsNotStartedAgain) {
+  StartAgent();
+  server_.Welcome();
+  const v1::Assignment ended = Assignment(0, 1, {"exit:1"});
+  server_.Want({ended});
+  EXPECT_EQ(NextEnded().failure().exit_code(), 1);
+  server_.Want({ended, Assignment(1, 1, {})});
+  NextEnded();
+  for (const v1::Fact& fact : server_.Facts()) {
+    if (fact.has_started() && fact.seq() > 2) {
+      EXPECT_EQ(fact.attempt().trial(), 1u);
+    }
+  }
+}
+
+TEST_F(AgentTest, HigherEpochReplacesTheOldGangOnceItIsGone) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(0, 1, {"hang"})});
+  StartedPid();
+  server_.Want({Assignment(0, 2, {})});
+  const v1::Fact old = server_.NextFact(v1::Fact::kEnded);
+  EXPECT_EQ(old.attempt().epoch(), 1u);
+  EXPECT_EQ(old.ended().outcome(), v1::Ended::CANCELLED);
+  EXPECT_EQ(server_.NextFact(v1::Fact::kStarted).attempt().epoch(), 2u);
+  EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
+}
+
+TEST_F(AgentTest, VerdictReachesTheGang) {
+  StartAgent();
+  server_.Welcome();
+  v1::Assignment assignment = Assignment(0, 1, {"report:3", "verdict", "report:4", "verdict"});
+  assignment.set_milestone(3);
+  server_.Want({assignment});
+  server_.NextFact(v1::Fact::kReport);
+  assignment.set_verdict_step(3);
+  assignment.set_milestone(4);
+  server_.Want({assignment});
+  server_.NextFact(v1::Fact::kReport);
+  assignment.set_verdict_step(4);
+  assignment.set_action(v1::STOP);
+  server_.Want({assignment});
+  EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
+}
+
+TEST_F(AgentTest, VerdictMadeWhileTheServerWasAwayIsDeliveredOnReturn) {
+  StartAgent();
+  server_.Welcome();
+  v1::Assignment assignment = Assignment(0, 1, {"report:3", "verdict", "exit:1"});
+  assignment.set_milestone(3);
+  server_.Want({assignment});
+  server_.NextFact(v1::Fact::kReport);
+  server_.Drop();
+  server_.Welcome();
+  assignment.set_verdict_step(3);
+  assignment.set_action(v1::PAUSE);
+  server_.Want({assignment});
+  EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
+}
+
+TEST_F(AgentTest, SilenceLongerThanTheLeaseTearsGangsDown) {
+  StartAgent();
+  server_.Welcome(/*lease_ttl_ms=*/150);
+  const v1::Assignment assignment = Assignment(0, 1, {"hang"});
+  server_.Want({assignment});
+  StartedPid();
+  server_.Welcome();  // it connects anew, and what ended stays ended
+  const v1::Ended ended = NextEnded();
+  EXPECT_EQ(ended.outcome(), v1::Ended::FAILED);
+  EXPECT_EQ(ended.failure().kind(), v1::Failure::LEASE);
+  server_.Want({assignment, Assignment(1, 1, {})});
+  EXPECT_EQ(server_.NextFact(v1::Fact::kStarted).attempt().trial(), 1u);
+}
+
+TEST_F(AgentTest, HeartbeatsRenewWhatSilenceWouldLose) {
+  StartAgent();
+  server_.Welcome(/*lease_ttl_ms=*/300, /*heartbeat_ms=*/20);
+  server_.Want({Assignment(0, 1, {"hang"})});
+  for (int i = 0; i < 20; ++i) {
+    server_.Next([](const v1::FromExecutor& message) {
+      return message.has_heartbeat() ? std::optional(true) : std::nullopt;
+    });
+    server_.Acknowledge(0);
+  }
+  for (const v1::Fact& fact : server_.Facts()) EXPECT_FALSE(fact.has_ended());
+}
+
+TEST_F(AgentTest, SupersededAgentTearsDownAndEnds) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(0, 1, {"hang"})});
+  const pid_t pid = StartedPid();
+  server_.Refuse(v1::Refusal::SUPERSEDED, "host-a runs elsewhere");
+  const AgentExit exit = agent_->Wait();
+  EXPECT_EQ(exit.reason, AgentExit::Reason::kSuperseded);
+  EXPECT_EQ(exit.message, "host-a runs elsewhere");
+  EXPECT_NE(kill(pid, 0), 0);
+}
+
+TEST_F(AgentTest, BadTokenEndsIt) {
+  StartAgent();
+  server_.NextHello();
+  server_.Refuse(v1::Refusal::BAD_TOKEN, "unknown token");
+  EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kRefused);
+}
+
+TEST_F(AgentTest, BusyServerIsTriedAgain) {
+  StartAgent();
+  server_.NextHello();
+  server_.Refuse(v1::Refusal::BUSY, "disk full");
+  EXPECT_EQ(server_.Welcome().name(), "host-a");
+}
+
+TEST_F(AgentTest, LogsAreReadOnRequest) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(4, 1, {"print:hello from rank 0"})});
+  NextEnded();
+  v1::ToExecutor request;
+  request.mutable_log_request()->set_request(99);
+  request.mutable_log_request()->mutable_attempt()->set_sweep(1);
+  request.mutable_log_request()->mutable_attempt()->set_trial(4);
+  request.mutable_log_request()->mutable_attempt()->set_attempt(1);
+  request.mutable_log_request()->set_offset(-7);
+  request.mutable_log_request()->set_limit_bytes(100);
+  server_.Send(request);
+  const v1::LogChunk chunk = server_.NextLogChunk();
+  EXPECT_EQ(chunk.request(), 99u);
+  EXPECT_EQ(chunk.data(), "rank 0\n");
+  EXPECT_EQ(chunk.offset() + 7, chunk.file_bytes());
+
+  request.mutable_log_request()->set_rank(5);
+  server_.Send(request);
+  EXPECT_THAT(server_.NextLogChunk().error(), HasSubstr("rank-5.log"));
+}
+
+TEST_F(AgentTest, AssignmentThatIsNotUnderstoodFailsItsStart) {
+  StartAgent();
+  server_.Welcome();
+  v1::Assignment assignment = Assignment(0, 1, {});
+  assignment.add_config()->set_name("lr");
+  server_.Want({assignment});
+  const v1::Ended ended = NextEnded();
+  EXPECT_EQ(ended.failure().kind(), v1::Failure::START);
+  EXPECT_EQ(ended.failure().rank(), -1);
+  EXPECT_THAT(ended.failure().message(), HasSubstr("'lr'"));
+}
+
+TEST_F(AgentTest, StopTellsTheServerThatItsGangsAreGone) {
+  StartAgent();
+  server_.Welcome();
+  server_.Want({Assignment(0, 1, {"hang"})});
+  StartedPid();
+  agent_->Stop();
+  const v1::Fact ended = server_.NextFact(v1::Fact::kEnded);
+  EXPECT_EQ(ended.ended().outcome(), v1::Ended::CANCELLED);
+  server_.Acknowledge(ended.seq());
+  EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kStopped);
+}
+
+TEST_F(AgentTest, StopsWithoutAServer) {
+  AgentOptions options = Options();
+  options.channel = nullptr;
+  options.target = "127.0.0.1:1";  // nobody listens there
+  auto agent = Agent::Start(std::move(options));
+  ASSERT_TRUE(agent.ok());
+  agent.value()->Stop();
+  EXPECT_EQ(agent.value()->Wait().reason, AgentExit::Reason::kStopped);
+}
+
+TEST_F(AgentTest, SecondExecutorOfTheSameNameIsRefused) {
+  StartAgent();
+  const auto second = Agent::Start(Options());
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(second.error(), HasSubstr("another executor named 'host-a' runs on this host"));
+  agent_.reset();
+  EXPECT_TRUE(Agent::Start(Options()).ok());
+}
+
+}  // namespace
+}  // namespace attune::agent

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+
+#include "executor/agent/backoff.h"
+#include "executor/agent/host_lock.h"
+#include "executor/agent/host_resources.h"
+#include "tests/unit/executor/harness.h"
+
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using gang::TempDir;
+using testing::HasSubstr;
+
+class DetectResourcesTest : public testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& text) {
+    fs::create_directories((dir_.path() / path).parent_path());
+    gang::WriteFile(dir_.path() / path, text);
+  }
+
+  HostResources Detect() {
+    return DetectResources({.proc = dir_.path() / "proc",
+                            .cgroup = dir_.path() / "cgroup",
+                            .dev = dir_.path() / "dev"});
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(DetectResourcesTest, ThisHostHasSomething) {
+  const HostResources resources = DetectResources();
+  EXPECT_GE(resources.cpus, 1u);
+  EXPECT_GT(resources.memory_bytes, 0u);
+}
+
+TEST_F(DetectResourcesTest, MemoryIsTheHostsUnlessACgroupGrantsLess) {
+  Write("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n");
+  EXPECT_EQ(Detect().memory_bytes, 1024u * 1024);
+  Write("proc/self/cgroup", "0::/jobs/one\n");
+  Write("cgroup/jobs/one/memory.max", "max\n");
+  EXPECT_EQ(Detect().memory_bytes, 1024u * 1024);
+  Write("cgroup/jobs/memory.max", "5000\n");
+  EXPECT_EQ(Detect().memory_bytes, 5000u);
+}
+
+TEST_F(DetectResourcesTest, CpuTimeLimitCountsInWholeCpus) {
+  Write("proc/self/cgroup", "0::/jobs/one\n");
+  Write("cgroup/jobs/one/cpu.max", "190000 100000\n");
+  EXPECT_EQ(Detect().cpus, 1u);
+  Write("cgroup/jobs/one/cpu.max", "20000 100000\n");
+  EXPECT_EQ(Detect().cpus, 1u);
+}
+
+TEST_F(DetectResourcesTest, GpusAreCountedFromTheDriverOrTheDevices) {
+  EXPECT_EQ(Detect().gpus, 0u);
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm", "null"}) {
+    Write(std::string("dev/") + name, "");
+  }
+  EXPECT_EQ(Detect().gpus, 3u);
+  Write("proc/driver/nvidia/gpus/0000:01:00.0/information", "");
+  EXPECT_EQ(Detect().gpus, 1u);
+}
+
+TEST(HostLock, IsHeldUntilItsOwnerIsGone) {
+  const TempDir dir;
+  {
+    const auto first = LockName(dir.path(), "a");
+    ASSERT_TRUE(first.ok());
+    EXPECT_THAT(LockName(dir.path(), "a").error(), HasSubstr(std::to_string(getpid())));
+    EXPECT_TRUE(LockName(dir.path(), "b").ok());
+  }
+  EXPECT_TRUE(LockName(dir.path(), "a").ok());
+}
+
+TEST(HostLock, NameThatIsNoFolderNameIsRefused) {
+  const TempDir dir;
+  for (const char* name : {"", "a/b", "..", ".hidden"}) {
+    EXPECT_FALSE(LockName(dir.path(), name).ok()) << name;
+  }
+}
+
+TEST(Backoff, GrowsToItsLimitAndStartsAnew) {
+  Backoff backoff(1);
+  EXPECT_LE(backoff.Next(), Backoff::kFirst);
+  for (int i = 0; i < 20; ++i) {
+    const auto pause = backoff.Next();
+    EXPECT_GE(pause, Backoff::kFirst);
+    EXPECT_LE(pause, Backoff::kMax);
+  }
+  EXPECT_GE(backoff.Next(), Backoff::kMax / 2);
+  backoff.Reset();
+  EXPECT_LE(backoff.Next(), Backoff::kFirst);
+}
+
+}  // namespace
+}  // namespace attune::agent

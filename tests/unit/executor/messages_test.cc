@@ -1,0 +1,57 @@
+#include "executor/agent/messages.h"
+
+#include <gmock/gmock.h>
+
+namespace attune::agent {
+namespace {
+
+TEST(ValidUtf8, KeepsTextAndReplacesTheRest) {
+  EXPECT_EQ(ValidUtf8("plain, \u00e9, \u20ac, \U0001f600"), "plain, \u00e9, \u20ac, \U0001f600");
+  EXPECT_EQ(ValidUtf8("a\xff"
+                      "b"),
+            "a\ufffd"
+            "b");
+  EXPECT_EQ(ValidUtf8("cut \xe2\x82"), "cut \ufffd\ufffd");
+  EXPECT_EQ(ValidUtf8("\xc0\xaf"), "\ufffd\ufffd");                      // overlong
+  EXPECT_EQ(ValidUtf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");            // a surrogate
+  EXPECT_EQ(ValidUtf8("\xf4\x90\x80\x80"), "\ufffd\ufffd\ufffd\ufffd");  // beyond Unicode
+}
+
+TEST(Messages, AssignmentBecomesASpecWithItsFolders) {
+  v1::Assignment assignment;
+  assignment.mutable_attempt()->set_sweep(2);
+  assignment.mutable_attempt()->set_trial(5);
+  assignment.mutable_attempt()->set_attempt(3);
+  v1::NamedValue& lr = *assignment.add_config();
+  lr.set_name("lr");
+  lr.mutable_value()->set_real(0.1);
+  assignment.mutable_resume()->set_step(9);
+  assignment.mutable_resume()->set_path("/checkpoint");
+  assignment.set_stall_timeout_ms(250);
+  const auto spec = ToSpec(assignment, gang::Folders("/data"));
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(std::get<double>(spec.value().config[0].value), 0.1);
+  EXPECT_EQ(spec.value().resume->step, 9);
+  EXPECT_EQ(spec.value().stall_timeout, std::chrono::milliseconds(250));
+  EXPECT_EQ(spec.value().attempt_dir, "/data/sweeps/s2/trials/5/attempts/3");
+  EXPECT_EQ(spec.value().checkpoint_dir, "/data/sweeps/s2/trials/5/checkpoints");
+}
+
+TEST(Messages, FailureTravelsWhole) {
+  gang::Failure failure{.kind = gang::FailureKind::kSignal,
+                        .rank = 2,
+                        .signal = 11,
+                        .message = "rank 2 was killed",
+                        .log_tail = "last \xff words"};
+  const v1::Fact fact =
+      ToProto(gang::Fact{{.trial = 1}, 42, gang::Ended{gang::Outcome::kFailed, failure}});
+  EXPECT_EQ(fact.time_us(), 42);
+  EXPECT_EQ(fact.ended().outcome(), v1::Ended::FAILED);
+  EXPECT_EQ(fact.ended().failure().kind(), v1::Failure::SIGNAL);
+  EXPECT_EQ(fact.ended().failure().rank(), 2);
+  EXPECT_EQ(fact.ended().failure().signal(), 11);
+  EXPECT_EQ(fact.ended().failure().log_tail(), "last \ufffd words");
+}
+
+}  // namespace
+}  // namespace attune::agent

@@ -1,0 +1,74 @@
+#include "executor/agent/outbox.h"
+
+#include <gmock/gmock.h>
+
+namespace attune::agent {
+namespace {
+
+v1::Fact Report(int64_t step, size_t name_bytes = 4) {
+  v1::Fact fact;
+  fact.mutable_report()->set_step(step);
+  fact.mutable_report()->add_metrics()->set_name(std::string(name_bytes, 'm'));
+  return fact;
+}
+
+TEST(Outbox, NumbersFactsFromOneAndSendsEachOnce) {
+  Outbox outbox;
+  outbox.Add(Report(10));
+  outbox.Add(Report(20));
+  const v1::Facts batch = outbox.TakeBatch();
+  ASSERT_EQ(batch.facts_size(), 2);
+  EXPECT_EQ(batch.facts(0).seq(), 1u);
+  EXPECT_EQ(batch.facts(1).seq(), 2u);
+  EXPECT_FALSE(outbox.has_unsent());
+}
+
+TEST(Outbox, RewindSendsAgainWhatIsNotAcknowledged) {
+  Outbox outbox;
+  for (int i = 0; i < 3; ++i) outbox.Add(Report(i));
+  outbox.TakeBatch();
+  outbox.Acknowledge(1);
+  EXPECT_FALSE(outbox.has_unsent());
+  outbox.Rewind();
+  const v1::Facts batch = outbox.TakeBatch();
+  ASSERT_EQ(batch.facts_size(), 2);
+  EXPECT_EQ(batch.facts(0).seq(), 2u);
+}
+
+TEST(Outbox, AcknowledgementBeforeResendingSkipsTheFact) {
+  Outbox outbox;
+  outbox.Add(Report(0));
+  outbox.TakeBatch();
+  outbox.Rewind();
+  outbox.Acknowledge(1);
+  EXPECT_TRUE(outbox.empty());
+  EXPECT_FALSE(outbox.has_unsent());
+}
+
+TEST(Outbox, MessageHoldsNoMoreThanItsLimits) {
+  Outbox outbox;
+  for (int i = 0; i <= kFactsPerMessage; ++i) outbox.Add(Report(i));
+  EXPECT_EQ(outbox.TakeBatch().facts_size(), kFactsPerMessage);
+  EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
+
+  outbox.Add(Report(1, kFactBytesPerMessage * 2));  // too large, yet it has to go
+  outbox.Add(Report(2));
+  EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
+  EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
+}
+
+TEST(Outbox, AcknowledgedEndsAreNamed) {
+  Outbox outbox;
+  v1::Fact ended;
+  ended.mutable_attempt()->set_trial(7);
+  ended.mutable_ended()->set_outcome(v1::Ended::FINISHED);
+  outbox.Add(Report(1));
+  outbox.Add(ended);
+  EXPECT_TRUE(outbox.Acknowledge(1).empty());
+  const auto attempts = outbox.Acknowledge(2);
+  ASSERT_EQ(attempts.size(), 1u);
+  EXPECT_EQ(attempts[0].trial, 7u);
+}
+
+}  // namespace
+}  // namespace attune::agent

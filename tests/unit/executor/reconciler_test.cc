@@ -1,0 +1,131 @@
+#include "executor/agent/reconciler.h"
+
+#include <gmock/gmock.h>
+
+#include "executor/agent/messages.h"
+
+namespace attune::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class ReconcilerTest : public testing::Test {
+ protected:
+  static v1::Assignment On(uint32_t trial, uint64_t epoch, const std::vector<uint32_t>& gpus = {}) {
+    v1::Assignment assignment;
+    assignment.mutable_attempt()->set_sweep(1);
+    assignment.mutable_attempt()->set_trial(trial);
+    assignment.mutable_attempt()->set_attempt(static_cast<uint32_t>(epoch));
+    assignment.mutable_attempt()->set_epoch(epoch);
+    v1::RankSlot& slot = *assignment.add_ranks();
+    for (const uint32_t gpu : gpus) slot.add_gpus(gpu);
+    return assignment;
+  }
+
+  static gang::AttemptId Id(uint32_t trial, uint64_t epoch) {
+    return FromProto(On(trial, epoch).attempt());
+  }
+
+  Reconciler::Actions Want(const std::vector<v1::Assignment>& assignments, uint64_t revision) {
+    v1::Desired desired;
+    desired.set_revision(revision);
+    for (const v1::Assignment& assignment : assignments) *desired.add_assignments() = assignment;
+    reconciler_.Want(std::move(desired));
+    return Reconcile();
+  }
+
+  // What is started is kept as ids.
+  Reconciler::Actions Reconcile() {
+    Reconciler::Actions actions = reconciler_.Reconcile();
+    started_.clear();
+    for (const v1::Assignment& each : actions.start) started_.push_back(FromProto(each.attempt()));
+    return actions;
+  }
+
+  Reconciler reconciler_;
+  std::vector<gang::AttemptId> started_;
+};
+
+TEST_F(ReconcilerTest, StartsWhatIsMissingOnce) {
+  Want({On(0, 1), On(1, 1)}, 1);
+  EXPECT_THAT(started_, ElementsAre(Id(0, 1), Id(1, 1)));
+  Want({On(0, 1), On(1, 1)}, 2);
+  EXPECT_THAT(started_, IsEmpty());
+}
+
+TEST_F(ReconcilerTest, OlderRevisionIsIgnored) {
+  Want({On(0, 1)}, 5);
+  EXPECT_THAT(Want({}, 4).cancel, IsEmpty());
+  reconciler_.ForgetRevision();
+  EXPECT_THAT(Want({}, 1).cancel, ElementsAre(Id(0, 1)));
+}
+
+TEST_F(ReconcilerTest, StaleEpochIsIgnoredWhileTheNewerRuns) {
+  Want({On(0, 2)}, 1);
+  const auto actions = Want({On(0, 2), On(0, 1)}, 2);
+  EXPECT_THAT(started_, IsEmpty());
+  EXPECT_THAT(actions.cancel, IsEmpty());
+}
+
+TEST_F(ReconcilerTest, StaleEpochIsIgnoredAfterTheNewerHasEnded) {
+  Want({On(0, 2)}, 1);
+  reconciler_.OnEnded(Id(0, 2));
+  Want({On(0, 1)}, 2);
+  EXPECT_THAT(started_, IsEmpty());
+}
+
+TEST_F(ReconcilerTest, NewerEpochWaitsForTheOldGangsEnd) {
+  Want({On(0, 1)}, 1);
+  EXPECT_THAT(Want({On(0, 2)}, 2).cancel, ElementsAre(Id(0, 1)));
+  EXPECT_THAT(started_, IsEmpty());
+  reconciler_.OnEnded(Id(0, 1));
+  Reconcile();
+  EXPECT_THAT(started_, ElementsAre(Id(0, 2)));
+}
+
+TEST_F(ReconcilerTest, GpuIsNotSharedWithAGangThatIsStillDying) {
+  Want({On(0, 1, {0, 1})}, 1);
+  Want({On(1, 1, {1}), On(2, 1, {2})}, 2);
+  EXPECT_THAT(started_, ElementsAre(Id(2, 1)));
+  reconciler_.OnEnded(Id(0, 1));
+  Reconcile();
+  EXPECT_THAT(started_, ElementsAre(Id(1, 1)));
+}
+
+TEST_F(ReconcilerTest, EndIsRememberedUntilAcknowledgedAndUnlisted) {
+  Want({On(0, 1)}, 1);
+  reconciler_.OnEnded(Id(0, 1));
+  Want({On(0, 1)}, 2);
+  EXPECT_THAT(started_, IsEmpty());
+  reconciler_.OnEndAcknowledged(Id(0, 1));
+  Want({On(0, 1)}, 3);
+  EXPECT_THAT(started_, IsEmpty());
+  Want({}, 4);
+  Want({On(0, 1)}, 5);
+  EXPECT_THAT(started_, ElementsAre(Id(0, 1)));
+}
+
+TEST_F(ReconcilerTest, VerdictsGoToRunningGangsOnly) {
+  v1::Assignment assignment = On(0, 1);
+  assignment.set_verdict_step(3);
+  EXPECT_THAT(Want({assignment}, 1).tell, SizeIs(1));
+  EXPECT_THAT(Want({assignment}, 2).tell, SizeIs(1));
+  reconciler_.CancelAll();
+  EXPECT_THAT(Want({assignment}, 3).tell, IsEmpty());
+}
+
+TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
+  Want({On(0, 1, {0})}, 1);
+  Want({On(1, 1, {0})}, 2);  // waits for the GPU
+  EXPECT_THAT(reconciler_.CancelAll(), IsEmpty());
+  reconciler_.ForgetWishes();
+  reconciler_.OnEnded(Id(0, 1));
+  Reconcile();
+  EXPECT_THAT(started_, IsEmpty());
+  EXPECT_FALSE(reconciler_.has_live());
+}
+
+}  // namespace
+}  // namespace attune::agent
