@@ -18,7 +18,8 @@ endif()
 find_package(Threads REQUIRED)
 
 add_library(attune_options INTERFACE)
-target_compile_options(attune_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+# Contracted multiply-adds would change a draw in its last bit from one machine to another.
+target_compile_options(attune_options INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow
                                                  -Wnon-virtual-dtor -Wno-missing-field-initializers)
 target_include_directories(attune_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(ATTUNE_SANITIZE)

@@ -10,8 +10,7 @@
 
 namespace attune {
 
-// Why a verdict fell, in numbers; `text` says it in a sentence, which `Explain` writes when it is
-// empty. Absent numbers are NaN or 0.
+// Why a verdict fell, in numbers, and in a sentence: `text`. Absent numbers are NaN or 0.
 struct Reason {
   std::string rule;                                          // "asha", "median", "max_step", …
   Step step{0};                                              // of the report that was judged
