@@ -73,7 +73,9 @@ function literal(body) {
   const lines = [];
   for (let i = 0; i < body.length; i += lineBytes) {
     const bytes = [...body.subarray(i, i + lineBytes)];
-    lines.push(`        "${bytes.map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')}"`);
+    lines.push(
+      `        "${bytes.map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')}"`,
+    );
   }
   return lines.join('\n');
 }

@@ -48,7 +48,8 @@ try {
   await page.locator('h1').first().waitFor({ timeout: waitMs });
   if (/^\/sweeps\/[^/?]+($|\?)/.test(values.path) && !values.path.includes('tab=')) {
     await page.waitForFunction(
-      (wanted) => Number(document.querySelector('[data-testid=curves]')?.dataset.lines ?? 0) >= wanted,
+      (wanted) =>
+        Number(document.querySelector('[data-testid=curves]')?.dataset.lines ?? 0) >= wanted,
       Number(values.curves),
       { timeout: waitMs },
     );

@@ -6,5 +6,8 @@ const packages = fileURLToPath(new URL('../../web/node_modules', import.meta.url
 
 export const aliases = [
   { find: /^vitest$/, replacement: join(packages, 'vitest/dist/index.js') },
-  { find: /^playwright-core$/, replacement: join(packages, 'playwright-core/index.mjs') },
+  {
+    find: /^playwright-core$/,
+    replacement: join(packages, 'playwright-core/index.mjs'),
+  },
 ];

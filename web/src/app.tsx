@@ -42,7 +42,13 @@ export function App(): JSX.Element {
           {authorised.value && <ExecutorStrip />}
           {authorised.value && <StreamLight />}
           <ThemeButton />
-          <button type="button" class="quiet icon-button" onClick={() => setHelp(true)} aria-label="Keyboard help" title="Keyboard help (?)">
+          <button
+            type="button"
+            class="quiet icon-button"
+            onClick={() => setHelp(true)}
+            aria-label="Keyboard help"
+            title="Keyboard help (?)"
+          >
             <kbd>?</kbd>
           </button>
         </div>
@@ -65,7 +71,9 @@ function Page({ route }: { route: Route }): JSX.Element {
     case 'sweep':
       return <SweepPage key={route.sweep} id={route.sweep} />;
     case 'trial':
-      return <TrialPage key={`${route.sweep}/${route.trial}`} sweep={route.sweep} number={route.trial} />;
+      return (
+        <TrialPage key={`${route.sweep}/${route.trial}`} sweep={route.sweep} number={route.trial} />
+      );
     case 'executors':
       return <ExecutorsPage />;
     case 'missing':
@@ -146,7 +154,13 @@ const themeIcons = { system: 'system', light: 'sun', dark: 'moon' } as const;
 function ThemeButton(): JSX.Element {
   const label = `Theme: ${theme.value}`;
   return (
-    <button type="button" class="quiet icon-button" onClick={cycleTheme} aria-label={label} title={`${label} (t)`}>
+    <button
+      type="button"
+      class="quiet icon-button"
+      onClick={cycleTheme}
+      aria-label={label}
+      title={`${label} (t)`}
+    >
       <Icon name={themeIcons[theme.value]} />
     </button>
   );

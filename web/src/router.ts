@@ -27,7 +27,8 @@ export function parseRoute(path: string): Route {
 }
 
 export const sweepUrl = (sweep: string): string => `/sweeps/${encodeURIComponent(sweep)}`;
-export const trialUrl = (sweep: string, trial: number): string => `${sweepUrl(sweep)}/trials/${trial}`;
+export const trialUrl = (sweep: string, trial: number): string =>
+  `${sweepUrl(sweep)}/trials/${trial}`;
 
 /** The query with some keys set; undefined and empty remove a key. */
 export function withQuery(
@@ -71,7 +72,8 @@ export function startRouter(): void {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = (event.target as Element).closest('a');
-    if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download')) return;
+    if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download'))
+      return;
     if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
     navigate(link.pathname + link.search);

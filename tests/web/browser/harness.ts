@@ -8,7 +8,8 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { MockServer, token } from '../mock/server';
 import type { World } from '../mock/world';
 
-const pages = process.env.ATTUNE_WEB_DIST ?? fileURLToPath(new URL('../../../web/dist', import.meta.url));
+const pages =
+  process.env.ATTUNE_WEB_DIST ?? fileURLToPath(new URL('../../../web/dist', import.meta.url));
 const waitMs = 20_000;
 
 /** A Chromium for a file of tests, and a server and a page for each test. */
@@ -19,7 +20,8 @@ export class Harness {
 
   constructor() {
     beforeAll(async () => {
-      if (!existsSync(join(pages, 'index.html'))) throw new Error(`no page in ${pages}: build it first`);
+      if (!existsSync(join(pages, 'index.html')))
+        throw new Error(`no page in ${pages}: build it first`);
       this.browser = await chromium.launch({
         executablePath: process.env.ATTUNE_CHROMIUM ?? '/usr/bin/chromium',
         args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
@@ -43,7 +45,9 @@ export class Harness {
   async open(server: MockServer, path: string, options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.stranger(options);
     const host = new URL(server.url).hostname;
-    await page.context().addCookies([{ name: 'attune_token', value: token, domain: host, path: '/' }]);
+    await page
+      .context()
+      .addCookies([{ name: 'attune_token', value: token, domain: host, path: '/' }]);
     await page.goto(server.url + path);
     return page;
   }
@@ -51,7 +55,10 @@ export class Harness {
   /** A page of a browser that has no token yet. */
   async stranger(options: BrowserContextOptions = {}): Promise<Page> {
     if (!this.browser) throw new Error('the browser has not started');
-    const context = await this.browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+    const context = await this.browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      ...options,
+    });
     this.opened.push(context);
     context.setDefaultTimeout(waitMs);
     const page = await context.newPage();
@@ -67,7 +74,9 @@ export class Harness {
 
 /** The numbers of the trials in the table's rows that are in the document. */
 export async function rowNumbers(page: Page): Promise<number[]> {
-  return page.locator('tr[data-trial]').evaluateAll((rows) => rows.map((row) => Number((row as HTMLElement).dataset.trial)));
+  return page
+    .locator('tr[data-trial]')
+    .evaluateAll((rows) => rows.map((row) => Number((row as HTMLElement).dataset.trial)));
 }
 
 export const curves = (page: Page) => page.getByTestId('curves');

@@ -14,7 +14,8 @@ describe('the learning curves', () => {
     const server = await harness.serve(world);
     const page = await harness.open(server, '/sweeps/s1');
     await waitForPoints(page, pointsOf(world, 's1'));
-    const curveReads = (): number => server.requests.filter((each) => each.includes('/curves')).length;
+    const curveReads = (): number =>
+      server.requests.filter((each) => each.includes('/curves')).length;
     const before = curveReads();
 
     const trial = world.trial('s1', 9);
@@ -30,7 +31,13 @@ describe('the learning curves', () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     await page.locator('[data-testid=curves][data-lines="11"]').waitFor();
-    const trial = world.addTrial('s1', { lr: 0.3, momentum: 0, width: 8, optimizer: 'sgd', batch: 128 });
+    const trial = world.addTrial('s1', {
+      lr: 0.3,
+      momentum: 0,
+      width: 8,
+      optimizer: 'sgd',
+      batch: 128,
+    });
     world.start(trial);
     world.report(trial, 1, { accuracy: 0.5 });
     await page.locator('[data-testid=curves][data-lines="12"]').waitFor();
@@ -60,12 +67,43 @@ describe('the learning curves', () => {
 
   it('are there as a table, and in words', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
-    await page.getByText(/accuracy of 11 trials up to step 9\. Best: 0\.\d+, trial 3 at step 9\./).waitFor();
+    await page
+      .getByText(/accuracy of 11 trials up to step 9\. Best: 0\.\d+, trial 3 at step 9\./)
+      .waitFor();
     await page.getByRole('button', { name: 'Table' }).click();
     const table = page.getByRole('region', { name: 'Curves as a table' });
     expect(await table.locator('thead th').count()).toBe(10);
     expect(await table.locator('tbody tr').count()).toBe(11);
     expect(await table.textContent()).toContain('NaN');
+  });
+
+  it('answer to the mouse: the nearest is named, and its row marked; a click selects it', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1?state=running');
+    await page.locator('[data-testid=curves][data-lines="2"]').waitFor();
+    const over = await page.locator('.u-over').boundingBox();
+    if (!over) throw new Error('the chart has no size');
+    // Only trial 9 has a second step: its line passes somewhere through this column.
+    const column = over.x + over.width * 0.15;
+    for (let y = over.y; y < over.y + over.height; y += 12) {
+      await page.mouse.move(column, y);
+      if ((await page.locator('tr.hovered').count()) > 0) break;
+    }
+    await page.locator('tr.hovered[data-trial="9"]').waitFor();
+    expect(await page.locator('.plot-tip').textContent()).toMatch(
+      /^trial 9 accuracy 0\.\d+ at step 3$/,
+    );
+    await page.mouse.down();
+    await page.mouse.up();
+    await page.locator('tr[aria-current=true][data-trial="9"]').waitFor();
+  });
+
+  it('say when a curve that diverges leaves the frame', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await waitForPoints(page, pointsOf(world, 's1'));
+    world.report(world.trial('s1', 10), 2, { accuracy: -1e6 });
+    await page.getByText('1 curve leaves the frame').waitFor();
   });
 
   it('can show another metric, on a logarithmic scale', async () => {
@@ -99,7 +137,8 @@ describe('the trials', () => {
     await header.getByRole('button').click();
     await page.locator('th[aria-sort=ascending]').getByText('lr').waitFor();
     const rates = world.trialsOf('s1').map((trial) => trial.config.lr as number);
-    const shown = async (): Promise<number[]> => (await rowNumbers(page)).map((number) => rates[number] as number);
+    const shown = async (): Promise<number[]> =>
+      (await rowNumbers(page)).map((number) => rates[number] as number);
     expect(await shown()).toEqual([...rates].sort((a, b) => a - b));
     await header.getByRole('button').click();
     await page.locator('th[aria-sort=descending]').getByText('lr').waitFor();
@@ -120,14 +159,20 @@ describe('the trials', () => {
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     const stopped = world.trialsOf('s1').find((trial) => trial.state === 'stopped');
     const reason = row(page, stopped?.number ?? -1).locator('.reason');
-    expect(await reason.textContent()).toMatch(/^Stopped at step 1: accuracy 0\.\d+ is rank \d of \d at rung 1; the best \d go on \(cutoff 0\.\d+\)\.$/);
+    expect(await reason.textContent()).toMatch(
+      /^Stopped at step 1: accuracy 0\.\d+ is rank \d of \d at rung 1; the best \d go on \(cutoff 0\.\d+\)\.$/,
+    );
   });
 
   it('show a trial being stopped while one looks', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
     await row(page, 10).getByText('running').waitFor();
-    world.change(world.trial('s1', 10), 'stopped', 'stopped at step 1: accuracy 0.5 is rank 10 of 11');
+    world.change(
+      world.trial('s1', 10),
+      'stopped',
+      'stopped at step 1: accuracy 0.5 is rank 10 of 11',
+    );
     await row(page, 10).getByText('Stopped at step 1: accuracy 0.5 is rank 10 of 11.').waitFor();
     await page.getByRole('button', { name: 'stopped 3' }).waitFor();
   });
@@ -206,7 +251,9 @@ describe('the rest of the page', () => {
   it('says what a sweep waits for, until it does not', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s3');
-    await page.getByText('Trial 0 needs 8 GPUs; executor box has none and node-7 is lost.').waitFor();
+    await page
+      .getByText('Trial 0 needs 8 GPUs; executor box has none and node-7 is lost.')
+      .waitFor();
     world.sweep('s3').waiting = '';
     world.start(world.trial('s3', 0));
     await page.getByText('Trial 0 needs 8 GPUs').waitFor({ state: 'detached' });
@@ -220,7 +267,9 @@ describe('the rest of the page', () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await card.getByRole('button', { name: 'Copy checkpoint path' }).click();
     await card.getByText('Copied').waitFor({ state: 'attached' });
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(world.sweep('s1').best?.checkpoint);
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+      world.sweep('s1').best?.checkpoint,
+    );
   });
 
   it('shows the sweep file as it was sent', async () => {
@@ -231,6 +280,16 @@ describe('the rest of the page', () => {
     await shown.waitFor();
     expect(await shown.textContent()).toBe(world.sweep('s1').file);
     expect(await page.getByRole('row', { name: /lr/ }).textContent()).toContain('0.001 … 0.5, log');
+  });
+
+  it('comes by itself when the server was away', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.stranger();
+    await page.goto(`${server.url}/login?token=test-token`);
+    await page.route('**/curves', (route) => route.abort('connectionrefused'), { times: 1 });
+    await page.goto(`${server.url}/sweeps/s1`);
+    await page.getByRole('alert').getByText('The server does not answer').waitFor();
+    await page.getByRole('heading', { name: 'fashion-mnist' }).waitFor();
   });
 
   it('says when there is no such sweep', async () => {
@@ -257,7 +316,8 @@ describe('a sweep of two thousand trials', () => {
     const page = await harness.open(await harness.serve(world), '/sweeps/big');
     await waitForPoints(page, pointsOf(world, 'big'));
     const trial = world.trial('big', 2000);
-    for (let step = 1; step <= 1000; step += 1) world.report(trial, step, { accuracy: 0.5 + step / 10_000 });
+    for (let step = 1; step <= 1000; step += 1)
+      world.report(trial, step, { accuracy: 0.5 + step / 10_000 });
     await waitForPoints(page, pointsOf(world, 'big'));
   });
 });

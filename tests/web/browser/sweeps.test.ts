@@ -11,10 +11,16 @@ describe('the list of sweeps', () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/');
     const rows = page.locator('tbody tr');
     await rows.first().waitFor();
-    expect(await rows.locator('th a').allTextContents()).toEqual(['fashion-mnist', 'transformer-large', 'resnet-baseline']);
+    expect(await rows.locator('th a').allTextContents()).toEqual([
+      'fashion-mnist',
+      'transformer-large',
+      'resnet-baseline',
+    ]);
     const first = rows.first();
     expect(await first.locator('.state').textContent()).toBe('running');
-    expect(await first.locator('.progress').textContent()).toContain('2 running, 6 completed, 2 stopped, 1 failed');
+    expect(await first.locator('.progress').textContent()).toContain(
+      '2 running, 6 completed, 2 stopped, 1 failed',
+    );
     await first.locator('.spark').waitFor();
     expect(await rows.nth(1).textContent()).toContain('waiting');
   });

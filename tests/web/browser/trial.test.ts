@@ -9,9 +9,14 @@ describe('a trial', () => {
   it('says why it was stopped, in a sentence, and by which decision', async () => {
     const world = smallWorld();
     const stopped = world.trialsOf('s1').find((trial) => trial.state === 'stopped');
-    const page = await harness.open(await harness.serve(world), `/sweeps/s1/trials/${stopped?.number}`);
+    const page = await harness.open(
+      await harness.serve(world),
+      `/sweeps/s1/trials/${stopped?.number}`,
+    );
     await page.getByTestId('why').waitFor();
-    expect(await page.getByTestId('why').textContent()).toMatch(/^Stopped at step 1: accuracy .* go on \(cutoff .*\)\.$/);
+    expect(await page.getByTestId('why').textContent()).toMatch(
+      /^Stopped at step 1: accuracy .* go on \(cutoff .*\)\.$/,
+    );
     const decision = page.getByTestId('decisions').locator('tbody tr').last();
     expect(await decision.textContent()).toContain('stop');
     expect(await decision.textContent()).toContain('asha');
@@ -35,7 +40,13 @@ describe('a trial', () => {
     world.report(trial, 5, { accuracy: 0.81 });
     await waitForPoints(page, 5);
     const facts = { rung: 9, value: 0.81, cutoff: 0.7, rank: 1, peers: 3 };
-    world.decide(trial, { step: 5, verdict: 'continue', reason: 'among the best 1', rule: 'asha', ...facts });
+    world.decide(trial, {
+      step: 5,
+      verdict: 'continue',
+      reason: 'among the best 1',
+      rule: 'asha',
+      ...facts,
+    });
     await page.getByTestId('decisions').getByText('Among the best 1.').waitFor();
   });
 
@@ -100,11 +111,18 @@ describe("a rank's log", () => {
       route.fulfill({
         status: 503,
         contentType: 'application/problem+json',
-        body: JSON.stringify({ title: 'Not connected', status: 503, detail: 'executor box, which holds the log, is not connected' }),
+        body: JSON.stringify({
+          title: 'Not connected',
+          status: 503,
+          detail: 'executor box, which holds the log, is not connected',
+        }),
       }),
     );
     await page.goto(`${server.url}/login?token=test-token`);
     await page.goto(`${server.url}/sweeps/s1/trials/9`);
-    await page.getByRole('alert').getByText('executor box, which holds the log, is not connected').waitFor();
+    await page
+      .getByRole('alert')
+      .getByText('executor box, which holds the log, is not connected')
+      .waitFor();
   });
 });

@@ -126,7 +126,13 @@ export function smallWorld(): World {
       memory_free: 0,
     },
   ];
-  world.addSweep({ id: 's2', name: 'resnet-baseline', max_trials: 9, file: sweepFile, parameters });
+  world.addSweep({
+    id: 's2',
+    name: 'resnet-baseline',
+    max_trials: 9,
+    file: sweepFile,
+    parameters,
+  });
   runAsha(world, 's2', 9, 11);
   world.changeSweep('s2', 'completed', 'all 9 trials have ended');
 
@@ -142,7 +148,13 @@ export function smallWorld(): World {
   });
   world.addTrial('s3', { lr: 0.01 });
 
-  world.addSweep({ id: 's1', name: 'fashion-mnist', max_trials: 12, file: sweepFile, parameters });
+  world.addSweep({
+    id: 's1',
+    name: 'fashion-mnist',
+    max_trials: 12,
+    file: sweepFile,
+    parameters,
+  });
   runAsha(world, 's1', 8, 4);
   const random = randomStream(99);
   const failed = world.addTrial('s1', { ...drawConfig(random), lr: 0.48 });
@@ -169,7 +181,14 @@ export function smallWorld(): World {
 /** A sweep of very many trials, to see that the page stays smooth. */
 export function largeWorld(trials: number): World {
   const world = new World();
-  world.addSweep({ id: 'big', name: 'big-sweep', max_trials: trials, rungs: [1, 3, 9, 27], max_step: 27, parameters });
+  world.addSweep({
+    id: 'big',
+    name: 'big-sweep',
+    max_trials: trials,
+    rungs: [1, 3, 9, 27],
+    max_step: 27,
+    parameters,
+  });
   runAsha(world, 'big', trials, 5);
   const trial = world.addTrial('big', drawConfig(randomStream(1)));
   world.start(trial);

@@ -86,7 +86,8 @@ export class MockServer {
     if (rest === '/curves') return this.curves(id, url, response);
     const trial = /^\/trials\/(\d+)(\/logs)?$/.exec(rest);
     const found = trial && this.world.trialsOf(id)[Number(trial[1])];
-    if (!found) return problem(response, 404, 'No such trial', `Sweep ${id} has no ${rest.slice(1)}.`);
+    if (!found)
+      return problem(response, 404, 'No such trial', `Sweep ${id} has no ${rest.slice(1)}.`);
     if (trial[2]) return this.log(found, url, response);
     return json(response, 200, found);
   }
@@ -162,7 +163,10 @@ export class MockServer {
       const { kind, ...data } = event;
       response.write(`id: ${event.seq}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
     };
-    response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
+    response.writeHead(200, {
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+    });
     response.write('retry: 50\n\n');
     if (from !== null && from !== undefined) this.world.events.slice(Number(from)).forEach(write);
     const forget = this.world.onEvent(write);
@@ -187,7 +191,8 @@ export class MockServer {
   // A path that is no file is a place within the page.
   private file(path: string, response: ServerResponse): void {
     const wanted = join(this.pages, normalize(path));
-    const isFile = wanted.startsWith(this.pages) && statSync(wanted, { throwIfNoEntry: false })?.isFile();
+    const isFile =
+      wanted.startsWith(this.pages) && statSync(wanted, { throwIfNoEntry: false })?.isFile();
     const name = isFile ? wanted : join(this.pages, 'index.html');
     response.writeHead(200, {
       'Content-Type': mimeTypes[extname(name)] ?? 'application/octet-stream',

@@ -50,7 +50,15 @@ export class World {
       max_trials: 12,
       workers: 2,
       parameters: [],
-      trials: { pending: 0, running: 0, paused: 0, completed: 0, stopped: 0, failed: 0, killed: 0 },
+      trials: {
+        pending: 0,
+        running: 0,
+        paused: 0,
+        completed: 0,
+        stopped: 0,
+        failed: 0,
+        killed: 0,
+      },
       best: null,
       waiting: '',
       file: '',
@@ -134,25 +142,55 @@ export class World {
     const sweep = this.sweep(trial.sweep);
     const value = metrics[sweep.metric.name] as WireNumber;
     Object.assign(trial, { step, metrics, seconds });
-    trial.history.push({ step, time: this.now(), attempt: trial.attempts, seconds, metrics });
+    trial.history.push({
+      step,
+      time: this.now(),
+      attempt: trial.attempts,
+      seconds,
+      metrics,
+    });
     if (trial.best === null || this.isBetter(sweep, value, trial.best)) trial.best = value;
     if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) {
       const { number, config } = trial;
-      sweep.best = { trial: number, step, value, config, metrics, checkpoint: null } satisfies Best;
+      sweep.best = {
+        trial: number,
+        step,
+        value,
+        config,
+        metrics,
+        checkpoint: null,
+      } satisfies Best;
     }
     const { number, attempts } = trial;
-    this.emit('trial_reported', { sweep: sweep.id, trial: number, attempt: attempts, step, seconds, metrics });
+    this.emit('trial_reported', {
+      sweep: sweep.id,
+      trial: number,
+      attempt: attempts,
+      step,
+      seconds,
+      metrics,
+    });
   }
 
   checkpoint(trial: TrialDetail, bytes = 431_232): void {
     const path = `/srv/attune/data/sweeps/${trial.sweep}/trials/${trial.number}/checkpoints/step-${trial.step}-attempt-${trial.attempts}`;
     const digest = 'sha256:9f2c4a';
-    const saved = { step: trial.step, attempt: trial.attempts, path, digest, bytes };
+    const saved = {
+      step: trial.step,
+      attempt: trial.attempts,
+      path,
+      digest,
+      bytes,
+    };
     trial.checkpoints.push({ ...saved, time: this.now() });
     trial.checkpoint = path;
     const { best } = this.sweep(trial.sweep);
     if (best?.trial === trial.number) best.checkpoint = path;
-    this.emit('checkpoint_saved', { sweep: trial.sweep, trial: trial.number, ...saved });
+    this.emit('checkpoint_saved', {
+      sweep: trial.sweep,
+      trial: trial.number,
+      ...saved,
+    });
   }
 
   decide(trial: TrialDetail, decision: Omit<Decision, 'time'>): void {
@@ -176,7 +214,12 @@ export class World {
       attempt.ended = this.now();
     }
     if (over && state !== 'paused') trial.ended = this.now();
-    this.emit('trial_changed', { sweep: trial.sweep, trial: trial.number, state, reason });
+    this.emit('trial_changed', {
+      sweep: trial.sweep,
+      trial: trial.number,
+      state,
+      reason,
+    });
     this.recount(trial.sweep);
   }
 
@@ -228,7 +271,12 @@ export class World {
   }
 
   private emit(kind: EventKind, fields: Record<string, unknown>): void {
-    const event = { kind, seq: this.seq + 1, time: this.now(), ...fields } as AttuneEvent;
+    const event = {
+      kind,
+      seq: this.seq + 1,
+      time: this.now(),
+      ...fields,
+    } as AttuneEvent;
     this.events.push(event);
     for (const listener of this.listeners) listener(event);
   }

@@ -10,7 +10,12 @@ function tokens(selector: string): Map<string, string> {
   const start = css.indexOf(`${selector} {`);
   expect(start, `tokens.css has ${selector}`).toBeGreaterThanOrEqual(0);
   const block = css.slice(start, css.indexOf('}', start));
-  return new Map([...block.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6});/g)].map((m) => [m[1] as string, m[2] as string]));
+  return new Map(
+    [...block.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6});/g)].map((m) => [
+      m[1] as string,
+      m[2] as string,
+    ]),
+  );
 }
 
 // WCAG 2.2, relative luminance and contrast ratio.
@@ -44,7 +49,9 @@ describe.each([
 
   it.each(inks)('has legible --%s on every ground', (ink) => {
     for (const ground of grounds) {
-      expect(contrast(color(ink), color(ground)), `--${ink} on --${ground}`).toBeGreaterThanOrEqual(4.5);
+      expect(contrast(color(ink), color(ground)), `--${ink} on --${ground}`).toBeGreaterThanOrEqual(
+        4.5,
+      );
     }
   });
 

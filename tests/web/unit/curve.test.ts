@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { Curve, bestSoFar, frameOf, rungCounts, upperBound } from '../../../web/src/model/curve';
+import { alphaFor, axisLabels, faintAlpha } from '../../../web/src/ui/curve_drawing';
 import { tableSteps } from '../../../web/src/ui/curve_chart';
 import { nearestCurve } from '../../../web/src/ui/nearest';
 
@@ -38,7 +39,9 @@ describe('a curve', () => {
 });
 
 describe('the frame of a chart', () => {
-  const normal = Array.from({ length: 20 }, (_, i) => curve([1, 2], [0.5 + i / 100, 0.6 + i / 100]));
+  const normal = Array.from({ length: 20 }, (_, i) =>
+    curve([1, 2], [0.5 + i / 100, 0.6 + i / 100]),
+  );
 
   it('holds every value when none is far out', () => {
     const frame = frameOf(normal, false);
@@ -115,5 +118,54 @@ describe('what is derived from curves', () => {
     const chosen = tableSteps([{ curve: curve(steps, steps) }], [1, 3, 9, 27, 81]);
     expect(chosen).toEqual(expect.arrayContaining([1, 3, 9, 27, 81, 100]));
     expect(chosen.length).toBeLessThanOrEqual(12);
+  });
+});
+
+describe('the axes', () => {
+  it.each([
+    [
+      [0.5, 0.55, 0.6, 0.65],
+      ['0.50', '0.55', '0.60', '0.65'],
+    ],
+    [
+      [0.1, 0.2, 0.1 + 0.2],
+      ['0.1', '0.2', '0.3'],
+    ],
+    [
+      [0, 0.25, 0.5],
+      ['0.00', '0.25', '0.50'],
+    ],
+    [
+      [-10, 0, 10],
+      ['−10', '0', '10'],
+    ],
+    [
+      [1e6, 2e6],
+      ['1e6', '2e6'],
+    ],
+    [
+      [0.00001, 0.00002],
+      ['1e−5', '2e−5'],
+    ],
+    [[7], ['7']],
+    [[], []],
+  ])('%j reads %j', (splits, labels) => expect(axisLabels(splits, false)).toEqual(labels));
+
+  it('have short labels on a logarithmic scale, where some are left out', () => {
+    expect(axisLabels([0.0001, null, 0.01, 1, 100], true)).toEqual([
+      '1e−4',
+      '',
+      '0.01',
+      '1',
+      '100',
+    ]);
+  });
+});
+
+describe('many lines', () => {
+  it('are drawn fainter than few, but never invisibly', () => {
+    expect(alphaFor(10, faintAlpha)).toBe(faintAlpha.few);
+    expect(alphaFor(500, faintAlpha)).toBeLessThan(faintAlpha.few);
+    expect(alphaFor(1e6, faintAlpha)).toBe(faintAlpha.least);
   });
 });

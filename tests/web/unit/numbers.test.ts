@@ -24,7 +24,10 @@ describe('numbers of the wire', () => {
       expect(better(mode, NaN, 1)).toBe(false);
       expect(better(mode, 1, NaN)).toBe(true);
       expect(better(mode, NaN, NaN)).toBe(false);
-      expect([NaN, 1, NaN, 2].sort((a, b) => compareByMode(mode, a, b)).slice(2)).toEqual([NaN, NaN]);
+      expect([NaN, 1, NaN, 2].sort((a, b) => compareByMode(mode, a, b)).slice(2)).toEqual([
+        NaN,
+        NaN,
+      ]);
     }
     expect(better('min', 1, 2)).toBe(true);
     expect(better('max', 1, 2)).toBe(false);

@@ -16,8 +16,15 @@ describe('an address', () => {
   ])('%s is a place', (path, route) => expect(parseRoute(path)).toEqual(route));
 
   it('is made so that it is read back', () => {
-    expect(parseRoute(sweepUrl('a/b'))).toEqual({ page: 'sweep', sweep: 'a/b' });
-    expect(parseRoute(trialUrl('s1', 3))).toEqual({ page: 'trial', sweep: 's1', trial: 3 });
+    expect(parseRoute(sweepUrl('a/b'))).toEqual({
+      page: 'sweep',
+      sweep: 'a/b',
+    });
+    expect(parseRoute(trialUrl('s1', 3))).toEqual({
+      page: 'trial',
+      sweep: 's1',
+      trial: 3,
+    });
   });
 
   it('holds only what is set, in one order', () => {

@@ -56,7 +56,14 @@ describe('a decision', () => {
   });
 
   it('leaves out what it does not know', () => {
-    const bare = { ...decision, rung: null, value: null, cutoff: null, rank: null, peers: null };
+    const bare = {
+      ...decision,
+      rung: null,
+      value: null,
+      cutoff: null,
+      rank: null,
+      peers: null,
+    };
     expect(decisionSentence(bare, accuracy)).toBe('Stopped at step 3.');
     expect(decisionSentence({ ...decision, value: 'nan' }, accuracy)).toContain('accuracy NaN');
   });
@@ -68,7 +75,10 @@ describe('a failure', () => {
       sentence: 'Rank 1 was killed by signal 9 (SIGKILL).',
       log: 'epoch 1\nKilled',
     });
-    expect(splitFailure('no program')).toEqual({ sentence: 'No program.', log: '' });
+    expect(splitFailure('no program')).toEqual({
+      sentence: 'No program.',
+      log: '',
+    });
   });
 
   it('of an attempt has a word', () => {
@@ -94,7 +104,10 @@ describe('sentences', () => {
     const sweep = smallWorld().sweep('s1');
     expect(confirmation('kill', sweep)).toContain('2 running trials will end now.');
     expect(confirmation('stop', sweep)).toContain('2 running trials will finish their training.');
-    const idle = { ...sweep, trials: { ...sweep.trials, running: 0, paused: 1 } };
+    const idle = {
+      ...sweep,
+      trials: { ...sweep.trials, running: 0, paused: 1 },
+    };
     expect(confirmation('stop', idle)).toBe(
       'No trial is running. No new trial will start, and 1 waiting trial will not go on.',
     );

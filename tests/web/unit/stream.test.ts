@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
-import { PageStream, type StreamEnvironment, type StreamOptions } from '../../../web/src/api/stream';
+import {
+  PageStream,
+  type StreamEnvironment,
+  type StreamOptions,
+} from '../../../web/src/api/stream';
 import type { AttuneEvent } from '../../../web/src/api/types';
 
 /** An EventSource whose server is the test. */

@@ -15,10 +15,18 @@ function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
     values: history.map((point) => point.metrics[metric] ?? 'nan'),
   }));
   const seq = world.seq;
-  return new SweepModel(structuredClone(world.sweep(id)), trials, { metric, seq, trials: curves }, metric);
+  return new SweepModel(
+    structuredClone(world.sweep(id)),
+    trials,
+    { metric, seq, trials: curves },
+    metric,
+  );
 }
 
-function emptySweep(changes: Partial<Sweep> = {}): { world: World; model: SweepModel } {
+function emptySweep(changes: Partial<Sweep> = {}): {
+  world: World;
+  model: SweepModel;
+} {
   const world = new World();
   world.addSweep({ id: 's1', ...changes });
   return { world, model: snapshot(world, 's1') };
@@ -83,7 +91,11 @@ describe('a sweep kept current by events', () => {
       {
         metric: 'accuracy',
         seq: model.seq,
-        trials: [...model.curves].map(([number, { steps, values }]) => ({ number, steps: [...steps], values: [...values] })),
+        trials: [...model.curves].map(([number, { steps, values }]) => ({
+          number,
+          steps: [...steps],
+          values: [...values],
+        })),
       },
       'accuracy',
     );
@@ -118,7 +130,12 @@ describe('the best trial', () => {
     const model = snapshot(world, 's1');
     world.report(world.trial('s1', 10), 2, { accuracy: 0.99 });
     expect(model.apply(since(world, model))).toBe(true);
-    expect(model.sweep.best).toMatchObject({ trial: 10, step: 2, value: 0.99, checkpoint: null });
+    expect(model.sweep.best).toMatchObject({
+      trial: 10,
+      step: 2,
+      value: 0.99,
+      checkpoint: null,
+    });
     expect(model.sweep.best?.config).toEqual(world.trial('s1', 10).config);
   });
 
@@ -126,7 +143,11 @@ describe('the best trial', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1');
     const best = model.sweep.best;
-    for (const [step, accuracy] of [[2, 0.1], [3, best?.value ?? 0], [4, 'nan']] as const) {
+    for (const [step, accuracy] of [
+      [2, 0.1],
+      [3, best?.value ?? 0],
+      [4, 'nan'],
+    ] as const) {
       world.report(world.trial('s1', 10), step, { accuracy });
     }
     expect(model.apply(since(world, model))).toBe(false);
@@ -134,7 +155,9 @@ describe('the best trial', () => {
   });
 
   it('is the lowest when the metric is to be small', () => {
-    const { world, model } = emptySweep({ metric: { name: 'loss', mode: 'min' } });
+    const { world, model } = emptySweep({
+      metric: { name: 'loss', mode: 'min' },
+    });
     const trial = world.addTrial('s1', { lr: 1 });
     world.report(trial, 1, { loss: 2 });
     world.report(trial, 2, { loss: 1 });
@@ -155,7 +178,10 @@ describe('what events cannot tell', () => {
     expect(model.apply(since(world, model))).toBe(true);
     world.changeSweep('s1', 'killed', 'killed by a person');
     expect(model.apply(since(world, model))).toBe(true);
-    expect(model.sweep).toMatchObject({ state: 'killed', trials: { killed: 1, running: 1 } });
+    expect(model.sweep).toMatchObject({
+      state: 'killed',
+      trials: { killed: 1, running: 1 },
+    });
   });
 
   it('leaves the counts, which are newer here, as they are', () => {

@@ -38,29 +38,51 @@ const numbers = (rows: readonly TrialRow[]): number[] => rows.map((each) => each
 
 describe('sorting trials', () => {
   const rows = [
-    row(0, { best: 0.5, config: { lr: 0.1, optimizer: 'sgd' }, state: 'stopped' }),
+    row(0, {
+      best: 0.5,
+      config: { lr: 0.1, optimizer: 'sgd' },
+      state: 'stopped',
+    }),
     row(1, { best: null, config: { lr: 0.01 }, state: 'pending' }),
-    row(2, { best: 0.9, config: { lr: 0.3, optimizer: 'adamw' }, state: 'running' }),
-    row(3, { best: 'nan', config: { lr: 0.2, optimizer: 'sgd' }, state: 'failed' }),
+    row(2, {
+      best: 0.9,
+      config: { lr: 0.3, optimizer: 'adamw' },
+      state: 'running',
+    }),
+    row(3, {
+      best: 'nan',
+      config: { lr: 0.2, optimizer: 'sgd' },
+      state: 'failed',
+    }),
   ];
 
   it('by best puts the best first, NaN after all numbers, and nothing last', () => {
-    expect(numbers(sortTrials(rows, { key: 'best', descending: false }, highest))).toEqual([2, 0, 3, 1]);
-    expect(numbers(sortTrials(rows, { key: 'best', descending: false }, lowest))).toEqual([0, 2, 3, 1]);
+    expect(numbers(sortTrials(rows, { key: 'best', descending: false }, highest))).toEqual([
+      2, 0, 3, 1,
+    ]);
+    expect(numbers(sortTrials(rows, { key: 'best', descending: false }, lowest))).toEqual([
+      0, 2, 3, 1,
+    ]);
   });
 
   it('turned round still leaves rows without a value last', () => {
-    expect(numbers(sortTrials(rows, { key: 'best', descending: true }, highest))).toEqual([3, 0, 2, 1]);
+    expect(numbers(sortTrials(rows, { key: 'best', descending: true }, highest))).toEqual([
+      3, 0, 2, 1,
+    ]);
   });
 
   it('by a parameter leaves trials where it is inactive last, ties by number', () => {
     const sorted = sortTrials(rows, { key: 'config.optimizer', descending: false }, highest);
     expect(numbers(sorted)).toEqual([2, 0, 3, 1]);
-    expect(numbers(sortTrials(rows, { key: 'config.lr', descending: true }, highest))).toEqual([2, 3, 0, 1]);
+    expect(numbers(sortTrials(rows, { key: 'config.lr', descending: true }, highest))).toEqual([
+      2, 3, 0, 1,
+    ]);
   });
 
   it('by state puts what is alive first', () => {
-    expect(numbers(sortTrials(rows, { key: 'state', descending: false }, highest))).toEqual([2, 1, 0, 3]);
+    expect(numbers(sortTrials(rows, { key: 'state', descending: false }, highest))).toEqual([
+      2, 1, 0, 3,
+    ]);
   });
 
   it('does not touch the rows it was given', () => {
@@ -91,8 +113,14 @@ describe('the sort in the URL', () => {
   it('turns round when the same header is pressed again', () => {
     const once = pressColumn(defaultSort, 'step');
     expect(once).toEqual({ key: 'step', descending: false });
-    expect(pressColumn(once, 'step')).toEqual({ key: 'step', descending: true });
-    expect(pressColumn(once, 'best')).toEqual({ key: 'best', descending: false });
+    expect(pressColumn(once, 'step')).toEqual({
+      key: 'step',
+      descending: true,
+    });
+    expect(pressColumn(once, 'best')).toEqual({
+      key: 'best',
+      descending: false,
+    });
   });
 });
 

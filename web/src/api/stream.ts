@@ -95,7 +95,9 @@ export class PageStream {
       this.environment.retry(() => this.reconnect());
     };
     for (const kind of eventKinds) {
-      source.addEventListener(kind, (message) => this.receive(kind, message as MessageEvent<string>));
+      source.addEventListener(kind, (message) =>
+        this.receive(kind, message as MessageEvent<string>),
+      );
     }
   }
 

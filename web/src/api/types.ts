@@ -168,8 +168,16 @@ interface TrialEventBase extends EventBase {
 
 export type SweepCreated = EventBase & { kind: 'sweep_created'; name: string };
 export type SweepChanged = EventBase & { kind: 'sweep_changed'; state: SweepState; reason: string };
-export type TrialCreated = TrialEventBase & { kind: 'trial_created'; config: Config; state: TrialState };
-export type TrialChanged = TrialEventBase & { kind: 'trial_changed'; state: TrialState; reason: string };
+export type TrialCreated = TrialEventBase & {
+  kind: 'trial_created';
+  config: Config;
+  state: TrialState;
+};
+export type TrialChanged = TrialEventBase & {
+  kind: 'trial_changed';
+  state: TrialState;
+  reason: string;
+};
 export type TrialReported = TrialEventBase & {
   kind: 'trial_reported';
   attempt: number;

@@ -7,6 +7,7 @@ import { explain, openStream } from './session';
 import { throttle } from './throttle';
 
 const headerRefreshMs = 1000;
+const retryMs = 2000;
 
 /** Keeps a SweepModel current: a snapshot over REST, then the stream from the snapshot's seq on. */
 export class LiveSweep {
@@ -18,6 +19,7 @@ export class LiveSweep {
 
   private readonly abort = new AbortController();
   private closeStream: (() => void) | undefined;
+  private retry: ReturnType<typeof setTimeout> | undefined;
   private stale = false;
 
   constructor(
@@ -29,6 +31,7 @@ export class LiveSweep {
 
   close(): void {
     this.abort.abort();
+    clearTimeout(this.retry);
     this.closeStream?.();
   }
 
@@ -58,7 +61,11 @@ export class LiveSweep {
       this.bump();
       this.follow(this.model.seq);
     } catch (error) {
-      this.error.value = explain(error);
+      const problem = explain(error);
+      this.error.value = problem;
+      // A server that is away may come back; a sweep that does not exist will not.
+      const passes = problem !== undefined && (problem.status === 0 || problem.status >= 500);
+      if (passes) this.retry = setTimeout(() => void this.load(), retryMs);
     }
   }
 

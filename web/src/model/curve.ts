@@ -68,6 +68,9 @@ export interface Frame {
 const outlierSpreads = 4;
 const framePadding = 0.07;
 
+// Quantiles of this many values are exact enough to judge what lies far out.
+const mostSampled = 50_000;
+
 /**
  * The range of values to draw. One trial that diverges to 10⁶ must not flatten all others into a
  * line, so far outliers are cut off and counted.
@@ -75,25 +78,51 @@ const framePadding = 0.07;
 export function frameOf(curves: Iterable<Curve>, logarithmic: boolean): Frame | undefined {
   const all = [...curves];
   const usable = (value: number): boolean => Number.isFinite(value) && (!logarithmic || value > 0);
-  const sorted = Float64Array.from(all.flatMap((curve) => curve.values.filter(usable))).sort();
-  if (sorted.length === 0) return undefined;
+  let [min, max] = extremes(all, usable);
+  if (min > max) return undefined;
+  if (logarithmic) return { ...padded(min, max, true), clipped: 0 };
 
-  const at = (quantile: number): number =>
-    sorted[Math.round(quantile * (sorted.length - 1))] as number;
-  let min = at(0);
-  let max = at(1);
-  if (!logarithmic) {
-    const spread = at(0.95) - at(0.05);
-    if (spread > 0) {
-      const low = at(0.05) - outlierSpreads * spread;
-      const high = at(0.95) + outlierSpreads * spread;
-      if (min < low) min = sorted[upperBoundTyped(sorted, low)] as number;
-      if (max > high) max = sorted[upperBoundTyped(sorted, high) - 1] as number;
-    }
-  }
+  const [low, high] = outlierBounds(all, usable);
+  if (min >= low && max <= high) return { ...padded(min, max, false), clipped: 0 };
+  [min, max] = extremes(all, (value) => usable(value) && value >= low && value <= high);
   const outside = (value: number): boolean => usable(value) && (value < min || value > max);
   const clipped = all.filter((curve) => curve.values.some(outside)).length;
-  return { ...padded(min, max, logarithmic), clipped };
+  return { ...padded(min, max, false), clipped };
+}
+
+type Test = (value: number) => boolean;
+
+function extremes(curves: readonly Curve[], usable: Test): [number, number] {
+  let min = Infinity;
+  let max = -Infinity;
+  for (const { values } of curves) {
+    for (const value of values) {
+      if (!usable(value)) continue;
+      if (value < min) min = value;
+      if (value > max) max = value;
+    }
+  }
+  return [min, max];
+}
+
+function outlierBounds(curves: readonly Curve[], usable: Test): [number, number] {
+  const points = curves.reduce((sum, curve) => sum + curve.length, 0);
+  const stride = Math.max(1, Math.ceil(points / mostSampled));
+  const sampled: number[] = [];
+  let skip = 0;
+  for (const { values } of curves) {
+    for (const value of values) {
+      skip = (skip + 1) % stride;
+      if (skip === 0 && usable(value)) sampled.push(value);
+    }
+  }
+  const sorted = Float64Array.from(sampled).sort();
+  if (sorted.length === 0) return [-Infinity, Infinity];
+  const at = (quantile: number): number =>
+    sorted[Math.round(quantile * (sorted.length - 1))] as number;
+  const spread = at(0.95) - at(0.05);
+  if (spread === 0) return [-Infinity, Infinity];
+  return [at(0.05) - outlierSpreads * spread, at(0.95) + outlierSpreads * spread];
 }
 
 function padded(min: number, max: number, logarithmic: boolean): { min: number; max: number } {
@@ -105,19 +134,11 @@ function padded(min: number, max: number, logarithmic: boolean): { min: number; 
   return { min: min - margin, max: max + margin };
 }
 
-function upperBoundTyped(ascending: Float64Array, value: number): number {
-  let low = 0;
-  let high = ascending.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((ascending[middle] as number) > value) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
 /** Best value so far as trials are numbered: what a sparkline of a sweep shows. */
-export function bestSoFar(curves: Iterable<readonly [number, Curve]>, mode: Metric['mode']): number[] {
+export function bestSoFar(
+  curves: Iterable<readonly [number, Curve]>,
+  mode: Metric['mode'],
+): number[] {
   const ordered = [...curves].sort((a, b) => a[0] - b[0]);
   const line: number[] = [];
   let best: number | undefined;

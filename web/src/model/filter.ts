@@ -67,7 +67,8 @@ function field(trial: TrialRow, name: string): number | string | undefined {
       return trial.state;
   }
   const configured = trial.config[name];
-  if (configured !== undefined) return typeof configured === 'boolean' ? String(configured) : configured;
+  if (configured !== undefined)
+    return typeof configured === 'boolean' ? String(configured) : configured;
   const metric = trial.metrics[name];
   return metric === undefined ? undefined : fromWire(metric);
 }
@@ -79,7 +80,9 @@ function compare(name: string, operator: string, operand: string): Predicate {
     if (value === undefined) return false;
     if (operator === '=' || operator === '!=') {
       const equal =
-        typeof value === 'number' ? value === number : value.toLowerCase() === operand.toLowerCase();
+        typeof value === 'number'
+          ? value === number
+          : value.toLowerCase() === operand.toLowerCase();
       return equal === (operator === '=');
     }
     if (typeof value !== 'number' || Number.isNaN(number)) return false;

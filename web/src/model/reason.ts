@@ -38,7 +38,8 @@ const verdictPast: Record<Decision['verdict'], string> = {
 export function decisionSentence(decision: Decision, metric: Metric): string {
   if (decision.reason) return sentence(decision.reason);
   const facts: string[] = [];
-  if (decision.value !== null) facts.push(`${metric.name} ${formatMetric(fromWire(decision.value))}`);
+  if (decision.value !== null)
+    facts.push(`${metric.name} ${formatMetric(fromWire(decision.value))}`);
   if (decision.rank !== null && decision.peers !== null) {
     facts.push(`is rank ${decision.rank} of ${decision.peers}`);
   }

@@ -4,7 +4,11 @@ import { formatCount, formatMetric, fromWire, plural } from './numbers';
 import { trialStates } from './states';
 
 /** What the learning curves show, in words, for those who do not see them. */
-export function curvesSummary(sweep: Sweep, curves: ReadonlyMap<number, Curve>, metric: string): string {
+export function curvesSummary(
+  sweep: Sweep,
+  curves: ReadonlyMap<number, Curve>,
+  metric: string,
+): string {
   const drawn = [...curves.values()].filter((curve) => curve.length > 0);
   if (drawn.length === 0) return `No trial has reported ${metric} yet.`;
   const steps = drawn.map((curve) => curve.steps.at(-1) as number);
@@ -12,7 +16,9 @@ export function curvesSummary(sweep: Sweep, curves: ReadonlyMap<number, Curve>, 
   const parts = [`${metric} of ${plural(drawn.length, 'trial')} up to step ${reach}.`];
   const { best } = sweep;
   if (best && metric === sweep.metric.name) {
-    parts.push(`Best: ${formatMetric(fromWire(best.value))}, trial ${best.trial} at step ${best.step}.`);
+    parts.push(
+      `Best: ${formatMetric(fromWire(best.value))}, trial ${best.trial} at step ${best.step}.`,
+    );
   }
   return parts.join(' ');
 }

@@ -93,7 +93,10 @@ export class SweepModel {
       case 'trial_reported':
         return this.report(event);
       case 'trial_decided':
-        this.update(event.trial, (row) => ({ ...row, milestone: event.milestone ?? row.milestone }));
+        this.update(event.trial, (row) => ({
+          ...row,
+          milestone: event.milestone ?? row.milestone,
+        }));
         return false;
       case 'attempt_changed':
         this.update(event.trial, (row) => ({

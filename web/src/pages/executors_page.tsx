@@ -62,7 +62,12 @@ function ExecutorRow({ executor }: { executor: Executor }): JSX.Element {
       <td class="mono">{executor.address}</td>
       <Use online={online} free={executor.cpus_free} all={executor.cpus} format={String} />
       <Use online={online} free={executor.gpus_free} all={executor.gpus} format={String} />
-      <Use online={online} free={executor.memory_free} all={executor.memory_bytes} format={formatBytes} />
+      <Use
+        online={online}
+        free={executor.memory_free}
+        all={executor.memory_bytes}
+        format={formatBytes}
+      />
     </tr>
   );
 }

@@ -9,7 +9,13 @@ import { place, setQuery } from '../router';
 const nearEndPx = 24;
 
 /** The log of one rank of one attempt: its end, following while the rank runs and is looked at. */
-export function LogPanel({ trial, reports }: { trial: TrialDetail; reports: number }): JSX.Element | null {
+export function LogPanel({
+  trial,
+  reports,
+}: {
+  trial: TrialDetail;
+  reports: number;
+}): JSX.Element | null {
   const { query } = place.value;
   const wanted = Number(query.get('attempt') ?? trial.attempts);
   const attempt =
@@ -133,9 +139,7 @@ function LogView({
         {text || (error ? '' : 'The log is empty so far.')}
       </pre>
       {running && (
-        <p class="muted small following">
-          {visible ? 'Following while the rank runs.' : ''}
-        </p>
+        <p class="muted small following">{visible ? 'Following while the rank runs.' : ''}</p>
       )}
     </>
   );

@@ -9,11 +9,20 @@ export function LoginPage(): JSX.Element {
         Open the link that <code>attune</code> printed when it started:
       </p>
       <pre class="code">{`${location.origin}/login?token=…`}</pre>
-      <p>Or paste the token, which is in the file <code>token</code> of the server's data folder:</p>
+      <p>
+        Or paste the token, which is in the file <code>token</code> of the server's data folder:
+      </p>
       <form action="/login" method="get">
         <label for="token">Token</label>
         <div class="field">
-          <input id="token" name="token" type="password" required autocomplete="off" spellcheck={false} />
+          <input
+            id="token"
+            name="token"
+            type="password"
+            required
+            autocomplete="off"
+            spellcheck={false}
+          />
           <button type="submit" class="primary">
             Sign in
           </button>

@@ -31,7 +31,8 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="/">Sweeps</a> <span aria-hidden="true">/</span> <span class="mono">{sweep.id}</span>
+        <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
+        <span class="mono">{sweep.id}</span>
       </nav>
       <div class="page-head">
         <h1>{sweep.name || sweep.id}</h1>
@@ -65,7 +66,9 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
       <Tabs id={sweep.id} />
       {asked && (
         <Confirm
-          title={asked === 'kill' ? `Kill ${sweep.name || sweep.id}?` : `Stop ${sweep.name || sweep.id}?`}
+          title={
+            asked === 'kill' ? `Kill ${sweep.name || sweep.id}?` : `Stop ${sweep.name || sweep.id}?`
+          }
           text={confirmation(asked, sweep)}
           action={asked === 'kill' ? 'Kill now' : 'Stop the sweep'}
           danger={asked === 'kill'}

@@ -2,7 +2,13 @@ import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { LiveSweep } from '../live/sweep_live';
-import { formatSort, parseSort, pressColumn, searchedParameters, sortTrials } from '../model/columns';
+import {
+  formatSort,
+  parseSort,
+  pressColumn,
+  searchedParameters,
+  sortTrials,
+} from '../model/columns';
 import { parseFilter, stateFilter } from '../model/filter';
 import { formatCount } from '../model/numbers';
 import { curvesSummary } from '../model/summary';
@@ -182,7 +188,10 @@ function ChartControls({ model, colorBy }: { model: SweepModel; colorBy: ColorBy
       )}
       <label class="pick">
         colour
-        <select value={colorBy} onChange={(event) => setQuery({ color: event.currentTarget.value })}>
+        <select
+          value={colorBy}
+          onChange={(event) => setQuery({ color: event.currentTarget.value })}
+        >
           <option>trial</option>
           <option>state</option>
         </select>

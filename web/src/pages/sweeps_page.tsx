@@ -21,7 +21,9 @@ export function SweepsPage(): JSX.Element {
   const all = live?.sweeps.value;
   const shown = all?.filter((sweep) => matches(sweep, text)) ?? [];
   const selected = shown.findIndex((sweep) => sweep.id === query.get('sweep'));
-  const cursor = useCursor(shown.length, selected, (index) => setQuery({ sweep: shown[index]?.id }));
+  const cursor = useCursor(shown.length, selected, (index) =>
+    setQuery({ sweep: shown[index]?.id }),
+  );
   useKeys({
     '/': (event) => {
       event.preventDefault();
@@ -107,7 +109,8 @@ function useLiveList(): LiveList | undefined {
 
 function matches(sweep: Sweep, text: string): boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const haystack = `${sweep.id} ${sweep.name} ${sweep.state} ${sweep.searcher} ${sweep.scheduler}`.toLowerCase();
+  const haystack =
+    `${sweep.id} ${sweep.name} ${sweep.state} ${sweep.searcher} ${sweep.scheduler}`.toLowerCase();
   return words.every((word) => haystack.includes(word));
 }
 
@@ -155,12 +158,23 @@ function SweepRow({
         )}
       </td>
       <td class="number">
-        {best ? <b class="value">{formatMetric(fromWire(best.value))}</b> : <span class="muted">–</span>}
+        {best ? (
+          <b class="value">{formatMetric(fromWire(best.value))}</b>
+        ) : (
+          <span class="muted">–</span>
+        )}
         <div class="muted small">
           {metric.name} {metric.mode === 'max' ? '↑' : '↓'}
         </div>
       </td>
-      <td>{spark && <Sparkline values={spark} label={`Best ${metric.name} so far, over ${spark.length} trials`} />}</td>
+      <td>
+        {spark && (
+          <Sparkline
+            values={spark}
+            label={`Best ${metric.name} so far, over ${spark.length} trials`}
+          />
+        )}
+      </td>
       <td class="progress">
         <StateBar counts={trials} of={sweep.max_trials} />
         <div class="small">

@@ -3,9 +3,10 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import type { Sweep, TrialDetail } from '../api/types';
 import { LiveTrial } from '../live/trial_live';
-import { formatMetric, fromWire } from '../model/numbers';
+import { formatMetric, fromWire, plural } from '../model/numbers';
 import { trialSentence } from '../model/reason';
 import { rowOf } from '../model/sweep_model';
+import { total } from '../model/states';
 import { formatDuration } from '../model/time';
 import { curveOf, metricNames } from '../model/trial_model';
 import { navigate, place, setQuery, sweepUrl, trialUrl } from '../router';
@@ -30,7 +31,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
   const sweep = live?.sweep.value;
   const trial = live?.trial.value;
   useKeys({
-    j: () => navigate(trialUrl(id, number + 1)),
+    j: () => sweep && number + 1 < total(sweep.trials) && navigate(trialUrl(id, number + 1)),
     k: () => number > 0 && navigate(trialUrl(id, number - 1)),
   });
   if (live?.error.value && !trial) return <Trouble error={live.error.value} />;
@@ -74,9 +75,11 @@ function TrialHead({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX.
               ← {trial.number - 1}
             </a>
           )}
-          <a class="button" href={trialUrl(sweep.id, trial.number + 1)} title="Trial after (j)">
-            {trial.number + 1} →
-          </a>
+          {trial.number + 1 < total(sweep.trials) && (
+            <a class="button" href={trialUrl(sweep.id, trial.number + 1)} title="Trial after (j)">
+              {trial.number + 1} →
+            </a>
+          )}
         </nav>
       </div>
       <p class="why" data-testid="why">
@@ -133,7 +136,9 @@ function TrialCurve({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX
       summary={
         last === undefined
           ? `No report of ${metric} yet.`
-          : `${metric} ${formatMetric(last)} at step ${trial.step}, ${trial.history.length} reports. Dashed: the scheduler decided.`
+          : `${metric} ${formatMetric(last)} at step ${trial.step}, ${plural(trial.history.length, 'report')}.${
+              judged.length > 0 ? ' Dashed: the scheduler decided.' : ''
+            }`
       }
       onHover={() => undefined}
       onSelect={() => undefined}
@@ -142,7 +147,10 @@ function TrialCurve({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX
         names.length > 1 && (
           <label class="pick">
             metric
-            <select value={metric} onChange={(event) => setQuery({ metric: event.currentTarget.value })}>
+            <select
+              value={metric}
+              onChange={(event) => setQuery({ metric: event.currentTarget.value })}
+            >
               {names.map((name) => (
                 <option key={name}>{name}</option>
               ))}

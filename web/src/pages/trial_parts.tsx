@@ -37,7 +37,11 @@ export function Decisions({ trial, metric }: { trial: TrialDetail; metric: Metri
             </thead>
             <tbody>
               {trial.decisions.map((decision) => (
-                <DecisionRow key={`${decision.step}-${decision.time}`} decision={decision} metric={metric} />
+                <DecisionRow
+                  key={`${decision.step}-${decision.time}`}
+                  decision={decision}
+                  metric={metric}
+                />
               ))}
             </tbody>
           </table>
@@ -47,7 +51,12 @@ export function Decisions({ trial, metric }: { trial: TrialDetail; metric: Metri
   );
 }
 
-const verdictState = { continue: 'completed', pause: 'paused', stop: 'stopped', exploit: 'running' } as const;
+const verdictState = {
+  continue: 'completed',
+  pause: 'paused',
+  stop: 'stopped',
+  exploit: 'running',
+} as const;
 
 function DecisionRow({ decision, metric }: { decision: Decision; metric: Metric }): JSX.Element {
   const { value, cutoff, rank, peers } = decision;
@@ -152,10 +161,13 @@ function Moment({
   since?: string | null;
 }): JSX.Element | null {
   if (!time) return null;
-  const after = since ? `+${formatDuration((parseTime(time) - parseTime(since)) / 1000)}` : undefined;
+  const after = since
+    ? `+${formatDuration((parseTime(time) - parseTime(since)) / 1000)}`
+    : undefined;
   return (
     <li>
-      <span class="muted">{name}</span> <When time={time} /> {after && <span class="muted">{after}</span>}
+      <span class="muted">{name}</span> <When time={time} />{' '}
+      {after && <span class="muted">{after}</span>}
     </li>
   );
 }
@@ -178,7 +190,10 @@ export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
               <code title={`${checkpoint.path}\n${checkpoint.digest}`}>
                 <bdi>{checkpoint.path}</bdi>
               </code>
-              <CopyButton text={checkpoint.path} what={`path of the checkpoint at step ${checkpoint.step}`} />
+              <CopyButton
+                text={checkpoint.path}
+                what={`path of the checkpoint at step ${checkpoint.step}`}
+              />
             </div>
           </li>
         ))}

@@ -88,7 +88,10 @@ export function TrialTable(props: Props): JSX.Element {
       >
         <colgroup>
           {columns.map((column) => (
-            <col key={column.key} style={column.key === 'reason' ? {} : { width: `${column.width}px` }} />
+            <col
+              key={column.key}
+              style={column.key === 'reason' ? {} : { width: `${column.width}px` }}
+            />
           ))}
         </colgroup>
         <thead>
@@ -102,7 +105,11 @@ export function TrialTable(props: Props): JSX.Element {
           {virtual.above > 0 && <Spacer height={virtual.above} />}
           {virtual.rows.map(({ index }) => {
             const shown = rows[index];
-            return shown && <Row key={shown.number} {...props} row={shown} index={index} columns={columns} />;
+            return (
+              shown && (
+                <Row key={shown.number} {...props} row={shown} index={index} columns={columns} />
+              )
+            );
           })}
           {virtual.below > 0 && <Spacer height={virtual.below} />}
         </tbody>
@@ -132,7 +139,12 @@ function Head({
   const direction = sort.descending ? 'descending' : 'ascending';
   return (
     <th scope="col" class={column.numeric ? 'number' : ''} aria-sort={active ? direction : 'none'}>
-      <button type="button" class="sort" onClick={() => onSort(column.key)} title={column.note ?? `Sort by ${column.label}`}>
+      <button
+        type="button"
+        class="sort"
+        onClick={() => onSort(column.key)}
+        title={column.note ?? `Sort by ${column.label}`}
+      >
         {column.label}
         <span class="arrow" aria-hidden="true">
           {active ? (sort.descending ? '▾' : '▴') : ''}
@@ -155,7 +167,8 @@ function Row({
     row.number === props.hovered ? 'hovered' : '',
   ];
   const click = (event: MouseEvent): void => {
-    if (!(event.target as Element).closest('a')) props.onSelect(isSelected ? undefined : row.number);
+    if (!(event.target as Element).closest('a'))
+      props.onSelect(isSelected ? undefined : row.number);
   };
   return (
     <tr
@@ -168,7 +181,13 @@ function Row({
       onMouseEnter={() => props.onHover(row.number)}
     >
       {columns.map((column) => (
-        <Cell key={column.key} column={column} row={row} isBest={row.number === props.best} colorBy={props.colorBy} />
+        <Cell
+          key={column.key}
+          column={column}
+          row={row}
+          isBest={row.number === props.best}
+          colorBy={props.colorBy}
+        />
       ))}
     </tr>
   );
@@ -204,7 +223,8 @@ function Cell({
     case 'best':
       return (
         <td class="number">
-          {isBest && <span class="tag">best</span>} {row.best === undefined ? '' : formatMetric(row.best)}
+          {isBest && <span class="tag">best</span>}{' '}
+          {row.best === undefined ? '' : formatMetric(row.best)}
         </td>
       );
     case 'step':
@@ -222,7 +242,10 @@ function Cell({
     default: {
       const value = row.config[column.label];
       return (
-        <td class={column.numeric ? 'number' : ''} title={value === undefined ? 'not active' : String(value)}>
+        <td
+          class={column.numeric ? 'number' : ''}
+          title={value === undefined ? 'not active' : String(value)}
+        >
           {formatConfig(value)}
         </td>
       );
@@ -230,7 +253,11 @@ function Cell({
   }
 }
 
-function columnsOf(parameters: readonly string[], rows: readonly TrialRow[], metric: Metric): Column[] {
+function columnsOf(
+  parameters: readonly string[],
+  rows: readonly TrialRow[],
+  metric: Metric,
+): Column[] {
   const first = rows[0]?.config ?? {};
   return [
     { key: 'number', label: 'trial', width: 84, numeric: false },

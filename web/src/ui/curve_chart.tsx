@@ -48,7 +48,11 @@ export function CurveChart(props: Props): JSX.Element {
           </button>
         </div>
       </div>
-      {asTable ? <CurveTable lines={props.lines} rungs={props.rungs} metric={props.metric} /> : <Canvas {...props} />}
+      {asTable ? (
+        <CurveTable lines={props.lines} rungs={props.rungs} metric={props.metric} />
+      ) : (
+        <Canvas {...props} />
+      )}
       <figcaption>{props.summary}</figcaption>
     </figure>
   );
@@ -59,19 +63,29 @@ function Canvas(props: Props): JSX.Element {
   const plot = useRef<CurvePlot>();
   const latest = useRef(props);
   latest.current = props;
+  const [clipped, setClipped] = useState(0);
   const epoch = paintEpoch.value;
 
   useEffect(() => {
     const made = new CurvePlot(host.current as HTMLElement, {
       hover: (number) => latest.current.onHover(number),
       select: (number) => latest.current.onSelect(number),
+      clip: setClipped,
     });
     plot.current = made;
     return () => made.destroy();
   }, []);
   useEffect(() => {
     plot.current?.update(props);
-  }, [props.version, props.lines, props.logarithmic, props.metric, props.best, props.selected, epoch]);
+  }, [
+    props.version,
+    props.lines,
+    props.logarithmic,
+    props.metric,
+    props.best,
+    props.selected,
+    epoch,
+  ]);
   useEffect(() => plot.current?.repaint(), [epoch]);
   useEffect(() => plot.current?.highlight(props.hovered), [props.hovered]);
 
@@ -79,8 +93,18 @@ function Canvas(props: Props): JSX.Element {
   const hovered = props.lines.find((line) => line.number === props.hovered);
   return (
     <div class="plot">
-      <div ref={host} class={props.tall ? 'plot-host plot-tall' : 'plot-host'} data-testid="curves" aria-hidden="true" />
+      <div
+        ref={host}
+        class={props.tall ? 'plot-host plot-tall' : 'plot-host'}
+        data-testid="curves"
+        aria-hidden="true"
+      />
       {empty && <p class="plot-empty">{empty}</p>}
+      {clipped > 0 && (
+        <p class="plot-note">
+          {plural(clipped, 'curve')} {clipped === 1 ? 'leaves' : 'leave'} the frame
+        </p>
+      )}
       {hovered && <Tooltip line={hovered} metric={props.metric} />}
     </div>
   );
@@ -150,7 +174,10 @@ function CurveTable({
 }
 
 /** Columns: every step while they are few, otherwise rungs and evenly spread ones. */
-export function tableSteps(lines: readonly Pick<Line, 'curve'>[], rungs: readonly number[]): number[] {
+export function tableSteps(
+  lines: readonly Pick<Line, 'curve'>[],
+  rungs: readonly number[],
+): number[] {
   const all = new Set<number>();
   for (const { curve } of lines) for (const step of curve.steps) all.add(step);
   const steps = [...all].sort((a, b) => a - b);

@@ -1,7 +1,14 @@
 import uPlot from 'uplot';
 
 import { frameOf, type Curve, type Frame } from '../model/curve';
-import { formatMetric } from '../model/numbers';
+import {
+  alphaFor,
+  axisLabels,
+  dotAtEnd,
+  faintAlpha,
+  strokeCurve,
+  strongAlpha,
+} from './curve_drawing';
 import { nearestCurve } from './nearest';
 import { token } from './theme';
 
@@ -29,12 +36,11 @@ export interface PlotContent {
 export interface PlotEvents {
   hover(number: number | undefined): void;
   select(number: number): void;
+  /** So many curves leave the frame, because they diverge far from all others. */
+  clip(curves: number): void;
 }
 
 const hoverRadiusPx = 24;
-// Few lines are drawn almost opaque; of many, density must show where most of them run.
-const strongAlpha = { few: 0.9, manyAt: 150, least: 0.3 };
-const faintAlpha = { few: 0.34, manyAt: 60, least: 0.07 };
 const thinAbove = 300;
 // A redraw may take this share of the time between two.
 const drawShare = 0.25;
@@ -73,11 +79,6 @@ export class CurvePlot {
     this.plot?.destroy();
   }
 
-  /** Curves that left the frame at the last drawing. */
-  get clipped(): number {
-    return this.frame?.clipped ?? 0;
-  }
-
   update(content: PlotContent): void {
     const rebuild =
       this.content?.logarithmic !== content.logarithmic || this.content.metric !== content.metric;
@@ -98,16 +99,22 @@ export class CurvePlot {
   }
 
   private size(): { width: number; height: number } {
-    return { width: Math.max(240, this.host.clientWidth), height: Math.max(160, this.host.clientHeight) };
+    return {
+      width: Math.max(240, this.host.clientWidth),
+      height: Math.max(160, this.host.clientHeight),
+    };
   }
 
   // Drawing thousands of lines may cost more than a frame: leave the page time to breathe.
   private schedule(): void {
     if (this.pending !== undefined) return;
-    this.pending = setTimeout(() => {
-      this.pending = undefined;
-      this.redraw();
-    }, this.lastCostMs / drawShare - this.lastCostMs);
+    this.pending = setTimeout(
+      () => {
+        this.pending = undefined;
+        this.redraw();
+      },
+      this.lastCostMs / drawShare - this.lastCostMs,
+    );
   }
 
   private data(): uPlot.AlignedData {
@@ -138,6 +145,7 @@ export class CurvePlot {
       content.lines.map((line) => line.curve),
       content.logarithmic,
     );
+    this.events.clip(this.frame?.clipped ?? 0);
   }
 
   private redraw(): void {
@@ -182,11 +190,16 @@ export class CurvePlot {
         },
       },
       axes: [
-        { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6], size: 28, gap: 2 },
+        {
+          ...axis,
+          incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6],
+          size: 28,
+          gap: 2,
+        },
         {
           ...axis,
           size: 56,
-          values: (_, splits) => axisLabels(splits),
+          values: (_, splits) => axisLabels(splits, content.logarithmic),
         },
       ],
       series: [{}, { scale: 'y', stroke: 'transparent', width: 0, points: { show: false } }],
@@ -254,7 +267,8 @@ export class CurvePlot {
     for (const faint of [true, false]) {
       const group = content.lines.filter((line) => line.faint === faint);
       ctx.globalAlpha = alphaFor(group.length, faint ? faintAlpha : strongAlpha);
-      ctx.lineWidth = (faint || group.length > thinAbove ? 1.1 : 1.5) * ratio;
+      ctx.lineWidth =
+        (content.lines.length === 1 ? 2.2 : faint || group.length > thinAbove ? 1.1 : 1.5) * ratio;
       for (const line of group) {
         ctx.strokeStyle = ctx.fillStyle = line.color;
         strokeCurve(ctx, line.curve, toX, toY, ratio);
@@ -344,101 +358,26 @@ export class CurvePlot {
       const last = line.curve.length - 1;
       const value = line.curve.values[last];
       if (value === undefined || !Number.isFinite(value)) continue;
-      const label = line.number === this.content?.best ? `best · trial ${line.number}` : `trial ${line.number}`;
+      const label =
+        line.number === this.content?.best ? `best · trial ${line.number}` : `trial ${line.number}`;
       const room = overlay.width - ctx.measureText(label).width - 6 * ratio;
       const x = Math.min(toX(line.curve.steps[last] as number) + 9 * ratio, room);
       let y = toY(value) - 10 * ratio;
-      if (y < 12 * ratio) y = toY(value) + 20 * ratio;
+      if (y < 10 * ratio) y = toY(value) + 20 * ratio;
       while (taken.some((other) => Math.abs(other - y) < height)) y += height / 4;
       taken.push(y);
-      ctx.lineWidth = 4 * ratio;
-      ctx.strokeStyle = token('--surface');
-      ctx.strokeText(label, x, y);
+      ctx.globalAlpha = 0.85;
+      ctx.fillStyle = token('--surface');
+      const margin = 3 * ratio;
+      ctx.fillRect(
+        x - margin,
+        y - 11 * ratio,
+        ctx.measureText(label).width + 2 * margin,
+        15 * ratio,
+      );
+      ctx.globalAlpha = 1;
       ctx.fillStyle = token('--text');
       ctx.fillText(label, x, y);
     }
   }
-}
-
-function alphaFor(count: number, by: { few: number; manyAt: number; least: number }): number {
-  return count <= by.manyAt ? by.few : Math.max(by.least, by.few * Math.sqrt(by.manyAt / count));
-}
-
-// As many decimals as the distance between two labels needs, the same for all.
-function axisLabels(splits: readonly (number | null)[]): string[] {
-  const [first, second] = splits.filter((value) => value !== null);
-  const apart = Math.abs((second ?? 0) - (first ?? 0));
-  const decimals = apart > 0 ? Math.max(0, -Math.floor(Math.log10(apart) + 1e-9)) : 0;
-  // Increments such as 0.25 need a decimal more than their magnitude tells.
-  const exact = Math.abs(Number(apart.toFixed(decimals)) - apart) < apart / 100;
-  const digits = exact ? decimals : decimals + 1;
-  return splits.map((value) => {
-    if (value === null) return '';
-    const magnitude = Math.abs(value);
-    if (digits > 4 || magnitude >= 1e6) return formatMetric(Number(value.toPrecision(12)));
-    return value.toFixed(digits).replace('-', '−');
-  });
-}
-
-// Several points to a pixel are drawn as their extremes, which keeps every spike.
-function strokeCurve(
-  ctx: CanvasRenderingContext2D,
-  curve: Curve,
-  toX: (value: number) => number,
-  toY: (value: number) => number,
-  pixel: number,
-): void {
-  const { steps, values } = curve;
-  let open = false;
-  let column = NaN;
-  let low = 0;
-  let high = 0;
-  let last = 0;
-  const leaveColumn = (): void => {
-    if (low === high) return;
-    ctx.lineTo(column, low);
-    ctx.lineTo(column, high);
-    ctx.lineTo(column, last);
-  };
-  ctx.beginPath();
-  for (let i = 0; i < steps.length; i += 1) {
-    const y = toY(values[i] as number);
-    if (!Number.isFinite(y)) {
-      // A gap where the value is NaN or infinite.
-      if (open) leaveColumn();
-      open = false;
-      column = NaN;
-      continue;
-    }
-    const x = toX(steps[i] as number);
-    if (open && x - column < pixel) {
-      low = Math.min(low, y);
-      high = Math.max(high, y);
-      last = y;
-      continue;
-    }
-    if (open) leaveColumn();
-    if (open) ctx.lineTo(x, y);
-    else ctx.moveTo(x, y);
-    open = true;
-    column = x;
-    low = high = last = y;
-  }
-  if (open) leaveColumn();
-  ctx.stroke();
-}
-
-function dotAtEnd(
-  ctx: CanvasRenderingContext2D,
-  curve: Curve,
-  toX: (value: number) => number,
-  toY: (value: number) => number,
-  radius: number,
-): void {
-  const last = curve.length - 1;
-  const value = curve.values[last];
-  if (value === undefined || !Number.isFinite(value)) return;
-  ctx.beginPath();
-  ctx.arc(toX(curve.steps[last] as number), toY(value), radius, 0, 2 * Math.PI);
-  ctx.fill();
 }

@@ -11,7 +11,13 @@ import { Icon } from './icons';
 
 /** Small parts that several pages share. */
 
-export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element {
+export function Fact({
+  name,
+  children,
+}: {
+  name: string;
+  children: ComponentChildren;
+}): JSX.Element {
   return (
     <div class="fact">
       <dt>{name}</dt>
@@ -28,7 +34,13 @@ export function CopyButton({ text, what }: { text: string; what: string }): JSX.
     setTimeout(() => setDone(false), 1600);
   };
   return (
-    <button type="button" class="quiet icon-button" onClick={copy} aria-label={`Copy ${what}`} title={`Copy ${what}`}>
+    <button
+      type="button"
+      class="quiet icon-button"
+      onClick={copy}
+      aria-label={`Copy ${what}`}
+      title={`Copy ${what}`}
+    >
       <Icon name={done ? 'check' : 'copy'} />
       <span class="visually-hidden" role="status">
         {done ? 'Copied' : ''}
@@ -57,7 +69,15 @@ export function StateBar({
   of: number;
 }): JSX.Element {
   const whole = Math.max(of, total(counts), 1);
-  const order: TrialState[] = ['completed', 'stopped', 'failed', 'killed', 'paused', 'running', 'pending'];
+  const order: TrialState[] = [
+    'completed',
+    'stopped',
+    'failed',
+    'killed',
+    'paused',
+    'running',
+    'pending',
+  ];
   return (
     <div class="state-bar" role="img" aria-label={`${countsSummary(counts)} of ${whole} trials`}>
       {order
@@ -65,7 +85,9 @@ export function StateBar({
         .map((state) => (
           <span key={state} class={`fill-${state}`} style={{ flexGrow: counts[state] }} />
         ))}
-      {whole > total(counts) && <span class="fill-none" style={{ flexGrow: whole - total(counts) }} />}
+      {whole > total(counts) && (
+        <span class="fill-none" style={{ flexGrow: whole - total(counts) }} />
+      )}
     </div>
   );
 }
@@ -153,7 +175,12 @@ export function Confirm({
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} onClose={onNo} aria-labelledby="confirm-title" aria-describedby="confirm-text">
+    <dialog
+      ref={dialog}
+      onClose={onNo}
+      aria-labelledby="confirm-title"
+      aria-describedby="confirm-text"
+    >
       <h2 id="confirm-title">{title}</h2>
       <p id="confirm-text">{text}</p>
       <div class="dialog-buttons">
@@ -168,16 +195,30 @@ export function Confirm({
   );
 }
 
-export function Sparkline({ values, label }: { values: readonly number[]; label: string }): JSX.Element | null {
+export function Sparkline({
+  values,
+  label,
+}: {
+  values: readonly number[];
+  label: string;
+}): JSX.Element | null {
   if (values.length < 2) return null;
   const [width, height, margin] = [112, 26, 3];
   const low = Math.min(...values);
   const span = Math.max(...values) - low || 1;
   const x = (i: number): number => margin + (i / (values.length - 1)) * (width - 2 * margin);
-  const y = (value: number): number => height - margin - ((value - low) / span) * (height - 2 * margin);
+  const y = (value: number): number =>
+    height - margin - ((value - low) / span) * (height - 2 * margin);
   const line = values.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
   return (
-    <svg class="spark" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+    <svg
+      class="spark"
+      viewBox={`0 0 ${width} ${height}`}
+      width={width}
+      height={height}
+      role="img"
+      aria-label={label}
+    >
       <polyline points={line} />
       <circle cx={x(values.length - 1)} cy={y(values.at(-1) as number)} r="2.4" />
     </svg>

@@ -1,0 +1,111 @@
+import type { Curve } from '../model/curve';
+import { formatMetric } from '../model/numbers';
+
+/** How curves and their axes are put on a canvas; CurvePlot says which and where. */
+
+export interface Opacity {
+  few: number;
+  manyAt: number;
+  least: number;
+}
+
+// Few lines are drawn almost opaque; of many, density must show where most of them run.
+export const strongAlpha: Opacity = { few: 0.9, manyAt: 150, least: 0.3 };
+export const faintAlpha: Opacity = { few: 0.34, manyAt: 60, least: 0.07 };
+
+export function alphaFor(count: number, by: Opacity): number {
+  return count <= by.manyAt ? by.few : Math.max(by.least, by.few * Math.sqrt(by.manyAt / count));
+}
+
+/**
+ * Labels of an axis: as many decimals as the distance between two of them needs, the same for all.
+ * On a logarithmic scale distances differ, so each label is as short as it can be.
+ */
+export function axisLabels(splits: readonly (number | null)[], logarithmic: boolean): string[] {
+  const digits = logarithmic ? Infinity : decimalsBetween(splits);
+  return splits.map((value) => {
+    if (value === null) return '';
+    // Increments added up bring noise: 0.30000000000000004.
+    const clean = Number(value.toPrecision(12));
+    const magnitude = Math.abs(clean);
+    const plain = magnitude < 1e6 && (magnitude >= 1e-3 || clean === 0);
+    if (logarithmic && plain) return String(clean);
+    if (digits > mostDecimals || magnitude >= 1e6) return formatMetric(clean);
+    return clean.toFixed(digits).replace('-', '−');
+  });
+}
+
+const mostDecimals = 4;
+
+function decimalsBetween(splits: readonly (number | null)[]): number {
+  const [first, second] = splits.filter((value) => value !== null);
+  const apart = Math.abs((second ?? 0) - (first ?? 0));
+  if (apart === 0) return 0;
+  const decimals = Math.max(0, -Math.floor(Math.log10(apart) + 1e-9));
+  // Increments such as 0.25 need a decimal more than their magnitude tells.
+  const exact = Math.abs(Number(apart.toFixed(decimals)) - apart) < apart / 100;
+  return exact ? decimals : decimals + 1;
+}
+
+// Several points to a pixel are drawn as their extremes, which keeps every spike.
+export function strokeCurve(
+  ctx: CanvasRenderingContext2D,
+  curve: Curve,
+  toX: (value: number) => number,
+  toY: (value: number) => number,
+  pixel: number,
+): void {
+  const { steps, values } = curve;
+  let open = false;
+  let column = NaN;
+  let low = 0;
+  let high = 0;
+  let last = 0;
+  const leaveColumn = (): void => {
+    if (low === high) return;
+    ctx.lineTo(column, low);
+    ctx.lineTo(column, high);
+    ctx.lineTo(column, last);
+  };
+  ctx.beginPath();
+  for (let i = 0; i < steps.length; i += 1) {
+    const y = toY(values[i] as number);
+    if (!Number.isFinite(y)) {
+      // A gap where the value is NaN or infinite.
+      if (open) leaveColumn();
+      open = false;
+      column = NaN;
+      continue;
+    }
+    const x = toX(steps[i] as number);
+    if (open && x - column < pixel) {
+      low = Math.min(low, y);
+      high = Math.max(high, y);
+      last = y;
+      continue;
+    }
+    if (open) leaveColumn();
+    if (open) ctx.lineTo(x, y);
+    else ctx.moveTo(x, y);
+    open = true;
+    column = x;
+    low = high = last = y;
+  }
+  if (open) leaveColumn();
+  ctx.stroke();
+}
+
+export function dotAtEnd(
+  ctx: CanvasRenderingContext2D,
+  curve: Curve,
+  toX: (value: number) => number,
+  toY: (value: number) => number,
+  radius: number,
+): void {
+  const last = curve.length - 1;
+  const value = curve.values[last];
+  if (value === undefined || !Number.isFinite(value)) return;
+  ctx.beginPath();
+  ctx.arc(toX(curve.steps[last] as number), toY(value), radius, 0, 2 * Math.PI);
+  ctx.fill();
+}
