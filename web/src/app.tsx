@@ -190,6 +190,9 @@ function Help({ onClose }: { onClose(): void }): JSX.Element {
         <code>best&gt;=0.8</code>, <code>optimizer=sgd</code>, or any part of a reason.
       </p>
       <div class="dialog-buttons">
+        <a class="notices" href="/third-party.txt" target="_blank">
+          Third-party licences
+        </a>
         <button type="button" autofocus onClick={() => dialog.current?.close()}>
           Close
         </button>
