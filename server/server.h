@@ -19,11 +19,11 @@ namespace attune::server {
 struct ServerOptions {
   const Algorithms* algorithms = nullptr;  // outlive the server
   std::span<const Asset> assets;           // the web page; outlive the server
-  std::filesystem::path data_dir;        // database, token, logs, checkpoints; made when absent
-  std::string host = "127.0.0.1";        // of both ports
-  int http_port = 7070;                  // 0: any free one
-  int rpc_port = 7071;                   // 0: any free one
-  bool rpc = true;                       // listen for executors of other processes
+  std::filesystem::path data_dir;          // database, token, logs, checkpoints; made when absent
+  std::string host = "127.0.0.1";          // of both ports
+  int http_port = 7070;                    // 0: any free one
+  int rpc_port = 7071;                     // 0: any free one
+  bool rpc = true;                         // listen for executors of other processes
   std::chrono::milliseconds lease_ttl{15'000};
 };
 
@@ -42,7 +42,7 @@ class Server {
   ~Server();
 
   std::string http_url() const;    // http://127.0.0.1:7070
-  std::string rpc_target() const;  // 127.0.0.1:7071
+  std::string rpc_target() const;  // 127.0.0.1:7071; empty when it does not listen
   std::string token() const;
   std::shared_ptr<grpc::Channel> LocalChannel();  // for an executor in this process
 

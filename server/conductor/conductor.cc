@@ -17,10 +17,7 @@ const Error kStopping{ErrorCode::kUnavailable, "the server is stopping"};
 Conductor::Conductor(const Algorithms& algorithms, EventStore& store, Clock clock)
     : algorithms_(algorithms), store_(store), clock_(std::move(clock)) {}
 
-Conductor::~Conductor() {
-  Stop();
-  if (thread_.joinable()) thread_.join();
-}
+Conductor::~Conductor() { Stop(); }
 
 Status Conductor::Start() {
   if (Status status = Replay(); !status.ok()) return status;
@@ -98,10 +95,13 @@ EventSeq Conductor::WaitForEvents(EventSeq seq, int timeout_ms) const {
 }
 
 void Conductor::Stop() {
-  std::lock_guard lock(mutex_);
-  stopping_ = true;
-  wake_.notify_all();
-  durable_.notify_all();
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+    durable_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
 }
 
 void Conductor::Run() {

@@ -37,8 +37,7 @@ class Conductor {
   // Algorithms and store outlive the conductor.
   Conductor(const Algorithms& algorithms, EventStore& store, Clock clock);
 
-  // What is queued is still decided and written.
-  ~Conductor();
+  ~Conductor();  // stops
 
   // REQUIRES: called before Start. Without it no executor is reachable; it is asked on the
   // conductor's thread.
@@ -69,7 +68,8 @@ class Conductor {
   // returns the last durable one.
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) const;
 
-  // Ends every wait and refuses what comes; what is queued is still decided and written.
+  // Refuses what comes and ends every wait. When it returns, what was queued is decided and
+  // written, and no callback runs any more. Not from a callback.
   void Stop();
 
  private:
