@@ -53,8 +53,9 @@ bool HasStructure(const Json& json) {
 }  // namespace
 
 std::string ResolvedYaml(const SweepSpec& spec) {
+  const Json json = ToJson(spec);
   std::string text;
-  for (const auto& [key, section] : ToJson(spec).items()) {
+  for (const auto& [key, section] : json.items()) {
     text += Key(key) + ":";
     if (section.is_object() && !section.empty()) {
       for (const auto& [name, member] : section.items()) {

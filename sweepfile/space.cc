@@ -1,8 +1,8 @@
 #include "sweepfile/space.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "core/domain.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {
@@ -156,7 +156,7 @@ class DomainReader {
   Faults& faults_;
 };
 
-// A scalar as the domain's values are: text where its values are text, whatever it looks like.
+// A scalar as the domain's values are: 1 is the text "1" where there is that text and no number 1.
 Result<Value> ReadFor(const Domain& domain, const Node& node) {
   if (std::holds_alternative<FloatDomain>(domain)) {
     const Result<double> real = ReadReal(node);
@@ -168,15 +168,9 @@ Result<Value> ReadFor(const Domain& domain, const Node& node) {
     if (!integer.ok()) return integer.error();
     return Value(*integer);
   }
-  Result<Value> value = ReadValue(node);
-  if (!value.ok() || node.quoted) return value;
-  const auto is_text = [&](const Value& listed) { return listed == Value(node.text); };
-  const auto* choice = std::get_if<CategoricalDomain>(&domain);
-  const auto* constant = std::get_if<ConstantDomain>(&domain);
-  if (choice && std::any_of(choice->values.begin(), choice->values.end(), is_text)) {
-    return Value(node.text);
-  }
-  if (constant && is_text(constant->value)) return Value(node.text);
+  const Result<Value> value = ReadValue(node);
+  const bool text = node.kind == Node::Kind::kScalar && Admit(domain, Value(node.text)).ok();
+  if (text && !(value.ok() && Admit(domain, *value).ok())) return Value(node.text);
   return value;
 }
 

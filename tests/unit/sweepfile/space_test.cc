@@ -1,0 +1,210 @@
+#include "sweepfile/keys.h"
+#include "tests/unit/sweepfile/harness.h"
+
+namespace attune::sweepfile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The domain of a parameter `x` written as `text`.
+Domain DomainOf(const std::string& text) {
+  return Spec(WithParameters("  x: " + text + "\n")).space.Find("x")->domain;
+}
+
+TEST(Parameters, IntegerBoundsMakeIntegers) {
+  EXPECT_EQ(DomainOf("{min: 2, max: 8}"), Domain(IntDomain{.min = 2, .max = 8}));
+  EXPECT_EQ(DomainOf("{min: 64, max: 512, step: 64, scale: log}"),
+            Domain(IntDomain{.min = 64, .max = 512, .scale = Scale::kLog, .step = 64}));
+  EXPECT_EQ(DomainOf("{min: 0x10, max: +32}"), Domain(IntDomain{.min = 16, .max = 32}));
+}
+
+TEST(Parameters, APointOrAnExponentMakesAFloat) {
+  EXPECT_EQ(DomainOf("{min: 0, max: 1.0}"), Domain(FloatDomain{.min = 0, .max = 1}));
+  EXPECT_EQ(DomainOf("{min: 1e-5, max: 1e-3, scale: log}"),
+            Domain(FloatDomain{.min = 1e-5, .max = 1e-3, .scale = Scale::kLog}));
+  EXPECT_EQ(DomainOf("{min: 0, max: 1, step: 0.25}"),
+            Domain(FloatDomain{.min = 0, .max = 1, .step = 0.25}));
+  EXPECT_EQ(DomainOf("{min: .5, max: 5.}"), Domain(FloatDomain{.min = 0.5, .max = 5}));
+}
+
+TEST(Parameters, TypeOverridesTheLookOfNumbers) {
+  EXPECT_EQ(DomainOf("{min: 1, max: 3, type: float}"), Domain(FloatDomain{.min = 1, .max = 3}));
+  EXPECT_EQ(DomainOf("{min: 1e2, max: 1e3, type: int}"),
+            Domain(IntDomain{.min = 100, .max = 1000}));
+  EXPECT_EQ(DomainOf("{values: [1, 2], type: float}"),
+            Domain(CategoricalDomain{{Value(1.0), Value(2.0)}}));
+  EXPECT_EQ(DomainOf("{value: 1, type: float}"), Domain(ConstantDomain{1.0}));
+  EXPECT_THAT(FaultsOf(WithParameters("  x: {min: 0.5, max: 3, type: int}\n")),
+              HasSubstr("sweep.yaml:5:12: parameters.x.min: expected an integer, found the number "
+                        "0.5; type is int"));
+}
+
+TEST(Parameters, ValuesKeepTheirTypes) {
+  EXPECT_EQ(DomainOf("{values: [no, yes, on, 1, \"1\", true, 1e3x]}"),
+            Domain(CategoricalDomain{{Value("no"), Value("yes"), Value("on"), Value(int64_t{1}),
+                                      Value("1"), Value(true), Value("1e3x")}}));
+  EXPECT_EQ(DomainOf("{value: 1e-3}"), Domain(ConstantDomain{0.001}));
+  EXPECT_EQ(DomainOf("{value: 256}"), Domain(ConstantDomain{int64_t{256}}));
+  EXPECT_EQ(DomainOf("{value: \"\"}"), Domain(ConstantDomain{std::string()}));
+}
+
+TEST(Parameters, OneFloatMakesFloatsOfAllNumbers) {
+  EXPECT_EQ(DomainOf("{values: [0, 0.5]}"), Domain(CategoricalDomain{{Value(0.0), Value(0.5)}}));
+}
+
+TEST(Parameters, FaultsStandAtTheirKeys) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{min: 0.1, max: 0.001}", "5:22: parameters.x.max: 0.001 is below min 0.1"},
+      {"{min: 0, max: 1.0, scale: log}", "5:12: parameters.x.min: log scale needs min > 0"},
+      {"{min: -1, max: 8, scale: log}", "5:12: parameters.x.min: log scale needs min > 0"},
+      {"{min: 1, max: 8, step: 0}", "5:29: parameters.x.step: must be 1 or more"},
+      {"{min: .nan, max: 1}", "5:12: parameters.x.min: expected a finite number, found the number"},
+      {"{min: 0, max: .inf}", "5:20: parameters.x.max: expected a finite number"},
+      {"{min: 0, max: 1e999}", "is too large or too small for a double"},
+      {"{min: 0, max: 9223372036854775808}", "does not fit in 64 bits"},
+      {"{min: -9223372036854775808, max: 9223372036854775807}", "wider than an integer can say"},
+      {"{min: \"1e-3\", max: 1}", "found the quoted text \"1e-3\"; remove the quotes"},
+      {"{min: low, max: 1}", "expected a number, found the text \"low\""},
+      {"{min: 0.5}", "5:3: parameters.x.max: missing: a range needs min and max"},
+      {"{}", "5:3: parameters.x: says no values"},
+      {"{min: 1, max: 2, values: [1]}", "exclude each other"},
+      {"{values: [1, 2], step: 1}", "5:23: parameters.x.step: only a range"},
+      {"{values: [1, 2], scale: log}", "parameters.x.scale: only a range"},
+      {"{values: []}", "parameters.x.values: is empty"},
+      {"{values: [a, a]}", "parameters.x.values: 'a' is listed twice"},
+      {"{values: 3}", "parameters.x.values: expected a list of values, found the integer 3"},
+      {"{values: [.nan]}", "parameters.x.values[0]: expected a finite number"},
+      {"{values: [[a]]}", "parameters.x.values[0]: expected a number, text, true or false"},
+      {"{value: {a: 1}}",
+       "parameters.x.value: expected a number, text, true or false, found a map"},
+      {"{value: }", "parameters.x.value: expected a number, text, true or false, found nothing"},
+      {"{value: 1, type: number}", "the text \"number\" is not one of: float, int"},
+      {"{min: 1, max: 2, distribution: log}", "parameters.x.distribution: unknown key"},
+      {"{min: 1, max: 2, mx: 2}", "parameters.x.mx: unknown key; did you mean max?"},
+      {"256", "for a constant, write {value: 256}"},
+      {"[1, 2]", "for a choice, write {values: […]}"},
+  };
+  for (const auto& [text, message] : cases) {
+    EXPECT_THAT(FaultsOf(WithParameters("  x: " + std::string(text) + "\n")), HasSubstr(message));
+  }
+}
+
+TEST(Parameters, ThereMustBeSome) {
+  for (const char* text : {"parameters: {}", "parameters:", "parameters: [a]"}) {
+    const std::string file =
+        "command: [a]\nmetric: {name: a, mode: min}\nstop: {max_trials: 1}\n" + std::string(text);
+    EXPECT_THAT(FaultsOf(file), HasSubstr("sweep.yaml:4:1: parameters: ")) << text;
+  }
+}
+
+TEST(Parameters, NamesCanStandOnACommandLine) {
+  for (const char* name : {"lr", "_x", "optimizer.lr", "a-b_9"}) {
+    Spec(WithParameters("  " + std::string(name) + ": {value: 1}\n"));
+  }
+  for (const char* name : {"9a", "'a b'", "a=b", "'a}'", "''", "ä"}) {
+    EXPECT_THAT(FaultsOf(WithParameters("  " + std::string(name) + ": {value: 1}\n")),
+                HasSubstr("is no name of a parameter"))
+        << name;
+  }
+}
+
+TEST(Parameters, TheirNumberIsLimited) {
+  std::string lines;
+  for (size_t i = 0; i < kMaxParameters; ++i) lines += "  p" + std::to_string(i) + ": {value: 1}\n";
+  EXPECT_EQ(Spec(WithParameters(lines)).space.parameters().size(), kMaxParameters);
+  EXPECT_THAT(FaultsOf(WithParameters(lines + "  q: {value: 1}\n")),
+              HasSubstr("more than 1000 parameters"));
+}
+
+TEST(Parameters, ListedValuesAreLimited) {
+  std::string values = "0";
+  for (size_t i = 1; i < kMaxListedValues; ++i) values += ", " + std::to_string(i);
+  Spec(WithParameters("  x: {values: [" + values + "]}\n"));
+  EXPECT_THAT(FaultsOf(WithParameters("  x: {values: [" + values + ", z]}\n")),
+              HasSubstr("at most 1000 can be listed"));
+}
+
+TEST(When, HasThreeForms) {
+  const SweepSpec spec = Spec(
+      WithParameters("  momentum: {min: 0.5, max: 0.9, when: {optimizer: sgd}}\n"
+                     "  warmup: {min: 0, max: 5, when: {optimizer: [sgd, adamw], layers: {gte: 4, "
+                     "lte: 6}}}\n"
+                     "  optimizer: {values: [sgd, adamw]}\n"
+                     "  layers: {min: 2, max: 8}\n"));
+  EXPECT_THAT(spec.space.Find("momentum")->when,
+              ElementsAre(Condition{.parent = "optimizer", .any_of = {Value("sgd")}}));
+  EXPECT_THAT(
+      spec.space.Find("warmup")->when,
+      ElementsAre(Condition{.parent = "optimizer", .any_of = {Value("sgd"), Value("adamw")}},
+                  Condition{.parent = "layers", .at_least = 4, .at_most = 6}));
+}
+
+TEST(When, ValuesAreReadAsTheParentsAre) {
+  const SweepSpec spec =
+      Spec(WithParameters("  f: {min: 0, max: 4, step: 1, type: float}\n"
+                          "  t: {values: [\"1\", \"2\"]}\n"
+                          "  a: {value: 1, when: {f: 2, t: 1}}\n"));
+  EXPECT_THAT(spec.space.Find("a")->when,
+              ElementsAre(Condition{.parent = "f", .any_of = {Value(2.0)}},
+                          Condition{.parent = "t", .any_of = {Value("1")}}));
+}
+
+TEST(When, TextIsTakenForANumberOnlyWhereThereIsNoNumber) {
+  const SweepSpec spec =
+      Spec(WithParameters("  t: {values: [\"true\", true]}\n  a: {value: 1, when: {t: true}}\n"));
+  EXPECT_THAT(spec.space.Find("a")->when,
+              ElementsAre(Condition{.parent = "t", .any_of = {Value(true)}}));
+}
+
+TEST(When, FaultsAreLocated) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{optimiser: sgd}",
+       "6:24: parameters.a.when.optimiser: there is no such parameter; did you mean optimizer?"},
+      {"{optimizer: lion}", "6:17: parameters.a.when: can never hold"},
+      {"{optimizer: []}", "parameters.a.when.optimizer: is empty"},
+      {"{optimizer: {}}", "parameters.a.when.optimizer: says nothing"},
+      {"{optimizer: {gt: 3}}", "parameters.a.when.optimizer.gt: unknown key"},
+      {"{optimizer: {gte: x}}", "parameters.a.when.optimizer.gte: expected a number"},
+      {"{optimizer: }", "parameters.a.when.optimizer: expected a number, text, true or false"},
+      {"{a: 1}", "parameters.a.when: runs in a circle"},
+      {"sgd", "parameters.a.when: expected a map such as {optimizer: sgd}"},
+  };
+  for (const auto& [text, message] : cases) {
+    EXPECT_THAT(
+        FaultsOf(WithParameters("  optimizer: {values: [sgd, adamw]}\n  a: {value: 1, when: " +
+                                std::string(text) + "}\n")),
+        HasSubstr(message));
+  }
+}
+
+TEST(InitialPoints, AreCompletedAndTyped) {
+  const SweepSpec spec =
+      Spec(WithParameters("  lr: {min: 0.1, max: 2.0}\n  o: {values: [a, \"1\"]}\n  b: {value: 3}\n"
+                          "initial_points: [{o: 1, lr: 1}]\n"));
+  EXPECT_THAT(spec.initial_points,
+              ElementsAre(Config{{"lr", 1.0}, {"o", std::string("1")}, {"b", int64_t{3}}}));
+}
+
+TEST(InitialPoints, FaultsAreLocated) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{lr: 3, n: 1}", "8:23: initial_points[0].lr: 3.0 is above max 1.0"},
+      {"{lr: 0.5}", "8:18: initial_points[0].n: has no value"},
+      {"{lr: 0.5, n: 1.5}", "initial_points[0].n: expected an integer, found the number 1.5"},
+      {"{lr: '0.5', n: 1}", "initial_points[0].lr: expected a number, found the quoted text"},
+      {"{lr: 0.5, n: 1, m: 4}", "initial_points[0].m: exists only when n is 2"},
+      {"{lr: 0.5, nn: 1}", "8:28: initial_points[0].nn: there is no such parameter"},
+      {"{lr: , n: 1}", "initial_points[0].lr: expected a number, found nothing"},
+  };
+  for (const auto& [point, message] : cases) {
+    const std::string file = WithParameters(
+                                 "  lr: {min: 0.1, max: 1.0}\n"
+                                 "  n: {min: 1, max: 3}\n"
+                                 "  m: {min: 1, max: 9, when: {n: 2}}\n") +
+                             "initial_points: [" + point + "]\n";
+    EXPECT_THAT(FaultsOf(file), HasSubstr(message));
+  }
+}
+
+}  // namespace
+}  // namespace attune::sweepfile
