@@ -72,7 +72,7 @@ void Channel::Run() {
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
-      if (closed_ || failure_) polled[0].fd = -1;
+      if (closed_) polled[0].fd = -1;
       if (!outgoing_.empty()) polled[0].events |= POLLOUT;
     }
     if (poll(polled, 2, -1) < 0) continue;  // EINTR is its only error here
@@ -87,8 +87,10 @@ void Channel::Run() {
 
 void Channel::ReadSome() {
   std::unique_lock lock(mutex_);
+  if (failure_) lines_ = LineBuffer();  // nothing after it can be trusted; only the end matters
   try {
     if (lines_.ReadFrom(socket_.get())) {
+      if (failure_) return;
       while (const auto line = lines_.Next()) incoming_.push_back(ParseFromExecutor(*line));
     } else {
       closed_ = true;

@@ -89,12 +89,6 @@ struct Context::State {
     return verdict;
   }
 
-  // At the start of each step, so that what is drawn depends on the step, not on when the trial
-  // was last resumed.
-  void SeedStep() const {
-    at::manual_seed(trainable::Key(start.seed, static_cast<std::uint64_t>(step) + 1, start.rank));
-  }
-
   void WarnOfUnreadParameters() const {
     for (const std::string& name : start.config.Unread()) {
       std::cerr << "attune: config." << name << " has not been read by the program\n";
@@ -153,7 +147,7 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save) {
     state.milestone = branch[1];
     state.left = branch[0] != static_cast<std::int64_t>(trainable::Verdict::Action::kContinue);
   }
-  state.SeedStep();
+  SeedStep();
   return !state.left;
 }
 
@@ -191,6 +185,11 @@ DistributedSampler Context::PrepareSampler(std::int64_t size, bool shuffle, bool
 }
 
 c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }
+
+void Context::SeedStep() {
+  // Stream 0 of the seed belongs to Setup().
+  at::manual_seed(trainable::Key(seed(), static_cast<std::uint64_t>(step()) + 1, rank()));
+}
 
 void Context::NoteFirstOptimizerStep() {
   if (std::exchange(state_->first_step_noted, true)) return;

@@ -97,6 +97,7 @@ void TrainByStep(Context& context, Trainable& trainable) {
   trainable.Attach(context);
   trainable.Setup(context.config());
   if (const CheckpointReader* checkpoint = context.checkpoint()) trainable.Load(*checkpoint);
+  context.SeedStep();
   const auto save = [&trainable](CheckpointWriter& checkpoint) { trainable.Save(checkpoint); };
   while (context.Report(trainable.Step(), save)) {
   }

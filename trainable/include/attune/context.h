@@ -58,9 +58,14 @@ class Context {
   c10::Device device() const;  // the CPU, or the GPU that is this rank's
 
   // The trial's seed: the same on every rank and attempt. LibTorch's generators are seeded from it
-  // before Setup() (equally on all ranks) and again at every step (per rank), so that a resumed
-  // trial draws what an uninterrupted one would have drawn.
+  // before Setup(), equally on all ranks, and by SeedStep() before every step.
   std::uint64_t seed() const;
+
+  // Seeds LibTorch's generators for the coming step of this rank, so that what a step draws depends
+  // neither on the steps before nor on when the trial was last resumed. Called by Main() before the
+  // first step of a Trainable, and by Report(); a training function calls it once its model is
+  // built.
+  void SeedStep();
 
   // Steps finished so far: 0 on a fresh start, the checkpoint's step after a resume, and one more
   // after each Report().

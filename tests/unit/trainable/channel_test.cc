@@ -1,0 +1,203 @@
+// A rank's side of docs/worker-channel.md.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+
+#include "tests/unit/trainable/process.h"
+#include "trainable/channel.h"
+
+namespace attune::trainable::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<std::string> Types(const std::vector<nlohmann::json>& messages) {
+  std::vector<std::string> types;
+  for (const auto& message : messages) types.push_back(message["type"]);
+  return types;
+}
+
+TEST(WorkerChannel, BothRanksLeaveAtTheStepOfTheVerdict) {
+  FakeGang gang(2, {{"milestone", 3}});
+  gang.RelayRendezvous();
+  for (int step = 1; step <= 3; ++step) {
+    const auto report = gang.Await(0, "report");
+    EXPECT_EQ(report["step"], step);
+    EXPECT_EQ(report["metrics"]["ranks"], 2);
+    EXPECT_GE(report["seconds"], 0);
+  }
+  gang.Verdict(3, "continue", 5);
+  EXPECT_EQ(gang.Await(0, "report")["step"], 4);
+  EXPECT_EQ(gang.Await(0, "report")["step"], 5);
+  gang.Verdict(5, "stop");
+
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_FALSE(gang.Await(rank, "done").is_null());
+    EXPECT_EQ(gang.Wait(rank), 0);
+    EXPECT_THAT(gang.Output(), HasSubstr("rank " + std::to_string(rank) + " left at step 5"));
+  }
+}
+
+TEST(WorkerChannel, EveryRankSaysThatItProgressesBeginningWithStep0) {
+  FakeGang gang(2, {{"max_step", 2}});
+  gang.RelayRendezvous();
+  while (gang.Await(0, "report")["step"] != 2) {
+  }
+  gang.Verdict(2, "stop");
+  gang.Await(0, "done");
+  gang.Await(1, "done");
+  EXPECT_THAT(Types(gang.seen(1)), ElementsAre("progress", "progress", "progress", "done"));
+  for (int step = 0; step <= 2; ++step) EXPECT_EQ(gang.seen(1)[step]["step"], step);
+  EXPECT_THAT(Types(gang.seen(0)), ElementsAre("rendezvous", "progress", "report", "progress",
+                                               "report", "progress", "done"));
+}
+
+TEST(WorkerChannel, ASingleRankNeedsNoRendezvous) {
+  FakeGang gang(1, {{"max_step", 1}});
+  gang.Await(0, "report");
+  gang.Verdict(1, "stop");
+  EXPECT_EQ(gang.Wait(0), 0);
+}
+
+TEST(WorkerChannel, AReportBeforeTheMilestoneDoesNotWait) {
+  FakeGang gang(1, {{"milestone", 2000}});
+  for (int step = 1; step <= 2000; ++step) ASSERT_EQ(gang.Await(0, "report")["step"], step);
+}
+
+TEST(WorkerChannel, AnExecutorThatDoesNotReadDoesNotHoldUpTraining) {
+  auto [executor, rank] = StreamSocketPair();
+  Channel channel(std::move(rank), nullptr);
+  const std::string line(1000, 'x');
+  constexpr int kLines = 5000;  // far more than a socket buffers
+  for (int i = 0; i < kLines; ++i) channel.Send(line);
+  EXPECT_FALSE(channel.Flush(std::chrono::milliseconds(1)));
+
+  std::size_t received = 0;
+  std::vector<char> chunk(1 << 16);
+  while (received < kLines * line.size()) {
+    received += recv(executor.get(), chunk.data(), chunk.size(), 0);
+  }
+  EXPECT_TRUE(channel.Flush(kPatience));
+}
+
+class WorkerChannelCheckpoints : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "channel-XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(WorkerChannelCheckpoints, ComeBeforeTheirReportAtMilestonesAndAtTheEnd) {
+  FakeGang gang(2, {{"milestone", 2}, {"max_step", 3}, {"checkpoint_dir", folder_}});
+  gang.RelayRendezvous();
+  const auto first = gang.Await(0, "checkpoint");
+  EXPECT_EQ(first["step"], 2);
+  EXPECT_EQ(first["path"], folder_ / "step-2-attempt-2");
+  EXPECT_EQ(CheckpointReader(first["path"].get<std::string>(), first["digest"].get<std::string>())
+                .ReadText("count"),
+            "2");
+  EXPECT_EQ(gang.Await(0, "report")["step"], 2);
+  gang.Verdict(2, "continue", 9);
+  EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 3);
+  EXPECT_EQ(gang.Await(0, "report")["step"], 3);
+  gang.Verdict(3, "stop");
+  EXPECT_EQ(gang.Wait(0), 0);
+  EXPECT_EQ(gang.Wait(1), 0);
+}
+
+TEST_F(WorkerChannelCheckpoints, ComeAtMultiplesOfCheckpointEvery) {
+  FakeGang gang(1, {{"checkpoint_every", 2}, {"max_step", 5}, {"checkpoint_dir", folder_}});
+  EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 2);
+  EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 4);
+  EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 5);
+}
+
+TEST_F(WorkerChannelCheckpoints, AResumedTrialGoesOnFromItsStep) {
+  std::string path;
+  {
+    FakeGang gang(1, {{"milestone", 4}, {"checkpoint_dir", folder_}, {"attempt", 1}});
+    path = gang.Await(0, "checkpoint")["path"];
+    gang.Await(0, "report");
+    gang.Verdict(4, "pause");
+    EXPECT_EQ(gang.Wait(0), 0);
+  }
+  FakeGang gang(2, {{"max_step", 5}, {"resume", {{"step", 4}, {"path", path}}}});
+  gang.RelayRendezvous();
+  EXPECT_EQ(gang.Await(0, "report")["step"], 5);
+  EXPECT_THAT(gang.Output(), HasSubstr("resumed with count 4"));
+}
+
+TEST(WorkerChannel, AnExceptionBecomesAnErrorAndExitCode1) {
+  FakeGang gang(2, {{"config", {{"mode", "throws"}}}});
+  gang.RelayRendezvous();
+  EXPECT_EQ(gang.Await(1, "error")["message"], "the loss became a teapot");
+  EXPECT_EQ(gang.Wait(1), 1);
+  EXPECT_THAT(gang.Output(), HasSubstr("rank 1 failed: the loss became a teapot"));
+  // Its peer does not hang, and says that it is not to blame.
+  EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("lost contact with another rank"));
+  EXPECT_EQ(gang.Wait(0), 1);
+}
+
+TEST(WorkerChannel, AnExecutorThatIsGoneEndsTheRanks) {
+  FakeGang gang(2, {{"config", {{"mode", "hangs"}}}});
+  gang.RelayRendezvous();
+  gang.Vanish();
+  EXPECT_EQ(gang.Wait(0), 1);
+  EXPECT_EQ(gang.Wait(1), 1);
+  EXPECT_THAT(gang.Output(), HasSubstr("the executor is gone"));
+}
+
+TEST(WorkerChannel, AMalformedVerdictIsAnErrorThatQuotesIt) {
+  FakeGang gang(1, {{"milestone", 1}});
+  gang.Await(0, "report");
+  gang.Send(0, nlohmann::json::array({"nonsense"}));
+  EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("nonsense"));
+  EXPECT_EQ(gang.Wait(0), 1);
+}
+
+TEST(WorkerChannel, AFunctionMayEndByItself) {
+  FakeGang gang(2, {}, {{"GANG_PROGRAM_FORM", "function"}});
+  gang.RelayRendezvous();
+  for (int step = 1; step <= 3; ++step) EXPECT_EQ(gang.Await(0, "report")["step"], step);
+  EXPECT_FALSE(gang.Await(0, "done").is_null());
+  EXPECT_EQ(gang.Wait(0), 0);
+  EXPECT_EQ(gang.Wait(1), 0);
+}
+
+TEST(WorkerChannel, AProgramForOneProcessRefusesTwo) {
+  FakeGang gang(2, {}, {{"GANG_PROGRAM_FORM", "lonely"}});
+  EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("resources.workers: 1"));
+  EXPECT_EQ(gang.Wait(0), 1);
+}
+
+TEST(WorkerChannel, ParametersThatNobodyReadAreWarnedOf) {
+  FakeGang gang(1, {{"max_step", 1}, {"config", {{"mode", "count"}, {"wdith", 3}}}});
+  gang.Await(0, "report");
+  gang.Verdict(1, "stop");
+  EXPECT_EQ(gang.Wait(0), 0);
+  EXPECT_THAT(gang.Output(), HasSubstr("config.wdith has not been read"));
+  EXPECT_THAT(gang.Output(), Not(HasSubstr("config.mode")));
+}
+
+TEST(WorkerChannel, ArgumentsOfTheCommandReachTheProgram) {
+  FakeGang gang(1, {});
+  EXPECT_EQ(gang.Await(0, "report")["metrics"]["args"], 2);
+}
+
+TEST(WorkerChannel, ADeviceThatTheProgramWasNotBuiltForIsNamed) {
+  FakeGang gang(1, {{"device", "cuda:0"}});
+  EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("cuda:0"));
+}
+
+}  // namespace
+}  // namespace attune::trainable::testing

@@ -1,0 +1,301 @@
+#include "attune/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "attune/error.h"
+#include "trainable/safetensors.h"
+#include "trainable/sha256.h"
+#include "trainable/state_dict.h"
+
+namespace attune::trainable {
+namespace {
+
+namespace fs = std::filesystem;
+namespace nn = torch::nn;
+namespace optim = torch::optim;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+class Checkpoint : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "checkpoint-XXXXXX";
+    folder_ = mkdtemp(name.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  CheckpointInfo Write(std::int64_t step, int attempt = 1) const {
+    CheckpointWriter writer(folder_, step, attempt, /*world_size=*/2);
+    writer.Write("tensors", TensorMap{{"x", torch::arange(6)}});
+    writer.WriteText("config.json", R"({"lr": 0.1})");
+    return writer.Commit();
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+
+  fs::path folder_;
+};
+
+std::string Bytes(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void Overwrite(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+TEST(Sha256, AgreesWithFips180) {
+  EXPECT_EQ(HexSha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST_F(Checkpoint, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
+  TensorMap tensors;
+  for (const auto type :
+       {torch::kDouble, torch::kFloat, torch::kHalf, torch::kBFloat16, torch::kLong, torch::kInt,
+        torch::kShort, torch::kChar, torch::kByte, torch::kBool}) {
+    tensors[c10::toString(type)] = torch::arange(-3, 9).reshape({3, 4}).to(type);
+  }
+  tensors["scalar"] = torch::scalar_tensor(2.5);
+  tensors["empty"] = torch::empty({0, 3});
+  tensors["transposed"] = torch::arange(6).reshape({2, 3}).t();
+  tensors["nan"] = torch::full({2}, std::nan(""));
+  WriteSafetensors(folder_ / "t", tensors);
+
+  const TensorMap again = ParseSafetensors(Bytes(folder_ / "t"), "t");
+  ASSERT_THAT(again, SizeIs(tensors.size()));
+  for (const auto& [name, tensor] : tensors) {
+    const auto before = tensor.contiguous();
+    EXPECT_EQ(again.at(name).sizes(), before.sizes()) << name;
+    EXPECT_EQ(again.at(name).scalar_type(), before.scalar_type()) << name;
+    EXPECT_EQ(
+        0, std::memcmp(again.at(name).const_data_ptr(), before.const_data_ptr(), before.nbytes()))
+        << name;
+  }
+}
+
+TEST_F(Checkpoint, DataOfASafetensorsFileIsAligned) {
+  WriteSafetensors(folder_ / "t", {{"odd name", torch::ones({3})}});
+  std::uint64_t header = 0;
+  std::memcpy(&header, Bytes(folder_ / "t").data(), 8);
+  EXPECT_EQ(header % 8, 0u);
+}
+
+std::string File(const std::string& header, const std::string& data) {
+  const std::uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
+}
+
+TEST(Safetensors, CorruptFilesAreErrorsThatNameTheFile) {
+  const std::string eight(8, '\0');
+  const std::string cases[] = {
+      "",
+      "1234567",
+      std::string(8, '\xff') + "{}",
+      File("not json", ""),
+      File(R"({"x": 1})", ""),
+      File(R"({"x": {"dtype": "F31", "shape": [2], "data_offsets": [0, 8]}})", eight),
+      File(R"({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}})", eight),
+      File(R"({"x": {"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}})", eight),
+      File(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [8, 0]}})", eight),
+      File(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", "short"),
+      File(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", eight + "more"),
+      File(R"({"x": {"dtype": "F32", "shape": [4611686018427387904, 4], "data_offsets": [0, 0]}})",
+           ""),
+      File(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0]}})", eight),
+  };
+  for (const std::string& bytes : cases) {
+    EXPECT_THAT([&] { ParseSafetensors(bytes, "model.safetensors"); },
+                ThrowsMessage<Error>(HasSubstr("model.safetensors")))
+        << bytes;
+  }
+}
+
+TEST_F(Checkpoint, AppearsUnderItsNameWithAManifestOfItsFiles) {
+  const CheckpointInfo info = Write(9, 2);
+  EXPECT_EQ(info.path, folder_ / "step-9-attempt-2");
+  const std::string manifest = Bytes(info.path / "manifest.json");
+  EXPECT_EQ(info.digest, "sha256:" + HexSha256(manifest));
+  const auto json = nlohmann::json::parse(manifest);
+  EXPECT_EQ(json["format"], "attune-checkpoint/1");
+  EXPECT_EQ(json["step"], 9);
+  EXPECT_EQ(json["world_size"], 2);
+  EXPECT_THAT(json["files"], SizeIs(2));
+  EXPECT_EQ(json["files"]["tensors.safetensors"]["sha256"],
+            HexSha256(Bytes(info.path / "tensors.safetensors")));
+
+  std::int64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(info.path)) bytes += entry.file_size();
+  EXPECT_EQ(info.bytes, bytes);
+}
+
+TEST_F(Checkpoint, WithoutCommitNothingStays) {
+  {
+    CheckpointWriter writer(folder_, 1, 1, 1);
+    writer.WriteText("half", "written");
+    ASSERT_THAT(Names(), SizeIs(1));
+    EXPECT_EQ(Names()[0][0], '.');
+  }
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(Checkpoint, AnExistingOneIsNeverReplaced) {
+  Write(3);
+  EXPECT_THAT([this] { Write(3); }, ThrowsMessage<Error>(HasSubstr("step-3-attempt-1")));
+  EXPECT_THAT(Names(), SizeIs(1));
+}
+
+TEST_F(Checkpoint, AFlippedByteIsAnErrorThatNamesTheFile) {
+  const CheckpointInfo info = Write(1);
+  const fs::path file = info.path / "tensors.safetensors";
+  std::string bytes = Bytes(file);
+  bytes.back() ^= 1;
+  Overwrite(file, bytes);
+  EXPECT_THAT([&] { CheckpointReader(info.path).ReadTensors("tensors"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("tensors.safetensors"), HasSubstr("altered"))));
+}
+
+TEST_F(Checkpoint, AShortenedOrMissingFileIsAnError) {
+  const CheckpointInfo info = Write(1);
+  Overwrite(info.path / "config.json", "{}");
+  EXPECT_THAT([&] { CheckpointReader(info.path).config(); },
+              ThrowsMessage<Error>(HasSubstr("has 2 bytes")));
+  EXPECT_THAT([&] { CheckpointReader(info.path).ReadText("other"); },
+              ThrowsMessage<Error>(HasSubstr("no file other")));
+}
+
+TEST_F(Checkpoint, AnotherManifestThanExpectedIsAnError) {
+  const CheckpointInfo info = Write(1);
+  EXPECT_EQ(CheckpointReader(info.path, info.digest).step(), 1);
+  EXPECT_THROW(CheckpointReader(info.path, "sha256:0"), Error);
+  EXPECT_THAT([this] { CheckpointReader{folder_}; },
+              ThrowsMessage<Error>(HasSubstr("no manifest.json")));
+}
+
+TEST_F(Checkpoint, AManifestCannotNameFilesElsewhere) {
+  const CheckpointInfo info = Write(1);
+  Overwrite(info.path / "manifest.json",
+            R"({"format": "attune-checkpoint/1", "step": 1, "world_size": 1,
+                "files": {"../secret": {"bytes": 1, "sha256": ""}}})");
+  EXPECT_THAT([&] { CheckpointReader{info.path}; }, ThrowsMessage<Error>(HasSubstr("../secret")));
+}
+
+nn::Sequential Net(std::int64_t hidden = 4) {
+  return nn::Sequential(nn::Linear(3, hidden), nn::BatchNorm1d(hidden), nn::Linear(hidden, 1));
+}
+
+TEST_F(Checkpoint, AModulesParametersAndBuffersComeBack) {
+  nn::Sequential before = Net();
+  before->forward(torch::randn({8, 3}));  // moves the running statistics
+  CheckpointWriter writer(folder_, 1, 1, 1);
+  writer.Write("model", *before);
+  const CheckpointReader reader(writer.Commit().path);
+
+  nn::Sequential after = Net();
+  reader.Read("model", *after);
+  const TensorMap expected = StateOf(*before);
+  const TensorMap actual = StateOf(*after);
+  ASSERT_THAT(expected, SizeIs(9));
+  for (const auto& [name, tensor] : expected) EXPECT_TRUE(tensor.equal(actual.at(name))) << name;
+}
+
+TEST_F(Checkpoint, AModuleOfAnotherShapeIsRefusedAndUntouched) {
+  nn::Sequential small = Net(4);
+  nn::Sequential large = Net(5);
+  const auto before = large->parameters()[0].clone();
+  EXPECT_THAT([&] { LoadState(*large, StateOf(*small), "model.safetensors"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("0.bias"), HasSubstr("[4]"), HasSubstr("[5]"))));
+  EXPECT_TRUE(before.equal(large->parameters()[0]));
+}
+
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(std::vector<torch::Tensor>)>;
+
+class OptimizerState : public Checkpoint,
+                       public testing::WithParamInterface<std::pair<const char*, MakeOptimizer>> {};
+
+void Train(nn::Sequential& net, optim::Optimizer& optimizer, int steps) {
+  for (int i = 0; i < steps; ++i) {
+    optimizer.zero_grad();
+    net->forward(torch::arange(12, torch::kFloat).reshape({4, 3})).square().mean().backward();
+    optimizer.step();
+  }
+}
+
+TEST_P(OptimizerState, TrainingGoesOnExactlyAsWithoutAStop) {
+  nn::Sequential net = Net();
+  const auto optimizer = GetParam().second(net->parameters());
+  Train(net, *optimizer, 3);
+  CheckpointWriter writer(folder_, 3, 1, 1);
+  writer.Write("model", *net);
+  writer.Write("optimizer", *optimizer);
+  const CheckpointReader reader(writer.Commit().path);
+  Train(net, *optimizer, 3);
+
+  nn::Sequential resumed = Net();
+  const auto resumed_optimizer = GetParam().second(resumed->parameters());
+  reader.Read("model", *resumed);
+  reader.Read("optimizer", *resumed_optimizer);
+  Train(resumed, *resumed_optimizer, 3);
+  for (const auto& [name, tensor] : StateOf(*net)) {
+    EXPECT_TRUE(tensor.equal(StateOf(*resumed).at(name))) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OptimizerState,
+    testing::Values(std::pair("Sgd", MakeOptimizer([](auto p) {
+                                return std::make_unique<optim::SGD>(
+                                    p, optim::SGDOptions(0.01).momentum(0.9));
+                              })),
+                    std::pair("Adam", MakeOptimizer([](auto p) {
+                                return std::make_unique<optim::Adam>(
+                                    p, optim::AdamOptions(0.01).amsgrad(true));
+                              })),
+                    std::pair("AdamW", MakeOptimizer([](auto p) {
+                                return std::make_unique<optim::AdamW>(p, optim::AdamWOptions(0.01));
+                              })),
+                    std::pair("RmsProp", MakeOptimizer([](auto p) {
+                                return std::make_unique<optim::RMSprop>(
+                                    p, optim::RMSpropOptions(0.01).momentum(0.9).centered(true));
+                              })),
+                    std::pair("Adagrad", MakeOptimizer([](auto p) {
+                                return std::make_unique<optim::Adagrad>(
+                                    p, optim::AdagradOptions(0.01));
+                              }))),
+    [](const auto& test) { return test.param.first; });
+
+TEST(OptimizerStateErrors, StateOfAnotherOptimizerIsRefused) {
+  nn::Sequential net = Net();
+  optim::SGD sgd(net->parameters(), optim::SGDOptions(0.1).momentum(0.9));
+  optim::AdamW adamw(net->parameters(), optim::AdamWOptions(0.1));
+  Train(net, adamw, 1);
+  EXPECT_THAT([&] { LoadState(sgd, StateOf(adamw), "optimizer.safetensors"); },
+              ThrowsMessage<Error>(HasSubstr("exp_avg")));
+
+  nn::Sequential other = Net(5);
+  optim::AdamW mismatched(other->parameters(), optim::AdamWOptions(0.1));
+  EXPECT_THAT([&] { LoadState(mismatched, StateOf(adamw), "optimizer.safetensors"); },
+              ThrowsMessage<Error>(HasSubstr("its parameter is")));
+}
+
+}  // namespace
+}  // namespace attune::trainable

@@ -1,0 +1,89 @@
+// What holds across ranks while they train.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/unit/trainable/process.h"
+
+namespace attune::trainable::testing {
+namespace {
+
+using nlohmann::json;
+
+// Metrics of each step of a gang that trains without a verdict.
+std::vector<json> Train(int world_size, const std::string& mode, int steps, json start = {}) {
+  if (start.is_null()) start = json::object();
+  start["config"] = {{"mode", mode}};
+  start["max_step"] = start.contains("resume") ? steps + start["resume"]["step"].get<int>() : steps;
+  FakeGang gang(world_size, start);
+  if (world_size > 1) gang.RelayRendezvous();
+  std::vector<json> metrics;
+  std::int64_t step = 0;
+  for (int i = 0; i < steps; ++i) {
+    const json report = gang.Await(0, "report");
+    if (report.is_null()) {
+      ADD_FAILURE() << gang.Output();
+      return std::vector<json>(steps);
+    }
+    step = report["step"];
+    metrics.push_back(report["metrics"]);
+  }
+  gang.Verdict(step, "stop");
+  for (int rank = 0; rank < world_size; ++rank) EXPECT_EQ(gang.Wait(rank), 0) << gang.Output();
+  return metrics;
+}
+
+TEST(DataParallel, AfterEveryStepAllRanksHoldTheSameWeightsBitForBit) {
+  for (const int world_size : {2, 3}) {
+    for (const json& metrics : Train(world_size, "train", 5)) EXPECT_EQ(metrics["spread"], 0);
+  }
+}
+
+TEST(DataParallel, TwoWorkersOfHalfTheBatchFollowOneWorkerOfTheWholeBatch) {
+  const auto one = Train(1, "follow", 20);
+  const auto two = Train(2, "follow", 20);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const double loss = one[i]["loss"];
+    EXPECT_NEAR(two[i]["loss"], loss, 1e-4 * (1 + loss)) << "step " << i + 1;
+  }
+  EXPECT_LT(one.back()["loss"], one.front()["loss"]);
+}
+
+TEST(DataParallel, WeightsAndBuffersOfRank0ReachAllRanks) {
+  for (const json& metrics : Train(2, "buffers", 2)) {
+    EXPECT_EQ(metrics["weights_at_start"], 0);
+    EXPECT_NE(metrics["before"], 0) << "the ranks saw the same data: nothing is shown";
+    EXPECT_EQ(metrics["after"], 0);
+  }
+}
+
+TEST(DataParallel, WithoutSyncGradientsStayLocalAndAreReducedTogetherLater) {
+  for (const json& metrics : Train(2, "no_sync", 2)) {
+    EXPECT_NE(metrics["local"], 0);
+    EXPECT_EQ(metrics["synchronised"], 0);
+    EXPECT_LT(metrics["error"], 1e-6);
+  }
+}
+
+TEST(DataParallel, ReductionBeginsWhileBackwardIsStillComputing) {
+  const json metrics = Train(2, "overlap", 2).back();
+  EXPECT_GT(metrics["communication"], 0);
+  EXPECT_GT(metrics["overlap"], 0) << metrics;
+  EXPECT_LE(metrics["overlap"], metrics["backward"]);
+}
+
+TEST(DataParallel, AResumedTrialEndsWithTheWeightsOfAnUninterruptedOne) {
+  std::string folder = ::testing::TempDir() + "resume-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto whole = Train(2, "train", 6);
+  Train(2, "train", 3, {{"checkpoint_dir", folder}, {"attempt", 1}});
+  const auto rest =
+      Train(2, "train", 3, {{"resume", {{"step", 3}, {"path", folder + "/step-3-attempt-1"}}}});
+  EXPECT_EQ(rest.back(), whole.back());
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace attune::trainable::testing

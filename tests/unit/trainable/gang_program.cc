@@ -1,0 +1,231 @@
+// What the gangs of the tests run. `mode` picks what a step does; truths about a step that hold
+// across ranks are reported as metrics.
+
+#include <attune/attune.h>
+#include <torch/nn.h>
+#include <torch/optim.h>
+#include <unistd.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+namespace nn = torch::nn;
+
+using Model = attune::DistributedModel<nn::SequentialImpl>;
+
+constexpr std::int64_t kInputs = 16;
+constexpr std::int64_t kSamples = 512;
+constexpr std::int64_t kGlobalBatch = 128;
+
+class Gang : public attune::DistributedTrainable {
+ public:
+  void Setup(const attune::Config& config) override {
+    mode_ = config.TextOr("mode", "count");
+    if (mode_ == "setup_fails") throw std::runtime_error("no such dataset: /data/none");
+    if (mode_ == "count" || mode_ == "throws" || mode_ == "killed" || mode_ == "hangs") return;
+
+    // Different on each rank, so that equality afterwards is PrepareModel's doing.
+    if (mode_ != "follow") torch::manual_seed(context().rank() + 1);
+    nn::Sequential net;
+    if (mode_ == "overlap") {
+      for (int i = 0; i < 6; ++i) net->push_back(nn::Linear(512, 512));
+    } else {
+      net->push_back(nn::Linear(kInputs, 32));
+      if (mode_ == "buffers") net->push_back(nn::BatchNorm1d(32));
+      if (mode_ == "train") net->push_back(nn::Dropout(0.2));
+      net->push_back(nn::ReLU());
+      net->push_back(nn::Linear(32, 1));
+    }
+    attune::DistributedModelOptions options;
+    if (mode_ == "overlap") options.bucket_bytes = options.first_bucket_bytes = 1 << 20;
+    model_ = context().PrepareModel(net, options);
+    optimizer_.emplace(model_->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+    sampler_ = context().PrepareSampler(kSamples);
+
+    const auto generator = at::detail::createCPUGenerator(/*seed=*/99);
+    inputs_ = torch::randn({kSamples, mode_ == "overlap" ? 512 : kInputs}, generator);
+    targets_ = inputs_.slice(1, 0, 3).sum(1);
+  }
+
+  attune::Metrics Step() override {
+    const std::int64_t step = context().step() + 1;
+    if (mode_ == "throws" && context().rank() == 1 && step == 2) {
+      throw std::runtime_error("the loss became a teapot");
+    }
+    if (mode_ == "killed" && context().rank() == 1 && step == 2) raise(SIGKILL);
+    if (mode_ == "hangs") {
+      std::cout << "hanging" << std::endl;
+      pause();
+    }
+    if (mode_ == "throws" || mode_ == "killed") context().Barrier();
+    if (mode_ == "count") return Count(step);
+    if (mode_ == "buffers") return Buffers();
+    if (mode_ == "no_sync") return WithoutSync();
+    if (mode_ == "overlap") return Overlap();
+    const double loss = Train(NextBatch());
+    return {{"loss", context().ReduceMean({{"loss", loss}}).at("loss")},
+            {"hash", Hash(Weights())},
+            {"spread", Spread(Weights())}};
+  }
+
+  void Save(attune::CheckpointWriter& checkpoint) override {
+    if (mode_ == "count") return checkpoint.WriteText("count", std::to_string(context().step()));
+    checkpoint.Write("model", *model_);
+    checkpoint.Write("optimizer", *optimizer_);
+  }
+
+  void Load(const attune::CheckpointReader& checkpoint) override {
+    if (mode_ == "count") {
+      std::cout << "resumed with count " << checkpoint.ReadText("count") << std::endl;
+      return;
+    }
+    checkpoint.Read("model", *model_);
+    checkpoint.Read("optimizer", *optimizer_);
+  }
+
+  ~Gang() override {
+    std::cout << "rank " << context().rank() << " left at step " << context().step() << std::endl;
+  }
+
+ private:
+  attune::Metrics Count(std::int64_t step) {
+    return {{"step", static_cast<double>(step)},
+            {"ranks", context().ReduceSum({{"ranks", 1.0}}).at("ranks")},
+            {"args", static_cast<double>(context().args().size())}};
+  }
+
+  std::vector<std::int64_t> NextBatch() {
+    const std::int64_t share = kGlobalBatch / context().world_size();
+    return sampler_->Take(context().step() * share, share);
+  }
+
+  torch::Tensor Loss(const std::vector<std::int64_t>& samples) {
+    const auto index = torch::tensor(samples, torch::kLong);
+    const auto output = model_(inputs_.index_select(0, index)).reshape({-1});
+    return torch::mse_loss(output.slice(0, 0, index.size(0)), targets_.index_select(0, index));
+  }
+
+  double Train(const std::vector<std::int64_t>& samples) {
+    optimizer_->zero_grad();
+    const auto loss = Loss(samples);
+    loss.backward();
+    optimizer_->step();
+    return loss.item<double>();
+  }
+
+  // Batch norm sees other data on each rank.
+  attune::Metrics Buffers() {
+    const double weights_at_start = Spread(Weights());
+    Train(NextBatch());
+    const double before = Spread(RunningStatistics());
+    model_.Eval();
+    const double after = Spread(RunningStatistics());
+    model_.Train();
+    return {{"weights_at_start", weights_at_start}, {"before", before}, {"after", after}};
+  }
+
+  attune::Metrics WithoutSync() {
+    optimizer_->zero_grad();
+    double local = 0;
+    {
+      const attune::NoSync local_only = model_.WithoutSync();
+      Loss(NextBatch()).backward();
+      local = Spread(Gradients());
+    }
+    const auto accumulated = Gradients();
+    Loss(NextBatch()).backward();
+    const double synchronised = Spread(Gradients());
+    // Twice the same batch: the mean over ranks of twice each rank's gradient.
+    auto mean = accumulated.clone();
+    std::vector<at::Tensor> tensors{mean};
+    context().process_group().allreduce(tensors)->wait();
+    const double error =
+        (Gradients() - mean * 2 / context().world_size()).abs().max().item<double>();
+    return {{"local", local}, {"synchronised", synchronised}, {"error", error}};
+  }
+
+  attune::Metrics Overlap() {
+    for (int i = 0; i < 4; ++i) {
+      optimizer_->zero_grad();
+      model_(inputs_).mean().backward();
+      optimizer_->step();
+    }
+    const attune::GradientSyncTimes times = model_.sync_times();
+    return {{"backward", times.backward},
+            {"communication", times.communication},
+            {"overlap", times.overlap}};
+  }
+
+  static torch::Tensor Flat(const std::vector<torch::Tensor>& tensors) {
+    std::vector<torch::Tensor> flat;
+    for (const auto& tensor : tensors) flat.push_back(tensor.detach().reshape({-1}));
+    return torch::cat(flat);
+  }
+
+  torch::Tensor Weights() const { return Flat(model_->parameters()); }
+
+  torch::Tensor Gradients() const {
+    std::vector<torch::Tensor> gradients;
+    for (const auto& parameter : model_->parameters()) gradients.push_back(parameter.grad());
+    return Flat(gradients).clone();
+  }
+
+  torch::Tensor RunningStatistics() const {
+    return Flat(
+        {model_->named_buffers()["1.running_mean"], model_->named_buffers()["1.running_var"]});
+  }
+
+  // 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
+  static double Hash(const torch::Tensor& floats) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    const auto bits = floats.contiguous().view(torch::kInt);
+    for (std::int64_t i = 0; i < bits.numel(); ++i) {
+      hash = (hash ^ static_cast<std::uint32_t>(bits.data_ptr<int>()[i])) * 0x100000001b3u;
+    }
+    return static_cast<double>(hash >> 40);
+  }
+
+  // Zero exactly when all ranks hold the same bits.
+  double Spread(const torch::Tensor& floats) {
+    const double hash = Hash(floats);
+    const auto sum = context().ReduceSum({{"hash", hash}, {"square", hash * hash}});
+    return context().world_size() * sum.at("square") - sum.at("hash") * sum.at("hash");
+  }
+
+  std::string mode_;
+  Model model_;
+  std::optional<torch::optim::SGD> optimizer_;
+  std::optional<attune::DistributedSampler> sampler_;
+  torch::Tensor inputs_;
+  torch::Tensor targets_;
+};
+
+// The function form: counts to three, if it is let.
+void CountToThree(attune::Context& context) {
+  while (context.step() < 3) {
+    if (!context.Report({{"step", static_cast<double>(context.step() + 1)}})) return;
+  }
+}
+
+class Lonely : public attune::Trainable {
+  void Setup(const attune::Config&) override {}
+  attune::Metrics Step() override { return {{"x", 1}}; }
+  void Save(attune::CheckpointWriter&) override {}
+  void Load(const attune::CheckpointReader&) override {}
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* form = std::getenv("GANG_PROGRAM_FORM");
+  if (form == nullptr) return attune::Main<Gang>(argc, argv);
+  if (std::string(form) == "function") return attune::Main(argc, argv, CountToThree);
+  return attune::Main<Lonely>(argc, argv);
+}

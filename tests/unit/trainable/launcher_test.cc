@@ -1,0 +1,202 @@
+// The launcher protocol of docs/worker-channel.md.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+
+#include "tests/unit/trainable/process.h"
+
+namespace attune::trainable::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class Launcher : public ::testing::Test {
+ protected:
+  struct Packet {
+    json message;
+    UniqueFd descriptor;
+  };
+
+  void SetUp() override {
+    int fds[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+    socket_.reset(fds[0]);
+    UniqueFd theirs(fds[1]);
+    log_.reset(memfd_create("log", MFD_CLOEXEC));
+    pid_ = Spawn({}, {{"ATTUNE_LAUNCHER_FD", std::to_string(theirs.get())}, {"REMOVED", "1"}},
+                 theirs.get(), log_.get());
+    theirs.reset();
+    const json ready = Receive().message;
+    ASSERT_EQ(ready["type"], "ready");
+    ASSERT_EQ(ready["protocol"], 1);
+    ASSERT_EQ(ready["pid"], pid_);
+  }
+
+  void TearDown() override {
+    socket_.reset();
+    if (pid_ != 0) EXPECT_EQ(Wait(pid_), 0);
+  }
+
+  Packet Receive() {
+    pollfd polled{socket_.get(), POLLIN, 0};
+    if (poll(&polled, 1, std::chrono::milliseconds(kPatience).count()) != 1) return {};
+    std::vector<char> bytes(64 << 10);
+    iovec part{bytes.data(), bytes.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof(control);
+    const ssize_t got = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+    Packet packet;
+    if (got <= 0) return packet;
+    packet.message = json::parse(bytes.data(), bytes.data() + got);
+    if (const cmsghdr* c = CMSG_FIRSTHDR(&header)) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+      packet.descriptor.reset(fd);
+    }
+    return packet;
+  }
+
+  // Asks for a rank; gives the executor's end of its channel.
+  UniqueFd Fork(int request, pid_t process_group = 0, json env = json::object()) {
+    auto [ours, theirs] = StreamSocketPair();
+    const std::string bytes =
+        json{{"type", "fork"},        {"request", request}, {"argv", {"program", "--flag"}},
+             {"env", std::move(env)}, {"cwd", "/tmp"},      {"process_group", process_group}}
+            .dump();
+    iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof(control);
+    cmsghdr* c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    const int fds[] = {theirs.get(), log_.get()};
+    std::memcpy(CMSG_DATA(c), fds, sizeof(fds));
+    EXPECT_GT(sendmsg(socket_.get(), &header, 0), 0);
+    return std::move(ours);
+  }
+
+  static json Start(const std::string& mode) {
+    return {{"type", "start"}, {"protocol", 1}, {"rank", 0},
+            {"world_size", 1}, {"cpus", 1},     {"config", {{"mode", mode}}},
+            {"max_step", 1},   {"milestone", 0}};
+  }
+
+  static json ReadUntil(const UniqueFd& channel, const std::string& type) {
+    LineBuffer lines;
+    while (lines.ReadFrom(channel.get())) {
+      while (const auto line = lines.Next()) {
+        json message = json::parse(*line);
+        if (message["type"] == type) return message;
+      }
+    }
+    return nullptr;
+  }
+
+  std::string Log() {
+    std::string text(lseek(log_.get(), 0, SEEK_END), '\0');
+    return pread(log_.get(), text.data(), text.size(), 0) < 0 ? "" : text;
+  }
+
+  UniqueFd socket_;
+  UniqueFd log_;
+  pid_t pid_ = 0;
+};
+
+bool Ends(const UniqueFd& pidfd) {
+  pollfd polled{pidfd.get(), POLLIN, 0};
+  return poll(&polled, 1, std::chrono::milliseconds(kPatience).count()) == 1;
+}
+
+TEST_F(Launcher, ForksARankThatTrainsAndTellsItsEnd) {
+  const UniqueFd channel = Fork(5);
+  const Packet forked = Receive();
+  ASSERT_EQ(forked.message["type"], "forked") << forked.message;
+  EXPECT_EQ(forked.message["request"], 5);
+  ASSERT_TRUE(forked.descriptor.valid());
+  const pid_t rank = forked.message["pid"];
+  EXPECT_EQ(getpgid(rank), rank);
+
+  WriteAll(channel.get(), Start("count").dump() + "\n");
+  EXPECT_EQ(ReadUntil(channel, "report")["metrics"]["args"], 1);
+  WriteAll(channel.get(), json{{"type", "verdict"}, {"step", 1}, {"action", "stop"}}.dump() + "\n");
+  EXPECT_FALSE(ReadUntil(channel, "done").is_null());
+  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_EQ(Receive().message, (json{{"type", "exited"}, {"pid", rank}, {"exit_code", 0}}));
+  EXPECT_THAT(Log(), HasSubstr("rank 0 left at step 1"));
+}
+
+TEST_F(Launcher, ServesGangsOneAfterAnotherAndJoinsThemToAGroup) {
+  const UniqueFd first = Fork(1);
+  const pid_t leader = Receive().message["pid"];
+  const UniqueFd second = Fork(2, leader);
+  const pid_t member = Receive().message["pid"];
+  EXPECT_EQ(getpgid(member), leader);
+}
+
+TEST_F(Launcher, TellsTheSignalThatEndedARank) {
+  const UniqueFd channel = Fork(1);
+  const pid_t rank = Receive().message["pid"];
+  kill(rank, SIGKILL);
+  EXPECT_EQ(Receive().message, (json{{"type", "exited"}, {"pid", rank}, {"signal", SIGKILL}}));
+}
+
+TEST_F(Launcher, ChangesTheEnvironmentOfARank) {
+  const UniqueFd channel = Fork(1, 0, {{"GANG_PROGRAM_FORM", "x"}, {"REMOVED", nullptr}});
+  const pid_t rank = Receive().message["pid"];
+  // The rank has changed its environment once it answers; /proc shows only the one of exec, so the
+  // effect is looked at from inside: the launcher's own variable is gone, its folder the one asked.
+  WriteAll(channel.get(), Start("hangs").dump() + "\n");
+  while (Log().find("hanging") == std::string::npos) {
+    ASSERT_EQ(kill(rank, 0), 0);
+  }
+  char folder[256] = {};
+  ASSERT_GT(readlink(("/proc/" + std::to_string(rank) + "/cwd").c_str(), folder, 255), 0);
+  EXPECT_STREQ(folder, "/tmp");
+}
+
+TEST_F(Launcher, AnswersAMalformedRequestWithAnError) {
+  const std::string bytes = R"({"type": "fork", "request": 3, "argv": "no list"})";
+  ASSERT_GT(send(socket_.get(), bytes.data(), bytes.size(), 0), 0);
+  const json answer = Receive().message;
+  EXPECT_EQ(answer["request"], 3);
+  EXPECT_THAT(answer["error"], HasSubstr("malformed `fork`"));
+}
+
+TEST_F(Launcher, KillsItsRanksWhenTheExecutorIsGone) {
+  const UniqueFd channel = Fork(1);
+  const Packet forked = Receive();
+  socket_.reset();
+  EXPECT_TRUE(Ends(forked.descriptor));
+}
+
+TEST_F(Launcher, TakesItsRanksAlongWhenItIsKilled) {
+  const UniqueFd channel = Fork(1);
+  const Packet forked = Receive();
+  WriteAll(channel.get(), Start("hangs").dump() + "\n");
+  kill(pid_, SIGKILL);
+  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_EQ(Wait(pid_), 128 + SIGKILL);
+  pid_ = 0;
+}
+
+}  // namespace
+}  // namespace attune::trainable::testing
