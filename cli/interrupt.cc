@@ -31,6 +31,7 @@ void InstallHandlers(Interrupt& interrupt) {
     char byte;
     while (read(signal_pipe[0], &byte, 1) < 0 && errno == EINTR) {
     }
+    if (!interrupt.heard()) _exit(130);
     interrupt.Request();
   }).detach();
 
@@ -66,9 +67,16 @@ bool Interrupt::requested() const {
   return requested_;
 }
 
-void Interrupt::Wait() const {
+void Interrupt::Wait() {
   std::unique_lock lock(mutex_);
+  ++waiting_;
   changed_.wait(lock, [this] { return requested_; });
+  --waiting_;
+}
+
+bool Interrupt::heard() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_ > 0 || !wakes_.empty();
 }
 
 Interrupt::Subscription::Subscription(Interrupt& interrupt, std::function<void()> wake)

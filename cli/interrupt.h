@@ -10,14 +10,15 @@ namespace attune::cli {
 // A person's wish that this process ends: Ctrl-C or SIGTERM. Thread-safe.
 class Interrupt {
  public:
-  // The process's own, told by SIGINT and SIGTERM; installs their handlers at the first call. The
-  // second signal ends the process at once with exit code 130. Children get default handlers back
-  // when they execute another program.
+  // The process's own, told by SIGINT and SIGTERM; installs their handlers at the first call. A
+  // signal that nobody waits or subscribes for, and the second one in any case, end the process at
+  // once with exit code 130. Children get default handlers back when they execute another program.
   static Interrupt& OfProcess();
 
   void Request();
   bool requested() const;
-  void Wait() const;  // until requested
+  void Wait();         // until requested
+  bool heard() const;  // somebody waits or subscribes
 
   // Runs `wake` at the request, on another thread, or at once if it has been made already.
   class Subscription {
@@ -34,8 +35,9 @@ class Interrupt {
 
  private:
   mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  std::condition_variable changed_;
   bool requested_ = false;
+  int waiting_ = 0;
   int next_key_ = 0;
   std::map<int, std::function<void()>> wakes_;
 };

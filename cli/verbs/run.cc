@@ -133,6 +133,8 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
     return ExitCode::kUsage;
   }
 
+  // Whatever comes from here on, gangs are torn down in order.
+  const Interrupt::Subscription heard(console.interrupt, [] {});
   console.host.log_to(console.err, LogLevel::kWarning);
   Result<std::unique_ptr<RunningServer>> server = console.host.start_server(flags.Serve());
   if (!server.ok()) return Fail(console, server.error());

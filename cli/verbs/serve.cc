@@ -22,6 +22,7 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
                      "way would read its token\nbehind a proxy with TLS or in a network you trust, "
                      "add --insecure-no-tls"});
   }
+  const Interrupt::Subscription heard(console.interrupt, [] {});
   console.host.log_to(console.err, LogLevel::kInfo);
   Result<std::unique_ptr<RunningServer>> server = console.host.start_server(flags.options);
   if (!server.ok()) return Fail(console, server.error());

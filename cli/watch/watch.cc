@@ -13,6 +13,8 @@ constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::seconds kRefreshPeriod{1};      // after something happened
 constexpr std::chrono::seconds kIdleRefreshPeriod{5};  // what waits is told by no event
 constexpr std::chrono::seconds kGiveUpAfter{60};
+// For the events before a sweep's end, once REST has told the end.
+constexpr std::chrono::seconds kLastEventsWait{2};
 
 struct Opened {
   bool gap;
@@ -33,6 +35,7 @@ class Watcher {
   Result<WatchEnd> Run(Interrupt& interrupt) {
     // Before the stream, so that a wrong id or token is told as such.
     if (Status read = Reread(); !read.ok()) return read.error();
+    if (model_.ended() && !options_.from_start) return Finish(WatchEnd::kSweepEnded);
     const Interrupt::Subscription wake(interrupt, [this] { mailbox_.Wake(); });
     const std::optional<uint64_t> after =
         options_.from_start ? std::optional<uint64_t>(0) : std::nullopt;
@@ -44,7 +47,7 @@ class Watcher {
          .on_refused = [this](const Error& error) { mailbox_.Push(Refused{error}); }});
 
     const auto started = Clock::now();
-    while (!Ended()) {
+    while (!Over(Clock::now())) {
       for (Letter& letter : mailbox_.TakeUntil(Clock::now() + kTick)) {
         if (Status read = std::visit([this](auto& l) { return Take(l); }, letter); !read.ok()) {
           return read.error();
@@ -68,8 +71,13 @@ class Watcher {
     return end;
   }
 
-  // With every event told from the start, the end is told by one as well.
-  bool Ended() const { return options_.from_start ? end_told_ : model_.ended(); }
+  // REST may tell the end of a sweep before the stream has told what led to it.
+  bool Over(Clock::time_point now) {
+    if (!model_.ended()) return false;
+    if (end_told_) return true;
+    if (!ended_since_.has_value()) ended_since_ = now;
+    return now - *ended_since_ > kLastEventsWait;
+  }
 
   Status Reread() {
     const Result<Json> sweep = api_.Sweep(options_.sweep);
@@ -127,7 +135,8 @@ class Watcher {
   Mailbox<Letter> mailbox_;
   Clock::time_point refreshed_ = Clock::now();
   bool changed_ = false;
-  bool end_told_ = false;
+  bool end_told_ = false;  // by an event
+  std::optional<Clock::time_point> ended_since_;
   std::optional<Clock::time_point> lost_since_;
   std::optional<Error> lost_because_;
 };

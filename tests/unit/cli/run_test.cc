@@ -23,7 +23,7 @@ parameters:
   lr: {min: 0.001, max: 0.5, scale: log}
 searcher: {name: random}
 scheduler: {name: asha, min: 1, max: 9, reduction_factor: 3}
-max_trials: 12
+stop: {max_trials: 12}
 )";
 
 class FakeRunning final : public RunningServer {

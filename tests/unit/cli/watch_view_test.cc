@@ -38,7 +38,7 @@ ServerEvent Reported(int trial, int step, Json value) {
 }
 
 TEST(SweepModel, ReportsMoveTheBest) {
-  SweepModel model = Model({TrialJson(0, "running"), TrialJson(1, "running")});
+  SweepModel model = Model(Json::array({TrialJson(0, "running"), TrialJson(1, "running")}));
   EXPECT_EQ(model.Best()->number, 0);
   model.Apply(Reported(1, 4, 0.9));
   EXPECT_EQ(model.Best()->number, 1);
@@ -57,14 +57,14 @@ TEST(SweepModel, NanIsNeverTheBest) {
 }
 
 TEST(SweepModel, AnEventThatRestHasIncludedChangesNothing) {
-  SweepModel model = Model({TrialJson(0, "running")});
+  SweepModel model = Model(Json::array({TrialJson(0, "running")}));
   model.Apply(Reported(0, 2, 0.3));
   EXPECT_EQ(model.trials().at(0).step, 3);
   EXPECT_EQ(model.trials().at(0).best, 0.412);
 }
 
 TEST(SweepModel, CountsTrialsThatReachedARung) {
-  const SweepModel model = Model({TrialJson(0, "running"), TrialJson(1, "stopped")});
+  const SweepModel model = Model(Json::array({TrialJson(0, "running"), TrialJson(1, "stopped")}));
   EXPECT_EQ(model.Reached(1), 2);
   EXPECT_EQ(model.Reached(9), 0);
   EXPECT_EQ(model.ended_trials(), 1);
@@ -87,7 +87,7 @@ TEST(EventLine, NamesTheStateWhereTheReasonDoesNot) {
 }
 
 TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
-  const SweepModel model = Model({TrialJson(4, "running")});
+  const SweepModel model = Model(Json::array({TrialJson(4, "running")}));
   const ServerEvent event{.kind = "attempt_changed",
                           .data = {{"trial", 4},
                                    {"attempt", 2},
@@ -98,19 +98,19 @@ TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
 }
 
 TEST(EventLine, ReportsAreNotWorthOne) {
-  const SweepModel model = Model({TrialJson(0, "running")});
+  const SweepModel model = Model(Json::array({TrialJson(0, "running")}));
   EXPECT_EQ(EventLine(Reported(0, 4, 0.5), model), "");
 }
 
 TEST(SummaryLine, CountsAndNamesTheBest) {
-  const SweepModel model =
-      Model({TrialJson(0, "running"), TrialJson(1, "stopped"), TrialJson(2, "stopped")});
+  const SweepModel model = Model(
+      Json::array({TrialJson(0, "running"), TrialJson(1, "stopped"), TrialJson(2, "stopped")}));
   EXPECT_EQ(SummaryLine(model),
             "sweep s1 running: 2/12 trials, 1 running, 2 stopped, best accuracy 0.412 (trial 0)");
 }
 
 TEST(LiveView, ShowsCountsRungsAndTrials) {
-  SweepModel model = Model({TrialJson(0, "running"), TrialJson(1, "stopped")});
+  SweepModel model = Model(Json::array({TrialJson(0, "running"), TrialJson(1, "stopped")}));
   model.Apply(Reported(0, 9, 0.871));
   const double now = *ParseTime("2026-11-21T10:01:30.000000Z");
 
@@ -152,11 +152,12 @@ TEST(LiveView, TheBestTrialIsSeenHoweverManyRun) {
 
 TEST(TimeLeft, WaitsForThreeTrials) {
   const double now = *ParseTime("2026-11-21T10:01:30.000000Z");
-  EXPECT_EQ(TimeLeft(Model({TrialJson(0, "stopped"), TrialJson(1, "stopped")}), now), "");
-  EXPECT_EQ(
-      TimeLeft(Model({TrialJson(0, "stopped"), TrialJson(1, "stopped"), TrialJson(2, "completed")}),
-               now),
-      "~4m30s");
+  EXPECT_EQ(TimeLeft(Model(Json::array({TrialJson(0, "stopped"), TrialJson(1, "stopped")})), now),
+            "");
+  EXPECT_EQ(TimeLeft(Model(Json::array({TrialJson(0, "stopped"), TrialJson(1, "stopped"),
+                                        TrialJson(2, "completed")})),
+                     now),
+            "~4m30s");
 }
 
 TEST(Output, RedrawsInPlaceAndPrintsAbove) {
@@ -194,7 +195,7 @@ TEST(OutcomeJson, WithoutAReportBestIsNull) {
 }
 
 TEST(OutcomeLines, TellTheBestAndWhyOthersStopped) {
-  const Json trials = {TrialJson(3, "completed"), TrialJson(17, "stopped")};
+  const Json trials = Json::array({TrialJson(3, "completed"), TrialJson(17, "stopped")});
   const auto lines =
       OutcomeLines(SweepJson("s1", "completed"), trials, 133, Style(false), /*width=*/0);
   EXPECT_THAT(lines,

@@ -1,0 +1,143 @@
+#include "cli/host/local_host.h"
+
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <mutex>
+
+#include "cli/host/network.h"
+#include "executor/agent/agent.h"
+#include "server/server.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr int kHttpPort = 7070;
+constexpr int kRpcPort = 7071;
+
+// Log lines go where progress goes, so that they never tear a block that is redrawn in place.
+class OutputSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit OutputSink(Output& output) : output_(output) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string_view text(line.data(), line.size());
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    output_.Print(text);
+  }
+  void flush_() override {}
+
+ private:
+  Output& output_;
+};
+
+void LogTo(Output& output, LogLevel level) {
+  auto logger = std::make_shared<spdlog::logger>("attune", std::make_shared<OutputSink>(output));
+  const bool everything = level == LogLevel::kInfo;
+  logger->set_level(everything ? spdlog::level::info : spdlog::level::warn);
+  logger->set_pattern(everything ? "%Y-%m-%dT%H:%M:%S.%e %l: %v" : "%l: %v");
+  spdlog::set_default_logger(std::move(logger));
+}
+
+// A port that nobody asked for by name is any free one where the usual one is taken.
+Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& options) {
+  server::ServerOptions wanted{.data_dir = options.data_dir,
+                               .host = options.host,
+                               .http_port = options.http_port.value_or(kHttpPort),
+                               .rpc_port = options.rpc_port.value_or(kRpcPort),
+                               .rpc = options.rpc};
+  Result<std::unique_ptr<server::Server>> started = server::Server::Start(wanted);
+  if (started.ok() || started.error().code != ErrorCode::kUnavailable) return started;
+  if (options.http_port.has_value() && options.rpc_port.has_value()) return started;
+  wanted.http_port = options.http_port.value_or(0);
+  wanted.rpc_port = options.rpc_port.value_or(0);
+  return server::Server::Start(wanted);
+}
+
+class LocalServer final : public RunningServer {
+ public:
+  LocalServer(std::unique_ptr<server::Server> server, bool rpc)
+      : server_(std::move(server)), rpc_(rpc) {}
+
+  // Gangs first, while there is a server to tell.
+  ~LocalServer() override { agent_.reset(); }
+
+  Status StartExecutor(const ServeOptions& options) {
+    agent::AgentOptions agent{.channel = server_->LocalChannel(),
+                              .token = server_->token(),
+                              .name = HostName(),
+                              .address = ReachableAddress(options.host),
+                              .resources = agent::DetectResources(),
+                              .data_dir = std::filesystem::absolute(options.data_dir)};
+    gang::OrError<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
+    if (!started.ok()) return Error{ErrorCode::kInternal, "the executor: " + started.error()};
+    agent_ = std::move(started.value());
+    return {};
+  }
+
+  Endpoint endpoint() const override {
+    return {.url = server_->http_url(), .token = server_->token(), .source = "this process"};
+  }
+  std::string rpc_target() const override { return rpc_ ? server_->rpc_target() : ""; }
+
+ private:
+  std::unique_ptr<server::Server> server_;
+  bool rpc_;
+  std::unique_ptr<agent::Agent> agent_;
+};
+
+Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) {
+  Result<std::unique_ptr<server::Server>> started = StartWherePossible(options);
+  if (!started.ok()) return started.error();
+  auto running = std::make_unique<LocalServer>(*std::move(started), options.rpc);
+  if (options.executor) {
+    if (Status status = running->StartExecutor(options); !status.ok()) return status.error();
+  }
+  return Result<std::unique_ptr<RunningServer>>(std::move(running));
+}
+
+Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
+  agent::HostResources resources = agent::DetectResources();
+  if (options.cpus.has_value()) resources.cpus = static_cast<uint32_t>(*options.cpus);
+  if (options.gpus.has_value()) resources.gpus = static_cast<uint32_t>(*options.gpus);
+  if (options.memory_bytes.has_value()) {
+    resources.memory_bytes = static_cast<uint64_t>(*options.memory_bytes);
+  }
+  const Result<std::string> address = AddressTowards(options.server);
+  if (!address.ok()) return address.error();
+  agent::AgentOptions agent{.target = options.server,
+                            .token = options.token,
+                            .name = options.name.empty() ? HostName() : options.name,
+                            .address = *address,
+                            .resources = resources,
+                            .data_dir = std::filesystem::absolute(options.data_dir)};
+  spdlog::info("executor {}: {} CPUs, {} GPUs, {} MiB, reached at {}", agent.name, resources.cpus,
+               resources.gpus, resources.memory_bytes >> 20, agent.address);
+
+  gang::OrError<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
+  if (!started.ok()) return Error{ErrorCode::kUnavailable, started.error()};
+  agent::Agent& running = *started.value();
+  const Interrupt::Subscription stop(interrupt, [&running] { running.Stop(); });
+  const agent::AgentExit exit = running.Wait();
+  switch (exit.reason) {
+    case agent::AgentExit::Reason::kRefused:
+      return Error{ErrorCode::kDenied, "the server refuses this executor: " + exit.message};
+    case agent::AgentExit::Reason::kSuperseded:
+      return Error{ErrorCode::kConflict, "another executor has taken this one's name: " +
+                                             exit.message + "\ngive each its own with --name"};
+    case agent::AgentExit::Reason::kStopped:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+Host LocalHost() {
+  return {.start_server = StartServer, .run_executor = RunExecutor, .log_to = LogTo};
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "cli/host.h"
+
+namespace attune::cli {
+
+// The server and the executor of this binary.
+Host LocalHost();
+
+}  // namespace attune::cli

@@ -1,0 +1,36 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/host/local_host.h"
+#include "cli/host/terminal.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/run.h"
+#include "executor/gang/guard.h"
+
+namespace {
+
+// A peer that went away is an error where it is written to, not the end of this process. A handler
+// rather than SIG_IGN, which trials would inherit.
+void SurviveBrokenPipes() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  attune::gang::MaybeRunGuard(argc, argv);
+  SurviveBrokenPipes();
+
+  using attune::cli::Output;
+  Output out(std::cout, attune::cli::TraitsOf(STDOUT_FILENO));
+  Output err(std::cerr, attune::cli::TraitsOf(STDERR_FILENO));
+  const attune::cli::Host host = attune::cli::LocalHost();
+  attune::cli::Console console{
+      .out = out, .err = err, .interrupt = attune::cli::Interrupt::OfProcess(), .host = host};
+  return static_cast<int>(attune::cli::Run({argv + 1, argv + argc}, console));
+}
