@@ -1,9 +1,11 @@
 #include "executor/gang/guard.h"
 
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -101,20 +103,25 @@ void Guard::Remove(pid_t group) {
 }
 
 void Guard::Tell(pid_t word) {
-  // A guard that just died misses the word; its successor is told all groups.
-  [[maybe_unused]] const ssize_t sent = send(socket_.get(), &word, sizeof word, MSG_NOSIGNAL);
+  const ssize_t sent = send(socket_.get(), &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
+  // One that does not read, stopped perhaps, is as good as dead; its successor is told all groups.
+  if (sent < 0 && child_.pidfd) {
+    syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
+  }
 }
 
 void Guard::Restart() {
   death_.Reset();
-  Reap(child_.pidfd.get());
+  if (child_.pidfd) Reap(child_.pidfd.get());
   child_.pidfd.Reset();
   spdlog::warn("the process guard (pid {}) died; starting another", child_.pid);
-  // One that dies at once, perhaps for lack of memory, is not started in a tight loop.
-  const bool lived = Loop::Clock::now() - launched_ > kRestartPause;
+  // If guards die one after another, perhaps for lack of memory, there is a pause between them.
+  const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;
   restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
     const OrError<pid_t> pid = Launch();
-    if (!pid.ok()) spdlog::error("cannot restart the process guard: {}", pid.error());
+    if (pid.ok()) return;
+    spdlog::error("cannot restart the process guard: {}", pid.error());
+    restart_ = loop_.After(kRestartPause, [this] { Restart(); });
   });
 }
 

@@ -50,6 +50,7 @@ class Guard {
   std::set<pid_t> groups_;
   Child child_;
   UniqueFd socket_;
+  int restarts_ = 0;
   Loop::Clock::time_point launched_;
   Loop::Subscription death_;
   Loop::Subscription restart_;

@@ -33,6 +33,9 @@ class AgentTest : public testing::Test {
     agent_ = std::move(agent.value());
   }
 
+  // An agent without a server to take leave of ends at once.
+  void TearDown() override { server_.Drop(); }
+
   // An attempt of one rank, doing as the words say.
   v1::Assignment Assignment(uint32_t trial, uint64_t epoch, const std::vector<std::string>& words) {
     v1::Assignment assignment;
