@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/http/message.h"
+
+namespace attune::server {
+
+// Who may ask what. Loopback names are always this server's; a page of another origin, or one that
+// reached us under a name of its own (DNS rebinding), is refused.
+class Access {
+ public:
+  // `host`: the address the server listens on. REQUIRES: token is not empty.
+  Access(std::string host, std::string token);
+
+  // The refusal of a request, or nothing when it may go on.
+  std::optional<Response> Refuse(const Request& request) const;
+
+  // GET /login?token=…: sets the cookie and leads to the page.
+  Response Login(const Request& request) const;
+
+ private:
+  bool KnownHost(std::string_view host) const;
+  bool Authenticated(const Request& request) const;
+
+  std::string host_;
+  std::string token_;
+};
+
+// Whether a path is the API's (as opposed to the page's own files and the health checks).
+bool IsApi(std::string_view path);
+
+// Takes the same time wherever the texts differ.
+bool SameSecret(std::string_view a, std::string_view b);
+
+}  // namespace attune::server

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/algorithms.h"
+#include "server/http/backend.h"
+#include "server/http/message.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+inline constexpr int kTrialsPageMax = 1'000;
+inline constexpr int kSweepsPageMax = 1'000;
+inline constexpr int kSweepsPageDefault = 100;
+inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
+inline constexpr size_t kIdempotencyKeyMaxBytes = 255;
+inline constexpr int kMaxStreams = 32;  // each holds a thread
+
+// What is under /api/v1 (docs/rest-api.md), and the health checks. Any thread.
+class Api {
+ public:
+  struct Options {
+    Backend* backend = nullptr;  // outlive the object
+    Reader* reader = nullptr;
+    const Algorithms* algorithms = nullptr;
+    std::function<bool(const std::string& path)> program_exists;  // empty: not asked
+    std::string version;
+  };
+  // REQUIRES: no null pointer.
+  explicit Api(Options options);
+
+  // Access is checked before.
+  Response Handle(const Request& request);
+
+ private:
+  struct Route;
+  struct Target;  // the ids that a path names
+
+  static const std::vector<Route>& Routes();
+
+  Response CreateSweep(const Request& request, const Target& target);
+  Response ValidateSweep(const Request& request, const Target& target);
+  Response ListSweeps(const Request& request, const Target& target);
+  Response GetSweep(const Request& request, const Target& target);
+  Response StopSweep(const Request& request, const Target& target);
+  Response KillSweep(const Request& request, const Target& target);
+  Response ListTrials(const Request& request, const Target& target);
+  Response GetTrial(const Request& request, const Target& target);
+  Response GetLogs(const Request& request, const Target& target);
+  Response GetCurves(const Request& request, const Target& target);
+  Response StreamEvents(const Request& request, const Target& target);
+  Response ListExecutors(const Request& request, const Target& target);
+  Response Live(const Request& request, const Target& target);
+  Response Ready(const Request& request, const Target& target);
+  Response Version(const Request& request, const Target& target);
+
+  std::vector<Step> RungsOf(const SweepSpec& spec) const;
+  Response SweepAnswer(SweepId id, int status);
+
+  Options options_;
+  std::shared_ptr<std::atomic<int>> streams_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,188 @@
+#include "server/http/event_stream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "server/store/format_time.h"
+#include "server/store/json.h"
+
+namespace attune::server {
+namespace {
+
+Json Present(double value) {
+  if (std::isnan(value)) return nullptr;
+  return sweepfile::RealToJson(value);
+}
+
+// Collects the events of one fact.
+class Translator {
+ public:
+  Translator(const Event& event, Reader& reader) : event_(event), reader_(reader) {}
+
+  void operator()(const SweepCreated& fact) { Add("sweep_created", {{"name", fact.spec.name}}); }
+
+  void operator()(const SweepStopping& fact) {
+    Add("sweep_changed", {{"state", Name(SweepState::kRunning)}, {"reason", fact.reason}});
+  }
+
+  void operator()(const SweepEnded& fact) {
+    Add("sweep_changed", {{"state", Name(fact.state)}, {"reason", fact.reason}});
+  }
+
+  void operator()(const SearchExhausted&) {}
+
+  void operator()(const TrialCreated& fact) {
+    Add("trial_created",
+        {{"config", sweepfile::ToJson(fact.config)}, {"state", Name(TrialState::kPending)}});
+  }
+
+  void operator()(const AttemptAssigned& fact) {
+    Json attempt = AttemptMembers(fact.attempt, AttemptState::kAssigned);
+    attempt["executor"] = fact.ranks.empty() ? "" : fact.ranks.front().executor;
+    if (fact.resume) attempt["resumed_from"] = fact.resume->step.value;
+    Add("attempt_changed", std::move(attempt));
+    AddTrialState(TrialState::kRunning, "");
+  }
+
+  void operator()(const AttemptStarted& fact) {
+    Add("attempt_changed", KnownAttempt(fact.attempt, AttemptState::kRunning));
+  }
+
+  void operator()(const AttemptFirstStep&) {}
+
+  void operator()(const TrialReported& fact) {
+    Add("trial_reported", {{"attempt", fact.attempt.number},
+                           {"step", fact.report.step.value},
+                           {"seconds", sweepfile::RealToJson(fact.report.seconds.value)},
+                           {"metrics", sweepfile::ToJson(fact.report.metrics)}});
+  }
+
+  void operator()(const TrialDecided& fact) {
+    const Reason& reason = fact.verdict.reason;
+    Add("trial_decided", {{"step", fact.step.value},
+                          {"verdict", Name(fact.verdict.kind)},
+                          {"reason", reason.text},
+                          {"rule", reason.rule},
+                          {"rung", reason.rung.value},
+                          {"value", Present(reason.value)},
+                          {"cutoff", Present(reason.cutoff)},
+                          {"rank", reason.rank},
+                          {"peers", reason.peers},
+                          {"milestone", fact.milestone.value}});
+    if (fact.verdict.kind == VerdictKind::kPause) AddTrialState(TrialState::kPaused, reason.text);
+  }
+
+  void operator()(const CheckpointSaved& fact) {
+    Add("checkpoint_saved", {{"attempt", fact.attempt.number},
+                             {"step", fact.checkpoint.step.value},
+                             {"path", fact.checkpoint.path},
+                             {"digest", fact.checkpoint.digest},
+                             {"bytes", fact.bytes}});
+  }
+
+  void operator()(const AttemptEnded& fact) {
+    Json attempt = KnownAttempt(fact.attempt, AttemptState::kEnded);
+    attempt["outcome"] = Name(fact.outcome);
+    attempt["failure"] = fact.failure.message;
+    Add("attempt_changed", std::move(attempt));
+  }
+
+  void operator()(const TrialRequeued& fact) { AddTrialState(TrialState::kPending, fact.reason); }
+
+  void operator()(const TrialEnded& fact) { AddTrialState(fact.state, fact.reason); }
+
+  void operator()(const ExecutorJoined& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", "online"},
+                             {"cpus", fact.resources.cpus},
+                             {"gpus", fact.resources.gpus},
+                             {"memory_bytes", fact.resources.memory_bytes}});
+  }
+
+  void operator()(const ExecutorLost& fact) {
+    Add("executor_changed", {{"executor", fact.name}, {"state", "lost"}});
+  }
+
+  std::vector<StreamEvent> Take() { return std::move(events_); }
+
+ private:
+  void Add(std::string name, const Json& members) {
+    Json data = {{"seq", event_.seq.value}};
+    if (const auto sweep = SweepOf(event_.fact)) data["sweep"] = ToString(*sweep);
+    if (const auto trial = TrialOf(event_.fact)) data["trial"] = trial->number.value;
+    data["time"] = FormatTime(event_.time);
+    for (const auto& [key, value] : members.items()) data[key] = value;
+    events_.push_back({std::move(name), Dump(data)});
+  }
+
+  void AddTrialState(TrialState state, const std::string& reason) {
+    Add("trial_changed", {{"state", Name(state)}, {"reason", reason}});
+  }
+
+  static Json AttemptMembers(const AttemptId& id, AttemptState state) {
+    return {{"attempt", id.number}, {"state", Name(state)}, {"outcome", ""},
+            {"failure", ""},        {"executor", ""},       {"resumed_from", nullptr}};
+  }
+
+  // What the fact of its assignment said of an attempt; that never changes.
+  Json KnownAttempt(const AttemptId& id, AttemptState state) {
+    Json members = AttemptMembers(id, state);
+    if (const auto known = reader_.Attempt(id); known.ok()) {
+      members["executor"] = known->executor;
+      if (known->resumed_from) members["resumed_from"] = *known->resumed_from;
+    }
+    return members;
+  }
+
+  const Event& event_;
+  Reader& reader_;
+  std::vector<StreamEvent> events_;
+};
+
+// In the format of https://html.spec.whatwg.org/#server-sent-events; data is JSON, so one line.
+void AppendTo(std::string& text, const std::vector<StreamEvent>& events, EventSeq seq) {
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (i + 1 == events.size()) text += "id: " + std::to_string(seq.value) + "\n";
+    text += "event: " + events[i].name + "\ndata: " + events[i].data + "\n\n";
+  }
+}
+
+}  // namespace
+
+std::vector<StreamEvent> Translate(const Event& event, Reader& reader) {
+  Translator translator(event, reader);
+  std::visit(translator, event.fact);
+  return translator.Take();
+}
+
+bool EventStream::Turn(Sink& sink) {
+  if (!greeted_) {
+    greeted_ = true;
+    return Write(sink, "retry: " + std::to_string(kRetryMs) + "\n\n");
+  }
+  const auto page = reader_.EventsAfter(after_, sweep_, kEventsPerTurn);
+  if (!page.ok()) return false;  // the client comes back and is told why
+  after_ = std::max(after_, page->seen);
+  std::string text;
+  for (const Event& event : page->events) AppendTo(text, Translate(event, reader_), event.seq);
+  return text.empty() ? Wait(sink) : Write(sink, text);
+}
+
+bool EventStream::Write(Sink& sink, const std::string& text) {
+  written_ = Clock::now();
+  return sink.Write(text);
+}
+
+bool EventStream::Wait(Sink& sink) {
+  const auto begun = Clock::now();
+  if (backend_.WaitForEvents(after_, kStreamWaitMs) > after_) return true;
+  const auto now = Clock::now();
+  // Nothing came and yet the wait was cut short: the server stops.
+  if (now - begun < std::chrono::milliseconds(kStreamWaitMs / 2)) return false;
+  if (!sink.Alive()) return false;
+  if (now - written_ >= std::chrono::milliseconds(kHeartbeatMs)) return Write(sink, ":\n\n");
+  return true;
+}
+
+}  // namespace attune::server

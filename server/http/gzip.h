@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace attune::server {
+
+std::string Gzip(std::string_view bytes);                   // fast rather than small
+std::optional<std::string> Gunzip(std::string_view bytes);  // nullopt: damaged
+
+}  // namespace attune::server

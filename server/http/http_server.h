@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/algorithms.h"
+#include "core/result.h"
+#include "server/http/backend.h"
+#include "server/http/pages.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+inline constexpr size_t kMaxBodyBytes = 1 << 20;  // of a request; more is 413
+
+// The REST API (docs/rest-api.md), the events stream and the page's files on one port.
+class HttpServer {
+ public:
+  struct Options {
+    std::string host = "127.0.0.1";
+    int port = 7070;    // 0: any free one
+    std::string token;  // what clients must show
+    std::string version;
+
+    // All outlive the server.
+    Backend* backend = nullptr;
+    Reader* reader = nullptr;
+    const Algorithms* algorithms = nullptr;
+    std::span<const Asset> assets;
+
+    std::function<bool(const std::string& path)>
+        program_exists;  // for sweep files; empty: not asked
+  };
+
+  // Listens, and serves on threads of its own. kUnavailable when the port is taken, kDenied when it
+  // may not be used.
+  // REQUIRES: no null pointer, and a token.
+  static Result<std::unique_ptr<HttpServer>> Start(Options options);
+
+  // Stops.
+  ~HttpServer();
+
+  // Takes no more requests, ends the streams and waits for the answers being given. Calls into the
+  // backend end by themselves; the backend outlives this call.
+  void Stop();
+
+  int port() const;
+
+ private:
+  class Parts;
+  explicit HttpServer(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,222 @@
+#include "server/http/render.h"
+
+#include <cmath>
+#include <utility>
+
+#include "server/store/format_time.h"
+
+namespace attune::server {
+namespace {
+
+template <class T>
+Json OrNull(const std::optional<T>& value) {
+  if (value) return *value;
+  return nullptr;
+}
+
+Json RealOrNull(const std::optional<double>& value) {
+  if (value) return sweepfile::RealToJson(*value);
+  return nullptr;
+}
+
+Json CountsToJson(const SweepRow& sweep) {
+  using enum TrialState;
+  Json json = Json::object();
+  for (TrialState state : {kPending, kRunning, kPaused, kCompleted, kStopped, kFailed, kKilled}) {
+    const auto found = sweep.trials.find(Name(state));
+    json[std::string(Name(state))] = found == sweep.trials.end() ? 0 : found->second;
+  }
+  return json;
+}
+
+Json BestToJson(const std::optional<BestTrial>& best) {
+  if (!best) return nullptr;
+  return {{"trial", best->trial.value},
+          {"step", best->step.value},
+          {"value", best->value},
+          {"config", sweepfile::ToJson(best->config)},
+          {"metrics", sweepfile::ToJson(best->metrics)},
+          {"checkpoint", OrNull(best->checkpoint)}};
+}
+
+std::string_view ScaleName(Scale scale) { return scale == Scale::kLog ? "log" : "linear"; }
+
+struct DomainMembers {
+  Json operator()(const FloatDomain& domain) const {
+    Json json = {{"type", "float"},
+                 {"min", domain.min},
+                 {"max", domain.max},
+                 {"scale", ScaleName(domain.scale)}};
+    if (domain.step) json["step"] = *domain.step;
+    return json;
+  }
+  Json operator()(const IntDomain& domain) const {
+    return {{"type", "int"},
+            {"min", domain.min},
+            {"max", domain.max},
+            {"scale", ScaleName(domain.scale)},
+            {"step", domain.step}};
+  }
+  Json operator()(const CategoricalDomain& domain) const {
+    Json values = Json::array();
+    for (const Value& value : domain.values) values.push_back(sweepfile::ToJson(value));
+    return {{"type", "categorical"}, {"values", std::move(values)}};
+  }
+  Json operator()(const ConstantDomain& domain) const {
+    return {{"type", "constant"}, {"value", sweepfile::ToJson(domain.value)}};
+  }
+};
+
+Json AttemptToJson(const AttemptRow& attempt) {
+  return {{"number", attempt.number},
+          {"epoch", attempt.epoch},
+          {"state", attempt.state},
+          {"outcome", attempt.outcome},
+          {"failure", attempt.failure},
+          {"executor", attempt.executor},
+          {"resumed_from", OrNull(attempt.resumed_from)},
+          {"pids", Json::parse(attempt.pids)},
+          {"ranks", Json::parse(attempt.ranks)},
+          {"decided", attempt.decided},
+          {"started", OrNull(attempt.started)},
+          {"first_step", OrNull(attempt.first_step)},
+          {"ended", OrNull(attempt.ended)}};
+}
+
+Json DecisionToJson(const DecisionRow& decision) {
+  return {{"time", decision.time},
+          {"step", decision.step.value},
+          {"verdict", decision.verdict},
+          {"reason", decision.reason},
+          {"rule", decision.rule},
+          {"rung", decision.rung.value},
+          {"value", RealOrNull(decision.value)},
+          {"cutoff", RealOrNull(decision.cutoff)},
+          {"rank", decision.rank},
+          {"peers", decision.peers}};
+}
+
+template <class T, class Write>
+void AppendList(std::string& text, const std::vector<T>& items, Write write) {
+  text += '[';
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += ',';
+    write(items[i]);
+  }
+  text += ']';
+}
+
+}  // namespace
+
+Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, std::string waiting) {
+  const SweepSpec& spec = sweep.spec;
+  return {{"id", ToString(sweep.id)},
+          {"name", spec.name},
+          {"state", sweep.state},
+          {"reason", sweep.reason},
+          {"created", sweep.created},
+          {"ended", OrNull(sweep.ended)},
+          {"metric",
+           {{"name", spec.objective.metric},
+            {"mode", spec.objective.mode == Mode::kMax ? "max" : "min"}}},
+          {"searcher", spec.searcher.name},
+          {"scheduler", spec.scheduler.name},
+          {"rungs", StepsToJson(rungs)},
+          {"max_step", spec.max_step.value},
+          {"max_trials", spec.max_trials},
+          {"workers", spec.gang.workers},
+          {"trials", CountsToJson(sweep)},
+          {"best", BestToJson(sweep.best)},
+          {"waiting", std::move(waiting)}};
+}
+
+Json ParametersToJson(const SearchSpace& space) {
+  Json json = Json::array();
+  for (const Parameter& parameter : space.parameters()) {
+    Json one = {{"name", parameter.name}};
+    const Json members = std::visit(DomainMembers(), parameter.domain);
+    for (const auto& [name, value] : members.items()) one[name] = value;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Json StepsToJson(const std::vector<Step>& steps) {
+  Json json = Json::array();
+  for (Step step : steps) json.push_back(step.value);
+  return json;
+}
+
+Json TrialToJson(const TrialRow& trial) {
+  return {{"sweep", ToString(trial.id.sweep)},
+          {"number", trial.id.number.value},
+          {"state", trial.state},
+          {"reason", trial.reason},
+          {"config", sweepfile::ToJson(trial.config)},
+          {"created", trial.created},
+          {"ended", OrNull(trial.ended)},
+          {"attempts", trial.attempts},
+          {"step", trial.step.value},
+          {"milestone", trial.milestone.value},
+          {"seconds", sweepfile::RealToJson(trial.seconds.value)},
+          {"metrics", sweepfile::ToJson(trial.metrics)},
+          {"best", RealOrNull(trial.best)},
+          {"checkpoint", OrNull(trial.checkpoint)}};
+}
+
+Json DetailToJson(const TrialDetail& detail) {
+  Json json = TrialToJson(detail.trial);
+  Json& history = json["history"] = Json::array();
+  for (const ReportRow& row : detail.history) {
+    history.push_back({{"step", row.report.step.value},
+                       {"time", FormatTime(row.time)},
+                       {"attempt", row.attempt},
+                       {"seconds", sweepfile::RealToJson(row.report.seconds.value)},
+                       {"metrics", sweepfile::ToJson(row.report.metrics)}});
+  }
+  Json& attempts = json["attempts_list"] = Json::array();
+  for (const AttemptRow& attempt : detail.attempts) attempts.push_back(AttemptToJson(attempt));
+  Json& decisions = json["decisions"] = Json::array();
+  for (const DecisionRow& decision : detail.decisions)
+    decisions.push_back(DecisionToJson(decision));
+  Json& checkpoints = json["checkpoints"] = Json::array();
+  for (const CheckpointRow& checkpoint : detail.checkpoints) {
+    checkpoints.push_back({{"step", checkpoint.step.value},
+                           {"attempt", checkpoint.attempt},
+                           {"path", checkpoint.path},
+                           {"digest", checkpoint.digest},
+                           {"bytes", checkpoint.bytes},
+                           {"time", checkpoint.time}});
+  }
+  return json;
+}
+
+std::string CurvesToText(const std::string& metric, const Curves& curves) {
+  std::string text = "{\"metric\":" + Dump(Json(metric)) +
+                     ",\"seq\":" + std::to_string(curves.seq.value) + ",\"trials\":";
+  AppendList(text, curves.trials, [&](const Curve& curve) {
+    text += "{\"number\":" + std::to_string(curve.trial.value) + ",\"steps\":";
+    AppendList(text, curve.steps, [&](int64_t step) { text += std::to_string(step); });
+    text += ",\"values\":";
+    AppendList(text, curve.values, [&](double value) {
+      const bool finite = std::isfinite(value);
+      text += finite ? FormatReal(value) : '"' + FormatReal(value) + '"';
+    });
+    text += '}';
+  });
+  return text + '}';
+}
+
+Json ExecutorToJson(const Backend::ExecutorStatus& executor) {
+  return {{"name", executor.name},
+          {"state", executor.state},
+          {"address", executor.address},
+          {"cpus", executor.total.cpus},
+          {"cpus_free", executor.free.cpus},
+          {"gpus", executor.total.gpus},
+          {"gpus_free", executor.free.gpus},
+          {"memory_bytes", executor.total.memory_bytes},
+          {"memory_free", executor.free.memory_bytes}};
+}
+
+}  // namespace attune::server

@@ -1,0 +1,294 @@
+#include "tests/unit/server/http/http_fixture.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kSweepFile = R"(name: tiny
+command: [/bin/true]
+metric: {name: accuracy, mode: max}
+parameters:
+  lr: {min: 0.001, max: 0.1, scale: log}
+searcher: {name: random, seed: 7}
+scheduler: {name: asha, max: 9}
+)";
+constexpr const char* kHere = "?directory=/opt&file=tiny.yaml";
+
+using ApiTest = HttpFixture;
+
+TEST_F(ApiTest, ASweepIsShownAsDocumented) {
+  const Json sweep = GetJson("/api/v1/sweeps/s1");
+  EXPECT_EQ(sweep.at("id"), "s1");
+  EXPECT_EQ(sweep.at("name"), "fashion-mnist");
+  EXPECT_EQ(sweep.at("state"), "running");
+  EXPECT_EQ(sweep.at("reason"), "stopped on request");
+  EXPECT_EQ(sweep.at("created"), "2026-11-21T10:00:02.000000Z");
+  EXPECT_TRUE(sweep.at("ended").is_null());
+  EXPECT_EQ(sweep.at("metric").dump(), R"({"name":"accuracy","mode":"max"})");
+  EXPECT_EQ(sweep.at("searcher"), "random");
+  EXPECT_EQ(sweep.at("scheduler"), "asha");
+  EXPECT_EQ(sweep.at("rungs").dump(), "[1,3,9]");
+  EXPECT_EQ(sweep.at("max_step"), 9);
+  EXPECT_EQ(sweep.at("max_trials"), 12);
+  EXPECT_EQ(sweep.at("workers"), 2);
+  EXPECT_EQ(
+      sweep.at("trials").dump(),
+      R"({"pending":1,"running":0,"paused":1,"completed":1,"stopped":1,"failed":0,"killed":0})");
+  EXPECT_EQ(sweep.at("waiting"), "needs 2 CPUs; 0 are free on box");
+  EXPECT_EQ(sweep.at("file"), "name: fashion-mnist # \"quoted\"\n");
+  EXPECT_EQ(sweep.at("parameters").dump(),
+            R"([{"name":"lr","type":"float","min":0.001,"max":0.5,"scale":"log"},)"
+            R"({"name":"width","type":"int","min":8,"max":64,"scale":"linear","step":8},)"
+            R"({"name":"optimizer","type":"categorical","values":["sgd","adamw"]},)"
+            R"({"name":"batch","type":"constant","value":128},)"
+            R"({"name":"momentum","type":"float","min":0.5,"max":0.99,"scale":"linear"}])");
+}
+
+TEST_F(ApiTest, TheBestTrialComesWithItsConfigurationAndCheckpoint) {
+  const Json best = GetJson("/api/v1/sweeps/s1").at("best");
+  EXPECT_EQ(best.at("trial"), 0);
+  EXPECT_EQ(best.at("step"), 9);
+  EXPECT_EQ(best.at("value"), 0.871);
+  EXPECT_EQ(best.at("config").at("lr"), 0.1);
+  EXPECT_EQ(best.at("metrics").at("accuracy"), 0.871);
+  EXPECT_EQ(best.at("checkpoint"), "/data/sweeps/s1/trials/0/checkpoints/step-3-attempt-1");
+}
+
+TEST_F(ApiTest, SweepsAreListedNewestFirstAndInPages) {
+  for (uint64_t id = 2; id <= 5; ++id)
+    backend_.Add(SweepCreated{.sweep = SweepId(id), .spec = SampleSpec(), .source = "x"});
+  std::vector<std::string> ids;
+  std::string token;
+  do {
+    const Json page = GetJson("/api/v1/sweeps?page_size=2&page_token=" + token);
+    for (const Json& sweep : page.at("sweeps")) {
+      ids.push_back(sweep.at("id"));
+      EXPECT_FALSE(sweep.contains("file"));
+      EXPECT_FALSE(sweep.contains("parameters"));
+    }
+    token = page.at("next_page_token");
+  } while (!token.empty());
+  EXPECT_THAT(ids, ElementsAre("s5", "s4", "s3", "s2", "s1"));
+}
+
+TEST_F(ApiTest, TrialsAreListedByNumberAndInPages) {
+  std::vector<int> numbers;
+  std::string token;
+  do {
+    const Json page = GetJson("/api/v1/sweeps/s1/trials?page_size=3&page_token=" + token);
+    for (const Json& trial : page.at("trials")) numbers.push_back(trial.at("number"));
+    token = page.at("next_page_token");
+  } while (!token.empty());
+  EXPECT_THAT(numbers, ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(ApiTest, ATokenOfAnotherListIsABadRequest) {
+  const std::string token = GetJson("/api/v1/sweeps/s1/trials?page_size=3").at("next_page_token");
+  EXPECT_THAT(GetJson("/api/v1/sweeps?page_token=" + token, 400).at("detail"),
+              HasSubstr("page_token"));
+  GetJson("/api/v1/sweeps?page_token=nonsense", 400);
+}
+
+TEST_F(ApiTest, PageSizesHaveBounds) {
+  GetJson("/api/v1/sweeps/s1/trials?page_size=1000");
+  for (const std::string size : {"0", "1001", "-1", "many", "", "1e3"})
+    EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials?page_size=" + size, 400).at("detail"),
+                HasSubstr("page_size"));
+}
+
+TEST_F(ApiTest, ATrialIsShownWithWhatHappenedToIt) {
+  const Json trial = GetJson("/api/v1/sweeps/s1/trials/0");
+  EXPECT_EQ(trial.at("state"), "completed");
+  EXPECT_EQ(trial.at("reason"), "reached step 9, the last");
+  EXPECT_EQ(trial.at("attempts"), 2);
+  EXPECT_EQ(trial.at("step"), 9);
+  EXPECT_EQ(trial.at("milestone"), 9);
+  EXPECT_EQ(trial.at("seconds"), 10.25);  // of both attempts
+  EXPECT_EQ(trial.at("best"), 0.871);
+  ASSERT_EQ(trial.at("history").size(), 3u);
+  EXPECT_EQ(trial["history"][1].dump(),
+            R"({"step":3,"time":"2026-11-21T10:00:10.000000Z","attempt":1,"seconds":4.25,)"
+            R"("metrics":{"accuracy":0.75,"loss":0.3333333333333333}})");
+  ASSERT_EQ(trial.at("attempts_list").size(), 2u);
+  const Json& first = trial["attempts_list"][0];
+  EXPECT_EQ(first.at("outcome"), "failed");
+  EXPECT_EQ(first.at("failure"), "rank 1 was killed by signal 9 (SIGKILL)\nepoch 4\nout of memory");
+  EXPECT_EQ(first.at("pids").dump(), "[812,813]");
+  EXPECT_EQ(first.at("first_step"), "2026-11-21T10:00:05.500000Z");
+  EXPECT_EQ(first.at("ranks")[1].dump(),
+            R"({"rank":1,"executor":"box","local_rank":1,"cpus":1,"gpus":[0]})");
+  EXPECT_TRUE(first.at("resumed_from").is_null());
+  EXPECT_EQ(trial["attempts_list"][1].at("resumed_from"), 3);
+  ASSERT_EQ(trial.at("decisions").size(), 2u);
+  EXPECT_EQ(trial["decisions"][0].at("rule"), "asha");
+  EXPECT_EQ(trial["decisions"][0].at("cutoff"), 0.5);
+  EXPECT_TRUE(trial["decisions"][1].at("cutoff").is_null());
+  EXPECT_EQ(trial.at("checkpoints")[0].at("digest"), "sha256:03");
+}
+
+TEST_F(ApiTest, NumbersThatJsonCannotCarryAreWords) {
+  const Json trial = GetJson("/api/v1/sweeps/s1/trials/3");
+  EXPECT_EQ(trial.at("metrics").at("accuracy"), "-inf");
+  EXPECT_EQ(trial["history"][0]["metrics"]["accuracy"], "nan");
+  EXPECT_TRUE(trial.at("best").is_null());
+}
+
+TEST_F(ApiTest, CurvesAreColumns) {
+  const Json curves = GetJson("/api/v1/sweeps/s1/curves");
+  EXPECT_EQ(curves.at("metric"), "accuracy");
+  EXPECT_EQ(curves.at("seq"), 38);
+  EXPECT_EQ(curves.at("trials").dump(),
+            R"([{"number":0,"steps":[1,3,9],"values":[0.5,0.75,0.871]},)"
+            R"({"number":1,"steps":[1],"values":[0.25]},)"
+            R"({"number":2,"steps":[1],"values":[0.6]},)"
+            R"({"number":3,"steps":[1,2],"values":["nan","-inf"]}])");
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=loss").at("trials").size(), 4u);
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=other").at("trials").size(), 0u);
+}
+
+TEST_F(ApiTest, WhatIsNotThereIs404) {
+  for (const std::string path :
+       {"/api/v1/sweeps/s9", "/api/v1/sweeps/1", "/api/v1/sweeps/s9/trials",
+        "/api/v1/sweeps/s1/trials/99", "/api/v1/sweeps/s1/trials/x", "/api/v1/sweeps/s9/curves",
+        "/api/v1/sweeps/s9/curves?metric=loss", "/api/v1/nothing", "/api/v2/sweeps", "/api",
+        "/api/v1/events?sweep=s9", "/api/v1/sweeps/s18446744073709551615",
+        "/api/v1/sweeps/s1/trials/4294967295", "/api/v1/sweeps/s1/trials/99/logs"})
+    GetJson(path, 404);
+  PostJson("/api/v1/sweeps/s1:dance", "", 404);
+}
+
+TEST_F(ApiTest, AWrongMethodIsToldTheRightOnes) {
+  const auto answer = client_->Delete("/api/v1/sweeps");
+  Parsed(answer, 405);
+  EXPECT_EQ(answer->get_header_value("Allow"), "GET, HEAD, POST");
+  Parsed(client_->Get("/api/v1/sweeps/s1:stop"), 405);
+  Parsed(client_->Post("/livez"), 405);
+  Parsed(client_->Post("/"), 405);
+  Parsed(client_->Put("/sweeps/s1", "x", "text/plain"), 405);
+}
+
+TEST_F(ApiTest, ANewSweepIsCreatedAndLocated) {
+  const auto answer = client_->Post(std::string("/api/v1/sweeps") + kHere,
+                                    {{"Idempotency-Key", "key-2"}}, kSweepFile, "application/yaml");
+  const Json sweep = Parsed(answer, 201);
+  EXPECT_EQ(answer->get_header_value("Location"), "/api/v1/sweeps/s2");
+  EXPECT_EQ(sweep.at("id"), "s2");
+  EXPECT_EQ(sweep.at("file"), kSweepFile);
+  ASSERT_EQ(backend_.created.size(), 1u);
+  EXPECT_EQ(backend_.created[0].idempotency_key, "key-2");
+  EXPECT_EQ(backend_.created[0].source, kSweepFile);
+  EXPECT_EQ(backend_.created[0].spec.name, "tiny");
+  EXPECT_EQ(backend_.created[0].spec.program.working_directory, "/opt");
+}
+
+TEST_F(ApiTest, ARepeatedKeyGivesTheFirstSweep) {
+  const auto answer = client_->Post(std::string("/api/v1/sweeps") + kHere,
+                                    {{"Idempotency-Key", "key-1"}}, kSweepFile, "application/yaml");
+  EXPECT_EQ(Parsed(answer, 201).at("id"), "s1");
+}
+
+TEST_F(ApiTest, AnIdempotencyKeyHasABound) {
+  const auto with = [&](size_t length) {
+    return client_->Post(std::string("/api/v1/sweeps") + kHere,
+                         {{"Idempotency-Key", std::string(length, 'k')}}, kSweepFile,
+                         "application/yaml");
+  };
+  Parsed(with(255), 201);
+  Parsed(with(256), 400);
+}
+
+TEST_F(ApiTest, AFaultOfTheFileNamesItsPlace) {
+  std::string file = kSweepFile;
+  file.replace(file.find("max: 0.1"), 8, "max: 0.0001");
+  for (const std::string path : {"/api/v1/sweeps", "/api/v1/sweeps:validate"}) {
+    const Json problem = PostJson(path + kHere, file, 422);
+    ASSERT_EQ(problem.at("errors").size(), 1u) << problem.dump();
+    const Json& fault = problem["errors"][0];
+    EXPECT_EQ(fault.at("pointer"), "/parameters/lr/max");
+    EXPECT_EQ(fault.at("line"), 5);
+    EXPECT_GT(fault.at("column"), 1);
+    EXPECT_NE(fault.at("message"), "");
+  }
+  EXPECT_TRUE(backend_.created.empty());
+}
+
+TEST_F(ApiTest, WhatIsNoDocumentIsABadRequest) {
+  for (const std::string text : {"{\"name\": ", "a: [1, 2\nb: }", "\t- x: : y"}) {
+    const Json problem = PostJson(std::string("/api/v1/sweeps:validate") + kHere, text, 400);
+    EXPECT_GE(problem.at("errors")[0].at("line"), 1);
+  }
+}
+
+TEST_F(ApiTest, AValidFileIsShownResolvedWithItsRungs) {
+  const Json answer = PostJson(std::string("/api/v1/sweeps:validate") + kHere, kSweepFile);
+  EXPECT_EQ(answer.at("rungs").dump(), "[1,3,9]");
+  EXPECT_EQ(answer.at("resolved").at("name"), "tiny");
+  EXPECT_EQ(answer["resolved"].at("failure").at("max_restarts"), 3);
+  EXPECT_TRUE(backend_.created.empty());
+}
+
+TEST_F(ApiTest, StopAndKillAreAcceptedAndPassedOn) {
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s1:stop", "", 202).at("id"), "s1");
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s1:kill", "", 202).at("id"), "s1");
+  EXPECT_THAT(backend_.stopped, ElementsAre(SweepId(1)));
+  EXPECT_THAT(backend_.killed, ElementsAre(SweepId(1)));
+}
+
+TEST_F(ApiTest, TheBackendsRefusalsBecomeStatuses) {
+  const std::vector<std::pair<ErrorCode, int>> statuses = {
+      {ErrorCode::kNotFound, 404},    {ErrorCode::kConflict, 409}, {ErrorCode::kUnavailable, 503},
+      {ErrorCode::kStorageFull, 507}, {ErrorCode::kInternal, 500}, {ErrorCode::kCorrupt, 500}};
+  for (const auto& [code, status] : statuses) {
+    backend_.refusal = Error{code, "because"};
+    EXPECT_EQ(PostJson("/api/v1/sweeps/s1:stop", "", status).at("detail"), "because");
+    PostJson(std::string("/api/v1/sweeps") + kHere, kSweepFile, status);
+  }
+  backend_.refusal = Error{ErrorCode::kInvalid, "parameters.lr: grid search needs a step"};
+  PostJson(std::string("/api/v1/sweeps") + kHere, kSweepFile, 422);
+}
+
+TEST_F(ApiTest, LogsComeFromTheNewestAttemptsEnd) {
+  const auto answer = client_->Get("/api/v1/sweeps/s1/trials/0/logs");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body, "s1/0.2 0 -65536 65536\n");
+  EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; charset=utf-8");
+  EXPECT_EQ(answer->get_header_value("X-Log-Offset"), "17");
+  EXPECT_EQ(answer->get_header_value("X-Log-Size"), "40");
+  EXPECT_EQ(client_->Get("/api/v1/sweeps/s1/trials/0/logs?attempt=1&rank=1&offset=5&limit=9")->body,
+            "s1/0.1 1 5 9\n");
+}
+
+TEST_F(ApiTest, LogQueriesHaveBounds) {
+  const std::string logs = "/api/v1/sweeps/s1/trials/0/logs";
+  EXPECT_EQ(client_->Get(logs + "?limit=1048576")->status, 200);
+  for (const std::string query : {"limit=1048577", "limit=0", "attempt=0", "attempt=3", "rank=-1",
+                                  "rank=99999999999999999999", "offset=x"})
+    GetJson(logs + "?" + query, 400);
+}
+
+TEST_F(ApiTest, LogsOfAnExecutorThatIsAwayAre503) {
+  backend_.refusal = Error{ErrorCode::kUnavailable, "executor box is not connected"};
+  GetJson("/api/v1/sweeps/s1/trials/0/logs", 503);
+}
+
+TEST_F(ApiTest, ExecutorsShowWhatIsFree) {
+  EXPECT_EQ(
+      GetJson("/api/v1/executors").dump(),
+      R"({"executors":[{"name":"box","state":"online","address":"127.0.0.1","cpus":2,)"
+      R"("cpus_free":1,"gpus":0,"gpus_free":0,"memory_bytes":25165824000,"memory_free":0}]})");
+}
+
+TEST_F(ApiTest, HealthIsToldToAnyone) {
+  client_->set_default_headers({});
+  EXPECT_EQ(client_->Get("/livez")->status, 200);
+  EXPECT_EQ(client_->Get("/readyz")->status, 200);
+  EXPECT_EQ(GetJson("/version").dump(), R"({"version":"0.1.0","api":"v1"})");
+  backend_.refusal = Error{ErrorCode::kStorageFull, "the disk is full"};
+  EXPECT_EQ(GetJson("/readyz", 503).at("detail"), "the disk is full");
+}
+
+}  // namespace
+}  // namespace attune::server

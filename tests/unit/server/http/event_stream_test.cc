@@ -1,0 +1,214 @@
+#include "server/http/event_stream.h"
+
+#include <future>
+#include <set>
+
+#include "server/http/api.h"
+#include "tests/unit/server/http/http_fixture.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Received {
+  std::string id;
+  std::string name;
+  Json data;
+};
+
+class EventStreamTest : public HttpFixture {
+ protected:
+  static constexpr uint64_t kLast = 38;  // of the sample log
+
+  // Reads until `enough` says so of the text so far.
+  std::string ReadUntil(const std::string& query, const httplib::Headers& headers,
+                        const std::function<bool(const std::string&)>& enough) {
+    std::string text;
+    const auto client = NewClient();
+    client->Get("/api/v1/events" + query, headers, [&](const char* data, size_t size) {
+      text.append(data, size);
+      return !enough(text);
+    });
+    return text;
+  }
+
+  // Every event up to and with the one of this seq.
+  std::vector<Received> EventsUntil(uint64_t seq, const std::string& query,
+                                    const httplib::Headers& headers = {}) {
+    const std::string last = "id: " + std::to_string(seq) + "\n";
+    const auto end = [&](const std::string& text) {
+      const size_t at = text.find(last);
+      return at == std::string::npos ? at : text.find("\n\n", at);
+    };
+    const std::string text = ReadUntil(query, headers, [&](const std::string& so_far) {
+      return end(so_far) != std::string::npos;
+    });
+    return Parse(text.substr(0, end(text) + 2));
+  }
+
+  static std::vector<Received> Parse(const std::string& text) {
+    std::vector<Received> events;
+    Received event;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("id: ")) event.id = line.substr(4);
+      if (line.starts_with("event: ")) event.name = line.substr(7);
+      if (line.starts_with("data: ")) event.data = Json::parse(line.substr(6));
+      if (line.empty() && !event.name.empty()) events.push_back(std::exchange(event, {}));
+    }
+    return events;
+  }
+};
+
+TEST_F(EventStreamTest, TheWholeLogIsToldInTheWordsOfTheDocument) {
+  const auto events = EventsUntil(kLast, "?after=0");
+  std::set<std::string> names;
+  for (const Received& event : events) {
+    names.insert(event.name);
+    EXPECT_TRUE(event.data.contains("seq") && event.data.contains("time"));
+    EXPECT_EQ(event.data.contains("sweep"), event.name != "executor_changed");
+    EXPECT_EQ(event.data.contains("trial"), event.name.starts_with("trial") ||
+                                                event.name.starts_with("attempt") ||
+                                                event.name.starts_with("checkpoint"));
+  }
+  EXPECT_THAT(names, ElementsAre("attempt_changed", "checkpoint_saved", "executor_changed",
+                                 "sweep_changed", "sweep_created", "trial_changed", "trial_created",
+                                 "trial_decided", "trial_reported"));
+  EXPECT_EQ(events[0].data.dump(),
+            R"({"seq":1,"time":"2026-11-21T10:00:01.000000Z","executor":"box","state":"online",)"
+            R"("cpus":2,"gpus":1,"memory_bytes":25165824000})");
+}
+
+TEST_F(EventStreamTest, AnAssignmentIsTwoEventsAndOnlyTheLastHasTheId) {
+  const auto events = EventsUntil(13, "?after=12");
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].id, "");
+  EXPECT_EQ(events[0].name, "attempt_changed");
+  EXPECT_EQ(events[0].data.at("state"), "assigned");
+  EXPECT_EQ(events[0].data.at("executor"), "box");
+  EXPECT_EQ(events[0].data.at("resumed_from"), 3);
+  EXPECT_EQ(events[1].id, "13");
+  EXPECT_EQ(events[1].name, "trial_changed");
+  EXPECT_EQ(events[1].data.at("state"), "running");
+}
+
+TEST_F(EventStreamTest, AnEndedAttemptSaysWhereItRanAndWhyItFailed) {
+  const auto events = EventsUntil(11, "?after=10");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].data.at("state"), "ended");
+  EXPECT_EQ(events[0].data.at("outcome"), "failed");
+  EXPECT_EQ(events[0].data.at("executor"), "box");
+  EXPECT_EQ(events[0].data.at("failure"), "rank 1 was killed by signal 9 (SIGKILL)");
+}
+
+TEST_F(EventStreamTest, APauseIsAVerdictAndAState) {
+  const auto events = EventsUntil(28, "?after=27");
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].data.at("verdict"), "pause");
+  EXPECT_TRUE(events[0].data.at("cutoff").is_null());
+  EXPECT_EQ(events[1].data.at("state"), "paused");
+  EXPECT_EQ(events[1].data.at("reason"), "paused at rung 1");
+}
+
+TEST_F(EventStreamTest, LastEventIdGoesBeforeTheQuery) {
+  const auto events = EventsUntil(kLast, "?after=0", {{"Last-Event-ID", "36"}});
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.front().data.at("seq"), 38);  // 37 is a fact that no page shows
+}
+
+TEST_F(EventStreamTest, WithoutAPlaceItBeginsWithWhatComesNext) {
+  auto text = std::async(std::launch::async, [&] {
+    return ReadUntil("", {}, [](const std::string& so_far) {
+      return so_far.find("\n\n", so_far.find("event: ")) != std::string::npos &&
+             so_far.find("event: ") != std::string::npos;
+    });
+  });
+  backend_.AwaitWaiter();
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
+  const std::string received = text.get();
+  EXPECT_THAT(received, HasSubstr("retry: 2000\n\n"));
+  const auto events = Parse(received);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].id, "39");
+  EXPECT_EQ(events[0].name, "sweep_changed");
+  EXPECT_EQ(events[0].data.at("state"), "stopped");
+}
+
+TEST_F(EventStreamTest, ASweepsStreamHasItsOwnEventsAndTheExecutors) {
+  backend_.Add(SweepCreated{.sweep = SweepId(2), .spec = SampleSpec()});
+  backend_.Add(ExecutorLost{"box", Incarnation(1), "gone"});
+  backend_.Add(SweepEnded{SweepId(2), SweepState::kKilled, ""});
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, ""});
+  const auto events = EventsUntil(42, "?sweep=s1&after=38");
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].name, "executor_changed");
+  EXPECT_EQ(events[1].data.at("sweep"), "s1");
+}
+
+TEST_F(EventStreamTest, ItsHeadersKeepProxiesFromHoldingItBack) {
+  httplib::Headers headers;
+  const auto client = NewClient();
+  client->Get(
+      "/api/v1/events", {},
+      [&](const httplib::Response& response) {
+        headers = response.headers;
+        return true;
+      },
+      [](const char*, size_t) { return false; });
+  EXPECT_THAT(headers, Contains(std::make_pair("Content-Type", "text/event-stream")));
+  EXPECT_THAT(headers, Contains(std::make_pair("Cache-Control", "no-store")));
+  EXPECT_THAT(headers, Contains(std::make_pair("X-Accel-Buffering", "no")));
+}
+
+TEST_F(EventStreamTest, PlacesAreNumbers) {
+  GetJson("/api/v1/events?after=x", 400);
+  GetJson("/api/v1/events?after=-1", 400);
+  GetJson("/api/v1/events?sweep=1", 400);
+}
+
+TEST_F(EventStreamTest, MoreStreamsThanThereIsRoomForAreRefusedAndTheRestStillAnswers) {
+  std::vector<std::unique_ptr<httplib::Client>> clients;
+  std::vector<std::future<void>> streams;
+  std::atomic<int> open = 0;
+  std::atomic<bool> close = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+  for (int i = 0; i < kMaxStreams; ++i) {
+    clients.push_back(NewClient());
+    streams.push_back(std::async(std::launch::async, [&, client = clients.back().get()] {
+      client->Get("/api/v1/events", [&](const char*, size_t) {
+        if (close) return false;
+        const std::lock_guard lock(mutex);
+        ++open;
+        changed.notify_all();
+        return true;
+      });
+    }));
+  }
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return open == kMaxStreams; });
+  }
+  GetJson("/api/v1/events", 503);
+  EXPECT_EQ(client_->Get("/livez")->status, 200);
+  close = true;
+  backend_.Add(SearchExhausted{SweepId(1)});
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, ""});  // so that each one reads
+  for (auto& stream : streams) stream.get();
+}
+
+TEST_F(EventStreamTest, AStopEndsTheStreams) {
+  auto text = std::async(std::launch::async, [&] {
+    return ReadUntil("", {}, [](const std::string&) { return false; });
+  });
+  backend_.AwaitWaiter();
+  backend_.Stop();
+  server_->Stop();
+  EXPECT_EQ(text.get(), "retry: 2000\n\n");
+}
+
+}  // namespace
+}  // namespace attune::server

@@ -1,0 +1,232 @@
+#include "server/http/http_server.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "server/http/gzip.h"
+#include "tests/unit/server/http/http_fixture.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class HttpServerTest : public HttpFixture {
+ protected:
+  // Sends bytes as they are and reads to the end of the connection.
+  std::string Exchange(const std::string& bytes) const {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(server_->port()));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    std::string answer;
+    std::array<char, 4096> buffer;
+    for (ssize_t count; (count = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0;)
+      answer.append(buffer.data(), static_cast<size_t>(count));
+    ::close(fd);
+    return answer;
+  }
+
+  int StatusWith(const httplib::Headers& headers, const std::string& path = "/api/v1/executors") {
+    client_->set_default_headers({});
+    const auto answer = client_->Get(path, headers);
+    return answer ? answer->status : -1;
+  }
+};
+
+TEST_F(HttpServerTest, TheApiWantsTheToken) {
+  const std::string token(kToken);
+  EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token}}), 200);
+  EXPECT_EQ(StatusWith({{"Authorization", "bearer " + token}}), 200);
+  EXPECT_EQ(StatusWith({{"Cookie", "theme=dark; attune_token=" + token}}), 200);
+  EXPECT_EQ(StatusWith({}), 401);
+  EXPECT_EQ(StatusWith({{"Authorization", "Bearer "}}), 401);
+  EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token + "0"}}), 401);
+  EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token.substr(1)}}), 401);
+  EXPECT_EQ(StatusWith({{"Authorization", "Basic " + token}}), 401);
+  EXPECT_EQ(StatusWith({{"Cookie", "attune_token=x"}}), 401);
+  EXPECT_EQ(StatusWith({{"Cookie", "not_attune_token=" + token}}), 401);
+  EXPECT_EQ(StatusWith({}, "/api/v1/nothing"), 401);
+}
+
+TEST_F(HttpServerTest, ARefusedPostIsNotReadAndTheConnectionCloses) {
+  client_->set_default_headers({});
+  const auto answer = client_->Post("/api/v1/sweeps", "name: x", "application/yaml");
+  Parsed(answer, 401);
+  EXPECT_EQ(answer->get_header_value("Connection"), "close");
+}
+
+TEST_F(HttpServerTest, LoginSetsTheCookieAndLeadsToThePage) {
+  client_->set_default_headers({});
+  const auto answer = client_->Get("/login?token=" + std::string(kToken));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 303);
+  EXPECT_EQ(answer->get_header_value("Location"), "/");
+  const std::string cookie = answer->get_header_value("Set-Cookie");
+  EXPECT_THAT(cookie, HasSubstr("attune_token=" + std::string(kToken)));
+  EXPECT_THAT(cookie, HasSubstr("HttpOnly"));
+  EXPECT_THAT(cookie, HasSubstr("SameSite=Strict"));
+  GetJson("/login?token=wrong", 401);
+  GetJson("/login", 401);
+}
+
+TEST_F(HttpServerTest, OtherHostsAndOriginsAreRefused) {
+  const std::string bearer = "Bearer " + std::string(kToken);
+  const auto with = [&](const std::string& host, const std::string& origin) {
+    httplib::Headers headers = {{"Authorization", bearer}, {"Host", host}};
+    if (!origin.empty()) headers.emplace("Origin", origin);
+    return StatusWith(headers);
+  };
+  EXPECT_EQ(with("localhost:7070", ""), 200);
+  EXPECT_EQ(with("LOCALHOST", ""), 200);
+  EXPECT_EQ(with("[::1]:7070", ""), 200);
+  EXPECT_EQ(with("127.0.0.1:1", "http://127.0.0.1:1"), 200);
+  EXPECT_EQ(with("evil.example", ""), 403);
+  EXPECT_EQ(with("127.0.0.1.evil.example:7070", ""), 403);
+  EXPECT_EQ(with("10.0.0.1:7070", ""), 403);
+  EXPECT_EQ(with("localhost:7070", "http://evil.example"), 403);
+  EXPECT_EQ(with("localhost:7070", "http://localhost:8080"), 403);
+  EXPECT_EQ(with("localhost:7070", "null"), 403);
+  EXPECT_EQ(StatusWith({{"Host", "evil.example"}}, "/"), 403);
+}
+
+TEST_F(HttpServerTest, ThePageAndItsFilesNeedNoToken) {
+  client_->set_default_headers({});
+  const auto page = client_->Get("/");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+  EXPECT_EQ(page->body, "<!doctype html>the page");
+  EXPECT_EQ(page->get_header_value("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_EQ(page->get_header_value("X-Content-Type-Options"), "nosniff");
+  EXPECT_EQ(page->get_header_value("Cache-Control"), "no-cache");
+  const std::string policy = page->get_header_value("Content-Security-Policy");
+  EXPECT_THAT(policy, HasSubstr("default-src 'self'"));
+  EXPECT_THAT(policy, HasSubstr("style-src 'self' 'unsafe-inline'"));
+  EXPECT_THAT(policy, HasSubstr("img-src 'self' data:"));
+}
+
+TEST_F(HttpServerTest, APathOfThePageIsThePage) {
+  EXPECT_EQ(client_->Get("/sweeps/s1/trials/17")->body, "<!doctype html>the page");
+  GetJson("/assets/missing.js", 404);
+}
+
+TEST_F(HttpServerTest, AFileThatIsKnownIsNotSentAgain) {
+  const std::string etag = client_->Get("/")->get_header_value("ETag");
+  EXPECT_EQ(etag, "\"e1\"");
+  const auto again = client_->Get("/", {{"If-None-Match", etag}});
+  EXPECT_EQ(again->status, 304);
+  EXPECT_EQ(again->body, "");
+}
+
+TEST_F(HttpServerTest, PackedFilesAreSentAsTheClientCanReadThem) {
+  client_->set_decompress(false);
+  const auto packed =
+      client_->Get("/assets/app-3f2a.js", {{"Accept-Encoding", "gzip, deflate, br"}});
+  EXPECT_EQ(packed->get_header_value("Content-Encoding"), "gzip");
+  EXPECT_EQ(packed->body, kPacked);
+  EXPECT_THAT(packed->get_header_value("Cache-Control"), HasSubstr("immutable"));
+  const auto plain = client_->Get("/assets/app-3f2a.js", {{"Accept-Encoding", "identity"}});
+  EXPECT_EQ(plain->get_header_value("Content-Encoding"), "");
+  EXPECT_EQ(plain->body, "hello");
+}
+
+TEST_F(HttpServerTest, LongAnswersArePacked) {
+  client_->set_decompress(false);
+  const auto packed = client_->Get("/api/v1/sweeps/s1/trials/0", {{"Accept-Encoding", "gzip"}});
+  const auto plain = client_->Get("/api/v1/sweeps/s1/trials/0", {{"Accept-Encoding", "identity"}});
+  ASSERT_GT(plain->body.size(), 1000u);
+  if (packed->get_header_value("Content-Encoding") == "gzip") {
+    EXPECT_EQ(Gunzip(packed->body), plain->body);
+  } else {
+    EXPECT_LT(plain->body.size(), 4096u);
+  }
+  EXPECT_EQ(Gunzip(Gzip(std::string(1 << 20, 'x'))), std::string(1 << 20, 'x'));
+  EXPECT_EQ(Gunzip("not packed"), std::nullopt);
+}
+
+TEST_F(HttpServerTest, ABodyMayBeOneMebibyteAndNoMore) {
+  const std::string path = "/api/v1/sweeps:validate?directory=/opt";
+  const auto fits = client_->Post(path, std::string(kMaxBodyBytes, '#'), "application/yaml");
+  ASSERT_TRUE(fits);
+  EXPECT_NE(fits->status, 413);
+  const auto over = client_->Post(path, std::string(kMaxBodyBytes + 1, '#'), "application/yaml");
+  Parsed(over, 413);
+  EXPECT_EQ(over->get_header_value("Connection"), "close");
+}
+
+TEST_F(HttpServerTest, AChunkedBodyHasTheSameBound) {
+  size_t left = kMaxBodyBytes + 1;
+  const auto answer = client_->Post(
+      "/api/v1/sweeps:validate",
+      [&](size_t, httplib::DataSink& sink) {
+        const std::string chunk(std::min<size_t>(left, 64 << 10), '#');
+        left -= chunk.size();
+        sink.write(chunk.data(), chunk.size());
+        if (left == 0) sink.done();
+        return true;
+      },
+      "application/yaml");
+  Parsed(answer, 413);
+}
+
+TEST_F(HttpServerTest, WhatIsNotHttpIsABadRequest) {
+  const std::string answer = Exchange("HELLO\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 400"));
+  EXPECT_THAT(answer, HasSubstr("application/problem+json"));
+  EXPECT_THAT(Exchange("GET /" + std::string(10'000, 'a') + " HTTP/1.1\r\n\r\n"),
+              HasSubstr("HTTP/1.1 414"));
+}
+
+TEST_F(HttpServerTest, AHeadHasNoBody) {
+  const std::string answer =
+      Exchange("HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 23"));
+  EXPECT_THAT(answer, Not(HasSubstr("the page")));
+}
+
+TEST_F(HttpServerTest, ManyRequestsGoOverOneConnection) {
+  const std::string request = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::string pipeline;
+  for (int i = 0; i < 20; ++i) pipeline += request;
+  pipeline += "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  const std::string answers = Exchange(pipeline);
+  int count = 0;
+  for (size_t at = 0; (at = answers.find("HTTP/1.1 200", at)) != std::string::npos; ++at) ++count;
+  EXPECT_EQ(count, 21);
+}
+
+TEST_F(HttpServerTest, ATakenPortIsNamedWithTheRemedy) {
+  HttpServer::Options options = ServerOptions();
+  options.port = server_->port();
+  const auto second = HttpServer::Start(options);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(second.error().message, HasSubstr("port " + std::to_string(options.port)));
+  EXPECT_THAT(second.error().message, HasSubstr("--port"));
+}
+
+TEST_F(HttpServerTest, AStopDoesNotWaitForIdleConnections) {
+  EXPECT_EQ(client_->Get("/livez")->status, 200);  // and the connection stays
+  const auto begun = std::chrono::steady_clock::now();
+  server_->Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
+}
+
+TEST_F(HttpServerTest, AServerThatWasJustStartedCanBeStopped) {
+  for (int i = 0; i < 5; ++i) {
+    auto server = HttpServer::Start(ServerOptions());
+    ASSERT_TRUE(server.ok());
+  }
+}
+
+}  // namespace
+}  // namespace attune::server

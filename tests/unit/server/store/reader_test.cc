@@ -1,0 +1,167 @@
+#include "server/store/reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "server/store/format_time.h"
+#include "server/store/sqlite_store.h"
+#include "tests/unit/server/store/sample_log.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+class ReaderTest : public ::testing::Test {
+ protected:
+  ReaderTest()
+      : store_(SqliteStore::Open(folder_ / "attune.db").value()),
+        reader_(Reader::Open(folder_ / "attune.db").value()) {
+    EXPECT_TRUE(store_->Append(log_.events()).ok());
+  }
+
+  void Add(Fact fact) {
+    const Event event = log_.Next(std::move(fact));
+    ASSERT_TRUE(store_->Append({&event, 1}).ok());
+  }
+
+  static TrialId Trial(uint32_t number) { return {SweepId(1), TrialNumber(number)}; }
+
+  ScratchFolder folder_;
+  SampleLog log_;
+  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<Reader> reader_;
+};
+
+TEST_F(ReaderTest, StatesFollowTheFacts) {
+  EXPECT_EQ(reader_->Trial(Trial(0))->state, "completed");
+  EXPECT_EQ(reader_->Trial(Trial(1))->state, "stopped");
+  EXPECT_EQ(reader_->Trial(Trial(2))->state, "paused");
+  EXPECT_EQ(reader_->Trial(Trial(2))->reason, "paused at rung 1");
+  EXPECT_EQ(reader_->Trial(Trial(3))->state, "pending");
+  EXPECT_EQ(reader_->Trial(Trial(3))->reason, "executor box was lost: its lease ended");
+}
+
+TEST_F(ReaderTest, AResumedTrialLosesTheReasonItWaitedFor) {
+  Add(AttemptAssigned{.attempt = {Trial(3), 2}, .epoch = Epoch(6), .milestone = Step(3)});
+  EXPECT_EQ(reader_->Trial(Trial(3))->state, "running");
+  EXPECT_EQ(reader_->Trial(Trial(3))->reason, "");
+}
+
+TEST_F(ReaderTest, OnlyFiniteValuesAreBest) {
+  EXPECT_EQ(reader_->Trial(Trial(3))->best, std::nullopt);
+  EXPECT_EQ(reader_->Trial(Trial(2))->best, 0.6);
+}
+
+TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {
+  SweepSpec spec = SampleSpec();
+  spec.objective = Minimise("loss");
+  Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
+  for (uint32_t number = 0; number < 3; ++number) {
+    const TrialId trial(SweepId(2), TrialNumber(number));
+    Add(TrialCreated{trial, SampleConfig(0.1), "random"});
+    Add(AttemptAssigned{.attempt = {trial, 1}, .epoch = Epoch(10 + number)});
+    for (int64_t step = 1; step <= 3; ++step) {
+      const double loss = std::abs(static_cast<double>(number) - 1.0) + 2.0 - (step == 2 ? 1 : 0);
+      Add(TrialReported{{trial, 1}, {.step = Step(step), .metrics = {{"loss", loss}}}});
+    }
+  }
+  const auto sweep = reader_->Sweep(SweepId(2));
+  ASSERT_TRUE(sweep.ok() && sweep->best);
+  EXPECT_EQ(sweep->best->trial, TrialNumber(1));
+  EXPECT_EQ(sweep->best->value, 1.0);
+  EXPECT_EQ(sweep->best->step, Step(2));
+}
+
+TEST_F(ReaderTest, TheBestStepsOwnCheckpointGoesBeforeTheNewest) {
+  Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9", "sha256:09"}, 1});
+  Add(CheckpointSaved{{Trial(0), 2}, {Step(10), "/step-10", "sha256:10"}, 1});
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->best->checkpoint, "/step-9");
+  EXPECT_EQ(reader_->Trial(Trial(0))->checkpoint, "/step-10");
+}
+
+TEST_F(ReaderTest, ASpecComesBackEqual) {
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->spec, SampleSpec());
+}
+
+TEST_F(ReaderTest, EventsComeInPagesAndSayHowFarTheyWent) {
+  const auto first = reader_->EventsAfter(EventSeq(0), std::nullopt, 10);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->events.size(), 10u);
+  EXPECT_EQ(first->seen, EventSeq(10));
+  const auto rest = reader_->EventsAfter(first->seen, std::nullopt, 1'000);
+  EXPECT_EQ(rest->events.size(), log_.events().size() - 10);
+  EXPECT_EQ(rest->seen, log_.events().back().seq);
+  const auto other = reader_->EventsAfter(EventSeq(0), SweepId(7), 1'000);
+  EXPECT_EQ(other->events.size(), 2u);  // the executor's
+  EXPECT_EQ(other->seen, log_.events().back().seq);
+}
+
+TEST_F(ReaderTest, WhatIsNotThereIsNotFound) {
+  EXPECT_EQ(reader_->Sweep(SweepId(9)).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->SweepFile(SweepId(9)).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->Trial(Trial(9)).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->Detail(Trial(9)).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->Attempt({Trial(0), 9}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->CurvesOf(SweepId(9), "loss").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(Reader::Open(folder_ / "other.db").ok(), false);
+}
+
+TEST_F(ReaderTest, AMetricNamedLikeAFieldIsNotMistakenForIt) {
+  Add(TrialReported{{Trial(3), 1},
+                    {.step = Step(5), .metrics = {{"metrics", 1.0}, {"step", 99.0}}}});
+  const auto curves = reader_->CurvesOf(SweepId(1), "step");
+  ASSERT_TRUE(curves.ok());
+  ASSERT_EQ(curves->trials.size(), 1u);
+  EXPECT_THAT(curves->trials[0].steps, ElementsAre(5));
+  EXPECT_THAT(curves->trials[0].values, ElementsAre(99.0));
+  EXPECT_TRUE(reader_->CurvesOf(SweepId(1), "seconds")->trials.empty());
+}
+
+TEST_F(ReaderTest, MoreThreadsThanConnectionsAllGetTheirAnswer) {
+  std::vector<std::thread> threads;
+  std::vector<int> found(3 * kReadConnections);
+  for (int& count : found)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) count += reader_->Sweep(SweepId(1)).ok() ? 1 : 0;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(found, Each(20));
+}
+
+// The queries that docs/database.md shows.
+TEST_F(ReaderTest, TheDocumentsQueriesGiveRows) {
+  std::ifstream file(ATTUNE_SOURCE_DIR "/docs/database.md");
+  ASSERT_TRUE(file.is_open());
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string document = text.str();
+  auto connection =
+      sqlite::Connection::Open(folder_ / "attune.db", sqlite::Connection::Mode::kReadOnly, 0)
+          .value();
+  int queries = 0;
+  const std::string begin = "```sql\n";
+  for (size_t at = 0; (at = document.find(begin, at)) != std::string::npos; ++queries) {
+    at += begin.size();
+    const std::string sql = document.substr(at, document.find("```", at) - at);
+    sqlite::Rows rows = connection->Query(sql);
+    EXPECT_TRUE(rows.Next()) << sql;
+    EXPECT_TRUE(rows.status().ok()) << sql;
+  }
+  EXPECT_EQ(queries, 5);
+}
+
+TEST(FormatTime, IsRfc3339WithMicroseconds) {
+  EXPECT_EQ(FormatTime(Time{kSampleStart}), "2026-11-21T10:00:00.000000Z");
+  EXPECT_EQ(FormatTime(Time{0}), "1970-01-01T00:00:00.000000Z");
+  EXPECT_EQ(FormatTime(Time{951'782'400'000'001}), "2000-02-29T00:00:00.000001Z");
+  EXPECT_EQ(FormatTime(Time{-1}), "1969-12-31T23:59:59.999999Z");
+}
+
+}  // namespace
+}  // namespace attune::server
