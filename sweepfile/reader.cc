@@ -34,16 +34,17 @@ std::string ElsewhereInFile(std::string_view key) {
 }
 
 void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry, Faults& faults) {
+  const Place place = spot.place.Key(entry.key);
+  if (faults.full()) return faults.Add(place, entry.mark, "unknown key");
   std::vector<std::string> known = section.Names();
   const std::string names = Join(known);
   for (const Key& key : section.keys) {
     if (!key.alias.empty()) known.push_back(key.alias);
   }
-  const std::string elsewhere = ElsewhereInFile(entry.key);
-  const bool lost = elsewhere.empty() && Suggest(entry.key, known).empty();
-  faults.AddMisspelt(spot.place.Key(entry.key), entry.mark,
-                     lost ? "unknown key; there are: " + names : "unknown key", entry.key, known,
-                     elsewhere);
+  std::string meant = Suggest(entry.key, known);
+  if (meant.empty()) meant = ElsewhereInFile(entry.key);
+  faults.Add(place, entry.mark, meant.empty() ? "unknown key; there are: " + names : "unknown key",
+             meant);
 }
 
 std::string BoundText(const Key& key, double bound) {
@@ -140,10 +141,8 @@ void Faults::AtValue(const Spot& spot, std::string message, std::string suggesti
 }
 
 void Faults::AddMisspelt(const Place& place, Mark mark, std::string message, std::string_view word,
-                         const std::vector<std::string>& known, std::string otherwise) {
-  std::string nearest = out_.size() < kMaxFaults ? Suggest(word, known) : "";
-  if (nearest.empty()) nearest = std::move(otherwise);
-  Add(place, mark, std::move(message), std::move(nearest));
+                         const std::vector<std::string>& known) {
+  Add(place, mark, std::move(message), full() ? "" : Suggest(word, known));
 }
 
 Mark Spot::ValueMark() const {

@@ -31,12 +31,13 @@ class Faults {
   void Add(const Place& place, Mark mark, std::string message, std::string suggestion = "");
   void AtValue(const Spot& spot, std::string message, std::string suggestion = "");
 
-  // With the nearest of the known words as the suggestion, and `otherwise` where none is near.
-  // Looking for it takes time, so it is done only for faults that will be told.
+  // With the nearest of the known words as the suggestion. Looking for it takes time, so it is done
+  // only for faults that will be told.
   void AddMisspelt(const Place& place, Mark mark, std::string message, std::string_view word,
-                   const std::vector<std::string>& known, std::string otherwise = "");
+                   const std::vector<std::string>& known);
 
   size_t count() const { return count_; }  // those beyond kMaxFaults included
+  bool full() const { return count_ >= kMaxFaults; }
 
  private:
   std::vector<Fault>& out_;
