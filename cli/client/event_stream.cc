@@ -1,9 +1,8 @@
 #include "cli/client/event_stream.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
-
-#include "cli/client/sse.h"
 
 namespace attune::cli {
 namespace {
@@ -68,17 +67,7 @@ bool EventStream::Connect() {
   const Result<Reply> reply = client_.Stream(
       request, [&] { handler_.on_open(!last_seq_.has_value()); },
       [&](std::string_view chunk) {
-        for (const SseParser::Message& message : parser.Feed(chunk)) {
-          const std::optional<uint64_t> seq = SeqOf(message.id);
-          if (seq.has_value()) {
-            if (last_seq_.has_value() && *seq <= *last_seq_) continue;
-            last_seq_ = seq;
-          }
-          Json data = Json::parse(message.data, nullptr, /*allow_exceptions=*/false);
-          if (!data.is_object()) continue;
-          handler_.on_event(
-              {.seq = seq.value_or(0), .kind = message.kind, .data = std::move(data)});
-        }
+        for (const SseParser::Message& message : parser.Feed(chunk)) Tell(message);
         return !stopping();
       });
   if (stopping()) return false;
@@ -101,6 +90,19 @@ bool EventStream::Connect() {
   }
   handler_.on_refused(error);
   return false;
+}
+
+// A fact of the log may be several events of one sequence number; only the last has it as its id,
+// so that a stream cut in between tells the fact again as a whole.
+void EventStream::Tell(const SseParser::Message& message) {
+  Json data = Json::parse(message.data, nullptr, /*allow_exceptions=*/false);
+  if (!data.is_object()) return;
+  const std::optional<uint64_t> place = SeqOf(message.id);
+  const uint64_t seq =
+      static_cast<uint64_t>(WholeAt(data, "seq", static_cast<int64_t>(place.value_or(0))));
+  const bool known = last_seq_.has_value() && seq != 0 && seq <= *last_seq_;
+  if (place.has_value()) last_seq_ = std::max(*place, last_seq_.value_or(0));
+  if (!known) handler_.on_event({.seq = seq, .kind = message.kind, .data = std::move(data)});
 }
 
 }  // namespace attune::cli

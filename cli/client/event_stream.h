@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/client/http_client.h"
+#include "cli/client/sse.h"
 #include "cli/json.h"
 
 namespace attune::cli {
@@ -42,6 +43,7 @@ class EventStream {
  private:
   void Loop();
   bool Connect();  // false: never try again
+  void Tell(const SseParser::Message& message);
 
   HttpClient client_;
   std::string sweep_;

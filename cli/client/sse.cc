@@ -25,6 +25,7 @@ void SseParser::TakeLine(std::string_view line, std::vector<Message>& messages) 
     if (has_data_) {
       messages.push_back({.id = id_, .kind = kind_.empty() ? "message" : kind_, .data = data_});
     }
+    id_.clear();
     kind_.clear();
     data_.clear();
     has_data_ = false;

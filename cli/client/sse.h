@@ -11,7 +11,7 @@ namespace attune::cli {
 class SseParser {
  public:
   struct Message {
-    std::string id;    // the last one seen
+    std::string id;    // where to resume after it; empty when it has none of its own
     std::string kind;  // "message" when not named
     std::string data;
   };

@@ -4,10 +4,15 @@
 #include <spdlog/spdlog.h>
 
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "cli/host/network.h"
 #include "executor/agent/agent.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
 #include "server/server.h"
+#include "web/assets.h"
 
 namespace attune::cli {
 namespace {
@@ -42,9 +47,37 @@ void LogTo(Output& output, LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+// What the server is given outlives it, so it lives as long as the process.
+const Algorithms& BuiltIn() {
+  static const Algorithms algorithms = [] {
+    Algorithms made;
+    searchers::RegisterSearchers(made);
+    schedulers::RegisterSchedulers(made);
+    return made;
+  }();
+  return algorithms;
+}
+
+std::span<const server::Asset> Page() {
+  static const std::vector<server::Asset> page = [] {
+    std::vector<server::Asset> files;
+    for (const WebAsset& file : WebAssets()) {
+      files.push_back({.path = file.path,
+                       .mime = file.mime,
+                       .etag = file.etag,
+                       .body = file.body,
+                       .gzip = file.gzip});
+    }
+    return files;
+  }();
+  return page;
+}
+
 // A port that nobody asked for by name is any free one where the usual one is taken.
 Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& options) {
-  server::ServerOptions wanted{.data_dir = options.data_dir,
+  server::ServerOptions wanted{.algorithms = &BuiltIn(),
+                               .assets = Page(),
+                               .data_dir = options.data_dir,
                                .host = options.host,
                                .http_port = options.http_port.value_or(kHttpPort),
                                .rpc_port = options.rpc_port.value_or(kRpcPort),

@@ -76,6 +76,15 @@ TEST(EventStream, ResumesAfterTheLastEventWithoutTellingItTwice) {
   EXPECT_THAT(diary.Next(1), ElementsAre("trial_created 2"));
 }
 
+TEST(EventStream, SeveralEventsOfOneFactAreAllTold) {
+  FakeServer server;
+  server.TellAsOne({{"trial_decided", {{"seq", 1}, {"trial", 0}}},
+                    {"trial_changed", {{"seq", 1}, {"trial", 0}}}});
+  Diary diary;
+  const EventStream stream(server.endpoint(), "s1", 0, diary.Handler());
+  EXPECT_THAT(diary.Next(3), ElementsAre("open", "trial_decided 1", "trial_changed 1"));
+}
+
 TEST(EventStream, AWrongTokenIsRefusedForGood) {
   const FakeServer server;
   Diary diary;

@@ -143,10 +143,18 @@ void FakeServer::AnswerPost(const std::string& path, Json body, int status) {
   parts_->posts[path] = {.status = status, .body = body.dump()};
 }
 
-void FakeServer::Tell(const std::string& kind, Json data) {
+void FakeServer::Tell(const std::string& kind, Json data) { TellAsOne({{kind, std::move(data)}}); }
+
+void FakeServer::TellAsOne(const std::vector<std::pair<std::string, Json>>& events) {
   const std::lock_guard lock(parts_->mutex);
-  const std::string seq = std::to_string(parts_->events.size() + 1);
-  parts_->events.push_back("id: " + seq + "\nevent: " + kind + "\ndata: " + data.dump() + "\n\n");
+  std::string text;
+  for (const auto& [kind, data] : events) {
+    if (&kind == &events.back().first) {
+      text += "id: " + std::to_string(parts_->events.size() + 1) + "\n";
+    }
+    text += "event: " + kind + "\ndata: " + data.dump() + "\n\n";
+  }
+  parts_->events.push_back(text);
   parts_->changed.notify_all();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/client/endpoint.h"
@@ -33,6 +34,8 @@ class FakeServer {
 
   // Adds an event to the log that /events tells.
   void Tell(const std::string& kind, Json data);
+  // The same for a fact that is several events of one sequence number: the last has it as its id.
+  void TellAsOne(const std::vector<std::pair<std::string, Json>>& events);
   // Runs once, when the next events stream is opened.
   void OnStream(std::function<void()> act);
   // Ends every open events stream, as a restart would.

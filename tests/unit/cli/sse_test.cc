@@ -48,6 +48,14 @@ TEST(SseParser, EveryKindOfLineEndIsOne) {
   EXPECT_EQ(messages[0].data, "a");
 }
 
+TEST(SseParser, AnIdIsOfItsMessageAlone) {
+  SseParser parser;
+  const std::vector<SseParser::Message> messages = parser.Feed("id: 1\ndata: a\n\ndata: b\n\n");
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[0].id, "1");
+  EXPECT_EQ(messages[1].id, "");
+}
+
 TEST(SseParser, AMessageThatNeverEndsIsNotTold) {
   SseParser parser;
   EXPECT_TRUE(parser.Feed("id: 1\ndata: half").empty());
