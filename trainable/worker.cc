@@ -38,7 +38,8 @@ constexpr auto kLostPeerHold = 300ms;
 }
 
 [[noreturn]] void Fail(Channel& channel, int rank, std::string message) {
-  std::cerr << "attune: rank " << rank << " failed: " << message << std::endl;
+  // In one piece: ranks may share a terminal or a log.
+  std::cerr << "attune: rank " + std::to_string(rank) + " failed: " + message + "\n";
   if (IsLostPeer(message)) {
     message = "lost contact with another rank: " + message;
     channel.WaitForExecutorToClose(kLostPeerHold);
@@ -74,7 +75,7 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
   std::signal(SIGPIPE, SIG_IGN);
   int rank = -1;  // until the executor says which
   Channel channel(std::move(socket), [&rank] {
-    std::cerr << "attune: rank " << rank << ": the executor is gone; leaving" << std::endl;
+    std::cerr << "attune: rank " + std::to_string(rank) + ": the executor is gone; leaving\n";
     LeaveAtOnce(1);
   });
   try {

@@ -102,7 +102,7 @@ TEST_F(WorkerChannelCheckpoints, ComeBeforeTheirReportAtMilestonesAndAtTheEnd) {
   gang.RelayRendezvous();
   const auto first = gang.Await(0, "checkpoint");
   EXPECT_EQ(first["step"], 2);
-  EXPECT_EQ(first["path"], folder_ / "step-2-attempt-2");
+  EXPECT_EQ(first["path"], (folder_ / "step-2-attempt-2").string());
   EXPECT_EQ(CheckpointReader(first["path"].get<std::string>(), first["digest"].get<std::string>())
                 .ReadText("count"),
             "2");

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -28,6 +29,11 @@ class Gang : public attune::DistributedTrainable {
  public:
   void Setup(const attune::Config& config) override {
     mode_ = config.TextOr("mode", "count");
+    const char* mark = std::getenv("GANG_PROGRAM_MARK");
+    const char* removed = std::getenv("GANG_PROGRAM_REMOVED");
+    std::cout << "in " << std::filesystem::current_path().string() << " with mark "
+              << (mark == nullptr ? "none" : mark) << (removed == nullptr ? "" : ", not removed")
+              << std::endl;
     if (mode_ == "setup_fails") throw std::runtime_error("no such dataset: /data/none");
     if (mode_ == "count" || mode_ == "throws" || mode_ == "killed" || mode_ == "hangs") return;
 
@@ -64,8 +70,7 @@ class Gang : public attune::DistributedTrainable {
       std::cout << "hanging" << std::endl;
       pause();
     }
-    if (mode_ == "throws" || mode_ == "killed") context().Barrier();
-    if (mode_ == "count") return Count(step);
+    if (mode_ == "count" || mode_ == "throws" || mode_ == "killed") return Count(step);
     if (mode_ == "buffers") return Buffers();
     if (mode_ == "no_sync") return WithoutSync();
     if (mode_ == "overlap") return Overlap();

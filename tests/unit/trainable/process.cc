@@ -104,7 +104,7 @@ FakeGang::FakeGang(int world_size, nlohmann::json start, const Environment& envi
                               {"max_step", 0},
                               {"checkpoint_every", 0},
                               {"checkpoint_dir", ""}};
-    message.update(start);
+    if (!start.is_null()) message.update(start);
     Send(rank, message);
   }
 }
