@@ -377,7 +377,9 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable) {
 }
 
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
-  if (!MayStartGang(sweep) || (NextWaiting(sweep) == nullptr && !MayCreate(sweep))) return "";
+  if (!MayStartGang(sweep)) return "";
+  // A sweep whose gangs fill the machine waits for nobody but itself.
+  if (NextWaiting(sweep) == nullptr && (!MayCreate(sweep) || !sweep.live.empty())) return "";
   const auto placed = Place(sweep.spec.gang, ReachableHosts(state, reachable));
   const auto* shortage = std::get_if<std::string>(&placed);
   return shortage == nullptr ? "" : *shortage;

@@ -24,7 +24,8 @@ using Reachable = std::function<bool(const std::string& executor)>;
 // starts. Empty when there is none. Apply it, then ask again.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable);
 
-// Why the sweep's next gang does not start; empty when nothing waits for room.
+// Why the sweep's next gang does not start: a trial waits for its next attempt, or nothing runs.
+// Empty when nothing waits for room.
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable);
 
 }  // namespace attune

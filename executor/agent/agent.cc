@@ -127,6 +127,7 @@ class Agent::Impl {
   bool welcomed_ = false;
   bool writing_ = false;
   bool closing_ = false;
+  bool said_goodbye_ = false;
   bool reached_ = true;  // false once an outage has been logged
   std::deque<v1::LogRequest> log_requests_;
 
@@ -358,7 +359,10 @@ void Agent::Impl::StartGang(const v1::Assignment& assignment) {
 void Agent::Impl::Pump() {
   if (!welcomed_ || writing_) return;
   v1::FromExecutor message;
-  if (!log_requests_.empty()) {
+  if (exit_ && !said_goodbye_) {
+    said_goodbye_ = true;
+    message.mutable_goodbye();
+  } else if (!log_requests_.empty()) {
     message = AnswerLogRequest(log_requests_.front());
     log_requests_.pop_front();
   } else if (outbox_.has_unsent()) {

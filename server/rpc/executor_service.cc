@@ -43,7 +43,8 @@ ExecutorService::~ExecutorService() = default;
 
 bool ExecutorService::Reachable(const std::string& executor) const {
   std::lock_guard lock(mutex_);
-  return streams_.contains(executor);
+  const auto found = streams_.find(executor);
+  return found != streams_.end() && !found->second->leaving;
 }
 
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* ExecutorService::Connect(

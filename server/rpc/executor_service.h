@@ -17,9 +17,9 @@ class ExecutorStream;
 // The executors' side of the server: one stream an executor. Facts become commands, what became
 // durable becomes desired state and acknowledgements.
 //
-// An executor is reachable from the moment its joining is durable until its stream closes. It is
-// lost when nothing was heard from it for longer than its lease, with a margin, so that it has torn
-// its gangs down before they are given away.
+// An executor is reachable from the moment its joining is durable until it says goodbye or its
+// stream closes. It is lost when nothing was heard from it for longer than its lease, with a
+// margin, so that it has torn its gangs down before they are given away.
 class ExecutorService final : public v1::Executors::CallbackService, public Listener {
  public:
   struct Options {

@@ -77,6 +77,9 @@ void ExecutorStream::Handle(const v1::FromExecutor& message) {
     case v1::FromExecutor::kLogChunk:
       service_.OnLogChunk(message.log_chunk());
       return;
+    case v1::FromExecutor::kGoodbye:
+      leaving = true;
+      return;
     case v1::FromExecutor::MESSAGE_NOT_SET:
       return;
   }

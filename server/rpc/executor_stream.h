@@ -29,6 +29,7 @@ class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1
   std::string instance;
 
   std::atomic<uint64_t> acknowledged{0};
+  std::atomic<bool> leaving{false};  // it said goodbye
 
   // Touched on the conductor's thread only.
   bool welcomed = false;

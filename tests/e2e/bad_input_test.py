@@ -10,8 +10,10 @@ from support import ATTUNE, EndToEnd, FASHION_MNIST, sweep
 
 class SweepFile(EndToEnd):
     def check_refused(self, content, *expected):
-        for verb in (["sweep", "validate"], ["run", "--port", "0", "--data-dir", self.data]):
-            code, out, err = self.attune(*verb[:2], self.write(content), *verb[2:])
+        file = self.write(content)
+        for command in (["sweep", "validate", file],
+                        ["run", file, "--port", 0, "--data-dir", self.data]):
+            code, out, err = self.attune(*command)
             self.assertEqual(code, 2, err)
             self.assertEqual(out, "")
             for text in expected:
@@ -40,7 +42,7 @@ class SweepFile(EndToEnd):
 
     def test_no_such_file(self):
         code, _, err = self.attune("run", self.folder / "nowhere.yaml", "--data-dir", self.data)
-        self.assertEqual(code, 2)
+        self.assertEqual(code, 3)
         self.assertIn("nowhere.yaml", err)
 
     def test_not_yaml(self):
@@ -93,7 +95,7 @@ class Program(EndToEnd):
 
     def test_that_hangs(self):
         code, _, err = self.run_failing(
-            **self.mode("hang", failure={"max_restarts": 0, "stall_timeout": "300ms"}))
+            **self.mode("hang", failure={"max_restarts": 0, "stall_timeout": "1s"}))
         self.assertEqual(code, 5, err)
         self.assertIn("rank 0", self.failure())
         self.assertIn("no progress", self.failure())
@@ -104,8 +106,9 @@ class Program(EndToEnd):
         self.assertIn("hello", self.failure())
 
     def test_whose_last_rank_dies_names_it(self):
+        self.close_gate(1)  # for rank 0, which would go on
         code, _, err = self.run_failing(
-            **self.mode("die", failure={"max_restarts": 0},
+            **self.mode("die", failure={"max_restarts": 0}, stop={"max_trials": 1},
                         resources={"workers": 2, "cpus_per_worker": 1}))
         self.assertEqual(code, 5, err)
         self.assertIn("rank 1", self.failure())

@@ -160,7 +160,7 @@ class Disk(EndToEnd):
                 except OSError:
                     pass
             # Small writes may still fit into space that is already the database's own.
-            body = json.dumps(sweep(name="x" * 20000)).encode()
+            body = json.dumps(sweep(tags=[f"{n:064}" for n in range(50)])).encode()
             status, answer = 201, None
             for _ in range(1000):
                 status, answer = self.request("/api/v1/sweeps?directory=/tmp", "POST", body)

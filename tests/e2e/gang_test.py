@@ -43,7 +43,7 @@ class Gang(EndToEnd):
         serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         serve.await_stderr(r"http://")
         attempts = self.get("/sweeps/s1/trials/0")["attempts_list"]
-        self.assertIn("rank 1 was killed by signal 9", attempts[0]["failure"])
+        self.assertIn("rank 1 was killed by SIGKILL", attempts[0]["failure"])
         self.assertGreaterEqual(attempts[1]["resumed_from"], 1)
         self.check_histories_are_whole()
 

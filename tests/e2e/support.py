@@ -96,6 +96,8 @@ class Process:
         code = self.popen.wait(PATIENCE_S)
         for thread in self._threads:
             thread.join(PATIENCE_S)
+        self.popen.stdout.close()
+        self.popen.stderr.close()
         return code
 
     @property

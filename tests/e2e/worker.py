@@ -63,6 +63,7 @@ def misbehave(mode, channel, start):
         channel.send(type="error", message="the learning rate is too green")
         sys.exit(1)
     if mode == "hang":
+        channel.send(type="progress", step=0)
         signal.pause()
     if mode == "babble":
         channel.socket.sendall(b"hello\n")

@@ -74,6 +74,12 @@ TEST_F(BrainTest, AsManyGangsStartAsFit) {
   Create(testing::ToySpec());
   EXPECT_EQ(sweep().created, 2);
   EXPECT_EQ(sweep().Count(TrialState::kRunning), 2);
+  EXPECT_EQ(brain.Waiting(sweep()), "");
+}
+
+TEST_F(BrainTest, ASweepThatFindsTheMachineTakenSaysWhatItWaitsFor) {
+  Create(testing::ToySpec());
+  Create(testing::ToySpec());
   EXPECT_EQ(brain.Waiting(sweep()), "needs 1 CPU: box has 0 free");
 }
 

@@ -83,6 +83,12 @@ class FakeExecutor {
     stream_->Write(message);
   }
 
+  void SayGoodbye() {
+    v1::FromExecutor message;
+    message.mutable_goodbye();
+    stream_->Write(message);
+  }
+
   void Answer(const v1::LogChunk& chunk) {
     v1::FromExecutor message;
     *message.mutable_log_chunk() = chunk;
@@ -230,6 +236,22 @@ TEST_F(ExecutorServiceTest, AnExecutorThatStaysAwayLosesItsGangsToOthers) {
               return brain.state().Find(SweepId{1})->Count(TrialState::kPending);
             }),
             2);
+}
+
+TEST_F(ExecutorServiceTest, NothingIsPlacedOnAnExecutorThatSaidGoodbye) {
+  FakeExecutor executor(rpc->LocalChannel());
+  CreateSweep();
+  const auto desired =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  executor.SayGoodbye();
+  executor.Say(desired.assignments(0).attempt(),
+               [](v1::Fact& fact) { fact.mutable_ended()->set_outcome(v1::Ended::CANCELLED); });
+  while (executor.Await(v1::ToExecutor::kAck).ack().seq() < 1) {
+  }
+  EXPECT_EQ(Look<int>([](const Brain& brain) {
+              return brain.state().Find(SweepId{1})->Count(TrialState::kPending);
+            }),
+            1);
 }
 
 TEST_F(ExecutorServiceTest, AHeartbeatIsAnswered) {
