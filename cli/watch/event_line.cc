@@ -45,9 +45,7 @@ std::string WithReason(const std::string& subject, const std::string& state,
 
 std::string EventLine(const ServerEvent& event, const SweepModel& sweep) {
   std::string line;
-  if (event.kind == "sweep_created") {
-    line = "sweep " + sweep.id() + " created: " + sweep.name();
-  } else if (event.kind == "sweep_changed") {
+  if (event.kind == "sweep_changed") {
     line = WithReason("sweep " + sweep.id(), sweep.state(), sweep.reason());
   } else if (event.kind == "executor_changed") {
     line = ExecutorChanged(event.data);

@@ -112,8 +112,8 @@ std::vector<std::string> LiveView(const SweepModel& sweep, const Style& style, T
                                   double now) {
   std::vector<std::string> lines = {Header(sweep, style, now)};
   if (!sweep.rungs().empty()) lines.push_back(Rungs(sweep));
-  if (!sweep.waiting().empty()) {
-    lines.push_back(style.Paint(Colour::kYellow, "waiting: " + Clean(sweep.waiting())));
+  if (const std::string stuck = sweep.stuck(); !stuck.empty()) {
+    lines.push_back(style.Paint(Colour::kYellow, "waiting: " + Clean(stuck)));
   }
 
   const int free_rows = size.rows - static_cast<int>(lines.size()) - 3;  // titles, rest, cursor

@@ -39,7 +39,9 @@ class SweepModel {
   const std::string& name() const { return name_; }
   const std::string& state() const { return state_; }
   const std::string& reason() const { return reason_; }
-  const std::string& waiting() const { return waiting_; }
+  // What the next gang waits for while nothing runs at all; empty while something does, for then it
+  // waits for that.
+  std::string stuck() const { return Count("running") == 0 ? waiting_ : ""; }
   const Objective& objective() const { return objective_; }
   const std::vector<int64_t>& rungs() const { return rungs_; }
   int64_t max_step() const { return max_step_; }

@@ -65,9 +65,9 @@ class PlainLines final : public Progress {
   }
 
   void Tick(const SweepModel& sweep, Clock::time_point now) override {
-    if (sweep.waiting() != waiting_) {
-      waiting_ = sweep.waiting();
-      if (!waiting_.empty()) output_.Print("waiting: " + Clean(waiting_));
+    if (const std::string stuck = sweep.stuck(); stuck != stuck_) {
+      stuck_ = stuck;
+      if (!stuck.empty()) output_.Print("waiting: " + Clean(stuck));
     }
     if (now - summarised_ < kSummaryPeriod) return;
     summarised_ = now;
@@ -80,7 +80,7 @@ class PlainLines final : public Progress {
  private:
   Output& output_;
   Clock::time_point summarised_ = Clock::now();
-  std::string waiting_;
+  std::string stuck_;
 };
 
 class JsonLines final : public Progress {
