@@ -124,7 +124,12 @@ class LocalServer final : public RunningServer {
 
 Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) {
   Result<std::unique_ptr<server::Server>> started = StartWherePossible(options);
-  if (!started.ok()) return started.error();
+  if (!started.ok()) {
+    // A folder that may not be written is no question of tokens, which kDenied is to a shell.
+    const Error& error = started.error();
+    return Error{error.code == ErrorCode::kDenied ? ErrorCode::kUnavailable : error.code,
+                 error.message};
+  }
   auto running = std::make_unique<LocalServer>(*std::move(started), options.rpc);
   if (options.executor) {
     if (Status status = running->StartExecutor(options); !status.ok()) return status.error();

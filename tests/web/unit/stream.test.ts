@@ -21,8 +21,9 @@ class FakeSource extends EventTarget {
     this.readyState = 1;
     this.onopen?.();
   }
-  send(kind: string, data: Record<string, unknown>): void {
-    this.dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data) }));
+  /** `lastEventId` is the event's own seq, or that of an earlier one when it carries no id. */
+  send(kind: string, data: Record<string, unknown>, lastEventId = String(data['seq'])): void {
+    this.dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data), lastEventId }));
   }
   loseConnection(): void {
     this.readyState = 0;
@@ -117,6 +118,18 @@ describe("the page's stream", () => {
     around.source.send('trial_reported', { seq: 6, sweep: 's1' });
     around.frame();
     expect(around.batches.flat()).toHaveLength(1);
+  });
+
+  it('keeps every event of a fact, of which only the last carries the id', () => {
+    const around = new Surroundings();
+    around.start({ after: 5 });
+    around.source.send('trial_decided', { seq: 6, sweep: 's1' }, '5');
+    around.source.send('trial_changed', { seq: 6, sweep: 's1' }, '6');
+    around.frame();
+    expect(around.batches.flat().map((event) => event.kind)).toEqual([
+      'trial_decided',
+      'trial_changed',
+    ]);
   });
 
   it('asks for a snapshot when it opened at a place that it does not know', () => {

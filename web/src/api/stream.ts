@@ -122,7 +122,8 @@ export class PageStream {
   private receive(kind: AttuneEvent['kind'], message: MessageEvent<string>): void {
     const event = { ...(JSON.parse(message.data) as object), kind } as AttuneEvent;
     if (this.lastSeq !== undefined && event.seq <= this.lastSeq) return;
-    this.lastSeq = event.seq;
+    // A fact can be several events; only the last of them carries its id.
+    if (message.lastEventId === String(event.seq)) this.lastSeq = event.seq;
     this.queue.push(event);
     if (this.flushing) return;
     this.flushing = true;

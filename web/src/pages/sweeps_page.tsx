@@ -35,7 +35,7 @@ export function SweepsPage(): JSX.Element {
     End: () => cursor.to(shown.length - 1),
     Escape: () => setQuery({ sweep: undefined }),
     Enter: () => {
-      const sweep = shown[selected];
+      const sweep = shown[cursor.at()];
       if (sweep) navigate(sweepUrl(sweep.id));
     },
   });

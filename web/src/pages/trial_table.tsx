@@ -62,7 +62,8 @@ export function TrialTable(props: Props): JSX.Element {
     End: (event) => (event.preventDefault(), cursor.to(rows.length - 1)),
     Escape: () => onSelect(undefined),
     Enter: () => {
-      if (row) navigate(trialUrl(row.sweep, row.number));
+      const chosen = rows[cursor.at()];
+      if (chosen) navigate(trialUrl(chosen.sweep, chosen.number));
     },
   });
   const arrows = (event: KeyboardEvent): void => {

@@ -3,6 +3,8 @@ import { useRef } from 'preact/hooks';
 export interface Cursor {
   to(index: number): void;
   by(step: number): void;
+  /** Where it is now, which may be further than what was drawn; -1: nowhere. */
+  at(): number;
 }
 
 /**
@@ -17,5 +19,9 @@ export function useCursor(count: number, at: number, choose: (index: number) => 
     current.current = Math.max(0, Math.min(count - 1, index));
     choose(current.current);
   };
-  return { to, by: (step) => to(current.current < 0 ? 0 : current.current + step) };
+  return {
+    to,
+    by: (step) => to(current.current < 0 ? 0 : current.current + step),
+    at: () => current.current,
+  };
 }
