@@ -18,6 +18,7 @@ import unittest
 import urllib.error
 import urllib.request
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", "build")).resolve()
 ATTUNE = str(BUILD / "attune")
 FASHION_MNIST = str(BUILD / "examples/fashion_mnist/fashion_mnist")
@@ -133,8 +134,7 @@ class EndToEnd(unittest.TestCase):
 
     def _clean_up(self):
         for process in self.processes:
-            if process.popen.poll() is None:
-                process.kill()
+            process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def write(self, content, name="sweep.yaml"):
