@@ -207,9 +207,9 @@ class Decider {
 
   void Record(const Sweep& sweep, const Trial& trial, const AttemptEnded& fact) {
     AttemptEnded ended = fact;
-    if (fact.outcome == Outcome::kFinished && trial.live->verdict == VerdictKind::kStop)
+    if (fact.outcome == Outcome::kFinished && trial.state == TrialState::kStopped)
       ended.outcome = Outcome::kStopped;
-    if (fact.outcome == Outcome::kFinished && trial.live->verdict == VerdictKind::kPause)
+    if (fact.outcome == Outcome::kFinished && trial.state == TrialState::kPaused)
       ended.outcome = Outcome::kPaused;
     Add(ended);
     if (trial.state == TrialState::kPaused && sweep.stopping_as)

@@ -145,6 +145,7 @@ TEST_F(BrainTest, TheLastStepCompletesATrialWhateverTheSchedulerSays) {
   const auto events = Report(0, 6, 0.1);
   EXPECT_EQ(Find<TrialEnded>(events)->state, TrialState::kCompleted);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.reason.rule, "max_step");
+  EXPECT_EQ(Find<AttemptEnded>(Finish(0))->outcome, Outcome::kFinished);
 }
 
 TEST_F(BrainTest, AReportTwiceCountsOnce) {
