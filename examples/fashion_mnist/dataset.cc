@@ -1,5 +1,7 @@
 #include "examples/fashion_mnist/dataset.h"
 
+#include <filesystem>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -12,10 +14,20 @@ namespace {
 constexpr double kPixelMean = 0.2860;
 constexpr double kPixelDeviation = 0.3530;
 
+constexpr const char* kImages = "-images-idx3-ubyte.gz";
+constexpr const char* kLabels = "-labels-idx1-ubyte.gz";
+
+// What was read once stays for the life of the process, and of those that are forked from it.
+const Idx& ReadOnce(const std::filesystem::path& path) {
+  static std::map<std::filesystem::path, Idx> files;
+  const auto found = files.find(path);
+  return found != files.end() ? found->second : files.emplace(path, ReadIdx(path)).first->second;
+}
+
 torch::Tensor LoadTensor(const std::string& file) {
-  const Idx idx = ReadIdx(DataFolder() / file);
-  const auto bytes = const_cast<std::uint8_t*>(idx.bytes.data());  // only read, and then copied
-  return torch::from_blob(bytes, idx.shape, torch::kByte).clone();
+  const Idx& idx = ReadOnce(DataFolder() / file);
+  const auto bytes = const_cast<std::uint8_t*>(idx.bytes.data());  // nobody writes to it
+  return torch::from_blob(bytes, idx.shape, torch::kByte);
 }
 
 Batch ToBatch(const torch::Tensor& images, const torch::Tensor& labels, torch::Device device) {
@@ -25,12 +37,21 @@ Batch ToBatch(const torch::Tensor& images, const torch::Tensor& labels, torch::D
 
 }  // namespace
 
+void PreloadTrainingFiles() {
+  try {
+    ReadOnce(DataFolder() / (std::string("train") + kImages));
+    ReadOnce(DataFolder() / (std::string("train") + kLabels));
+  } catch (const std::runtime_error&) {
+    // A rank that needs them tries again, and says what is wrong.
+  }
+}
+
 Dataset::Dataset(torch::Tensor images, torch::Tensor labels)
     : images_(std::move(images)), labels_(std::move(labels)) {}
 
 Dataset Dataset::Load(const std::string& part) {
-  const torch::Tensor images = LoadTensor(part + "-images-idx3-ubyte.gz");
-  const torch::Tensor labels = LoadTensor(part + "-labels-idx1-ubyte.gz");
+  const torch::Tensor images = LoadTensor(part + kImages);
+  const torch::Tensor labels = LoadTensor(part + kLabels);
   if (images.dim() != 3 || labels.dim() != 1 || images.size(0) != labels.size(0)) {
     throw std::runtime_error((DataFolder() / part).string() + "-*: images and labels do not match");
   }

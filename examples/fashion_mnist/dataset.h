@@ -13,6 +13,11 @@ struct Batch {
   torch::Tensor labels;  // (n), integers below 10
 };
 
+// Reads the files that training needs into memory, without touching a tensor. Done before
+// attune::Main, it is done once a host: the ranks are forked from a process that has it, and share
+// its memory.
+void PreloadTrainingFiles();
+
 // Images and labels in memory, as bytes.
 class Dataset {
  public:

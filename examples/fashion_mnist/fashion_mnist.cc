@@ -157,5 +157,6 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
+  fashion_mnist::PreloadTrainingFiles();
   return attune::Main<fashion_mnist::FashionMnist>(argc, argv);
 }

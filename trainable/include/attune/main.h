@@ -29,6 +29,9 @@ inline constexpr std::int64_t kStandaloneSteps = 10;
 // docs/worker-channel.md); run by hand it trains once: see --help. Returns the exit code: 0, 1 when
 // training failed, 2 for wrong arguments.
 //
+// What a program does before Main() is done once a host where ranks are forked from a launcher, and
+// its memory is shared: the place to read data that every rank needs.
+//
 // REQUIRES: nothing has touched a tensor or started a thread before: Main() forks.
 template <std::derived_from<Trainable> T>
 int Main(int argc, char** argv) {
