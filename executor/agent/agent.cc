@@ -197,7 +197,8 @@ bool Agent::Impl::IsDone() {
   if (!exit_ || reconciler_.has_live()) return false;
   const Clock::time_point now = Clock::now();
   if (farewell_until_ == kNever) farewell_until_ = now + kFarewellTimeout;
-  if (welcomed_ && !closing_ && !outbox_.empty() && now < farewell_until_) return false;
+  const bool all_said = said_goodbye_ && !writing_ && outbox_.empty();
+  if (welcomed_ && !closing_ && !all_said && now < farewell_until_) return false;
   Disconnect();
   return connection_ == nullptr;
 }

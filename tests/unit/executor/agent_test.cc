@@ -300,6 +300,20 @@ TEST_F(AgentTest, StopTellsTheServerThatItsGangsAreGone) {
   EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kStopped);
 }
 
+TEST_F(AgentTest, StopSaysGoodbyeEvenWithNothingElseToSay) {
+  StartAgent();
+  server_.Welcome(/*lease_ttl_ms=*/60'000, /*heartbeat_ms=*/10);
+  const auto is_heartbeat = [](const v1::FromExecutor& message) {
+    return message.has_heartbeat() ? std::optional(true) : std::nullopt;
+  };
+  ASSERT_TRUE(server_.Next(is_heartbeat));  // the welcome has arrived
+  agent_->Stop();
+  EXPECT_TRUE(server_.Next([](const v1::FromExecutor& message) {
+    return message.has_goodbye() ? std::optional(true) : std::nullopt;
+  }));
+  EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kStopped);
+}
+
 TEST_F(AgentTest, StopsWithoutAServer) {
   AgentOptions options = Options();
   options.channel = nullptr;
