@@ -286,9 +286,10 @@ describe('the rest of the page', () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.stranger();
     await page.goto(`${server.url}/login?token=test-token`);
-    await page.route('**/curves', (route) => route.abort('connectionrefused'), { times: 1 });
+    await page.route('**/curves', (route) => route.abort('connectionrefused'));
     await page.goto(`${server.url}/sweeps/s1`);
     await page.getByRole('alert').getByText('The server does not answer').waitFor();
+    await page.unroute('**/curves');
     await page.getByRole('heading', { name: 'fashion-mnist' }).waitFor();
   });
 
