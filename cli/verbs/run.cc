@@ -119,6 +119,10 @@ ExitCode Report(const RunFlags& flags, const std::string& id, Clock::time_point 
   if (!flags.quiet) console.err.Print("");
   console.out.PrintLines(
       OutcomeLines(*sweep, *trials, wall_seconds, console.out.style(), console.out.width()));
+  if (!flags.quiet) {
+    console.err.Print("\nlook at it again with `attune serve --data-dir " +
+                      Quoted(flags.data_dir.string()) + '`');
+  }
   return code;
 }
 
