@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import signal
 import unittest
 
@@ -71,6 +72,24 @@ class Kill(EndToEnd):
         self.assertEqual(len(after["attempts_list"]), 1)
         again.wait()
         self.assertEqual(sum(json.loads(again.stdout)["trials"].values()), 8)
+
+    def test_a_server_killed_at_random_places_of_its_log_neither_loses_nor_repeats(self):
+        seed = int(os.environ.get("ATTUNE_SEED") or random.randrange(1 << 32))
+        print("ATTUNE_SEED", seed)
+        draw = random.Random(seed)
+        server, _ = self.begin_with_separate_executor(stop={"max_trials": 40})
+        seq = 0
+        for _ in range(10):  # 40 trials write more than 10 * 30 events
+            seq += draw.randrange(1, 30)
+            self.await_event(lambda kind, data: data["seq"] >= seq)
+            server.kill()
+            server = self.run_sweep(self.file, *self.args, "-o", "json")
+            server.await_stderr(r"http://")
+        self.assertEqual(server.wait(), 0)
+        self.assertEqual(sum(json.loads(server.stdout)["trials"].values()), 40)
+        serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        serve.await_stderr(r"http://")
+        self.assertEqual([t["attempts"] for t in self.check_histories_are_whole()], [1] * 40)
 
     def test_reports_made_while_the_server_is_away_arrive(self):
         gate = self.close_gate(3)
