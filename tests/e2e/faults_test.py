@@ -7,7 +7,7 @@ import random
 import signal
 import unittest
 
-from support import EndToEnd, ProcessExit, free_port, small_disk, sweep
+from support import EndToEnd, ProcessExit, fill, free_port, small_disk, sweep
 
 
 def pids_of(detail, attempt=-1):
@@ -170,14 +170,7 @@ class Disk(EndToEnd):
                                  "-o", "json")
             run.await_stderr(r"http://")
             self.await_report(trial=0, step=1)
-            filler = self.data / "filler"
-            with open(filler, "wb") as out:
-                try:
-                    while True:
-                        out.write(b"\0" * 65536)
-                        out.flush()
-                except OSError:
-                    pass
+            filler = fill(self.data)
             # Small writes may still fit into space that is already the database's own.
             body = json.dumps(sweep(tags=[f"{n:064}" for n in range(50)])).encode()
             status, answer = 201, None

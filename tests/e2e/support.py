@@ -217,6 +217,16 @@ class EndToEnd(unittest.TestCase):
         return trials
 
 
+def fill(folder):
+    """Writes a file until the file system has no block left; returns its path."""
+    path = folder / "filler"
+    while os.statvfs(folder).f_bavail > 0:
+        # A tmpfs may refuse while it has room: asked again, it gives it.
+        with contextlib.suppress(OSError), open(path, "ab", buffering=0) as out:
+            out.write(b"\0" * 65536)
+    return path
+
+
 @contextlib.contextmanager
 def small_disk(folder, megabytes):
     """A tmpfs of this size at `folder`; skips the test where mounting is not allowed."""
