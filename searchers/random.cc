@@ -39,10 +39,18 @@ Value Draw(const Domain& domain, RandomStream& stream) {
   return ValueAt(domain, stream.Integer(0, *count - 1));
 }
 
+// Trials that are asked for end with the asking.
+bool EndsSomeTime(const SweepSpec& spec) {
+  const StopPolicy& stop = spec.stop;
+  return spec.External() || stop.max_trials > 0 || stop.max_time.value > 0 ||
+         stop.max_gpu_hours > 0 || stop.patience > 0 || stop.target.has_value();
+}
+
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (spec.max_trials == 0) {
+  if (!EndsSomeTime(spec)) {
     return Error{ErrorCode::kInvalid,
-                 "stop.max_trials: random search never ends by itself; say how many trials to run"};
+                 "stop: random search never ends by itself; set max_trials, max_time, "
+                 "max_gpu_hours or patience, or metric.target"};
   }
   return {std::make_unique<Random>(spec.space, spec.seed)};
 }
@@ -64,7 +72,7 @@ std::optional<Config> Random::Suggest(TrialNumber trial) const {
 
 Entry<Searcher> RandomEntry() {
   return {.name = "random",
-          .help = "every trial drawn from the space by itself; needs stop.max_trials",
+          .help = "every trial drawn from the space by itself; needs a limit of the sweep",
           .options = {},
           .make = Make};
 }

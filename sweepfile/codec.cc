@@ -71,6 +71,21 @@ Json SpaceToJson(const SearchSpace& space) {
   return json;
 }
 
+void AddProgram(const Program& program, Json& json) {
+  json["command"] = ListToJson(program.command);
+  json["env"] = Json::object();
+  for (const auto& [name, value] : program.environment) json["env"][name] = value;
+  json["working_directory"] = program.working_directory;
+}
+
+Json GangToJson(const GangSpec& gang) {
+  return {{"workers", gang.workers},
+          {"cpus_per_worker", gang.per_worker.cpus},
+          {"gpus_per_worker", gang.per_worker.gpus},
+          {"memory_per_worker", FormatSize(gang.per_worker.memory_bytes)},
+          {"placement", gang.placement == PlacementPolicy::kSpread ? "spread" : "pack"}};
+}
+
 void AddOptions(const AlgorithmSpec& algorithm, Json& json) {
   for (const auto& [name, value] : algorithm.options) json[name] = ToJson(value);
 }
@@ -155,12 +170,10 @@ Result<Metrics> MetricsFromJson(const Json& json) {
 Json ToJson(const SweepSpec& spec) {
   Json json = {{"apiVersion", "attune/v1"}, {"kind", "Sweep"}, {"name", spec.name}};
   json["tags"] = ListToJson(spec.tags);
-  json["command"] = ListToJson(spec.program.command);
-  json["env"] = Json::object();
-  for (const auto& [name, value] : spec.program.environment) json["env"][name] = value;
-  json["working_directory"] = spec.program.working_directory;
+  if (!spec.External()) AddProgram(spec.program, json);
   json["metric"] = {{"name", spec.objective.metric},
                     {"mode", spec.objective.mode == Mode::kMin ? "min" : "max"}};
+  if (spec.stop.target) json["metric"]["target"] = *spec.stop.target;
   json["parameters"] = SpaceToJson(spec.space);
   json["initial_points"] = Json::array();
   for (const Config& point : spec.initial_points) json["initial_points"].push_back(ToJson(point));
@@ -168,16 +181,28 @@ Json ToJson(const SweepSpec& spec) {
   AddOptions(spec.searcher, json["searcher"]);
   json["scheduler"] = {{"name", spec.scheduler.name}, {"max", spec.max_step.value}};
   AddOptions(spec.scheduler, json["scheduler"]);
-  json["resources"] = {{"workers", spec.gang.workers},
-                       {"cpus_per_worker", spec.gang.per_worker.cpus},
-                       {"gpus_per_worker", spec.gang.per_worker.gpus},
-                       {"memory_per_worker", FormatSize(spec.gang.per_worker.memory_bytes)}};
+  if (!spec.External()) json["resources"] = GangToJson(spec.gang);
   json["max_concurrent_trials"] = spec.max_concurrent_trials;
-  json["checkpoint"] = {{"every", spec.checkpoint_every.value}};
+  json["priority"] = spec.priority;
+  if (!spec.External()) {
+    json["checkpoint"] = {{"every", spec.checkpoint.every.value},
+                          {"keep_last", spec.checkpoint.keep_last},
+                          {"keep_best", spec.checkpoint.keep_best}};
+  }
   json["failure"] = {{"max_restarts", spec.failure.max_restarts},
                      {"max_failed_trials", spec.failure.max_failed_trials},
+                     {"backoff", FormatDuration(spec.failure.backoff)},
                      {"stall_timeout", FormatDuration(spec.failure.stall_timeout)}};
-  json["stop"] = {{"max_trials", spec.max_trials}};
+  json["stop"] = {{"max_trials", spec.stop.max_trials},
+                  {"max_time", FormatDuration(spec.stop.max_time)},
+                  {"max_gpu_hours", spec.stop.max_gpu_hours},
+                  {"patience", spec.stop.patience},
+                  {"max_trial_time", FormatDuration(spec.stop.max_trial_time)},
+                  {"trial_patience", spec.stop.trial_patience}};
+  if (spec.External()) {
+    json["failure"].erase("stall_timeout");
+    json["stop"].erase("max_gpu_hours");
+  }
   return json;
 }
 

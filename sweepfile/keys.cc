@@ -11,9 +11,11 @@ constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1: exact in JSON
 constexpr double kMaxInt = 2147483647;
 constexpr double kMaxStep = 9007199254740991;
 constexpr int kMaxWorkers = 100'000;
+constexpr double kDay = 86'400;
 
 Value Integer(int64_t value) { return value; }
 Value Text(std::string text) { return text; }
+Value Duration(Seconds duration) { return duration.value; }
 
 Key OptionKey(const Option& option) {
   constexpr KeyType kTypes[] = {KeyType::kBoolean, KeyType::kInteger, KeyType::kReal,
@@ -85,7 +87,7 @@ const Section& FileKeys() {
            .type = KeyType::kTexts,
            .help = "The program and its arguments; a relative path with a `/` is looked for in the "
                    "sweep file's folder, a bare name in `PATH`",
-           .required = true},
+           .fallback_words = "none: trials are asked for and told from outside"},
           {.name = "env",
            .type = KeyType::kTextMap,
            .help = "Environment variables of every worker, beside the executor's own",
@@ -118,9 +120,19 @@ const Section& FileKeys() {
            .fallback = Integer(0),
            .min = 0,
            .max = kMaxInt},
-          {.name = "checkpoint", .type = KeyType::kSection, .help = "When trials are saved"},
+          {.name = "priority",
+           .type = KeyType::kInteger,
+           .help = "A sweep of a higher priority is served first",
+           .fallback = Integer(0),
+           .min = -kMaxPriority,
+           .max = kMaxPriority},
+          {.name = "checkpoint",
+           .type = KeyType::kSection,
+           .help = "When trials are saved, and which checkpoints stay"},
           {.name = "failure", .type = KeyType::kSection, .help = "What follows a failure"},
-          {.name = "stop", .type = KeyType::kSection, .help = "When the sweep is over"},
+          {.name = "stop",
+           .type = KeyType::kSection,
+           .help = "When the sweep or a trial is over, by whichever limit comes first"},
       }};
   return section;
 }
@@ -140,6 +152,10 @@ const Section& MetricKeys() {
                         {"minimise", "min"},
                         {"maximize", "max"},
                         {"maximise", "max"}}},
+          {.name = "target",
+           .type = KeyType::kReal,
+           .help = "The sweep is over when the metric is this good or better",
+           .fallback_words = "none"},
       }};
   return section;
 }
@@ -257,6 +273,11 @@ const Section& ResourcesKeys() {
            .type = KeyType::kSize,
            .help = "Memory set aside for each worker; 0B: not counted",
            .fallback = Integer(0)},
+          {.name = "placement",
+           .help = "Where a trial goes when several hosts have room: where it fills best, or where "
+                   "most is free",
+           .fallback = Text("pack"),
+           .one_of = {"pack", "spread"}},
       }};
   return section;
 }
@@ -264,13 +285,27 @@ const Section& ResourcesKeys() {
 const Section& CheckpointKeys() {
   static const Section section{
       .name = "checkpoint",
-      .help = "When trials are saved",
-      .keys = {{.name = "every",
-                .type = KeyType::kInteger,
-                .help = "Steps between checkpoints; 0: where the scheduler decides and at the end",
-                .fallback = Integer(0),
-                .min = 0,
-                .max = kMaxStep}}};
+      .help = "When trials are saved, and which checkpoints stay",
+      .keys = {
+          {.name = "every",
+           .type = KeyType::kInteger,
+           .help = "Steps between checkpoints; 0: where the scheduler decides and at the end",
+           .fallback = Integer(0),
+           .min = 0,
+           .max = kMaxStep},
+          {.name = "keep_last",
+           .type = KeyType::kInteger,
+           .help = "How many of each trial's newest checkpoints stay",
+           .fallback = Integer(CheckpointPolicy{}.keep_last),
+           .min = 1,
+           .max = kMaxInt},
+          {.name = "keep_best",
+           .type = KeyType::kInteger,
+           .help = "How many of each trial's best checkpoints, by the metric at their step, stay",
+           .fallback = Integer(CheckpointPolicy{}.keep_best),
+           .min = 0,
+           .max = kMaxInt},
+      }};
   return section;
 }
 
@@ -292,11 +327,18 @@ const Section& FailureKeys() {
            .fallback = Integer(FailurePolicy{}.max_failed_trials),
            .min = 0,
            .max = kMaxInt},
+          {.name = "backoff",
+           .type = KeyType::kDuration,
+           .help = "Wait before a trial's first restart, doubled for each further one",
+           .fallback = Duration(FailurePolicy{}.backoff),
+           .min = 0,
+           .max = kDay},
           {.name = "stall_timeout",
            .type = KeyType::kDuration,
            .help = "A worker that finishes no step for so long has failed",
-           .fallback = Value(FailurePolicy{}.stall_timeout.value),
-           .min = 1},
+           .fallback = Duration(FailurePolicy{}.stall_timeout),
+           .min = 1,
+           .max = kMaxDuration.value},
       }};
   return section;
 }
@@ -304,14 +346,45 @@ const Section& FailureKeys() {
 const Section& StopKeys() {
   static const Section section{
       .name = "stop",
-      .help = "When the sweep is over",
-      .keys = {{.name = "max_trials",
-                .type = KeyType::kInteger,
-                .help = "Trials that are started in all; 0: until the searcher has no more, which "
-                        "only `grid` comes to",
-                .fallback = Integer(0),
-                .min = 0,
-                .max = kMaxInt}}};
+      .help = "When the sweep or a trial is over, by whichever limit comes first; 0: no such limit",
+      .keys = {
+          {.name = "max_trials",
+           .type = KeyType::kInteger,
+           .help = "Trials that are started in all; without it until the searcher has no more, "
+                   "which only `grid` comes to",
+           .fallback = Integer(0),
+           .min = 0,
+           .max = kMaxInt},
+          {.name = "max_time",
+           .type = KeyType::kDuration,
+           .help = "Time the sweep runs, not counting while it is paused",
+           .fallback = Duration(StopPolicy{}.max_time),
+           .min = 0,
+           .max = kMaxDuration.value},
+          {.name = "max_gpu_hours",
+           .type = KeyType::kReal,
+           .help = "GPU-hours that all its trials use together",
+           .fallback = Value(StopPolicy{}.max_gpu_hours),
+           .min = 0},
+          {.name = "patience",
+           .type = KeyType::kInteger,
+           .help = "Trials that end one after another without a better best of the sweep",
+           .fallback = Integer(0),
+           .min = 0,
+           .max = kMaxInt},
+          {.name = "max_trial_time",
+           .type = KeyType::kDuration,
+           .help = "Training time of each trial, over all its attempts",
+           .fallback = Duration(StopPolicy{}.max_trial_time),
+           .min = 0,
+           .max = kMaxDuration.value},
+          {.name = "trial_patience",
+           .type = KeyType::kInteger,
+           .help = "Reports of a trial one after another that are not better than its best",
+           .fallback = Integer(0),
+           .min = 0,
+           .max = kMaxInt},
+      }};
   return section;
 }
 

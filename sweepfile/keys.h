@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/algorithms.h"
+#include "core/ids.h"
 #include "core/value.h"
 
 // The one table of the keys of a sweep file. From it come the parser's checks and defaults, the
@@ -56,8 +57,10 @@ struct Section {
 };
 
 constexpr size_t kMaxParameters = 1000;
-constexpr size_t kMaxListedValues = 1000;  // of one parameter, or of one `when`
-constexpr size_t kMaxNameChars = 128;      // of a sweep, a parameter, a metric
+constexpr size_t kMaxListedValues = 1000;              // of one parameter, or of one `when`
+constexpr size_t kMaxNameChars = 128;                  // of a sweep, a parameter, a metric
+constexpr int kMaxPriority = 1000;                     // and as far below 0
+constexpr Seconds kMaxDuration{100 * 365.0 * 86'400};  // what a limit may be; 100 years
 
 const Section& FileKeys();
 const Section& MetricKeys();

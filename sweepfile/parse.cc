@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <tuple>
 
 #include "core/check.h"
@@ -35,6 +36,10 @@ int Int(const Fields& fields, std::string_view key) {
 }
 
 Step Steps(const Fields& fields, std::string_view key) { return Step(fields.Get<int64_t>(key)); }
+
+Seconds Duration(const Fields& fields, std::string_view key) {
+  return Seconds(fields.Get<double>(key));
+}
 
 // Reads the root map into a spec; with faults it stays incomplete.
 class SpecReader {
@@ -75,6 +80,9 @@ class SpecReader {
       spec_.objective.metric = metric.Get<std::string>("name");
       CheckName(metric.spot("name"), spec_.objective.metric);
       spec_.objective.mode = metric.Get<std::string>("mode") == "min" ? Mode::kMin : Mode::kMax;
+      if (const Value* target = metric.Find("target")) {
+        spec_.stop.target = std::get<double>(*target);
+      }
     }
     std::optional<SearchSpace> space = ReadSpace(file_.spot("parameters"), faults_);
     if (!space) return;
@@ -132,14 +140,43 @@ class SpecReader {
     spec_.gang = {.workers = Int(resources, "workers"),
                   .per_worker = {.cpus = Int(resources, "cpus_per_worker"),
                                  .gpus = Int(resources, "gpus_per_worker"),
-                                 .memory_bytes = resources.Get<int64_t>("memory_per_worker")}};
+                                 .memory_bytes = resources.Get<int64_t>("memory_per_worker")},
+                  .placement = resources.Get<std::string>("placement") == "spread"
+                                   ? PlacementPolicy::kSpread
+                                   : PlacementPolicy::kPack};
     spec_.max_concurrent_trials = Int(file_, "max_concurrent_trials");
-    spec_.checkpoint_every = Steps(Section(CheckpointKeys()), "every");
+    spec_.priority = Int(file_, "priority");
+    const Fields checkpoint = Section(CheckpointKeys());
+    spec_.checkpoint = {.every = Steps(checkpoint, "every"),
+                        .keep_last = Int(checkpoint, "keep_last"),
+                        .keep_best = Int(checkpoint, "keep_best")};
     const Fields failure = Section(FailureKeys());
     spec_.failure = {.max_restarts = Int(failure, "max_restarts"),
                      .max_failed_trials = Int(failure, "max_failed_trials"),
-                     .stall_timeout = Seconds(failure.Get<double>("stall_timeout"))};
-    spec_.max_trials = Int(Section(StopKeys()), "max_trials");
+                     .backoff = Duration(failure, "backoff"),
+                     .stall_timeout = Duration(failure, "stall_timeout")};
+    const Fields stop = Section(StopKeys());
+    spec_.stop.max_trials = Int(stop, "max_trials");
+    spec_.stop.max_time = Duration(stop, "max_time");
+    spec_.stop.max_gpu_hours = stop.Get<double>("max_gpu_hours");
+    spec_.stop.patience = Int(stop, "patience");
+    spec_.stop.max_trial_time = Duration(stop, "max_trial_time");
+    spec_.stop.trial_patience = Int(stop, "trial_patience");
+    if (!file_.Given("command")) {
+      RefuseProgramKeys(file_, {"env", "working_directory", "resources", "checkpoint"});
+      RefuseProgramKeys(failure, {"stall_timeout"});
+      RefuseProgramKeys(stop, {"max_gpu_hours"});
+    }
+  }
+
+  void RefuseProgramKeys(const Fields& fields, std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys) {
+      if (!fields.Given(key)) continue;
+      const Spot& spot = fields.spot(key);
+      faults_.Add(spot.place, spot.mark,
+                  "is about the program that runs, and the file has no command; name the program "
+                  "in command, or remove this");
+    }
   }
 
   void CheckName(const Spot& spot, const std::string& name) {

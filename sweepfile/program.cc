@@ -103,6 +103,7 @@ void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& ar
 
 Program ReadProgram(const Fields& file, const ParseOptions& options, Faults& faults) {
   Program program;
+  if (!file.Given("command")) return program;
   ReadCommand(file, options, program, faults);
   ReadEnvironment(file.spot("env"), program, faults);
 

@@ -9,7 +9,8 @@
 
 namespace attune::sweepfile {
 
-// The program of a file: `command`, `env` and `working_directory`, with paths made absolute.
+// The program of a file: `command`, `env` and `working_directory`, with paths made absolute. Empty
+// where the file has no `command`.
 Program ReadProgram(const Fields& file, const ParseOptions& options, Faults& faults);
 
 // Placeholders of the command that the executor could not replace: unknown ones, parameters that

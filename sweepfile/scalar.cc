@@ -318,6 +318,7 @@ Result<int64_t> ReadSize(const Node& node) {
 
 std::string FormatDuration(Seconds duration) {
   const double seconds = duration.value;
+  if (seconds == 0) return "0s";
   for (const Unit& unit : kDurationUnits) {
     if (seconds >= unit.factor && seconds <= kMaxExactInteger &&
         std::fmod(seconds, unit.factor) == 0 && unit.factor >= 1) {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "sweepfile/keys.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {
@@ -11,6 +12,9 @@ constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinInt64 = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMaxSeed = (int64_t{1} << 53) - 1;
+
+// Keys of later versions are missing in older logs.
+bool Has(const Json& object, const char* key) { return object.is_object() && object.contains(key); }
 
 }  // namespace
 
@@ -50,6 +54,13 @@ double SpecDecoder::Real(const Json& object, const char* key) {
   if (member.is_number()) return member.get<double>();
   Fail(std::string(key) + " is no number");
   return 0;
+}
+
+Seconds SpecDecoder::Duration(const Json& object, const char* key) {
+  const Result<Seconds> duration = ReadDuration(Scalar(object, key));
+  if (duration.ok()) return *duration;
+  Fail(std::string(key) + ": " + duration.error().message);
+  return {};
 }
 
 std::vector<std::string> SpecDecoder::Texts(const Json& object, const char* key) {
@@ -164,6 +175,13 @@ void SpecDecoder::DecodeProgram() {
   spec_.program.working_directory = Text(json_, "working_directory");
 }
 
+void SpecDecoder::DecodeObjective() {
+  const Json& metric = Member(json_, "metric");
+  spec_.objective = {.metric = Text(metric, "name"),
+                     .mode = Text(metric, "mode") == "min" ? Mode::kMin : Mode::kMax};
+  if (Has(metric, "target")) spec_.stop.target = Real(metric, "target");
+}
+
 // `common` is the key beside `name` that is no option.
 AlgorithmSpec SpecDecoder::DecodeAlgorithm(const char* key, const char* common) {
   const Json& section = Member(json_, key);
@@ -181,7 +199,7 @@ AlgorithmSpec SpecDecoder::DecodeAlgorithm(const char* key, const char* common) 
   return algorithm;
 }
 
-void SpecDecoder::DecodeLimits() {
+void SpecDecoder::DecodeGang() {
   const Json& resources = Member(json_, "resources");
   spec_.gang.workers = static_cast<int>(Integer(resources, "workers", 1, kMaxInt));
   spec_.gang.per_worker.cpus = Int(resources, "cpus_per_worker");
@@ -189,16 +207,38 @@ void SpecDecoder::DecodeLimits() {
   const Result<int64_t> memory = ReadSize(Scalar(resources, "memory_per_worker"));
   if (!memory.ok()) return Fail("memory_per_worker: " + memory.error().message);
   spec_.gang.per_worker.memory_bytes = *memory;
+  if (Has(resources, "placement") && Text(resources, "placement") == "spread") {
+    spec_.gang.placement = PlacementPolicy::kSpread;
+  }
+}
 
+void SpecDecoder::DecodeCheckpoint() {
+  const Json& checkpoint = Member(json_, "checkpoint");
+  spec_.checkpoint.every = Step(Integer(checkpoint, "every", 0, kMaxInt64));
+  if (!Has(checkpoint, "keep_last")) return;
+  spec_.checkpoint.keep_last = static_cast<int>(Integer(checkpoint, "keep_last", 1, kMaxInt));
+  spec_.checkpoint.keep_best = Int(checkpoint, "keep_best");
+}
+
+void SpecDecoder::DecodeLimits(bool external) {
   spec_.max_concurrent_trials = Int(json_, "max_concurrent_trials");
-  spec_.checkpoint_every = Step(Integer(Member(json_, "checkpoint"), "every", 0, kMaxInt64));
+  if (Has(json_, "priority")) {
+    spec_.priority = static_cast<int>(Integer(json_, "priority", -kMaxPriority, kMaxPriority));
+  }
   const Json& failure = Member(json_, "failure");
   spec_.failure.max_restarts = Int(failure, "max_restarts");
   spec_.failure.max_failed_trials = Int(failure, "max_failed_trials");
-  const Result<Seconds> stall = ReadDuration(Scalar(failure, "stall_timeout"));
-  if (!stall.ok()) return Fail("stall_timeout: " + stall.error().message);
-  spec_.failure.stall_timeout = *stall;
-  spec_.max_trials = Int(Member(json_, "stop"), "max_trials");
+  if (Has(failure, "backoff")) spec_.failure.backoff = Duration(failure, "backoff");
+  if (!external) spec_.failure.stall_timeout = Duration(failure, "stall_timeout");
+
+  const Json& stop = Member(json_, "stop");
+  spec_.stop.max_trials = Int(stop, "max_trials");
+  if (!Has(stop, "max_time")) return;
+  spec_.stop.max_time = Duration(stop, "max_time");
+  if (!external) spec_.stop.max_gpu_hours = Real(stop, "max_gpu_hours");
+  spec_.stop.patience = Int(stop, "patience");
+  spec_.stop.max_trial_time = Duration(stop, "max_trial_time");
+  spec_.stop.trial_patience = Int(stop, "trial_patience");
 }
 
 Result<SweepSpec> SpecDecoder::Decode() {
@@ -210,17 +250,21 @@ Result<SweepSpec> SpecDecoder::Decode() {
   }
   spec_.name = Text(json_, "name");
   spec_.tags = Texts(json_, "tags");
-  DecodeProgram();
-  const Json& metric = Member(json_, "metric");
-  spec_.objective = {.metric = Text(metric, "name"),
-                     .mode = Text(metric, "mode") == "min" ? Mode::kMin : Mode::kMax};
+  // Without a command there is nothing else about the program either.
+  const bool external = !Has(json_, "command") && !Has(json_, "working_directory");
+  if (!external) DecodeProgram();
+  DecodeObjective();
   DecodeSpace();
   DecodePoints();
   spec_.searcher = DecodeAlgorithm("searcher", "seed");
   spec_.seed = static_cast<uint64_t>(Integer(Member(json_, "searcher"), "seed", 0, kMaxSeed));
   spec_.scheduler = DecodeAlgorithm("scheduler", "max");
   spec_.max_step = Step(Integer(Member(json_, "scheduler"), "max", 0, kMaxInt64));
-  DecodeLimits();
+  if (!external) {
+    DecodeGang();
+    DecodeCheckpoint();
+  }
+  DecodeLimits(external);
   if (error_) return *error_;
   return std::move(spec_);
 }

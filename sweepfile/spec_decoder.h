@@ -27,14 +27,18 @@ class SpecDecoder {
   int64_t Integer(const Json& object, const char* key, int64_t min, int64_t max);
   int Int(const Json& object, const char* key);  // from 0
   double Real(const Json& object, const char* key);
+  Seconds Duration(const Json& object, const char* key);
   std::vector<std::string> Texts(const Json& object, const char* key);
   std::vector<Value> Values(const Json& list);
   Node Scalar(const Json& object, const char* key);
 
   void DecodeProgram();
+  void DecodeObjective();
   void DecodeSpace();
   void DecodePoints();
-  void DecodeLimits();
+  void DecodeGang();
+  void DecodeCheckpoint();
+  void DecodeLimits(bool external);
   Domain DecodeDomain(const Json& parameter);
   Condition DecodeCondition(const std::string& parent, const Json& condition);
   AlgorithmSpec DecodeAlgorithm(const char* key, const char* common);

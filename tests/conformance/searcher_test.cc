@@ -43,7 +43,7 @@ class SweepOfSearcher {
              .searcher = WithFallbacks(name, entry.options),
              .seed = seed,
              .max_step = Step(27),
-             .max_trials = kTrials};
+             .stop = {.max_trials = kTrials}};
     auto made = algorithms_.MakeSearcher(spec_);
     if (!made.ok()) {  // it may refuse a space, by its parameter, but not one that can be counted
       EXPECT_TRUE(made.error().message.starts_with("parameters.")) << made.error().message;

@@ -120,7 +120,7 @@ TEST(Grid, HasALimit) {
 }
 
 TEST(Grid, NeedsNoLimitOfTrials) {
-  const SweepSpec spec{.space = SearchSpace({{"a", ConstantDomain{true}}}), .max_trials = 0};
+  const SweepSpec spec{.space = SearchSpace({{"a", ConstantDomain{true}}})};
   EXPECT_TRUE(GridEntry().make(spec).ok());
 }
 

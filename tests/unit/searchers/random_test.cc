@@ -152,12 +152,23 @@ TEST(Random, AnotherSeedGivesOtherProposals) {
 }
 
 TEST(Random, WithoutALimitNamesTheKeyOfTheSweepFile) {
-  SweepSpec spec{.space = Conditional()};
+  const SweepSpec spec{.program = {.command = {"train"}}, .space = Conditional()};
   EXPECT_EQ(RandomEntry().make(spec).error().message,
-            "stop.max_trials: random search never ends by itself; say how many trials to run");
+            "stop: random search never ends by itself; set max_trials, max_time, max_gpu_hours or "
+            "patience, or metric.target");
+}
 
-  spec.max_trials = 1;
-  EXPECT_TRUE(RandomEntry().make(spec).ok());
+TEST(Random, AnyLimitOfTheSweepWillDo) {
+  for (const StopPolicy& stop :
+       {StopPolicy{.max_trials = 1}, StopPolicy{.max_time = Seconds(1)},
+        StopPolicy{.max_gpu_hours = 1}, StopPolicy{.patience = 1}, StopPolicy{.target = 0.1}}) {
+    const SweepSpec spec{.program = {.command = {"train"}}, .space = Conditional(), .stop = stop};
+    EXPECT_TRUE(RandomEntry().make(spec).ok());
+  }
+}
+
+TEST(Random, TrialsThatAreAskedForNeedNoLimit) {
+  EXPECT_TRUE(RandomEntry().make({.space = Conditional()}).ok());
 }
 
 }  // namespace

@@ -41,11 +41,20 @@ SweepSpec FullSpec() {
       .scheduler = {.name = "asha",
                     .options = {{"min", int64_t{2}}, {"reduction_factor", int64_t{5}}}},
       .max_step = Step(81),
-      .gang = {.workers = 8, .per_worker = {.cpus = 4, .gpus = 1, .memory_bytes = 1234567}},
-      .max_trials = 500,
+      .gang = {.workers = 8,
+               .per_worker = {.cpus = 4, .gpus = 1, .memory_bytes = 1234567},
+               .placement = PlacementPolicy::kSpread},
       .max_concurrent_trials = 7,
-      .checkpoint_every = Step(3),
-      .failure = {1, 2, Seconds(1.1)}};
+      .priority = -5,
+      .checkpoint = {Step(3), 4, 0},
+      .failure = {1, 2, Seconds(0.001), Seconds(1.1)},
+      .stop = {.max_trials = 500,
+               .max_time = Seconds(0.1 + 0.2),
+               .max_gpu_hours = 0.1,
+               .patience = 3,
+               .max_trial_time = Seconds(90),
+               .trial_patience = 2,
+               .target = -0.5}};
 }
 
 TEST(Codec, SpecsReturnAsTheyWere) {
@@ -54,6 +63,39 @@ TEST(Codec, SpecsReturnAsTheyWere) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(*read, spec);
   EXPECT_EQ(ToJson(*read).dump(), ToJson(spec).dump());
+}
+
+// What a release without the keys of today wrote.
+TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
+  SweepSpec spec = FullSpec();
+  Json json = ToJson(spec);
+  json.erase("priority");
+  json["metric"].erase("target");
+  json["resources"].erase("placement");
+  json["checkpoint"] = {{"every", 3}};
+  json["failure"].erase("backoff");
+  json["stop"] = {{"max_trials", 500}};
+  const Result<SweepSpec> read = SpecFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+
+  spec.priority = 0;
+  spec.gang.placement = PlacementPolicy::kPack;
+  spec.checkpoint = {.every = Step(3)};
+  spec.failure.backoff = FailurePolicy{}.backoff;
+  spec.stop = {.max_trials = 500};
+  EXPECT_EQ(*read, spec);
+}
+
+TEST(Codec, SweepsWithoutAProgramSayNothingOfOne) {
+  const SweepSpec spec = Spec(
+      "metric: {name: loss, mode: min, target: 0.1}\nparameters: {lr: {value: 1}}\n"
+      "failure: {backoff: 1m}\nstop: {max_time: 1h}\n");
+  const Json json = ToJson(spec);
+  for (const char* key : {"command", "env", "working_directory", "resources", "checkpoint"}) {
+    EXPECT_FALSE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(*SpecFromJson(Reread(json)), spec);
+  EXPECT_EQ(Spec(ResolvedYaml(spec)), spec);
 }
 
 TEST(Codec, JsonOfASpecIsASweepFile) {
@@ -131,7 +173,7 @@ TEST(Codec, DamagedSpecsAreErrors) {
   }
   EXPECT_GT(damaged, 100);
   for (const auto& [key, member] : whole.items()) {
-    if (key == "kind") continue;
+    if (key == "kind" || key == "priority") continue;
     Json json = whole;
     json.erase(key);
     ASSERT_FALSE(SpecFromJson(json).ok()) << key;
@@ -189,15 +231,25 @@ TEST(ResolvedYaml, IsForPeople) {
             "  cpus_per_worker: 1\n"
             "  gpus_per_worker: 0\n"
             "  memory_per_worker: \"0B\"\n"
+            "  placement: pack\n"
             "max_concurrent_trials: 0\n"
+            "priority: 0\n"
             "checkpoint:\n"
             "  every: 0\n"
+            "  keep_last: 1\n"
+            "  keep_best: 1\n"
             "failure:\n"
             "  max_restarts: 3\n"
             "  max_failed_trials: 10\n"
+            "  backoff: \"10s\"\n"
             "  stall_timeout: \"10m\"\n"
             "stop:\n"
-            "  max_trials: 4\n");
+            "  max_trials: 4\n"
+            "  max_time: \"0s\"\n"
+            "  max_gpu_hours: 0.0\n"
+            "  patience: 0\n"
+            "  max_trial_time: \"0s\"\n"
+            "  trial_patience: 0\n");
 }
 
 }  // namespace

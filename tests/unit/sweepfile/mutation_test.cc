@@ -29,14 +29,22 @@ initial_points: [{lr: 0.001, layers: 4, width: 128, optimizer: sgd, momentum: 0.
 searcher: {name: random, seed: 7}
 scheduler: {name: asha, min: 1, max: 81, reduction_factor: 3}
 resources: {workers: 8, memory_per_worker: 16GiB}
-checkpoint: {every: 1}
-failure: {max_restarts: 3, stall_timeout: 10m}
-stop: {max_trials: 500}
+priority: 2
+checkpoint: {every: 1, keep_last: 2, keep_best: 1}
+failure: {max_restarts: 3, backoff: 10s, stall_timeout: 10m}
+stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 0.5, patience: 9, trial_patience: 3}
 )",
     R"({"command": ["train", "\u00e9\ud83d\ude80"], "metric": {"name": "acc", "mode": "max"},
 "parameters": {"n": {"min": 1, "max": 4}, "x": {"values": ["a", "1", 2.5]},
 "y": {"value": -0.0, "when": {"n": {"lte": 3}}}}, "searcher": {"name": "random"},
-"failure": {"stall_timeout": "1.5h"}, "stop": {"max_trials": 20}})"};
+"failure": {"stall_timeout": "1.5h"}, "stop": {"max_trials": 20}})",
+    R"(name: asked
+metric: {name: loss, mode: min, target: 0.05}
+parameters: {lr: {min: 1e-5, max: 0.1, scale: log}, n: {min: 1, max: 4}}
+max_concurrent_trials: 3
+failure: {max_restarts: 0, backoff: 0s}
+stop: {max_time: 1h, max_trial_time: 90s}
+)"};
 
 const char* const kTokens[] = {"{",         "}",        "[",
                                "]",         ":",        ": ",
@@ -87,7 +95,7 @@ TEST(Mutations, NeverCrashAndWhatIsAcceptedRoundTrips) {
   std::mt19937_64 random(seed);
   int accepted = 0;
   for (int i = 0; i < kMutations; ++i) {
-    const std::string text = Mutate(kSeeds[i % 2], random);
+    const std::string text = Mutate(kSeeds[static_cast<size_t>(i) % std::size(kSeeds)], random);
     const Parsed parsed = Parse(text);
     ASSERT_NE(parsed.spec.has_value(), !parsed.faults.empty()) << text;
     for (const Fault& fault : parsed.faults) {
