@@ -45,13 +45,23 @@ bool Channel::Flush(std::chrono::milliseconds timeout) {
 FromExecutor Channel::Receive() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !incoming_.empty() || failure_ || closed_; });
+  return *TakeNext();
+}
+
+std::optional<FromExecutor> Channel::Poll() {
+  const std::lock_guard lock(mutex_);
+  return TakeNext();
+}
+
+std::optional<FromExecutor> Channel::TakeNext() {
   if (!incoming_.empty()) {
     FromExecutor message = std::move(incoming_.front());
     incoming_.pop_front();
     return message;
   }
   if (failure_) std::rethrow_exception(failure_);
-  throw Error("channel: the executor closed it");
+  if (closed_) throw Error("channel: the executor closed it");
+  return std::nullopt;
 }
 
 void Channel::Leave() {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -20,7 +21,7 @@ namespace attune::trainable {
 // A rank's end of the worker channel. One thread of its own reads and writes, so that training
 // neither waits for the executor nor misses its end.
 //
-// Send() and Flush() may be called from any thread, Receive() and Await() from one.
+// Send() and Flush() may be called from any thread, Receive(), Poll() and Await() from one.
 class Channel {
  public:
   // Unsent bytes above which Send() waits: an executor that long behind is as good as gone.
@@ -40,6 +41,9 @@ class Channel {
   // Waits for the next message. Throws attune::Error when the executor said something malformed or
   // is gone.
   FromExecutor Receive();
+
+  // The next message if there is one already. Throws as Receive().
+  std::optional<FromExecutor> Poll();
 
   // Waits for the next message of a type; messages of types unknown to this version are skipped,
   // any other throws.
@@ -61,6 +65,7 @@ class Channel {
   void WaitForExecutorToClose(std::chrono::milliseconds timeout);
 
  private:
+  std::optional<FromExecutor> TakeNext();  // REQUIRES: mutex_ is held
   void Run();
   void ReadSome();
   void WriteSome();

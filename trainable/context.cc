@@ -5,7 +5,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iostream>
 #include <limits>
@@ -47,7 +46,7 @@ struct Context::State {
   trainable::ProcessGroups groups;
   std::optional<CheckpointReader> checkpoint;
   std::int64_t step = 0;
-  std::int64_t milestone;
+  std::int64_t milestone;  // rank 0's only is kept up to date
   bool first_step_noted = false;
   bool left = false;  // the last Report() returned false
   Clock::time_point began = Clock::now();
@@ -64,9 +63,9 @@ struct Context::State {
 
   bool DecidesNow() const { return step >= milestone || step >= OrNever(start.max_step); }
 
-  bool CheckpointDue() const {
+  bool CheckpointDue(bool waits) const {
     if (start.checkpoint_dir.empty()) return false;
-    return DecidesNow() || (start.checkpoint_every > 0 && step % start.checkpoint_every == 0);
+    return waits || (start.checkpoint_every > 0 && step % start.checkpoint_every == 0);
   }
 
   void Save(const SaveFunction& save) const {
@@ -76,17 +75,41 @@ struct Context::State {
     channel.Send(trainable::ToLine(writer.Commit()));
   }
 
+  // Whether rank 0 has been asked to wait at this step, since the last verdict.
+  bool AskedToYield() const {
+    bool asked = false;
+    while (const auto message = channel.Poll()) {
+      asked |= std::holds_alternative<trainable::YieldLine>(*message);
+      CheckNoAnswer(*message);
+    }
+    return asked;
+  }
+
   trainable::Verdict AwaitVerdict() {
     const auto asked = Clock::now();
-    auto verdict = channel.Await<trainable::Verdict>("verdict");
-    // An executor that reconnected may repeat an answer that has already been taken.
-    while (verdict.step < step) verdict = channel.Await<trainable::Verdict>("verdict");
-    if (verdict.step > step) {
-      throw Error("channel: a verdict for step " + std::to_string(verdict.step) +
-                  " while waiting at step " + std::to_string(step));
+    while (true) {
+      const trainable::FromExecutor message = channel.Receive();
+      const auto* verdict = std::get_if<trainable::Verdict>(&message);
+      if (verdict != nullptr && verdict->step == step) {
+        waited += Clock::now() - asked;
+        return *verdict;
+      }
+      CheckNoAnswer(message);
     }
-    waited += Clock::now() - asked;
-    return verdict;
+  }
+
+  // Throws unless the message may come when no verdict on this step has been asked for: of an
+  // unknown type, a request to yield, or the repetition of an answer that has already been taken.
+  void CheckNoAnswer(const trainable::FromExecutor& message) const {
+    if (const auto* verdict = std::get_if<trainable::Verdict>(&message)) {
+      if (verdict->step < step) return;
+      throw Error("channel: a verdict for step " + std::to_string(verdict->step) + " at step " +
+                  std::to_string(step));
+    }
+    if (std::holds_alternative<trainable::Start>(message) ||
+        std::holds_alternative<trainable::Rendezvous>(message)) {
+      throw Error("channel: expected `verdict` or `yield`, got another message");
+    }
   }
 
   void WarnOfUnreadParameters() const {
@@ -128,25 +151,24 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save) {
   if (state.left) throw Error("Report: the trial was told to leave at the previous step");
   NoteFirstOptimizerStep();
   ++state.step;
-  const bool decides = state.DecidesNow();
-
-  std::array<std::int64_t, 2> branch = {};  // action, milestone
+  bool waits = false;  // for a verdict; only rank 0 knows
   if (rank() == 0) {
-    if (save && state.CheckpointDue()) state.Save(save);
+    waits = state.AskedToYield() || state.DecidesNow();
+    if (save && state.CheckpointDue(waits)) state.Save(save);
     const std::chrono::duration<double> seconds = Clock::now() - state.began - state.waited;
-    state.channel.Send(ToLine(
-        trainable::ReportLine{.step = state.step, .metrics = metrics, .seconds = seconds.count()}));
+    state.channel.Send(ToLine(trainable::ReportLine{
+        .step = state.step, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
   }
   state.channel.Send(ToLine(trainable::ProgressLine{state.step}));
-  if (decides) {
-    if (rank() == 0) {
-      const trainable::Verdict verdict = state.AwaitVerdict();
-      branch = {static_cast<std::int64_t>(verdict.action), OrNever(verdict.milestone)};
-    }
-    state.groups.Broadcast(branch);
-    state.milestone = branch[1];
-    state.left = branch[0] != static_cast<std::int64_t>(trainable::Verdict::Action::kContinue);
+  std::int64_t leave = 0;
+  if (waits) {
+    const trainable::Verdict verdict = state.AwaitVerdict();
+    state.milestone = OrNever(verdict.milestone);
+    leave = verdict.action != trainable::Verdict::Action::kContinue ? 1 : 0;
   }
+  // At every step: nobody but rank 0 knows beforehand at which one it may be told to leave.
+  state.groups.Broadcast({&leave, 1});
+  state.left = leave != 0;
   SeedStep();
   return !state.left;
 }

@@ -123,6 +123,7 @@ FromExecutor ParseFromExecutor(std::string_view line) {
   if (type == "start") return ParseStart(json);
   if (type == "rendezvous") return ParseRendezvous(json);
   if (type == "verdict") return ParseVerdict(json);
+  if (type == "yield") return YieldLine{};
   return std::monostate();
 }
 
@@ -132,7 +133,8 @@ FromRank ParseFromRank(std::string_view line) {
   if (type == "rendezvous") return ParseRendezvous(json);
   if (type == "report") {
     ReportLine report{.step = Get<std::int64_t>(json, "step"),
-                      .seconds = GetOr<double>(json, "seconds", 0)};
+                      .seconds = GetOr<double>(json, "seconds", 0),
+                      .waits = GetOr<bool>(json, "waits", false)};
     const Json metrics = Get<Json>(json, "metrics");
     for (const auto& [name, value] : metrics.items()) {
       report.metrics[name] = ToReal(value);
@@ -190,7 +192,8 @@ std::string ToLine(const ReportLine& report) {
   return Finish({{"type", "report"},
                  {"step", report.step},
                  {"metrics", std::move(metrics)},
-                 {"seconds", report.seconds}});
+                 {"seconds", report.seconds},
+                 {"waits", report.waits}});
 }
 
 std::string ToLine(const CheckpointInfo& checkpoint) {

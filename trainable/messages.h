@@ -50,10 +50,14 @@ struct Verdict {
   std::int64_t milestone = 0;  // of the next decision; 0: none
 };
 
+// Rank 0 is to wait for a verdict at its next report, milestone or not.
+struct YieldLine {};
+
 struct ReportLine {
   std::int64_t step = 0;
   Metrics metrics;
   double seconds = 0;
+  bool waits = false;  // rank 0 goes no further before it has a verdict
 };
 
 struct ProgressLine {
@@ -67,7 +71,7 @@ struct ErrorLine {
 struct DoneLine {};
 
 // What an executor says; std::monostate for a type that this version does not know.
-using FromExecutor = std::variant<std::monostate, Start, Rendezvous, Verdict>;
+using FromExecutor = std::variant<std::monostate, Start, Rendezvous, Verdict, YieldLine>;
 FromExecutor ParseFromExecutor(std::string_view line);
 
 // What a rank says.

@@ -141,26 +141,35 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> MakeGloo(const c10::intrusive_ptr<c10
 }  // namespace
 
 ProcessGroups::ProcessGroups(const Start& start, Channel& channel)
-    : store_(OpenStore(start, channel)), world_size_(start.world_size) {
+    : start_(start), store_(OpenStore(start, channel)) {
+  if (start.world_size == 1) return;
   control_ = MakeGloo(store_, "control", start, kControlTimeout);
+  MakeData();
+}
 
-  data_ = c10::make_intrusive<c10d::ProcessGroup>(store_, start.rank, start.world_size);
+const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroups::data() {
+  if (!data_) MakeData();
+  return data_;
+}
+
+void ProcessGroups::MakeData() {
+  data_ = c10::make_intrusive<c10d::ProcessGroup>(store_, start_.rank, start_.world_size);
   using BackendType = c10d::ProcessGroup::BackendType;
 #ifdef ATTUNE_CUDA
-  const at::Device device(start.device);
+  const at::Device device(start_.device);
   if (device.is_cuda()) {
     data_->setBoundDeviceId(device);
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = kDataTimeout;
     data_->setBackend(c10::DeviceType::CUDA, BackendType::NCCL,
                       c10::make_intrusive<c10d::ProcessGroupNCCL>(
-                          c10::make_intrusive<c10d::PrefixStore>("nccl", store_), start.rank,
-                          start.world_size, options));
+                          c10::make_intrusive<c10d::PrefixStore>("nccl", store_), start_.rank,
+                          start_.world_size, options));
   }
 #endif
   data_->setBackend(c10::DeviceType::CPU, BackendType::GLOO,
-                    MakeGloo(store_, "data", start, kDataTimeout));
-  data_->setDefaultBackend(start.device == "cpu" ? BackendType::GLOO : BackendType::NCCL);
+                    MakeGloo(store_, "data", start_, kDataTimeout));
+  data_->setDefaultBackend(start_.device == "cpu" ? BackendType::GLOO : BackendType::NCCL);
   data_->setGroupName("attune");
 }
 
@@ -168,7 +177,7 @@ ProcessGroups::~ProcessGroups() {
 #ifdef ATTUNE_CUDA
   // NCCL's watchdog outlives a group that is merely destroyed.
   try {
-    if (data_->getBackendType() == c10d::ProcessGroup::BackendType::NCCL) {
+    if (data_ && data_->getBackendType() == c10d::ProcessGroup::BackendType::NCCL) {
       data_->getBackend(c10::DeviceType::CUDA)->shutdown();
     }
   } catch (const std::exception&) {
@@ -178,19 +187,22 @@ ProcessGroups::~ProcessGroups() {
 }
 
 void ProcessGroups::Broadcast(std::span<std::int64_t> values) {
+  if (!control_) return;
   std::vector<at::Tensor> tensors{
       at::from_blob(values.data(), {std::ssize(values)}, at::TensorOptions(at::kLong))};
   control_->broadcast(tensors)->wait();
 }
 
 void ProcessGroups::Sum(std::span<double> values) {
+  if (!control_) return;
   std::vector<at::Tensor> tensors{
       at::from_blob(values.data(), {std::ssize(values)}, at::TensorOptions(at::kDouble))};
   control_->allreduce(tensors)->wait();
 }
 
 std::vector<std::int64_t> ProcessGroups::Gather(std::int64_t value) {
-  std::vector<std::int64_t> values(world_size_);
+  if (!control_) return {value};
+  std::vector<std::int64_t> values(start_.world_size);
   std::vector<at::Tensor> inputs{at::full({1}, value, at::TensorOptions(at::kLong))};
   std::vector<std::vector<at::Tensor>> outputs(1);
   for (std::int64_t& slot : values) {
@@ -200,7 +212,9 @@ std::vector<std::int64_t> ProcessGroups::Gather(std::int64_t value) {
   return values;
 }
 
-void ProcessGroups::Barrier() { control_->barrier()->wait(); }
+void ProcessGroups::Barrier() {
+  if (control_) control_->barrier()->wait();
+}
 
 bool IsLostPeer(std::string_view message) {
   // gloo and c10d have no exception types of their own for this; these are parts of their texts.

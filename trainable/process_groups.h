@@ -22,6 +22,9 @@ namespace attune::trainable {
 // Verdicts, reductions of metrics and barriers go over a Gloo group of their own, so that they
 // never mix with collectives of the training code and work while a GPU is busy.
 //
+// A gang of one rank has nobody to talk to: its control collectives do nothing, and `data` is made
+// when it is first asked for, which most programs never do.
+//
 // Ranks on one host talk over loopback. Across hosts, the interface that GLOO_SOCKET_IFNAME names
 // is used, or else the one that the host's name resolves to.
 class ProcessGroups {
@@ -32,7 +35,7 @@ class ProcessGroups {
   ProcessGroups(const ProcessGroups&) = delete;
   ProcessGroups& operator=(const ProcessGroups&) = delete;
 
-  const c10::intrusive_ptr<c10d::ProcessGroup>& data() const { return data_; }
+  const c10::intrusive_ptr<c10d::ProcessGroup>& data();
 
   // Collectives of the control group; every rank calls them in the same order. A lost peer is an
   // exception.
@@ -42,10 +45,12 @@ class ProcessGroups {
   void Barrier();
 
  private:
+  void MakeData();
+
+  const Start start_;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroup> data_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;
-  int world_size_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;  // null in a gang of one
 };
 
 // Whether an exception's text is the echo of another rank's death rather than a cause of its own.

@@ -177,7 +177,7 @@ class LocalGang {
     step_ = report.step;
     std::cout << "step " << report.step << "  " << ToText(report.metrics) << "  ("
               << static_cast<std::int64_t>(report.seconds * 10) / 10.0 << " s)" << std::endl;
-    if (options_.max_step > 0 && report.step >= options_.max_step) {
+    if (report.waits) {
       const Verdict stop{.step = report.step, .action = Verdict::Action::kStop};
       WriteAll(workers_[rank].channel.get(), ToLine(stop));
     }

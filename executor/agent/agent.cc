@@ -13,6 +13,7 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "executor/agent/backoff.h"
+#include "executor/agent/boot_clock.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/host_lock.h"
 #include "executor/agent/mailbox.h"
@@ -97,7 +98,7 @@ class Agent::Impl {
   template <typename Handle>
   auto ForThisConnection(Handle handle);
 
-  void OnMessage(v1::ToExecutor message, Clock::time_point received);
+  void OnMessage(v1::ToExecutor message);
   void On(const v1::Welcome& welcome);
   void On(const v1::Refusal& refusal);
   void On(v1::Desired desired);
@@ -108,6 +109,7 @@ class Agent::Impl {
   void Reconcile();
   void StartGang(const v1::Assignment& assignment);
   void Pump();
+  void RenewLease(BootClock::time_point sent);
   void Write(v1::FromExecutor message);
   v1::FromExecutor Hello() const;
   v1::FromExecutor AnswerLogRequest(const v1::LogRequest& request) const;
@@ -136,7 +138,8 @@ class Agent::Impl {
   Clock::time_point retry_at_ = Clock::time_point::min();
   Clock::time_point welcome_by_ = kNever;
   Clock::time_point heartbeat_at_ = kNever;
-  Clock::time_point lease_until_ = kNever;
+  BootClock::time_point hello_sent_;
+  BootClock::time_point lease_until_ = BootClock::time_point::max();
 
   std::optional<AgentExit> exit_;  // set: on the way to the end
   Clock::time_point farewell_until_ = kNever;
@@ -204,7 +207,10 @@ bool Agent::Impl::IsDone() {
 }
 
 Clock::time_point Agent::Impl::NextDeadline() const {
-  Clock::time_point next = std::min({welcome_by_, lease_until_});
+  Clock::time_point next = welcome_by_;
+  if (lease_until_ != BootClock::time_point::max()) {
+    next = std::min(next, Clock::now() + (lease_until_ - BootClock::now()));
+  }
   if (!connection_ && !exit_) next = std::min(next, retry_at_);
   if (welcomed_ && !writing_) next = std::min(next, heartbeat_at_);
   if (exit_ && connection_ && !closing_) next = std::min(next, farewell_until_);
@@ -217,8 +223,8 @@ void Agent::Impl::OnTime(Clock::time_point now) {
     spdlog::warn("the server did not welcome this executor within {} ms", kWelcomeTimeout.count());
     Disconnect();
   }
-  if (now < lease_until_) return;
-  lease_until_ = kNever;
+  if (BootClock::now() < lease_until_) return;
+  lease_until_ = BootClock::time_point::max();
   const std::vector<gang::AttemptId> cancelled = reconciler_.CancelAll();
   spdlog::error("nothing heard from the server for {} ms: tearing {} gangs down",
                 lease_ttl_.count(), cancelled.size());
@@ -247,12 +253,12 @@ void Agent::Impl::Connect() {
   connection_ = std::make_unique<Connection>(
       *stub_,
       Connection::Events{
-          .received = ForThisConnection([this](v1::ToExecutor message, Clock::time_point received) {
-            OnMessage(std::move(message), received);
-          }),
+          .received =
+              ForThisConnection([this](v1::ToExecutor message) { OnMessage(std::move(message)); }),
           .written = ForThisConnection([this] { writing_ = false; }),
           .broken = ForThisConnection([this] { Disconnect(); }),
           .closed = ForThisConnection([this](const grpc::Status& status) { OnClosed(status); })});
+  hello_sent_ = BootClock::now();
   Write(Hello());
 }
 
@@ -275,12 +281,11 @@ void Agent::Impl::OnClosed(const grpc::Status& status) {
   reached_ = false;
 }
 
-void Agent::Impl::OnMessage(v1::ToExecutor message, Clock::time_point received) {
+void Agent::Impl::OnMessage(v1::ToExecutor message) {
   if (closing_) return;
   if (message.has_welcome()) On(message.welcome());
   if (message.has_refusal()) return On(message.refusal());
   if (!welcomed_) return;
-  if (lease_ttl_.count() > 0) lease_until_ = received + lease_ttl_;
   if (message.has_desired()) On(std::move(*message.mutable_desired()));
   if (message.has_ack()) On(message.ack());
   if (message.has_log_request()) On(message.log_request());
@@ -294,9 +299,16 @@ void Agent::Impl::On(const v1::Welcome& welcome) {
   lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
   heartbeat_at_ = Clock::now() + heartbeat_;
+  RenewLease(hello_sent_);
   backoff_.Reset();
   reconciler_.ForgetRevision();
   outbox_.Rewind();
+}
+
+// The server has read what was sent then. Not from now: an executor that was stopped for an hour
+// finds its server's last messages when it goes on.
+void Agent::Impl::RenewLease(BootClock::time_point sent) {
+  if (lease_ttl_.count() > 0) lease_until_ = sent + lease_ttl_;
 }
 
 void Agent::Impl::On(const v1::Refusal& refusal) {
@@ -304,6 +316,7 @@ void Agent::Impl::On(const v1::Refusal& refusal) {
   switch (refusal.code()) {
     case v1::Refusal::BAD_TOKEN:
     case v1::Refusal::VERSION:
+    case v1::Refusal::BAD_HELLO:
       return BeginToStop({AgentExit::Reason::kRefused, refusal.message()});
     case v1::Refusal::SUPERSEDED:
       return BeginToStop({AgentExit::Reason::kSuperseded, refusal.message()});
@@ -319,6 +332,9 @@ void Agent::Impl::On(v1::Desired desired) {
 }
 
 void Agent::Impl::On(const v1::Ack& ack) {
+  if (ack.heartbeat_us() > 0) {
+    RenewLease(BootClock::time_point(BootClock::duration(ack.heartbeat_us())));
+  }
   for (const gang::AttemptId& attempt : outbox_.Acknowledge(ack.seq())) {
     reconciler_.OnEndAcknowledged(attempt);
   }
@@ -344,6 +360,7 @@ void Agent::Impl::Reconcile() {
   }
   for (const v1::Assignment& assignment : actions.start) StartGang(assignment);
   for (const auto& [attempt, verdict] : actions.tell) supervisor_->Tell(attempt, verdict);
+  for (const gang::AttemptId& attempt : actions.yield) supervisor_->Yield(attempt);
 }
 
 void Agent::Impl::StartGang(const v1::Assignment& assignment) {
@@ -363,13 +380,14 @@ void Agent::Impl::Pump() {
   if (exit_ && !said_goodbye_) {
     said_goodbye_ = true;
     message.mutable_goodbye();
+  } else if (Clock::now() >= heartbeat_at_) {
+    heartbeat_at_ = Clock::now() + heartbeat_;
+    message.mutable_heartbeat()->set_time_us(BootClock::now().time_since_epoch().count());
   } else if (!log_requests_.empty()) {
     message = AnswerLogRequest(log_requests_.front());
     log_requests_.pop_front();
   } else if (outbox_.has_unsent()) {
     *message.mutable_facts() = outbox_.TakeBatch();
-  } else if (Clock::now() >= heartbeat_at_) {
-    message.mutable_heartbeat()->set_time_us(WallClockUs());
   } else {
     return;
   }
@@ -378,7 +396,6 @@ void Agent::Impl::Pump() {
 
 void Agent::Impl::Write(v1::FromExecutor message) {
   writing_ = true;
-  heartbeat_at_ = Clock::now() + heartbeat_;
   connection_->Write(std::move(message));
 }
 
@@ -387,15 +404,13 @@ v1::FromExecutor Agent::Impl::Hello() const {
   v1::Hello& hello = *message.mutable_hello();
   hello.set_token(options_.token);
   hello.set_version(options_.version);
+  hello.set_protocol(v1::PROTOCOL_CURRENT);
   hello.set_name(options_.name);
   hello.set_instance(options_.instance);
   hello.set_address(options_.address);
   hello.mutable_resources()->set_cpus(options_.resources.cpus);
   hello.mutable_resources()->set_gpus(options_.resources.gpus);
   hello.mutable_resources()->set_memory_bytes(options_.resources.memory_bytes);
-  for (const gang::AttemptId& attempt : reconciler_.Live()) {
-    *hello.add_running() = ToProto(attempt);
-  }
   return message;
 }
 

@@ -23,7 +23,7 @@ void Connection::Close() {
 
 void Connection::OnReadDone(bool ok) {
   if (!ok) return events_.broken();
-  events_.received(std::exchange(incoming_, {}), std::chrono::steady_clock::now());
+  events_.received(std::exchange(incoming_, {}));
   StartRead(&incoming_);
 }
 

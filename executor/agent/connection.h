@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <functional>
 #include <string>
 
@@ -17,7 +16,7 @@ class Connection final : private grpc::ClientBidiReactor<v1::FromExecutor, v1::T
   // Each is called with the lock of nothing held. `closed` is the last call, made once, and only
   // after Close().
   struct Events {
-    std::function<void(v1::ToExecutor, std::chrono::steady_clock::time_point)> received;
+    std::function<void(v1::ToExecutor)> received;
     std::function<void()> written;
     std::function<void()> broken;  // the server ended the stream, or the network did
     std::function<void(grpc::Status)> closed;

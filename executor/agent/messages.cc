@@ -86,6 +86,7 @@ struct Fill {
     v1::Report& message = *out.mutable_report();
     message.set_step(report.step);
     message.set_seconds(report.seconds);
+    message.set_waits(report.waits.value_or(false));
     for (const auto& [name, value] : report.metrics) {
       v1::Metric& metric = *message.add_metrics();
       metric.set_name(name);

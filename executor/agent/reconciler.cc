@@ -48,9 +48,7 @@ Reconciler::Actions Reconciler::Reconcile() {
     if (IsStale(attempt)) continue;
     const auto found = live_.find(attempt);
     if (found != live_.end()) {
-      if (!found->second.ending && assignment.verdict_step() > 0) {
-        actions.tell.emplace_back(attempt, ToVerdict(assignment));
-      }
+      if (!found->second.ending) Guide(assignment, actions);
       continue;
     }
     // An older gang of this trial makes room, even if the server lists both.
@@ -62,9 +60,15 @@ Reconciler::Actions Reconciler::Reconcile() {
     if (!MayStart(assignment)) continue;
     live_.emplace(attempt, Gang{.gpus = Gpus(assignment)});
     actions.start.push_back(assignment);
-    if (assignment.verdict_step() > 0) actions.tell.emplace_back(attempt, ToVerdict(assignment));
+    Guide(assignment, actions);
   }
   return actions;
+}
+
+void Reconciler::Guide(const v1::Assignment& assignment, Actions& actions) {
+  const gang::AttemptId attempt = FromProto(assignment.attempt());
+  if (assignment.verdict_step() > 0) actions.tell.emplace_back(attempt, ToVerdict(assignment));
+  if (assignment.yield()) actions.yield.push_back(attempt);
 }
 
 std::vector<gang::AttemptId> Reconciler::CancelAll() {
@@ -84,12 +88,6 @@ void Reconciler::OnEnded(const gang::AttemptId& attempt) {
 void Reconciler::OnEndAcknowledged(const gang::AttemptId& attempt) {
   const auto found = ended_.find(attempt);
   if (found != ended_.end()) found->second = true;
-}
-
-std::vector<gang::AttemptId> Reconciler::Live() const {
-  std::vector<gang::AttemptId> attempts;
-  for (const auto& [attempt, gang] : live_) attempts.push_back(attempt);
-  return attempts;
 }
 
 void Reconciler::ForgetOldEnds() {

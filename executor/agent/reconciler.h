@@ -19,6 +19,7 @@ class Reconciler {
     std::vector<gang::AttemptId> cancel;
     std::vector<v1::Assignment> start;
     std::vector<std::pair<gang::AttemptId, gang::Verdict>> tell;
+    std::vector<gang::AttemptId> yield;  // once told
   };
 
   // Takes what the server wants. One that is not newer than the last is ignored.
@@ -30,8 +31,9 @@ class Reconciler {
   // Nothing is wanted until the server says so again.
   void ForgetWishes();
 
-  // What is to be done now. Gangs to start and to cancel are taken to be started and cancelled;
-  // verdicts are repeated each time, and delivered once by the gang.
+  // What is to be done now, in the order of the fields. Gangs to start and to cancel are taken to
+  // be started and cancelled; verdicts and requests to yield are repeated each time, and delivered
+  // once by the gang.
   //
   // An assignment is started when its trial has no other gang, none of its GPUs is still held by a
   // gang that is being torn down, and it has not ended before. One that is older (by its epoch)
@@ -48,8 +50,7 @@ class Reconciler {
   // remembered, lest it be started again.
   void OnEndAcknowledged(const gang::AttemptId& attempt);
 
-  // Gangs with processes, those being torn down among them.
-  std::vector<gang::AttemptId> Live() const;
+  // Whether any gang has processes, those being torn down among them.
   bool has_live() const { return !live_.empty(); }
 
  private:
@@ -58,6 +59,7 @@ class Reconciler {
     bool ending = false;
   };
 
+  static void Guide(const v1::Assignment& assignment, Actions& actions);
   void ForgetOldEnds();
   bool IsStale(const gang::AttemptId& attempt) const;
   bool MayStart(const v1::Assignment& assignment) const;

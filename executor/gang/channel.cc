@@ -57,6 +57,14 @@ class Fields {
     return 0;
   }
 
+  // A field that may be left out.
+  std::optional<bool> Boolean(const char* name) {
+    const Json* field = Find(name);
+    if (!field) return std::nullopt;
+    if (!field->is_boolean()) Complain(name, "true or false");
+    return *field == true;
+  }
+
   std::string Text(const char* name) {
     const Json* field = Find(name);
     if (field && field->is_string()) return field->get<std::string>();
@@ -104,7 +112,8 @@ Message ReadFields(const std::string& type, Fields& fields) {
   if (type == "report") {
     return Report{.step = fields.Integer("step", 0, INT64_MAX),
                   .metrics = fields.Metrics("metrics"),
-                  .seconds = fields.Real("seconds")};
+                  .seconds = fields.Real("seconds"),
+                  .waits = fields.Boolean("waits")};
   }
   if (type == "checkpoint") {
     CheckpointSaved checkpoint{
@@ -236,6 +245,8 @@ std::string VerdictLine(const Verdict& verdict) {
                {"action", action},
                {"milestone", verdict.milestone}});
 }
+
+std::string YieldLine() { return Line({{"type", "yield"}}); }
 
 std::string ConfigJson(const std::vector<NamedValue>& config) { return Line(ConfigObject(config)); }
 

@@ -73,6 +73,7 @@ std::string Quote(std::string_view line);
 std::string StartLine(const GangSpec& spec, const RankSlot& slot);
 std::string RendezvousLine(const Rendezvous& rendezvous);
 std::string VerdictLine(const Verdict& verdict);
+std::string YieldLine();
 
 // The configuration as a JSON object in the order of the sweep file, for ${config}.
 std::string ConfigJson(const std::vector<NamedValue>& config);

@@ -26,6 +26,9 @@ struct Report {
   int64_t step = 0;
   std::vector<std::pair<std::string, double>> metrics;  // NaN and infinities allowed
   double seconds = 0;                                   // training time since the attempt began
+  // Whether rank 0 waits for a verdict on it. A worker need not say so; the gang then knows it from
+  // the milestone, and a fact always says.
+  std::optional<bool> waits;
 };
 
 struct CheckpointSaved {

@@ -141,6 +141,7 @@ void Gang::AllStarted() {
   for (const auto& rank : ranks_) started.pids.push_back(rank->pid());
   Emit(std::move(started));
   for (const auto& rank : ranks_) rank->Send(StartLine(spec_, rank->slot()));
+  if (yielding_) SendYield();
   if (rendezvous_) RelayRendezvous();
   resumed_at_ = Loop::Clock::now();
   WatchForStall();
@@ -184,11 +185,17 @@ void Gang::On(Rank& rank, Report report) {
                     std::to_string(last_step_) + "; steps must grow");
   }
   last_step_ = step;
+  const bool waits = RankZeroWaits(report);
+  report.waits = waits;
   Emit(std::move(report));
-  if (step >= milestone_ || (spec_.max_step > 0 && step >= spec_.max_step)) {
-    waiting_at_ = step;
-    DeliverVerdict();
-  }
+  if (!waits) return;
+  waiting_at_ = step;
+  DeliverVerdict();
+}
+
+bool Gang::RankZeroWaits(const Report& report) const {
+  const auto reached = [&](int64_t step) { return step > 0 && report.step >= step; };
+  return report.waits.value_or(reached(milestone_) || reached(spec_.max_step));
 }
 
 void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
@@ -345,9 +352,19 @@ void Gang::DeliverVerdict() {
   milestone_ = verdict_->milestone;
   verdict_.reset();
   waiting_at_.reset();
+  yielding_ = false;  // a verdict answers every request before it
   resumed_at_ = Loop::Clock::now();
   WatchForStall();
   if (first_finish_) WatchForLaggards();
+}
+
+void Gang::Yield() {
+  if (std::exchange(yielding_, true) || phase_ != Phase::kRunning) return;
+  SendYield();
+}
+
+void Gang::SendYield() {
+  if (Rank* rank = RankZero()) rank->Send(YieldLine());
 }
 
 // A program that has never written to its channel may be one that does not know of it, and its

@@ -60,6 +60,10 @@ class Gang final : private Rank::Owner {
   // Hands rank 0 the verdict once it waits at its step; once for each step.
   void Tell(const Verdict& verdict);
 
+  // Asks rank 0 to wait for a verdict at its next report. Asked again before that verdict, nothing
+  // happens.
+  void Yield();
+
   // The launcher that its ranks were forked from; null if they were spawned.
   const Launcher* launcher() const { return launcher_; }
 
@@ -97,7 +101,9 @@ class Gang final : private Rank::Owner {
   void Conclude();
 
   // Watching.
+  bool RankZeroWaits(const Report& report) const;
   void DeliverVerdict();
+  void SendYield();
   bool SpeaksChannel() const;
   void WatchForStall();
   void OnFinished();
@@ -122,6 +128,7 @@ class Gang final : private Rank::Owner {
   std::optional<int64_t> waiting_at_;  // rank 0 waits for the verdict on this step
   std::optional<Verdict> verdict_;     // not yet delivered
   int64_t delivered_step_ = 0;
+  bool yielding_ = false;               // asked to since the last verdict
   Loop::Clock::time_point resumed_at_;  // when the last verdict went out
   std::optional<Loop::Clock::time_point> first_finish_;
 

@@ -70,6 +70,13 @@ void Supervisor::Tell(const AttemptId& attempt, const Verdict& verdict) {
   });
 }
 
+void Supervisor::Yield(const AttemptId& attempt) {
+  loop_.Post([this, attempt] {
+    const auto found = gangs_.find(attempt);
+    if (found != gangs_.end()) found->second->Yield();
+  });
+}
+
 void Supervisor::Warm(Program program) {
   loop_.Post([this, program = std::move(program)] {
     if (shutting_down_ || program.command.empty()) return;

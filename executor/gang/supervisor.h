@@ -43,6 +43,8 @@ class Supervisor {
 
   void Tell(const AttemptId& attempt, const Verdict& verdict);
 
+  void Yield(const AttemptId& attempt);
+
   // Starts the launcher of a program ahead of its first gang, if it can have one.
   void Warm(Program program);
 

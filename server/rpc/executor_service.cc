@@ -23,6 +23,13 @@ bool SameToken(const std::string& given, const std::string& expected) {
   return difference == 0;
 }
 
+std::string OtherProtocol(const v1::Hello& hello) {
+  return "the executor is of release " + (hello.version().empty() ? "?" : hello.version()) +
+         " and speaks protocol " + std::to_string(hello.protocol()) +
+         ", this server is of release " + ATTUNE_VERSION + " and speaks protocol " +
+         std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
+}
+
 // Whether these events can change what an executor should run.
 bool ChangesDesired(const Event& event) {
   return std::holds_alternative<AttemptAssigned>(event.fact) ||
@@ -59,8 +66,14 @@ void ExecutorService::OnHello(const StreamPtr& stream, const v1::Hello& hello) {
                    "--token-file");
     return;
   }
+  if (hello.protocol() != v1::PROTOCOL_CURRENT) {
+    stream->Refuse(v1::Refusal::VERSION, OtherProtocol(hello));
+    return;
+  }
   if (hello.name().empty() || hello.instance().empty()) {
-    stream->Refuse(v1::Refusal::VERSION, "an executor must say its name and its instance");
+    stream->Refuse(v1::Refusal::BAD_HELLO,
+                   std::string("the executor did not say its ") +
+                       (hello.name().empty() ? "name: start it with --name NAME" : "instance"));
     return;
   }
   stream->executor = hello.name();
@@ -113,7 +126,7 @@ void ExecutorService::Welcome(const StreamPtr& stream,
 
 void ExecutorService::OnFacts(const StreamPtr& stream, const v1::Facts& facts) {
   if (stream->executor.empty()) return stream->Close();
-  OnHeartbeat(stream);
+  Heard(*stream);
   std::vector<Command> commands;
   uint64_t last = 0;
   for (const v1::Fact& fact : facts.facts()) {
@@ -132,13 +145,17 @@ void ExecutorService::OnFacts(const StreamPtr& stream, const v1::Facts& facts) {
   });
 }
 
-void ExecutorService::OnHeartbeat(const StreamPtr& stream) {
-  {
-    std::lock_guard lock(mutex_);
-    heard_[stream->executor] = Clock::now();
-  }
+void ExecutorService::Heard(const ExecutorStream& stream) {
+  std::lock_guard lock(mutex_);
+  heard_[stream.executor] = Clock::now();
+}
+
+void ExecutorService::OnHeartbeat(const StreamPtr& stream, const v1::Heartbeat& heartbeat) {
+  if (stream->executor.empty()) return stream->Close();
+  Heard(*stream);
   v1::ToExecutor message;
   message.mutable_ack()->set_seq(stream->acknowledged);
+  message.mutable_ack()->set_heartbeat_us(heartbeat.time_us());
   stream->Send(std::move(message));
 }
 

@@ -59,10 +59,11 @@ class ExecutorService final : public v1::Executors::CallbackService, public List
   // Called by streams.
   void OnHello(const StreamPtr& stream, const v1::Hello& hello);
   void OnFacts(const StreamPtr& stream, const v1::Facts& facts);
-  void OnHeartbeat(const StreamPtr& stream);
+  void OnHeartbeat(const StreamPtr& stream, const v1::Heartbeat& heartbeat);
   void OnLogChunk(const v1::LogChunk& chunk);
   void OnClosed(const StreamPtr& stream);
 
+  void Heard(const ExecutorStream& stream);
   void Welcome(const StreamPtr& stream, const Result<std::span<const Event>>& joined);
   static void SendDesired(ExecutorStream& stream, const Brain& brain);
   std::chrono::milliseconds Patience() const { return options_.lease_ttl * 3 / 2; }

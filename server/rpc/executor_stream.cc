@@ -72,7 +72,7 @@ void ExecutorStream::Handle(const v1::FromExecutor& message) {
       service_.OnFacts(self, message.facts());
       return;
     case v1::FromExecutor::kHeartbeat:
-      service_.OnHeartbeat(self);
+      service_.OnHeartbeat(self, message.heartbeat());
       return;
     case v1::FromExecutor::kLogChunk:
       service_.OnLogChunk(message.log_chunk());

@@ -12,7 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 class AgentTest : public testing::Test {
@@ -72,7 +71,7 @@ TEST_F(AgentTest, HelloSaysWhoItIs) {
   EXPECT_EQ(hello.address(), "10.0.0.1");
   EXPECT_EQ(hello.resources().cpus(), 4u);
   EXPECT_FALSE(hello.version().empty());
-  EXPECT_THAT(hello.running(), IsEmpty());
+  EXPECT_EQ(hello.protocol(), v1::PROTOCOL_CURRENT);
 }
 
 TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
@@ -108,18 +107,16 @@ TEST_F(AgentTest, FactsAreSentAgainAfterAReconnectUntilAcknowledged) {
                                    ElementsAre(1, 2, 3, 4, 1, 2, 3, 4)));
 }
 
-TEST_F(AgentTest, GangsOutliveAConnectionAndAreNamedInTheNext) {
+TEST_F(AgentTest, GangsOutliveAConnection) {
   StartAgent();
   server_.Welcome();
   const v1::Assignment assignment = Assignment(3, 5, {"hang"});
   server_.Want({assignment});
   const pid_t pid = StartedPid();
   server_.Drop();
-  const v1::Hello hello = server_.Welcome();
-  ASSERT_THAT(hello.running(), SizeIs(1));
-  EXPECT_EQ(hello.running(0).trial(), 3u);
-  EXPECT_EQ(hello.running(0).epoch(), 5u);
-  server_.Want({assignment});
+  server_.Welcome();
+  server_.Want({assignment, Assignment(4, 6, {})});
+  EXPECT_EQ(server_.NextFact(v1::Fact::kEnded).attempt().trial(), 4u);
   EXPECT_EQ(kill(pid, 0), 0);
 }
 
@@ -177,6 +174,23 @@ TEST_F(AgentTest, VerdictReachesTheGang) {
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
+TEST_F(AgentTest, YieldReachesTheGangOnceHoweverOftenItIsWanted) {
+  StartAgent();
+  server_.Welcome();
+  v1::Assignment assignment = Assignment(0, 1, {"report:1", "read", "ask:2", "verdict", "exit:1"});
+  server_.Want({assignment});
+  EXPECT_FALSE(server_.NextFact(v1::Fact::kReport).report().waits());
+  assignment.set_yield(true);
+  server_.Want({assignment});
+  server_.Want({assignment, Assignment(1, 2, {"hang"})});
+  EXPECT_TRUE(server_.NextFact(v1::Fact::kReport).report().waits());
+  assignment.set_yield(false);
+  assignment.set_verdict_step(2);
+  assignment.set_action(v1::PAUSE);
+  server_.Want({assignment});
+  EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
+}
+
 TEST_F(AgentTest, VerdictMadeWhileTheServerWasAwayIsDeliveredOnReturn) {
   StartAgent();
   server_.Welcome();
@@ -206,6 +220,25 @@ TEST_F(AgentTest, SilenceLongerThanTheLeaseTearsGangsDown) {
   EXPECT_EQ(server_.NextFact(v1::Fact::kStarted).attempt().trial(), 1u);
 }
 
+TEST_F(AgentTest, LeaseLastsFromWhenTheAnsweredHeartbeatWasSent) {
+  StartAgent();
+  server_.Welcome(/*lease_ttl_ms=*/200, /*heartbeat_ms=*/10);
+  server_.Want({Assignment(0, 1, {"hang"})});
+  StartedPid();
+  const v1::Heartbeat first = server_.NextHeartbeat();
+  // Answers to it go on coming, as they wait for an executor that was stopped.
+  std::optional<v1::FromExecutor> next;
+  do {
+    server_.Answer(first);
+    next = server_.Next([](const v1::FromExecutor& message) {
+      return message.has_heartbeat() || message.has_hello() ? std::optional(message) : std::nullopt;
+    });
+    ASSERT_TRUE(next);
+  } while (next->has_heartbeat());
+  server_.SendWelcome();
+  EXPECT_EQ(NextEnded().failure().kind(), v1::Failure::LEASE);
+}
+
 TEST_F(AgentTest, HeartbeatsAndAnswersRenewTheLease) {
   constexpr std::chrono::milliseconds kLease{600};
   StartAgent();
@@ -222,7 +255,7 @@ TEST_F(AgentTest, HeartbeatsAndAnswersRenewTheLease) {
     if (now - last > kLease / 2) GTEST_SKIP() << "this machine stood still for half a lease";
     last = now;
     ASSERT_TRUE(heartbeat->has_heartbeat()) << "the lease was lost";
-    server_.Acknowledge(0);
+    server_.Answer(heartbeat->heartbeat());
   }
   for (const v1::Fact& fact : server_.Facts()) EXPECT_FALSE(fact.has_ended());
 }

@@ -50,6 +50,8 @@ TEST(Channel, FieldThatIsMissingOrWrongIsNamed) {
   EXPECT_THAT(error(R"({"type":"progress","step":18446744073709551615})"), HasSubstr("'step'"));
   EXPECT_THAT(error(R"({"type":"report","step":1,"seconds":1,"metrics":{"a":"x"}})"),
               HasSubstr("'metrics' must be"));
+  EXPECT_THAT(error(R"({"type":"report","step":1,"seconds":1,"metrics":{},"waits":1})"),
+              HasSubstr("'waits' must be true or false"));
   EXPECT_THAT(error(R"({"type":"rendezvous","host":"h","port":0})"), HasSubstr("'port'"));
   EXPECT_THAT(error(R"({"type":"checkpoint","step":1,"path":"/p","digest":"md5:1","bytes":1})"),
               HasSubstr("'digest'"));

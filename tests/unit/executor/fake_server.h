@@ -52,6 +52,13 @@ class FakeServer final : public v1::Executors::Service {
         .value_or(v1::Hello());
   }
 
+  v1::Heartbeat NextHeartbeat() {
+    return Next([](const v1::FromExecutor& message) {
+             return message.has_heartbeat() ? std::optional(message.heartbeat()) : std::nullopt;
+           })
+        .value_or(v1::Heartbeat());
+  }
+
   v1::LogChunk NextLogChunk() {
     return Next([](const v1::FromExecutor& message) {
              return message.has_log_chunk() ? std::optional(message.log_chunk()) : std::nullopt;
@@ -88,12 +95,16 @@ class FakeServer final : public v1::Executors::Service {
   // Waits for a Hello and welcomes it.
   v1::Hello Welcome(uint32_t lease_ttl_ms = 60'000, uint32_t heartbeat_ms = 10'000) {
     v1::Hello hello = NextHello();
+    SendWelcome(lease_ttl_ms, heartbeat_ms);
+    return hello;
+  }
+
+  void SendWelcome(uint32_t lease_ttl_ms = 60'000, uint32_t heartbeat_ms = 10'000) {
     v1::ToExecutor message;
     message.mutable_welcome()->set_incarnation(1);
     message.mutable_welcome()->set_lease_ttl_ms(lease_ttl_ms);
     message.mutable_welcome()->set_heartbeat_ms(heartbeat_ms);
     Send(message);
-    return hello;
   }
 
   void Want(const std::vector<v1::Assignment>& assignments) {
@@ -108,6 +119,12 @@ class FakeServer final : public v1::Executors::Service {
   void Acknowledge(uint64_t seq) {
     v1::ToExecutor message;
     message.mutable_ack()->set_seq(seq);
+    Send(message);
+  }
+
+  void Answer(const v1::Heartbeat& heartbeat) {
+    v1::ToExecutor message;
+    message.mutable_ack()->set_heartbeat_us(heartbeat.time_us());
     Send(message);
   }
 

@@ -195,6 +195,66 @@ TEST_F(GangTest, MaxStepWaitsForAVerdictToo) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
+TEST_F(GangTest, ReportThatSaysItWaitsGetsAVerdictWhateverTheMilestone) {
+  const GangSpec spec = PlainWorker({"report:1", "ask:2", "verdict", "exit:1"});
+  supervisor_->Run(spec);
+  const auto plain = facts_.Wait<Report>(spec.attempt, 1);
+  const auto waiting = facts_.Wait<Report>(spec.attempt, 2);
+  ASSERT_TRUE(plain && waiting);
+  EXPECT_EQ(plain->waits, false);
+  EXPECT_EQ(waiting->waits, true);
+  supervisor_->Tell(spec.attempt, {.step = 2, .action = Action::kPause});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangTest, ReportThatDoesNotSayWaitsAtItsMilestone) {
+  GangSpec spec = PlainWorker({"report:2", "report:3", "verdict", "exit:1"});
+  spec.milestone = 3;
+  supervisor_->Run(spec);
+  const auto before = facts_.Wait<Report>(spec.attempt, 1);
+  const auto at = facts_.Wait<Report>(spec.attempt, 2);
+  ASSERT_TRUE(before && at);
+  EXPECT_EQ(before->waits, false);
+  EXPECT_EQ(at->waits, true);
+  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangTest, NoReportWaitsWithoutAMilestone) {
+  GangSpec spec = PlainWorker({"report:1", "report:2"});
+  spec.milestone = 0;
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(facts_.Wait<Report>(spec.attempt, 2)->waits, false);
+}
+
+TEST_F(GangTest, YieldReachesRankZeroOnceUntilTheVerdictThatAnswersIt) {
+  const GangSpec spec = PlainWorker(
+      {"0/report:1", "0/read", "0/ask:2", "0/verdict", "0/read", "0/ask:3", "0/verdict"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 1));
+  supervisor_->Yield(spec.attempt);
+  supervisor_->Yield(spec.attempt);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
+  supervisor_->Yield(spec.attempt);
+  supervisor_->Tell(spec.attempt, {.step = 2, .action = Action::kContinue, .milestone = 9});
+  supervisor_->Yield(spec.attempt);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 3));
+  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kPause});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(LoggedLine(spec, 0, 1)["type"], "yield");
+  EXPECT_EQ(LoggedLine(spec, 0, 2)["action"], "continue");
+  EXPECT_EQ(LoggedLine(spec, 0, 3)["type"], "yield");
+  EXPECT_EQ(LoggedLine(spec, 0, 4)["action"], "pause");
+}
+
+TEST_F(GangTest, YieldBeforeTheGangRunsFollowsTheStart) {
+  const GangSpec spec = PlainWorker({"read"});
+  supervisor_->Run(spec);
+  supervisor_->Yield(spec.attempt);
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(LoggedLine(spec, 0, 1)["type"], "yield");
+}
+
 TEST_F(GangTest, CancelKillsEveryRankAndWhatItStarted) {
   const GangSpec spec = PlainWorker({"grandchild", "0/report:1", "hang"}, 2);
   supervisor_->Run(spec);

@@ -75,6 +75,13 @@ void Do(const std::string& verb, const std::string& argument) {
   if (verb == "report") {
     Send({{"type", "report"}, {"step", step()}, {"seconds", 0.5}, {"metrics", {{"loss", 0.25}}}});
   }
+  if (verb == "ask") {
+    Send({{"type", "report"},
+          {"step", step()},
+          {"seconds", 0},
+          {"metrics", Json::object()},
+          {"waits", true}});
+  }
   if (verb == "checkpoint") {
     Send({{"type", "checkpoint"},
           {"step", 1},

@@ -59,6 +59,38 @@ TEST(WorkerChannel, EveryRankSaysThatItProgressesBeginningWithStep0) {
                                                "report", "progress", "done"));
 }
 
+TEST(WorkerChannel, AYieldMakesEveryRankLeaveAtTheSameStepBeforeAnyMilestone) {
+  FakeGang gang(2, {{"milestone", 1'000'000}});
+  gang.RelayRendezvous();
+  EXPECT_EQ(gang.Await(0, "report")["waits"], false);
+  gang.Send(0, {{"type", "yield"}});
+  const std::int64_t step = gang.AwaitWaiting()["step"];
+  gang.Verdict(step, "pause");
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(gang.Wait(rank), 0);
+    EXPECT_THAT(gang.Output(), HasSubstr("rank " + std::to_string(rank) + " left at step " +
+                                         std::to_string(step) + "\n"));
+  }
+}
+
+TEST(WorkerChannel, AYieldThatIsAnsweredWithContinueIsOver) {
+  FakeGang gang(1, {{"milestone", 1'000'000}});
+  gang.Send(0, {{"type", "yield"}});
+  const std::int64_t step = gang.AwaitWaiting()["step"];
+  gang.Verdict(step, "continue", 1'000'000);
+  const auto next = gang.Await(0, "report");
+  EXPECT_EQ(next["step"], step + 1);
+  EXPECT_EQ(next["waits"], false);
+}
+
+TEST(WorkerChannel, AVerdictAnswersAYieldThatCameWhileRankZeroWaited) {
+  FakeGang gang(1, {{"milestone", 2}});
+  EXPECT_EQ(gang.AwaitWaiting()["step"], 2);
+  gang.Send(0, {{"type", "yield"}});
+  gang.Verdict(2, "continue", 4);
+  EXPECT_EQ(gang.AwaitWaiting()["step"], 4);
+}
+
 TEST(WorkerChannel, ASingleRankNeedsNoRendezvous) {
   FakeGang gang(1, {{"max_step", 1}});
   gang.Await(0, "report");
@@ -113,6 +145,13 @@ TEST_F(WorkerChannelCheckpoints, ComeBeforeTheirReportAtMilestonesAndAtTheEnd) {
   gang.Verdict(3, "stop");
   EXPECT_EQ(gang.Wait(0), 0);
   EXPECT_EQ(gang.Wait(1), 0);
+}
+
+TEST_F(WorkerChannelCheckpoints, ComeWhereRankZeroYields) {
+  FakeGang gang(1, {{"milestone", 1'000'000}, {"checkpoint_dir", folder_}});
+  gang.Send(0, {{"type", "yield"}});
+  const auto checkpoint = gang.Await(0, "checkpoint");
+  EXPECT_EQ(gang.AwaitWaiting()["step"], checkpoint["step"]);
 }
 
 TEST_F(WorkerChannelCheckpoints, ComeAtMultiplesOfCheckpointEvery) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,7 +31,7 @@ class Launcher : public ::testing::Test {
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
     socket_.reset(fds[0]);
     UniqueFd theirs(fds[1]);
-    log_.reset(memfd_create("log", MFD_CLOEXEC));
+    log_ = OpenLog();
     pid_ = Spawn(
         {}, {{"ATTUNE_LAUNCHER_FD", std::to_string(theirs.get())}, {"GANG_PROGRAM_REMOVED", "1"}},
         theirs.get(), log_.get());

@@ -27,6 +27,12 @@ int Code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEX
 
 }  // namespace
 
+UniqueFd OpenLog() {
+  UniqueFd log(memfd_create("log", MFD_CLOEXEC));
+  fcntl(log.get(), F_SETFL, O_APPEND);  // in memory, the writers' common offset is not locked
+  return log;
+}
+
 pid_t Spawn(const std::vector<std::string>& args, const Environment& environment, int inherited,
             int output) {
   std::vector<const char*> argv = {ATTUNE_GANG_PROGRAM};
@@ -79,7 +85,7 @@ Ended RunByHand(const std::vector<std::string>& args, const Environment& environ
 }
 
 FakeGang::FakeGang(int world_size, nlohmann::json start, const Environment& environment)
-    : log_(memfd_create("log", MFD_CLOEXEC)) {
+    : log_(OpenLog()) {
   ranks_.resize(world_size);
   for (int rank = 0; rank < world_size; ++rank) {
     auto [ours, theirs] = StreamSocketPair();
@@ -137,6 +143,13 @@ nlohmann::json FakeGang::Await(int rank, const std::string& type) {
       return nullptr;
     }
     if (!from.lines.ReadFrom(from.channel.get())) return nullptr;
+  }
+}
+
+nlohmann::json FakeGang::AwaitWaiting() {
+  while (true) {
+    const nlohmann::json report = Await(0, "report");
+    if (report.is_null() || report["waits"] == true) return report;
   }
 }
 

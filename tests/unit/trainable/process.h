@@ -19,6 +19,9 @@ using Environment = std::map<std::string, std::string>;
 // Long enough for a busy machine; no test waits that long unless it fails.
 inline constexpr std::chrono::seconds kPatience{60};
 
+// A file in memory for what several processes print at once.
+UniqueFd OpenLog();
+
 // The gang program, with `inherited` kept open and stdout and stderr going to `output`.
 pid_t Spawn(const std::vector<std::string>& args, const Environment& environment, int inherited,
             int output);
@@ -51,6 +54,9 @@ class FakeGang {
   // Reads on until a message of `type` comes from the rank; those before it are in seen(). Null at
   // the end of the stream.
   nlohmann::json Await(int rank, const std::string& type);
+
+  // Reads on until rank 0 reports that it waits for a verdict.
+  nlohmann::json AwaitWaiting();
 
   void Send(int rank, const nlohmann::json& message);
   void Verdict(std::int64_t step, const std::string& action, std::int64_t milestone = 0);

@@ -32,6 +32,9 @@ inline constexpr std::int64_t kStandaloneSteps = 10;
 // What a program does before Main() is done once a host where ranks are forked from a launcher, and
 // its memory is shared: the place to read data that every rank needs.
 //
+// A rank does not destroy static objects at its exit, nor run what was registered with atexit
+// before Main(): those of LibTorch would take longer than many a training step.
+//
 // REQUIRES: nothing has touched a tensor or started a thread before: Main() forks.
 template <std::derived_from<Trainable> T>
 int Main(int argc, char** argv) {

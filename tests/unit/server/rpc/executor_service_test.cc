@@ -22,14 +22,24 @@ class FakeExecutor {
  public:
   FakeExecutor(std::shared_ptr<grpc::Channel> channel, std::string name = "box",
                std::string instance = "a", std::string token = "secret")
+      : FakeExecutor(channel, Hello(name, instance, token)) {}
+
+  FakeExecutor(std::shared_ptr<grpc::Channel> channel, v1::Hello hello)
       : stub_(v1::Executors::NewStub(channel)), stream_(stub_->Connect(&context_)) {
     v1::FromExecutor message;
-    v1::Hello& hello = *message.mutable_hello();
+    *message.mutable_hello() = std::move(hello);
+    stream_->Write(message);
+  }
+
+  static v1::Hello Hello(const std::string& name, const std::string& instance,
+                         const std::string& token = "secret") {
+    v1::Hello hello;
+    hello.set_protocol(v1::PROTOCOL_CURRENT);
     hello.set_token(token);
     hello.set_name(name);
     hello.set_instance(instance);
     hello.mutable_resources()->set_cpus(2);
-    stream_->Write(message);
+    return hello;
   }
   ~FakeExecutor() { Leave(); }
 
@@ -77,9 +87,9 @@ class FakeExecutor {
     });
   }
 
-  void SayHeartbeat() {
+  void SayHeartbeat(int64_t time_us) {
     v1::FromExecutor message;
-    message.mutable_heartbeat()->set_time_us(1);
+    message.mutable_heartbeat()->set_time_us(time_us);
     stream_->Write(message);
   }
 
@@ -151,6 +161,25 @@ TEST_F(ExecutorServiceTest, AWrongTokenIsRefused) {
   const auto refusal = executor.Await(v1::ToExecutor::kRefusal).refusal();
   EXPECT_EQ(refusal.code(), v1::Refusal::BAD_TOKEN);
   EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(ExecutorServiceTest, AnotherProtocolIsRefusedWithBothReleasesAndTheRemedy) {
+  v1::Hello hello = FakeExecutor::Hello("box", "a");
+  hello.set_version("0.0.1");
+  hello.set_protocol(0);
+  FakeExecutor executor(rpc->LocalChannel(), hello);
+  const auto refusal = executor.Await(v1::ToExecutor::kRefusal).refusal();
+  EXPECT_EQ(refusal.code(), v1::Refusal::VERSION);
+  EXPECT_THAT(refusal.message(), HasSubstr("release 0.0.1 and speaks protocol 0"));
+  EXPECT_THAT(refusal.message(), HasSubstr("install the same release"));
+  EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(ExecutorServiceTest, AHelloWithoutANameIsRefused) {
+  FakeExecutor executor(rpc->LocalChannel(), FakeExecutor::Hello("", "a"));
+  const auto refusal = executor.Await(v1::ToExecutor::kRefusal).refusal();
+  EXPECT_EQ(refusal.code(), v1::Refusal::BAD_HELLO);
+  EXPECT_THAT(refusal.message(), HasSubstr("--name"));
 }
 
 TEST_F(ExecutorServiceTest, AJoinedExecutorIsToldWhatToRun) {
@@ -254,11 +283,13 @@ TEST_F(ExecutorServiceTest, NothingIsPlacedOnAnExecutorThatSaidGoodbye) {
             1);
 }
 
-TEST_F(ExecutorServiceTest, AHeartbeatIsAnswered) {
+TEST_F(ExecutorServiceTest, AHeartbeatIsAnsweredWithItsOwnTime) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
-  executor.SayHeartbeat();
-  EXPECT_EQ(executor.Await(v1::ToExecutor::kAck).ack().seq(), 0u);
+  executor.SayHeartbeat(1234);
+  const v1::Ack ack = executor.Await(v1::ToExecutor::kAck).ack();
+  EXPECT_EQ(ack.heartbeat_us(), 1234);
+  EXPECT_EQ(ack.seq(), 0u);
 }
 
 TEST_F(ExecutorServiceTest, AFullDiskSendsTheExecutorAwayWithItsFacts) {

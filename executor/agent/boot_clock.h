@@ -1,0 +1,26 @@
+#pragma once
+
+#include <time.h>
+
+#include <chrono>
+
+namespace attune::agent {
+
+// Time since the machine started. Unlike std::chrono::steady_clock it goes on while the machine is
+// suspended: a lease must not last longer because its holder slept.
+struct BootClock {
+  using duration = std::chrono::microseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() {
+    timespec time{};
+    clock_gettime(CLOCK_BOOTTIME, &time);
+    return time_point(std::chrono::duration_cast<duration>(std::chrono::seconds(time.tv_sec) +
+                                                           std::chrono::nanoseconds(time.tv_nsec)));
+  }
+};
+
+}  // namespace attune::agent
