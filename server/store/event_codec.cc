@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "server/store/json.h"
+#include "server/store/report_form.h"
 
 namespace attune::server {
 namespace {
@@ -133,13 +134,11 @@ struct About {
     if (!trial) throw Json::other_error::create(501, "the row names no trial", nullptr);
     return {Sweep(), *trial};
   }
-  AttemptId Attempt(const Json& json) const {
-    return {Trial(), json.at("attempt").get<uint32_t>()};
-  }
+  AttemptId Attempt(const Json& number) const { return {Trial(), number.get<uint32_t>()}; }
 };
 
 template <class T>
-struct Form;  // kind, Write, Read
+struct Form;  // kind, its version where that is not 1, Write, Read
 
 template <>
 struct Form<SweepCreated> {
@@ -216,7 +215,7 @@ struct Form<AttemptAssigned> {
             {"milestone", fact.milestone.value}};
   }
   static AttemptAssigned Read(const About& about, const Json& json) {
-    AttemptAssigned fact{.attempt = about.Attempt(json),
+    AttemptAssigned fact{.attempt = about.Attempt(json.at("attempt")),
                          .epoch = Epoch(json.at("epoch").get<uint64_t>()),
                          .milestone = Step(json.at("milestone").get<int64_t>())};
     for (const Json& slot : json.at("ranks")) fact.ranks.push_back(SlotFromJson(slot));
@@ -233,7 +232,8 @@ struct Form<AttemptStarted> {
     return {{"attempt", fact.attempt.number}, {"pids", fact.pids}};
   }
   static AttemptStarted Read(const About& about, const Json& json) {
-    return {.attempt = about.Attempt(json), .pids = json.at("pids").get<std::vector<int64_t>>()};
+    return {.attempt = about.Attempt(json.at("attempt")),
+            .pids = json.at("pids").get<std::vector<int64_t>>()};
   }
 };
 
@@ -244,24 +244,29 @@ struct Form<AttemptFirstStep> {
     return {{"attempt", fact.attempt.number}, {"at_us", fact.at.us}};
   }
   static AttemptFirstStep Read(const About& about, const Json& json) {
-    return {.attempt = about.Attempt(json), .at = Time{json.at("at_us").get<int64_t>()}};
+    return {.attempt = about.Attempt(json.at("attempt")),
+            .at = Time{json.at("at_us").get<int64_t>()}};
   }
 };
 
+// Version 2 is an array, written and read by report_form.h; version 1 was an object.
 template <>
 struct Form<TrialReported> {
   static constexpr std::string_view kKind = "trial_reported";
-  static Json Write(const TrialReported& fact) {
-    return {{"attempt", fact.attempt.number},
-            {"step", fact.report.step.value},
-            {"seconds", sweepfile::RealToJson(fact.report.seconds.value)},
-            {"metrics", sweepfile::ToJson(fact.report.metrics)}};
-  }
+  static constexpr int kVersion = 2;
   static TrialReported Read(const About& about, const Json& json) {
-    return {.attempt = about.Attempt(json),
-            .report = {.step = Step(json.at("step").get<int64_t>()),
-                       .metrics = ValueOrThrow(sweepfile::MetricsFromJson(json.at("metrics"))),
-                       .seconds = Seconds(Real(json, "seconds"))}};
+    if (json.is_object())
+      return {.attempt = about.Attempt(json.at("attempt")),
+              .report = Report(json.at("step"), json.at("seconds"), json.at("metrics"))};
+    return {.attempt = about.Attempt(json.at(0)),
+            .report = Report(json.at(1), json.at(2), json.at(3))};
+  }
+
+ private:
+  static attune::Report Report(const Json& step, const Json& seconds, const Json& metrics) {
+    return {.step = Step(step.get<int64_t>()),
+            .metrics = ValueOrThrow(sweepfile::MetricsFromJson(metrics)),
+            .seconds = Seconds(ValueOrThrow(sweepfile::RealFromJson(seconds)))};
   }
 };
 
@@ -278,7 +283,7 @@ struct Form<TrialDecided> {
     return json;
   }
   static TrialDecided Read(const About& about, const Json& json) {
-    TrialDecided fact{.attempt = about.Attempt(json),
+    TrialDecided fact{.attempt = about.Attempt(json.at("attempt")),
                       .step = Step(json.at("step").get<int64_t>()),
                       .verdict = {.kind = ParseVerdictKind(json.at("verdict")),
                                   .reason = ReasonFromJson(json.at("reason"))},
@@ -300,7 +305,7 @@ struct Form<CheckpointSaved> {
             {"bytes", fact.bytes}};
   }
   static CheckpointSaved Read(const About& about, const Json& json) {
-    return {.attempt = about.Attempt(json),
+    return {.attempt = about.Attempt(json.at("attempt")),
             .checkpoint = CheckpointFromJson(json),
             .bytes = json.at("bytes").get<int64_t>()};
   }
@@ -315,7 +320,8 @@ struct Form<AttemptEnded> {
     return json;
   }
   static AttemptEnded Read(const About& about, const Json& json) {
-    AttemptEnded fact{.attempt = about.Attempt(json), .outcome = ParseOutcome(json.at("outcome"))};
+    AttemptEnded fact{.attempt = about.Attempt(json.at("attempt")),
+                      .outcome = ParseOutcome(json.at("outcome"))};
     if (const auto failure = json.find("failure"); failure != json.end())
       fact.failure = FailureFromJson(*failure);
     return fact;
@@ -382,16 +388,25 @@ struct Form<ExecutorLost> {
 
 // ---- All of them ---------------------------------------------------------------------------
 
-constexpr int kVersion = 1;  // of every kind so far
+template <class T>
+constexpr int VersionOf() {
+  if constexpr (requires { Form<T>::kVersion; }) {
+    return Form<T>::kVersion;
+  } else {
+    return 1;
+  }
+}
 
 struct Decoder {
   std::string_view kind;
+  int version;
   Fact (*read)(const About&, const Json&);
 };
 
 template <size_t... index>
 constexpr auto MakeDecoders(std::index_sequence<index...>) {
   return std::array{Decoder{Form<std::variant_alternative_t<index, Fact>>::kKind,
+                            VersionOf<std::variant_alternative_t<index, Fact>>(),
                             [](const About& about, const Json& json) -> Fact {
                               return Form<std::variant_alternative_t<index, Fact>>::Read(about,
                                                                                          json);
@@ -404,28 +419,48 @@ Error Corrupt(const StoredFact& stored, const std::string& what) {
   return {ErrorCode::kCorrupt, "event of kind " + std::string(stored.kind) + ": " + what};
 }
 
+std::optional<TrialReported> QuicklyDecoded(const StoredFact& stored) {
+  using Known = Form<TrialReported>;
+  if (stored.kind != Known::kKind || stored.version != Known::kVersion) return std::nullopt;
+  if (!stored.sweep || !stored.trial) return std::nullopt;
+  ReportScanner scanner(stored.payload);
+  TrialReported fact{
+      .attempt = {{*stored.sweep, *stored.trial}, scanner.attempt()},
+      .report = {.step = Step(scanner.step()), .seconds = Seconds(scanner.seconds())}};
+  Metrics& metrics = fact.report.metrics;
+  while (scanner.NextMetric()) metrics.emplace_hint(metrics.end(), scanner.name(), scanner.value());
+  if (!scanner.ok()) return std::nullopt;
+  return fact;
+}
+
 }  // namespace
 
 EncodedFact Encode(const Fact& fact) {
-  EncodedFact encoded{.version = kVersion, .sweep = SweepOf(fact)};
+  EncodedFact encoded{.sweep = SweepOf(fact)};
   if (const auto trial = TrialOf(fact)) encoded.trial = trial->number;
   std::visit(
-      [&](const auto& known) {
-        using Known = Form<std::decay_t<decltype(known)>>;
-        encoded.kind = Known::kKind;
-        encoded.payload = Dump(Known::Write(known));
+      [&]<class T>(const T& known) {
+        encoded.kind = Form<T>::kKind;
+        encoded.version = VersionOf<T>();
+        if constexpr (std::is_same_v<T, TrialReported>) {
+          WriteReport(known, encoded.payload);
+        } else {
+          encoded.payload = Dump(Form<T>::Write(known));
+        }
       },
       fact);
   return encoded;
 }
 
 Result<Fact> Decode(const StoredFact& stored) {
+  if (auto report = QuicklyDecoded(stored)) return Fact(*std::move(report));
   for (const Decoder& decoder : kDecoders) {
     if (decoder.kind != stored.kind) continue;
-    if (stored.version > kVersion)
+    if (stored.version > decoder.version)
       return Corrupt(stored, "version " + std::to_string(stored.version) +
                                  " is newer than this program, which reads up to " +
-                                 std::to_string(kVersion) + ": use the Attune that wrote it");
+                                 std::to_string(decoder.version) +
+                                 ": use the Attune that wrote it");
     try {
       return decoder.read({stored.sweep, stored.trial}, Json::parse(stored.payload));
     } catch (const Json::exception& error) {

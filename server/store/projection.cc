@@ -1,6 +1,7 @@
 #include "server/store/projection.h"
 
 #include <cmath>
+#include <vector>
 
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"
@@ -9,6 +10,8 @@
 namespace attune::server {
 namespace {
 
+constexpr size_t kRebuildBatch = 4096;  // events
+
 constexpr const char* kTables = R"sql(
   DROP TABLE IF EXISTS sweeps;
   DROP TABLE IF EXISTS trials;
@@ -16,6 +19,7 @@ constexpr const char* kTables = R"sql(
   DROP TABLE IF EXISTS decisions;
   DROP TABLE IF EXISTS checkpoints;
   DROP TABLE IF EXISTS executors;
+  DROP TABLE IF EXISTS report_index;
 
   CREATE TABLE sweeps (
     sweep      INTEGER PRIMARY KEY,
@@ -125,7 +129,41 @@ constexpr const char* kTables = R"sql(
     joined       TEXT    NOT NULL,
     lost         TEXT
   ) WITHOUT ROWID;
+
+  CREATE TABLE report_index (
+    sweep INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    PRIMARY KEY (sweep, trial, seq)
+  ) WITHOUT ROWID;
 )sql";
+
+// Rows of the log that are reports, found by sweep and trial: up to the last multiple of
+// kReportIndexEvery through the index, after it by looking at each event.
+std::string Views() {
+  const std::string every = std::to_string(kReportIndexEvery);
+  return R"sql(
+  DROP VIEW IF EXISTS reports;
+  DROP VIEW IF EXISTS report_events;
+
+  CREATE VIEW report_events AS
+    SELECT e.seq, i.sweep, i.trial, e.time, e.kind, e.version, e.payload
+    FROM report_index AS i CROSS JOIN events AS e ON e.seq = i.seq
+  UNION ALL
+    SELECT seq, sweep, trial, time, kind, version, payload FROM events
+    WHERE kind = 'trial_reported'
+      AND seq > (SELECT max(seq) / )sql" +
+         every + " * " + every + R"sql( FROM events);
+
+  CREATE VIEW reports AS
+    SELECT seq, sweep, trial, time,
+           payload ->> iif(version = 1, '$.attempt', '$[0]') AS attempt,
+           payload ->> iif(version = 1, '$.step', '$[1]') AS step,
+           payload ->> iif(version = 1, '$.seconds', '$[2]') AS seconds,
+           payload -> iif(version = 1, '$.metrics', '$[3]') AS metrics
+    FROM report_events;
+)sql";
+}
 
 Json RanksToJson(const std::vector<RankSlot>& ranks) {
   Json json = Json::array();
@@ -152,17 +190,40 @@ std::string Sentence(const Failure& failure) {
 
 }  // namespace
 
-void Projection::Apply(sqlite::Transaction& transaction, const Event& event) {
-  std::visit([&](const auto& fact) { On(transaction, event, fact); }, event.fact);
+void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch) {
+  if (!transaction.status().ok()) return;
+  for (const Event& event : batch)
+    std::visit([&](const auto& fact) { On(transaction, event, fact); }, event.fact);
+  progress_.WriteAll(transaction);
+  if (!batch.empty()) IndexReports(transaction, batch.front().seq, batch.back().seq);
 }
 
 void Projection::Rebuild(sqlite::Transaction& transaction) {
   Forget();
   transaction.Execute(kTables);
+  transaction.Execute(Views());
   if (!transaction.status().ok()) return;
-  const Status read = ReadLog(transaction.connection(), EventSeq(0),
-                              [&](const Event& event) { Apply(transaction, event); });
+  std::vector<Event> batch;
+  const auto apply = [&] {
+    Apply(transaction, batch);
+    batch.clear();
+  };
+  const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {
+    batch.push_back(event);
+    if (batch.size() == kRebuildBatch) apply();
+  });
+  apply();
   if (!read.ok()) transaction.Fail(read.error());
+}
+
+void Projection::IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last) {
+  const uint64_t begin = (first.value - 1) / kReportIndexEvery * kReportIndexEvery;
+  const uint64_t end = last.value / kReportIndexEvery * kReportIndexEvery;
+  if (begin == end) return;
+  transaction.Run(
+      "INSERT INTO report_index (sweep, trial, seq) SELECT sweep, trial, seq FROM events"
+      " WHERE seq > ? AND seq <= ? AND kind = 'trial_reported' ORDER BY sweep, trial, seq",
+      begin, end);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -185,7 +246,6 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepS
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact) {
   transaction.Run("UPDATE sweeps SET state = ?, reason = ?, ended = ? WHERE sweep = ?",
                   Name(fact.state), fact.reason, FormatTime(event.time), fact.sweep.value);
-  objectives_.erase(fact.sweep);
 }
 
 void Projection::On(sqlite::Transaction&, const Event&, const SearchExhausted&) {}
@@ -202,6 +262,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const AttemptAssigned& fact) {
   const TrialId& trial = fact.attempt.trial;
+  progress_.Write(transaction, trial);
   std::optional<int64_t> resumed_from;
   if (fact.resume) resumed_from = fact.resume->step.value;
   transaction.Run(
@@ -232,25 +293,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Attemp
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialReported& fact) {
-  const TrialId& trial = fact.attempt.trial;
-  const Report& report = fact.report;
-  const std::string metrics = Dump(sweepfile::ToJson(report.metrics));
-  transaction.Run(
-      "UPDATE trials SET step = ?, seconds = seconds_before + ?, metrics = ?"
-      " WHERE sweep = ? AND number = ?",
-      report.step.value, report.seconds.value, metrics, trial.sweep.value, trial.number.value);
-
-  const Objective& objective = ObjectiveOf(transaction, trial.sweep);
-  const auto value = report.metrics.find(objective.metric);
-  if (value == report.metrics.end() || !std::isfinite(value->second)) return;
-  constexpr std::string_view kIfHigher =
-      "UPDATE trials SET best = ?1, best_step = ?2, best_metrics = ?3"
-      " WHERE sweep = ?4 AND number = ?5 AND (best IS NULL OR best < ?1)";
-  constexpr std::string_view kIfLower =
-      "UPDATE trials SET best = ?1, best_step = ?2, best_metrics = ?3"
-      " WHERE sweep = ?4 AND number = ?5 AND (best IS NULL OR best > ?1)";
-  transaction.Run(objective.mode == Mode::kMax ? kIfHigher : kIfLower, value->second,
-                  report.step.value, metrics, trial.sweep.value, trial.number.value);
+  progress_.Add(transaction, fact);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -291,6 +334,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const AttemptEnded& fact) {
+  progress_.Write(transaction, fact.attempt.trial);
+  progress_.Forget(fact.attempt.trial);
   const bool failed = fact.outcome == Outcome::kFailed;
   std::optional<int> rank;
   if (failed && fact.failure.rank >= 0) rank = fact.failure.rank;
@@ -327,17 +372,6 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const ExecutorLost& fact) {
   transaction.Run("UPDATE executors SET state = 'lost', reason = ?, lost = ? WHERE name = ?",
                   fact.reason, FormatTime(event.time), fact.name);
-}
-
-const Objective& Projection::ObjectiveOf(sqlite::Transaction& transaction, SweepId sweep) {
-  const auto [place, added] = objectives_.try_emplace(sweep);
-  if (!added) return place->second;
-  sqlite::Rows rows = transaction.connection().Query(
-      "SELECT metric, mode FROM sweeps WHERE sweep = ?", sweep.value);
-  if (rows.Next())
-    place->second = {std::string(rows.Text(0)), rows.Text(1) == "max" ? Mode::kMax : Mode::kMin};
-  if (!rows.status().ok()) transaction.Fail(rows.status().error());
-  return place->second;
 }
 
 }  // namespace attune::server

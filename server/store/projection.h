@@ -1,27 +1,28 @@
 #pragma once
 
-#include <map>
+#include <span>
 
 #include "core/event.h"
+#include "server/store/progress.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {
 
 // The tables for people (docs/database.md): sweeps, trials, attempts, decisions, checkpoints and
-// executors. They say nothing that the log does not: each event changes them in the transaction
-// that appends it, and Rebuild makes them from the log alone.
+// executors, and the index of reports. They say nothing that the log does not: each batch of events
+// changes them in the transaction that appends it, and Rebuild makes them from the log alone.
 //
 // Errors stay in the transaction.
 class Projection {
  public:
-  // The columns that one event changes. Events come in the order of the log.
-  void Apply(sqlite::Transaction& transaction, const Event& event);
+  // What the events change. They are in the log already, and come in its order.
+  void Apply(sqlite::Transaction& transaction, std::span<const Event> batch);
 
   // Drops the tables and makes them from the whole log.
   void Rebuild(sqlite::Transaction& transaction);
 
   // Forgets what it remembers of rows; needed after a rollback.
-  void Forget() { objectives_.clear(); }
+  void Forget() { progress_.ForgetAll(); }
 
  private:
   void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
@@ -41,9 +42,13 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorJoined& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorLost& fact);
 
-  const Objective& ObjectiveOf(sqlite::Transaction& transaction, SweepId sweep);
+  void IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last);
 
-  std::map<SweepId, Objective> objectives_;  // of sweeps that report; asked for at every report
+  Progress progress_;
 };
+
+// An index that grows with every report would touch a page a trial in each batch. This one grows by
+// so many events at once, in order of trials; what came after is few enough to look through.
+inline constexpr uint64_t kReportIndexEvery = 16'384;
 
 }  // namespace attune::server

@@ -6,7 +6,7 @@
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
-#include "server/store/point_scanner.h"
+#include "server/store/report_form.h"
 
 namespace attune::server {
 namespace {
@@ -148,8 +148,8 @@ Result<TrialRow> ReadTrial(sqlite::Connection& connection, const TrialId& id) {
 Status ReadHistory(sqlite::Connection& connection, const TrialId& id,
                    std::vector<ReportRow>& history) {
   sqlite::Rows rows = connection.Query(
-      "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
-      " WHERE kind = 'trial_reported' AND sweep = ? AND trial = ? ORDER BY seq",
+      "SELECT seq, sweep, trial, time, kind, version, payload FROM report_events"
+      " WHERE sweep = ? AND trial = ? ORDER BY seq",
       id.sweep.value, id.number.value);
   while (rows.Next()) {
     const auto event = EventOf(rows);
@@ -158,6 +158,29 @@ Status ReadHistory(sqlite::Connection& connection, const TrialId& id,
     history.push_back({event->time, fact.attempt.number, fact.report});
   }
   return rows.status();
+}
+
+struct Point {
+  int64_t step = 0;
+  double value = 0;
+};
+
+// A report's value of one metric, if it has that. Curves read every report of a sweep, so nothing
+// else of it is kept.
+Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view metric) {
+  std::optional<Point> point;
+  ReportScanner scanner(rows.Text(6));
+  while (scanner.NextMetric()) {
+    if (scanner.name() == metric) point = {scanner.step(), scanner.value()};
+  }
+  if (scanner.ok()) return point;
+
+  const auto event = EventOf(rows);  // written otherwise
+  if (!event.ok()) return event.error();
+  const Report& report = std::get<TrialReported>(event->fact).report;
+  const auto found = report.metrics.find(metric);
+  if (found == report.metrics.end()) return std::optional<Point>();
+  return std::optional<Point>({report.step.value, found->second});
 }
 
 AttemptRow AttemptOfRow(const sqlite::Rows& rows) {
@@ -368,18 +391,19 @@ Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric) {
     const auto last = LastSeqOf(connection);
     if (!last.ok()) return last.error();
     Curves curves{.seq = EventSeq(static_cast<uint64_t>(*last))};
-    PointScanner scanner(metric);
     sqlite::Rows rows = connection.Query(
-        "SELECT trial, payload FROM events WHERE kind = 'trial_reported' AND sweep = ?"
-        " ORDER BY trial, seq",
+        "SELECT seq, sweep, trial, time, kind, version, payload FROM report_events"
+        " WHERE sweep = ? ORDER BY trial, seq",
         sweep.value);
     while (rows.Next()) {
-      if (!scanner.Scan(rows.Text(1))) continue;
-      const TrialNumber trial(static_cast<uint32_t>(rows.Integer(0)));
+      const auto point = PointOf(rows, metric);
+      if (!point.ok()) return point.error();
+      if (!*point) continue;
+      const TrialNumber trial(static_cast<uint32_t>(rows.Integer(2)));
       if (curves.trials.empty() || curves.trials.back().trial != trial)
         curves.trials.push_back({.trial = trial});
-      curves.trials.back().steps.push_back(scanner.step());
-      curves.trials.back().values.push_back(scanner.value());
+      curves.trials.back().steps.push_back((*point)->step);
+      curves.trials.back().values.push_back((*point)->value);
     }
     if (!rows.status().ok()) return rows.status().error();
     return curves;

@@ -23,6 +23,14 @@ constexpr std::array kMigrations = {
       );
       CREATE INDEX events_reports ON events (sweep, trial) WHERE kind = 'trial_reported';
     )sql",
+    // 2: snapshots; reports are indexed by a table that is derived like the others.
+    R"sql(
+      DROP INDEX events_reports;
+      CREATE TABLE snapshots (
+        seq     INTEGER PRIMARY KEY,
+        payload BLOB    NOT NULL
+      );
+    )sql",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

@@ -75,6 +75,12 @@ std::string_view Rows::Text(int column) const {
   return {text, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
+std::string_view Rows::Bytes(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  if (bytes == nullptr) return {};
+  return {bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
 std::optional<std::string> Rows::OptionalText(int column) const {
   if (Null(column)) return std::nullopt;
   return std::string(Text(column));

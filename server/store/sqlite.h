@@ -19,6 +19,11 @@ namespace attune::server::sqlite {
 // What a code of SQLite means for us. `doing` says what failed, for the message.
 Error ErrorOf(sqlite3* db, int code, std::string_view doing);
 
+// A parameter that is bytes and not text.
+struct Blob {
+  std::string_view bytes;
+};
+
 // The rows of one query, or the error in preparing it. While it lives, its statement may not be run
 // again.
 class Rows {
@@ -37,6 +42,7 @@ class Rows {
   int64_t Integer(int column) const;
   double Real(int column) const;
   std::string_view Text(int column) const;  // empty for NULL
+  std::string_view Bytes(int column) const;
   std::optional<std::string> OptionalText(int column) const;
 
  private:
@@ -60,13 +66,13 @@ class Connection {
   Status Execute(const std::string& sql);
 
   // One statement with its parameters in order; prepared once and kept. Text, integers, reals
-  // (NaN becomes NULL), std::nullopt and optionals of these.
+  // (NaN becomes NULL), a Blob, std::nullopt and optionals of these.
   template <class... Args>
   Status Run(std::string_view sql, const Args&... args) {
     Result<sqlite3_stmt*> statement = Prepare(sql);
     if (!statement.ok()) return statement.error();
     int place = 0;
-    (Bind(*statement, ++place, args), ...);
+    (Bind(*statement, ++place, args, SQLITE_STATIC), ...);
     return Finish(*statement);
   }
 
@@ -76,7 +82,7 @@ class Connection {
     Result<sqlite3_stmt*> statement = Prepare(sql);
     if (!statement.ok()) return Rows(statement.error());
     int place = 0;
-    (Bind(*statement, ++place, args), ...);
+    (Bind(*statement, ++place, args, SQLITE_TRANSIENT), ...);
     return Rows(*statement);
   }
 
@@ -92,25 +98,32 @@ class Connection {
   Result<sqlite3_stmt*> Prepare(std::string_view sql);
   Status Finish(sqlite3_stmt* statement);
 
-  static void Bind(sqlite3_stmt* statement, int place, std::integral auto value) {
+  // `lifetime`: SQLITE_STATIC where the text outlives the statement's run.
+  using Lifetime = sqlite3_destructor_type;
+  static void Bind(sqlite3_stmt* statement, int place, std::integral auto value, Lifetime) {
     sqlite3_bind_int64(statement, place, static_cast<sqlite3_int64>(value));
   }
-  static void Bind(sqlite3_stmt* statement, int place, double value) {
+  static void Bind(sqlite3_stmt* statement, int place, double value, Lifetime) {
     sqlite3_bind_double(statement, place, value);
   }
-  static void Bind(sqlite3_stmt* statement, int place, std::string_view text) {
+  static void Bind(sqlite3_stmt* statement, int place, std::string_view text, Lifetime lifetime) {
     const char* data = text.data() == nullptr ? "" : text.data();  // null would be NULL
-    sqlite3_bind_text64(statement, place, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+    sqlite3_bind_text64(statement, place, data, text.size(), lifetime, SQLITE_UTF8);
   }
-  static void Bind(sqlite3_stmt* statement, int place, std::nullopt_t) {
+  static void Bind(sqlite3_stmt* statement, int place, Blob blob, Lifetime lifetime) {
+    const char* data = blob.bytes.data() == nullptr ? "" : blob.bytes.data();
+    sqlite3_bind_blob64(statement, place, data, blob.bytes.size(), lifetime);
+  }
+  static void Bind(sqlite3_stmt* statement, int place, std::nullopt_t, Lifetime) {
     sqlite3_bind_null(statement, place);
   }
   template <class T>
-  static void Bind(sqlite3_stmt* statement, int place, const std::optional<T>& value) {
+  static void Bind(sqlite3_stmt* statement, int place, const std::optional<T>& value,
+                   Lifetime lifetime) {
     if (value) {
-      Bind(statement, place, *value);
+      Bind(statement, place, *value, lifetime);
     } else {
-      Bind(statement, place, std::nullopt);
+      Bind(statement, place, std::nullopt, lifetime);
     }
   }
 

@@ -7,6 +7,13 @@
 namespace attune::server {
 namespace {
 
+// Holds the rows of some ten thousand running trials.
+const char* const kCache = "PRAGMA cache_size = -32768";  // KiB
+
+// Pages of the log file before they are copied into the database: 16 MiB, so that a page which many
+// batches change is copied once.
+constexpr int kCheckpointPages = 4096;
+
 // Between the probe's blob and this much cache the pages must reach the disk before the rollback.
 constexpr int kProbeCachePages = 16;
 
@@ -44,8 +51,10 @@ Status Prepare(sqlite::Connection& connection, const std::string& path,
     return read.error();
   if (sqlite3_db_readonly(connection.handle(), "main") == 1)
     return Error{ErrorCode::kDenied, "the file is read-only"};
-  for (const char* pragma : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
-                             "PRAGMA journal_size_limit = 67108864"}) {
+  for (const std::string& pragma :
+       {std::string("PRAGMA journal_mode = WAL"), std::string("PRAGMA synchronous = FULL"),
+        std::string("PRAGMA journal_size_limit = 67108864"), std::string(kCache),
+        "PRAGMA wal_autocheckpoint = " + std::to_string(kCheckpointPages)}) {
     if (Status set = connection.Execute(pragma); !set.ok()) return set;
   }
   if (options.max_pages > 0) {
@@ -85,9 +94,9 @@ Status SqliteStore::Append(std::span<const Event> batch) {
     for (const Event& event : batch) {
       ATTUNE_CHECK(event.seq.value == ++expected);
       AppendRow(transaction, event);
-      projection_.Apply(transaction, event);
       if (!transaction.status().ok()) break;
     }
+    projection_.Apply(transaction, batch);
     written = transaction.Commit();
   }
   if (!written.ok()) {
@@ -121,8 +130,7 @@ Status SqliteStore::Probe() {
     transaction.Run("INSERT INTO probe VALUES (zeroblob(?))", kProbeBytes);
     written = transaction.status();
   }
-  if (Status normal = connection_->Execute("PRAGMA cache_size = -8000"); !normal.ok())
-    return normal;
+  if (Status normal = connection_->Execute(kCache); !normal.ok()) return normal;
   if (!written.ok()) return Error{written.error().code, path_ + ": " + written.error().message};
   return {};
 }

@@ -17,6 +17,7 @@
 namespace attune::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::unique_ptr<SqliteStore> OpenOrDie(const std::string& path, SqliteStore::Options options = {}) {
@@ -41,7 +42,7 @@ std::vector<std::string> Tables(const std::string& path) {
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   std::vector<std::string> lines;
   for (const std::string table :
-       {"sweeps", "trials", "attempts", "decisions", "checkpoints", "executors"}) {
+       {"sweeps", "trials", "attempts", "decisions", "checkpoints", "executors", "report_index"}) {
     sqlite::Rows columns = connection->Query(
         "SELECT group_concat('quote(' || name || ')', '||''|''||') FROM pragma_table_info(?)",
         table);
@@ -106,6 +107,61 @@ TEST(SqliteStore, RebuildingGivesTheSameTables) {
   const Status rebuilt = store->Rebuild();
   ASSERT_TRUE(rebuilt.ok()) << rebuilt.error().message;
   EXPECT_EQ(Tables(path), before);
+}
+
+// Of one report each; the events before them are the sample log's.
+std::vector<Event> ManyReports(SampleLog& log, size_t count) {
+  std::vector<Event> events;
+  for (size_t i = 0; i < count; ++i) {
+    const TrialId trial(SweepId(1), TrialNumber(static_cast<uint32_t>(i % 4)));
+    const auto step = static_cast<int64_t>(10 + i / 4);
+    const Report report{.step = Step(step), .metrics = {{"accuracy", 1.0 / (1.0 + double(i))}}};
+    events.push_back(log.Next(TrialReported{{trial, 1}, report}));
+  }
+  return events;
+}
+
+TEST(SqliteStore, EveryReportIsFoundWhetherItIsIndexedYetOrNot) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  auto store = OpenOrDie(path);
+  SampleLog log;
+  ASSERT_TRUE(store->Append(log.events()).ok());
+  auto reader = Reader::Open(path).value();
+  const size_t already = reader->Detail({SweepId(1), TrialNumber(3)})->history.size();
+  const std::vector<Event> reports = ManyReports(log, 2 * kReportIndexEvery);
+  size_t appended = 0;
+  for (const size_t until : {kReportIndexEvery / 2, kReportIndexEvery, 2 * kReportIndexEvery}) {
+    ASSERT_TRUE(store->Append(std::span(reports).subspan(appended, until - appended)).ok());
+    appended = until;
+    const auto trial = reader->Detail({SweepId(1), TrialNumber(3)});
+    ASSERT_TRUE(trial.ok()) << trial.error().message;
+    EXPECT_EQ(trial->history.size() - already, until / 4);
+    EXPECT_TRUE(
+        std::ranges::is_sorted(trial->history, {}, [](const ReportRow& row) { return row.time; }));
+    EXPECT_EQ(reader->CurvesOf(SweepId(1), "accuracy")->trials.size(), 4u);
+  }
+  const auto before = Tables(path);
+  ASSERT_TRUE(store->Rebuild().ok());
+  EXPECT_EQ(Tables(path), before);
+}
+
+TEST(SqliteStore, TheViewOfReportsReadsBothForms) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  auto store = OpenOrDie(path);
+  ASSERT_TRUE(store->Append(SampleLog().events()).ok());
+  Execute(path,
+          "UPDATE events SET version = 1, payload ="
+          R"( '{"attempt":1,"step":1,"seconds":1.5,"metrics":{"accuracy":0.5}}' WHERE seq = 7)");
+  auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
+  sqlite::Rows rows = connection->Query(
+      "SELECT attempt, step, seconds, metrics ->> '$.accuracy' FROM reports"
+      " WHERE sweep = 1 AND trial = 0 ORDER BY seq");
+  std::vector<std::vector<double>> found;
+  while (rows.Next()) found.push_back({rows.Real(0), rows.Real(1), rows.Real(2), rows.Real(3)});
+  EXPECT_THAT(found, ElementsAre(ElementsAre(1, 1, 1.5, 0.5), ElementsAre(1, 3, 4.25, 0.75),
+                                 ElementsAre(2, 9, 6.0, 0.871)));
 }
 
 TEST(SqliteStore, AGapInTheLogIsFoundOnReading) {

@@ -1,0 +1,126 @@
+#include "server/store/report_form.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "core/check.h"
+#include "server/store/json.h"
+
+namespace attune::server {
+namespace {
+
+// Whether the text stands in JSON as it is, between two quotes.
+bool Plain(std::string_view text) {
+  return std::ranges::all_of(text,
+                             [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
+template <class Number>
+void WriteNumber(Number number, std::string& out) {
+  std::array<char, 32> digits;
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  ATTUNE_CHECK(error == std::errc());
+  out.append(digits.data(), end);
+}
+
+void WriteReal(double value, std::string& out) {
+  if (!std::isfinite(value)) {
+    out += std::isnan(value) ? "\"nan\"" : value > 0 ? "\"inf\"" : "\"-inf\"";
+    return;
+  }
+  const size_t begin = out.size();
+  WriteNumber(value, out);
+  if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
+}
+
+}  // namespace
+
+void WriteMetrics(const Metrics& metrics, std::string& out) {
+  out += '{';
+  for (const auto& [name, value] : metrics) {
+    if (out.back() != '{') out += ',';
+    if (Plain(name)) {
+      out += '"';
+      out += name;
+      out += '"';
+    } else {
+      out += Dump(Json(name));
+    }
+    out += ':';
+    WriteReal(value, out);
+  }
+  out += '}';
+}
+
+void WriteReport(const TrialReported& fact, std::string& out) {
+  out += '[';
+  WriteNumber(fact.attempt.number, out);
+  out += ',';
+  WriteNumber(fact.report.step.value, out);
+  out += ',';
+  WriteReal(fact.report.seconds.value, out);
+  out += ',';
+  WriteMetrics(fact.report.metrics, out);
+  out += ']';
+}
+
+ReportScanner::ReportScanner(std::string_view payload)
+    : at_(payload.data()), end_(payload.data() + payload.size()) {
+  ok_ = Take('[') && TakeNumber(attempt_) && Take(',') && TakeNumber(step_) && Take(',') &&
+        TakeReal(seconds_) && Take(',') && Take('{');
+}
+
+bool ReportScanner::NextMetric() {
+  if (!ok_) return false;
+  if (Take('}')) {
+    ok_ = Take(']') && at_ == end_;
+    return false;
+  }
+  if (!first_ && !Take(',')) return Fault();
+  first_ = false;
+  return (TakeName() && Take(':') && TakeReal(value_)) || Fault();
+}
+
+bool ReportScanner::Take(char expected) {
+  if (at_ == end_ || *at_ != expected) return false;
+  ++at_;
+  return true;
+}
+
+template <class Number>
+bool ReportScanner::TakeNumber(Number& number) {
+  const auto [next, error] = std::from_chars(at_, end_, number);
+  if (error != std::errc()) return false;
+  at_ = next;
+  return true;
+}
+
+bool ReportScanner::TakeReal(double& real) {
+  if (at_ == end_ || *at_ != '"') return TakeNumber(real);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::string_view rest(at_, static_cast<size_t>(end_ - at_));
+  for (const auto& [word, value] : {std::pair<std::string_view, double>{"\"nan\"", std::nan("")},
+                                    {"\"inf\"", kInfinity},
+                                    {"\"-inf\"", -kInfinity}}) {
+    if (!rest.starts_with(word)) continue;
+    real = value;
+    at_ += word.size();
+    return true;
+  }
+  return false;
+}
+
+bool ReportScanner::TakeName() {
+  if (!Take('"')) return false;
+  const char* const close = std::find(at_, end_, '"');
+  name_ = {at_, static_cast<size_t>(close - at_)};
+  at_ = close;
+  return Plain(name_) && Take('"');
+}
+
+bool ReportScanner::Fault() { return ok_ = false; }
+
+}  // namespace attune::server

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/event.h"
+
+// How a report lies in the log since version 2 of its kind: [attempt,step,seconds,{metrics}].
+// Nearly every event is a report, so these are written and read without a tree of JSON.
+namespace attune::server {
+
+// Appends to `out`. Reals keep every bit and always have a point or an exponent.
+void WriteReport(const TrialReported& fact, std::string& out);
+
+// The metrics alone: {"loss":0.125,"other":"nan"}.
+void WriteMetrics(const Metrics& metrics, std::string& out);
+
+// Reads a report as WriteReport writes it, field by field, and allocates nothing. What is JSON but
+// written in another way (spaces, escapes in a name) counts as a fault: a JSON parser reads that.
+class ReportScanner {
+ public:
+  // The payload outlives the scanner. Reads all but the metrics.
+  explicit ReportScanner(std::string_view payload);
+
+  // Steps to the next metric; false after the last one and at a fault.
+  bool NextMetric();
+  std::string_view name() const { return name_; }
+  double value() const { return value_; }
+
+  // Once NextMetric has said false: whether the whole payload was as expected.
+  bool ok() const { return ok_; }
+
+  uint32_t attempt() const { return attempt_; }
+  int64_t step() const { return step_; }
+  double seconds() const { return seconds_; }
+
+ private:
+  bool Take(char expected);
+  template <class Number>
+  bool TakeNumber(Number& number);
+  bool TakeReal(double& real);
+  bool TakeName();
+  bool Fault();
+
+  const char* at_;
+  const char* end_;
+  bool first_ = true;
+  bool ok_ = true;
+  uint32_t attempt_ = 0;
+  int64_t step_ = 0;
+  double seconds_ = 0;
+  std::string_view name_;
+  double value_ = 0;
+};
+
+}  // namespace attune::server
