@@ -1,10 +1,12 @@
 #include "core/brain.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace attune {
 
 Result<std::vector<Event>> Brain::Execute(const Command& command, Time now) {
+  now = std::max(now, state_.last_time);
   auto facts = Decide(state_, command, now);
   if (!facts.ok()) return facts.error();
   std::vector<Event> events;
@@ -13,9 +15,10 @@ Result<std::vector<Event>> Brain::Execute(const Command& command, Time now) {
 }
 
 std::vector<Event> Brain::Advance(Time now) {
+  now = std::max(now, state_.last_time);
   std::vector<Event> events;
   for (;;) {
-    std::vector<Fact> facts = attune::Advance(state_, reachable_);
+    std::vector<Fact> facts = attune::Advance(state_, reachable_, now);
     if (facts.empty()) return events;
     Commit(std::move(facts), now, events);
   }

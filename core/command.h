@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,12 +19,60 @@ struct CreateSweep {
   std::string idempotency_key;
 };
 
+struct PauseSweep {  // start nothing; running trials save a checkpoint and leave
+  SweepId sweep;
+};
+
+struct ResumeSweep {
+  SweepId sweep;
+};
+
+// Sets what is given. Opens a sweep that has ended again, unless that is too long ago.
+struct ExtendSweep {
+  SweepId sweep;
+  std::optional<int> max_trials;  // 0: no limit, as below
+  std::optional<Seconds> max_time;
+  std::optional<double> max_gpu_hours;
+  std::optional<Step> max_step;  // not below the present one
+};
+
 struct StopSweep {  // finish running trials, start none
   SweepId sweep;
 };
 
 struct KillSweep {  // end every trial now
   SweepId sweep;
+};
+
+// A configuration of a person's, tried before any further proposal.
+struct EnqueueTrial {
+  SweepId sweep;
+  Config config;
+  std::string idempotency_key;
+};
+
+struct KillTrial {
+  TrialId trial;
+};
+
+// A trial that has ended is tried again (`until` is 0: with its restarts counted anew, from its
+// newest checkpoint or from the start), or goes on to a later step, unjudged.
+struct ReopenTrial {
+  TrialRecord record;
+  Step until{0};
+  bool from_start = false;
+};
+
+// The next trial of a sweep without a program, for whoever asks. Its attempt has no ranks; reports
+// and its end are told by RecordFact, with the epoch of the answer.
+struct AskTrial {
+  SweepId sweep;
+  std::string idempotency_key;
+};
+
+struct PinCheckpoint {
+  CheckpointId checkpoint;
+  bool pinned = true;
 };
 
 // An executor opened its stream. The same `instance` as before is the same process again; another
@@ -49,7 +98,13 @@ struct RecordFact {
   std::variant<AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved, AttemptEnded> fact;
 };
 
-using Command =
-    std::variant<CreateSweep, StopSweep, KillSweep, JoinExecutor, LoseExecutor, RecordFact>;
+// The files of a dropped checkpoint are gone. Said again, it changes nothing.
+struct RecordRemoval {
+  CheckpointId checkpoint;
+};
+
+using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, StopSweep,
+                             KillSweep, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
+                             PinCheckpoint, JoinExecutor, LoseExecutor, RecordFact, RecordRemoval>;
 
 }  // namespace attune

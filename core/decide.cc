@@ -3,40 +3,29 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/consequences.h"
+#include "core/next_trial.h"
+#include "core/record.h"
+#include "core/snapshot.h"
+#include "core/stoppers.h"
+
 namespace attune {
 namespace {
 
-// A sweep in which nothing has reported yet and this many trials have failed has a broken program.
-constexpr int kFailedBeforeAnyReport = 3;
-
-std::string Restarting(const Sweep& sweep, const Trial& trial) {
-  const std::string from = trial.checkpoint
-                               ? "from step " + std::to_string(trial.checkpoint->step.value)
-                               : std::string("from the beginning");
-  return "restart " + std::to_string(trial.failures + 1) + " of " +
-         std::to_string(sweep.spec.failure.max_restarts) + " " + from;
-}
-
-// The step of the next decision, never past the last step; 0 when there is none.
-Step NextMilestone(const Sweep& sweep, const TrialView& view, Step after) {
-  const Step last = sweep.spec.max_step;
-  const auto next = sweep.scheduler->NextMilestone(view, after);
-  if (!next) return last;
-  return last.value > 0 ? std::min(*next, last) : *next;
-}
+Error NotFound(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
+Error Conflict(std::string message) { return {ErrorCode::kConflict, std::move(message)}; }
 
 // Decides on one command. The facts it has collected are not applied yet: where a later one
 // depends on an earlier one, it says so.
 class Decider {
  public:
-  explicit Decider(const State& state) : state_(state) {}
+  Decider(const State& state, Time now) : state_(state), now_(now) {}
+
+  // ---- sweeps ------------------------------------------------------------------------------
 
   Status operator()(const CreateSweep& command) {
-    if (state_.FindByKey(command.idempotency_key) != nullptr) return {};
-    if (auto searcher = state_.algorithms->MakeSearcher(command.spec); !searcher.ok())
-      return searcher.error();
-    if (auto scheduler = state_.algorithms->MakeScheduler(command.spec); !scheduler.ok())
-      return scheduler.error();
+    if (state_.by_key.contains(command.idempotency_key)) return {};
+    if (Status made = CheckAlgorithms(command.spec); !made.ok()) return made;
     Add(SweepCreated{.sweep = SweepId(state_.last_sweep.value + 1),
                      .spec = command.spec,
                      .source = command.source,
@@ -44,22 +33,148 @@ class Decider {
     return {};
   }
 
+  Status operator()(const PauseSweep& command) {
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if (Status starts = CheckStarts(**sweep); !starts.ok()) return starts;
+    if ((*sweep)->state == SweepState::kPaused) return {};
+    Add(SweepPaused{command.sweep, "paused on request"});
+    YieldTrials(**sweep,
+                Verdict::Pause({.rule = std::string(kSweepPaused),
+                                .text = "saved and left: its sweep was paused"}),
+                facts_);
+    return {};
+  }
+
+  Status operator()(const ResumeSweep& command) {
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if ((*sweep)->state != SweepState::kPaused) return {};
+    Add(SweepResumed{command.sweep});
+    for (const auto& [number, trial] : (*sweep)->trials) {
+      if (trial.state == TrialState::kPaused && trial.held)
+        Requeue(**sweep, trial, "its sweep was resumed", now_, facts_);
+    }
+    return {};
+  }
+
+  Status operator()(const ExtendSweep& command) {
+    Sweep opened;
+    const auto found = OpenOrEnded(command.sweep, opened);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    const bool ended = &sweep == &opened;
+    if (!ended) {
+      if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
+    }
+    SweepExtended fact{.sweep = sweep.id, .stop = sweep.spec.stop, .max_step = sweep.spec.max_step};
+    if (command.max_trials) fact.stop.max_trials = *command.max_trials;
+    if (command.max_time) fact.stop.max_time = *command.max_time;
+    if (command.max_gpu_hours) fact.stop.max_gpu_hours = *command.max_gpu_hours;
+    if (command.max_step) fact.max_step = *command.max_step;
+    if (Status allowed = CheckExtension(sweep, fact, ended); !allowed.ok()) return allowed;
+    if (ended) Add(SweepReopened{sweep.id, "extended on request"});
+    Add(std::move(fact));
+    return {};
+  }
+
   Status operator()(const StopSweep& command) {
-    const Sweep* sweep = state_.Find(command.sweep);
-    if (Status refused = CheckRunning(sweep, command.sweep); !refused.ok()) return refused;
-    if (!sweep->stopping_as) StopSweepAs(*sweep, SweepState::kStopped, "stopped on request");
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if (!(*sweep)->stopping_as)
+      WindDown(**sweep, SweepState::kStopped, "the sweep was stopped on request",
+               TrialState::kKilled, facts_);
     return {};
   }
 
   Status operator()(const KillSweep& command) {
-    const Sweep* sweep = state_.Find(command.sweep);
-    if (Status refused = CheckRunning(sweep, command.sweep); !refused.ok()) return refused;
-    if (sweep->stopping_as != SweepState::kKilled) {
-      Add(SweepStopping{sweep->id, SweepState::kKilled, "killed on request"});
-      KillTrials(*sweep, "killed with its sweep");
-    }
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if ((*sweep)->stopping_as == SweepState::kKilled) return {};
+    Add(SweepStopping{command.sweep, SweepState::kKilled, "the sweep was killed on request"});
+    KillTrials(**sweep, "killed with its sweep", nullptr, facts_);
     return {};
   }
+
+  // ---- trials ------------------------------------------------------------------------------
+
+  Status operator()(const EnqueueTrial& command) {
+    const auto found = Open(command.sweep);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    if (Known(sweep, command.idempotency_key)) return {};
+    if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
+    auto config = sweep.spec.space.Resolve(command.config);
+    if (!config.ok()) return config.error();
+    Add(TrialCreated{.trial = {sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))},
+                     .config = std::move(config).value(),
+                     .origin = std::string(kEnqueued),
+                     .idempotency_key = command.idempotency_key});
+    return {};
+  }
+
+  Status operator()(const KillTrial& command) {
+    const auto sweep = Open(command.trial.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if (Status exists = CheckExists(**sweep, command.trial); !exists.ok()) return exists;
+    const Trial* trial = (*sweep)->Find(command.trial.number);
+    if (trial == nullptr || Ended(trial->state))
+      return Conflict("trial " + ToString(command.trial) + " has already ended");
+    EndTrial(*trial, TrialState::kKilled, "killed on request", facts_);
+    return {};
+  }
+
+  Status operator()(const ReopenTrial& command) {
+    const TrialRecord& record = command.record;
+    Sweep opened;
+    const auto found = OpenOrEnded(record.id.sweep, opened);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    if (Status exists = CheckExists(sweep, record.id); !exists.ok()) return exists;
+    if (Status allowed = CheckReopening(sweep, command); !allowed.ok()) return allowed;
+
+    TrialReopened fact{
+        .record = record,
+        .until = command.until,
+        .from_start = command.from_start,
+        .reason = command.until.value > 0
+                      ? "goes on to step " + std::to_string(command.until.value) + " on request"
+                      : "tried again on request"};
+    if (&sweep == &opened)
+      Add(SweepReopened{sweep.id,
+                        "trial " + std::to_string(record.id.number.value) + " " + fact.reason});
+    if (command.from_start) DropAll(fact.record);
+    Add(std::move(fact));
+    return {};
+  }
+
+  Status operator()(const AskTrial& command) {
+    const auto found = Open(command.sweep);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    if (!sweep.spec.External())
+      return Conflict("sweep " + ToString(sweep.id) +
+                      " has a program, which executors run: only a sweep without `command` can be "
+                      "asked for trials");
+    if (Known(sweep, command.idempotency_key)) return {};
+    if (sweep.state == SweepState::kPaused)
+      return Conflict("sweep " + ToString(sweep.id) + " is paused: resume it first");
+    if (!MayStart(sweep))
+      return Conflict("sweep " + ToString(sweep.id) + " has " + std::to_string(sweep.live.size()) +
+                      " running trials, as many as max_concurrent_trials allows: tell one first");
+    if (HasNext(sweep, now_)) StartNext(state_, sweep, {}, command.idempotency_key, now_, facts_);
+    return {};
+  }
+
+  Status operator()(const PinCheckpoint& command) {
+    const SweepId sweep = command.checkpoint.trial.sweep;
+    if (state_.Find(sweep) == nullptr && !state_.ended.contains(sweep))
+      return NotFound("there is no sweep " + ToString(sweep));
+    Add(CheckpointPinned{command.checkpoint, command.pinned});
+    return {};
+  }
+
+  // ---- executors ---------------------------------------------------------------------------
 
   Status operator()(const JoinExecutor& command) {
     if (command.name.empty())
@@ -86,303 +201,164 @@ class Decider {
   }
 
   Status operator()(const RecordFact& command) {
-    const AttemptId id = std::visit([](const auto& fact) { return fact.attempt; }, command.fact);
-    const Trial* trial = state_.Find(id.trial);
-    if (trial == nullptr || !trial->live || trial->live->epoch != command.epoch ||
-        trial->live->id != id)
-      return {};
-    const Sweep& sweep = *state_.Find(id.trial.sweep);
-    std::visit([&](const auto& fact) { Record(sweep, *trial, fact); }, command.fact);
+    Record(state_, command, now_, facts_);
     return {};
   }
 
-  std::vector<Fact> Take() { return std::move(facts_); }
+  Status operator()(const RecordRemoval& command) {
+    const bool awaited = std::ranges::any_of(state_.removals, [&](const auto& holder) {
+      return holder.second.contains(command.checkpoint);
+    });
+    if (awaited) Add(CheckpointRemoved{command.checkpoint});
+    return {};
+  }
+
+  Facts Take() { return std::move(facts_); }
 
  private:
   void Add(Fact fact) { facts_.push_back(std::move(fact)); }
 
-  static Status CheckRunning(const Sweep* sweep, SweepId id) {
-    if (sweep == nullptr) return Error{ErrorCode::kNotFound, "there is no sweep " + ToString(id)};
-    if (Ended(sweep->state))
-      return Error{ErrorCode::kConflict, "sweep " + ToString(id) + " has already ended: it is " +
-                                             std::string(Name(sweep->state))};
+  Status CheckAlgorithms(const SweepSpec& spec) const {
+    if (auto searcher = state_.algorithms->MakeSearcher(spec); !searcher.ok())
+      return searcher.error();
+    if (auto scheduler = state_.algorithms->MakeScheduler(spec); !scheduler.ok())
+      return scheduler.error();
     return {};
   }
 
-  // Running trials go on; those that wait for another attempt get none.
-  void StopSweepAs(const Sweep& sweep, SweepState outcome, const std::string& reason) {
-    Add(SweepStopping{sweep.id, outcome, reason});
-    for (const Trial& trial : sweep.trials) {
-      if (!Ended(trial.state) && !trial.live)
-        Add(TrialEnded{trial.id, TrialState::kKilled, "not resumed: the sweep was " + reason});
-    }
+  // A sweep that has not ended.
+  Result<const Sweep*> Open(SweepId id) const {
+    if (const Sweep* sweep = state_.Find(id)) return sweep;
+    const auto ended = state_.ended.find(id);
+    if (ended == state_.ended.end()) return NotFound("there is no sweep " + ToString(id));
+    return Conflict("sweep " + ToString(id) + " has already ended: it is " +
+                    std::string(Name(ended->second.state)));
   }
 
-  void KillTrials(const Sweep& sweep, const std::string& reason, const Trial* except = nullptr) {
-    for (const Trial& trial : sweep.trials) {
-      if (!Ended(trial.state) && &trial != except)
-        Add(TrialEnded{trial.id, TrialState::kKilled, reason});
+  // A sweep that has not ended, or else one that has and can be opened again, read into `opened`.
+  Result<const Sweep*> OpenOrEnded(SweepId id, Sweep& opened) const {
+    const auto ended = state_.ended.find(id);
+    if (ended == state_.ended.end()) return Open(id);
+    if (ended->second.saved.empty())
+      return Conflict("sweep " + ToString(id) + " ended too long ago: only the last " +
+                      std::to_string(kReopenableSweeps) +
+                      " can be opened again; start a new sweep with its best configurations as "
+                      "initial_points");
+    if (Status loaded = LoadSweep(ended->second.saved, *state_.algorithms, opened); !loaded.ok())
+      return loaded.error();
+    return &opened;
+  }
+
+  static Status CheckStarts(const Sweep& sweep) {
+    if (sweep.stopping_as)
+      return Conflict("sweep " + ToString(sweep.id) +
+                      " is ending, and starts nothing more: " + sweep.reason);
+    return {};
+  }
+
+  static Status CheckExists(const Sweep& sweep, const TrialId& trial) {
+    if (trial.number.value >= static_cast<uint32_t>(sweep.created))
+      return NotFound("there is no trial " + ToString(trial));
+    return {};
+  }
+
+  static bool Known(const Sweep& sweep, const std::string& idempotency_key) {
+    return !idempotency_key.empty() && sweep.by_key.contains(idempotency_key);
+  }
+
+  Status CheckExtension(const Sweep& sweep, const SweepExtended& fact, bool ended) const {
+    if (fact.max_step < sweep.spec.max_step ||
+        (sweep.spec.max_step.value == 0) != (fact.max_step.value == 0))
+      return Error{ErrorCode::kInvalid, "max_step: " + std::to_string(fact.max_step.value) +
+                                            " is not beyond the present " +
+                                            std::to_string(sweep.spec.max_step.value)};
+    SweepSpec spec = sweep.spec;
+    spec.stop = fact.stop;
+    spec.max_step = fact.max_step;
+    if (Status made = CheckAlgorithms(spec); !made.ok()) return made;
+    if (fact.stop.max_trials > 0 && fact.stop.max_trials < sweep.created)
+      return Error{ErrorCode::kInvalid, "max_trials: " + std::to_string(fact.stop.max_trials) +
+                                            " is below the " + std::to_string(sweep.created) +
+                                            " trials that the sweep has already"};
+    if (!ended) return {};
+    StopPolicy stop = fact.stop;
+    stop.patience = 0;  // counted anew
+    if (auto limit = LimitReached(sweep, stop, sweep.running_since))
+      return Conflict(limit->text + ": raise that limit as well, or start a new sweep");
+    if (sweep.exhausted)
+      return Conflict("the searcher " + sweep.spec.searcher.name +
+                      " has no further configuration to try");
+    if (fact.stop.max_trials == sweep.created)
+      return Error{ErrorCode::kInvalid, "max_trials: the sweep has had its " +
+                                            std::to_string(sweep.created) +
+                                            " trials; ask for more than that"};
+    return {};
+  }
+
+  static Status CheckReopening(const Sweep& sweep, const ReopenTrial& command) {
+    const TrialRecord& record = command.record;
+    const Trial* trial = sweep.Find(record.id.number);
+    const TrialState state = trial != nullptr ? trial->state : record.state;
+    if (!Ended(state))
+      return Conflict("trial " + ToString(record.id) + " has not ended: it is " +
+                      std::string(Name(state)));
+    if (trial != nullptr && trial->live)
+      return Conflict("the last attempt of trial " + ToString(record.id) +
+                      " is still ending: try again in a moment");
+    if (sweep.spec.External() && command.from_start)
+      return Error{ErrorCode::kInvalid, "from_start: the sweep has no program to start"};
+    const bool beyond = command.until > record.last_step;
+    if (command.until.value > 0 && (!beyond || command.from_start))
+      return Error{ErrorCode::kInvalid,
+                   "until: step " + std::to_string(command.until.value) +
+                       (beyond ? " goes on from the newest checkpoint, not from the start"
+                               : " is not beyond step " + std::to_string(record.last_step.value) +
+                                     ", which trial " + ToString(record.id) + " has reached")};
+    if (command.until.value == 0 && state == TrialState::kCompleted && !command.from_start)
+      return Conflict("trial " + ToString(record.id) +
+                      " is complete: let it go on to a later step, or start it anew");
+    return {};
+  }
+
+  // A trial that begins anew has no use for its checkpoints, but for those that a person has
+  // pinned.
+  void DropAll(TrialRecord& record) {
+    for (const KeptCheckpoint& kept : record.checkpoints) {
+      if (!kept.pinned)
+        Add(CheckpointDropped{{record.id, kept.attempt, kept.ref.step},
+                              kept.executor,
+                              kept.ref.path,
+                              "its trial begins anew"});
     }
+    record.checkpoints.clear();
   }
 
   // Its gangs are gone with it; their trials go on elsewhere.
   void Lose(const Executor& executor, const std::string& reason) {
-    for (const auto& [id, sweep] : state_.sweeps) {
-      for (TrialNumber number : sweep.live) {
-        const Trial& trial = *sweep.Find(number);
-        if (std::ranges::none_of(trial.live->ranks, [&](const RankSlot& slot) {
-              return slot.executor == executor.name;
-            }))
-          continue;
-        Add(AttemptEnded{trial.live->id, Outcome::kLost, {}});
-        if (trial.state == TrialState::kRunning)
-          Requeue(sweep, trial, "executor " + executor.name + " was lost: " + reason);
-      }
+    for (const auto& [epoch, id] : executor.attempts) {
+      const Trial& trial = *state_.Find(id);
+      Add(AttemptEnded{trial.live->id, Outcome::kLost, {}});
+      if (trial.state == TrialState::kRunning)
+        Requeue(*state_.Find(id.sweep), trial, "executor " + executor.name + " was lost: " + reason,
+                now_, facts_);
+      else if (trial.state == TrialState::kPaused && state_.Find(id.sweep)->stopping_as)
+        EndTrial(trial, TrialState::kKilled, "not started again: " + state_.Find(id.sweep)->reason,
+                 facts_);
     }
     Add(ExecutorLost{executor.name, executor.incarnation, reason});
   }
 
-  void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason) {
-    if (sweep.stopping_as) {
-      Add(TrialEnded{trial.id, TrialState::kKilled,
-                     reason + "; not resumed because the sweep was " + sweep.reason});
-    } else {
-      Add(TrialRequeued{trial.id, reason});
-    }
-  }
-
-  // ---- facts of a live attempt -------------------------------------------------------------
-
-  void Record(const Sweep&, const Trial& trial, const AttemptStarted& fact) {
-    if (trial.live->state == AttemptState::kAssigned) Add(fact);
-  }
-
-  void Record(const Sweep&, const Trial&, const AttemptFirstStep& fact) { Add(fact); }
-
-  void Record(const Sweep&, const Trial& trial, const CheckpointSaved& fact) {
-    if (!trial.checkpoint || fact.checkpoint.step > trial.checkpoint->step) Add(fact);
-  }
-
-  // A retried attempt walks again over steps that were reported before: those change nothing.
-  void Record(const Sweep& sweep, const Trial& trial, const TrialReported& fact) {
-    if (fact.report.step <= trial.last_step || trial.state != TrialState::kRunning) return;
-    Add(fact);
-
-    if (!fact.report.metrics.contains(sweep.spec.objective.metric)) {
-      std::string has;
-      for (const auto& [name, value] : fact.report.metrics) has += (has.empty() ? "" : ", ") + name;
-      EndFailed(sweep, trial,
-                "the report at step " + std::to_string(fact.report.step.value) + " has no metric " +
-                    sweep.spec.objective.metric + (has.empty() ? "" : "; it has " + has));
-      return;
-    }
-    const Step last = sweep.spec.max_step;
-    if (last.value > 0 && fact.report.step >= last) {
-      const std::string text = "reached step " + std::to_string(last.value) + ", the last";
-      Add(TrialDecided{.attempt = fact.attempt,
-                       .step = fact.report.step,
-                       .verdict = Verdict::Stop(
-                           {.rule = "max_step",
-                            .step = fact.report.step,
-                            .value = fact.report.metrics.find(sweep.spec.objective.metric)->second,
-                            .text = text})});
-      Add(TrialEnded{trial.id, TrialState::kCompleted, text});
-    } else if (trial.milestone.value > 0 && fact.report.step >= trial.milestone) {
-      Judge(sweep, trial, fact);
-    }
-  }
-
-  void Judge(const Sweep& sweep, const Trial& trial, const TrialReported& fact) {
-    const TrialView view{trial.id, trial.config};
-    TrialDecided decided{.attempt = fact.attempt,
-                         .step = fact.report.step,
-                         .verdict = sweep.scheduler->Judge(view, fact.report)};
-    if (decided.verdict.kind == VerdictKind::kContinue)
-      decided.milestone = NextMilestone(sweep, view, fact.report.step);
-    const std::string text = decided.verdict.reason.text;
-    const bool stop = decided.verdict.kind == VerdictKind::kStop;
-    Add(std::move(decided));
-    if (stop) Add(TrialEnded{trial.id, TrialState::kStopped, text});
-  }
-
-  void Record(const Sweep& sweep, const Trial& trial, const AttemptEnded& fact) {
-    AttemptEnded ended = fact;
-    if (fact.outcome == Outcome::kFinished && trial.state == TrialState::kStopped)
-      ended.outcome = Outcome::kStopped;
-    if (fact.outcome == Outcome::kFinished && trial.state == TrialState::kPaused)
-      ended.outcome = Outcome::kPaused;
-    Add(ended);
-    if (trial.state == TrialState::kPaused && sweep.stopping_as)
-      Add(TrialEnded{trial.id, TrialState::kKilled, "not resumed: the sweep was " + sweep.reason});
-    if (trial.state != TrialState::kRunning) return;  // already decided; only its slots were held
-
-    switch (fact.outcome) {
-      case Outcome::kFinished:
-        Add(TrialEnded{
-            trial.id, TrialState::kCompleted,
-            trial.last_step.value > 0
-                ? "the program ended by itself after step " + std::to_string(trial.last_step.value)
-                : "the program ended without reporting " + sweep.spec.objective.metric});
-        return;
-      case Outcome::kFailed:
-        RecordFailure(sweep, trial, fact.failure);
-        return;
-      default:
-        Requeue(
-            sweep, trial,
-            "attempt " + std::to_string(fact.attempt.number) + " was torn down by its executor");
-    }
-  }
-
-  void RecordFailure(const Sweep& sweep, const Trial& trial, const Failure& failure) {
-    const std::string what = "attempt " + std::to_string(trial.attempts) + ": " + failure.message;
-    if (failure.kind == FailureKind::kLease) {
-      Requeue(sweep, trial, what);
-    } else if (failure.kind == FailureKind::kStart) {
-      EndFailed(sweep, trial, what, /*could_not_start=*/true);
-    } else if (trial.failures >= sweep.spec.failure.max_restarts) {
-      EndFailed(sweep, trial, what);
-    } else {
-      Requeue(sweep, trial, what + "; " + Restarting(sweep, trial));
-    }
-  }
-
-  // The trial has failed, and with it perhaps the sweep.
-  void EndFailed(const Sweep& sweep, const Trial& trial, const std::string& reason,
-                 bool could_not_start = false) {
-    Add(TrialEnded{trial.id, TrialState::kFailed, reason});
-    if (sweep.stopping_as) return;
-    const int failed = sweep.Count(TrialState::kFailed) + 1;
-    std::string why;
-    if (failed > sweep.spec.failure.max_failed_trials) {
-      why = std::to_string(failed) + " trials failed, more than failure.max_failed_trials allows";
-    } else if (!sweep.reported && failed >= kFailedBeforeAnyReport) {
-      why = "the first " + std::to_string(failed) + " trials failed before anything was reported";
-    } else if (!sweep.reported && could_not_start) {
-      why = "its program could not be started";
-    }
-    if (why.empty()) return;
-    Add(SweepStopping{sweep.id, SweepState::kFailed,
-                      why + "; trial " + std::to_string(trial.id.number.value) + ": " + reason});
-    KillTrials(sweep, "its sweep failed", &trial);
-  }
-
- private:
   const State& state_;
-  std::vector<Fact> facts_;
+  const Time now_;
+  Facts facts_;
 };
-
-std::vector<Host> ReachableHosts(const State& state, const Reachable& reachable) {
-  std::vector<Host> hosts;
-  for (const auto& [name, executor] : state.executors) {
-    if (!executor.lost && reachable(name)) hosts.push_back(executor.host);
-  }
-  return hosts;
-}
-
-// The trial that waits for slots longest: requeued ones first, then those a scheduler promotes.
-const Trial* NextWaiting(const Sweep& sweep) {
-  if (sweep.Count(TrialState::kPending) > 0) {
-    for (const Trial& trial : sweep.trials) {
-      if (trial.state == TrialState::kPending && !trial.live) return &trial;
-    }
-  }
-  if (sweep.Count(TrialState::kPaused) > 0) {
-    if (const auto promoted = sweep.scheduler->Promote()) {
-      const Trial* trial = sweep.Find(*promoted);
-      if (trial != nullptr && trial->state == TrialState::kPaused && !trial->live) return trial;
-    }
-  }
-  return nullptr;
-}
-
-bool MayCreate(const Sweep& sweep) {
-  return !sweep.exhausted && (sweep.spec.max_trials == 0 || sweep.created < sweep.spec.max_trials);
-}
-
-bool MayStartGang(const Sweep& sweep) {
-  return !Ended(sweep.state) && !sweep.stopping_as &&
-         (sweep.spec.max_concurrent_trials == 0 ||
-          std::ssize(sweep.live) < sweep.spec.max_concurrent_trials);
-}
-
-Fact Assign(const State& state, const Sweep& sweep, const TrialId& id, const Config& config,
-            const Trial* trial, std::vector<RankSlot> ranks) {
-  AttemptAssigned fact{.attempt = {id, trial == nullptr ? 1 : trial->attempts + 1},
-                       .epoch = Epoch(state.last_epoch.value + 1),
-                       .ranks = std::move(ranks)};
-  if (trial != nullptr) fact.resume = trial->checkpoint;
-  // A milestone that was set and not reached still holds; a fresh or promoted trial gets its next.
-  fact.milestone = trial != nullptr && trial->milestone.value > 0
-                       ? trial->milestone
-                       : NextMilestone(sweep, TrialView{id, config},
-                                       trial == nullptr ? Step{0} : trial->last_step);
-  return fact;
-}
-
-// How the sweep has ended; nothing when it has not.
-std::optional<SweepEnded> EndOf(const Sweep& sweep) {
-  if (Ended(sweep.state) || !sweep.live.empty()) return std::nullopt;
-  if (sweep.stopping_as) return SweepEnded{sweep.id, *sweep.stopping_as, sweep.reason};
-  if (MayCreate(sweep) || sweep.Count(TrialState::kPending) > 0) return std::nullopt;
-  if (sweep.Count(TrialState::kPaused) > 0 && sweep.scheduler->Promote()) return std::nullopt;
-  if (sweep.created > 0 && sweep.Count(TrialState::kFailed) == sweep.created)
-    return SweepEnded{sweep.id, SweepState::kFailed, "every trial failed"};
-  return SweepEnded{sweep.id, SweepState::kCompleted, ""};
-}
-
-// The facts that start the sweep's next gang, if it has one and there is room.
-std::vector<Fact> StartGang(const State& state, const Sweep& sweep,
-                            const std::vector<Host>& hosts) {
-  const Trial* waiting = NextWaiting(sweep);
-  if (waiting == nullptr && !MayCreate(sweep)) return {};
-  auto placed = Place(sweep.spec.gang, hosts);
-  auto* ranks = std::get_if<std::vector<RankSlot>>(&placed);
-  if (ranks == nullptr) return {};
-  if (waiting != nullptr)
-    return {Assign(state, sweep, waiting->id, waiting->config, waiting, std::move(*ranks))};
-
-  const TrialId id(sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created)));
-  const auto& points = sweep.spec.initial_points;
-  const bool given = id.number.value < points.size();
-  const std::optional<Config> config =
-      given ? points[id.number.value] : sweep.searcher->Suggest(id.number);
-  if (!config) return {SearchExhausted{sweep.id}};
-  return {TrialCreated{id, *config, given ? "initial_points" : sweep.spec.searcher.name},
-          Assign(state, sweep, id, *config, nullptr, std::move(*ranks))};
-}
 
 }  // namespace
 
-Result<std::vector<Fact>> Decide(const State& state, const Command& command, Time) {
-  Decider decider(state);
+Result<std::vector<Fact>> Decide(const State& state, const Command& command, Time now) {
+  Decider decider(state, now);
   if (Status status = std::visit(decider, command); !status.ok()) return status.error();
   return decider.Take();
-}
-
-std::vector<Fact> Advance(const State& state, const Reachable& reachable) {
-  std::vector<const Sweep*> open;
-  for (const auto& [id, sweep] : state.sweeps) {
-    if (auto end = EndOf(sweep)) return {*end};
-    if (MayStartGang(sweep)) open.push_back(&sweep);
-  }
-  if (open.empty()) return {};
-  // Fair share among equals: the sweep with the fewest gangs is served first.
-  std::ranges::stable_sort(open, {}, [](const Sweep* sweep) { return sweep->live.size(); });
-  const std::vector<Host> hosts = ReachableHosts(state, reachable);
-  for (const Sweep* sweep : open) {
-    if (auto facts = StartGang(state, *sweep, hosts); !facts.empty()) return facts;
-  }
-  return {};
-}
-
-std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
-  if (!MayStartGang(sweep)) return "";
-  // A sweep whose gangs fill the machine waits for nobody but itself.
-  if (NextWaiting(sweep) == nullptr && (!MayCreate(sweep) || !sweep.live.empty())) return "";
-  const auto placed = Place(sweep.spec.gang, ReachableHosts(state, reachable));
-  const auto* shortage = std::get_if<std::string>(&placed);
-  return shortage == nullptr ? "" : *shortage;
 }
 
 }  // namespace attune

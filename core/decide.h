@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,20 @@ Result<std::vector<Fact>> Decide(const State& state, const Command& command, Tim
 // Whether an executor's stream is open now: the one thing about the world that is not in the log.
 using Reachable = std::function<bool(const std::string& executor)>;
 
-// The next thing that follows from the state alone: a sweep ends, a waiting trial or a new one
-// starts. Empty when there is none. Apply it, then ask again.
-std::vector<Fact> Advance(const State& state, const Reachable& reachable);
+// The next thing that follows from the state and the time alone: a limit of a sweep is reached, a
+// sweep ends, a checkpoint is dropped, a waiting trial or a new one starts. Empty when there is
+// none. Apply it, then ask again.
+std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now);
+
+// When, after `now`, time alone will make something follow: a backoff or a budget ends. nullopt:
+// never.
+std::optional<Time> Due(const State& state, Time now);
 
 // Why the sweep's next gang does not start: a trial waits for its next attempt, or nothing runs.
 // Empty when nothing waits for room.
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable);
+
+// Why this trial does not run; empty when it does or will never again.
+std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);
 
 }  // namespace attune

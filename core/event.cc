@@ -109,6 +109,10 @@ std::optional<SweepId> SweepOf(const Fact& fact) {
           return about.trial.sweep;
         } else if constexpr (requires { about.attempt; }) {
           return about.attempt.trial.sweep;
+        } else if constexpr (requires { about.record; }) {
+          return about.record.id.sweep;
+        } else if constexpr (requires { about.checkpoint; }) {
+          return about.checkpoint.trial.sweep;
         } else {
           return std::nullopt;
         }
@@ -123,6 +127,10 @@ std::optional<TrialId> TrialOf(const Fact& fact) {
           return about.trial;
         } else if constexpr (requires { about.attempt; }) {
           return about.attempt.trial;
+        } else if constexpr (requires { about.record; }) {
+          return about.record.id;
+        } else if constexpr (requires { about.checkpoint; }) {
+          return about.checkpoint.trial;
         } else {
           return std::nullopt;
         }

@@ -6,22 +6,6 @@
 namespace attune {
 namespace {
 
-Resources TotalOf(const GangSpec& gang) {
-  return {.cpus = gang.workers * gang.per_worker.cpus,
-          .gpus = gang.workers * gang.per_worker.gpus,
-          .memory_bytes = gang.workers * gang.per_worker.memory_bytes};
-}
-
-bool Fits(const Resources& need, const Host& host) {
-  return need.cpus <= host.cpus_free && need.gpus <= std::ssize(host.gpus_free) &&
-         need.memory_bytes <= host.memory_free;
-}
-
-bool CouldEverFit(const Resources& need, const Host& host) {
-  return need.cpus <= host.total.cpus && need.gpus <= host.total.gpus &&
-         need.memory_bytes <= host.total.memory_bytes;
-}
-
 std::string Count(int64_t n, const char* unit) {
   return std::to_string(n) + " " + unit + (n == 1 ? "" : "s");
 }
@@ -53,23 +37,36 @@ std::string Shortage(const Resources& need, const std::vector<Host>& hosts) {
     text = "needs " + Count(need.cpus, "CPU");
     list([](const Host& h) { return std::to_string(h.cpus_free); });
   }
-  if (std::ranges::none_of(hosts, [&](const Host& h) { return CouldEverFit(need, h); }))
+  if (std::ranges::none_of(hosts, [&](const Host& h) { return Within(need, h.total); }))
     text += "; no executor is large enough for this gang";
   return text;
 }
 
 }  // namespace
 
+Resources TotalOf(const GangSpec& gang) {
+  return {.cpus = gang.workers * gang.per_worker.cpus,
+          .gpus = gang.workers * gang.per_worker.gpus,
+          .memory_bytes = gang.workers * gang.per_worker.memory_bytes};
+}
+
+bool Within(const Resources& need, const Resources& room) {
+  return need.cpus <= room.cpus && need.gpus <= room.gpus && need.memory_bytes <= room.memory_bytes;
+}
+
 std::variant<std::vector<RankSlot>, std::string> Place(const GangSpec& gang,
                                                        const std::vector<Host>& hosts) {
   const Resources need = TotalOf(gang);
-  const Host* best = nullptr;
+  const int64_t sign = gang.placement == PlacementPolicy::kPack ? 1 : -1;
   const auto left_over = [&](const Host& host) {
-    return std::tuple(std::ssize(host.gpus_free) - need.gpus, host.cpus_free - need.cpus,
-                      host.name);
+    return std::tuple(sign * (std::ssize(host.gpus_free) - need.gpus),
+                      sign * (host.cpus_free - need.cpus),
+                      sign * (host.memory_free - need.memory_bytes), std::string_view(host.name));
   };
+  const Host* best = nullptr;
   for (const Host& host : hosts) {
-    if (Fits(need, host) && (best == nullptr || left_over(host) < left_over(*best))) best = &host;
+    if (Within(need, host.Free()) && (best == nullptr || left_over(host) < left_over(*best)))
+      best = &host;
   }
   if (best == nullptr) return Shortage(need, hosts);
 
@@ -85,6 +82,22 @@ std::variant<std::vector<RankSlot>, std::string> Place(const GangSpec& gang,
     ranks.push_back(std::move(slot));
   }
   return ranks;
+}
+
+const Host* Nearest(const GangSpec& gang, const std::vector<Host>& hosts) {
+  const Resources need = TotalOf(gang);
+  const auto shortage = [&](const Host& host) {
+    const Resources free = host.Free();
+    return std::tuple(std::max(need.gpus - free.gpus, 0), std::max(need.cpus - free.cpus, 0),
+                      std::max<int64_t>(need.memory_bytes - free.memory_bytes, 0),
+                      std::string_view(host.name));
+  };
+  const Host* nearest = nullptr;
+  for (const Host& host : hosts) {
+    if (Within(need, host.total) && (nearest == nullptr || shortage(host) < shortage(*nearest)))
+      nearest = &host;
+  }
+  return nearest;
 }
 
 }  // namespace attune

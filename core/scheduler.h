@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/archive.h"
 #include "core/event.h"
 #include "core/verdict.h"
 
@@ -30,8 +31,14 @@ class Scheduler {
   // The paused trial that a free slot should run before any new one; nullopt: none.
   virtual std::optional<TrialNumber> Promote() const { return std::nullopt; }
 
-  // Called for every event of the sweep, in order; the only way the scheduler changes.
+  // Called for every event of the sweep, in order; the only way the scheduler changes. A
+  // TrialDecided may be another rule's than the scheduler's own: its reason names the rule.
   virtual void Observe(const Event& event) = 0;
+
+  // All that Observe has changed, as bytes, and back again into a scheduler of the same spec. After
+  // an extension the spec has larger limits than the one that was saved.
+  virtual void Save(ArchiveWriter& archive) const = 0;
+  virtual void Load(ArchiveReader& archive) = 0;
 
   // The milestones shared by all trials, in order; empty when there are none.
   virtual std::vector<Step> Rungs() const { return {}; }

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "core/archive.h"
 #include "core/event.h"
 #include "core/value.h"
 
@@ -18,6 +19,11 @@ class Searcher {
 
   // Called for every event of the sweep, in order; the only way the searcher changes.
   virtual void Observe(const Event& event) = 0;
+
+  // All that Observe has changed, as bytes, and back again into a searcher of the same spec. After
+  // an extension the spec has larger limits than the one that was saved.
+  virtual void Save(ArchiveWriter& archive) const = 0;
+  virtual void Load(ArchiveReader& archive) = 0;
 };
 
 }  // namespace attune

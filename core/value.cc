@@ -18,6 +18,15 @@ std::string FormatReal(double value) {
   return text;
 }
 
+std::string FormatShort(double value) {
+  if (!std::isfinite(value)) return FormatReal(value);
+  std::array<char, 32> digits;
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                  std::chars_format::general, 6)
+                        .ptr;
+  return {digits.data(), end};
+}
+
 std::string FormatValue(const Value& value) {
   struct {
     std::string operator()(bool b) const { return b ? "true" : "false"; }

@@ -17,6 +17,9 @@ using Value = std::variant<bool, int64_t, double, std::string>;
 // it stays a real number: 1.0, 0.001, 1e-07, nan, inf, -inf.
 std::string FormatReal(double value);
 
+// Six digits, for a sentence: 0.412346, 1e-07, 42, nan.
+std::string FormatShort(double value);
+
 // As a person or a command line would write it; text without quotes.
 std::string FormatValue(const Value& value);
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/ids.h"
+#include "core/value.h"
 
 namespace attune {
 
@@ -22,6 +23,9 @@ struct Reason {
   std::string text;
 };
 
+// The rule of the verdict that a running trial gets when its sweep is paused.
+inline constexpr std::string_view kSweepPaused = "sweep_paused";
+
 enum class VerdictKind { kContinue, kPause, kStop, kExploit };
 
 std::string_view Name(VerdictKind kind);  // continue, pause, stop, exploit
@@ -31,13 +35,20 @@ struct Verdict {
   VerdictKind kind = VerdictKind::kContinue;
   Reason reason;
   TrialNumber donor{};  // kExploit: whose checkpoint is cloned
+  Config config;        // kExploit: what the trial goes on with
 
-  static Verdict Continue(std::string text) {
-    return {VerdictKind::kContinue, {.text = std::move(text)}};
+  static Verdict Continue(std::string text) { return Continue(Reason{.text = std::move(text)}); }
+  static Verdict Continue(Reason reason) { return {.reason = std::move(reason)}; }
+  static Verdict Stop(Reason reason) {
+    return {.kind = VerdictKind::kStop, .reason = std::move(reason)};
   }
-  static Verdict Continue(Reason reason) { return {VerdictKind::kContinue, std::move(reason)}; }
-  static Verdict Stop(Reason reason) { return {VerdictKind::kStop, std::move(reason)}; }
-  static Verdict Pause(Reason reason) { return {VerdictKind::kPause, std::move(reason)}; }
+  static Verdict Pause(Reason reason) {
+    return {.kind = VerdictKind::kPause, .reason = std::move(reason)};
+  }
+  // The trial goes on from the donor's newest checkpoint with another configuration.
+  static Verdict Exploit(TrialNumber donor, Config config, Reason reason) {
+    return {VerdictKind::kExploit, std::move(reason), donor, std::move(config)};
+  }
 };
 
 }  // namespace attune

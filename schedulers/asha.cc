@@ -1,9 +1,6 @@
 #include "schedulers/asha.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "core/check.h"
@@ -12,15 +9,6 @@ namespace attune::schedulers {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-// For a sentence: six digits are enough to read; the Reason has all of them.
-std::string Short(double value) {
-  if (!std::isfinite(value)) return FormatReal(value);
-  std::array<char, 32> digits;
-  const auto printed = std::to_chars(digits.data(), digits.data() + digits.size(), value,
-                                     std::chars_format::general, 6);
-  return {digits.data(), printed.ptr};
-}
 
 std::string Text(Step step) { return std::to_string(step.value); }
 
@@ -94,7 +82,7 @@ Verdict Asha::Judge(const TrialView& trial, const Report& report) const {
 
 std::string Asha::Standing(const Report& report, const Reason& reason) const {
   const bool reported = report.metrics.contains(objective_.metric);
-  return objective_.metric + " " + (reported ? Short(reason.value) : "(not reported)") +
+  return objective_.metric + " " + (reported ? FormatShort(reason.value) : "(not reported)") +
          " is rank " + std::to_string(reason.rank) + " of " + std::to_string(reason.peers) +
          " at rung " + Text(reason.rung);
 }
@@ -105,7 +93,7 @@ std::string Asha::Rule(int64_t going_on, double cutoff) const {
   }
   const std::string who =
       going_on == 1 ? "only the best goes on" : "the best " + std::to_string(going_on) + " go on";
-  return "; " + who + " (cutoff " + Short(cutoff) + ")";
+  return "; " + who + " (cutoff " + FormatShort(cutoff) + ")";
 }
 
 std::optional<Step> Asha::NextMilestone(const TrialView& trial, Step after) const {
@@ -124,7 +112,19 @@ void Asha::Observe(const Event& event) {
   Rung& rung = rungs_[static_cast<size_t>(found - rungs_.data())];
   const double value = ValueOf(reported->report);
   rung.values.insert(rung.values.begin() + static_cast<ptrdiff_t>(PlaceIn(rung, value)), value);
-  passed_[trial] = RungsUpTo(reported->report.step);
+  passed_[trial] = reported->report.step;
+}
+
+void Asha::Save(ArchiveWriter& archive) const {
+  std::map<Step, std::vector<double>> values;
+  for (const Rung& rung : rungs_) values[rung.step] = rung.values;
+  archive(values, passed_);
+}
+
+void Asha::Load(ArchiveReader& archive) {
+  std::map<Step, std::vector<double>> values;
+  archive(values, passed_);
+  for (Rung& rung : rungs_) rung.values = values[rung.step];
 }
 
 std::vector<Step> Asha::Rungs() const {
@@ -140,7 +140,7 @@ const Asha::Rung* Asha::RungFor(TrialNumber trial, Step step) const {
 
 size_t Asha::Passed(TrialNumber trial) const {
   const auto found = passed_.find(trial);
-  return found == passed_.end() ? 0 : found->second;
+  return found == passed_.end() ? 0 : RungsUpTo(found->second);
 }
 
 size_t Asha::RungsUpTo(Step step) const {

@@ -42,6 +42,9 @@ class Asha final : public Scheduler {
   Verdict Judge(const TrialView& trial, const Report& report) const override;
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override;
   void Observe(const Event& event) override;
+  // With a larger max there are more rungs, and the one that was the last may be none any more.
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
   std::vector<Step> Rungs() const override;
 
  private:
@@ -64,7 +67,7 @@ class Asha final : public Scheduler {
   Objective objective_;
   int64_t reduction_factor_;
   std::vector<Rung> rungs_;
-  std::map<TrialNumber, size_t> passed_;  // rungs behind a trial, recorded or skipped
+  std::map<TrialNumber, Step> passed_;  // where a trial was recorded last
 };
 
 Entry<Scheduler> AshaEntry();

@@ -13,6 +13,8 @@ class Fifo final : public Scheduler {
   Verdict Judge(const TrialView& trial, const Report& report) const override;
   std::optional<Step> NextMilestone(const TrialView&, Step) const override { return std::nullopt; }
   void Observe(const Event&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
 };
 
 // Known as "fifo", and as "none" to those who ask for no scheduler.

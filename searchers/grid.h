@@ -31,6 +31,8 @@ class Grid final : public Searcher {
 
   std::optional<Config> Suggest(TrialNumber trial) const override;
   void Observe(const Event& event) override;
+  void Save(ArchiveWriter& archive) const override { archive(turns_, exhausted_); }
+  void Load(ArchiveReader& archive) override { archive(turns_, exhausted_); }
 
  private:
   // Turns the loops on by one; false: they have ended.

@@ -24,6 +24,8 @@ class Random final : public Searcher {
 
   std::optional<Config> Suggest(TrialNumber trial) const override;
   void Observe(const Event&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
 
  private:
   SearchSpace space_;

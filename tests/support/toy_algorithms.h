@@ -20,6 +20,8 @@ class CountingSearcher final : public Searcher {
     return Config{{"x", static_cast<int64_t>(trial.value)}};
   }
   void Observe(const Event&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
 
  private:
   uint32_t limit_;
@@ -44,12 +46,14 @@ class EverySecondStep final : public Scheduler {
   }
   void Observe(const Event& event) override {
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
-      if (decided->verdict.kind == VerdictKind::kPause)
+      if (decided->verdict.kind == VerdictKind::kPause && decided->verdict.reason.rule == "toy")
         paused_.insert(decided->attempt.trial.number);
     }
     if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact))
       paused_.erase(assigned->attempt.trial.number);
   }
+  void Save(ArchiveWriter& archive) const override { archive(paused_); }
+  void Load(ArchiveReader& archive) override { archive(paused_); }
 
  private:
   std::set<TrialNumber> paused_;
@@ -82,7 +86,8 @@ inline SweepSpec ToySpec() {
   spec.searcher.name = "counting";
   spec.scheduler.name = "toy";
   spec.max_step = Step(6);
-  spec.max_trials = 4;
+  spec.stop.max_trials = 4;
+  spec.failure.backoff = Seconds(0);
   return spec;
 }
 

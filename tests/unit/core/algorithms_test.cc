@@ -9,6 +9,8 @@ class Nothing final : public Searcher {
  public:
   std::optional<Config> Suggest(TrialNumber) const override { return std::nullopt; }
   void Observe(const Event&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
 };
 
 Algorithms Two() {

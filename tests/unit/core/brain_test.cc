@@ -1,74 +1,10 @@
-#include "core/brain.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-
-#include "tests/support/toy_algorithms.h"
+#include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// A brain with a hand-ticked clock, one executor of two CPUs, and a log to replay.
-class BrainTest : public ::testing::Test {
- protected:
-  BrainTest() { Do(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}}); }
-
-  std::vector<Event> Do(const Command& command) {
-    auto events = brain.Execute(command, Tick());
-    EXPECT_TRUE(events.ok());
-    auto following = brain.Advance(Tick());
-    events->insert(events->end(), following.begin(), following.end());
-    log.insert(log.end(), events->begin(), events->end());
-    return *events;
-  }
-
-  SweepId Create(SweepSpec spec) {
-    Do(CreateSweep{.spec = std::move(spec), .source = "text"});
-    return brain.state().last_sweep;
-  }
-
-  const Sweep& sweep() const { return *brain.state().Find(brain.state().last_sweep); }
-  const Trial& trial(uint32_t number) const { return *sweep().Find(TrialNumber(number)); }
-
-  template <class F>
-  std::vector<Event> Tell(uint32_t number, F fact) {
-    const Attempt& live = *trial(number).live;
-    fact.attempt = live.id;
-    return Do(RecordFact{.epoch = live.epoch, .fact = fact});
-  }
-  std::vector<Event> Report(uint32_t number, int64_t step, double score) {
-    return Tell(number, TrialReported{.report = {Step(step), {{"score", score}}}});
-  }
-  std::vector<Event> Fail(uint32_t number, FailureKind kind = FailureKind::kExit) {
-    return Tell(number, AttemptEnded{.outcome = Outcome::kFailed,
-                                     .failure = {.kind = kind, .rank = 1, .message = "it broke"}});
-  }
-  std::vector<Event> Finish(uint32_t number) {
-    return Tell(number, AttemptEnded{.outcome = Outcome::kFinished});
-  }
-
-  Time Tick() { return Time{++now}; }
-
-  template <class F>
-  static const F* Find(const std::vector<Event>& events) {
-    for (const Event& event : events) {
-      if (const F* fact = std::get_if<F>(&event.fact)) return fact;
-    }
-    return nullptr;
-  }
-
-  int64_t now = 0;
-  const Algorithms algorithms = testing::ToyAlgorithms();
-  bool connected = true;
-  Brain brain{algorithms, [this](const std::string&) { return connected; }};
-  std::vector<Event> log;
-};
 
 TEST_F(BrainTest, AsManyGangsStartAsFit) {
   Create(testing::ToySpec());
@@ -101,7 +37,7 @@ TEST_F(BrainTest, AFreeSlotGoesToTheSweepWithTheFewestGangs) {
   const SweepId first = Create(testing::ToySpec());
   const SweepId second = Create(testing::ToySpec());
   EXPECT_EQ(brain.state().Find(first)->live.size(), 2u);
-  const Attempt live = *brain.state().Find(first)->trials[0].live;
+  const Attempt live = *sweep(first).Find(TrialNumber(0))->live;
   Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
   EXPECT_EQ(brain.state().Find(first)->live.size(), 1u);
   EXPECT_EQ(brain.state().Find(second)->live.size(), 1u);
@@ -132,7 +68,7 @@ TEST_F(BrainTest, AMilestoneIsJudgedAndSetsTheNext) {
 TEST_F(BrainTest, AStoppedTrialHoldsItsSlotsUntilItsGangHasLeft) {
   Create(testing::ToySpec());
   Report(0, 2, 0.1);
-  EXPECT_EQ(trial(0).state, TrialState::kStopped);
+  EXPECT_EQ(StateOf(0), TrialState::kStopped);
   EXPECT_TRUE(Wanted(trial(0)));
   EXPECT_EQ(sweep().created, 2);
   const auto events = Finish(0);
@@ -196,18 +132,18 @@ TEST_F(BrainTest, RestartsAreBounded) {
   Fail(0);
   EXPECT_EQ(trial(0).state, TrialState::kRunning);
   Fail(0);
-  EXPECT_EQ(trial(0).state, TrialState::kFailed);
+  EXPECT_EQ(StateOf(0), TrialState::kFailed);
 }
 
 TEST_F(BrainTest, AProgramThatCannotBeStartedFailsTheSweepAtOnce) {
   Create(testing::ToySpec());
   Fail(0, FailureKind::kStart);
   EXPECT_EQ(sweep().stopping_as, SweepState::kFailed);
-  EXPECT_EQ(trial(1).state, TrialState::kKilled);
+  EXPECT_EQ(StateOf(1), TrialState::kKilled);
   EXPECT_FALSE(Wanted(trial(1)));
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
-  EXPECT_EQ(sweep().state, SweepState::kFailed);
-  EXPECT_THAT(sweep().reason, HasSubstr("could not be started; trial 0: attempt 1: it broke"));
+  EXPECT_EQ(StateOf(id()), SweepState::kFailed);
+  EXPECT_THAT(Ending().reason, HasSubstr("could not be started; trial 0: attempt 1: it broke"));
 }
 
 TEST_F(BrainTest, ThreeFailedTrialsBeforeAnyReportFailTheSweep) {
@@ -219,7 +155,7 @@ TEST_F(BrainTest, ThreeFailedTrialsBeforeAnyReportFailTheSweep) {
   Fail(1);
   EXPECT_EQ(sweep().state, SweepState::kRunning);
   Fail(2);
-  EXPECT_EQ(sweep().state, SweepState::kFailed);
+  EXPECT_EQ(StateOf(id()), SweepState::kFailed);
 }
 
 TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
@@ -231,13 +167,13 @@ TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
   Fail(0);
   EXPECT_EQ(sweep().state, SweepState::kRunning);
   Fail(1);
-  EXPECT_THAT(sweep().reason, HasSubstr("2 trials failed, more than failure.max_failed_trials"));
+  EXPECT_THAT(Ending().reason, HasSubstr("2 trials failed, more than failure.max_failed_trials"));
 }
 
 TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
   Create(testing::ToySpec());
   Tell(0, TrialReported{.report = {Step(1), {{"loss", 1.0}, {"acc", 0.1}}}});
-  EXPECT_EQ(trial(0).state, TrialState::kFailed);
+  EXPECT_EQ(StateOf(0), TrialState::kFailed);
   EXPECT_FALSE(Wanted(trial(0)));
   for (const Event& event : log) {
     if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
@@ -284,27 +220,27 @@ TEST_F(BrainTest, APausedTrialIsPromotedBeforeANewOneStarts) {
 }
 
 TEST_F(BrainTest, StopFinishesRunningTrialsAndStartsNone) {
-  const SweepId id = Create(testing::ToySpec());
-  Do(StopSweep{id});
+  Create(testing::ToySpec());
+  Do(StopSweep{id()});
   EXPECT_EQ(sweep().state, SweepState::kRunning);
   Report(0, 6, 1);
   Finish(0);
   EXPECT_EQ(sweep().created, 2);
   Report(1, 6, 1);
   Finish(1);
-  EXPECT_EQ(sweep().state, SweepState::kStopped);
+  EXPECT_EQ(StateOf(id()), SweepState::kStopped);
 }
 
 TEST_F(BrainTest, KillEndsEveryTrialAndWaitsForItsGang) {
-  const SweepId id = Create(testing::ToySpec());
-  Do(KillSweep{id});
-  EXPECT_EQ(trial(0).state, TrialState::kKilled);
+  Create(testing::ToySpec());
+  Do(KillSweep{id()});
+  EXPECT_EQ(StateOf(0), TrialState::kKilled);
   EXPECT_THAT(WantedOn(brain.state(), "box"), IsEmpty());
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
-  EXPECT_EQ(sweep().state, SweepState::kKilled);
+  EXPECT_EQ(StateOf(id()), SweepState::kKilled);
   EXPECT_EQ(brain.state().executors.at("box").host.cpus_free, 2);
-  const auto again = brain.Execute(KillSweep{id}, Tick());
+  const auto again = brain.Execute(KillSweep{id()}, Tick());
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, ErrorCode::kConflict);
 }
@@ -312,13 +248,12 @@ TEST_F(BrainTest, KillEndsEveryTrialAndWaitsForItsGang) {
 TEST_F(BrainTest, ASweepEndsWhenItsSearcherHasNoMore) {
   SweepSpec spec = testing::ToySpec();
   spec.searcher.name = "three";
-  spec.max_trials = 0;
+  spec.stop.max_trials = 0;
   Create(spec);
   Finish(0);
   Finish(1);
   Finish(2);
-  EXPECT_EQ(sweep().state, SweepState::kCompleted);
-  EXPECT_EQ(sweep().created, 3);
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
 TEST_F(BrainTest, TheSameIdempotencyKeyMakesOneSweep) {
