@@ -215,11 +215,12 @@ Status ReadAttempts(sqlite::Connection& connection, const TrialId& id, uint32_t 
 Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
                      std::vector<DecisionRow>& decisions) {
   sqlite::Rows rows = connection.Query(
-      "SELECT time, step, verdict, reason, rule, rung, value, cutoff, rank, peers FROM decisions"
-      " WHERE sweep = ? AND trial = ? ORDER BY seq",
+      "SELECT time, step, verdict, reason, rule, rung, value, cutoff, rank, peers, attempt,"
+      " milestone FROM decisions WHERE sweep = ? AND trial = ? ORDER BY seq",
       id.sweep.value, id.number.value);
   while (rows.Next()) {
-    decisions.push_back({.time = std::string(rows.Text(0)),
+    decisions.push_back({.attempt = static_cast<uint32_t>(rows.Integer(10)),
+                         .time = std::string(rows.Text(0)),
                          .step = Step(rows.Integer(1)),
                          .verdict = std::string(rows.Text(2)),
                          .reason = std::string(rows.Text(3)),
@@ -228,7 +229,8 @@ Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
                          .value = OptionalReal(rows, 6),
                          .cutoff = OptionalReal(rows, 7),
                          .rank = rows.Integer(8),
-                         .peers = rows.Integer(9)});
+                         .peers = rows.Integer(9),
+                         .milestone = Step(rows.Integer(11))});
   }
   return rows.status();
 }

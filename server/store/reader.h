@@ -75,6 +75,7 @@ struct AttemptRow {
 };
 
 struct DecisionRow {
+  uint32_t attempt = 0;
   std::string time;
   Step step;
   std::string verdict;
@@ -85,6 +86,7 @@ struct DecisionRow {
   std::optional<double> cutoff;
   int64_t rank = 0;
   int64_t peers = 0;
+  Step milestone;  // the next one; 0 when it does not continue
 };
 
 struct CheckpointRow {
@@ -94,6 +96,9 @@ struct CheckpointRow {
   std::string digest;
   int64_t bytes = 0;
   std::string time;
+  bool pinned = false;
+  std::optional<std::string> dropped;  // when nothing referred to it any more
+  std::string reason;                  // why it was dropped
 };
 
 struct TrialDetail {
