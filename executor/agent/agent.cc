@@ -14,6 +14,7 @@
 #include "attune/v1/executor.grpc.pb.h"
 #include "executor/agent/backoff.h"
 #include "executor/agent/boot_clock.h"
+#include "executor/agent/checkpoint_remover.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/host_lock.h"
 #include "executor/agent/mailbox.h"
@@ -106,6 +107,7 @@ class Agent::Impl {
   void On(const v1::LogRequest& request);
 
   void OnFact(const gang::Fact& fact);
+  void OnRemoved(const v1::CheckpointRemoval& removal);
   void Reconcile();
   void StartGang(const v1::Assignment& assignment);
   void Pump();
@@ -123,6 +125,7 @@ class Agent::Impl {
   Reconciler reconciler_;
   Backoff backoff_;
   std::unique_ptr<gang::Supervisor> supervisor_;
+  CheckpointRemover remover_;
 
   std::unique_ptr<Connection> connection_;
   uint64_t connection_number_ = 0;
@@ -155,6 +158,10 @@ Agent::Impl::Impl(AgentOptions options, gang::UniqueFd lock)
       folders_(options_.data_dir),
       stub_(v1::Executors::NewStub(MakeChannel(options_))),
       backoff_(std::random_device{}()),
+      remover_(folders_,
+               [this](const v1::CheckpointRemoval& removal) {
+                 Post([this, removal] { OnRemoved(removal); });
+               }),
       end_(ended_.get_future()) {}
 
 Agent::Impl::~Impl() {
@@ -327,6 +334,7 @@ void Agent::Impl::On(const v1::Refusal& refusal) {
 
 void Agent::Impl::On(v1::Desired desired) {
   if (exit_) return;
+  remover_.Want(desired.removals());
   reconciler_.Want(std::move(desired));
   Reconcile();
 }
@@ -351,6 +359,17 @@ void Agent::Impl::OnFact(const gang::Fact& fact) {
   if (!std::holds_alternative<gang::Ended>(fact.what)) return;
   reconciler_.OnEnded(fact.attempt);
   if (!exit_) Reconcile();  // another may have waited for its GPUs
+}
+
+void Agent::Impl::OnRemoved(const v1::CheckpointRemoval& removal) {
+  v1::Fact fact;
+  fact.set_time_us(WallClockUs());
+  v1::CheckpointRemoved& removed = *fact.mutable_removed();
+  removed.set_sweep(removal.sweep());
+  removed.set_trial(removal.trial());
+  removed.set_attempt(removal.attempt());
+  removed.set_step(removal.step());
+  outbox_.Add(std::move(fact));
 }
 
 void Agent::Impl::Reconcile() {

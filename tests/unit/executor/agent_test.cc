@@ -206,6 +206,30 @@ TEST_F(AgentTest, VerdictMadeWhileTheServerWasAwayIsDeliveredOnReturn) {
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 
+TEST_F(AgentTest, CheckpointThatIsToBeRemovedIsDeletedAndThatIsAFact) {
+  StartAgent();
+  server_.Welcome();
+  const std::filesystem::path folder =
+      gang::Folders(dir_.path()).Checkpoints({.sweep = 1, .trial = 3}) / "step-9-attempt-2";
+  std::filesystem::create_directories(folder);
+  v1::ToExecutor message;
+  message.mutable_desired()->set_revision(1);
+  v1::CheckpointRemoval& removal = *message.mutable_desired()->add_removals();
+  removal.set_sweep(1);
+  removal.set_trial(3);
+  removal.set_attempt(2);
+  removal.set_step(9);
+  removal.set_path(folder);
+  server_.Send(message);
+  const v1::Fact fact = server_.NextFact(v1::Fact::kRemoved);
+  EXPECT_FALSE(fact.has_attempt());
+  EXPECT_EQ(fact.removed().sweep(), 1u);
+  EXPECT_EQ(fact.removed().trial(), 3u);
+  EXPECT_EQ(fact.removed().attempt(), 2u);
+  EXPECT_EQ(fact.removed().step(), 9);
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST_F(AgentTest, SilenceLongerThanTheLeaseTearsGangsDown) {
   StartAgent();
   server_.Welcome(/*lease_ttl_ms=*/500);

@@ -1,0 +1,156 @@
+#include "executor/agent/checkpoint_remover.h"
+
+#include <gmock/gmock.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <condition_variable>
+
+#include "tests/unit/executor/harness.h"
+
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CheckpointRemoverTest : public testing::Test {
+ protected:
+  // Of trial 3 of sweep 1, by attempt 2.
+  v1::CheckpointRemoval Removal(int64_t step) {
+    v1::CheckpointRemoval removal;
+    removal.set_sweep(1);
+    removal.set_trial(3);
+    removal.set_attempt(2);
+    removal.set_step(step);
+    removal.set_path(Path(step));
+    return removal;
+  }
+
+  fs::path Path(int64_t step) {
+    return checkpoints_ / ("step-" + std::to_string(step) + "-attempt-2");
+  }
+
+  v1::CheckpointRemoval OfAnotherTrial(int64_t step) {
+    v1::CheckpointRemoval removal = Removal(step);
+    removal.set_trial(4);
+    removal.set_path(folders_.Checkpoints({.sweep = 1, .trial = 4}) / Path(step).filename());
+    return removal;
+  }
+
+  void MakeCheckpoint(int64_t step) {
+    fs::create_directories(Path(step));
+    gang::WriteFile(Path(step) / "manifest.json", "{}");
+  }
+
+  void Want(const std::vector<v1::CheckpointRemoval>& removals) {
+    remover_->Want({removals.begin(), removals.end()});
+  }
+
+  // The step of the next checkpoint that is said to be gone.
+  int64_t NextRemoved() {
+    std::unique_lock lock(mutex_);
+    const bool came = changed_.wait_for(lock, gang::kDeadline, [&] { return !removed_.empty(); });
+    if (!came) return -1;
+    const int64_t step = removed_.front();
+    removed_.erase(removed_.begin());
+    return step;
+  }
+
+  std::vector<std::string> Left() {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(checkpoints_)) {
+      names.push_back(entry.path().filename());
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  gang::TempDir dir_;
+  gang::Folders folders_{dir_.path()};
+  fs::path checkpoints_ = folders_.Checkpoints({.sweep = 1, .trial = 3});
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int64_t> removed_;
+  std::unique_ptr<CheckpointRemover> remover_ =
+      std::make_unique<CheckpointRemover>(folders_, [this](const v1::CheckpointRemoval& removal) {
+        const std::lock_guard lock(mutex_);
+        removed_.push_back(removal.step());
+        changed_.notify_all();
+      });
+};
+
+TEST_F(CheckpointRemoverTest, DeletesWhatIsWantedGoneAndNothingElse) {
+  MakeCheckpoint(1);
+  MakeCheckpoint(2);
+  Want({Removal(1)});
+  EXPECT_EQ(NextRemoved(), 1);
+  EXPECT_THAT(Left(), ElementsAre("step-2-attempt-2"));
+}
+
+TEST_F(CheckpointRemoverTest, MissingIsGone) {
+  Want({Removal(7)});
+  EXPECT_EQ(NextRemoved(), 7);
+}
+
+TEST_F(CheckpointRemoverTest, SaysItOnceHoweverOftenItIsWanted) {
+  Want({Removal(1)});
+  Want({Removal(1)});
+  EXPECT_EQ(NextRemoved(), 1);
+  Want({Removal(1), Removal(2)});
+  EXPECT_EQ(NextRemoved(), 2);
+}
+
+TEST_F(CheckpointRemoverTest, FinishesWhatACrashLeftHalfDeleted) {
+  fs::create_directories(checkpoints_ / ".removed-step-1-attempt-2");
+  gang::WriteFile(checkpoints_ / ".removed-step-1-attempt-2" / "model.safetensors", "half");
+  Want({Removal(1)});
+  EXPECT_EQ(NextRemoved(), 1);
+  EXPECT_THAT(Left(), IsEmpty());
+}
+
+TEST_F(CheckpointRemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
+  const fs::path outside = dir_.path() / "step-1-attempt-2";
+  fs::create_directories(outside);
+  MakeCheckpoint(4);
+  v1::CheckpointRemoval elsewhere = Removal(1);
+  elsewhere.set_path(outside);
+  v1::CheckpointRemoval climbing = Removal(2);
+  climbing.set_path(checkpoints_ / "../../../../../../step-1-attempt-2");
+  v1::CheckpointRemoval whole = Removal(3);
+  whole.set_path(checkpoints_);
+  v1::CheckpointRemoval another = Removal(3);
+  another.set_path(Path(4));
+  Want({elsewhere, climbing, whole, another, Removal(5)});
+  EXPECT_EQ(NextRemoved(), 5);
+  EXPECT_TRUE(fs::exists(outside));
+  EXPECT_TRUE(fs::exists(Path(4)));
+}
+
+TEST_F(CheckpointRemoverTest, FailureIsLoggedOnceAndTriedAgain) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  // A folder cannot be looked for in a file.
+  fs::create_directories(checkpoints_.parent_path());
+  gang::WriteFile(checkpoints_, "");
+  for (int round = 2; round < 4; ++round) {
+    Want({Removal(1), OfAnotherTrial(round)});
+    EXPECT_EQ(NextRemoved(), round);
+  }
+  fs::remove(checkpoints_);
+  Want({Removal(1)});
+  EXPECT_EQ(NextRemoved(), 1);
+  remover_.reset();
+  spdlog::set_default_logger(before);
+  const std::string text = log.str();
+  const size_t first = text.find("cannot delete the checkpoint " + Path(1).string());
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(text.find("cannot delete", first + 1), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attune::agent
