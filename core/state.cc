@@ -276,8 +276,8 @@ class Applier {
     Sweep& sweep = SweepAt(fact.trial.sweep);
     Trial& trial = TrialAt(fact.trial);
     Move(trial, fact.state);
-    if (fact.state == TrialState::kCompleted || fact.state == TrialState::kStopped)
-      ++sweep.since_best;
+    const bool tried = fact.state == TrialState::kCompleted || fact.state == TrialState::kStopped;
+    if (tried && !(sweep.best && sweep.best->trial == trial.id.number)) ++sweep.since_best;
     trial.yield.reset();
     LetGoOfDonor(sweep, trial);
     Review(sweep, trial.id.number);

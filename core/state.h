@@ -91,7 +91,7 @@ struct Sweep {
   Resources used;                             // by gangs
   std::array<int, 7> by_state{};              // trials, indexed by TrialState
   std::optional<Best> best;
-  int since_best = 0;      // trials that ended since there was a better best
+  int since_best = 0;      // others that ended since the best was reported
   Time running_since;      // meaningful while it is not paused
   int64_t ran_us = 0;      // before that
   double gpu_seconds = 0;  // of attempts that have ended

@@ -59,7 +59,25 @@ class EverySecondStep final : public Scheduler {
   std::set<TrialNumber> paused_;
 };
 
-// "counting" proposes 1000 configurations, "three" three; "toy" is EverySecondStep.
+// Whoever waits with less than 1 becomes a clone of trial 0, with x = 999.
+class Cloner final : public Scheduler {
+ public:
+  Verdict Judge(const TrialView& trial, const Report& report) const override {
+    const Reason reason{.rule = "cloner", .step = report.step, .text = "judged"};
+    if (trial.id.number == TrialNumber(0) || report.metrics.begin()->second >= 1)
+      return Verdict::Continue(reason);
+    return Verdict::Exploit(TrialNumber(0), {{"x", int64_t{999}}}, reason);
+  }
+  std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
+    return Step(after.value / 4 * 4 + 4);
+  }
+  void Observe(const Event&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
+};
+
+// "counting" proposes 1000 configurations, "three" three; "toy" is EverySecondStep, "cloner"
+// Cloner.
 inline Algorithms ToyAlgorithms() {
   Algorithms algorithms;
   for (const auto& [name, limit] : {std::pair("counting", 1000u), std::pair("three", 3u)}) {
@@ -72,6 +90,10 @@ inline Algorithms ToyAlgorithms() {
   algorithms.Add(Entry<Scheduler>{
       .name = "toy", .make = [](const SweepSpec&) -> Result<std::unique_ptr<Scheduler>> {
         return std::unique_ptr<Scheduler>(std::make_unique<EverySecondStep>());
+      }});
+  algorithms.Add(Entry<Scheduler>{
+      .name = "cloner", .make = [](const SweepSpec&) -> Result<std::unique_ptr<Scheduler>> {
+        return std::unique_ptr<Scheduler>(std::make_unique<Cloner>());
       }});
   return algorithms;
 }

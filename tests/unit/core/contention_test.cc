@@ -1,0 +1,149 @@
+#include "core/contention.h"
+
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Contention : public BrainTest {
+ protected:
+  static SweepSpec Gangs(int gpus, int max_trials = 0) {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = gpus, .per_worker = {.cpus = 0, .gpus = 1}};
+    spec.stop.max_trials = max_trials;
+    return spec;
+  }
+  size_t Gangs(SweepId id) const { return sweep(id).live.size(); }
+  // The first gang of the sweep ends on an executor.
+  std::vector<Event> FreeOne(SweepId id, const std::string& executor = "") {
+    for (TrialNumber number : sweep(id).live) {
+      const Attempt live = *sweep(id).Find(number)->live;
+      if (executor.empty() || live.ranks[0].executor == executor)
+        return Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
+    }
+    ADD_FAILURE() << "no gang";
+    return {};
+  }
+};
+
+TEST_F(Contention, AHigherPriorityIsServedFirst) {
+  Join("gpus", {.gpus = 2});
+  const SweepId low = Create(Gangs(1));
+  SweepSpec urgent = Gangs(1);
+  urgent.priority = 1;
+  const SweepId high = Create(urgent);
+  FreeOne(low);
+  FreeOne(low);
+  EXPECT_EQ(Gangs(low), 0u);
+  EXPECT_EQ(Gangs(high), 2u);
+}
+
+TEST_F(Contention, EqualsShareByTheirDominantResource) {
+  Join("gpus", {.gpus = 8});
+  const SweepId twos = Create(Gangs(2));
+  const SweepId ones = Create(Gangs(1));
+  FreeOne(twos);
+  FreeOne(twos);
+  EXPECT_EQ(Gangs(twos), 2u);
+  EXPECT_EQ(Gangs(ones), 4u);
+}
+
+TEST_F(Contention, ALargeGangIsNotStarvedBySmallOnes) {
+  Join("gpus", {.gpus = 4});
+  const SweepId small = Create(Gangs(1));
+  const SweepId large = Create(Gangs(4, 1));
+  const auto events = FreeOne(small);
+  ASSERT_NE(Find<SlotsReserved>(events), nullptr);
+  EXPECT_EQ(Find<SlotsReserved>(events)->executor, "gpus");
+  EXPECT_EQ(Gangs(small), 3u);
+  EXPECT_THAT(brain.Waiting(sweep(large)), HasSubstr("slots of gpus are kept for it"));
+  FreeOne(small);
+  FreeOne(small);
+  FreeOne(small);
+  EXPECT_EQ(Gangs(large), 1u);
+  EXPECT_FALSE(brain.state().reservation);
+  EXPECT_THAT(brain.Waiting(sweep(small)), HasSubstr("needs 1 GPU"));
+}
+
+TEST_F(Contention, AReservationLeavesTheOtherExecutorsAlone) {
+  Join("a", {.gpus = 2});
+  Join("b", {.gpus = 4});
+  const SweepId small = Create(Gangs(1));
+  const SweepId large = Create(Gangs(4, 1));
+  FreeOne(small, "b");
+  EXPECT_EQ(brain.state().reservation->executor, "b");
+  FreeOne(small, "a");
+  EXPECT_EQ(Gangs(small), 5u) << "a's slot was taken again";
+  EXPECT_EQ(Gangs(large), 0u);
+}
+
+TEST_F(Contention, WhatTheLargeGangLeavesOverMayBeUsed) {
+  Join("gpus", {.gpus = 4});
+  const SweepId small = Create(Gangs(1));
+  const SweepId large = Create(Gangs(3, 1));
+  FreeOne(small);
+  EXPECT_EQ(Gangs(small), 4u) << "one in the shade of three";
+  FreeOne(small);
+  FreeOne(small);
+  EXPECT_EQ(Gangs(small), 2u);
+  FreeOne(small);
+  EXPECT_EQ(Gangs(large), 1u);
+  EXPECT_EQ(Gangs(small), 1u);
+}
+
+TEST_F(Contention, AMachineFullOfEqualGangsReservesNothing) {
+  const SweepId first = Create(testing::ToySpec());
+  Create(testing::ToySpec());
+  FreeOne(first);
+  EXPECT_FALSE(brain.state().reservation);
+}
+
+TEST_F(Contention, AReservationEndsWithItsReason) {
+  Join("gpus", {.gpus = 4});
+  const SweepId small = Create(Gangs(1));
+  const SweepId large = Create(Gangs(4, 1));
+  FreeOne(small);
+  ASSERT_TRUE(brain.state().reservation);
+  const auto events = Do(PauseSweep{large});
+  ASSERT_NE(Find<ReservationReleased>(events), nullptr);
+  EXPECT_EQ(Gangs(small), 4u);
+}
+
+TEST_F(Contention, AReservationMovesWhenItsExecutorIsLost) {
+  Join("a", {.gpus = 4});
+  Join("b", {.gpus = 4});
+  const SweepId small = Create(Gangs(1));
+  Create(Gangs(4, 1));
+  FreeOne(small, "a");
+  EXPECT_EQ(brain.state().reservation->executor, "a");
+  Do(LoseExecutor{"a", brain.state().executors.at("a").incarnation, "silent"});
+  FreeOne(small, "b");
+  EXPECT_EQ(brain.state().reservation->executor, "b");
+}
+
+TEST_F(Contention, AGangTooLargeForEveryExecutorHoldsUpNobody) {
+  Join("gpus", {.gpus = 4});
+  const SweepId huge = Create(Gangs(8));
+  const SweepId small = Create(Gangs(1));
+  EXPECT_EQ(Gangs(small), 4u);
+  EXPECT_THAT(brain.Waiting(sweep(huge)), HasSubstr("no executor is large enough"));
+  EXPECT_FALSE(brain.state().reservation);
+}
+
+TEST_F(Contention, SpreadGangsGoWhereMostIsFree) {
+  Join("a", {.gpus = 2});
+  Join("b", {.gpus = 4});
+  SweepSpec spec = Gangs(1, 2);
+  spec.gang.placement = PlacementPolicy::kSpread;
+  Create(spec);
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "b");
+  EXPECT_EQ(trial(1).live->ranks[0].executor, "b");
+  EXPECT_EQ(brain.state().executors.at("a").host.gpus_free.size(), 2u);
+  Create(spec);
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "a") << "of equals the first name";
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,136 @@
+#include "core/retention.h"
+
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class Retention : public BrainTest {
+ protected:
+  SweepSpec Spec(int keep_last, int keep_best) {
+    SweepSpec spec = testing::ToySpec();
+    spec.scheduler.name = "cloner";
+    spec.max_step = Step(100);
+    spec.checkpoint = {.keep_last = keep_last, .keep_best = keep_best};
+    return spec;
+  }
+  // A checkpoint and the report of its step.
+  std::vector<Event> Train(uint32_t number, int64_t step, double score, bool waits = false) {
+    auto events = Save(number, step);
+    const auto more = Report(number, step, score, waits);
+    events.insert(events.end(), more.begin(), more.end());
+    return events;
+  }
+  std::vector<int64_t> Kept(uint32_t number) const {
+    std::vector<int64_t> steps;
+    for (const KeptCheckpoint& kept : trial(number).checkpoints)
+      steps.push_back(kept.ref.step.value);
+    return steps;
+  }
+};
+
+TEST_F(Retention, TheNewestAndTheBestStay) {
+  Create(Spec(1, 1));
+  Train(1, 1, 5);  // the sweep's best is another trial's
+  Train(0, 1, 0.1);
+  Train(0, 2, 0.9);
+  Train(0, 3, 0.2);
+  Train(0, 4, 0.3);
+  EXPECT_THAT(Kept(0), ElementsAre(2, 4));
+}
+
+TEST_F(Retention, WhatIsDroppedIsForItsExecutorToRemoveOnce) {
+  Create(Spec(1, 0));
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  const auto events = Train(0, 2, 0.2);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  const CheckpointId gone{Id(0), 1, Step(1)};
+  EXPECT_EQ(brain.state().removals.at("box").at(gone), Path(0, 1));
+  Do(RecordRemoval{gone});
+  EXPECT_THAT(brain.state().removals, IsEmpty());
+  EXPECT_THAT(Do(RecordRemoval{gone}), IsEmpty());
+}
+
+TEST_F(Retention, TheSweepsBestStaysUntilThereIsABetterOne) {
+  Create(Spec(1, 0));
+  Train(0, 1, 0.9);
+  Train(0, 2, 0.1);
+  EXPECT_THAT(Kept(0), ElementsAre(1, 2));
+  Train(1, 1, 0.95);
+  EXPECT_THAT(Kept(0), ElementsAre(2));
+}
+
+TEST_F(Retention, APinnedCheckpointStaysUntilItIsLetGo) {
+  Create(Spec(1, 0));
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  const CheckpointId id{Id(0), 1, Step(1)};
+  Do(PinCheckpoint{id, true});
+  Train(0, 2, 0.1);
+  EXPECT_THAT(Kept(0), ElementsAre(1, 2));
+  Do(PinCheckpoint{id, false});
+  EXPECT_THAT(Kept(0), ElementsAre(2));
+}
+
+TEST_F(Retention, WhatALiveAttemptResumedFromStays) {
+  Create(Spec(1, 0));
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  Fail(0);
+  Train(0, 2, 0.1);
+  EXPECT_THAT(Kept(0), ElementsAre(1, 2));
+  Fail(0);
+  EXPECT_THAT(Kept(0), ElementsAre(2));
+}
+
+TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
+  Create(Spec(1, 0));
+  Train(0, 4, 5);
+  Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
+  EXPECT_EQ(trial(1).donor, TrialNumber(0));
+  Train(0, 5, 6);
+  Train(0, 6, 7);
+  EXPECT_THAT(Kept(0), ElementsAre(4, 6));
+  const auto events = Finish(1);
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kPaused);
+  EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 4));
+  EXPECT_EQ(trial(1).config, (Config{{"x", int64_t{999}}}));
+  Fail(1);
+  EXPECT_EQ(trial(1).live->resume->path, Path(0, 4)) << "it has no other";
+  Train(1, 5, 0.2);
+  EXPECT_THAT(Kept(0), ElementsAre(6));
+}
+
+TEST_F(Retention, ACloneIsNotMadeOfADonorWithoutACheckpoint) {
+  Create(Spec(1, 0));
+  Report(0, 4, 5);
+  const auto events = Report(1, 4, 0.1, true);
+  EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
+}
+
+TEST_F(Retention, ATrialThatHasEndedLeavesMemory) {
+  Create(Spec(1, 1));
+  Train(0, 1, 0.9);
+  Train(0, 2, 0.1);
+  Finish(0);
+  EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr);
+  EXPECT_EQ(sweep().Count(TrialState::kCompleted), 1);
+}
+
+TEST_F(Retention, ATrialStaysInMemoryWhileItsCheckpointIsKeptOnlyForNow) {
+  Create(Spec(1, 0));
+  Train(0, 1, 0.9);
+  Train(0, 2, 0.1);
+  Finish(0);
+  EXPECT_THAT(Kept(0), ElementsAre(1, 2));
+  Train(1, 1, 0.95);
+  EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr);
+  EXPECT_EQ(brain.state().removals.at("box").size(), 1u);
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,122 @@
+#include "core/stoppers.h"
+
+#include <limits>
+
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Stoppers : public BrainTest {
+ protected:
+  static SweepSpec Spec(StopPolicy stop) {
+    SweepSpec spec = testing::ToySpec();
+    spec.scheduler.name = "cloner";  // decides nothing about good trials
+    spec.max_step = Step(100);
+    spec.stop = stop;
+    return spec;
+  }
+};
+
+TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
+  Create(Spec({.target = 0.9}));
+  const auto events = Report(0, 1, 0.95);
+  ASSERT_NE(Find<SweepStopping>(events), nullptr);
+  EXPECT_EQ(Find<SweepStopping>(events)->outcome, SweepState::kCompleted);
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("trial 0 reported score 0.95"));
+  for (const uint32_t number : {0, 1}) {
+    Report(number, 2, 0.5, /*waits=*/true);
+    EXPECT_EQ(StateOf(number), TrialState::kStopped);
+    Finish(number);
+  }
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+  EXPECT_THAT(Ending().reason, HasSubstr("the target was reached"));
+}
+
+TEST_F(Stoppers, NotANumberReachesNoTarget) {
+  Create(Spec({.target = 0.9}));
+  EXPECT_EQ(Find<SweepStopping>(Report(0, 1, std::numeric_limits<double>::quiet_NaN())), nullptr);
+  EXPECT_EQ(Find<SweepStopping>(Report(0, 2, std::numeric_limits<double>::infinity())), nullptr);
+}
+
+TEST_F(Stoppers, TheTimeOfASweepRunsOnlyWhileItIsNotPaused) {
+  Create(Spec({.max_time = Seconds(60)}));
+  Wait(20);
+  Do(PauseSweep{id()});
+  EXPECT_FALSE(brain.Due(Time{now}));
+  Wait(1000);
+  EXPECT_FALSE(sweep().stopping_as);
+  Do(ResumeSweep{id()});
+  EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 40e6, 10);
+  const auto events = Wait(40);
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("stop.max_time of 60 s is used up"));
+}
+
+TEST_F(Stoppers, GpuHoursAreCountedWhileGangsHoldThem) {
+  SweepSpec spec = Spec({.max_gpu_hours = 1});
+  spec.gang = {.workers = 2, .per_worker = {.cpus = 0, .gpus = 1}};
+  Join("gpus", {.gpus = 2});
+  Create(spec);
+  EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 1800e6, 10);
+  Wait(900);
+  Finish(0);
+  EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 900e6, 20);
+  EXPECT_NE(Find<SweepStopping>(Wait(900)), nullptr);
+}
+
+TEST_F(Stoppers, ASweepEndsWhenItsTrialsBringNothingBetter) {
+  Create(Spec({.patience = 2}));
+  Report(0, 1, 2);
+  Finish(0);
+  Report(1, 1, 3);
+  Finish(1);
+  Report(2, 1, 1.5);
+  Finish(2);
+  EXPECT_FALSE(sweep().stopping_as);
+  Report(3, 1, 1.5);
+  const auto events = Finish(3);
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("the last 2 trials"));
+}
+
+TEST_F(Stoppers, ATrialThatDoesNotImproveStops) {
+  Create(Spec({.trial_patience = 2}));
+  Report(0, 1, 2);
+  Report(0, 2, 1);
+  const auto yielding = Report(0, 3, 1);
+  ASSERT_NE(Find<TrialYielding>(yielding), nullptr);
+  EXPECT_EQ(trial(0).state, TrialState::kRunning) << "it does not wait at this step";
+  const auto events = Report(0, 4, 1, /*waits=*/true);
+  EXPECT_EQ(Find<TrialDecided>(events)->verdict.reason.rule, "trial_patience");
+  EXPECT_THAT(Find<TrialEnded>(events)->reason, HasSubstr("has not improved for 2 reports"));
+}
+
+TEST_F(Stoppers, AWaitingReportIsStoppedAtOnce) {
+  Create(Spec({.trial_patience = 1}));
+  Report(0, 3, 2);
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 4, 1))->verdict.kind, VerdictKind::kStop);
+}
+
+TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
+  Create(Spec({.max_trial_time = Seconds(10)}));
+  Tell(0, TrialReported{.report = {Step(1), {{"score", 2.0}}, Seconds(6)}});
+  Fail(0);
+  Tell(0, TrialReported{.report = {Step(2), {{"score", 2.0}}, Seconds(3)}});
+  EXPECT_FALSE(trial(0).yield);
+  Tell(0, TrialReported{.report = {Step(3), {{"score", 2.0}}, Seconds(4)}});
+  ASSERT_TRUE(trial(0).yield);
+  EXPECT_THAT(trial(0).yield->reason.text, HasSubstr("it has trained for 10 s"));
+}
+
+TEST_F(Stoppers, ATrialThatAPersonAskedForIsSparedByTheSweepsLimits) {
+  Create(Spec({.target = 0.9}));
+  Do(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5}}}});
+  Finish(0);
+  Report(1, 1, 0.95);
+  EXPECT_TRUE(trial(1).yield);
+  EXPECT_FALSE(trial(2).yield);
+}
+
+}  // namespace
+}  // namespace attune

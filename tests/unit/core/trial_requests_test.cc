@@ -1,0 +1,230 @@
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using TrialRequests = BrainTest;
+
+SweepSpec OneTrial() {
+  SweepSpec spec = testing::ToySpec();
+  spec.stop.max_trials = 1;
+  return spec;
+}
+
+SweepSpec External() {
+  SweepSpec spec = testing::ToySpec();
+  spec.program = {};
+  return spec;
+}
+
+TEST_F(TrialRequests, AnEnqueuedConfigurationComesBeforeFurtherProposals) {
+  SweepSpec spec = testing::ToySpec();
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  Do(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{500}}}});
+  EXPECT_EQ(trial(1).state, TrialState::kPending);
+  EXPECT_THAT(brain.Waiting(trial(1)), HasSubstr("max_concurrent_trials: 1 trials are running"));
+  Finish(0);
+  EXPECT_EQ(trial(1).state, TrialState::kRunning);
+}
+
+TEST_F(TrialRequests, AnEnqueuedTrialTakesNoInitialPointsPlace) {
+  SweepSpec spec = testing::ToySpec();
+  spec.max_concurrent_trials = 1;
+  spec.initial_points = {Config{{"x", int64_t{77}}}, Config{{"x", int64_t{78}}}};
+  Create(spec);
+  Do(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{500}}}});
+  Finish(0);
+  Finish(1);
+  EXPECT_EQ(trial(2).config, (Config{{"x", int64_t{78}}}));
+}
+
+TEST_F(TrialRequests, AnEnqueuedConfigurationMustLieInTheSpace) {
+  Create(testing::ToySpec());
+  const Error error = Refused(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5000}}}});
+  EXPECT_EQ(error.code, ErrorCode::kInvalid);
+  EXPECT_THAT(error.message, HasSubstr("x"));
+}
+
+TEST_F(TrialRequests, TheSameKeyEnqueuesOnce) {
+  Create(testing::ToySpec());
+  const EnqueueTrial request{id(), {{"x", int64_t{5}}}, "key"};
+  Do(request);
+  EXPECT_THAT(Do(request), IsEmpty());
+}
+
+TEST_F(TrialRequests, AKilledTrialMakesRoomForTheNext) {
+  Create(testing::ToySpec());
+  Do(KillTrial{Id(0)});
+  EXPECT_FALSE(Wanted(trial(0)));
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  EXPECT_EQ(sweep().created, 3);
+  EXPECT_EQ(Refused(KillTrial{Id(0)}).code, ErrorCode::kConflict);
+  EXPECT_EQ(Refused(KillTrial{Id(99)}).code, ErrorCode::kNotFound);
+}
+
+TEST_F(TrialRequests, AFailedTrialIsTriedAgainWithItsRestartsCountedAnew) {
+  SweepSpec spec = OneTrial();
+  spec.failure.max_restarts = 0;
+  Create(spec);
+  Report(0, 1, 0.9);
+  Fail(0);
+  EXPECT_EQ(StateOf(id()), SweepState::kFailed);
+  const KeptCheckpoint kept{.attempt = 1, .ref = {Step(1), "/c", "sha256:"}, .executor = "box"};
+  const auto events = Do(ReopenTrial{RecordOf(0, Step(1), {kept})});
+  EXPECT_NE(Find<SweepReopened>(events), nullptr);
+  EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, "/c");
+  EXPECT_EQ(Find<AttemptAssigned>(events)->attempt.number, 2u);
+  EXPECT_EQ(trial(0).config, (Config{{"x", int64_t{0}}}));
+  EXPECT_EQ(sweep().Count(TrialState::kFailed), 0);
+  Report(0, 6, 0.9);
+  Finish(0);
+  EXPECT_EQ(StateOf(0), TrialState::kCompleted);
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+}
+
+TEST_F(TrialRequests, ATrialOfAStoppedSweepRunsAloneAndTheSweepIsStoppedAgain) {
+  Create(testing::ToySpec());
+  Do(StopSweep{id()});
+  Report(0, 2, 0.1);
+  Finish(0);
+  Report(1, 6, 0.9);
+  Finish(1);
+  Do(ReopenTrial{RecordOf(0, Step(2))});
+  EXPECT_EQ(sweep().created, 2);
+  EXPECT_EQ(trial(0).state, TrialState::kRunning);
+  Fail(0);
+  EXPECT_EQ(trial(0).state, TrialState::kRunning) << "its restarts hold";
+  Finish(0);
+  EXPECT_EQ(StateOf(id()), SweepState::kStopped);
+}
+
+TEST_F(TrialRequests, ATrialStartedAnewLosesItsCheckpointsButForPinnedOnes) {
+  Create(OneTrial());
+  Report(0, 6, 0.9);
+  Finish(0);
+  const KeptCheckpoint loose{.attempt = 1, .ref = {Step(4), "/4", ""}, .executor = "box"};
+  const KeptCheckpoint pinned{
+      .attempt = 1, .ref = {Step(6), "/6", ""}, .executor = "box", .pinned = true};
+  const auto events =
+      Do(ReopenTrial{.record = RecordOf(0, Step(6), {loose, pinned}), .from_start = true});
+  EXPECT_FALSE(Find<AttemptAssigned>(events)->resume);
+  EXPECT_EQ(brain.state().removals.at("box").size(), 1u);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, "/4");
+  EXPECT_NE(Find<TrialReported>(Report(0, 1, 0.9)), nullptr);
+}
+
+TEST_F(TrialRequests, ATrialThatGoesOnIsNotJudgedBeforeItsNewLastStep) {
+  Create(OneTrial());
+  Report(0, 2, 0.1);
+  Finish(0);
+  const auto events = Do(ReopenTrial{.record = RecordOf(0, Step(2)), .until = Step(10)});
+  EXPECT_EQ(Find<AttemptAssigned>(events)->milestone, Step(10));
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 4, 0.1)), nullptr);
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 6, 0.1)), nullptr);
+  Report(0, 10, 0.1);
+  EXPECT_EQ(trial(0).state, TrialState::kCompleted);
+}
+
+TEST_F(TrialRequests, AskingForTheImpossibleIsRefusedWithTheReason) {
+  Create(OneTrial());
+  EXPECT_THAT(Refused(ReopenTrial{.record = {.id = Id(0)}}).message, HasSubstr("it is running"));
+  Report(0, 6, 0.9);
+  EXPECT_THAT(
+      Refused(ReopenTrial{.record = {.id = Id(0), .last_step = Step(6)}, .from_start = true})
+          .message,
+      HasSubstr("still ending"));
+  Finish(0);
+  EXPECT_THAT(Refused(ReopenTrial{RecordOf(0, Step(6))}).message, HasSubstr("is complete"));
+  EXPECT_THAT(Refused(ReopenTrial{.record = RecordOf(0, Step(6)), .until = Step(6)}).message,
+              HasSubstr("not beyond step 6"));
+  EXPECT_EQ(Refused(ReopenTrial{.record = {.id = Id(7)}}).code, ErrorCode::kNotFound);
+}
+
+TEST_F(TrialRequests, WhoAsksGetsTheNextTrialWithoutSlots) {
+  Create(External());
+  EXPECT_EQ(sweep().created, 0);
+  const auto events = Do(AskTrial{id(), "key"});
+  ASSERT_NE(Find<AttemptAssigned>(events), nullptr);
+  EXPECT_THAT(Find<AttemptAssigned>(events)->ranks, IsEmpty());
+  EXPECT_EQ(Find<AttemptAssigned>(events)->milestone, Step(2));
+  EXPECT_THAT(Do(AskTrial{id(), "key"}), IsEmpty());
+  EXPECT_EQ(sweep().by_key.at("key"), TrialNumber(0));
+}
+
+TEST_F(TrialRequests, WhatIsToldIsJudgedAndEndsTheAttemptAtOnce) {
+  Create(External());
+  Do(AskTrial{id(), ""});
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.1))->verdict.kind, VerdictKind::kContinue);
+  const auto events = Report(0, 2, 0.1);
+  EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kStop);
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kStopped);
+  EXPECT_EQ(StateOf(0), TrialState::kStopped);
+}
+
+TEST_F(TrialRequests, AToldSweepEndsWhenItsTrialsHave) {
+  SweepSpec spec = External();
+  spec.stop.max_trials = 1;
+  Create(spec);
+  Do(AskTrial{id(), ""});
+  EXPECT_THAT(Do(AskTrial{id(), ""}), IsEmpty());
+  Finish(0);
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+}
+
+TEST_F(TrialRequests, AToldFailureIsAskedForAgainAfterItsBackoff) {
+  SweepSpec spec = External();
+  spec.failure.backoff = Seconds(10);
+  spec.stop.max_trials = 1;
+  Create(spec);
+  Do(AskTrial{id(), ""});
+  Fail(0);
+  EXPECT_THAT(Do(AskTrial{id(), ""}), IsEmpty());
+  Wait(10);
+  EXPECT_EQ(Find<AttemptAssigned>(Do(AskTrial{id(), ""}))->attempt.number, 2u);
+}
+
+TEST_F(TrialRequests, OnlyASweepWithoutAProgramCanBeAsked) {
+  Create(testing::ToySpec());
+  EXPECT_THAT(Refused(AskTrial{id(), ""}).message, HasSubstr("has a program"));
+}
+
+TEST_F(TrialRequests, AskingIsLimitedLikeRunning) {
+  SweepSpec spec = External();
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  Do(AskTrial{id(), ""});
+  EXPECT_THAT(Refused(AskTrial{id(), ""}).message, HasSubstr("max_concurrent_trials"));
+  Do(KillTrial{Id(0)});
+  EXPECT_NE(Find<TrialCreated>(Do(AskTrial{id(), ""})), nullptr);
+}
+
+TEST_F(TrialRequests, RestartsBackOff) {
+  SweepSpec spec = OneTrial();
+  spec.failure.backoff = Seconds(10);
+  Create(spec);
+  const auto first = Fail(0);
+  const Time due = Find<TrialRequeued>(first)->not_before;
+  EXPECT_GE(due.us, now + 4'900'000);
+  EXPECT_LE(due.us, now + 10'000'000);
+  EXPECT_EQ(trial(0).state, TrialState::kPending);
+  EXPECT_THAT(brain.Waiting(trial(0)), HasSubstr("failure.backoff"));
+  EXPECT_EQ(brain.Due(Time{now}), due);
+  EXPECT_NE(Find<AttemptAssigned>(Wait(10)), nullptr);
+  const Time again = Find<TrialRequeued>(Fail(0))->not_before;
+  EXPECT_GE(again.us, now + 9'900'000);
+  EXPECT_LE(again.us, now + 20'000'000);
+}
+
+TEST_F(TrialRequests, ALostExecutorCausesNoBackoff) {
+  SweepSpec spec = OneTrial();
+  spec.failure.backoff = Seconds(10);
+  Create(spec);
+  EXPECT_NE(Find<AttemptAssigned>(Fail(0, FailureKind::kLease)), nullptr);
+}
+
+}  // namespace
+}  // namespace attune
