@@ -1,5 +1,7 @@
 #include "server/rpc/convert.h"
 
+#include <utility>
+
 namespace attune::server {
 namespace {
 
@@ -31,20 +33,42 @@ FailureKind FromProto(v1::Failure::Kind kind) {
   }
 }
 
-AttemptEnded FromProto(const AttemptId& attempt, const v1::Ended& ended) {
+CheckpointSaved FromProto(const AttemptId& attempt, v1::CheckpointSaved&& saved) {
+  return {
+      attempt,
+      {Step(saved.step()), std::move(*saved.mutable_path()), std::move(*saved.mutable_digest())},
+      static_cast<int64_t>(saved.bytes())};
+}
+
+TrialReported FromProto(const AttemptId& attempt, const v1::Report& report) {
+  TrialReported fact{
+      attempt,
+      {.step = Step(report.step()), .seconds = Seconds(report.seconds()), .waits = report.waits()}};
+  for (const v1::Metric& metric : report.metrics()) {
+    fact.report.metrics[metric.name()] = metric.value();
+  }
+  return fact;
+}
+
+AttemptEnded FromProto(const AttemptId& attempt, v1::Ended&& ended) {
   AttemptEnded fact{.attempt = attempt, .outcome = Outcome::kKilled};
   if (ended.outcome() == v1::Ended::FINISHED) fact.outcome = Outcome::kFinished;
   if (ended.outcome() == v1::Ended::FAILED) {
-    const v1::Failure& failure = ended.failure();
+    v1::Failure& failure = *ended.mutable_failure();
     fact.outcome = Outcome::kFailed;
     fact.failure = {.kind = FromProto(failure.kind()),
                     .rank = failure.rank(),
                     .exit_code = failure.exit_code(),
                     .signal = failure.signal(),
-                    .message = failure.message(),
-                    .log_tail = failure.log_tail()};
+                    .message = std::move(*failure.mutable_message()),
+                    .log_tail = std::move(*failure.mutable_log_tail())};
   }
   return fact;
+}
+
+CheckpointId FromProto(const v1::CheckpointRemoved& removed) {
+  return {TrialId(SweepId(removed.sweep()), TrialNumber(removed.trial())), removed.attempt(),
+          Step(removed.step())};
 }
 
 v1::Action ActionOf(VerdictKind verdict) {
@@ -60,67 +84,12 @@ v1::Action ActionOf(VerdictKind verdict) {
   return v1::STOP;
 }
 
-}  // namespace
-
-v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch) {
-  v1::AttemptRef ref;
-  ref.set_sweep(id.trial.sweep.value);
-  ref.set_trial(id.trial.number.value);
-  ref.set_attempt(id.number);
-  ref.set_epoch(epoch.value);
-  return ref;
-}
-
-AttemptId FromProto(const v1::AttemptRef& ref) {
-  return {TrialId(SweepId(ref.sweep()), TrialNumber(ref.trial())), ref.attempt()};
-}
-
-Resources FromProto(const v1::Resources& resources) {
-  return {.cpus = static_cast<int>(resources.cpus()),
-          .gpus = static_cast<int>(resources.gpus()),
-          .memory_bytes = static_cast<int64_t>(resources.memory_bytes())};
-}
-
-std::optional<RecordFact> FromProto(const v1::Fact& fact) {
-  const AttemptId attempt = FromProto(fact.attempt());
-  RecordFact command{.epoch = Epoch(fact.attempt().epoch())};
-  switch (fact.fact_case()) {
-    case v1::Fact::kStarted:
-      command.fact =
-          AttemptStarted{attempt, {fact.started().pids().begin(), fact.started().pids().end()}};
-      break;
-    case v1::Fact::kFirstStep:
-      command.fact = AttemptFirstStep{attempt, Time{fact.time_us()}};
-      break;
-    case v1::Fact::kReport: {
-      Report report{.step = Step(fact.report().step()),
-                    .seconds = Seconds(fact.report().seconds())};
-      for (const v1::Metric& metric : fact.report().metrics())
-        report.metrics[metric.name()] = metric.value();
-      command.fact = TrialReported{attempt, std::move(report)};
-      break;
-    }
-    case v1::Fact::kCheckpoint: {
-      const v1::CheckpointSaved& saved = fact.checkpoint();
-      command.fact = CheckpointSaved{attempt,
-                                     {Step(saved.step()), saved.path(), saved.digest()},
-                                     static_cast<int64_t>(saved.bytes())};
-      break;
-    }
-    case v1::Fact::kEnded:
-      command.fact = FromProto(attempt, fact.ended());
-      break;
-    case v1::Fact::FACT_NOT_SET:
-      return std::nullopt;
-  }
-  return command;
-}
-
-v1::Assignment ToAssignment(const SweepSpec& spec, const Trial& trial,
-                            const std::string& executor) {
+// What the executor should run for this trial's live attempt. REQUIRES: trial.live.
+void Assign(const Sweep& sweep, const Trial& trial, const std::string& executor,
+            v1::Assignment& out) {
+  const SweepSpec& spec = sweep.spec;
   const Attempt& attempt = *trial.live;
-  v1::Assignment out;
-  *out.mutable_attempt() = ToProto(attempt.id, attempt.epoch);
+  *out.mutable_attempt() = server::ToProto(attempt.id, attempt.epoch);
 
   v1::Program& program = *out.mutable_program();
   for (const std::string& argument : spec.program.command) program.add_command(argument);
@@ -147,8 +116,8 @@ v1::Assignment ToAssignment(const SweepSpec& spec, const Trial& trial,
     out_slot.set_cpus(static_cast<uint32_t>(slot.cpus));
     for (int gpu : slot.gpus) out_slot.add_gpus(static_cast<uint32_t>(gpu));
   }
-  out.set_max_step(spec.max_step.value);
-  out.set_checkpoint_every(spec.checkpoint_every.value);
+  out.set_max_step(LastStep(sweep, trial).value);
+  out.set_checkpoint_every(spec.checkpoint.every.value);
   if (attempt.resume) {
     out.mutable_resume()->set_step(attempt.resume->step.value);
     out.mutable_resume()->set_path(attempt.resume->path);
@@ -159,7 +128,70 @@ v1::Assignment ToAssignment(const SweepSpec& spec, const Trial& trial,
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);
   out.set_action(ActionOf(attempt.verdict));
-  return out;
+  out.set_yield(trial.yield.has_value());
+}
+
+}  // namespace
+
+v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch) {
+  v1::AttemptRef ref;
+  ref.set_sweep(id.trial.sweep.value);
+  ref.set_trial(id.trial.number.value);
+  ref.set_attempt(id.number);
+  ref.set_epoch(epoch.value);
+  return ref;
+}
+
+AttemptId FromProto(const v1::AttemptRef& ref) {
+  return {TrialId(SweepId(ref.sweep()), TrialNumber(ref.trial())), ref.attempt()};
+}
+
+Resources FromProto(const v1::Resources& resources) {
+  return {.cpus = static_cast<int>(resources.cpus()),
+          .gpus = static_cast<int>(resources.gpus()),
+          .memory_bytes = static_cast<int64_t>(resources.memory_bytes())};
+}
+
+std::optional<Command> FromProto(v1::Fact&& fact) {
+  const AttemptId attempt = FromProto(fact.attempt());
+  const Epoch epoch(fact.attempt().epoch());
+  switch (fact.fact_case()) {
+    case v1::Fact::kStarted: {
+      const auto& pids = fact.started().pids();
+      return RecordFact{epoch, AttemptStarted{attempt, {pids.begin(), pids.end()}}};
+    }
+    case v1::Fact::kFirstStep:
+      return RecordFact{epoch, AttemptFirstStep{attempt, Time{fact.time_us()}}};
+    case v1::Fact::kReport:
+      return RecordFact{epoch, FromProto(attempt, fact.report())};
+    case v1::Fact::kCheckpoint:
+      return RecordFact{epoch, FromProto(attempt, std::move(*fact.mutable_checkpoint()))};
+    case v1::Fact::kEnded:
+      return RecordFact{epoch, FromProto(attempt, std::move(*fact.mutable_ended()))};
+    case v1::Fact::kRemoved:
+      return RecordRemoval{FromProto(fact.removed())};
+    case v1::Fact::FACT_NOT_SET:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+v1::Desired ToDesired(const State& state, const std::string& executor) {
+  v1::Desired desired;
+  for (const Trial* trial : WantedOn(state, executor)) {
+    Assign(*state.Find(trial->id.sweep), *trial, executor, *desired.add_assignments());
+  }
+  const auto removals = state.removals.find(executor);
+  if (removals == state.removals.end()) return desired;
+  for (const auto& [checkpoint, path] : removals->second) {
+    v1::CheckpointRemoval& removal = *desired.add_removals();
+    removal.set_sweep(checkpoint.trial.sweep.value);
+    removal.set_trial(checkpoint.trial.number.value);
+    removal.set_attempt(checkpoint.attempt);
+    removal.set_step(checkpoint.step.value);
+    removal.set_path(path);
+  }
+  return desired;
 }
 
 }  // namespace attune::server

@@ -14,10 +14,10 @@ AttemptId FromProto(const v1::AttemptRef& ref);
 
 Resources FromProto(const v1::Resources& resources);
 
-// nullopt when the fact has no body this server knows.
-std::optional<RecordFact> FromProto(const v1::Fact& fact);
+// nullopt when the fact has no body this server knows. Takes the fact's texts.
+std::optional<Command> FromProto(v1::Fact&& fact);
 
-// What the executor should run for this trial's live attempt. REQUIRES: trial.live.
-v1::Assignment ToAssignment(const SweepSpec& spec, const Trial& trial, const std::string& executor);
+// All that the executor should run, and what it should delete; without a revision.
+v1::Desired ToDesired(const State& state, const std::string& executor);
 
 }  // namespace attune::server

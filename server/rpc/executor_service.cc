@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "server/rpc/convert.h"
@@ -30,12 +31,17 @@ std::string OtherProtocol(const v1::Hello& hello) {
          std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
 }
 
-// Whether these events can change what an executor should run.
+template <class T, class... Kinds>
+constexpr bool OneOf = (std::is_same_v<T, Kinds> || ...);
+
+// Whether this event can change what an executor should run.
 bool ChangesDesired(const Event& event) {
-  return std::holds_alternative<AttemptAssigned>(event.fact) ||
-         std::holds_alternative<AttemptEnded>(event.fact) ||
-         std::holds_alternative<TrialDecided>(event.fact) ||
-         std::holds_alternative<TrialEnded>(event.fact);
+  return std::visit(
+      []<class F>(const F&) {
+        return OneOf<F, AttemptAssigned, AttemptEnded, TrialDecided, TrialEnded, TrialYielding,
+                     SweepResumed, SweepExtended, CheckpointDropped, CheckpointRemoved>;
+      },
+      event.fact);
 }
 
 }  // namespace
@@ -124,14 +130,15 @@ void ExecutorService::Welcome(const StreamPtr& stream,
   });
 }
 
-void ExecutorService::OnFacts(const StreamPtr& stream, const v1::Facts& facts) {
+void ExecutorService::OnFacts(const StreamPtr& stream, v1::Facts& facts) {
   if (stream->executor.empty()) return stream->Close();
   Heard(*stream);
   std::vector<Command> commands;
   uint64_t last = 0;
-  for (const v1::Fact& fact : facts.facts()) {
+  commands.reserve(facts.facts_size());
+  for (v1::Fact& fact : *facts.mutable_facts()) {
     last = std::max<uint64_t>(last, fact.seq());
-    if (auto command = FromProto(fact)) commands.push_back(std::move(*command));
+    if (auto command = FromProto(std::move(fact))) commands.push_back(std::move(*command));
   }
   conductor_.Submit(std::move(commands), [stream, last](const auto& recorded) {
     if (!recorded.ok()) {
@@ -186,10 +193,7 @@ void ExecutorService::OnDurable(std::span<const Event> events, const Brain& brai
 void ExecutorService::SendDesired(ExecutorStream& stream, const Brain& brain) {
   v1::ToExecutor message;
   v1::Desired& desired = *message.mutable_desired();
-  for (const Trial* trial : WantedOn(brain.state(), stream.executor)) {
-    *desired.add_assignments() =
-        ToAssignment(brain.state().Find(trial->id.sweep)->spec, *trial, stream.executor);
-  }
+  desired = ToDesired(brain.state(), stream.executor);
   std::string serialised = desired.SerializeAsString();
   if (stream.revision > 0 && serialised == stream.desired) return;
   stream.desired = std::move(serialised);

@@ -58,7 +58,7 @@ class ExecutorService final : public v1::Executors::CallbackService, public List
 
   // Called by streams.
   void OnHello(const StreamPtr& stream, const v1::Hello& hello);
-  void OnFacts(const StreamPtr& stream, const v1::Facts& facts);
+  void OnFacts(const StreamPtr& stream, v1::Facts& facts);  // takes what they hold
   void OnHeartbeat(const StreamPtr& stream, const v1::Heartbeat& heartbeat);
   void OnLogChunk(const v1::LogChunk& chunk);
   void OnClosed(const StreamPtr& stream);

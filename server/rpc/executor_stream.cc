@@ -62,14 +62,14 @@ void ExecutorStream::OnReadDone(bool ok) {
   StartRead(&incoming_);
 }
 
-void ExecutorStream::Handle(const v1::FromExecutor& message) {
+void ExecutorStream::Handle(v1::FromExecutor& message) {
   const auto self = shared_from_this();
   switch (message.message_case()) {
     case v1::FromExecutor::kHello:
       if (executor.empty()) service_.OnHello(self, message.hello());
       return;
     case v1::FromExecutor::kFacts:
-      service_.OnFacts(self, message.facts());
+      service_.OnFacts(self, *message.mutable_facts());
       return;
     case v1::FromExecutor::kHeartbeat:
       service_.OnHeartbeat(self, message.heartbeat());

@@ -44,7 +44,7 @@ class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1
   void OnCancel() override { Close(); }
   void OnDone() override;
 
-  void Handle(const v1::FromExecutor& message);
+  void Handle(v1::FromExecutor& message);
   void WriteNext();  // REQUIRES: mutex_ is held
 
   ExecutorService& service_;

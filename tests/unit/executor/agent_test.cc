@@ -182,12 +182,13 @@ TEST_F(AgentTest, YieldReachesTheGangOnceHoweverOftenItIsWanted) {
   EXPECT_FALSE(server_.NextFact(v1::Fact::kReport).report().waits());
   assignment.set_yield(true);
   server_.Want({assignment});
-  server_.Want({assignment, Assignment(1, 2, {"hang"})});
+  const v1::Assignment other = Assignment(1, 2, {"hang"});
+  server_.Want({assignment, other});
   EXPECT_TRUE(server_.NextFact(v1::Fact::kReport).report().waits());
   assignment.set_yield(false);
   assignment.set_verdict_step(2);
   assignment.set_action(v1::PAUSE);
-  server_.Want({assignment});
+  server_.Want({assignment, other});
   EXPECT_EQ(NextEnded().outcome(), v1::Ended::FINISHED);
 }
 

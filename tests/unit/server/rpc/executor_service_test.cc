@@ -87,9 +87,38 @@ class FakeExecutor {
     });
   }
 
+  void ReportWaiting(const v1::AttemptRef& attempt, int64_t step) {
+    Say(attempt, [&](v1::Fact& fact) {
+      fact.mutable_report()->set_step(step);
+      fact.mutable_report()->set_waits(true);
+      v1::Metric& metric = *fact.mutable_report()->add_metrics();
+      metric.set_name("score");
+    });
+  }
+
+  void SaveCheckpoint(const v1::AttemptRef& attempt, int64_t step) {
+    Say(attempt, [&](v1::Fact& fact) {
+      fact.mutable_checkpoint()->set_step(step);
+      fact.mutable_checkpoint()->set_path("/data/step-" + std::to_string(step));
+      fact.mutable_checkpoint()->set_digest("sha256:0");
+    });
+  }
+
   void SayHeartbeat(int64_t time_us) {
     v1::FromExecutor message;
     message.mutable_heartbeat()->set_time_us(time_us);
+    stream_->Write(message);
+  }
+
+  void SayRemoved(const v1::CheckpointRemoval& removal) {
+    v1::FromExecutor message;
+    v1::Fact& fact = *message.mutable_facts()->add_facts();
+    fact.set_seq(++seq_);
+    v1::CheckpointRemoved& removed = *fact.mutable_removed();
+    removed.set_sweep(removal.sweep());
+    removed.set_trial(removal.trial());
+    removed.set_attempt(removal.attempt());
+    removed.set_step(removal.step());
     stream_->Write(message);
   }
 
@@ -206,7 +235,7 @@ TEST_F(ExecutorServiceTest, FactsAreAcknowledgedWhenTheyAreDurable) {
   while (executor.Await(v1::ToExecutor::kAck).ack().seq() < 1) {
   }
   EXPECT_EQ(Look<Step>([](const Brain& brain) {
-              return brain.state().Find(SweepId{1})->trials[0].last_step;
+              return brain.state().Find(TrialId(SweepId{1}, TrialNumber{0}))->last_step;
             }),
             Step(1));
 }
@@ -227,6 +256,45 @@ TEST_F(ExecutorServiceTest, AVerdictReachesTheExecutorThatWaitsForIt) {
   });
   EXPECT_EQ(next.assignments(1).action(), v1::CONTINUE);
   EXPECT_EQ(next.assignments(1).milestone(), 4);
+}
+
+TEST_F(ExecutorServiceTest, GangsOfAPausedSweepAreAskedToYieldAndToldToPause) {
+  FakeExecutor executor(rpc->LocalChannel());
+  const SweepId sweep = CreateSweep();
+  const auto running =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  EXPECT_FALSE(running.assignments(0).yield());
+  ASSERT_TRUE(conductor->Execute(PauseSweep{sweep}).ok());
+  const auto yielding = executor.AwaitDesired(
+      [](const auto& d) { return d.assignments(0).yield() && d.assignments(1).yield(); });
+  executor.ReportWaiting(yielding.assignments(0).attempt(), 1);
+  const auto told =
+      executor.AwaitDesired([](const auto& d) { return d.assignments(0).verdict_step() == 1; });
+  EXPECT_EQ(told.assignments(0).action(), v1::PAUSE);
+  EXPECT_FALSE(told.assignments(0).yield());
+  EXPECT_TRUE(told.assignments(1).yield());
+  ASSERT_TRUE(conductor->Execute(ResumeSweep{sweep}).ok());
+  executor.AwaitDesired([](const auto& d) { return !d.assignments(1).yield(); });
+}
+
+TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
+  FakeExecutor executor(rpc->LocalChannel());
+  CreateSweep();
+  const auto attempt =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; })
+          .assignments(0)
+          .attempt();
+  executor.SaveCheckpoint(attempt, 1);
+  executor.SaveCheckpoint(attempt, 2);
+  const auto desired = executor.AwaitDesired([](const auto& d) { return d.removals_size() == 1; });
+  const v1::CheckpointRemoval& removal = desired.removals(0);
+  EXPECT_EQ(removal.sweep(), attempt.sweep());
+  EXPECT_EQ(removal.trial(), attempt.trial());
+  EXPECT_EQ(removal.attempt(), attempt.attempt());
+  EXPECT_EQ(removal.step(), 1);
+  EXPECT_EQ(removal.path(), "/data/step-1");
+  executor.SayRemoved(removal);
+  executor.AwaitDesired([](const auto& d) { return d.removals_size() == 0; });
 }
 
 TEST_F(ExecutorServiceTest, AReconnectKeepsTheGangsOfTheSameProcess) {
