@@ -5,37 +5,6 @@
 
 namespace attune::server {
 
-Result<SweepId> ServerBackend::CreateSweep(NewSweep sweep) {
-  const std::string key = sweep.idempotency_key;
-  const auto events =
-      conductor_.Execute(attune::CreateSweep{std::move(sweep.spec), std::move(sweep.source), key});
-  if (!events.ok()) return events.error();
-  if (!events->empty()) return std::get<SweepCreated>(events->front().fact).sweep;
-  SweepId id;
-  conductor_.Query([&](const Brain& brain) {
-    if (const Sweep* earlier = brain.state().FindByKey(key)) id = earlier->id;
-  });
-  return id;
-}
-
-Status ServerBackend::StopSweep(SweepId sweep) {
-  const auto events = conductor_.Execute(attune::StopSweep{sweep});
-  return events.ok() ? Status() : Status(events.error());
-}
-
-Status ServerBackend::KillSweep(SweepId sweep) {
-  const auto events = conductor_.Execute(attune::KillSweep{sweep});
-  return events.ok() ? Status() : Status(events.error());
-}
-
-std::string ServerBackend::Waiting(SweepId sweep) {
-  std::string why;
-  conductor_.Query([&](const Brain& brain) {
-    if (const Sweep* found = brain.state().Find(sweep)) why = brain.Waiting(*found);
-  });
-  return why;
-}
-
 std::vector<Backend::ExecutorStatus> ServerBackend::Executors() {
   std::vector<ExecutorStatus> all;
   conductor_.Query([&](const Brain& brain) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/conductor/conductor.h"
@@ -17,10 +19,10 @@ class ServerBackend final : public Backend {
   ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader)
       : conductor_(conductor), executors_(executors), reader_(reader) {}
 
-  Result<SweepId> CreateSweep(NewSweep sweep) override;
-  Status StopSweep(SweepId sweep) override;
-  Status KillSweep(SweepId sweep) override;
-  std::string Waiting(SweepId sweep) override;
+  Result<std::vector<Event>> Execute(Command command) override {
+    return conductor_.Execute(std::move(command));
+  }
+  void Look(const std::function<void(const Brain&)>& look) override { conductor_.Query(look); }
   std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                            uint32_t limit_bytes) override;

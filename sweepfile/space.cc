@@ -300,7 +300,14 @@ class SpaceReader {
   std::vector<Spot> when_;  // of each parameter
 };
 
-std::optional<Config> ReadPoint(const Spot& spot, const SearchSpace& space, Faults& faults) {
+}  // namespace
+
+std::optional<SearchSpace> ReadSpace(const Spot& parameters, Faults& faults) {
+  if (parameters.node == nullptr) return std::nullopt;  // told as missing
+  return SpaceReader(faults).Read(parameters);
+}
+
+std::optional<Config> ReadConfig(const Spot& spot, const SearchSpace& space, Faults& faults) {
   if (spot.node->kind != Node::Kind::kMap) {
     faults.AtValue(spot, "expected a map of parameters and values, found " + Describe(*spot.node));
     return std::nullopt;
@@ -341,13 +348,6 @@ std::optional<Config> ReadPoint(const Spot& spot, const SearchSpace& space, Faul
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<SearchSpace> ReadSpace(const Spot& parameters, Faults& faults) {
-  if (parameters.node == nullptr) return std::nullopt;  // told as missing
-  return SpaceReader(faults).Read(parameters);
-}
-
 std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& space,
                                       Faults& faults) {
   std::vector<Config> configs;
@@ -357,7 +357,7 @@ std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& spa
     return configs;
   }
   for (size_t i = 0; i < points.node->items.size(); ++i) {
-    std::optional<Config> config = ReadPoint(Item(points, i), space, faults);
+    std::optional<Config> config = ReadConfig(Item(points, i), space, faults);
     if (config) configs.push_back(*std::move(config));
   }
   return configs;

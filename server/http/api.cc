@@ -12,63 +12,22 @@
 
 namespace attune::server {
 
-struct Api::Target {
-  TrialId trial;
-  SweepId sweep() const { return trial.sweep; }
-};
-
-// A path of the API: words, and the places of ids ("{sweep}", "{trial}"); `verb` follows the last
-// colon.
+// A path of the API: words, and the places of ids; `verb` follows the last colon.
 struct Api::Route {
   std::string_view method;
   std::string_view path;
   std::string_view verb;
-  Response (Api::*handle)(const Request&, const Target&);
+  Response (*handle)(Api&, const Request&, const Target&);
 };
 
 namespace {
 
-constexpr std::string_view kBase = "/api/v1";
-
-Response JsonAnswer(const Json& json, int status = 200) {
-  Response response{.status = status, .content_type = "application/json"};
-  response.body = Dump(json);
-  response.Set("Cache-Control", "no-store");
-  return response;
-}
-
-std::string_view NextSegment(std::string_view& rest) {
-  const size_t end = std::min(rest.find('/'), rest.size());
-  const std::string_view segment = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return segment;
-}
-
-// The ids in a path that has a route's form; nullopt when it has another.
-std::optional<TrialId> Match(std::string_view pattern, std::string_view path) {
-  if (!path.starts_with('/')) return std::nullopt;
-  pattern.remove_prefix(1);
-  path.remove_prefix(1);
-  TrialId ids;
-  std::string sweep;
-  while (!pattern.empty() || !path.empty()) {
-    const std::string_view expected = NextSegment(pattern);
-    const std::string_view segment = NextSegment(path);
-    if (expected == "{sweep}") {
-      const auto id = ParseSweepId(segment);
-      if (!id.ok()) return std::nullopt;
-      sweep = segment;
-      ids.sweep = *id;
-    } else if (expected == "{trial}") {
-      const auto id = ParseTrialId(sweep + "/" + std::string(segment));
-      if (!id.ok()) return std::nullopt;
-      ids = *id;
-    } else if (expected.empty() || expected != segment) {
-      return std::nullopt;
-    }
-  }
-  return ids;
-}
+constexpr const char* kSweeps = "/api/v1/sweeps";
+constexpr const char* kSweep = "/api/v1/sweeps/{sweep}";
+constexpr const char* kTrials = "/api/v1/sweeps/{sweep}/trials";
+constexpr const char* kTrial = "/api/v1/sweeps/{sweep}/trials/{trial}";
+constexpr const char* kCheckpoint =
+    "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}";
 
 sweepfile::Parsed Parse(const Request& request, const Api::Options& options) {
   sweepfile::ParseOptions parse{.algorithms = options.algorithms,
@@ -78,59 +37,67 @@ sweepfile::Parsed Parse(const Request& request, const Api::Options& options) {
   return sweepfile::ParseSweep(request.body, parse);
 }
 
-// 400 for a text that is no document at all, 422 for one that says something wrong.
-Response Refuse(const sweepfile::Parsed& parsed) {
-  ATTUNE_CHECK(!parsed.faults.empty());
-  const bool whole = parsed.faults.size() == 1 && parsed.faults.front().pointer.empty();
-  const std::string detail = parsed.faults.size() == 1
-                                 ? sweepfile::FormatFault("line", parsed.faults.front())
-                                 : std::to_string(parsed.faults.size()) + " things are wrong";
-  return Problem(whole ? 400 : 422, detail, parsed.faults);
-}
-
 }  // namespace
 
 Api::Api(Options options)
-    : options_(std::move(options)), streams_(std::make_shared<std::atomic<int>>(0)) {
-  ATTUNE_CHECK(options_.backend != nullptr && options_.reader != nullptr &&
-               options_.algorithms != nullptr);
+    : options_(std::move(options)),
+      answers_(*options_.backend, *options_.reader, *options_.algorithms),
+      control_(*options_.backend, *options_.reader, answers_),
+      ask_tell_(*options_.backend, *options_.reader),
+      streams_(std::make_shared<std::atomic<int>>(0)) {}
+
+template <auto handler>
+Response Api::Own(Api& api, const Request& request, const Target& target) {
+  return (api.*handler)(request, target);
+}
+
+template <auto part, auto handler>
+Response Api::By(Api& api, const Request& request, const Target& target) {
+  return ((api.*part).*handler)(request, target);
 }
 
 const std::vector<Api::Route>& Api::Routes() {
+  constexpr auto kControl = &Api::control_;
+  constexpr auto kAskTell = &Api::ask_tell_;
   static const std::vector<Route> routes = {
-      {"GET", "/livez", "", &Api::Live},
-      {"GET", "/readyz", "", &Api::Ready},
-      {"GET", "/version", "", &Api::Version},
-      {"GET", "/api/v1/sweeps", "", &Api::ListSweeps},
-      {"POST", "/api/v1/sweeps", "", &Api::CreateSweep},
-      {"POST", "/api/v1/sweeps", "validate", &Api::ValidateSweep},
-      {"GET", "/api/v1/sweeps/{sweep}", "", &Api::GetSweep},
-      {"POST", "/api/v1/sweeps/{sweep}", "stop", &Api::StopSweep},
-      {"POST", "/api/v1/sweeps/{sweep}", "kill", &Api::KillSweep},
-      {"GET", "/api/v1/sweeps/{sweep}/trials", "", &Api::ListTrials},
-      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}", "", &Api::GetTrial},
-      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", &Api::GetLogs},
-      {"GET", "/api/v1/sweeps/{sweep}/curves", "", &Api::GetCurves},
-      {"GET", "/api/v1/events", "", &Api::StreamEvents},
-      {"GET", "/api/v1/executors", "", &Api::ListExecutors},
+      {"GET", "/livez", "", Own<&Api::Live>},
+      {"GET", "/readyz", "", Own<&Api::Ready>},
+      {"GET", "/version", "", Own<&Api::Version>},
+      {"GET", kSweeps, "", Own<&Api::ListSweeps>},
+      {"POST", kSweeps, "", Own<&Api::CreateSweep>},
+      {"POST", kSweeps, "validate", Own<&Api::ValidateSweep>},
+      {"GET", kSweep, "", Own<&Api::GetSweep>},
+      {"POST", kSweep, "pause", By<kControl, &Control::PauseSweep>},
+      {"POST", kSweep, "resume", By<kControl, &Control::ResumeSweep>},
+      {"POST", kSweep, "stop", By<kControl, &Control::StopSweep>},
+      {"POST", kSweep, "kill", By<kControl, &Control::KillSweep>},
+      {"POST", kSweep, "extend", By<kControl, &Control::ExtendSweep>},
+      {"GET", kTrials, "", Own<&Api::ListTrials>},
+      {"POST", kTrials, "", By<kControl, &Control::EnqueueTrial>},
+      {"POST", kTrials, "ask", By<kAskTell, &AskTell::Ask>},
+      {"GET", kTrial, "", Own<&Api::GetTrial>},
+      {"POST", kTrial, "kill", By<kControl, &Control::KillTrial>},
+      {"POST", kTrial, "retry", By<kControl, &Control::RetryTrial>},
+      {"POST", kTrial, "continue", By<kControl, &Control::ContinueTrial>},
+      {"POST", kTrial, "tell", By<kAskTell, &AskTell::Tell>},
+      {"POST", kCheckpoint, "pin", By<kControl, &Control::Pin>},
+      {"POST", kCheckpoint, "unpin", By<kControl, &Control::Unpin>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Own<&Api::GetLogs>},
+      {"GET", "/api/v1/sweeps/{sweep}/curves", "", Own<&Api::GetCurves>},
+      {"GET", "/api/v1/events", "", Own<&Api::StreamEvents>},
+      {"GET", "/api/v1/executors", "", Own<&Api::ListExecutors>},
   };
   return routes;
 }
 
 Response Api::Handle(const Request& request) {
-  std::string_view path = request.path;
-  std::string_view verb;
-  if (const size_t colon = path.rfind(':');
-      colon != std::string_view::npos && path.find('/', colon) == std::string_view::npos) {
-    verb = path.substr(colon + 1);
-    path = path.substr(0, colon);
-  }
+  const Path path = Path::Split(request.path);
   std::string allowed;
   for (const Route& route : Routes()) {
-    if (route.verb != verb) continue;
-    const auto ids = Match(route.path, path);
-    if (!ids) continue;
-    if (route.method == request.method) return (this->*route.handle)(request, Target{*ids});
+    if (route.verb != path.verb) continue;
+    const auto target = Match(route.path, path.path);
+    if (!target) continue;
+    if (route.method == request.method) return route.handle(*this, request, *target);
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
     if (route.method == "GET") allowed += ", HEAD";
   }
@@ -143,32 +110,29 @@ Response Api::Handle(const Request& request) {
 // ---- Sweeps --------------------------------------------------------------------------------
 
 Response Api::CreateSweep(const Request& request, const Target&) {
-  const std::string key = request.Header("Idempotency-Key").value_or("");
-  if (key.size() > kIdempotencyKeyMaxBytes)
-    return Problem(
-        400, "Idempotency-Key: longer than " + std::to_string(kIdempotencyKeyMaxBytes) + " bytes");
+  auto key = IdempotencyKey(request);
+  if (!key.ok()) return Problem(key.error());
   sweepfile::Parsed parsed = Parse(request, options_);
-  if (!parsed.spec) return Refuse(parsed);
-  const auto id = options_.backend->CreateSweep(
-      {.spec = *std::move(parsed.spec), .source = request.body, .idempotency_key = key});
-  // The file is well-formed, but an algorithm cannot serve it.
-  if (!id.ok() && id.error().code == ErrorCode::kInvalid) return Problem(422, id.error().message);
-  if (!id.ok()) return Problem(id.error());
-  Response created = SweepAnswer(*id, 201);
-  if (created.status == 201)
-    created.Set("Location", std::string(kBase) + "/sweeps/" + ToString(*id));
+  if (!parsed.spec) return Refuse(parsed.faults);
+  const auto events =
+      options_.backend->Execute(attune::CreateSweep{*std::move(parsed.spec), request.body, *key});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  SweepId id;
+  if (!events->empty()) {
+    id = std::get<SweepCreated>(events->front().fact).sweep;
+  } else {
+    options_.backend->Look([&](const Brain& brain) { id = brain.state().by_key.at(*key); });
+  }
+  Response created = answers_.Sweep(id, 201);
+  if (created.status == 201) created.Set("Location", std::string(kSweeps) + "/" + ToString(id));
   return created;
 }
 
 Response Api::ValidateSweep(const Request& request, const Target&) {
   const sweepfile::Parsed parsed = Parse(request, options_);
-  if (!parsed.spec) return Refuse(parsed);
-  if (const auto made = options_.algorithms->MakeSearcher(*parsed.spec); !made.ok())
-    return Problem(422, made.error().message);
-  if (const auto made = options_.algorithms->MakeScheduler(*parsed.spec); !made.ok())
-    return Problem(422, made.error().message);
+  if (!parsed.spec) return Refuse(parsed.faults);
   return JsonAnswer({{"resolved", sweepfile::ToJson(*parsed.spec)},
-                     {"rungs", StepsToJson(RungsOf(*parsed.spec))}});
+                     {"rungs", StepsToJson(answers_.RungsOf(*parsed.spec))}});
 }
 
 Response Api::ListSweeps(const Request& request, const Target&) {
@@ -186,43 +150,11 @@ Response Api::ListSweeps(const Request& request, const Target&) {
     sweeps->pop_back();
     next = PageToken("sweeps", sweeps->back().id.value);
   }
-  Json list = Json::array();
-  for (const SweepRow& sweep : *sweeps)
-    list.push_back(SweepToJson(sweep, RungsOf(sweep.spec), options_.backend->Waiting(sweep.id)));
-  return JsonAnswer({{"sweeps", std::move(list)}, {"next_page_token", next}});
+  return JsonAnswer({{"sweeps", answers_.Sweeps(*sweeps)}, {"next_page_token", next}});
 }
 
 Response Api::GetSweep(const Request&, const Target& target) {
-  return SweepAnswer(target.sweep(), 200);
-}
-
-Response Api::StopSweep(const Request&, const Target& target) {
-  if (Status done = options_.backend->StopSweep(target.sweep()); !done.ok())
-    return Problem(done.error());
-  return SweepAnswer(target.sweep(), 202);
-}
-
-Response Api::KillSweep(const Request&, const Target& target) {
-  if (Status done = options_.backend->KillSweep(target.sweep()); !done.ok())
-    return Problem(done.error());
-  return SweepAnswer(target.sweep(), 202);
-}
-
-std::vector<Step> Api::RungsOf(const SweepSpec& spec) const {
-  const auto scheduler = options_.algorithms->MakeScheduler(spec);
-  if (!scheduler.ok()) return {};  // of a release that knew another scheduler
-  return (*scheduler)->Rungs();
-}
-
-Response Api::SweepAnswer(SweepId id, int status) {
-  const auto sweep = options_.reader->Sweep(id);
-  if (!sweep.ok()) return Problem(sweep.error());
-  auto file = options_.reader->SweepFile(id);
-  if (!file.ok()) return Problem(file.error());
-  Json json = SweepToJson(*sweep, RungsOf(sweep->spec), options_.backend->Waiting(id));
-  json["parameters"] = ParametersToJson(sweep->spec.space);
-  json["file"] = std::move(file).value();
-  return JsonAnswer(json, status);
+  return answers_.Sweep(target.sweep());
 }
 
 // ---- Trials --------------------------------------------------------------------------------
@@ -243,15 +175,11 @@ Response Api::ListTrials(const Request& request, const Target& target) {
     next = PageToken(of, trials->back().id.number.value);
     trials->pop_back();
   }
-  Json list = Json::array();
-  for (const TrialRow& trial : *trials) list.push_back(TrialToJson(trial));
-  return JsonAnswer({{"trials", std::move(list)}, {"next_page_token", next}});
+  return JsonAnswer({{"trials", answers_.Trials(*trials)}, {"next_page_token", next}});
 }
 
 Response Api::GetTrial(const Request&, const Target& target) {
-  const auto detail = options_.reader->Detail(target.trial);
-  if (!detail.ok()) return Problem(detail.error());
-  return JsonAnswer(DetailToJson(*detail));
+  return answers_.Trial(target.trial);
 }
 
 Response Api::GetLogs(const Request& request, const Target& target) {

@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "core/algorithms.h"
+#include "server/http/answers.h"
+#include "server/http/ask_tell.h"
 #include "server/http/backend.h"
+#include "server/http/control.h"
 #include "server/http/message.h"
+#include "server/http/route.h"
 #include "server/store/reader.h"
 
 namespace attune::server {
@@ -18,10 +22,10 @@ inline constexpr int kTrialsPageMax = 1'000;
 inline constexpr int kSweepsPageMax = 1'000;
 inline constexpr int kSweepsPageDefault = 100;
 inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
-inline constexpr size_t kIdempotencyKeyMaxBytes = 255;
 inline constexpr int kMaxStreams = 32;  // each holds a thread
 
-// What is under /api/v1 (docs/rest-api.md), and the health checks. Any thread.
+// What is under /api/v1 (docs/rest-api.md), and the health checks: reading, creating sweeps, and
+// the way to all the rest. Any thread.
 class Api {
  public:
   struct Options {
@@ -39,16 +43,17 @@ class Api {
 
  private:
   struct Route;
-  struct Target;  // the ids that a path names
 
   static const std::vector<Route>& Routes();
+  template <auto handler>
+  static Response Own(Api& api, const Request& request, const Target& target);
+  template <auto part, auto handler>
+  static Response By(Api& api, const Request& request, const Target& target);
 
   Response CreateSweep(const Request& request, const Target& target);
   Response ValidateSweep(const Request& request, const Target& target);
   Response ListSweeps(const Request& request, const Target& target);
   Response GetSweep(const Request& request, const Target& target);
-  Response StopSweep(const Request& request, const Target& target);
-  Response KillSweep(const Request& request, const Target& target);
   Response ListTrials(const Request& request, const Target& target);
   Response GetTrial(const Request& request, const Target& target);
   Response GetLogs(const Request& request, const Target& target);
@@ -59,10 +64,10 @@ class Api {
   Response Ready(const Request& request, const Target& target);
   Response Version(const Request& request, const Target& target);
 
-  std::vector<Step> RungsOf(const SweepSpec& spec) const;
-  Response SweepAnswer(SweepId id, int status);
-
   Options options_;
+  Answers answers_;
+  Control control_;
+  AskTell ask_tell_;
   std::shared_ptr<std::atomic<int>> streams_;
 };
 

@@ -2,33 +2,27 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/ids.h"
+#include "core/brain.h"
+#include "core/command.h"
 #include "core/result.h"
-#include "core/sweep_spec.h"
 
 namespace attune::server {
 
 // What HTTP needs from the rest of the server; the server implements it. Every call may be made
-// from any thread and blocks until what it did is durable.
+// from any thread.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  struct NewSweep {
-    SweepSpec spec;
-    std::string source;
-    std::string idempotency_key;
-  };
-  virtual Result<SweepId> CreateSweep(NewSweep sweep) = 0;  // the earlier one for a key seen before
-  virtual Status StopSweep(SweepId sweep) = 0;
-  virtual Status KillSweep(SweepId sweep) = 0;
+  // Decides on a command of a person's; what it led to is durable. Events that follow by themselves
+  // (a trial starts) are not among those that are returned.
+  virtual Result<std::vector<Event>> Execute(Command command) = 0;
 
-  // Why the sweep's next gang cannot start; empty when nothing waits.
-  virtual std::string Waiting(SweepId sweep) = 0;
+  // Shows the state as it is between two decisions. `look` is to be quick.
+  virtual void Look(const std::function<void(const Brain&)>& look) = 0;
 
   struct ExecutorStatus {
     std::string name;

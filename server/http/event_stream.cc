@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "server/http/render.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 
@@ -22,12 +23,20 @@ class Translator {
 
   void operator()(const SweepCreated& fact) { Add("sweep_created", {{"name", fact.spec.name}}); }
 
+  void operator()(const SweepPaused& fact) { AddSweepState(SweepState::kPaused, fact.reason); }
+  void operator()(const SweepResumed&) { AddSweepState(SweepState::kRunning, ""); }
+  void operator()(const SweepReopened& fact) { AddSweepState(SweepState::kRunning, fact.reason); }
+  void operator()(const SweepEnded& fact) { AddSweepState(fact.state, fact.reason); }
+
   void operator()(const SweepStopping& fact) {
-    Add("sweep_changed", {{"state", Name(SweepState::kRunning)}, {"reason", fact.reason}});
+    Add("sweep_changed",
+        {{"state", nullptr}, {"reason", fact.reason}, {"stopping", Name(fact.outcome)}});
   }
 
-  void operator()(const SweepEnded& fact) {
-    Add("sweep_changed", {{"state", Name(fact.state)}, {"reason", fact.reason}});
+  void operator()(const SweepExtended& fact) {
+    Add("sweep_extended", {{"max_trials", fact.stop.max_trials},
+                           {"max_step", fact.max_step.value},
+                           {"limits", LimitsToJson(fact.stop)}});
   }
 
   void operator()(const SearchExhausted&) {}
@@ -35,6 +44,13 @@ class Translator {
   void operator()(const TrialCreated& fact) {
     Add("trial_created",
         {{"config", sweepfile::ToJson(fact.config)}, {"state", Name(TrialState::kPending)}});
+  }
+
+  void operator()(const TrialReopened& fact) { AddTrialState(TrialState::kPending, fact.reason); }
+
+  void operator()(const TrialYielding& fact) {
+    Add("trial_yielding",
+        {{"verdict", Name(fact.verdict.kind)}, {"reason", fact.verdict.reason.text}});
   }
 
   void operator()(const AttemptAssigned& fact) {
@@ -60,16 +76,21 @@ class Translator {
 
   void operator()(const TrialDecided& fact) {
     const Reason& reason = fact.verdict.reason;
-    Add("trial_decided", {{"step", fact.step.value},
-                          {"verdict", Name(fact.verdict.kind)},
-                          {"reason", reason.text},
-                          {"rule", reason.rule},
-                          {"rung", reason.rung.value},
-                          {"value", Present(reason.value)},
-                          {"cutoff", Present(reason.cutoff)},
-                          {"rank", reason.rank},
-                          {"peers", reason.peers},
-                          {"milestone", fact.milestone.value}});
+    Json decision = {{"step", fact.step.value},
+                     {"verdict", Name(fact.verdict.kind)},
+                     {"reason", reason.text},
+                     {"rule", reason.rule},
+                     {"rung", reason.rung.value},
+                     {"value", Present(reason.value)},
+                     {"cutoff", Present(reason.cutoff)},
+                     {"rank", reason.rank},
+                     {"peers", reason.peers},
+                     {"milestone", fact.milestone.value}};
+    if (fact.verdict.kind == VerdictKind::kExploit) {
+      decision["donor"] = fact.verdict.donor.value;
+      decision["config"] = sweepfile::ToJson(fact.verdict.config);
+    }
+    Add("trial_decided", decision);
     if (fact.verdict.kind == VerdictKind::kPause) AddTrialState(TrialState::kPaused, reason.text);
   }
 
@@ -81,6 +102,20 @@ class Translator {
                              {"bytes", fact.bytes}});
   }
 
+  void operator()(const CheckpointPinned& fact) {
+    Add("checkpoint_pinned", {{"attempt", fact.checkpoint.attempt},
+                              {"step", fact.checkpoint.step.value},
+                              {"pinned", fact.pinned}});
+  }
+
+  void operator()(const CheckpointDropped& fact) {
+    Add("checkpoint_dropped", {{"attempt", fact.checkpoint.attempt},
+                               {"step", fact.checkpoint.step.value},
+                               {"reason", fact.reason}});
+  }
+
+  void operator()(const CheckpointRemoved&) {}
+
   void operator()(const AttemptEnded& fact) {
     Json attempt = KnownAttempt(fact.attempt, AttemptState::kEnded);
     attempt["outcome"] = Name(fact.outcome);
@@ -88,9 +123,16 @@ class Translator {
     Add("attempt_changed", std::move(attempt));
   }
 
-  void operator()(const TrialRequeued& fact) { AddTrialState(TrialState::kPending, fact.reason); }
+  void operator()(const TrialRequeued& fact) {
+    Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason}};
+    if (fact.not_before > event_.time) change["not_before"] = FormatTime(fact.not_before);
+    Add("trial_changed", change);
+  }
 
   void operator()(const TrialEnded& fact) { AddTrialState(fact.state, fact.reason); }
+
+  void operator()(const SlotsReserved&) {}
+  void operator()(const ReservationReleased&) {}
 
   void operator()(const ExecutorJoined& fact) {
     Add("executor_changed", {{"executor", fact.name},
@@ -114,6 +156,10 @@ class Translator {
     data["time"] = FormatTime(event_.time);
     for (const auto& [key, value] : members.items()) data[key] = value;
     events_.push_back({std::move(name), Dump(data)});
+  }
+
+  void AddSweepState(SweepState state, const std::string& reason) {
+    Add("sweep_changed", {{"state", Name(state)}, {"reason", reason}, {"stopping", ""}});
   }
 
   void AddTrialState(TrialState state, const std::string& reason) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/check.h"
 #include "server/store/json.h"
 
 namespace attune::server {
@@ -26,7 +27,7 @@ std::string_view Title(int status) {
     case 414:
       return "Address too long";
     case 422:
-      return "The sweep file is wrong";
+      return "The body is wrong";
     case 503:
       return "Not available now";
     case 507:
@@ -79,6 +80,10 @@ Response Problem(int status, std::string detail) {
 
 Response Problem(const Error& error) { return Problem(StatusOf(error.code), error.message); }
 
+Response ProblemOfBody(const Error& error) {
+  return error.code == ErrorCode::kInvalid ? Problem(422, error.message) : Problem(error);
+}
+
 Response Problem(int status, std::string detail, const std::vector<sweepfile::Fault>& faults) {
   Json problem = Members(status, std::move(detail));
   problem["errors"] = Json::array();
@@ -89,6 +94,15 @@ Response Problem(int status, std::string detail, const std::vector<sweepfile::Fa
                                  {"message", sweepfile::Sentence(fault)}});
   }
   return Answer(status, std::move(problem));
+}
+
+Response Refuse(const std::vector<sweepfile::Fault>& faults) {
+  ATTUNE_CHECK(!faults.empty());
+  const bool whole = faults.size() == 1 && faults.front().pointer.empty();
+  const std::string detail = faults.size() == 1
+                                 ? sweepfile::FormatFault("line", faults.front())
+                                 : std::to_string(faults.size()) + " things are wrong";
+  return Problem(whole ? 400 : 422, detail, faults);
 }
 
 }  // namespace attune::server

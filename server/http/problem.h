@@ -11,8 +11,13 @@ namespace attune::server {
 
 // Answers in application/problem+json (RFC 9457).
 Response Problem(int status, std::string detail);
-Response Problem(const Error& error);  // by its code
+Response Problem(const Error& error);        // by its code
+Response ProblemOfBody(const Error& error);  // the same, but what is invalid is the body: 422
 Response Problem(int status, std::string detail, const std::vector<sweepfile::Fault>& faults);
+
+// A body with these faults: 400 for a text that is no document at all, 422 for one that says
+// something wrong. REQUIRES: there are any.
+Response Refuse(const std::vector<sweepfile::Fault>& faults);
 
 // 404, 409, … for a code; kInvalid is 400.
 int StatusOf(ErrorCode code);

@@ -108,7 +108,7 @@ void AppendList(std::string& text, const std::vector<T>& items, Write write) {
 
 }  // namespace
 
-Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, std::string waiting) {
+Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const LiveSweep& live) {
   const SweepSpec& spec = sweep.spec;
   return {{"id", ToString(sweep.id)},
           {"name", spec.name},
@@ -123,11 +123,21 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, std::str
           {"scheduler", spec.scheduler.name},
           {"rungs", StepsToJson(rungs)},
           {"max_step", spec.max_step.value},
-          {"max_trials", spec.max_trials},
+          {"max_trials", spec.stop.max_trials},
           {"workers", spec.gang.workers},
+          {"priority", spec.priority},
+          {"external", spec.External()},
+          {"limits", LimitsToJson(spec.stop)},
           {"trials", CountsToJson(sweep)},
           {"best", BestToJson(sweep.best)},
-          {"waiting", std::move(waiting)}};
+          {"waiting", live.waiting},
+          {"stopping", live.stopping}};
+}
+
+Json LimitsToJson(const StopPolicy& stop) {
+  return {{"target", RealOrNull(stop.target)},           {"max_time", stop.max_time.value},
+          {"max_gpu_hours", stop.max_gpu_hours},         {"patience", stop.patience},
+          {"max_trial_time", stop.max_trial_time.value}, {"trial_patience", stop.trial_patience}};
 }
 
 Json ParametersToJson(const SearchSpace& space) {
@@ -147,7 +157,7 @@ Json StepsToJson(const std::vector<Step>& steps) {
   return json;
 }
 
-Json TrialToJson(const TrialRow& trial) {
+Json TrialToJson(const TrialRow& trial, const std::string& waiting) {
   return {{"sweep", ToString(trial.id.sweep)},
           {"number", trial.id.number.value},
           {"state", trial.state},
@@ -161,11 +171,12 @@ Json TrialToJson(const TrialRow& trial) {
           {"seconds", sweepfile::RealToJson(trial.seconds.value)},
           {"metrics", sweepfile::ToJson(trial.metrics)},
           {"best", RealOrNull(trial.best)},
-          {"checkpoint", OrNull(trial.checkpoint)}};
+          {"checkpoint", OrNull(trial.checkpoint)},
+          {"waiting", waiting}};
 }
 
-Json DetailToJson(const TrialDetail& detail) {
-  Json json = TrialToJson(detail.trial);
+Json DetailToJson(const TrialDetail& detail, const std::string& waiting) {
+  Json json = TrialToJson(detail.trial, waiting);
   Json& history = json["history"] = Json::array();
   for (const ReportRow& row : detail.history) {
     history.push_back({{"step", row.report.step.value},
@@ -186,7 +197,10 @@ Json DetailToJson(const TrialDetail& detail) {
                            {"path", checkpoint.path},
                            {"digest", checkpoint.digest},
                            {"bytes", checkpoint.bytes},
-                           {"time", checkpoint.time}});
+                           {"time", checkpoint.time},
+                           {"pinned", checkpoint.pinned},
+                           {"dropped", OrNull(checkpoint.dropped)},
+                           {"reason", checkpoint.reason}});
   }
   return json;
 }

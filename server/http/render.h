@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/sweep_spec.h"
 #include "server/http/backend.h"
 #include "server/store/json.h"
 #include "server/store/reader.h"
@@ -10,13 +11,20 @@
 // Rows as the JSON of docs/rest-api.md.
 namespace attune::server {
 
+// What only the brain knows of a sweep.
+struct LiveSweep {
+  std::string waiting;   // what its next gang waits for
+  std::string stopping;  // how it will have ended
+};
+
 // Without `file` and `parameters`, as in lists.
-Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, std::string waiting);
+Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const LiveSweep& live);
+Json LimitsToJson(const StopPolicy& stop);
 Json ParametersToJson(const SearchSpace& space);
 Json StepsToJson(const std::vector<Step>& steps);
 
-Json TrialToJson(const TrialRow& trial);
-Json DetailToJson(const TrialDetail& detail);
+Json TrialToJson(const TrialRow& trial, const std::string& waiting);
+Json DetailToJson(const TrialDetail& detail, const std::string& waiting);
 
 // As text: built without a document, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves);

@@ -18,45 +18,80 @@
 
 namespace attune::server {
 
-// A backend that writes to a real store, and otherwise says what a test told it to.
+class NoSearcher final : public Searcher {
+ public:
+  std::optional<Config> Suggest(TrialNumber) const override { return std::nullopt; }
+  void Observe(const Event&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
+};
+
+class ThreeRungs final : public Scheduler {
+ public:
+  Verdict Judge(const TrialView&, const Report& report) const override {
+    return Verdict::Continue("goes on at rung " + std::to_string(report.step.value));
+  }
+  std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
+    for (const Step rung : Rungs()) {
+      if (rung > after) return rung;
+    }
+    return std::nullopt;
+  }
+  void Observe(const Event&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
+  std::vector<Step> Rungs() const override { return {Step(1), Step(3), Step(9)}; }
+};
+
+inline Algorithms FakeAlgorithms() {
+  Algorithms algorithms;
+  algorithms.Add(
+      Entry<Searcher>{"random", "", {}, [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
+                        return std::unique_ptr<Searcher>(std::make_unique<NoSearcher>());
+                      }});
+  algorithms.Add(Entry<Scheduler>{"asha",
+                                  "",
+                                  {{.name = "reduction_factor", .fallback = Value(int64_t{3})}},
+                                  [](const SweepSpec&) -> Result<std::unique_ptr<Scheduler>> {
+                                    return std::unique_ptr<Scheduler>(
+                                        std::make_unique<ThreeRungs>());
+                                  }});
+  return algorithms;
+}
+
+// A backend with a real brain and a real store, whose executors and disk are as a test says.
 class FakeBackend final : public Backend {
  public:
-  explicit FakeBackend(const std::string& path) : store_(SqliteStore::Open(path).value()) {
-    Append(log_.events());
+  FakeBackend(const std::string& path, const Algorithms& algorithms)
+      : store_(SqliteStore::Open(path).value()),
+        brain_(algorithms, [](const std::string&) { return true; }) {
+    for (const Event& event : SampleLog().events()) Add(event);
   }
 
-  void Append(const std::vector<Event>& events) {
-    const std::lock_guard lock(mutex_);
-    ASSERT_TRUE(store_->Append(events).ok());
-    last_ = store_->last_seq();
-    changed_.notify_all();
+  void Add(Fact fact) {
+    const State& state = brain_.state();
+    Add(Event{EventSeq(state.last_seq.value + 1), Time{state.last_time.us + 1'000'000},
+              std::move(fact)});
   }
-  void Add(Fact fact) { Append({log_.Next(std::move(fact))}); }
   void Stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
     changed_.notify_all();
   }
 
-  Result<SweepId> CreateSweep(NewSweep sweep) override {
-    created.push_back(sweep);
+  Result<std::vector<Event>> Execute(Command command) override {
+    const std::lock_guard lock(mutex_);
     if (!refusal.ok()) return refusal.error();
-    if (sweep.idempotency_key == "key-1") return SweepId(1);
-    Add(SweepCreated{.sweep = SweepId(2),
-                     .spec = sweep.spec,
-                     .source = sweep.source,
-                     .idempotency_key = sweep.idempotency_key});
-    return SweepId(2);
+    auto events = brain_.Execute(command, brain_.state().last_time);
+    if (!events.ok()) return events;
+    Append(*events);
+    Append(brain_.Advance(brain_.state().last_time));
+    return events;
   }
-  Status StopSweep(SweepId sweep) override {
-    stopped.push_back(sweep);
-    return refusal;
+  void Look(const std::function<void(const Brain&)>& look) override {
+    const std::lock_guard lock(mutex_);
+    look(brain_);
   }
-  Status KillSweep(SweepId sweep) override {
-    killed.push_back(sweep);
-    return refusal;
-  }
-  std::string Waiting(SweepId) override { return "needs 2 CPUs; 0 are free on box"; }
   std::vector<ExecutorStatus> Executors() override {
     return {{.name = "box",
              .state = "online",
@@ -78,8 +113,8 @@ class FakeBackend final : public Backend {
     ++waits_;
     changed_.notify_all();
     changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                      [&] { return stopped_ || last_ > seq; });
-    return last_;
+                      [&] { return stopped_ || brain_.state().last_seq > seq; });
+    return brain_.state().last_seq;
   }
   // Until a stream has nothing more to send.
   void AwaitWaiter() {
@@ -89,49 +124,25 @@ class FakeBackend final : public Backend {
   }
 
   Status refusal;  // the answer to everything that can be refused
-  std::vector<NewSweep> created;
-  std::vector<SweepId> stopped;
-  std::vector<SweepId> killed;
 
  private:
-  SampleLog log_;
+  void Add(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    brain_.Replay(event);
+    Append({event});
+  }
+  void Append(const std::vector<Event>& events) {
+    ASSERT_TRUE(store_->Append(events).ok());
+    changed_.notify_all();
+  }
+
   std::unique_ptr<SqliteStore> store_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  EventSeq last_{0};
+  Brain brain_;
   int waits_ = 0;
   bool stopped_ = false;
 };
-
-class NoSearcher final : public Searcher {
- public:
-  std::optional<Config> Suggest(TrialNumber) const override { return std::nullopt; }
-  void Observe(const Event&) override {}
-};
-
-class ThreeRungs final : public Scheduler {
- public:
-  Verdict Judge(const TrialView&, const Report&) const override { return Verdict::Continue(""); }
-  std::optional<Step> NextMilestone(const TrialView&, Step) const override { return std::nullopt; }
-  void Observe(const Event&) override {}
-  std::vector<Step> Rungs() const override { return {Step(1), Step(3), Step(9)}; }
-};
-
-inline Algorithms FakeAlgorithms() {
-  Algorithms algorithms;
-  algorithms.Add(
-      Entry<Searcher>{"random", "", {}, [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
-                        return std::unique_ptr<Searcher>(std::make_unique<NoSearcher>());
-                      }});
-  algorithms.Add(Entry<Scheduler>{"asha",
-                                  "",
-                                  {{.name = "reduction_factor", .fallback = Value(int64_t{3})}},
-                                  [](const SweepSpec&) -> Result<std::unique_ptr<Scheduler>> {
-                                    return std::unique_ptr<Scheduler>(
-                                        std::make_unique<ThreeRungs>());
-                                  }});
-  return algorithms;
-}
 
 inline constexpr std::string_view kToken = "0123456789abcdef";
 
@@ -139,8 +150,8 @@ inline constexpr std::string_view kToken = "0123456789abcdef";
 class HttpFixture : public ::testing::Test {
  protected:
   HttpFixture()
-      : backend_(folder_ / "attune.db"),
-        algorithms_(FakeAlgorithms()),
+      : algorithms_(FakeAlgorithms()),
+        backend_(folder_ / "attune.db", algorithms_),
         reader_(Reader::Open(folder_ / "attune.db").value()) {
     auto server = HttpServer::Start(ServerOptions());
     if (!server.ok()) {
@@ -177,8 +188,11 @@ class HttpFixture : public ::testing::Test {
     const auto answer = client_->Get(path);
     return Parsed(answer, status);
   }
-  Json PostJson(const std::string& path, const std::string& body = "", int status = 200) {
-    const auto answer = client_->Post(path, body, "application/yaml");
+  Json PostJson(const std::string& path, const std::string& body = "", int status = 200,
+                const std::string& key = "") {
+    httplib::Headers headers;
+    if (!key.empty()) headers.emplace("Idempotency-Key", key);
+    const auto answer = client_->Post(path, headers, body, "application/yaml");
     return Parsed(answer, status);
   }
   static Json Parsed(const httplib::Result& answer, int status) {
@@ -207,8 +221,8 @@ class HttpFixture : public ::testing::Test {
       Asset{"/assets/app-3f2a.js", "text/javascript", "e2", kPacked, true}};
 
   ScratchFolder folder_;
-  FakeBackend backend_;
   Algorithms algorithms_;
+  FakeBackend backend_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<httplib::Client> client_;

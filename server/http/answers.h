@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/algorithms.h"
+#include "server/http/backend.h"
+#include "server/http/message.h"
+#include "server/store/json.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+Response JsonAnswer(const Json& json, int status = 200);
+
+// Sweeps and trials as answers: rows of the store with what only the brain knows of them now.
+class Answers {
+ public:
+  // All outlive the object.
+  Answers(Backend& backend, Reader& reader, const Algorithms& algorithms)
+      : backend_(backend), reader_(reader), algorithms_(algorithms) {}
+
+  // `effect` of a request that steers; empty: it was only asked for.
+  Response Sweep(SweepId id, int status = 200, const std::string& effect = "") const;
+  Response Trial(const TrialId& id, int status = 200, const std::string& effect = "") const;
+
+  Json Sweeps(std::span<const SweepRow> rows) const;
+  Json Trials(std::span<const TrialRow> rows) const;
+
+  std::vector<Step> RungsOf(const SweepSpec& spec) const;
+
+ private:
+  Backend& backend_;
+  Reader& reader_;
+  const Algorithms& algorithms_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "server/http/backend.h"
+#include "server/http/body.h"
+#include "server/http/message.h"
+#include "server/http/route.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+// The trials of a sweep without a program: asked for, and told about, from outside.
+class AskTell {
+ public:
+  // Both outlive the object.
+  AskTell(Backend& backend, Reader& reader) : backend_(backend), reader_(reader) {}
+
+  Response Ask(const Request& request, const Target& target);
+  Response Tell(const Request& request, const Target& target);
+
+ private:
+  Response NoTrial(SweepId sweep, std::string reason);
+  Response End(const AttemptId& attempt, const TellBody& tell);
+
+  // Of an attempt that is over, or never was.
+  Response ToldBefore(const TrialId& trial, const TellBody& tell);
+
+  Backend& backend_;
+  Reader& reader_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,205 @@
+#include "server/http/body.h"
+
+#include <limits>
+#include <utility>
+
+#include "sweepfile/codec.h"
+#include "sweepfile/keys.h"
+#include "sweepfile/reader.h"
+#include "sweepfile/scalar.h"
+#include "sweepfile/space.h"
+
+namespace attune::server {
+namespace {
+
+using sweepfile::Fields;
+using sweepfile::KeyType;
+using sweepfile::Section;
+using sweepfile::Spot;
+
+constexpr double kMaxInt = std::numeric_limits<int>::max();
+constexpr double kMaxExact = 9007199254740991;  // 2^53 - 1: an integer that JSON carries exactly
+
+// A body as its table of keys says.
+class Reading {
+ public:
+  Reading(std::string_view text, const Section& keys)
+      : document_(sweepfile::ReadDocument(text)), faults_(document_.faults), fields_(Read(keys)) {}
+
+  const Fields& fields() const { return fields_; }
+  sweepfile::Faults& faults() { return faults_; }
+
+  template <class T>
+  Body<T> Finish(T value) {
+    Body<T> body{.faults = std::move(document_.faults)};
+    if (body.faults.empty()) body.value = std::move(value);
+    return body;
+  }
+
+ private:
+  Fields Read(const Section& keys) {
+    if (!document_.root || document_.root->kind == sweepfile::Node::Kind::kNull)
+      document_.root = {.kind = sweepfile::Node::Kind::kMap};
+    // Of a text that cannot be read to its end, only that is told.
+    std::vector<sweepfile::Fault> untold;
+    sweepfile::Faults ignored(untold);
+    return ReadSection(keys, {&*document_.root, {}, document_.root->mark},
+                       document_.faults.empty() ? faults_ : ignored);
+  }
+
+  sweepfile::Document document_;
+  sweepfile::Faults faults_;
+  Fields fields_;
+};
+
+const Section& ExtensionKeys() {
+  static const Section section{
+      .keys = {
+          {.name = "max_trials", .type = KeyType::kInteger, .min = 0, .max = kMaxInt},
+          {.name = "max_step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
+          {.name = "max_time",
+           .type = KeyType::kDuration,
+           .min = 0,
+           .max = sweepfile::kMaxDuration.value},
+          {.name = "max_gpu_hours", .type = KeyType::kReal, .min = 0},
+      }};
+  return section;
+}
+
+const Section& NewTrialKeys() {
+  static const Section section{.keys = {{.name = "config",
+                                         .type = KeyType::kMap,
+                                         .help = "The values of its parameters",
+                                         .required = true}}};
+  return section;
+}
+
+const Section& RetryKeys() {
+  static const Section section{
+      .keys = {{.name = "from_start", .type = KeyType::kBoolean, .fallback = Value(false)}}};
+  return section;
+}
+
+const Section& ContinueKeys() {
+  static const Section section{.keys = {{.name = "until",
+                                         .type = KeyType::kInteger,
+                                         .help = "The step it is to reach",
+                                         .required = true,
+                                         .min = 1,
+                                         .max = kMaxExact}}};
+  return section;
+}
+
+const Section& TellKeys() {
+  static const Section section{
+      .keys = {
+          {.name = "epoch",
+           .type = KeyType::kInteger,
+           .help = "The epoch that came with the trial",
+           .required = true,
+           .min = 1,
+           .max = kMaxExact},
+          {.name = "step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
+          {.name = "metrics", .type = KeyType::kMap},
+          {.name = "seconds", .type = KeyType::kReal, .fallback = Value(0.0), .min = 0},
+          {.name = "state", .one_of = {"completed", "failed"}},
+          {.name = "message", .fallback = Value(std::string())},
+      }};
+  return section;
+}
+
+void Missing(Reading& body, const char* key, const std::string& what) {
+  const Spot& spot = body.fields().spot(key);
+  body.faults().Add(spot.place, spot.mark, "missing: " + what);
+}
+
+// A number, or the words "nan", "inf" and "-inf" for what JSON cannot carry.
+Result<double> ReadMetric(const sweepfile::Node& node) {
+  if (node.kind == sweepfile::Node::Kind::kScalar &&
+      (node.text == "nan" || node.text == "inf" || node.text == "-inf"))
+    return sweepfile::RealFromJson(node.text);
+  return sweepfile::ReadReal(node);
+}
+
+Metrics ReadMetrics(Reading& body, const std::string& metric) {
+  Metrics metrics;
+  const Spot& spot = body.fields().spot("metrics");
+  if (spot.node->kind != sweepfile::Node::Kind::kMap) {
+    body.faults().AtValue(spot, "expected a map of metrics, found " + Describe(*spot.node));
+    return metrics;
+  }
+  for (const sweepfile::MapEntry& entry : spot.node->entries) {
+    const Result<double> value = ReadMetric(entry.value);
+    if (value.ok()) {
+      metrics[entry.key] = *value;
+    } else {
+      body.faults().AtValue(Child(spot, entry), value.error().message);
+    }
+  }
+  if (spot.node->Find(metric) == nullptr)
+    body.faults().Add(spot.place.Key(metric), spot.mark, "missing: the metric of the sweep");
+  return metrics;
+}
+
+}  // namespace
+
+Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
+  Reading body(text, ExtensionKeys());
+  const Fields& fields = body.fields();
+  ExtendSweep command{.sweep = sweep};
+  if (fields.Find("max_trials") != nullptr)
+    command.max_trials = static_cast<int>(fields.Get<int64_t>("max_trials"));
+  if (fields.Find("max_step") != nullptr) command.max_step = Step(fields.Get<int64_t>("max_step"));
+  if (fields.Find("max_time") != nullptr)
+    command.max_time = Seconds(fields.Get<double>("max_time"));
+  if (fields.Find("max_gpu_hours") != nullptr)
+    command.max_gpu_hours = fields.Get<double>("max_gpu_hours");
+  const bool empty =
+      !command.max_trials && !command.max_step && !command.max_time && !command.max_gpu_hours;
+  if (empty)
+    Missing(body, "max_trials", "a limit: max_trials, max_step, max_time or max_gpu_hours");
+  return body.Finish(command);
+}
+
+Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
+  Reading body(text, NewTrialKeys());
+  std::optional<Config> config;
+  if (body.fields().Given("config"))
+    config = ReadConfig(body.fields().spot("config"), space, body.faults());
+  return body.Finish(std::move(config).value_or(Config()));
+}
+
+Body<bool> ReadRetry(std::string_view text) {
+  Reading body(text, RetryKeys());
+  return body.Finish(body.fields().Get<bool>("from_start"));
+}
+
+Body<Step> ReadContinue(std::string_view text) {
+  Reading body(text, ContinueKeys());
+  return body.Finish(Step(body.fields().Get<int64_t>("until")));
+}
+
+Body<TellBody> ReadTell(std::string_view text, const std::string& metric) {
+  Reading body(text, TellKeys());
+  const Fields& fields = body.fields();
+  TellBody tell{.epoch = Epoch(static_cast<uint64_t>(fields.Get<int64_t>("epoch"))),
+                .message = fields.Get<std::string>("message")};
+  if (fields.Given("state")) {
+    if (fields.Get<std::string>("state") == "failed") tell.outcome = Outcome::kFailed;
+    if (fields.Given("step") || fields.Given("metrics"))
+      body.faults().AtValue(fields.spot("state"), "stands alone; tell the last step before it");
+    return body.Finish(std::move(tell));
+  }
+  if (!fields.Given("step")) Missing(body, "step", "the step of the report, or else state");
+  if (!fields.Given("metrics")) {
+    Missing(body, "metrics", "what was measured at the step");
+    return body.Finish(std::move(tell));
+  }
+  tell.report = Report{.step = Step(fields.Get<int64_t>("step")),
+                       .metrics = ReadMetrics(body, metric),
+                       .seconds = Seconds(fields.Get<double>("seconds")),
+                       .waits = true};
+  return body.Finish(std::move(tell));
+}
+
+}  // namespace attune::server

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/command.h"
+#include "sweepfile/sweepfile.h"
+
+// The bodies of requests that steer a sweep or a trial: JSON or YAML, read like a sweep file, with
+// every fault at once. An empty body is an empty map.
+namespace attune::server {
+
+template <class T>
+struct Body {
+  std::optional<T> value;  // absent when there are faults
+  std::vector<sweepfile::Fault> faults;
+};
+
+// {"max_trials": 40, "max_step": 27, "max_time": "2h", "max_gpu_hours": 50}
+Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep);
+
+// {"config": {"lr": 0.1}}
+Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space);
+
+Body<bool> ReadRetry(std::string_view text);     // {"from_start": true}
+Body<Step> ReadContinue(std::string_view text);  // {"until": 81}
+
+// {"epoch": 12, "step": 3, "metrics": {"loss": 0.5}, "seconds": 8.5}
+// {"epoch": 12, "state": "failed", "message": "out of memory"}
+struct TellBody {
+  Epoch epoch;
+  std::optional<Report> report;  // absent: the attempt has ended
+  Outcome outcome = Outcome::kFinished;
+  std::string message;
+};
+// A report has `metric`, the sweep's.
+Body<TellBody> ReadTell(std::string_view text, const std::string& metric);
+
+}  // namespace attune::server

@@ -1,0 +1,192 @@
+#include "server/http/control.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/http/body.h"
+#include "server/http/problem.h"
+#include "server/http/trial_record.h"
+#include "sweepfile/scalar.h"
+
+namespace attune::server {
+namespace {
+
+constexpr int kAccepted = 202;
+
+template <class T>
+int64_t Count(const std::vector<Event>& events) {
+  return std::ranges::count_if(
+      events, [](const Event& event) { return std::holds_alternative<T>(event.fact); });
+}
+
+// 1 trial, 12 trials
+std::string Plural(int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string Limits(const ExtendSweep& command) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value, bool none) {
+    text += (text.empty() ? "" : ", ") + (none ? "no " + name : name + " " + value);
+  };
+  if (command.max_trials)
+    add("max_trials", std::to_string(*command.max_trials), *command.max_trials == 0);
+  if (command.max_step) add("max_step", std::to_string(command.max_step->value), false);
+  if (command.max_time)
+    add("max_time", sweepfile::FormatDuration(*command.max_time), command.max_time->value == 0);
+  if (command.max_gpu_hours)
+    add("max_gpu_hours", FormatReal(*command.max_gpu_hours), *command.max_gpu_hours == 0);
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> IdempotencyKey(const Request& request) {
+  std::string key = request.Header("Idempotency-Key").value_or("");
+  if (key.size() <= kIdempotencyKeyMaxBytes) return key;
+  return Error{ErrorCode::kInvalid, "Idempotency-Key: longer than " +
+                                        std::to_string(kIdempotencyKeyMaxBytes) + " bytes"};
+}
+
+// ---- Sweeps --------------------------------------------------------------------------------
+
+Response Control::PauseSweep(const Request&, const Target& target) {
+  const auto events = backend_.Execute(attune::PauseSweep{target.sweep()});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  const int64_t leaving = Count<TrialYielding>(*events);
+  std::string effect = "nothing runs, and nothing starts before it is resumed";
+  if (leaving > 0) effect = Plural(leaving, "running trial") + " will save a checkpoint and leave";
+  if (events->empty()) effect = "it is paused already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response Control::ResumeSweep(const Request&, const Target& target) {
+  const auto events = backend_.Execute(attune::ResumeSweep{target.sweep()});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  const int64_t back = Count<TrialRequeued>(*events);
+  std::string effect = "it goes on";
+  if (back > 0) effect = "it goes on, " + Plural(back, "paused trial") + " first";
+  if (events->empty()) effect = "it is running already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response Control::StopSweep(const Request&, const Target& target) {
+  const auto events = backend_.Execute(attune::StopSweep{target.sweep()});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  int running = 0;
+  backend_.Look([&](const Brain& brain) {
+    const Sweep* sweep = brain.state().Find(target.sweep());
+    if (sweep != nullptr) running = sweep->Count(TrialState::kRunning);
+  });
+  std::string effect = Plural(running, "running trial") + " will finish, and nothing else starts";
+  if (running == 0) effect = "nothing runs, so it ends now";
+  if (events->empty()) effect = "it is ending already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response Control::KillSweep(const Request&, const Target& target) {
+  const auto events = backend_.Execute(attune::KillSweep{target.sweep()});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  std::string effect = Plural(Count<TrialEnded>(*events), "trial") + " ended now";
+  if (events->empty()) effect = "it is being killed already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response Control::ExtendSweep(const Request& request, const Target& target) {
+  const auto body = ReadExtension(request.body, target.sweep());
+  if (!body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(*body.value);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  const std::string effect =
+      (Count<SweepReopened>(*events) > 0 ? "it is open again: " : "now ") + Limits(*body.value);
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+// ---- Trials --------------------------------------------------------------------------------
+
+Response Control::EnqueueTrial(const Request& request, const Target& target) {
+  auto key = IdempotencyKey(request);
+  if (!key.ok()) return Problem(key.error());
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  auto body = ReadNewTrial(request.body, sweep->spec.space);
+  if (!body.value) return Refuse(body.faults);
+  const auto events =
+      backend_.Execute(attune::EnqueueTrial{target.sweep(), *std::move(body.value), *key});
+  if (!events.ok()) return ProblemOfBody(events.error());
+
+  TrialId trial(target.sweep(), {});
+  if (!events->empty()) {
+    trial = std::get<TrialCreated>(events->front().fact).trial;
+  } else {
+    backend_.Look([&](const Brain& brain) {
+      const Sweep* open = brain.state().Find(target.sweep());
+      if (open != nullptr) trial.number = open->by_key.at(*key);
+    });
+  }
+  Response created = answers_.Trial(trial, 201);
+  if (created.status == 201)
+    created.Set("Location", "/api/v1/sweeps/" + ToString(trial.sweep) + "/trials/" +
+                                std::to_string(trial.number.value));
+  return created;
+}
+
+Response Control::KillTrial(const Request&, const Target& target) {
+  const auto events = backend_.Execute(attune::KillTrial{target.trial});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return answers_.Trial(target.trial, kAccepted, "it ended now");
+}
+
+Response Control::RetryTrial(const Request& request, const Target& target) {
+  const auto body = ReadRetry(request.body);
+  if (!body.value) return Refuse(body.faults);
+  return Reopen(target, Step(0), *body.value);
+}
+
+Response Control::ContinueTrial(const Request& request, const Target& target) {
+  const auto body = ReadContinue(request.body);
+  if (!body.value) return Refuse(body.faults);
+  return Reopen(target, *body.value, false);
+}
+
+Response Control::Reopen(const Target& target, Step until, bool from_start) {
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  const auto detail = reader_.Detail(target.trial);
+  if (!detail.ok()) return Problem(detail.error());
+  TrialRecord record = RecordOf(*detail, sweep->spec.objective);
+  const Step source =
+      record.checkpoints.empty() || from_start ? Step(0) : record.checkpoints.back().ref.step;
+  const auto events = backend_.Execute(ReopenTrial{std::move(record), until, from_start});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  std::string effect = source.value > 0 ? "it will go on from step " + std::to_string(source.value)
+                                        : "it will start from the beginning";
+  if (until.value > 0) effect += ", to step " + std::to_string(until.value);
+  return answers_.Trial(target.trial, kAccepted, effect);
+}
+
+// ---- Checkpoints ---------------------------------------------------------------------------
+
+Response Control::Pin(const Request&, const Target& target) { return SetPinned(target, true); }
+
+Response Control::Unpin(const Request&, const Target& target) { return SetPinned(target, false); }
+
+Response Control::SetPinned(const Target& target, bool pinned) {
+  const auto detail = reader_.Detail(target.trial);
+  if (!detail.ok()) return Problem(detail.error());
+  const auto& all = detail->checkpoints;
+  const auto found = std::ranges::find_if(all, [&](const CheckpointRow& row) {
+    return row.attempt == target.attempt && row.step == target.step;
+  });
+  const std::string name = "checkpoint " + std::to_string(target.attempt) + "-" +
+                           std::to_string(target.step.value) + " of trial " +
+                           ToString(target.trial);
+  if (found == all.end()) return Problem(404, "there is no " + name);
+  if (found->dropped) return Problem(409, name + " is gone: " + found->reason);
+  const auto events = backend_.Execute(PinCheckpoint{target.checkpoint(), pinned});
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return answers_.Trial(target.trial, kAccepted,
+                        pinned ? "it stays" : "it stays as long as the sweep file says");
+}
+
+}  // namespace attune::server

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "core/event.h"
+#include "core/objective.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+// What the store knows of a trial that may have left the brain's memory, to open it again.
+TrialRecord RecordOf(const TrialDetail& detail, const Objective& objective);
+
+}  // namespace attune::server

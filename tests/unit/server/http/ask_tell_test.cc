@@ -1,0 +1,150 @@
+#include "tests/unit/server/http/http_fixture.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Sweep s2, whose trials run nowhere that the server knows of.
+class AskTellTest : public HttpFixture {
+ protected:
+  AskTellTest() {
+    PostJson("/api/v1/sweeps", R"(name: asked
+metric: {name: accuracy, mode: max}
+parameters: {lr: {min: 0.001, max: 0.1}}
+initial_points: [{lr: 0.01}, {lr: 0.02}]
+searcher: {name: random, seed: 7}
+scheduler: {name: asha, max: 9}
+failure: {backoff: 0s}
+max_concurrent_trials: 1
+)",
+             201);
+  }
+
+  Json Ask(const std::string& key = "") {
+    return PostJson("/api/v1/sweeps/s2/trials:ask", "", 200, key);
+  }
+  Json Tell(const std::string& body, int status = 200, int trial = 0) {
+    return PostJson(Path(trial), body, status);
+  }
+  void TellEnd(const std::string& body, int trial = 0) {
+    const auto answer = client_->Post(Path(trial), body, "application/json");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 204) << answer->body;
+    EXPECT_EQ(answer->body, "");
+  }
+
+ private:
+  static std::string Path(int trial) {
+    return "/api/v1/sweeps/s2/trials/" + std::to_string(trial) + ":tell";
+  }
+};
+
+TEST_F(AskTellTest, AnAskedTrialSaysAllThatATrainingLoopNeeds) {
+  const Json trial = Ask();
+  EXPECT_EQ(trial.at("trial"), 0);
+  EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.01})");
+  EXPECT_EQ(trial.at("attempt"), 1);
+  EXPECT_GE(trial.at("epoch"), 1);
+  EXPECT_GT(trial.at("seed"), 0);
+  EXPECT_EQ(trial.at("milestone"), 1);
+  EXPECT_EQ(trial.at("max_step"), 9);
+  EXPECT_EQ(trial.at("state"), "running");
+}
+
+TEST_F(AskTellTest, AReportGetsAVerdict) {
+  const std::string epoch = Ask().at("epoch").dump();
+  const Json verdict =
+      Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 0.5}})");
+  EXPECT_EQ(verdict.at("verdict"), "continue");
+  EXPECT_EQ(verdict.at("reason"), "goes on at rung 1");
+  EXPECT_EQ(verdict.at("milestone"), 3);
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("best"), 0.5);
+}
+
+TEST_F(AskTellTest, ARepeatedReportGetsTheSameVerdict) {
+  const std::string body = R"({"epoch": )" + Ask().at("epoch").dump() +
+                           R"(, "step": 9, "metrics": {"accuracy": "nan"}})";
+  const Json first = Tell(body);
+  EXPECT_EQ(first.at("verdict"), "stop");
+  EXPECT_EQ(first.at("reason"), "reached step 9, the last");
+  EXPECT_EQ(Tell(body).dump(), first.dump());
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("state"), "completed");
+}
+
+TEST_F(AskTellTest, AnAskWithTheSameKeyGivesTheSameTrial) {
+  EXPECT_EQ(Ask("k").dump(), Ask("k").dump());
+}
+
+TEST_F(AskTellTest, WhoAsksForTooManyIsToldWhy) {
+  Ask();
+  const Json none = Ask();
+  EXPECT_TRUE(none.at("trial").is_null());
+  EXPECT_EQ(none.at("state"), "running");
+  EXPECT_THAT(none.at("reason"), HasSubstr("max_concurrent_trials"));
+}
+
+TEST_F(AskTellTest, APausedSweepOffersNothing) {
+  PostJson("/api/v1/sweeps/s2:pause", "", 202);
+  const Json none = Ask();
+  EXPECT_TRUE(none.at("trial").is_null());
+  EXPECT_EQ(none.at("state"), "paused");
+}
+
+TEST_F(AskTellTest, TheEndOfASweepIsAStateAndNoError) {
+  for (int trial : {0, 1}) {
+    const std::string body =
+        R"({"epoch": )" + Ask().at("epoch").dump() + R"(, "state": "completed"})";
+    TellEnd(body, trial);
+    TellEnd(body, trial);  // said twice
+  }
+  Ask();  // the searcher has no more
+  const Json none = Ask();
+  EXPECT_TRUE(none.at("trial").is_null());
+  EXPECT_EQ(none.at("state"), "completed");
+}
+
+TEST_F(AskTellTest, AFailedTrialIsOfferedAgain) {
+  const std::string epoch = Ask().at("epoch").dump();
+  TellEnd(R"({"epoch": )" + epoch + R"(, "state": "failed", "message": "out of memory"})");
+  const Json again = Ask();
+  EXPECT_EQ(again.at("trial"), 0);
+  EXPECT_EQ(again.at("attempt"), 2);
+  const Json trial = GetJson("/api/v1/sweeps/s2/trials/0");
+  EXPECT_THAT(trial.at("attempts_list")[0].at("failure"), HasSubstr("out of memory"));
+
+  EXPECT_THAT(Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 1}})", 409)
+                  .at("detail"),
+              HasSubstr("epoch " + epoch));
+}
+
+TEST_F(AskTellTest, ATellThatSaysNothingUsableNamesThePlace) {
+  const std::string epoch = Ask().at("epoch").dump();
+  const std::pair<std::string, std::string> cases[] = {
+      {R"({"step": 1, "metrics": {"accuracy": 1}})", "/epoch"},
+      {R"({"epoch": 1})", "/step"},
+      {R"({"epoch": 1, "step": 0, "metrics": {"accuracy": 1}})", "/step"},
+      {R"({"epoch": 1, "step": 1, "metrics": {"loss": 1}})", "/metrics/accuracy"},
+      {R"({"epoch": 1, "step": 1, "metrics": {"accuracy": "high"}})", "/metrics/accuracy"},
+      {R"({"epoch": 1, "step": 1, "metrics": 3})", "/metrics"},
+      {R"({"epoch": 1, "state": "stopped"})", "/state"},
+      {R"({"epoch": 1, "state": "failed", "step": 3})", "/state"},
+  };
+  for (const auto& [body, pointer] : cases)
+    EXPECT_EQ(Tell(body, 422).at("errors")[0].at("pointer"), pointer) << body;
+  Tell("", 422);
+  Tell("{", 400);
+}
+
+TEST_F(AskTellTest, OnlySweepsWithoutAProgramAreAskedAndTold) {
+  EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials:ask", "", 409).at("detail"),
+              HasSubstr("has a program"));
+  EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials/0:tell", R"({"epoch": 1, "state": "failed"})", 409)
+                  .at("detail"),
+              HasSubstr("has a program"));
+  PostJson("/api/v1/sweeps/s9/trials:ask", "", 404);
+  PostJson("/api/v1/sweeps/s2/trials/7:tell", R"({"epoch": 1, "state": "failed"})", 404);
+}
+
+}  // namespace
+}  // namespace attune::server

@@ -1,0 +1,178 @@
+#include "tests/unit/server/http/http_fixture.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kSweepFile = R"(name: two
+command: [/bin/true]
+metric: {name: accuracy, mode: max}
+parameters:
+  lr: {min: 0.001, max: 0.1, scale: log}
+  layers: {min: 1, max: 4}
+initial_points: [{lr: 0.01, layers: 1}, {lr: 0.02, layers: 2}]
+searcher: {name: random}
+scheduler: {name: asha, max: 9}
+resources: {workers: 2}
+)";
+
+// Beside the sample log: sweep s2, whose trial 0 runs on the one executor and whose trial 1 waits.
+class ControlTest : public HttpFixture {
+ protected:
+  ControlTest() {
+    backend_.Add(ExecutorJoined{
+        .name = "new", .instance = "i2", .incarnation = Incarnation(2), .resources = {.cpus = 2}});
+    PostJson("/api/v1/sweeps?directory=/opt", kSweepFile, 201);
+    PostJson("/api/v1/sweeps/s2/trials", "{config: {lr: 0.03, layers: 3}}", 201);
+  }
+
+  Json Trial(int number) { return GetJson("/api/v1/sweeps/s2/trials/" + std::to_string(number)); }
+};
+
+TEST_F(ControlTest, PauseTellsHowManyTrialsLeave) {
+  const Json sweep = PostJson("/api/v1/sweeps/s2:pause", "", 202);
+  EXPECT_EQ(sweep.at("state"), "paused");
+  EXPECT_EQ(sweep.at("effect"), "1 running trial will save a checkpoint and leave");
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:pause", "", 202).at("effect"), "it is paused already");
+}
+
+TEST_F(ControlTest, ATrialSaysWhyItDoesNotRun) {
+  EXPECT_EQ(Trial(0).at("state"), "running");
+  EXPECT_EQ(Trial(0).at("waiting"), "");
+  EXPECT_THAT(Trial(1).at("waiting"), HasSubstr("CPU"));
+  PostJson("/api/v1/sweeps/s2:pause", "", 202);
+  EXPECT_EQ(Trial(1).at("waiting"), "its sweep is paused");
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials").at("trials")[1].at("waiting"),
+            "its sweep is paused");
+}
+
+TEST_F(ControlTest, ResumeGoesOn) {
+  PostJson("/api/v1/sweeps/s2:pause", "", 202);
+  const Json sweep = PostJson("/api/v1/sweeps/s2:resume", "", 202);
+  EXPECT_EQ(sweep.at("state"), "running");
+  EXPECT_EQ(sweep.at("effect"), "it goes on");
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:resume", "", 202).at("effect"), "it is running already");
+}
+
+TEST_F(ControlTest, StopLetsRunningTrialsFinish) {
+  const Json sweep = PostJson("/api/v1/sweeps/s2:stop", "", 202);
+  EXPECT_EQ(sweep.at("state"), "running");
+  EXPECT_EQ(sweep.at("stopping"), "stopped");
+  EXPECT_EQ(sweep.at("effect"), "1 running trial will finish, and nothing else starts");
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:stop", "", 202).at("effect"), "it is ending already");
+}
+
+TEST_F(ControlTest, KillEndsEveryTrial) {
+  const Json sweep = PostJson("/api/v1/sweeps/s2:kill", "", 202);
+  EXPECT_EQ(sweep.at("effect"), "3 trials ended now");
+  EXPECT_EQ(sweep.at("trials").at("killed"), 3);
+}
+
+TEST_F(ControlTest, AnEndedSweepCannotBePaused) {
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
+  EXPECT_THAT(PostJson("/api/v1/sweeps/s1:pause", "", 409).at("detail"),
+              HasSubstr("has already ended"));
+  PostJson("/api/v1/sweeps/s9:pause", "", 404);
+}
+
+TEST_F(ControlTest, ExtendSetsTheLimitsThatAreGiven) {
+  const Json sweep =
+      PostJson("/api/v1/sweeps/s2:extend", R"({"max_step": 27, "max_time": "2h"})", 202);
+  EXPECT_EQ(sweep.at("effect"), "now max_step 27, max_time 2h");
+  EXPECT_EQ(sweep.at("max_step"), 27);
+  EXPECT_EQ(sweep.at("limits").at("max_time"), 7200.0);
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:extend", R"({"max_time": "0s"})", 202).at("effect"),
+            "now no max_time");
+}
+
+TEST_F(ControlTest, AnExtensionThatCannotBeIsRefused) {
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:extend", "", 422).at("errors")[0].at("pointer"),
+            "/max_trials");
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:extend", R"({"max_trials": -1})", 422)
+                .at("errors")[0]
+                .at("pointer"),
+            "/max_trials");
+  EXPECT_THAT(PostJson("/api/v1/sweeps/s2:extend", R"({"max_step": 3})", 422).at("detail"),
+              HasSubstr("max_step: 3"));
+  PostJson("/api/v1/sweeps/s2:extend", "{", 400);
+}
+
+TEST_F(ControlTest, AnEnqueuedTrialIsCreatedAndLocated) {
+  const auto answer = client_->Post("/api/v1/sweeps/s2/trials",
+                                    R"({"config": {"lr": 0.05, "layers": 4}})", "application/json");
+  const Json trial = Parsed(answer, 201);
+  EXPECT_EQ(answer->get_header_value("Location"), "/api/v1/sweeps/s2/trials/3");
+  EXPECT_EQ(trial.at("number"), 3);
+  EXPECT_EQ(trial.at("state"), "pending");
+  EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.05,"layers":4})");
+}
+
+TEST_F(ControlTest, ARepeatedKeyGivesTheFirstTrial) {
+  const std::string body = R"({"config": {"lr": 0.05, "layers": 4}})";
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201, "k").at("number"), 3);
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201, "k").at("number"), 3);
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201).at("number"), 4);
+}
+
+TEST_F(ControlTest, AConfigurationOutsideTheSpaceNamesEachPlace) {
+  const Json problem =
+      PostJson("/api/v1/sweeps/s2/trials", R"({"config": {"lr": "much", "layer": 4}})", 422);
+  ASSERT_EQ(problem.at("errors").size(), 2u);
+  EXPECT_EQ(problem["errors"][0].at("pointer"), "/config/lr");
+  EXPECT_EQ(problem["errors"][1].at("pointer"), "/config/layer");
+  EXPECT_THAT(problem["errors"][1].at("message"), HasSubstr("did you mean layers?"));
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", R"({"config": {"lr": 7, "layers": 1}})", 422)
+                .at("errors")[0]
+                .at("pointer"),
+            "/config/lr");
+  PostJson("/api/v1/sweeps/s2/trials", "", 422);
+}
+
+TEST_F(ControlTest, AKilledTrialIsOver) {
+  const Json trial = PostJson("/api/v1/sweeps/s2/trials/0:kill", "", 202);
+  EXPECT_EQ(trial.at("state"), "killed");
+  EXPECT_EQ(trial.at("effect"), "it ended now");
+  PostJson("/api/v1/sweeps/s2/trials/0:kill", "", 409);
+  PostJson("/api/v1/sweeps/s2/trials/9:kill", "", 404);
+}
+
+TEST_F(ControlTest, AnEndedTrialIsTriedAgain) {
+  PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 409);  // not before it has ended
+  PostJson("/api/v1/sweeps/s2/trials/1:kill", "", 202);
+  const Json trial = PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 202);
+  EXPECT_EQ(trial.at("state"), "pending");
+  EXPECT_EQ(trial.at("effect"), "it will start from the beginning");
+}
+
+TEST_F(ControlTest, ACompleteTrialGoesOnFromItsCheckpointOrFromTheStart) {
+  const std::string path = "/api/v1/sweeps/s1/trials/0";  // step 9, with a checkpoint of step 3
+  PostJson(path + ":retry", "", 409);
+  PostJson(path + ":continue", R"({"until": 9})", 422);
+  PostJson(path + ":continue", "", 422);
+  EXPECT_EQ(PostJson(path + ":continue", R"({"until": 81})", 202).at("effect"),
+            "it will go on from step 3, to step 81");
+  PostJson(path + ":kill", "", 202);
+  EXPECT_EQ(PostJson(path + ":retry", R"({"from_start": true})", 202).at("effect"),
+            "it will start from the beginning");
+}
+
+TEST_F(ControlTest, ACheckpointIsPinnedAndUnpinned) {
+  const std::string path = "/api/v1/sweeps/s1/trials/0/checkpoints/";
+  EXPECT_EQ(PostJson(path + "1-3:pin", "", 202).at("checkpoints")[0].at("pinned"), true);
+  EXPECT_EQ(PostJson(path + "1-3:unpin", "", 202).at("checkpoints")[0].at("pinned"), false);
+  PostJson(path + "1-4:pin", "", 404);
+  PostJson(path + "2-3:pin", "", 404);
+  for (const std::string name : {"1", "1-", "-3", "1-3x", "01-3", "1--3", "4294967296-3"})
+    PostJson(path + name + ":pin", "", 404);
+}
+
+TEST_F(ControlTest, TheBackendsRefusalsBecomeStatuses) {
+  backend_.refusal = Error{ErrorCode::kStorageFull, "the disk is full"};
+  for (const std::string path : {"s2:pause", "s2:resume", "s2:stop", "s2:kill", "s2/trials/0:kill",
+                                 "s1/trials/1:retry", "s1/trials/0/checkpoints/1-3:pin"})
+    EXPECT_EQ(PostJson("/api/v1/sweeps/" + path, "", 507).at("detail"), "the disk is full");
+}
+
+}  // namespace
+}  // namespace attune::server
