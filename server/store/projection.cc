@@ -6,164 +6,12 @@
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
+#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
 
 constexpr size_t kRebuildBatch = 4096;  // events
-
-constexpr const char* kTables = R"sql(
-  DROP TABLE IF EXISTS sweeps;
-  DROP TABLE IF EXISTS trials;
-  DROP TABLE IF EXISTS attempts;
-  DROP TABLE IF EXISTS decisions;
-  DROP TABLE IF EXISTS checkpoints;
-  DROP TABLE IF EXISTS executors;
-  DROP TABLE IF EXISTS report_index;
-
-  CREATE TABLE sweeps (
-    sweep      INTEGER PRIMARY KEY,
-    name       TEXT    NOT NULL,
-    state      TEXT    NOT NULL,
-    reason     TEXT    NOT NULL DEFAULT '',
-    created    TEXT    NOT NULL,
-    ended      TEXT,
-    metric     TEXT    NOT NULL,
-    mode       TEXT    NOT NULL,
-    searcher   TEXT    NOT NULL,
-    scheduler  TEXT    NOT NULL,
-    max_trials INTEGER NOT NULL,
-    max_step   INTEGER NOT NULL,
-    workers    INTEGER NOT NULL,
-    spec       TEXT    NOT NULL,
-    seq        INTEGER NOT NULL
-  );
-
-  CREATE TABLE trials (
-    sweep          INTEGER NOT NULL,
-    number         INTEGER NOT NULL,
-    state          TEXT    NOT NULL,
-    config         TEXT    NOT NULL,
-    origin         TEXT    NOT NULL,
-    reason         TEXT    NOT NULL DEFAULT '',
-    created        TEXT    NOT NULL,
-    ended          TEXT,
-    attempts       INTEGER NOT NULL DEFAULT 0,
-    step           INTEGER NOT NULL DEFAULT 0,
-    milestone      INTEGER NOT NULL DEFAULT 0,
-    seconds        REAL    NOT NULL DEFAULT 0,
-    seconds_before REAL    NOT NULL DEFAULT 0,
-    metrics        TEXT    NOT NULL DEFAULT '{}',
-    best           REAL,
-    best_step      INTEGER,
-    best_metrics   TEXT,
-    checkpoint     TEXT,
-    PRIMARY KEY (sweep, number)
-  ) WITHOUT ROWID;
-  CREATE INDEX trials_by_state ON trials (sweep, state);
-  CREATE INDEX trials_by_best ON trials (sweep, best) WHERE best IS NOT NULL;
-
-  CREATE TABLE attempts (
-    sweep        INTEGER NOT NULL,
-    trial        INTEGER NOT NULL,
-    number       INTEGER NOT NULL,
-    epoch        INTEGER NOT NULL,
-    state        TEXT    NOT NULL,
-    outcome      TEXT    NOT NULL DEFAULT '',
-    failure      TEXT    NOT NULL DEFAULT '',
-    failure_kind TEXT    NOT NULL DEFAULT '',
-    failure_rank INTEGER,
-    executor     TEXT    NOT NULL,
-    ranks        TEXT    NOT NULL,
-    pids         TEXT    NOT NULL DEFAULT '[]',
-    resumed_from INTEGER,
-    decided      TEXT    NOT NULL,
-    started      TEXT,
-    first_step   TEXT,
-    ended        TEXT,
-    PRIMARY KEY (sweep, trial, number)
-  ) WITHOUT ROWID;
-
-  CREATE TABLE decisions (
-    seq       INTEGER PRIMARY KEY,
-    sweep     INTEGER NOT NULL,
-    trial     INTEGER NOT NULL,
-    attempt   INTEGER NOT NULL,
-    time      TEXT    NOT NULL,
-    step      INTEGER NOT NULL,
-    verdict   TEXT    NOT NULL,
-    reason    TEXT    NOT NULL,
-    rule      TEXT    NOT NULL,
-    rung      INTEGER NOT NULL,
-    value     REAL,
-    cutoff    REAL,
-    rank      INTEGER NOT NULL,
-    peers     INTEGER NOT NULL,
-    milestone INTEGER NOT NULL,
-    donor     INTEGER
-  );
-  CREATE INDEX decisions_by_trial ON decisions (sweep, trial);
-
-  CREATE TABLE checkpoints (
-    sweep   INTEGER NOT NULL,
-    trial   INTEGER NOT NULL,
-    step    INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    path    TEXT    NOT NULL,
-    digest  TEXT    NOT NULL,
-    bytes   INTEGER NOT NULL,
-    time    TEXT    NOT NULL,
-    PRIMARY KEY (sweep, trial, step, attempt)
-  ) WITHOUT ROWID;
-
-  CREATE TABLE executors (
-    name         TEXT PRIMARY KEY,
-    state        TEXT    NOT NULL,
-    reason       TEXT    NOT NULL DEFAULT '',
-    address      TEXT    NOT NULL,
-    instance     TEXT    NOT NULL,
-    incarnation  INTEGER NOT NULL,
-    cpus         INTEGER NOT NULL,
-    gpus         INTEGER NOT NULL,
-    memory_bytes INTEGER NOT NULL,
-    joined       TEXT    NOT NULL,
-    lost         TEXT
-  ) WITHOUT ROWID;
-
-  CREATE TABLE report_index (
-    sweep INTEGER NOT NULL,
-    trial INTEGER NOT NULL,
-    seq   INTEGER NOT NULL,
-    PRIMARY KEY (sweep, trial, seq)
-  ) WITHOUT ROWID;
-)sql";
-
-// Rows of the log that are reports, found by sweep and trial: up to the last multiple of
-// kReportIndexEvery through the index, after it by looking at each event.
-std::string Views() {
-  const std::string every = std::to_string(kReportIndexEvery);
-  return R"sql(
-  DROP VIEW IF EXISTS reports;
-  DROP VIEW IF EXISTS report_events;
-
-  CREATE VIEW report_events AS
-    SELECT e.seq, i.sweep, i.trial, e.time, e.kind, e.version, e.payload
-    FROM report_index AS i CROSS JOIN events AS e ON e.seq = i.seq
-  UNION ALL
-    SELECT seq, sweep, trial, time, kind, version, payload FROM events
-    WHERE kind = 'trial_reported'
-      AND seq > (SELECT max(seq) / )sql" +
-         every + " * " + every + R"sql( FROM events);
-
-  CREATE VIEW reports AS
-    SELECT seq, sweep, trial, time,
-           payload ->> iif(version = 1, '$.attempt', '$[0]') AS attempt,
-           payload ->> iif(version = 1, '$.step', '$[1]') AS step,
-           payload ->> iif(version = 1, '$.seconds', '$[2]') AS seconds,
-           payload -> iif(version = 1, '$.metrics', '$[3]') AS metrics
-    FROM report_events;
-)sql";
-}
 
 Json RanksToJson(const std::vector<RankSlot>& ranks) {
   Json json = Json::array();
@@ -175,6 +23,18 @@ Json RanksToJson(const std::vector<RankSlot>& ranks) {
                     {"gpus", slot.gpus}});
   }
   return json;
+}
+
+Result<SweepSpec> SpecOf(sqlite::Transaction& transaction, SweepId sweep) {
+  sqlite::Rows rows =
+      transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
+  if (!rows.Next()) {
+    if (!rows.status().ok()) return rows.status().error();
+    return Error{ErrorCode::kCorrupt,
+                 "the log extends sweep " + ToString(sweep) + " but has not created it"};
+  }
+  const Json json = Json::parse(rows.Text(0), nullptr, false);
+  return sweepfile::SpecFromJson(json);
 }
 
 // A reason's number that may be absent.
@@ -200,8 +60,8 @@ void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> 
 
 void Projection::Rebuild(sqlite::Transaction& transaction) {
   Forget();
-  transaction.Execute(kTables);
-  transaction.Execute(Views());
+  transaction.Execute(TablesSql());
+  transaction.Execute(ViewsSql());
   if (!transaction.status().ok()) return;
   std::vector<Event> batch;
   const auto apply = [&] {
@@ -235,8 +95,33 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       " VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       fact.sweep.value, spec.name, FormatTime(event.time), spec.objective.metric,
       spec.objective.mode == Mode::kMax ? "max" : "min", spec.searcher.name, spec.scheduler.name,
-      spec.max_trials, spec.max_step.value, spec.gang.workers, Dump(sweepfile::ToJson(spec)),
+      spec.stop.max_trials, spec.max_step.value, spec.gang.workers, Dump(sweepfile::ToJson(spec)),
       event.seq.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepPaused& fact) {
+  transaction.Run("UPDATE sweeps SET state = 'paused', reason = ? WHERE sweep = ?", fact.reason,
+                  fact.sweep.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepResumed& fact) {
+  transaction.Run("UPDATE sweeps SET state = 'running', reason = '' WHERE sweep = ?",
+                  fact.sweep.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepExtended& fact) {
+  auto spec = SpecOf(transaction, fact.sweep);
+  if (!spec.ok()) return transaction.Fail(spec.error());
+  spec->stop = fact.stop;
+  spec->max_step = fact.max_step;
+  transaction.Run(
+      "UPDATE sweeps SET max_trials = ?, max_step = ?, spec = ?, reason = '' WHERE sweep = ?",
+      fact.stop.max_trials, fact.max_step.value, Dump(sweepfile::ToJson(*spec)), fact.sweep.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepReopened& fact) {
+  transaction.Run("UPDATE sweeps SET state = 'running', reason = ?, ended = NULL WHERE sweep = ?",
+                  fact.reason, fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepStopping& fact) {
@@ -248,8 +133,6 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event, const 
                   Name(fact.state), fact.reason, FormatTime(event.time), fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction&, const Event&, const SearchExhausted&) {}
-
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const TrialCreated& fact) {
   transaction.Run(
@@ -257,6 +140,14 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       " VALUES (?, ?, 'pending', ?, ?, ?)",
       fact.trial.sweep.value, fact.trial.number.value, Dump(sweepfile::ToJson(fact.config)),
       fact.origin, FormatTime(event.time));
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialReopened& fact) {
+  const TrialId& trial = fact.record.id;
+  transaction.Run(
+      "UPDATE trials SET state = 'pending', reason = ?, ended = NULL, not_before = NULL,"
+      " milestone = 0, step = iif(?, 0, step) WHERE sweep = ? AND number = ?",
+      fact.reason, fact.from_start, trial.sweep.value, trial.number.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -272,9 +163,11 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.ranks.empty() ? std::string() : fact.ranks.front().executor,
       Dump(RanksToJson(fact.ranks)), resumed_from, FormatTime(event.time));
   transaction.Run(
-      "UPDATE trials SET state = 'running', reason = '', attempts = ?, milestone = ?,"
-      " seconds_before = seconds WHERE sweep = ? AND number = ?",
+      "UPDATE trials SET state = 'running', reason = '', not_before = NULL, attempts = ?,"
+      " milestone = ?, seconds_before = seconds WHERE sweep = ? AND number = ?",
       fact.attempt.number, fact.milestone.value, trial.sweep.value, trial.number.value);
+  transaction.Run("UPDATE sweeps SET reserved = NULL WHERE sweep = ? AND reserved IS NOT NULL",
+                  trial.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -301,16 +194,24 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   const TrialId& trial = fact.attempt.trial;
   const Reason& reason = fact.verdict.reason;
   std::optional<uint32_t> donor;
-  if (fact.verdict.kind == VerdictKind::kExploit) donor = fact.verdict.donor.value;
+  std::optional<std::string> config;
+  if (fact.verdict.kind == VerdictKind::kExploit) {
+    donor = fact.verdict.donor.value;
+    config = Dump(sweepfile::ToJson(fact.verdict.config));
+  }
   transaction.Run(
       "INSERT INTO decisions (seq, sweep, trial, attempt, time, step, verdict, reason, rule, rung,"
-      " value, cutoff, rank, peers, milestone, donor)"
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      " value, cutoff, rank, peers, milestone, donor, config)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       event.seq.value, trial.sweep.value, trial.number.value, fact.attempt.number,
       FormatTime(event.time), fact.step.value, Name(fact.verdict.kind), reason.text, reason.rule,
       reason.rung.value, Present(reason.value), Present(reason.cutoff), reason.rank, reason.peers,
-      fact.milestone.value, donor);
-  if (fact.verdict.kind == VerdictKind::kPause) {
+      fact.milestone.value, donor, config);
+  if (fact.verdict.kind == VerdictKind::kExploit && fact.cloned) {
+    progress_.Write(transaction, trial);
+    transaction.Run("UPDATE trials SET config = ?, step = ? WHERE sweep = ? AND number = ?", config,
+                    fact.cloned->ref.step.value, trial.sweep.value, trial.number.value);
+  } else if (fact.verdict.kind == VerdictKind::kPause) {
     transaction.Run("UPDATE trials SET state = 'paused', reason = ? WHERE sweep = ? AND number = ?",
                     reason.text, trial.sweep.value, trial.number.value);
   } else if (fact.milestone.value > 0) {
@@ -332,6 +233,40 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
                   checkpoint.path, trial.sweep.value, trial.number.value);
 }
 
+void Projection::On(sqlite::Transaction& transaction, const Event&, const CheckpointPinned& fact) {
+  const CheckpointId& id = fact.checkpoint;
+  transaction.Run(
+      "UPDATE checkpoints SET pinned = ? WHERE sweep = ? AND trial = ? AND step = ? AND attempt = "
+      "?",
+      fact.pinned, id.trial.sweep.value, id.trial.number.value, id.step.value, id.attempt);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const CheckpointDropped& fact) {
+  const CheckpointId& id = fact.checkpoint;
+  transaction.Run(
+      "UPDATE checkpoints SET dropped = ?, reason = ?"
+      " WHERE sweep = ? AND trial = ? AND step = ? AND attempt = ?",
+      FormatTime(event.time), fact.reason, id.trial.sweep.value, id.trial.number.value,
+      id.step.value, id.attempt);
+  transaction.Run(
+      "UPDATE trials SET checkpoint ="
+      " (SELECT path FROM checkpoints AS c WHERE c.sweep = trials.sweep AND c.trial = trials.number"
+      "  AND c.dropped IS NULL ORDER BY attempt DESC, step DESC LIMIT 1)"
+      " WHERE sweep = ? AND number = ? AND checkpoint = ?",
+      id.trial.sweep.value, id.trial.number.value, fact.path);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const CheckpointRemoved& fact) {
+  const CheckpointId& id = fact.checkpoint;
+  transaction.Run(
+      "UPDATE checkpoints SET removed = ?"
+      " WHERE sweep = ? AND trial = ? AND step = ? AND attempt = ?",
+      FormatTime(event.time), id.trial.sweep.value, id.trial.number.value, id.step.value,
+      id.attempt);
+}
+
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const AttemptEnded& fact) {
   progress_.Write(transaction, fact.attempt.trial);
@@ -347,9 +282,14 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.attempt.trial.sweep.value, fact.attempt.trial.number.value, fact.attempt.number);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialRequeued& fact) {
-  transaction.Run("UPDATE trials SET state = 'pending', reason = ? WHERE sweep = ? AND number = ?",
-                  fact.reason, fact.trial.sweep.value, fact.trial.number.value);
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const TrialRequeued& fact) {
+  std::optional<std::string> not_before;
+  if (fact.not_before > event.time) not_before = FormatTime(fact.not_before);
+  transaction.Run(
+      "UPDATE trials SET state = 'pending', reason = ?, not_before = ?"
+      " WHERE sweep = ? AND number = ?",
+      fact.reason, not_before, fact.trial.sweep.value, fact.trial.number.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact) {
@@ -357,6 +297,16 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event, const 
       "UPDATE trials SET state = ?, reason = ?, ended = ? WHERE sweep = ? AND number = ?",
       Name(fact.state), fact.reason, FormatTime(event.time), fact.trial.sweep.value,
       fact.trial.number.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const SlotsReserved& fact) {
+  transaction.Run("UPDATE sweeps SET reserved = ? WHERE sweep = ?", fact.executor,
+                  fact.sweep.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&,
+                    const ReservationReleased& fact) {
+  transaction.Run("UPDATE sweeps SET reserved = NULL WHERE sweep = ?", fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

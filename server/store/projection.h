@@ -26,19 +26,30 @@ class Projection {
 
  private:
   void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const SweepResumed& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const SweepExtended& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SearchExhausted& fact);
+  void On(sqlite::Transaction&, const Event&, const SearchExhausted&) {}
   void On(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptAssigned& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptStarted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);
+  void On(sqlite::Transaction&, const Event&, const TrialYielding&) {}  // a decision follows
   void On(sqlite::Transaction& transaction, const Event& event, const TrialDecided& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const CheckpointSaved& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const CheckpointPinned& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const CheckpointDropped& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const CheckpointRemoved& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptEnded& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialRequeued& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const SlotsReserved& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ReservationReleased& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorJoined& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorLost& fact);
 
@@ -46,9 +57,5 @@ class Projection {
 
   Progress progress_;
 };
-
-// An index that grows with every report would touch a page a trial in each batch. This one grows by
-// so many events at once, in order of trials; what came after is few enough to look through.
-inline constexpr uint64_t kReportIndexEvery = 16'384;
 
 }  // namespace attune::server

@@ -52,12 +52,14 @@ Status ReadBest(sqlite::Connection& connection, SweepRow& sweep) {
   constexpr std::string_view kHighest =
       "SELECT number, best_step, best, config, best_metrics,"
       " coalesce((SELECT path FROM checkpoints AS c WHERE c.sweep = t.sweep AND c.trial = t.number"
-      "           AND c.step = t.best_step ORDER BY attempt DESC LIMIT 1), checkpoint)"
+      "           AND c.step = t.best_step AND c.dropped IS NULL ORDER BY attempt DESC LIMIT 1), "
+      "checkpoint)"
       " FROM trials AS t WHERE sweep = ? AND best IS NOT NULL ORDER BY best DESC, number LIMIT 1";
   constexpr std::string_view kLowest =
       "SELECT number, best_step, best, config, best_metrics,"
       " coalesce((SELECT path FROM checkpoints AS c WHERE c.sweep = t.sweep AND c.trial = t.number"
-      "           AND c.step = t.best_step ORDER BY attempt DESC LIMIT 1), checkpoint)"
+      "           AND c.step = t.best_step AND c.dropped IS NULL ORDER BY attempt DESC LIMIT 1), "
+      "checkpoint)"
       " FROM trials AS t WHERE sweep = ? AND best IS NOT NULL ORDER BY best, number LIMIT 1";
   sqlite::Rows rows = connection.Query(sweep.spec.objective.mode == Mode::kMax ? kHighest : kLowest,
                                        sweep.id.value);
@@ -78,6 +80,7 @@ SweepRow SweepOfRow(const sqlite::Rows& rows) {
           .reason = std::string(rows.Text(2)),
           .created = std::string(rows.Text(3)),
           .ended = rows.OptionalText(4),
+          .reserved = rows.OptionalText(6),
           .spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5)))};
 }
 
@@ -87,7 +90,7 @@ Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId
   std::vector<SweepRow> sweeps;
   {
     sqlite::Rows rows = connection.Query(
-        "SELECT sweep, state, reason, created, ended, spec FROM sweeps"
+        "SELECT sweep, state, reason, created, ended, spec, reserved FROM sweeps"
         " WHERE sweep BETWEEN ? AND ? ORDER BY sweep DESC LIMIT ?",
         first.value, last.value, limit);
     while (rows.Next()) sweeps.push_back(SweepOfRow(rows));
@@ -116,6 +119,7 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
           .config = ConfigColumn(rows, 4),
           .created = std::string(rows.Text(5)),
           .ended = rows.OptionalText(6),
+          .not_before = rows.OptionalText(14),
           .attempts = static_cast<uint32_t>(rows.Integer(7)),
           .step = Step(rows.Integer(8)),
           .milestone = Step(rows.Integer(9)),
@@ -129,7 +133,7 @@ Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId
                                          TrialNumber first, int limit) {
   sqlite::Rows rows = connection.Query(
       "SELECT sweep, number, state, reason, config, created, ended, attempts, step, milestone,"
-      " seconds, metrics, best, checkpoint FROM trials"
+      " seconds, metrics, best, checkpoint, not_before FROM trials"
       " WHERE sweep = ? AND number >= ? ORDER BY number LIMIT ?",
       sweep.value, first.value, limit);
   std::vector<TrialRow> trials;
@@ -238,7 +242,8 @@ Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
 Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                        std::vector<CheckpointRow>& checkpoints) {
   sqlite::Rows rows = connection.Query(
-      "SELECT step, attempt, path, digest, bytes, time FROM checkpoints"
+      "SELECT step, attempt, path, digest, bytes, time, pinned, dropped, removed, reason"
+      " FROM checkpoints"
       " WHERE sweep = ? AND trial = ? ORDER BY step, attempt",
       id.sweep.value, id.number.value);
   while (rows.Next()) {
@@ -247,7 +252,11 @@ Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                            .path = std::string(rows.Text(2)),
                            .digest = std::string(rows.Text(3)),
                            .bytes = rows.Integer(4),
-                           .time = std::string(rows.Text(5))});
+                           .time = std::string(rows.Text(5)),
+                           .pinned = rows.Integer(6) != 0,
+                           .dropped = rows.OptionalText(7),
+                           .removed = rows.OptionalText(8),
+                           .reason = std::string(rows.Text(9))});
   }
   return rows.status();
 }

@@ -31,6 +31,7 @@ struct SweepRow {
   std::string reason;
   std::string created;
   std::optional<std::string> ended;
+  std::optional<std::string> reserved;  // the executor whose slots are kept for its next gang
   SweepSpec spec;
   std::map<std::string, int64_t, std::less<>> trials;  // how many are in each state; absent: none
   std::optional<BestTrial> best;
@@ -43,6 +44,7 @@ struct TrialRow {
   Config config;
   std::string created;
   std::optional<std::string> ended;
+  std::optional<std::string> not_before;  // its next attempt
   uint32_t attempts = 0;
   Step step;
   Step milestone;
@@ -98,6 +100,7 @@ struct CheckpointRow {
   std::string time;
   bool pinned = false;
   std::optional<std::string> dropped;  // when nothing referred to it any more
+  std::optional<std::string> removed;  // when its files were gone
   std::string reason;                  // why it was dropped
 };
 

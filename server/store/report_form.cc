@@ -64,7 +64,7 @@ void WriteReport(const TrialReported& fact, std::string& out) {
   WriteReal(fact.report.seconds.value, out);
   out += ',';
   WriteMetrics(fact.report.metrics, out);
-  out += ']';
+  out += fact.report.waits ? ",true]" : "]";
 }
 
 ReportScanner::ReportScanner(std::string_view payload)
@@ -76,6 +76,7 @@ ReportScanner::ReportScanner(std::string_view payload)
 bool ReportScanner::NextMetric() {
   if (!ok_) return false;
   if (Take('}')) {
+    waits_ = Take(",true");
     ok_ = Take(']') && at_ == end_;
     return false;
   }
@@ -90,6 +91,12 @@ bool ReportScanner::Take(char expected) {
   return true;
 }
 
+bool ReportScanner::Take(std::string_view expected) {
+  if (!std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(expected)) return false;
+  at_ += expected.size();
+  return true;
+}
+
 template <class Number>
 bool ReportScanner::TakeNumber(Number& number) {
   const auto [next, error] = std::from_chars(at_, end_, number);
@@ -101,14 +108,11 @@ bool ReportScanner::TakeNumber(Number& number) {
 bool ReportScanner::TakeReal(double& real) {
   if (at_ == end_ || *at_ != '"') return TakeNumber(real);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::string_view rest(at_, static_cast<size_t>(end_ - at_));
   for (const auto& [word, value] : {std::pair<std::string_view, double>{"\"nan\"", std::nan("")},
                                     {"\"inf\"", kInfinity},
                                     {"\"-inf\"", -kInfinity}}) {
-    if (!rest.starts_with(word)) continue;
     real = value;
-    at_ += word.size();
-    return true;
+    if (Take(word)) return true;
   }
   return false;
 }

@@ -6,7 +6,8 @@
 
 #include "core/event.h"
 
-// How a report lies in the log since version 2 of its kind: [attempt,step,seconds,{metrics}].
+// How a report lies in the log since version 2 of its kind: [attempt,step,seconds,{metrics}], with
+// `true` as a fifth element when rank 0 waits for the verdict.
 // Nearly every event is a report, so these are written and read without a tree of JSON.
 namespace attune::server {
 
@@ -30,6 +31,7 @@ class ReportScanner {
 
   // Once NextMetric has said false: whether the whole payload was as expected.
   bool ok() const { return ok_; }
+  bool waits() const { return waits_; }
 
   uint32_t attempt() const { return attempt_; }
   int64_t step() const { return step_; }
@@ -37,6 +39,7 @@ class ReportScanner {
 
  private:
   bool Take(char expected);
+  bool Take(std::string_view expected);
   template <class Number>
   bool TakeNumber(Number& number);
   bool TakeReal(double& real);
@@ -47,6 +50,7 @@ class ReportScanner {
   const char* end_;
   bool first_ = true;
   bool ok_ = true;
+  bool waits_ = false;
   uint32_t attempt_ = 0;
   int64_t step_ = 0;
   double seconds_ = 0;

@@ -63,7 +63,7 @@ TEST(ReportForm, NamesThatNeedEscapesComeBack) {
 }
 
 TEST(ReportForm, JsonThatIsWrittenOtherwiseIsReadToo) {
-  const auto read = Read("[ 3, 4, 0.25, { \"loss\" : 2 }, \"of the future\" ]");
+  const auto read = Read("[ 3, 4, 0.25, { \"loss\" : 2 }, false, \"of the future\" ]");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(std::get<TrialReported>(*read).report.metrics.at("loss"), 2.0);
 }

@@ -61,7 +61,7 @@ inline SweepSpec SampleSpec() {
   spec.scheduler = {.name = "asha", .options = {{"reduction_factor", Value(int64_t{3})}}};
   spec.max_step = Step(9);
   spec.gang = {.workers = 2, .per_worker = {.cpus = 1}};
-  spec.max_trials = 12;
+  spec.stop.max_trials = 12;
   return spec;
 }
 
@@ -204,14 +204,46 @@ class SampleLog {
   std::vector<Event> events_;
 };
 
-// SweepEnded and an exploit verdict: what ends or branches a log, so kept out of the sample.
+// Facts that end or branch a log, so kept out of the sample. Their trial is s1/2.
 inline std::vector<Fact> OtherFacts() {
-  const TrialId trial(SweepId(1), TrialNumber(2));
-  TrialDecided exploit{.attempt = {trial, 1}, .step = Step(3), .milestone = Step(9)};
-  exploit.verdict = {.kind = VerdictKind::kExploit,
-                     .reason = {.rule = "pbt", .value = -0.0, .cutoff = 1e-310},
-                     .donor = TrialNumber(0)};
-  return {SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"}, exploit};
+  const SweepId sweep(1);
+  const TrialId trial(sweep, TrialNumber(2));
+  const CheckpointRef ref{Step(3), "/data/step-3", "sha256:03"};
+  const CheckpointId checkpoint{trial, 1, Step(3)};
+  const KeptCheckpoint kept{
+      .attempt = 1, .ref = ref, .executor = "box", .value = 0.75, .pinned = true};
+  const Verdict exploit = Verdict::Exploit(TrialNumber(0), SampleConfig(0.3),
+                                           {.rule = "pbt", .value = -0.0, .cutoff = 1e-310});
+  const StopPolicy stop{.max_trials = 20,
+                        .max_time = Seconds(3600),
+                        .max_gpu_hours = 0.5,
+                        .patience = 7,
+                        .max_trial_time = Seconds(60.5),
+                        .trial_patience = 3,
+                        .target = 0.99};
+  const TrialRecord record{.id = trial,
+                           .config = SampleConfig(0.2),
+                           .state = TrialState::kPaused,
+                           .attempts = 1,
+                           .last_step = Step(3),
+                           .seconds = Seconds(4.25),
+                           .checkpoints = {kept, {.attempt = 1, .ref = ref}}};
+  return {
+      SweepEnded{sweep, SweepState::kStopped, "stopped on request"},
+      SweepReopened{sweep, "for 8 more trials"},
+      SweepExtended{sweep, stop, Step(27)},
+      SweepPaused{sweep, "by a person"},
+      SweepResumed{sweep},
+      TrialReopened{record, Step(12), true, "by a person"},
+      SlotsReserved{sweep, "box", "2 of 4 CPUs are free"},
+      ReservationReleased{sweep, "another executor has room"},
+      TrialYielding{trial, Verdict::Stop({.rule = "max_trial_time", .text = "60 s are over"})},
+      TrialReported{{trial, 1}, {.step = Step(3), .metrics = {{"accuracy", 0.5}}, .waits = true}},
+      TrialDecided{.attempt = {trial, 1}, .step = Step(3), .verdict = exploit, .cloned = kept},
+      TrialRequeued{trial, "rank 0 failed", Time{kSampleStart + 60'000'000}},
+      CheckpointPinned{checkpoint, true},
+      CheckpointDropped{checkpoint, "box", "/data/step-3", "not among the newest"},
+      CheckpointRemoved{checkpoint}};
 }
 
 }  // namespace attune::server

@@ -12,6 +12,7 @@
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
 #include "server/store/schema.h"
+#include "server/store/tables.h"
 #include "tests/unit/server/store/sample_log.h"
 
 namespace attune::server {

@@ -1,0 +1,167 @@
+#include "server/store/tables.h"
+
+namespace attune::server {
+
+std::string TablesSql() {
+  return R"sql(
+  DROP TABLE IF EXISTS sweeps;
+  DROP TABLE IF EXISTS trials;
+  DROP TABLE IF EXISTS attempts;
+  DROP TABLE IF EXISTS decisions;
+  DROP TABLE IF EXISTS checkpoints;
+  DROP TABLE IF EXISTS executors;
+  DROP TABLE IF EXISTS report_index;
+
+  CREATE TABLE sweeps (
+    sweep      INTEGER PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    state      TEXT    NOT NULL,
+    reason     TEXT    NOT NULL DEFAULT '',
+    created    TEXT    NOT NULL,
+    ended      TEXT,
+    reserved   TEXT,
+    metric     TEXT    NOT NULL,
+    mode       TEXT    NOT NULL,
+    searcher   TEXT    NOT NULL,
+    scheduler  TEXT    NOT NULL,
+    max_trials INTEGER NOT NULL,
+    max_step   INTEGER NOT NULL,
+    workers    INTEGER NOT NULL,
+    spec       TEXT    NOT NULL,
+    seq        INTEGER NOT NULL
+  );
+
+  CREATE TABLE trials (
+    sweep          INTEGER NOT NULL,
+    number         INTEGER NOT NULL,
+    state          TEXT    NOT NULL,
+    config         TEXT    NOT NULL,
+    origin         TEXT    NOT NULL,
+    reason         TEXT    NOT NULL DEFAULT '',
+    created        TEXT    NOT NULL,
+    ended          TEXT,
+    not_before     TEXT,
+    attempts       INTEGER NOT NULL DEFAULT 0,
+    step           INTEGER NOT NULL DEFAULT 0,
+    milestone      INTEGER NOT NULL DEFAULT 0,
+    seconds        REAL    NOT NULL DEFAULT 0,
+    seconds_before REAL    NOT NULL DEFAULT 0,
+    metrics        TEXT    NOT NULL DEFAULT '{}',
+    best           REAL,
+    best_step      INTEGER,
+    best_metrics   TEXT,
+    checkpoint     TEXT,
+    PRIMARY KEY (sweep, number)
+  ) WITHOUT ROWID;
+  CREATE INDEX trials_by_state ON trials (sweep, state);
+  CREATE INDEX trials_by_best ON trials (sweep, best) WHERE best IS NOT NULL;
+
+  CREATE TABLE attempts (
+    sweep        INTEGER NOT NULL,
+    trial        INTEGER NOT NULL,
+    number       INTEGER NOT NULL,
+    epoch        INTEGER NOT NULL,
+    state        TEXT    NOT NULL,
+    outcome      TEXT    NOT NULL DEFAULT '',
+    failure      TEXT    NOT NULL DEFAULT '',
+    failure_kind TEXT    NOT NULL DEFAULT '',
+    failure_rank INTEGER,
+    executor     TEXT    NOT NULL,
+    ranks        TEXT    NOT NULL,
+    pids         TEXT    NOT NULL DEFAULT '[]',
+    resumed_from INTEGER,
+    decided      TEXT    NOT NULL,
+    started      TEXT,
+    first_step   TEXT,
+    ended        TEXT,
+    PRIMARY KEY (sweep, trial, number)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE decisions (
+    seq       INTEGER PRIMARY KEY,
+    sweep     INTEGER NOT NULL,
+    trial     INTEGER NOT NULL,
+    attempt   INTEGER NOT NULL,
+    time      TEXT    NOT NULL,
+    step      INTEGER NOT NULL,
+    verdict   TEXT    NOT NULL,
+    reason    TEXT    NOT NULL,
+    rule      TEXT    NOT NULL,
+    rung      INTEGER NOT NULL,
+    value     REAL,
+    cutoff    REAL,
+    rank      INTEGER NOT NULL,
+    peers     INTEGER NOT NULL,
+    milestone INTEGER NOT NULL,
+    donor     INTEGER,
+    config    TEXT
+  );
+  CREATE INDEX decisions_by_trial ON decisions (sweep, trial);
+
+  CREATE TABLE checkpoints (
+    sweep   INTEGER NOT NULL,
+    trial   INTEGER NOT NULL,
+    step    INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    path    TEXT    NOT NULL,
+    digest  TEXT    NOT NULL,
+    bytes   INTEGER NOT NULL,
+    time    TEXT    NOT NULL,
+    pinned  INTEGER NOT NULL DEFAULT 0,
+    dropped TEXT,
+    removed TEXT,
+    reason  TEXT    NOT NULL DEFAULT '',
+    PRIMARY KEY (sweep, trial, step, attempt)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE executors (
+    name         TEXT PRIMARY KEY,
+    state        TEXT    NOT NULL,
+    reason       TEXT    NOT NULL DEFAULT '',
+    address      TEXT    NOT NULL,
+    instance     TEXT    NOT NULL,
+    incarnation  INTEGER NOT NULL,
+    cpus         INTEGER NOT NULL,
+    gpus         INTEGER NOT NULL,
+    memory_bytes INTEGER NOT NULL,
+    joined       TEXT    NOT NULL,
+    lost         TEXT
+  ) WITHOUT ROWID;
+
+  CREATE TABLE report_index (
+    sweep INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    PRIMARY KEY (sweep, trial, seq)
+  ) WITHOUT ROWID;
+)sql";
+}
+
+// Rows of the log that are reports, found by sweep and trial: up to the last multiple of
+// kReportIndexEvery through the index, after it by looking at each event.
+std::string ViewsSql() {
+  const std::string every = std::to_string(kReportIndexEvery);
+  return R"sql(
+  DROP VIEW IF EXISTS reports;
+  DROP VIEW IF EXISTS report_events;
+
+  CREATE VIEW report_events AS
+    SELECT e.seq, i.sweep, i.trial, e.time, e.kind, e.version, e.payload
+    FROM report_index AS i CROSS JOIN events AS e ON e.seq = i.seq
+  UNION ALL
+    SELECT seq, sweep, trial, time, kind, version, payload FROM events
+    WHERE kind = 'trial_reported'
+      AND seq > (SELECT max(seq) / )sql" +
+         every + " * " + every + R"sql( FROM events);
+
+  CREATE VIEW reports AS
+    SELECT seq, sweep, trial, time,
+           payload ->> iif(version = 1, '$.attempt', '$[0]') AS attempt,
+           payload ->> iif(version = 1, '$.step', '$[1]') AS step,
+           payload ->> iif(version = 1, '$.seconds', '$[2]') AS seconds,
+           payload -> iif(version = 1, '$.metrics', '$[3]') AS metrics
+    FROM report_events;
+)sql";
+}
+
+}  // namespace attune::server

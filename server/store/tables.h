@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+// The form of what is derived from the log.
+namespace attune::server {
+
+// Makes the tables for people (docs/database.md) and the index of reports, empty, in place of those
+// there are; then the views.
+std::string TablesSql();
+std::string ViewsSql();
+
+// An index that grows with every report would touch a page a trial in each batch. This one grows by
+// so many events at once, in order of trials; what came after is few enough to look through.
+inline constexpr uint64_t kReportIndexEvery = 16'384;
+
+}  // namespace attune::server
