@@ -54,7 +54,9 @@ class Recorder {
     if (trial_.live->state == AttemptState::kAssigned) facts_.push_back(fact);
   }
 
-  void operator()(const AttemptFirstStep& fact) { facts_.push_back(fact); }
+  void operator()(const AttemptFirstStep& fact) {
+    if (!trial_.live->stepped) facts_.push_back(fact);
+  }
 
   void operator()(const CheckpointSaved& fact) {
     if (!trial_.checkpoints.empty()) {

@@ -11,8 +11,8 @@ namespace attune {
 
 template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
-  archive(attempt.id, attempt.epoch, attempt.state, attempt.ranks, attempt.resume, attempt.decided,
-          attempt.seconds, attempt.verdict, attempt.verdict_step);
+  archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.resume,
+          attempt.decided, attempt.seconds, attempt.verdict, attempt.verdict_step);
 }
 template <class A>
 void Fields(A& archive, Like<A, Trial>& trial) {

@@ -211,7 +211,9 @@ class Applier {
     TrialAt(fact.attempt.trial).live->state = AttemptState::kRunning;
   }
 
-  void operator()(const AttemptFirstStep&) {}
+  void operator()(const AttemptFirstStep& fact) {
+    TrialAt(fact.attempt.trial).live->stepped = true;
+  }
 
   void operator()(const TrialReported& fact) {
     Sweep& sweep = SweepAt(fact.attempt.trial.sweep);

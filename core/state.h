@@ -20,6 +20,7 @@ struct Attempt {
   AttemptId id;
   Epoch epoch;
   AttemptState state = AttemptState::kAssigned;
+  bool stepped = false;         // every rank has finished its first optimizer step
   std::vector<RankSlot> ranks;  // none: the sweep has no program
   std::optional<CheckpointRef> resume;
   Time decided;

@@ -65,6 +65,20 @@ class SweepOfScheduler {
     return scheduler;
   }
 
+  // A new instance that was given this one's bytes.
+  std::unique_ptr<Scheduler> Restored(Step max_step = Step(kMaxStep)) const {
+    ArchiveWriter bytes;
+    scheduler_->Save(bytes);
+    SweepSpec spec = spec_;
+    spec.max_step = max_step;
+    auto scheduler = algorithms_.MakeScheduler(spec).value();
+    const std::string held = bytes.Take();
+    ArchiveReader archive(held);
+    scheduler->Load(archive);
+    EXPECT_TRUE(archive.AtEnd());
+    return scheduler;
+  }
+
   // The next report of some trial; false when all have ended.
   bool Draw(uint32_t* trial, Report* report) {
     if (live_.empty()) return false;
@@ -193,6 +207,34 @@ TEST_P(SchedulerConformance, AReplayDecidesAlike) {
                   sweep.scheduler().NextMilestone(trial, report.step));
         EXPECT_EQ(replayed->Promote(), sweep.scheduler().Promote());
         EXPECT_EQ(replayed->Rungs(), sweep.scheduler().Rungs());
+      });
+}
+
+TEST_P(SchedulerConformance, ARestoredOneDecidesAlike) {
+  int reports = 0;
+  BeforeEachReport(
+      [&](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+        if (++reports % 17 != 0) return;
+        const auto restored = sweep.Restored();
+        EXPECT_TRUE(Same(restored->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
+        EXPECT_EQ(restored->NextMilestone(trial, report.step),
+                  sweep.scheduler().NextMilestone(trial, report.step));
+        EXPECT_EQ(restored->Promote(), sweep.scheduler().Promote());
+      });
+}
+
+TEST_P(SchedulerConformance, AnExtendedSweepJudgesEarlyRungsAsBefore) {
+  int reports = 0;
+  BeforeEachReport(
+      [&](const SweepOfScheduler& sweep, const TrialView& trial, const Report& report) {
+        if (++reports % 17 != 0) return;
+        const auto rungs = sweep.scheduler().Rungs();
+        if (rungs.size() > 1 && report.step >= rungs[rungs.size() - 2]) return;
+        const auto extended = sweep.Restored(Step(4 * kMaxStep));
+        const Verdict before = sweep.scheduler().Judge(trial, report);
+        const Verdict after = extended->Judge(trial, report);
+        EXPECT_EQ(after.kind, before.kind);
+        EXPECT_EQ(after.reason.rank, before.reason.rank);
       });
 }
 

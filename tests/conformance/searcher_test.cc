@@ -60,6 +60,18 @@ class SweepOfSearcher {
     return searcher;
   }
 
+  // A new instance that was given this one's bytes.
+  std::unique_ptr<Searcher> Restored() const {
+    ArchiveWriter bytes;
+    searcher_->Save(bytes);
+    auto searcher = algorithms_.MakeSearcher(spec_).value();
+    const std::string held = bytes.Take();
+    ArchiveReader archive(held);
+    searcher->Load(archive);
+    EXPECT_TRUE(archive.AtEnd());
+    return searcher;
+  }
+
   // One more trial with a few reports, some of them bad; false when there is none.
   bool RunTrial() {
     const TrialId id(SweepId(1), TrialNumber(next_));
@@ -175,6 +187,18 @@ TEST_P(SearcherConformance, AReplayGoesOnAlike) {
       if (!sweep.RunTrial()) break;
     }
     EXPECT_EQ(sweep.Replayed()->Suggest(sweep.next()), sweep.searcher().Suggest(sweep.next()));
+  });
+}
+
+TEST_P(SearcherConformance, ARestoredOneGoesOnAlike) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    for (uint32_t trial = 0; trial < kTrials; ++trial) {
+      if (trial % 7 == 0) {
+        EXPECT_EQ(sweep.Restored()->Suggest(sweep.next()), sweep.searcher().Suggest(sweep.next()));
+      }
+      if (!sweep.RunTrial()) break;
+    }
+    EXPECT_EQ(sweep.Restored()->Suggest(sweep.next()), sweep.searcher().Suggest(sweep.next()));
   });
 }
 

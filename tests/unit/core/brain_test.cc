@@ -90,6 +90,14 @@ TEST_F(BrainTest, AReportTwiceCountsOnce) {
   EXPECT_THAT(Report(0, 1, 0.2), IsEmpty());
 }
 
+TEST_F(BrainTest, AStartAndAFirstStepToldTwiceCountOnce) {
+  Create(testing::ToySpec());
+  Tell(0, AttemptStarted{.pids = {7}});
+  EXPECT_THAT(Tell(0, AttemptStarted{.pids = {7}}), IsEmpty());
+  Tell(0, AttemptFirstStep{});
+  EXPECT_THAT(Tell(0, AttemptFirstStep{}), IsEmpty());
+}
+
 TEST_F(BrainTest, AFactOfASupersededEpochChangesNothing) {
   Create(testing::ToySpec());
   const Attempt old = *trial(0).live;
