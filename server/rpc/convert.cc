@@ -181,6 +181,9 @@ v1::Desired ToDesired(const State& state, const std::string& executor) {
   for (const Trial* trial : WantedOn(state, executor)) {
     Assign(*state.Find(trial->id.sweep), *trial, executor, *desired.add_assignments());
   }
+  for (const Trial* trial : UnwantedOn(state, executor)) {
+    *desired.add_unwanted() = ToProto(trial->live->id, trial->live->epoch);
+  }
   const auto removals = state.removals.find(executor);
   if (removals == state.removals.end()) return desired;
   for (const auto& [checkpoint, path] : removals->second) {

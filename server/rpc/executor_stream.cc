@@ -1,5 +1,6 @@
 #include "server/rpc/executor_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/rpc/executor_service.h"
@@ -16,8 +17,22 @@ std::shared_ptr<ExecutorStream> ExecutorStream::Open(ExecutorService& service) {
 void ExecutorStream::Send(v1::ToExecutor message) {
   std::lock_guard lock(mutex_);
   if (closing_) return;
+  Supersede(message);
   outbox_.push_back(std::move(message));
   WriteNext();
+}
+
+void ExecutorStream::Supersede(v1::ToExecutor& newer) {
+  if (!newer.has_desired() && !newer.has_ack()) return;
+  const auto older = std::ranges::find(outbox_, newer.message_case(),
+                                       [](const auto& waiting) { return waiting.message_case(); });
+  if (older == outbox_.end()) return;
+  if (newer.has_ack()) {
+    v1::Ack& ack = *newer.mutable_ack();
+    ack.set_seq(std::max(ack.seq(), older->ack().seq()));
+    ack.set_heartbeat_us(std::max(ack.heartbeat_us(), older->ack().heartbeat_us()));
+  }
+  outbox_.erase(older);
 }
 
 void ExecutorStream::Refuse(v1::Refusal::Code code, const std::string& message) {
@@ -38,7 +53,9 @@ void ExecutorStream::WriteNext() {
   if (writing_ || finished_) return;
   if (!outbox_.empty()) {
     writing_ = true;
-    StartWrite(&outbox_.front());
+    outgoing_ = std::move(outbox_.front());
+    outbox_.pop_front();
+    StartWrite(&outgoing_);
   } else if (closing_) {
     finished_ = true;
     Finish(grpc::Status::OK);
@@ -48,7 +65,6 @@ void ExecutorStream::WriteNext() {
 void ExecutorStream::OnWriteDone(bool ok) {
   std::lock_guard lock(mutex_);
   writing_ = false;
-  outbox_.pop_front();
   if (!ok) {
     closing_ = true;
     outbox_.clear();

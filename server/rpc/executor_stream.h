@@ -19,7 +19,9 @@ class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1
  public:
   static std::shared_ptr<ExecutorStream> Open(ExecutorService& service);
 
-  // Sent after everything sent before; dropped once the stream is closing.
+  // Sent after everything sent before; dropped once the stream is closing. Desired state and
+  // acknowledgements that wait to be written give way to newer ones, so that an executor that reads
+  // slowly gets the newest and holds up no memory.
   void Send(v1::ToExecutor message);
   void Refuse(v1::Refusal::Code code, const std::string& message);  // and close
   void Close();                                                     // after what was sent
@@ -45,14 +47,16 @@ class ExecutorStream final : public grpc::ServerBidiReactor<v1::FromExecutor, v1
   void OnDone() override;
 
   void Handle(v1::FromExecutor& message);
-  void WriteNext();  // REQUIRES: mutex_ is held
+  void Supersede(v1::ToExecutor& newer);  // REQUIRES: mutex_ is held
+  void WriteNext();                       // REQUIRES: mutex_ is held
 
   ExecutorService& service_;
   std::shared_ptr<ExecutorStream> self_;  // until OnDone
   v1::FromExecutor incoming_;
 
   std::mutex mutex_;
-  std::deque<v1::ToExecutor> outbox_;  // the front is being written while writing_
+  std::deque<v1::ToExecutor> outbox_;
+  v1::ToExecutor outgoing_;  // being written while writing_
   bool writing_ = false;
   bool closing_ = false;
   bool finished_ = false;
