@@ -16,11 +16,6 @@
 namespace attune::server {
 namespace {
 
-Time Now() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return Time{std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()};
-}
-
 std::string Address(const std::string& host, int port) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
          std::to_string(port);
@@ -35,7 +30,7 @@ struct Server::Parts {
       : folder(std::move(opened)),
         store(std::move(events)),
         reader(std::move(rows)),
-        conductor(*options.algorithms, *store, Now),
+        conductor(*options.algorithms, *store, SteadyClock()),
         executors(conductor, {.token = folder.token(), .lease_ttl = options.lease_ttl}),
         backend(conductor, executors, *reader),
         host(options.host) {}

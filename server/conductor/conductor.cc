@@ -1,14 +1,19 @@
 #include "server/conductor/conductor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <utility>
+
+#include "core/snapshot.h"
 
 namespace attune::server {
 namespace {
 
 constexpr size_t kBatchItems = 4096;  // of one transaction
 constexpr std::chrono::milliseconds kProbeInterval{500};
+constexpr std::chrono::microseconds kTimerMin{1'000};
 
 const Error kStopping{ErrorCode::kUnavailable, "the server is stopping"};
 
@@ -20,18 +25,38 @@ Conductor::Conductor(const Algorithms& algorithms, EventStore& store, Clock cloc
 Conductor::~Conductor() { Stop(); }
 
 Status Conductor::Start() {
-  if (Status status = Replay(); !status.ok()) return status;
+  if (Status status = Restore(); !status.ok()) return status;
   durable_seq_ = brain_->state().last_seq;
+  ahead_us_ = std::max<int64_t>(0, brain_->state().last_time.us - clock_().us);
   thread_ = std::thread([this] { Run(); });
   return {};
 }
 
-Status Conductor::Replay() {
+Status Conductor::Restore() {
   auto brain = std::make_unique<Brain>(algorithms_, reachable_);
-  const Status read = store_.Read(EventSeq{0}, [&](const Event& event) { brain->Replay(event); });
+  EventSeq after{0};
+  for (EventSeq at_most{std::numeric_limits<int64_t>::max()};;) {
+    const auto snapshot = store_.ReadSnapshot(at_most);
+    if (!snapshot.ok() || !*snapshot) break;  // the log alone says everything
+    if (brain->Load((*snapshot)->bytes).ok()) {
+      after = (*snapshot)->seq;
+      break;
+    }
+    brain = std::make_unique<Brain>(algorithms_, reachable_);
+    at_most = EventSeq((*snapshot)->seq.value - 1);
+  }
+  const Status read = store_.Read(after, [&](const Event& event) { brain->Replay(event); });
   if (!read.ok()) return read;
   brain_ = std::move(brain);
+  snapshot_seq_ = after;
   return {};
+}
+
+// A snapshot saves time at the next start and nothing else: without one the log is read.
+void Conductor::SaveSnapshot() {
+  if (brain_->state().last_seq != durable_seq_) return;  // the log could not be read again
+  snapshot_seq_ = durable_seq_;
+  static_cast<void>(store_.SaveSnapshot(snapshot_seq_, SaveState(brain_->state())));
 }
 
 void Conductor::Submit(std::vector<Command> commands, Done done) {
@@ -109,16 +134,20 @@ void Conductor::Run() {
   for (;;) {
     std::deque<Item> items;
     bool probe = false;
+    const std::optional<Time> due = brain_->Due(Now());
     {
       std::unique_lock lock(mutex_);
       const auto ready = [&] { return !queue_.empty() || stopping_; };
       if (stalled_) {
         wake_.wait_for(lock, kProbeInterval, ready);
         probe = true;
+      } else if (due) {
+        const std::chrono::microseconds left(due->us - Now().us);
+        wake_.wait_for(lock, std::max(left, kTimerMin), ready);
       } else {
         wake_.wait(lock, ready);
       }
-      if (queue_.empty() && stopping_) return;
+      if (queue_.empty() && stopping_) break;
       while (!queue_.empty() && items.size() < kBatchItems) {
         items.push_back(std::move(queue_.front()));
         queue_.pop_front();
@@ -126,7 +155,9 @@ void Conductor::Run() {
     }
     if (probe) TryAgain();
     Handle(std::move(items));
+    if (durable_seq_.value - snapshot_seq_.value >= kSnapshotEvents) SaveSnapshot();
   }
+  if (durable_seq_ > snapshot_seq_) SaveSnapshot();
 }
 
 // Decides on a batch, writes it, and only then answers and publishes.
@@ -149,7 +180,7 @@ void Conductor::Handle(std::deque<Item> items) {
     ranges[i].end = events.size();
   }
   if (!stalled) {
-    auto following = brain_->Advance(clock_());
+    auto following = brain_->Advance(Now());
     events.insert(events.end(), std::make_move_iterator(following.begin()),
                   std::make_move_iterator(following.end()));
   }
@@ -185,7 +216,7 @@ void Conductor::Handle(std::deque<Item> items) {
 std::optional<Error> Conductor::Decide(const std::vector<Command>& commands,
                                        std::vector<Event>& events) {
   for (const Command& command : commands) {
-    auto decided = brain_->Execute(command, clock_());
+    auto decided = brain_->Execute(command, Now());
     if (!decided.ok()) return decided.error();
     events.insert(events.end(), std::make_move_iterator(decided->begin()),
                   std::make_move_iterator(decided->end()));
@@ -195,14 +226,14 @@ std::optional<Error> Conductor::Decide(const std::vector<Command>& commands,
 
 // The store refused the batch: memory goes back to what is on disk.
 void Conductor::Drop(const Error& why) {
-  const Status replayed = Replay();
+  const Status restored = Restore();
   std::lock_guard lock(mutex_);
-  stalled_ = replayed.ok() ? why : replayed.error();
+  stalled_ = restored.ok() ? why : restored.error();
 }
 
 void Conductor::TryAgain() {
   if (!store_.Probe().ok()) return;
-  if (brain_->state().last_seq != durable_seq_ && !Replay().ok()) return;
+  if (brain_->state().last_seq != durable_seq_ && !Restore().ok()) return;
   std::lock_guard lock(mutex_);
   stalled_.reset();
 }

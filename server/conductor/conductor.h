@@ -14,6 +14,7 @@
 #include "core/brain.h"
 #include "core/command.h"
 #include "core/result.h"
+#include "server/conductor/clock.h"
 #include "server/store/event_store.h"
 
 namespace attune::server {
@@ -29,12 +30,12 @@ class Listener {
 // the conductor's thread, after the commit, in the order of submission.
 class Conductor {
  public:
-  using Clock = std::function<Time()>;
   // The events that the commands led to; with an error nothing has happened.
   using Done = std::function<void(const Result<std::span<const Event>>&)>;
   using Look = std::function<void(const Brain&)>;
 
-  // Algorithms and store outlive the conductor.
+  // Algorithms and store outlive the conductor. The clock does not go back; where the log is ahead
+  // of it, the conductor goes on from there at the clock's pace.
   Conductor(const Algorithms& algorithms, EventStore& store, Clock clock);
 
   ~Conductor();  // stops
@@ -44,7 +45,8 @@ class Conductor {
   void SetReachable(Reachable reachable) { reachable_ = std::move(reachable); }
   void Subscribe(Listener* listener) { listeners_.push_back(listener); }
 
-  // Rebuilds the brain from the log, then begins to decide.
+  // Rebuilds the brain from the newest snapshot that can be loaded and the log after it, then
+  // begins to decide.
   Status Start();
 
   // Commands of one submission are decided together and share one answer: the first refusal refuses
@@ -85,7 +87,9 @@ class Conductor {
   std::optional<Error> Decide(const std::vector<Command>& commands, std::vector<Event>& events);
   void Drop(const Error& why);
   void TryAgain();
-  Status Replay();
+  Status Restore();
+  void SaveSnapshot();
+  Time Now() const { return Time{clock_().us + ahead_us_}; }
   void Publish(std::span<const Event> events);
 
   const Algorithms& algorithms_;
@@ -93,7 +97,10 @@ class Conductor {
   Clock clock_;
   Reachable reachable_ = [](const std::string&) { return false; };
   std::vector<Listener*> listeners_;
-  std::unique_ptr<Brain> brain_;  // conductor's thread only, once started
+  int64_t ahead_us_ = 0;  // what the log was ahead of the clock at the start
+  // Conductor's thread only, once started.
+  std::unique_ptr<Brain> brain_;
+  EventSeq snapshot_seq_{0};  // of the newest snapshot that was loaded or tried
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;     // something is queued, or stop
@@ -104,5 +111,8 @@ class Conductor {
   bool stopping_ = false;
   std::thread thread_;
 };
+
+// A snapshot is written after so many events and at the end, so that a start replays no more.
+inline constexpr uint64_t kSnapshotEvents = 200'000;
 
 }  // namespace attune::server

@@ -1,17 +1,25 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/event.h"
 #include "core/result.h"
 
 namespace attune::server {
 
+// What the log up to an event leads to, as bytes that only who wrote them understands.
+struct Snapshot {
+  EventSeq seq;
+  std::string bytes;
+};
+
 // The append-only log of events: the truth that everything else is derived from.
 //
-// Append and Probe are called by one thread, the conductor's.
+// All is called by one thread, the conductor's.
 class EventStore {
  public:
   virtual ~EventStore() = default;
@@ -22,6 +30,13 @@ class EventStore {
 
   // Calls `visit` with every event of seq > after, in order.
   virtual Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const = 0;
+
+  // Keeps the bytes beside the log; of all snapshots the newest two stay. It is a cache: an error
+  // changes nothing of the log. REQUIRES: seq is that of the last appended event.
+  virtual Status SaveSnapshot(EventSeq seq, std::string_view bytes) = 0;
+
+  // The newest snapshot of seq <= at_most that is not ahead of the log; nullopt when there is none.
+  virtual Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const = 0;
 
   // Whether a write would succeed now; leaves no trace.
   virtual Status Probe() = 0;

@@ -14,6 +14,8 @@ const char* const kCache = "PRAGMA cache_size = -32768";  // KiB
 // batches change is copied once.
 constexpr int kCheckpointPages = 4096;
 
+constexpr int kSnapshotsKept = 2;
+
 // Between the probe's blob and this much cache the pages must reach the disk before the rollback.
 constexpr int kProbeCachePages = 16;
 
@@ -114,6 +116,39 @@ Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>
   if (Status read = ReadLog(**connection, after, visit); !read.ok())
     return Error{read.error().code, path_ + ": " + read.error().message};
   return {};
+}
+
+Status SqliteStore::SaveSnapshot(EventSeq seq, std::string_view bytes) {
+  ATTUNE_CHECK(seq == last_seq_);
+  sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+  // What is ahead of the log, if anything, is of another one.
+  transaction.Run("DELETE FROM snapshots WHERE seq >= ?", seq.value);
+  transaction.Run("INSERT INTO snapshots (seq, payload) VALUES (?, ?)", seq.value,
+                  sqlite::Blob{bytes});
+  transaction.Run(
+      "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT "
+      "?)",
+      kSnapshotsKept);
+  if (Status written = transaction.Commit(); !written.ok())
+    return Error{written.error().code, path_ + ": " + written.error().message};
+  return {};
+}
+
+Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) const {
+  auto connection = sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadOnly,
+                                             options_.busy_timeout_ms);
+  if (!connection.ok()) return Explain(path_, connection.error());
+  std::optional<Snapshot> snapshot;
+  sqlite::Rows rows = (*connection)
+                          ->Query(
+                              "SELECT seq, payload FROM snapshots WHERE seq <= ? AND seq <= "
+                              "(SELECT max(seq) FROM events)"
+                              " ORDER BY seq DESC LIMIT 1",
+                              at_most.value);
+  if (rows.Next())
+    snapshot = {EventSeq(static_cast<uint64_t>(rows.Integer(0))), std::string(rows.Bytes(1))};
+  if (!rows.status().ok()) return rows.status().error();
+  return snapshot;
 }
 
 Status SqliteStore::Probe() {

@@ -12,7 +12,7 @@ namespace attune::server {
 // The log in one SQLite file, with the tables for people (docs/database.md) beside it.
 //
 // WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on their own
-// connections never wait for it. Append and Probe: one thread. Read: any thread.
+// connections never wait for it. Reading: any thread; the rest: one thread.
 class SqliteStore final : public EventStore {
  public:
   struct Options {
@@ -31,6 +31,9 @@ class SqliteStore final : public EventStore {
   // kStorageFull for every error in writing; kUnavailable while another program holds a lock.
   Status Append(std::span<const Event> batch) override;
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
+
+  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override;
+  Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override;
 
   // Room for kProbeBytes more: they are written to the disk and rolled back.
   Status Probe() override;

@@ -13,6 +13,8 @@
 namespace attune::server {
 namespace {
 
+using ::testing::ElementsAre;
+
 constexpr int kPatienceMs = 10'000;
 
 class Recorder final : public Listener {
@@ -109,6 +111,116 @@ TEST_F(ConductorTest, ARestartGoesOnWithTheLog) {
   next.Query([](const Brain& brain) {
     EXPECT_EQ(brain.state().Find(SweepId{1})->Count(TrialState::kRunning), 2);
   });
+}
+
+TEST_F(ConductorTest, ASnapshotIsWrittenAtTheEndAndTheNextStartReadsWhatCameAfter) {
+  ASSERT_TRUE(Create().ok());
+  conductor.Stop();
+  ASSERT_EQ(store.snapshots.size(), 1u);
+  EXPECT_EQ(store.snapshots.begin()->first, EventSeq{1});
+  store.read_after.clear();
+  Conductor next(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(next.Start().ok());
+  EXPECT_THAT(store.read_after, ElementsAre(EventSeq{1}));
+  next.Query([](const Brain& brain) { EXPECT_NE(brain.state().Find(SweepId{1}), nullptr); });
+}
+
+TEST_F(ConductorTest, ASnapshotThatCannotBeLoadedIsSkippedForTheOneBeforeIt) {
+  ASSERT_TRUE(Create().ok());
+  conductor.Stop();
+  {
+    Conductor second(algorithms, store, [this] { return Time{++now}; });
+    ASSERT_TRUE(second.Start().ok());
+    ASSERT_TRUE(second.Execute(CreateSweep{attune::testing::ToySpec(), "text", ""}).ok());
+  }
+  ASSERT_EQ(store.snapshots.size(), 2u);
+  store.snapshots.rbegin()->second.resize(20);
+  store.read_after.clear();
+  Conductor third(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(third.Start().ok());
+  EXPECT_THAT(store.read_after, ElementsAre(EventSeq{1}));
+  third.Query([](const Brain& brain) { EXPECT_EQ(brain.state().sweeps.size(), 2u); });
+}
+
+TEST_F(ConductorTest, WithoutASnapshotThatCanBeLoadedTheWholeLogIsRead) {
+  ASSERT_TRUE(Create().ok());
+  conductor.Stop();
+  store.snapshots[EventSeq{1}] = "damaged";
+  store.read_after.clear();
+  Conductor next(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(next.Start().ok());
+  EXPECT_THAT(store.read_after, ElementsAre(EventSeq{0}));
+  next.Query([](const Brain& brain) { EXPECT_EQ(brain.state().sweeps.size(), 1u); });
+}
+
+TEST_F(ConductorTest, ASnapshotThatCannotBeWrittenIsNoErrorOfTheBatch) {
+  ASSERT_TRUE(Create().ok());
+  conductor.Query([&](const Brain&) {
+    store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
+  });
+  conductor.Stop();
+  EXPECT_TRUE(store.snapshots.empty());
+  store.full.reset();
+  Conductor next(algorithms, store, [this] { return Time{++now}; });
+  EXPECT_TRUE(next.Start().ok());
+}
+
+TEST_F(ConductorTest, TimeGoesOnFromTheLogWhereTheClockIsBehindIt) {
+  now = 1'000'000'000;
+  ASSERT_TRUE(Create().ok());
+  const int64_t last_us = store.events.back().time.us;
+  conductor.Stop();
+  std::atomic<int64_t> slow = 5;  // the machine's clock was set back
+  Conductor next(algorithms, store, [&] { return Time{slow}; });
+  ASSERT_TRUE(next.Start().ok());
+  slow += 70;
+  ASSERT_TRUE(next.Execute(CreateSweep{attune::testing::ToySpec(), "text", ""}).ok());
+  next.Stop();
+  EXPECT_EQ(store.events.back().time.us, last_us + 70);
+}
+
+// A trial that failed waits for a backoff that nobody but the clock ends.
+class Backoff : public ConductorTest {
+ protected:
+  void FailOnce(Conductor& which, Seconds backoff) {
+    SweepSpec spec = attune::testing::ToySpec();
+    spec.stop.max_trials = 1;
+    spec.failure.backoff = backoff;
+    ASSERT_TRUE(which.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 1}}).ok());
+    ASSERT_TRUE(which.Execute(CreateSweep{spec, "text", ""}).ok());
+    const AttemptEnded failed{.attempt = {{SweepId{1}, TrialNumber{0}}, 1},
+                              .outcome = Outcome::kFailed,
+                              .failure = {.kind = FailureKind::kExit, .rank = 0, .exit_code = 1}};
+    ASSERT_TRUE(which.Execute(RecordFact{Epoch{1}, failed}).ok());
+  }
+  static bool Runs(Conductor& which) {
+    bool runs = false;
+    which.Query([&](const Brain& brain) {
+      runs = brain.state().Find(SweepId{1})->Count(TrialState::kRunning) == 1;
+    });
+    return runs;
+  }
+};
+
+TEST_F(Backoff, EndsByTheClockAlone) {
+  conductor.Stop();
+  attune::testing::MemoryStore fresh;
+  Conductor real(algorithms, fresh, SteadyClock());
+  real.SetReachable([](const std::string&) { return true; });
+  ASSERT_TRUE(real.Start().ok());
+  FailOnce(real, Seconds(0.01));
+  EventSeq last = real.WaitForEvents(EventSeq{0}, 0);
+  while (!Runs(real)) last = real.WaitForEvents(last, kPatienceMs);
+  EXPECT_TRUE(std::holds_alternative<AttemptAssigned>(fresh.events.back().fact));
+}
+
+TEST_F(Backoff, HoldsUntilTheClockSaysSo) {
+  FailOnce(conductor, Seconds(10));
+  conductor.Nudge();
+  EXPECT_FALSE(Runs(conductor));
+  now += 10'000'000;
+  conductor.Nudge();
+  EXPECT_TRUE(Runs(conductor));
 }
 
 TEST_F(ConductorTest, AStoppedConductorRefusesAndEndsWaits) {

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <functional>
+
+#include "core/ids.h"
+
+namespace attune::server {
+
+using Clock = std::function<Time()>;
+
+// Wall time at the call, and steady time since: goes on evenly whatever happens to the machine's
+// clock.
+Clock SteadyClock();
+
+}  // namespace attune::server
