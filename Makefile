@@ -2,6 +2,7 @@
 #
 #   JOBS=N              compilers at a time (default: one a CPU, fewer where memory is short)
 #   TESTS=REGEX         run only the tests whose names match
+#   SEEDS=N, SEED=N     how many worlds `make sim` runs (default: 1000), and the first one (1)
 #   ATTUNE_TORCH_DIR=D  another LibTorch than the one that setup installs
 
 export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
@@ -9,7 +10,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench format lint setup clean help
+.PHONY: build demo test sim bench format lint setup clean help
 
 build: setup ## Build everything
 	@scripts/build
@@ -21,6 +22,10 @@ demo: setup ## Tune a small network on Fashion-MNIST on this machine, with the w
 test: setup ## Build everything and run every test
 	@scripts/build
 	@ctest --test-dir build --output-on-failure -j2 $(if $(TESTS),-R '$(TESTS)')
+
+sim: setup ## Run simulated services: SEEDS=N of them, from SEED=N on
+	@scripts/build sim
+	@build/tests/sim/sim --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
 
 bench: setup ## Build for release and run the benchmarks
 	@scripts/build --preset release bench

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/objective.h"
+#include "core/result.h"
+#include "core/search_space.h"
+
+namespace attune::simulate {
+
+// What a trial would report of the sweep's metric, step by step, whether it gets there or not.
+class Curves {
+ public:
+  virtual ~Curves() = default;
+
+  // REQUIRES: step >= 1. The same arguments give the same value.
+  virtual double ValueAt(TrialNumber trial, const Config& config, Step step) const = 0;
+};
+
+// The shapes of made-up curves:
+//
+//   power-law     falls as step^-a to its own floor (Hestness et al., arXiv:1712.00409)
+//   exponential   falls as exp(-step/t) to its floor
+//   crossing      whoever ends well starts slowly, so that early values mislead
+//   late-bloomer  flat, then a fall at a step of its own
+//   plateau       falls by half of the way, stays there for a while, and goes on
+//   diverging     one in five configurations turns to NaN on its way
+//   mixed         each trial has one of these
+const std::vector<std::string>& CurveModels();
+
+// A trial's floor comes from its configuration: the nearer each parameter is to a place drawn from
+// the seed, the lower. Losses lie between 0 and 1; an objective to maximise gets 1 − loss.
+// `horizon` is the step by which most of the way is gone.
+//
+// Errors: kInvalid, with the models there are.
+Result<std::unique_ptr<Curves>> MakeCurves(std::string_view model, const Objective& objective,
+                                           const SearchSpace& space, Step horizon, uint64_t seed);
+
+}  // namespace attune::simulate

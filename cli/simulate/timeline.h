@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "core/ids.h"
+
+namespace attune::simulate {
+
+inline constexpr int64_t kSecondUs = 1'000'000;
+
+inline int64_t ToMicroseconds(Seconds seconds) {
+  return static_cast<int64_t>(std::llround(seconds.value * static_cast<double>(kSecondUs)));
+}
+
+// Virtual time: what is to happen, in the order of its time; what is due at one time in the order
+// in which it was asked for. One thread.
+class Timeline {
+ public:
+  using Action = std::function<void()>;
+
+  Time now() const { return now_; }
+  bool empty() const { return heap_.empty(); }
+
+  void At(Time when, Action action) {
+    heap_.push_back({std::max(when, now_), ++last_, std::move(action)});
+    std::push_heap(heap_.begin(), heap_.end(), Later);
+  }
+  void After(int64_t us, Action action) { At(Time{now_.us + us}, std::move(action)); }
+
+  // REQUIRES: not empty.
+  void RunNext() {
+    ATTUNE_CHECK(!heap_.empty());
+    std::pop_heap(heap_.begin(), heap_.end(), Later);
+    const Entry next = std::move(heap_.back());
+    heap_.pop_back();
+    now_ = next.when;
+    next.action();
+  }
+
+ private:
+  struct Entry {
+    Time when;
+    uint64_t order;
+    Action action;
+  };
+  static bool Later(const Entry& a, const Entry& b) {
+    return a.when == b.when ? a.order > b.order : a.when > b.when;
+  }
+
+  Time now_;
+  uint64_t last_ = 0;
+  std::vector<Entry> heap_;
+};
+
+}  // namespace attune::simulate

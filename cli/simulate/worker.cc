@@ -1,0 +1,32 @@
+#include "cli/simulate/worker.h"
+
+#include "core/check.h"
+
+namespace attune::simulate {
+
+Orders OrdersFor(const Sweep& sweep, const Trial& trial) {
+  return {.milestone = trial.milestone,
+          .last = LastStep(sweep, trial),
+          .every = sweep.spec.checkpoint.every,
+          .yields = trial.yield.has_value(),
+          .verdict_step = trial.live->verdict_step,
+          .verdict = trial.live->verdict};
+}
+
+Worker::Said Worker::Train(const Orders& orders) {
+  ATTUNE_CHECK(!waits_ && !left_);
+  ++step_.value;
+  const auto reached = [this](Step step) { return step.value > 0 && step_ >= step; };
+  waits_ = orders.yields || reached(orders.milestone) || reached(orders.last);
+  const bool due = orders.every.value > 0 && step_.value % orders.every.value == 0;
+  return {.step = step_, .checkpoint = waits_ || due, .waits = waits_};
+}
+
+bool Worker::Obey(const Orders& orders) {
+  if (!waits_ || orders.verdict_step != step_) return !waits_ && !left_;
+  waits_ = false;
+  left_ = orders.verdict != VerdictKind::kContinue;
+  return !left_;
+}
+
+}  // namespace attune::simulate

@@ -1,0 +1,109 @@
+#include "tests/sim/algorithms.h"
+
+#include <memory>
+
+#include "core/check.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+#include "tests/sim/toys.h"
+
+namespace attune::sim {
+namespace {
+
+template <class Toy>
+Entry<Scheduler> ToyEntry(std::string name) {
+  return {.name = std::move(name), .make = [](const SweepSpec& spec) {
+            return Result<std::unique_ptr<Scheduler>>(std::make_unique<Toy>(spec.objective));
+          }};
+}
+
+// Successive halving that takes every trial for two.
+class SeesDouble final : public Scheduler {
+ public:
+  explicit SeesDouble(std::unique_ptr<Scheduler> seeing) : seeing_(std::move(seeing)) {}
+
+  Verdict Judge(const TrialView& trial, const Report& report) const override {
+    return seeing_->Judge(trial, report);
+  }
+  std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override {
+    return seeing_->NextMilestone(trial, after);
+  }
+  std::optional<TrialNumber> Promote() const override { return seeing_->Promote(); }
+  void Observe(const Event& event) override {
+    seeing_->Observe(event);
+    Event again = event;
+    auto* reported = std::get_if<TrialReported>(&again.fact);
+    if (reported == nullptr) return;
+    reported->attempt.trial.number.value += 1'000'000;
+    seeing_->Observe(again);
+  }
+  void Save(ArchiveWriter& archive) const override { seeing_->Save(archive); }
+  void Load(ArchiveReader& archive) override { seeing_->Load(archive); }
+  std::vector<Step> Rungs() const override { return seeing_->Rungs(); }
+
+ private:
+  std::unique_ptr<Scheduler> seeing_;
+};
+
+Entry<Scheduler> Doubled(Entry<Scheduler> entry) {
+  entry.make =
+      [make = std::move(entry.make)](const SweepSpec& spec) -> Result<std::unique_ptr<Scheduler>> {
+    auto made = make(spec);
+    if (!made.ok()) return made.error();
+    return {std::make_unique<SeesDouble>(std::move(made).value())};
+  };
+  return entry;
+}
+
+Algorithms Known(bool double_asha) {
+  Algorithms made;
+  searchers::RegisterSearchers(made);
+  Algorithms schedulers;
+  schedulers::RegisterSchedulers(schedulers);
+  for (const Entry<Scheduler>& entry : schedulers.schedulers())
+    made.Add(double_asha && entry.name == "asha" ? Doubled(entry) : entry);
+  made.Add(ToyEntry<Halving>("halving"));
+  made.Add(ToyEntry<Exploiting>("exploiting"));
+  return made;
+}
+
+template <class Algorithm>
+std::vector<std::string> NamesOf(const std::vector<Entry<Algorithm>>& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+}  // namespace
+
+const Algorithms& TestAlgorithms() {
+  static const Algorithms algorithms = Known(false);
+  return algorithms;
+}
+
+const Algorithms& AlgorithmsFor(Variant variant) {
+  static const Algorithms doubled = Known(true);
+  return variant == Variant::kRecordsTwice ? doubled : TestAlgorithms();
+}
+
+const std::vector<std::string>& SearcherNames() {
+  static const std::vector<std::string> names = NamesOf(TestAlgorithms().searchers());
+  return names;
+}
+
+const std::vector<std::string>& SchedulerNames() {
+  static const std::vector<std::string> names = NamesOf(TestAlgorithms().schedulers());
+  return names;
+}
+
+AlgorithmSpec SpecOf(const std::string& name) {
+  const Entry<Searcher>* searcher = TestAlgorithms().FindSearcher(name);
+  const Entry<Scheduler>* scheduler = TestAlgorithms().FindScheduler(name);
+  ATTUNE_CHECK(searcher != nullptr || scheduler != nullptr);
+  AlgorithmSpec spec{.name = name};
+  for (const Option& option : searcher != nullptr ? searcher->options : scheduler->options)
+    spec.options.emplace(option.name, option.fallback);
+  return spec;
+}
+
+}  // namespace attune::sim

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cli/simulate/worker.h"
+#include "tests/sim/people.h"
+#include "tests/sim/reality.h"
+
+namespace attune::sim {
+
+// A program of somebody's that asks a sweep without a program for trials, one after the other, and
+// tells how they go. It may lose interest in the middle of one.
+class Asker {
+ public:
+  struct Stage {
+    simulate::Timeline& timeline;
+    RandomStream& random;
+    FakeServer& server;
+    const Books& books;
+    Reality& reality;
+    People& people;
+    int64_t step_us;
+    std::function<double(const TrialId&, const Config&, Step)> value;
+  };
+
+  // Asks for the sweep that was made with this key, once it is there.
+  Asker(Stage stage, std::string sweep_key, std::string name)
+      : stage_(std::move(stage)), sweep_key_(std::move(sweep_key)), name_(std::move(name)) {}
+
+  void Begin();
+  void LoseInterest() { gone_ = true; }
+  void Return();  // and goes on with what it had left
+
+ private:
+  void Ask();
+  bool Adopt(const std::string& key);
+  void Train();
+  void Tell();
+  void Told();
+  void After(int64_t us, simulate::Timeline::Action action);
+  const Trial* Mine() const;  // null when the attempt is not live, or the server is away
+
+  Stage stage_;
+  std::string sweep_key_;
+  std::string name_;
+  int asked_ = 0;
+  bool gone_ = false;
+  uint64_t life_ = 0;  // counts its returns: what was begun before is not gone on with
+
+  SweepId sweep_;
+  AttemptId attempt_;
+  Epoch epoch_;
+  simulate::Worker worker_;
+  simulate::Orders orders_;
+  double seconds_ = 0;
+};
+
+}  // namespace attune::sim

@@ -1,0 +1,241 @@
+#include "tests/sim/books.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attune::sim {
+namespace {
+
+class Recorder {
+ public:
+  Recorder(Books& books, Time now) : books_(books), now_(now) {}
+
+  void operator()(const SweepCreated& fact) {
+    SweepBook& sweep = books_.sweeps[fact.sweep];
+    sweep.id = fact.sweep;
+    sweep.spec = fact.spec;
+    sweep.key = fact.idempotency_key;
+    sweep.running_since = now_;
+  }
+  void operator()(const SweepPaused& fact) { Rest(Of(fact.sweep), SweepState::kPaused); }
+  void operator()(const SweepResumed& fact) { Run(Of(fact.sweep)); }
+  void operator()(const SweepExtended& fact) {
+    SweepBook& sweep = Of(fact.sweep);
+    sweep.spec.stop = fact.stop;
+    sweep.spec.max_step = fact.max_step;
+    sweep.stopping.reset();
+  }
+  void operator()(const SweepReopened& fact) {
+    SweepBook& sweep = Of(fact.sweep);
+    ++sweep.reopened;
+    Run(sweep);
+  }
+  void operator()(const SweepStopping& fact) { Of(fact.sweep).stopping = fact.outcome; }
+  void operator()(const SweepEnded& fact) { Rest(Of(fact.sweep), fact.state); }
+  void operator()(const SearchExhausted& fact) { Of(fact.sweep).exhausted = true; }
+
+  void operator()(const TrialCreated& fact) {
+    TrialBook& trial = Of(fact.trial.sweep).trials[fact.trial.number];
+    trial.id = fact.trial;
+    trial.config = fact.config;
+    trial.origin = fact.origin;
+    trial.requested = fact.origin == kEnqueued;
+  }
+  void operator()(const TrialReopened& fact) {
+    TrialBook& trial = Of(fact.record.id);
+    trial.state = TrialState::kPending;
+    trial.failures = 0;
+    trial.until = fact.until;
+    trial.requested = true;
+    trial.not_before = now_;
+    if (fact.from_start) trial.last_step = Step(0);
+  }
+  void operator()(const AttemptAssigned& fact) {
+    TrialBook& trial = Of(fact.attempt.trial);
+    trial.state = TrialState::kRunning;
+    trial.attempts = fact.attempt.number;
+    trial.live = AttemptBook{.id = fact.attempt,
+                             .epoch = fact.epoch,
+                             .ranks = fact.ranks,
+                             .resume = fact.resume,
+                             .assigned = now_};
+    books_.last_epoch = fact.epoch;
+    if (books_.reservation && books_.reservation->sweep == fact.attempt.trial.sweep)
+      books_.reservation.reset();
+  }
+  void operator()(const AttemptStarted&) {}
+  void operator()(const AttemptFirstStep&) {}
+
+  void operator()(const TrialReported& fact) {
+    SweepBook& sweep = Of(fact.attempt.trial.sweep);
+    TrialBook& trial = Of(fact.attempt.trial);
+    trial.last_step = fact.report.step;
+    if (trial.live) {
+      trial.live->last_reported = fact.report.step;
+      trial.live->seconds = fact.report.seconds;
+    }
+    const auto metric = fact.report.metrics.find(sweep.spec.objective.metric);
+    if (metric == fact.report.metrics.end() || !std::isfinite(metric->second)) return;
+    for (CheckpointBook& checkpoint : trial.checkpoints) {
+      if (checkpoint.attempt == fact.attempt.number && checkpoint.ref.step == fact.report.step)
+        checkpoint.value = metric->second;
+    }
+    if (sweep.best && !sweep.spec.objective.Better(metric->second, *sweep.best)) return;
+    sweep.best = metric->second;
+    sweep.best_at = {trial.id, fact.attempt.number, fact.report.step};
+  }
+  void operator()(const TrialYielding&) {}
+  void operator()(const TrialDecided& fact) {
+    TrialBook& trial = Of(fact.attempt.trial);
+    if (fact.verdict.kind == VerdictKind::kPause) trial.state = TrialState::kPaused;
+    if (fact.verdict.kind != VerdictKind::kExploit) return;
+    trial.config = fact.verdict.config;
+    trial.donor = fact.verdict.donor;
+    trial.cloned = fact.cloned;
+    if (fact.cloned) trial.last_step = fact.cloned->ref.step;
+  }
+  void operator()(const AttemptEnded& fact) {
+    SweepBook& sweep = Of(fact.attempt.trial.sweep);
+    TrialBook& trial = Of(fact.attempt.trial);
+    if (!trial.live) return;
+    for (const RankSlot& slot : trial.live->ranks)
+      sweep.gpu_seconds += 1e-6 * static_cast<double>(slot.gpus.size()) *
+                           static_cast<double>(now_.us - trial.live->assigned.us);
+    if (books_.reservation) books_.reservation->ahead.erase(trial.live->epoch);
+    trial.seconds.value += trial.live->seconds.value;
+    trial.live.reset();
+    if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
+        fact.failure.kind != FailureKind::kLease)
+      ++trial.failures;
+  }
+  void operator()(const TrialRequeued& fact) {
+    TrialBook& trial = Of(fact.trial);
+    trial.state = TrialState::kPending;
+    trial.not_before = fact.not_before;
+  }
+  void operator()(const TrialEnded& fact) {
+    TrialBook& trial = Of(fact.trial);
+    trial.state = fact.state;
+    trial.donor.reset();
+    trial.cloned.reset();
+  }
+
+  void operator()(const CheckpointSaved& fact) {
+    TrialBook& trial = Of(fact.attempt.trial);
+    CheckpointBook checkpoint{.attempt = fact.attempt.number, .ref = fact.checkpoint};
+    if (trial.live) {
+      trial.live->saved = true;
+      if (!trial.live->ranks.empty()) checkpoint.executor = trial.live->ranks.front().executor;
+    }
+    trial.donor.reset();
+    trial.cloned.reset();
+    trial.checkpoints.push_back(std::move(checkpoint));
+  }
+  void operator()(const CheckpointPinned& fact) {
+    CheckpointBook* book = At(fact.checkpoint);
+    if (book == nullptr) return;
+    book->pinned = fact.pinned;
+    book->ever_pinned |= fact.pinned;
+  }
+  void operator()(const CheckpointDropped& fact) {
+    if (CheckpointBook* book = At(fact.checkpoint)) book->dropped = true;
+  }
+  void operator()(const CheckpointRemoved& fact) {
+    if (CheckpointBook* book = At(fact.checkpoint)) book->removed = true;
+  }
+
+  void operator()(const SlotsReserved& fact) {
+    ReservationBook reservation{.sweep = fact.sweep, .executor = fact.executor};
+    for (const AttemptBook* attempt : books_.Live()) {
+      for (const RankSlot& slot : attempt->ranks) {
+        if (slot.executor == fact.executor) reservation.ahead.insert(attempt->epoch);
+      }
+    }
+    books_.reservation = std::move(reservation);
+  }
+  void operator()(const ReservationReleased&) { books_.reservation.reset(); }
+  void operator()(const ExecutorJoined& fact) {
+    books_.executors[fact.name] = {fact.instance, fact.incarnation, fact.resources};
+  }
+  void operator()(const ExecutorLost& fact) { books_.executors[fact.name].lost = true; }
+
+ private:
+  SweepBook& Of(SweepId id) { return books_.sweeps[id]; }
+  TrialBook& Of(const TrialId& id) { return books_.sweeps[id.sweep].trials[id.number]; }
+  CheckpointBook* At(const CheckpointId& id) {
+    return const_cast<CheckpointBook*>(books_.Find(id));  // NOLINT: of our own books
+  }
+
+  void Run(SweepBook& sweep) {
+    sweep.state = SweepState::kRunning;
+    sweep.running_since = now_;
+  }
+  void Rest(SweepBook& sweep, SweepState state) {
+    if (sweep.state == SweepState::kRunning) sweep.ran_us += now_.us - sweep.running_since.us;
+    sweep.state = state;
+  }
+
+  Books& books_;
+  Time now_;
+};
+
+}  // namespace
+
+TrialRecord TrialBook::Record() const {
+  TrialRecord record{.id = id,
+                     .config = config,
+                     .state = state,
+                     .attempts = attempts,
+                     .last_step = last_step,
+                     .seconds = seconds};
+  for (const CheckpointBook& book : checkpoints) {
+    if (!book.dropped)
+      record.checkpoints.push_back(
+          {book.attempt, book.ref, book.executor, book.value, book.pinned});
+  }
+  return record;
+}
+
+int SweepBook::Live() const {
+  return static_cast<int>(std::ranges::count_if(
+      trials, [](const auto& entry) { return entry.second.live.has_value(); }));
+}
+
+void Books::Record(const Event& event) {
+  std::visit(Recorder(*this, event.time), event.fact);
+  last_seq = event.seq;
+  last_time = event.time;
+}
+
+const SweepBook* Books::Find(SweepId id) const {
+  const auto found = sweeps.find(id);
+  return found == sweeps.end() ? nullptr : &found->second;
+}
+
+const TrialBook* Books::Find(const TrialId& id) const {
+  const SweepBook* sweep = Find(id.sweep);
+  if (sweep == nullptr) return nullptr;
+  const auto found = sweep->trials.find(id.number);
+  return found == sweep->trials.end() ? nullptr : &found->second;
+}
+
+const CheckpointBook* Books::Find(const CheckpointId& id) const {
+  const TrialBook* trial = Find(id.trial);
+  if (trial == nullptr) return nullptr;
+  const auto found = std::ranges::find_if(trial->checkpoints, [&](const CheckpointBook& book) {
+    return book.attempt == id.attempt && book.ref.step == id.step;
+  });
+  return found == trial->checkpoints.end() ? nullptr : &*found;
+}
+
+std::vector<const AttemptBook*> Books::Live() const {
+  std::vector<const AttemptBook*> live;
+  for (const auto& [id, sweep] : sweeps) {
+    for (const auto& [number, trial] : sweep.trials) {
+      if (trial.live) live.push_back(&*trial.live);
+    }
+  }
+  return live;
+}
+
+}  // namespace attune::sim

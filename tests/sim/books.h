@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+
+namespace attune::sim {
+
+// What the log says happened, kept by a reader of its own: core's state has no part in it.
+struct AttemptBook {
+  AttemptId id;
+  Epoch epoch;
+  std::vector<RankSlot> ranks;
+  std::optional<CheckpointRef> resume;
+  Time assigned;
+  Step last_reported{0};
+  Seconds seconds{0};
+  bool saved = false;  // a checkpoint of its own
+};
+
+struct CheckpointBook {
+  uint32_t attempt = 0;
+  CheckpointRef ref;
+  std::string executor;
+  std::optional<double> value;
+  bool pinned = false;
+  bool ever_pinned = false;
+  bool dropped = false;
+  bool removed = false;
+};
+
+struct TrialBook {
+  TrialId id;
+  Config config;
+  TrialState state = TrialState::kPending;
+  std::string origin;
+  uint32_t attempts = 0;
+  int failures = 0;  // of its own since it was created or opened again
+  Step last_step{0};
+  Step until{0};
+  bool requested = false;
+  Time not_before;
+  Seconds seconds{0};                // of attempts that have ended
+  std::optional<TrialNumber> donor;  // until it has saved a checkpoint of its own
+  std::optional<KeptCheckpoint> cloned;
+  std::optional<AttemptBook> live;
+  std::vector<CheckpointBook> checkpoints;
+
+  TrialRecord Record() const;  // as a server makes it from its tables
+};
+
+struct SweepBook {
+  SweepId id;
+  SweepSpec spec;  // with its limits as they are now
+  std::string key;
+  SweepState state = SweepState::kRunning;
+  std::optional<SweepState> stopping;
+  bool exhausted = false;
+  int reopened = 0;
+  std::map<TrialNumber, TrialBook> trials;
+  Time running_since;
+  int64_t ran_us = 0;
+  double gpu_seconds = 0;  // of attempts that have ended
+  std::optional<double> best;
+  CheckpointId best_at;  // attempt and step of the best report
+
+  int Live() const;
+  int Created() const { return static_cast<int>(trials.size()); }
+};
+
+struct ExecutorBook {
+  std::string instance;
+  Incarnation incarnation;
+  Resources resources;
+  bool lost = false;
+};
+
+struct ReservationBook {
+  SweepId sweep;
+  std::string executor;
+  std::set<Epoch> ahead;  // of the attempts that held slots there when it was made
+};
+
+class Books {
+ public:
+  void Record(const Event& event);
+
+  // Null when the log has none.
+  const TrialBook* Find(const TrialId& id) const;
+  const SweepBook* Find(SweepId id) const;
+  const CheckpointBook* Find(const CheckpointId& id) const;
+  // Of all attempts that hold slots.
+  std::vector<const AttemptBook*> Live() const;
+
+  std::map<SweepId, SweepBook> sweeps;
+  std::map<std::string, ExecutorBook> executors;
+  std::optional<ReservationBook> reservation;
+  EventSeq last_seq{0};
+  Time last_time;
+  Epoch last_epoch{0};
+};
+
+}  // namespace attune::sim

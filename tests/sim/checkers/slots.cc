@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/sim/checkers/checkers.h"
+
+namespace attune::sim {
+namespace {
+
+// Slots are held once, GPUs are whole, and a gang gets a slot for every rank on executors that are
+// there, or nothing.
+class Slots final : public Checker {
+ public:
+  using Checker::Checker;
+
+  void OnEvent(const Event& event) override {
+    if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) Assigned(*assigned);
+    if (const auto* lost = std::get_if<ExecutorLost>(&event.fact)) Free(lost->name, "is lost");
+    if (const auto* joined = std::get_if<ExecutorJoined>(&event.fact)) Free(joined->name, "joins");
+  }
+
+ private:
+  struct Use {
+    Resources held;
+    std::set<int> gpus;
+  };
+
+  void Assigned(const AttemptAssigned& fact) {
+    const SweepBook* sweep = books_.Find(fact.attempt.trial.sweep);
+    if (sweep == nullptr) return Find(ToString(fact.attempt) + " is of no sweep");
+    const GangSpec& gang = sweep->spec.gang;
+    const size_t expected = sweep->spec.External() ? 0 : static_cast<size_t>(gang.workers);
+    if (fact.ranks.size() != expected)
+      Find(ToString(fact.attempt) + " has slots for " + std::to_string(fact.ranks.size()) +
+           " ranks of " + std::to_string(expected));
+
+    std::map<std::string, Use> used;
+    for (const AttemptBook* attempt : books_.Live()) Add(attempt->ranks, fact.attempt, used);
+    for (const RankSlot& slot : fact.ranks) {
+      if (slot.cpus != gang.per_worker.cpus || std::ssize(slot.gpus) != gang.per_worker.gpus ||
+          slot.memory_bytes != gang.per_worker.memory_bytes)
+        Find(ToString(fact.attempt) + " has another slot than its sweep asks for");
+    }
+    Add(fact.ranks, fact.attempt, used);
+    for (const auto& [name, use] : used) {
+      const auto executor = books_.executors.find(name);
+      if (executor == books_.executors.end() || executor->second.lost) {
+        Find(ToString(fact.attempt) + " is assigned while slots are held on " + name +
+             ", which is not there");
+        continue;
+      }
+      const Resources& total = executor->second.resources;
+      if (use.held.cpus > total.cpus || use.held.memory_bytes > total.memory_bytes ||
+          (!use.gpus.empty() && *use.gpus.rbegin() >= total.gpus))
+        Find(ToString(fact.attempt) + ": more is held on " + name + " than there is");
+    }
+  }
+
+  void Add(const std::vector<RankSlot>& ranks, const AttemptId& why,
+           std::map<std::string, Use>& used) {
+    for (const RankSlot& slot : ranks) {
+      Use& use = used[slot.executor];
+      use.held.cpus += slot.cpus;
+      use.held.memory_bytes += slot.memory_bytes;
+      for (int gpu : slot.gpus) {
+        if (!use.gpus.insert(gpu).second)
+          Find(ToString(why) + ": GPU " + std::to_string(gpu) + " of " + slot.executor +
+               " is held twice");
+      }
+    }
+  }
+
+  void Free(const std::string& name, const std::string& what) {
+    const auto executor = books_.executors.find(name);
+    if (executor == books_.executors.end() || executor->second.lost) return;
+    for (const AttemptBook* attempt : books_.Live()) {
+      if (std::ranges::any_of(attempt->ranks,
+                              [&](const RankSlot& slot) { return slot.executor == name; }))
+        Find("executor " + name + " " + what + " while " + ToString(attempt->id) +
+             " holds slots there");
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Checker> CheckSlots(const Evidence& evidence) {
+  return std::make_unique<Slots>(evidence);
+}
+
+}  // namespace attune::sim

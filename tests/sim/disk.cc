@@ -1,0 +1,26 @@
+#include "tests/sim/disk.h"
+
+#include "tests/support/memory_store.h"
+
+namespace attune::sim {
+namespace {
+
+const Error kFull{ErrorCode::kStorageFull, "the disk is full"};
+
+class MemoryDisk final : public Disk {
+ public:
+  server::EventStore& store() override { return store_; }
+  void SetFull(bool full) override {
+    store_.full.reset();
+    if (full) store_.full = kFull;
+  }
+
+ private:
+  testing::MemoryStore store_;
+};
+
+}  // namespace
+
+std::unique_ptr<Disk> MakeMemoryDisk() { return std::make_unique<MemoryDisk>(); }
+
+}  // namespace attune::sim

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace attune::sim {
+
+// What is wrong with a world: the first thing that a checker found.
+class Findings {
+ public:
+  void Report(std::string what) {
+    if (!first_) first_ = std::move(what);
+  }
+  const std::optional<std::string>& first() const { return first_; }
+
+ private:
+  std::optional<std::string> first_;
+};
+
+}  // namespace attune::sim

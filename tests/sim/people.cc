@@ -1,0 +1,105 @@
+#include "tests/sim/people.h"
+
+#include <memory>
+#include <utility>
+
+namespace attune::sim {
+namespace {
+
+constexpr int64_t kAskAgainUs = 5 * simulate::kSecondUs;
+
+template <class Map>
+const auto& Pick(const Map& map, int64_t index) {
+  auto chosen = map.begin();
+  std::advance(chosen, index);
+  return chosen->second;
+}
+
+}  // namespace
+
+void People::Insist(Command command, std::function<void(bool)> then) {
+  const auto answered = std::make_shared<bool>(false);
+  server_.Submit(command, [this, answered, then](const FakeServer::Answer& answer) {
+    if (!answer.ok() && answer.error().code == ErrorCode::kStorageFull) return;  // ask again
+    if (std::exchange(*answered, true)) return;
+    if (answer.ok()) promises_.OnAnswered(*answer);
+    if (then) then(answer.ok());
+  });
+  timeline_.After(kAskAgainUs, [this, answered, command = std::move(command), then] {
+    if (!*answered) Insist(command, then);
+  });
+}
+
+void People::DoSomething() {
+  auto command = Whim();
+  if (!command) return;
+  server_.Submit(std::move(*command), [this](const FakeServer::Answer& answer) {
+    if (answer.ok()) promises_.OnAnswered(*answer);
+  });
+}
+
+void People::Tidy() {
+  for (const auto& [id, sweep] : books_.sweeps) {
+    if (sweep.state == SweepState::kPaused) Insist(ResumeSweep{id});
+  }
+}
+
+std::optional<Command> People::Whim() {
+  if (books_.sweeps.empty()) return std::nullopt;
+  const SweepBook& sweep = Pick(books_.sweeps, Integer(0, std::ssize(books_.sweeps) - 1));
+  if (sweep.trials.empty() || Integer(0, 1) == 0) return WhimAbout(sweep);
+  return WhimAbout(Pick(sweep.trials, Integer(0, std::ssize(sweep.trials) - 1)));
+}
+
+std::optional<Command> People::WhimAbout(const SweepBook& sweep) {
+  switch (Integer(0, 9)) {
+    case 0:
+    case 1:
+      return PauseSweep{sweep.id};
+    case 2:
+    case 3:
+      return ResumeSweep{sweep.id};
+    case 4:
+    case 5: {
+      ExtendSweep extend{.sweep = sweep.id};
+      if (Integer(0, 1) == 0) extend.max_trials = sweep.Created() + static_cast<int>(Integer(1, 3));
+      if (Integer(0, 1) == 0) extend.max_step = Step(sweep.spec.max_step.value + Integer(1, 3));
+      return extend;
+    }
+    case 6:
+      return StopSweep{sweep.id};
+    case 7:
+      return KillSweep{sweep.id};
+    default: {
+      if (sweep.trials.empty()) return std::nullopt;
+      const TrialBook& example = sweep.trials.begin()->second;
+      Insist(EnqueueTrial{sweep.id, example.config, "enqueue-" + std::to_string(++keys_)});
+      return std::nullopt;
+    }
+  }
+}
+
+std::optional<Command> People::WhimAbout(const TrialBook& trial) {
+  switch (Integer(0, 5)) {
+    case 0:
+      return KillTrial{trial.id};
+    case 1:
+    case 2: {
+      if (trial.checkpoints.empty()) return std::nullopt;
+      const CheckpointBook& checkpoint =
+          trial.checkpoints[static_cast<size_t>(Integer(0, std::ssize(trial.checkpoints) - 1))];
+      return PinCheckpoint{{trial.id, checkpoint.attempt, checkpoint.ref.step}, Integer(0, 2) > 0};
+    }
+    default: {
+      ReopenTrial reopen{.record = trial.Record()};
+      if (Integer(0, 1) == 0) {
+        reopen.until = Step(trial.last_step.value + Integer(1, 3));
+      } else {
+        reopen.from_start = Integer(0, 1) == 0;
+      }
+      return reopen;
+    }
+  }
+}
+
+}  // namespace attune::sim

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/simulate/timeline.h"
+#include "core/random.h"
+#include "tests/sim/books.h"
+#include "tests/sim/fake_server.h"
+#include "tests/sim/promises.h"
+
+namespace attune::sim {
+
+// People and their programs, who ask the server over and over until it answers.
+class People {
+ public:
+  People(simulate::Timeline& timeline, RandomStream& random, FakeServer& server, const Books& books,
+         Promises& promises)
+      : timeline_(timeline), random_(random), server_(server), books_(books), promises_(promises) {}
+
+  // Asked again until there is an answer, with the same key where there is one. `then` is told
+  // whether it was accepted.
+  void Insist(Command command, std::function<void(bool accepted)> then = {});
+
+  // Something that a person may take into their head, of any sweep or trial. Not insisted on.
+  void DoSomething();
+
+  // What was paused goes on, so that it can come to its end.
+  void Tidy();
+
+ private:
+  std::optional<Command> Whim();
+  std::optional<Command> WhimAbout(const SweepBook& sweep);
+  std::optional<Command> WhimAbout(const TrialBook& trial);
+  int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
+
+  simulate::Timeline& timeline_;
+  RandomStream& random_;
+  FakeServer& server_;
+  const Books& books_;
+  Promises& promises_;
+  int keys_ = 0;
+};
+
+}  // namespace attune::sim

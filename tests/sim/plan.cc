@@ -1,0 +1,161 @@
+#include "tests/sim/plan.h"
+
+#include <algorithm>
+
+#include "cli/simulate/curves.h"
+#include "cli/simulate/timeline.h"
+#include "core/random.h"
+#include "schedulers/asha.h"
+#include "tests/conformance/random_space.h"
+#include "tests/sim/algorithms.h"
+
+namespace attune::sim {
+namespace {
+
+using simulate::kSecondUs;
+
+constexpr int64_t kGibibyte = int64_t{1} << 30;
+constexpr uint64_t kSqliteEvery = 200;  // seeds; it is slower than memory
+
+class Planner {
+ public:
+  explicit Planner(uint64_t seed) : random_(seed, TrialNumber{}, "sim/plan") { plan_.seed = seed; }
+
+  Plan Make() {
+    plan_.quiet_at_us = Integer(60, 400) * kSecondUs;
+    plan_.step_us = Integer(1, 12) * kSecondUs;
+    plan_.people = Coin() ? 0 : random_.Uniform(0.2, 4);
+    plan_.sqlite = plan_.seed % kSqliteEvery == 0;
+    MakeFaults();
+    const int64_t executors = Integer(1, 4);
+    const bool gpus = Coin();
+    for (int64_t i = 0; i < executors; ++i) {
+      plan_.executors.push_back({.cpus = static_cast<int>(Integer(2, 8)),
+                                 .gpus = gpus ? static_cast<int>(Integer(0, 4)) : 0,
+                                 .memory_bytes = Integer(4, 16) * kGibibyte});
+    }
+    const int64_t sweeps = Integer(1, 3);
+    const bool equal = sweeps > 1 && OneIn(3);  // so that their shares can be compared
+    for (int64_t i = 0; i < sweeps; ++i) {
+      if (i > 0 && equal) {
+        plan_.sweeps.push_back(plan_.sweeps.front());
+        plan_.sweeps.back().spec.seed = static_cast<uint64_t>(Integer(0, 1 << 30));
+      } else {
+        plan_.sweeps.push_back(MakeSweep());
+      }
+      plan_.sweeps.back().spec.name = "sweep-" + std::to_string(i + 1);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
+  bool Coin() { return OneIn(2); }
+  bool OneIn(int64_t n) { return Integer(1, n) == 1; }
+  double Rate(double most) { return Coin() ? 0 : random_.Uniform(0, most); }
+
+  void MakeFaults() {
+    FaultRates& faults = plan_.faults;
+    faults.connection_breaks = Rate(3);
+    faults.executor_crashes = Rate(1);
+    faults.executor_freezes = Rate(1);
+    faults.executor_leaves = Rate(0.5);
+    faults.server_crashes = Rate(2);
+    faults.disk_full = Rate(0.5);
+    faults.rank_fails = Rate(0.05);
+    faults.rank_hangs = Rate(0.01);
+    faults.cannot_start = Rate(0.05);
+    faults.never_starts = Rate(0.05);
+    faults.snapshot_used = Rate(2);  // above 1: always
+    faults.delay_us = Integer(1, Coin() ? 100 : 4000) * kSecondUs / 1000;
+    faults.clock_jump_us = Coin() ? 0 : Integer(0, 90) * kSecondUs;
+  }
+
+  PlannedSweep MakeSweep() {
+    PlannedSweep planned{.created_at_us = Coin() ? 0 : Integer(0, 60) * kSecondUs,
+                         .curves = PickName(simulate::CurveModels())};
+    SweepSpec& spec = planned.spec;
+    spec.program.command = {"/bin/train"};
+    spec.objective = {"loss", Coin() ? Mode::kMin : Mode::kMax};
+    spec.seed = static_cast<uint64_t>(Integer(0, 1 << 30));
+    const bool countable = Coin();
+    spec.space = RandomSpace(countable);
+    spec.max_step = Step(Integer(1, 12));
+    spec.stop.max_trials = static_cast<int>(Integer(1, 10));
+    if (OneIn(8)) {
+      spec.program = {};
+    } else {
+      MakeGang(spec);
+    }
+    MakeLimits(spec);
+    spec.scheduler = SpecOf(PickName(SchedulerNames()));
+    if (spec.External() || !TestAlgorithms().MakeScheduler(spec).ok())
+      spec.scheduler = SpecOf("fifo");
+    spec.searcher = SpecOf(countable && Coin() ? "grid" : PickName(SearcherNames()));
+    if (!TestAlgorithms().MakeSearcher(spec).ok()) spec.searcher = SpecOf("random");
+    return planned;
+  }
+
+  // As a sweep file can say it: a parameter has one condition on a parent.
+  SearchSpace RandomSpace(bool countable) {
+    const auto drawn =
+        conformance::RandomSpace(static_cast<uint64_t>(Integer(0, 1 << 30)), countable);
+    std::vector<Parameter> parameters = drawn.parameters();
+    for (Parameter& parameter : parameters) {
+      if (parameter.when.size() == 2 && parameter.when[0].parent == parameter.when[1].parent)
+        parameter.when.pop_back();
+    }
+    return SearchSpace(std::move(parameters));
+  }
+
+  // Fits one of the executors, or the sweep would wait for ever.
+  void MakeGang(SweepSpec& spec) {
+    const Resources& host =
+        plan_.executors[static_cast<size_t>(Integer(0, std::ssize(plan_.executors) - 1))];
+    GangSpec& gang = spec.gang;
+    gang.placement = Coin() ? PlacementPolicy::kPack : PlacementPolicy::kSpread;
+    const int cpus = static_cast<int>(Integer(1, OneIn(3) ? host.cpus : 2));
+    gang.workers = static_cast<int>(Integer(1, cpus));
+    gang.per_worker = {.cpus = cpus / gang.workers};
+    if (host.gpus > 0 && Coin())
+      gang.per_worker.gpus = static_cast<int>(Integer(0, host.gpus)) / gang.workers;
+    if (OneIn(3)) gang.per_worker.memory_bytes = host.memory_bytes / Integer(1, 4) / gang.workers;
+  }
+
+  void MakeLimits(SweepSpec& spec) {
+    if (OneIn(4)) spec.max_concurrent_trials = static_cast<int>(Integer(1, 3));
+    if (OneIn(4)) spec.priority = static_cast<int>(Integer(-1, 1));
+    spec.checkpoint = {.every = Step(Coin() ? 0 : Integer(1, 3)),
+                       .keep_last = static_cast<int>(Integer(1, 2)),
+                       .keep_best = static_cast<int>(Integer(0, 1))};
+    spec.failure = {.max_restarts = static_cast<int>(Integer(0, 3)),
+                    .max_failed_trials = static_cast<int>(Integer(0, 10)),
+                    .backoff = Seconds(static_cast<double>(Integer(0, 10))),
+                    .stall_timeout = Seconds(static_cast<double>(Integer(30, 60)))};
+    StopPolicy& stop = spec.stop;
+    if (OneIn(10)) stop.max_time = Seconds(static_cast<double>(Integer(10, 200)));
+    if (OneIn(10)) stop.max_gpu_hours = random_.Uniform(0.001, 0.2);
+    if (OneIn(10)) stop.patience = static_cast<int>(Integer(2, 6));
+    if (OneIn(10)) stop.max_trial_time = Seconds(static_cast<double>(Integer(5, 60)));
+    if (OneIn(10)) stop.trial_patience = static_cast<int>(Integer(1, 5));
+    if (spec.External()) {  // what belongs to a program
+      spec.checkpoint = {};
+      spec.failure.stall_timeout = FailurePolicy().stall_timeout;
+      stop.max_gpu_hours = 0;
+    }
+    if (OneIn(10)) stop.target = spec.objective.mode == Mode::kMin ? 0.2 : 0.8;
+  }
+
+  const std::string& PickName(const std::vector<std::string>& names) {
+    return names[static_cast<size_t>(Integer(0, std::ssize(names) - 1))];
+  }
+
+  RandomStream random_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan MakePlan(uint64_t seed) { return Planner(seed).Make(); }
+
+}  // namespace attune::sim

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/sweep_spec.h"
+
+namespace attune::sim {
+
+// How often things go wrong in a world. Half of them never do in a given one, so that seeds differ
+// in kind and not only in number (swarm testing: Groce et al., ISSTA 2012).
+struct FaultRates {
+  // A minute of virtual time.
+  double connection_breaks = 0;
+  double executor_crashes = 0;
+  double executor_freezes = 0;  // stopped and continued later, its lease perhaps over
+  double executor_leaves = 0;   // says goodbye, comes back as a new process
+  double server_crashes = 0;
+  double disk_full = 0;
+  // Of one, each time.
+  double rank_fails = 0;     // a step
+  double rank_hangs = 0;     // a step
+  double cannot_start = 0;   // a gang
+  double never_starts = 0;   // a gang
+  double snapshot_used = 0;  // a restart of the server
+  // At most.
+  int64_t delay_us = 0;       // of a message
+  int64_t clock_jump_us = 0;  // of the server's wall clock, at a restart, to either side
+};
+
+struct PlannedSweep {
+  SweepSpec spec;
+  int64_t created_at_us = 0;
+  std::string curves;  // cli/simulate/curves.h
+};
+
+// A whole world before it begins: everything that is drawn ahead.
+struct Plan {
+  uint64_t seed = 0;
+  std::vector<Resources> executors;
+  std::vector<PlannedSweep> sweeps;
+  FaultRates faults;
+  double people = 0;        // what they do, a minute
+  int64_t quiet_at_us = 0;  // faults end and people go away
+  int64_t step_us = 0;      // a step of training, about
+  bool sqlite = false;
+};
+
+Plan MakePlan(uint64_t seed);
+
+}  // namespace attune::sim

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/event.h"
+#include "tests/sim/books.h"
+#include "tests/sim/fake_executor.h"
+#include "tests/sim/findings.h"
+
+namespace attune::sim {
+
+// What anybody was told must be in the log, then and at the end: answers to people, what executors
+// are told to run, and the facts of theirs that were acknowledged.
+class Promises final : public Witness {
+ public:
+  Promises(const Books& books, Findings& findings) : books_(books), findings_(findings) {}
+
+  void OnDurable(const Event& event);
+  void OnAnswered(std::span<const Event> events);
+  void OnAcknowledged(const Command& fact) override;
+  void OnAssigned(const Assignment& assignment) override;
+  void AtEnd(std::span<const Event> log);
+
+ private:
+  void Reported(const TrialReported& fact);
+
+  const Books& books_;
+  Findings& findings_;
+  std::map<EventSeq, std::string> answered_;
+  std::map<Epoch, AttemptId> epochs_;
+  std::set<std::pair<AttemptId, Step>> reports_;
+};
+
+}  // namespace attune::sim

@@ -1,0 +1,48 @@
+#include "tests/sim/reality.h"
+
+#include <algorithm>
+
+namespace attune::sim {
+
+void Reality::GangStarts(const std::string& executor, const Assignment& assignment) {
+  Gang gang{.attempt = assignment.attempt, .executor = executor};
+  for (const RankSlot& slot : assignment.ranks)
+    gang.gpus.insert(gang.gpus.end(), slot.gpus.begin(), slot.gpus.end());
+  const std::string who = "attempt " + ToString(assignment.attempt) + " on " + executor;
+
+  for (const auto& [epoch, other] : gangs_) {
+    if (!Moves(other)) continue;
+    if (other.attempt.trial == gang.attempt.trial)
+      findings_.Report(who + " starts while attempt " + ToString(other.attempt) + " runs on " +
+                       other.executor);
+    const bool shares = std::ranges::any_of(
+        gang.gpus, [&](int gpu) { return std::ranges::find(other.gpus, gpu) != other.gpus.end(); });
+    if (other.executor == executor && shares)
+      findings_.Report(who + " starts on a GPU that attempt " + ToString(other.attempt) + " holds");
+  }
+  if (assignment.resume && !HasFile(assignment.resume->path))
+    findings_.Report(who + " is to go on from " + assignment.resume->path + ", which is gone");
+  gangs_.emplace(assignment.epoch, std::move(gang));
+}
+
+void Reality::GangGone(Epoch epoch) { gangs_.erase(epoch); }
+
+void Reality::GangDoomed(Epoch epoch) {
+  const auto found = gangs_.find(epoch);
+  if (found != gangs_.end()) found->second.doomed = true;
+}
+
+void Reality::HostStandsStill(const std::string& executor, bool still) {
+  if (still) {
+    still_.insert(executor);
+  } else {
+    still_.erase(executor);
+  }
+}
+
+bool Reality::Runs(Epoch epoch) const {
+  const auto found = gangs_.find(epoch);
+  return found != gangs_.end() && Moves(found->second);
+}
+
+}  // namespace attune::sim

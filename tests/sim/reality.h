@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/findings.h"
+#include "tests/sim/protocol.h"
+
+namespace attune::sim {
+
+// What the fake executors really run and hold, whatever the server believes. It finds a trial that
+// runs twice, a GPU with two gangs, and a gang whose checkpoint is gone.
+class Reality {
+ public:
+  explicit Reality(Findings& findings) : findings_(findings) {}
+
+  void GangStarts(const std::string& executor, const Assignment& assignment);
+  void GangGone(Epoch epoch);
+  // The host of this gang stood still for longer than its lease: it is torn down before it trains
+  // another step, and nobody else has to wait for that.
+  void GangDoomed(Epoch epoch);
+  // Nothing moves on this host, or does again.
+  void HostStandsStill(const std::string& executor, bool still);
+  // Whether its processes are there and move.
+  bool Runs(Epoch epoch) const;
+
+  void Reported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
+  bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
+
+  void FileSaved(const std::string& path) { files_.insert(path); }
+  void FileDeleted(const std::string& path) { files_.erase(path); }
+  bool HasFile(const std::string& path) const { return files_.contains(path); }
+
+ private:
+  struct Gang {
+    AttemptId attempt;
+    std::string executor;
+    std::vector<int> gpus;
+    bool doomed = false;
+  };
+
+  bool Moves(const Gang& gang) const { return !gang.doomed && !still_.contains(gang.executor); }
+
+  Findings& findings_;
+  std::map<Epoch, Gang> gangs_;
+  std::set<std::string> still_;
+  std::set<std::pair<Epoch, Step>> reports_;
+  std::set<std::string> files_;
+};
+
+}  // namespace attune::sim

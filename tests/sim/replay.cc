@@ -1,0 +1,82 @@
+#include "tests/sim/replay.h"
+
+#include "core/audit.h"
+#include "core/snapshot.h"
+#include "tests/sim/algorithms.h"
+#include "tests/sim/mind.h"
+#include "tests/sim/words.h"
+
+namespace attune::sim {
+namespace {
+
+Reachable Nobody() {
+  return [](const std::string&) { return false; };
+}
+
+void CheckStates(const World& world, const server::EventStore& store, Variant variant,
+                 Findings& findings) {
+  const Algorithms& algorithms = AlgorithmsFor(variant);
+  const std::string live = SaveState(*world.state());
+  Brain replayed(algorithms, Nobody());
+  const Status read = store.Read(EventSeq{0}, [&](const Event& event) { replayed.Replay(event); });
+  if (!read.ok()) findings.Report("the log cannot be read: " + read.error().message);
+  if (SaveState(replayed.state()) != live)
+    findings.Report("the log, replayed, gives another state than the server's");
+  if (world.snapshot().empty()) return;
+
+  Brain restored(algorithms, Nobody());
+  if (const Status loaded = restored.Load(world.snapshot()); !loaded.ok())
+    return findings.Report("a snapshot cannot be read: " + loaded.error().message);
+  for (size_t i = world.snapshot_seq().value; i < world.log().size(); ++i)
+    restored.Replay(world.log()[i]);
+  if (SaveState(restored.state()) != live)
+    findings.Report("a snapshot and the events after it give another state than the server's");
+}
+
+void CheckDecisions(const World& world, Variant variant, Findings& findings) {
+  std::set<std::string> reachable;
+  const auto mind =
+      MakeMind(variant, [&](const std::string& executor) { return reachable.contains(executor); });
+  size_t next = 0;
+  for (const Input& input : world.inputs()) {
+    reachable = input.reachable;
+    std::vector<Event> events;
+    if (input.command) {
+      auto decided = mind->Execute(*input.command, input.now);
+      if (!decided.ok())
+        return findings.Report("a brain that never crashed refuses: " + decided.error().message);
+      events = std::move(*decided);
+    } else {
+      events = mind->Advance(input.now);
+    }
+    for (const Event& event : events) {
+      const std::string again = Describe(event);
+      const std::string before =
+          next < world.log().size() ? Describe(world.log()[next]) : "nothing";
+      if (again != before)
+        return findings.Report("a brain that never crashed decides otherwise:\n  " + again +
+                               "\n  instead of\n  " + before);
+      ++next;
+    }
+  }
+  if (next != world.log().size())
+    findings.Report("a brain that never crashed decides less than there is");
+}
+
+void CheckAudit(const World& world, Variant variant, Findings& findings) {
+  Auditor auditor(AlgorithmsFor(variant));
+  for (const Event& event : world.log()) {
+    if (auto fault = auditor.Next(event)) return findings.Report("the auditor: " + *fault);
+  }
+}
+
+}  // namespace
+
+void CheckReplay(const World& world, const server::EventStore& store, Variant variant,
+                 Findings& findings) {
+  CheckStates(world, store, variant, findings);
+  CheckDecisions(world, variant, findings);
+  CheckAudit(world, variant, findings);
+}
+
+}  // namespace attune::sim

@@ -1,0 +1,31 @@
+#include "tests/sim/run.h"
+
+#include <utility>
+
+#include "tests/sim/disk.h"
+#include "tests/sim/replay.h"
+#include "tests/sim/world.h"
+
+namespace attune::sim {
+namespace {
+
+const std::vector<Event>* under_way = nullptr;
+
+}  // namespace
+
+const std::vector<Event>* LogUnderWay() { return under_way; }
+
+Outcome RunSeed(uint64_t seed, Variant variant) {
+  const Plan plan = MakePlan(seed);
+  const std::unique_ptr<Disk> disk = plan.sqlite ? MakeSqliteDisk() : MakeMemoryDisk();
+  World world(plan, *disk, variant);
+  under_way = &world.log();
+  world.Run();
+  if (!world.finding()) CheckReplay(world, disk->store(), variant, world.findings());
+  under_way = nullptr;
+  return {.finding = world.finding(),
+          .log = world.log(),
+          .virtual_seconds = static_cast<double>(world.now().us) / simulate::kSecondUs};
+}
+
+}  // namespace attune::sim

@@ -1,0 +1,39 @@
+#include "tests/sim/variant.h"
+
+#include <utility>
+
+namespace attune::sim {
+namespace {
+
+constexpr std::pair<Variant, std::string_view> kNames[] = {
+    {Variant::kNone, "none"},
+    {Variant::kActsBeforeAppend, "acts-before-append"},
+    {Variant::kAcksBeforeDurable, "acks-before-durable"},
+    {Variant::kNeverResends, "never-resends"},
+    {Variant::kForgetsEpoch, "forgets-epoch"},
+    {Variant::kGivesAwayEarly, "gives-away-early"},
+    {Variant::kResumesTwice, "resumes-twice"},
+    {Variant::kFreesDonor, "frees-donor"},
+    {Variant::kForgetsRemovals, "forgets-removals"},
+    {Variant::kIgnoresReservation, "ignores-reservation"},
+    {Variant::kRecordsTwice, "records-twice"},
+    {Variant::kForgetsRestart, "forgets-restart"},
+};
+
+}  // namespace
+
+std::string_view Name(Variant variant) {
+  for (const auto& [known, name] : kNames) {
+    if (known == variant) return name;
+  }
+  return "";
+}
+
+std::optional<Variant> FindVariant(std::string_view name) {
+  for (const auto& [variant, known] : kNames) {
+    if (known == name) return variant;
+  }
+  return std::nullopt;
+}
+
+}  // namespace attune::sim

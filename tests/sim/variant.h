@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace attune::sim {
+
+// Services that are wrong on purpose, to see that the checkers notice. Each is a change of the
+// doubles in this folder; core has no part in it.
+enum class Variant {
+  kNone,
+  kActsBeforeAppend,    // the server answers and publishes, and then appends
+  kAcksBeforeDurable,   // a fact is acknowledged when it arrives
+  kNeverResends,        // an executor takes what it sent before a reconnect for received
+  kForgetsEpoch,        // a fact of an earlier attempt is recorded as the present one's
+  kGivesAwayEarly,      // an executor is lost before its lease is over
+  kResumesTwice,        // the executor of the last attempt is told to run the present one as well
+  kFreesDonor,          // a donor's checkpoint is dropped once the trial that clones it has left
+  kForgetsRemovals,     // executors are not told which checkpoints to delete
+  kIgnoresReservation,  // gangs start as if no slots were reserved
+  kRecordsTwice,        // a scheduler records each report twice at its rung
+  kForgetsRestart,      // the server comes back without the last event of its log
+};
+
+std::string_view Name(Variant variant);  // as --variant takes it: acts-before-append
+std::optional<Variant> FindVariant(std::string_view name);
+
+}  // namespace attune::sim

@@ -1,0 +1,139 @@
+#include "tests/sim/words.h"
+
+#include <cstdio>
+
+namespace attune::sim {
+namespace {
+
+std::string Text(int64_t number) { return std::to_string(number); }
+std::string Text(Step step) { return std::to_string(step.value); }
+
+std::string Text(const CheckpointId& id) {
+  return ToString(id.trial) + " step " + Text(id.step) + " attempt " + Text(id.attempt);
+}
+
+std::string Text(const Config& config) {
+  std::string text;
+  for (const auto& [name, value] : config.entries()) text += " " + name + "=" + FormatValue(value);
+  return text;
+}
+
+// A sentence in brackets, where there is one.
+std::string Why(const std::string& reason) { return reason.empty() ? "" : " (" + reason + ")"; }
+
+std::string Text(const Verdict& verdict) {
+  std::string text(Name(verdict.kind));
+  if (verdict.kind == VerdictKind::kExploit)
+    text += " of trial " + std::to_string(verdict.donor.value) + Text(verdict.config);
+  return text + Why(verdict.reason.rule + ": " + verdict.reason.text);
+}
+
+struct Teller {
+  std::string operator()(const SweepCreated& f) const {
+    return ToString(f.sweep) + " created: " + f.spec.name + ", " + f.spec.searcher.name + ", " +
+           f.spec.scheduler.name + ", " + Text(f.spec.gang.workers) + " ranks" +
+           (f.spec.External() ? ", external" : "") + Why(f.idempotency_key);
+  }
+  std::string operator()(const SweepPaused& f) const {
+    return ToString(f.sweep) + " paused" + Why(f.reason);
+  }
+  std::string operator()(const SweepResumed& f) const { return ToString(f.sweep) + " resumed"; }
+  std::string operator()(const SweepExtended& f) const {
+    return ToString(f.sweep) + " extended: max_trials " + Text(f.stop.max_trials) + ", max_step " +
+           Text(f.max_step);
+  }
+  std::string operator()(const SweepReopened& f) const {
+    return ToString(f.sweep) + " reopened" + Why(f.reason);
+  }
+  std::string operator()(const SweepStopping& f) const {
+    return ToString(f.sweep) + " stopping as " + std::string(Name(f.outcome)) + Why(f.reason);
+  }
+  std::string operator()(const SweepEnded& f) const {
+    return ToString(f.sweep) + " ended: " + std::string(Name(f.state)) + Why(f.reason);
+  }
+  std::string operator()(const SearchExhausted& f) const {
+    return ToString(f.sweep) + " searcher exhausted";
+  }
+  std::string operator()(const TrialCreated& f) const {
+    return ToString(f.trial) + " created by " + f.origin + ":" + Text(f.config) +
+           Why(f.idempotency_key);
+  }
+  std::string operator()(const TrialReopened& f) const {
+    return ToString(f.record.id) + " reopened until " + Text(f.until) +
+           (f.from_start ? " from the start" : "") + ", " + Text(std::ssize(f.record.checkpoints)) +
+           " checkpoints" + Why(f.reason);
+  }
+  std::string operator()(const AttemptAssigned& f) const {
+    std::string text = ToString(f.attempt) + " assigned, epoch " + std::to_string(f.epoch.value) +
+                       ", milestone " + Text(f.milestone);
+    for (const RankSlot& slot : f.ranks) {
+      text += ", " + slot.executor + ":" + Text(slot.cpus);
+      for (int gpu : slot.gpus) text += " gpu" + Text(gpu);
+    }
+    if (f.resume) text += ", from " + f.resume->path;
+    return text + Why(f.idempotency_key);
+  }
+  std::string operator()(const AttemptStarted& f) const { return ToString(f.attempt) + " started"; }
+  std::string operator()(const AttemptFirstStep& f) const {
+    return ToString(f.attempt) + " first step";
+  }
+  std::string operator()(const TrialReported& f) const {
+    std::string text = ToString(f.attempt) + " reports step " + Text(f.report.step);
+    for (const auto& [name, value] : f.report.metrics)
+      text += ", " + name + " " + FormatReal(value);
+    return text + (f.report.waits ? ", and waits" : "");
+  }
+  std::string operator()(const TrialYielding& f) const {
+    return ToString(f.trial) + " is to yield: " + Text(f.verdict);
+  }
+  std::string operator()(const TrialDecided& f) const {
+    return ToString(f.attempt) + " at step " + Text(f.step) + ": " + Text(f.verdict) +
+           ", milestone " + Text(f.milestone) + (f.cloned ? ", from " + f.cloned->ref.path : "");
+  }
+  std::string operator()(const CheckpointSaved& f) const {
+    return ToString(f.attempt) + " saved " + f.checkpoint.path;
+  }
+  std::string operator()(const CheckpointPinned& f) const {
+    return Text(f.checkpoint) + (f.pinned ? " pinned" : " unpinned");
+  }
+  std::string operator()(const CheckpointDropped& f) const {
+    return Text(f.checkpoint) + " dropped on " + f.executor + Why(f.reason);
+  }
+  std::string operator()(const CheckpointRemoved& f) const {
+    return Text(f.checkpoint) + " removed";
+  }
+  std::string operator()(const AttemptEnded& f) const {
+    return ToString(f.attempt) + " ended: " + std::string(Name(f.outcome)) + Why(f.failure.message);
+  }
+  std::string operator()(const TrialRequeued& f) const {
+    return ToString(f.trial) + " requeued" + Why(f.reason) + " not before " + Text(f.not_before.us);
+  }
+  std::string operator()(const TrialEnded& f) const {
+    return ToString(f.trial) + " ended: " + std::string(Name(f.state)) + Why(f.reason);
+  }
+  std::string operator()(const SlotsReserved& f) const {
+    return f.executor + " reserved for " + ToString(f.sweep) + Why(f.reason);
+  }
+  std::string operator()(const ReservationReleased& f) const {
+    return ToString(f.sweep) + " lets its reservation go" + Why(f.reason);
+  }
+  std::string operator()(const ExecutorJoined& f) const {
+    return f.name + " joined as " + f.instance + ", incarnation " +
+           std::to_string(f.incarnation.value) + ": " + Text(f.resources.cpus) + " CPUs, " +
+           Text(f.resources.gpus) + " GPUs";
+  }
+  std::string operator()(const ExecutorLost& f) const { return f.name + " lost" + Why(f.reason); }
+};
+
+}  // namespace
+
+std::string Describe(const Event& event) {
+  constexpr int64_t kBeginUs = 1'700'000'000'000'000;  // of virtual time
+  char when[48];
+  std::snprintf(when, sizeof(when), "%5llu %9.3f s  ",
+                static_cast<unsigned long long>(event.seq.value),
+                static_cast<double>(event.time.us - kBeginUs) * 1e-6);
+  return when + std::visit(Teller{}, event.fact);
+}
+
+}  // namespace attune::sim

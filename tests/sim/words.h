@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "core/command.h"
+#include "core/event.h"
+
+namespace attune::sim {
+
+// One line: its place, its time and what happened, with all that tells two events apart.
+std::string Describe(const Event& event);
+
+}  // namespace attune::sim

@@ -1,0 +1,225 @@
+#include "tests/sim/world.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/snapshot.h"
+
+namespace attune::sim {
+namespace {
+
+using simulate::kSecondUs;
+
+constexpr int64_t kHourUs = 3600 * kSecondUs;
+constexpr int64_t kEndsWithinUs = 24 * kHourUs;  // once nothing goes wrong any more
+constexpr int64_t kTidyUs = 60 * kSecondUs;
+constexpr int64_t kAwayUs = 60 * kSecondUs;      // at most, an executor
+constexpr int64_t kStillUs = 90 * kSecondUs;     // at most, a host
+constexpr int64_t kDiskFullUs = 20 * kSecondUs;  // at most
+constexpr int64_t kCalmDelayUs = kSecondUs / 100;
+
+}  // namespace
+
+World::World(const Plan& plan, Disk& disk, Variant variant)
+    : plan_(plan),
+      disk_(disk),
+      faults_(plan.faults),
+      random_(plan.seed, TrialNumber{}, "sim/world"),
+      checkers_(AllCheckers({books_, reality_, findings_})),
+      server_(timeline_, random_, faults_, *this, disk.store(), variant),
+      network_(timeline_, random_, server_),
+      people_(timeline_, random_, server_, books_, promises_),
+      surroundings_{.timeline = timeline_,
+                    .random = random_,
+                    .network = network_,
+                    .reality = reality_,
+                    .witness = promises_,
+                    .faults = faults_,
+                    .step_us = plan.step_us,
+                    .value = [this](const TrialId& trial, const Config& config,
+                                    Step step) { return ValueOf(trial, config, step); },
+                    .variant = variant} {
+  server_.SetNetwork(network_);
+  network_.SetDelay(faults_.delay_us);
+}
+
+void World::Run() {
+  Populate();
+  ScheduleFaults();
+  timeline_.At(Time{plan_.quiet_at_us}, [this] { Quiet(); });
+  while (!findings_.first() && !over_) {
+    timeline_.RunNext();
+    if (timeline_.now().us > plan_.quiet_at_us + kEndsWithinUs) {
+      findings_.Report("a day after the last fault there is no end: " + Unfinished());
+    }
+  }
+  if (findings_.first()) return;
+  for (const auto& checker : checkers_) checker->AtEnd();
+  promises_.AtEnd(log_);
+}
+
+void World::Populate() {
+  server_.Start();
+  for (size_t i = 0; i < plan_.executors.size(); ++i) {
+    executors_.push_back(std::make_unique<FakeExecutor>(
+        surroundings_, "host-" + std::to_string(i + 1), plan_.executors[i]));
+    timeline_.After(random_.Integer(0, 5 * kSecondUs),
+                    [executor = executors_.back().get()] { executor->Start(); });
+  }
+  for (const PlannedSweep& planned : plan_.sweeps) {
+    const std::string key = "create-" + planned.spec.name;
+    timeline_.After(planned.created_at_us, [this, &planned, key] {
+      people_.Insist(CreateSweep{planned.spec, "", key});
+    });
+    if (!planned.spec.External()) continue;
+    for (int i = 0; i < 2; ++i) {
+      askers_.push_back(
+          std::make_unique<Asker>(Asker::Stage{timeline_, random_, server_, books_, reality_,
+                                               people_, plan_.step_us, surroundings_.value},
+                                  key, "asker-" + std::to_string(askers_.size())));
+      timeline_.After(planned.created_at_us, [asker = askers_.back().get()] { asker->Begin(); });
+    }
+  }
+}
+
+// ---- what befalls them ----------------------------------------------------------------------
+
+// At random moments, this many times a minute on average, until it is quiet.
+void World::Often(double a_minute, std::function<void()> act) {
+  if (a_minute <= 0) return;
+  const double minutes = -std::log1p(-random_.Uniform()) / a_minute;
+  timeline_.After(static_cast<int64_t>(minutes * 60 * kSecondUs),
+                  [this, a_minute, act = std::move(act)] {
+                    if (quiet_) return;
+                    act();
+                    Often(a_minute, act);
+                  });
+}
+
+void World::WithSomeExecutor(const std::function<void(FakeExecutor&)>& act) {
+  FakeExecutor& executor =
+      *executors_[static_cast<size_t>(random_.Integer(0, std::ssize(executors_) - 1))];
+  if (executor.up() && !executor.frozen()) act(executor);
+}
+
+void World::ComeBack(FakeExecutor& executor) {
+  timeline_.After(random_.Integer(0, kAwayUs), [&executor] {
+    if (!executor.up()) executor.Start();
+  });
+}
+
+void World::ScheduleFaults() {
+  Often(plan_.people, [this] { people_.DoSomething(); });
+  Often(faults_.server_crashes, [this] { server_.CrashSoon(); });
+  Often(faults_.connection_breaks, [this] {
+    WithSomeExecutor([this](FakeExecutor& executor) {
+      if (executor.stream()) network_.Break(*executor.stream());
+    });
+  });
+  Often(faults_.executor_crashes, [this] {
+    WithSomeExecutor([this](FakeExecutor& executor) {
+      executor.Crash();
+      ComeBack(executor);
+    });
+  });
+  Often(faults_.executor_leaves, [this] {
+    WithSomeExecutor([this](FakeExecutor& executor) {
+      executor.Leave();
+      ComeBack(executor);
+    });
+  });
+  Often(faults_.executor_freezes, [this] {
+    WithSomeExecutor([this](FakeExecutor& executor) {
+      executor.Freeze();
+      timeline_.After(random_.Integer(0, kStillUs), [&executor] {
+        if (executor.frozen()) executor.Thaw();
+      });
+    });
+  });
+  Often(faults_.disk_full, [this] {
+    disk_.SetFull(true);
+    timeline_.After(random_.Integer(0, kDiskFullUs), [this] { disk_.SetFull(false); });
+  });
+  if (!askers_.empty()) {
+    Often(0.5, [this] {
+      askers_[static_cast<size_t>(random_.Integer(0, std::ssize(askers_) - 1))]->LoseInterest();
+    });
+  }
+}
+
+// Nothing goes wrong from now on, and nobody interferes.
+void World::Quiet() {
+  if (!quiet_) {
+    quiet_ = true;
+    faults_ = FaultRates{};
+    network_.SetDelay(kCalmDelayUs);
+    disk_.SetFull(false);
+    for (const auto& asker : askers_) asker->Return();
+  }
+  for (const auto& executor : executors_) {
+    if (executor->frozen()) executor->Thaw();
+    if (!executor->up()) executor->Start();
+  }
+  people_.Tidy();
+  over_ = Over();
+  timeline_.After(kTidyUs, [this] { Quiet(); });
+}
+
+bool World::Over() const { return Unfinished().empty(); }
+
+std::string World::Unfinished() const {
+  if (server_.state() == nullptr) return "the server is away";
+  if (books_.sweeps.size() < plan_.sweeps.size()) return "a sweep was not created";
+  for (const auto& [id, sweep] : books_.sweeps) {
+    if (!Ended(sweep.state))
+      return "sweep " + ToString(id) + " is " + std::string(Name(sweep.state)) + " with " +
+             std::to_string(sweep.Live()) + " gangs";
+    for (const auto& [number, trial] : sweep.trials) {
+      for (const CheckpointBook& checkpoint : trial.checkpoints) {
+        if (checkpoint.dropped && !checkpoint.removed)
+          return checkpoint.ref.path + " was dropped and is not deleted";
+      }
+    }
+  }
+  return "";
+}
+
+// ---- what the server does -------------------------------------------------------------------
+
+void World::OnDurable(std::span<const Event> events) {
+  for (const Event& event : events) {
+    for (const auto& checker : checkers_) checker->OnEvent(event);
+    books_.Record(event);
+    promises_.OnDurable(event);
+    log_.push_back(event);
+    if (findings_.first()) return;
+  }
+  for (const auto& checker : checkers_) checker->OnBatch();
+  if (snapshot_.empty() && timeline_.now().us > plan_.quiet_at_us / 2) {
+    snapshot_ = SaveState(*server_.state());
+    snapshot_seq_ = events.back().seq;
+  }
+}
+
+void World::OnInputs(std::vector<Input> inputs) {
+  std::ranges::move(inputs, std::back_inserter(inputs_));
+}
+
+void World::OnRecovered(const std::string& before, const std::string& after) {
+  if (before != after) findings_.Report("after a restart the state is not what it was");
+}
+
+double World::ValueOf(const TrialId& trial, const Config& config, Step step) {
+  auto& curves = curves_[trial.sweep];
+  if (curves == nullptr) {
+    const SweepSpec& spec = books_.Find(trial.sweep)->spec;
+    const auto planned = std::ranges::find(plan_.sweeps, spec.name,
+                                           [](const PlannedSweep& each) { return each.spec.name; });
+    auto made =
+        simulate::MakeCurves(planned->curves, spec.objective, spec.space, spec.max_step, spec.seed);
+    curves = std::move(made).value();
+  }
+  return curves->ValueAt(trial.number, config, step);
+}
+
+}  // namespace attune::sim

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/simulate/curves.h"
+#include "cli/simulate/timeline.h"
+#include "core/random.h"
+#include "tests/sim/asker.h"
+#include "tests/sim/checkers/checkers.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/fake_executor.h"
+#include "tests/sim/fake_server.h"
+#include "tests/sim/network.h"
+#include "tests/sim/people.h"
+#include "tests/sim/plan.h"
+#include "tests/sim/promises.h"
+#include "tests/sim/variant.h"
+
+namespace attune::sim {
+
+// A whole service on one thread, from one seed: server, executors, gangs, people and what befalls
+// them, in virtual time. At first with faults, then without, until everything has come to its end.
+class World final : private ServerObserver {
+ public:
+  World(const Plan& plan, Disk& disk, Variant variant);
+
+  // To the end, or to the first finding.
+  void Run();
+
+  const std::optional<std::string>& finding() const { return findings_.first(); }
+  const std::vector<Event>& log() const { return log_; }
+  const std::vector<Input>& inputs() const { return inputs_; }
+  const State* state() const { return server_.state(); }
+  Findings& findings() { return findings_; }
+  const std::string& snapshot() const { return snapshot_; }  // of the state in the midst of the log
+  EventSeq snapshot_seq() const { return snapshot_seq_; }
+  Time now() const { return timeline_.now(); }
+
+ private:
+  void OnDurable(std::span<const Event> events) override;
+  void OnInputs(std::vector<Input> inputs) override;
+  void OnRecovered(const std::string& before, const std::string& after) override;
+
+  void Populate();
+  void ScheduleFaults();
+  void Often(double a_minute, std::function<void()> act);
+  void WithSomeExecutor(const std::function<void(FakeExecutor&)>& act);
+  void ComeBack(FakeExecutor& executor);
+  void Quiet();
+  bool Over() const;
+  std::string Unfinished() const;
+  double ValueOf(const TrialId& trial, const Config& config, Step step);
+
+  const Plan& plan_;
+  Disk& disk_;
+  FaultRates faults_;
+  simulate::Timeline timeline_;
+  RandomStream random_;
+  Findings findings_;
+  Books books_;
+  Reality reality_{findings_};
+  Promises promises_{books_, findings_};
+  std::vector<std::unique_ptr<Checker>> checkers_;
+  FakeServer server_;
+  Network network_;
+  People people_;
+  Surroundings surroundings_;
+  std::vector<std::unique_ptr<FakeExecutor>> executors_;
+  std::vector<std::unique_ptr<Asker>> askers_;
+  std::map<SweepId, std::unique_ptr<simulate::Curves>> curves_;
+
+  bool quiet_ = false;
+  bool over_ = false;
+  std::vector<Event> log_;
+  std::vector<Input> inputs_;
+  std::string snapshot_;
+  EventSeq snapshot_seq_;
+};
+
+}  // namespace attune::sim
