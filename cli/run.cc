@@ -47,6 +47,8 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddServeVerbs(app, chosen);
   AddSweepVerbs(app, chosen);
   AddTrialVerbs(app, chosen);
+  AddCheckpointVerbs(app, chosen);
+  AddAskVerbs(app, chosen);
   AddVersionVerb(app, chosen);
 
   try {

@@ -91,10 +91,24 @@ Result<TrialName> TrialName::Parse(const std::vector<std::string>& words) {
                                         "them with `attune trial list`"};
 }
 
+Result<CheckpointName> CheckpointName::Parse(const std::string& text) {
+  const size_t slash = text.rfind('/');
+  const std::string name = slash == std::string::npos ? "" : text.substr(slash + 1);
+  const Result<TrialName> trial = TrialName::Parse({text.substr(0, slash)});
+  const bool named = name.find('-') != std::string::npos &&
+                     name.find_first_not_of("0123456789-") == std::string::npos;
+  if (trial.ok() && named) return CheckpointName{*trial, name};
+  return Error{
+      ErrorCode::kInvalid,
+      "`" + text +
+          "` is not a checkpoint; write SWEEP/NUMBER/ATTEMPT-STEP such as s1/17/2-900\nsee "
+          "them with `attune trial get`"};
+}
+
 Result<Json> Api::GetJson(const Request& request) { return JsonOf(client_.Get(request)); }
 
-Result<Json> Api::PostJson(const Request& request) {
-  return JsonOf(client_.Post(request, "", "application/json"));
+Result<Json> Api::PostJson(const Request& request, const Json& body) {
+  return JsonOf(client_.Post(request, body.dump(), "application/json"));
 }
 
 Result<Json> Api::AllPages(const std::string& path, const std::string& items) {
@@ -145,14 +159,40 @@ Result<Json> Api::CreateSweep(const SweepDocument& document) {
                 document.path.string());
 }
 
-Result<Json> Api::StopSweep(const std::string& id) {
+Result<Json> Api::SteerSweep(const std::string& id, const std::string& verb, const Json& body) {
   if (!IsId(id)) return BadId(id);
-  return PostJson({.path = kSweeps + '/' + id + ":stop"});
+  return PostJson({.path = kSweeps + '/' + id + ':' + verb}, body);
 }
 
-Result<Json> Api::KillSweep(const std::string& id) {
-  if (!IsId(id)) return BadId(id);
-  return PostJson({.path = kSweeps + '/' + id + ":kill"});
+Result<Json> Api::SteerTrial(const TrialName& trial, const std::string& verb, const Json& body) {
+  return PostJson({.path = TrialPath(trial) + ':' + verb}, body);
+}
+
+Result<Json> Api::PinCheckpoint(const CheckpointName& checkpoint, bool pinned) {
+  return PostJson({.path = TrialPath(checkpoint.trial) + "/checkpoints/" + checkpoint.name +
+                           (pinned ? ":pin" : ":unpin")},
+                  Json::object());
+}
+
+Result<Json> Api::EnqueueTrial(const std::string& sweep, const Json& config) {
+  if (!IsId(sweep)) return BadId(sweep);
+  return PostJson(
+      {.path = kSweeps + '/' + sweep + "/trials", .headers = {{"Idempotency-Key", RandomKey()}}},
+      {{"config", config}});
+}
+
+Result<Json> Api::AskTrial(const std::string& sweep) {
+  if (!IsId(sweep)) return BadId(sweep);
+  return PostJson({.path = kSweeps + '/' + sweep + "/trials:ask",
+                   .headers = {{"Idempotency-Key", RandomKey()}}},
+                  Json::object());
+}
+
+Result<Json> Api::TellTrial(const TrialName& trial, const Json& body) {
+  const Result<Reply> reply =
+      client_.Post({.path = TrialPath(trial) + ":tell"}, body.dump(), "application/json");
+  if (reply.ok() && reply->status == 204) return Json::object();
+  return JsonOf(reply);
 }
 
 Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<int> attempt,

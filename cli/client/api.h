@@ -33,6 +33,14 @@ struct TrialName {
   static Result<TrialName> Parse(const std::vector<std::string>& words);
 };
 
+// A trial's checkpoint as people name it: s1/17/2-900, saved by attempt 2 at step 900.
+struct CheckpointName {
+  TrialName trial;
+  std::string name;  // 2-900
+
+  static Result<CheckpointName> Parse(const std::string& text);
+};
+
 // The server's REST interface (docs/rest-api.md). Answers are the server's JSON.
 class Api {
  public:
@@ -46,8 +54,20 @@ class Api {
 
   // Faults of the document come as `FILE:LINE:COLUMN: …`, with kInvalid.
   Result<Json> CreateSweep(const SweepDocument& document);
-  Result<Json> StopSweep(const std::string& id);
-  Result<Json> KillSweep(const std::string& id);
+
+  // `verb`: pause, resume, stop, kill, extend. The sweep, with `effect`.
+  Result<Json> SteerSweep(const std::string& id, const std::string& verb,
+                          const Json& body = Json::object());
+  // `verb`: kill, retry, continue. The trial, with `effect`.
+  Result<Json> SteerTrial(const TrialName& trial, const std::string& verb,
+                          const Json& body = Json::object());
+  Result<Json> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);  // the trial
+
+  Result<Json> EnqueueTrial(const std::string& sweep, const Json& config);
+
+  // The next trial of a sweep without a program; its `trial` is null when there is none.
+  Result<Json> AskTrial(const std::string& sweep);
+  Result<Json> TellTrial(const TrialName& trial, const Json& body);  // a verdict; {} at the end
 
   struct LogSlice {
     std::string data;
@@ -64,7 +84,7 @@ class Api {
 
  private:
   Result<Json> GetJson(const Request& request);
-  Result<Json> PostJson(const Request& request);
+  Result<Json> PostJson(const Request& request, const Json& body);
   Result<Json> AllPages(const std::string& path, const std::string& items);
 
   HttpClient client_;

@@ -17,6 +17,10 @@ struct SweepFlags : ClientFlags {
   std::string file;
   bool watch = false;
   std::string timeout;
+  std::optional<int64_t> max_trials;
+  std::optional<int64_t> max_step;
+  std::string max_time;
+  std::optional<double> max_gpu_hours;
 };
 
 using SweepAction = ExitCode (*)(const SweepFlags&, Console&, Api&);
@@ -132,24 +136,24 @@ ExitCode WatchVerb(const SweepFlags& flags, Console& console, Api& api) {
   return Watch(flags, *id, console, api);
 }
 
-ExitCode End(const SweepFlags& flags, Console& console, const Result<Json>& sweep,
-             std::string_view effect) {
-  if (!sweep.ok()) return Fail(console, sweep.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(*sweep, 2));
-  } else {
-    console.err.Print("sweep " + flags.id + ": " + std::string(effect));
-  }
-  return ExitCode::kSuccess;
+template <const char* verb>
+ExitCode Steer(const SweepFlags& flags, Console& console, Api& api) {
+  return ShowEffect(flags.output, console, "sweep " + flags.id, api.SteerSweep(flags.id, verb));
 }
 
-ExitCode Stop(const SweepFlags& flags, Console& console, Api& api) {
-  return End(flags, console, api.StopSweep(flags.id),
-             "running trials finish, and no new one starts");
-}
+constexpr char kPause[] = "pause";
+constexpr char kResume[] = "resume";
+constexpr char kStop[] = "stop";
+constexpr char kKill[] = "kill";
 
-ExitCode Kill(const SweepFlags& flags, Console& console, Api& api) {
-  return End(flags, console, api.KillSweep(flags.id), "running trials end now");
+ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {
+  Json limits = Json::object();
+  if (flags.max_trials) limits["max_trials"] = *flags.max_trials;
+  if (flags.max_step) limits["max_step"] = *flags.max_step;
+  if (!flags.max_time.empty()) limits["max_time"] = flags.max_time;
+  if (flags.max_gpu_hours) limits["max_gpu_hours"] = *flags.max_gpu_hours;
+  return ShowEffect(flags.output, console, "sweep " + flags.id,
+                    api.SteerSweep(flags.id, "extend", limits));
 }
 
 struct ValidateFlags {
@@ -203,7 +207,7 @@ void AddTimeout(CLI::App& verb, SweepFlags& flags) {
 }  // namespace
 
 void AddSweepVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("sweep", "create sweeps, look at them, end them");
+  CLI::App* const noun = app.add_subcommand("sweep", "create sweeps, look at them, steer them");
   noun->require_subcommand(1);
 
   Add(*noun, chosen, "create", "create a sweep from a file", Create,
@@ -224,8 +228,19 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
   const auto named = [](CLI::App& verb, SweepFlags& flags) {
     verb.add_option("SWEEP", flags.id, "such as s1")->required();
   };
-  Add(*noun, chosen, "stop", "finish running trials, start none", Stop, named);
-  Add(*noun, chosen, "kill", "end all running trials now", Kill, named);
+  Add(*noun, chosen, "pause", "start nothing; running trials save and leave", Steer<kPause>, named);
+  Add(*noun, chosen, "resume", "go on after a pause", Steer<kResume>, named);
+  Add(*noun, chosen, "stop", "finish running trials, start none", Steer<kStop>, named);
+  Add(*noun, chosen, "kill", "end all its trials now", Steer<kKill>, named);
+  Add(*noun, chosen, "extend", "set its limits, also after it has ended", Extend,
+      [named](CLI::App& verb, SweepFlags& flags) {
+        named(verb, flags);
+        verb.add_option("--max-trials", flags.max_trials, "trials in all; 0: no limit");
+        verb.add_option("--max-step", flags.max_step, "step at which a trial is complete");
+        verb.add_option("--max-time", flags.max_time, "time it may run: 90m, 2h; 0s: no limit")
+            ->type_name("TIME");
+        verb.add_option("--max-gpu-hours", flags.max_gpu_hours, "GPU-hours in all; 0: no limit");
+      });
 
   CLI::App* const verb =
       noun->add_subcommand("validate", "check a sweep file without a server; print it resolved");

@@ -36,6 +36,24 @@ std::string Counts(const Json& counts) {
   return text.empty() ? "none yet" : text;
 }
 
+// The limits there are: max_trials 40, max_time 2h.
+std::string Limits(const Json& sweep) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    text += (text.empty() ? "" : ", ") + name + ' ' + value;
+  };
+  if (const int64_t trials = WholeAt(sweep, "max_trials"); trials > 0) {
+    add("max_trials", std::to_string(trials));
+  }
+  for (const auto& [name, limit] : At(sweep, "limits").items()) {
+    const double value = NumberOf(limit).value_or(0);
+    const bool is_time = name.ends_with("time");
+    if (limit.is_null() || (value == 0 && name != "target")) continue;
+    add(name, is_time ? FormatDuration(value) : FormatNumber(value));
+  }
+  return text;
+}
+
 std::string Range(const Json& parameter) {
   const std::string type = TextAt(parameter, "type");
   if (type == "constant") return FormatSetting(At(parameter, "value"));
@@ -99,6 +117,7 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
       style.Paint(Colour::kBold, TextAt(sweep, "id") + ' ' + Clean(TextAt(sweep, "name"))) + "  " +
       style.Paint(ColourOfState(state), state));
   field("reason", TextAt(sweep, "reason"));
+  if (!TextAt(sweep, "stopping").empty()) field("ending as", TextAt(sweep, "stopping"));
   field("waiting", TextAt(sweep, "waiting"));
   field("created", TextAt(sweep, "created"));
   field("time", FormatDuration(SweepSeconds(sweep, now)));
@@ -106,7 +125,15 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   field("metric", TextAt(metric, "name") + " (" + TextAt(metric, "mode") + ')');
   field("searcher", TextAt(sweep, "searcher"));
   field("scheduler", TextAt(sweep, "scheduler") + ", rungs " + List(At(sweep, "rungs")));
-  field("workers", std::to_string(WholeAt(sweep, "workers", 1)) + " a trial");
+  field("limits", Limits(sweep));
+  if (At(sweep, "external") == Json(true)) {
+    field("program", "none: trials are asked for and told");
+  } else {
+    field("workers", std::to_string(WholeAt(sweep, "workers", 1)) + " a trial");
+  }
+  if (const int64_t priority = WholeAt(sweep, "priority"); priority != 0) {
+    field("priority", std::to_string(priority));
+  }
   field("trials", Counts(At(sweep, "trials")));
 
   if (const Json& best = At(sweep, "best"); best.is_object()) {

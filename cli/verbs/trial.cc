@@ -1,4 +1,5 @@
 #include <chrono>
+#include <fstream>
 
 #include "cli/json.h"
 #include "cli/verbs/trial_view.h"
@@ -18,6 +19,10 @@ struct TrialFlags : ClientFlags {
   int rank = 0;
   std::optional<int> attempt;
   bool follow = false;
+  std::vector<std::string> parameters;
+  std::string config_file;
+  bool from_start = false;
+  int64_t until = 0;
 };
 
 using TrialAction = ExitCode (*)(const TrialFlags&, Console&, Api&);
@@ -100,6 +105,57 @@ ExitCode Logs(const TrialFlags& flags, Console& console, Api& api) {
   }
 }
 
+ExitCode Steer(const TrialFlags& flags, Console& console, Api& api, const std::string& verb,
+               const Json& body) {
+  const Result<TrialName> name = TrialName::Parse(flags.trial);
+  if (!name.ok()) return Fail(console, name.error());
+  return ShowEffect(flags.output, console,
+                    "trial " + name->sweep + '/' + std::to_string(name->number),
+                    api.SteerTrial(*name, verb, body));
+}
+
+ExitCode Kill(const TrialFlags& flags, Console& console, Api& api) {
+  return Steer(flags, console, api, "kill", Json::object());
+}
+
+ExitCode Retry(const TrialFlags& flags, Console& console, Api& api) {
+  return Steer(flags, console, api, "retry", {{"from_start", flags.from_start}});
+}
+
+ExitCode Continue(const TrialFlags& flags, Console& console, Api& api) {
+  return Steer(flags, console, api, "continue", {{"until", flags.until}});
+}
+
+// The file's values, and over them those of the command line.
+Result<Json> ReadConfig(const TrialFlags& flags) {
+  Json config = Json::object();
+  if (!flags.config_file.empty()) {
+    std::ifstream file(flags.config_file);
+    config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+    if (!config.is_object()) {
+      return Error{ErrorCode::kInvalid,
+                   "--config: " + flags.config_file + " holds no JSON object of parameters"};
+    }
+  }
+  const Result<Json> given = ReadAssignments(flags.parameters, "-p");
+  if (!given.ok()) return given.error();
+  for (const auto& [name, value] : given->items()) config[name] = value;
+  return config;
+}
+
+ExitCode Enqueue(const TrialFlags& flags, Console& console, Api& api) {
+  const Result<Json> config = ReadConfig(flags);
+  if (!config.ok()) return Fail(console, config.error());
+  const Result<Json> trial = api.EnqueueTrial(flags.sweep, *config);
+  if (!trial.ok()) return Fail(console, trial.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*trial, 2));
+  } else {
+    console.out.Print(flags.sweep + '/' + std::to_string(WholeAt(*trial, "number")));
+  }
+  return ExitCode::kSuccess;
+}
+
 void Add(CLI::App& noun, Action& chosen, const char* name, const char* help, TrialAction action,
          const std::function<void(CLI::App&, TrialFlags&)>& arguments) {
   CLI::App* const verb = noun.add_subcommand(name, help);
@@ -120,7 +176,7 @@ void AddTrialName(CLI::App& verb, TrialFlags& flags) {
 }  // namespace
 
 void AddTrialVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("trial", "look at trials");
+  CLI::App* const noun = app.add_subcommand("trial", "look at trials, steer them");
   noun->require_subcommand(1);
   Add(*noun, chosen, "list", "a sweep's trials", List, [](CLI::App& verb, TrialFlags& flags) {
     verb.add_option("SWEEP", flags.sweep, "such as s1; the newest when absent");
@@ -136,6 +192,30 @@ void AddTrialVerbs(CLI::App& app, Action& chosen) {
         ->check(CLI::PositiveNumber);
     verb.add_flag("-f,--follow", flags.follow, "go on until the trial ends");
   });
+  Add(*noun, chosen, "enqueue", "try a configuration of your own before any other", Enqueue,
+      [](CLI::App& verb, TrialFlags& flags) {
+        verb.add_option("SWEEP", flags.sweep, "such as s1")->required();
+        verb.add_option("-p,--parameter", flags.parameters, "a parameter, such as lr=0.1")
+            ->type_name("NAME=VALUE")
+            ->allow_extra_args(false);
+        verb.add_option("--config", flags.config_file, "a JSON file with parameters")
+            ->check(CLI::ExistingFile)
+            ->type_name("FILE");
+      });
+  Add(*noun, chosen, "kill", "end a trial now", Kill, AddTrialName);
+  Add(*noun, chosen, "retry", "try an ended trial again", Retry,
+      [](CLI::App& verb, TrialFlags& flags) {
+        AddTrialName(verb, flags);
+        verb.add_flag("--from-start", flags.from_start, "not from its newest checkpoint");
+      });
+  Add(*noun, chosen, "continue", "let an ended trial go on to a later step", Continue,
+      [](CLI::App& verb, TrialFlags& flags) {
+        AddTrialName(verb, flags);
+        verb.add_option("--until", flags.until, "the step it is to reach")
+            ->required()
+            ->check(CLI::PositiveNumber)
+            ->type_name("STEP");
+      });
 }
 
 }  // namespace attune::cli

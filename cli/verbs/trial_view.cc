@@ -102,10 +102,15 @@ void AddDecisions(const Json& decisions, Sections& sections) {
 void AddCheckpoints(const Json& checkpoints, Sections& sections) {
   if (checkpoints.empty()) return;
   sections.Title("checkpoints");
-  Table table({{"STEP", true}, {"ATTEMPT", true}, {"SIZE", true}, {"PATH"}});
+  Table table({{"STEP", true}, {"ATTEMPT", true}, {"SIZE", true}, {"KEPT"}, {"PATH"}});
   for (const Json& checkpoint : checkpoints) {
+    const bool dropped = !At(checkpoint, "dropped").is_null();
+    const bool pinned = At(checkpoint, "pinned") == Json(true);
     table.Add({Whole(checkpoint, "step"), Whole(checkpoint, "attempt"),
                FormatBytes(static_cast<double>(WholeAt(checkpoint, "bytes"))),
+               dropped  ? "dropped"
+               : pinned ? "pinned"
+                        : "yes",
                TextAt(checkpoint, "path")});
   }
   sections.Add(table);
@@ -165,6 +170,7 @@ std::vector<std::string> TrialSections(const Json& trial, const Style& style, in
       style.Paint(Colour::kBold, "trial " + TextAt(trial, "sweep") + '/' + Whole(trial, "number")) +
       "  " + style.Paint(ColourOfState(state), state));
   sections.Field("reason", FirstLine(TextAt(trial, "reason")));
+  sections.Field("waiting", TextAt(trial, "waiting"));
   sections.Field("step", Whole(trial, "step"));
   sections.Field("trained", FormatDuration(NumberOf(At(trial, "seconds")).value_or(0)));
   sections.Field("best", Number(At(trial, "best")));

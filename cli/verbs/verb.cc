@@ -34,6 +34,31 @@ ExitCode Fail(Console& console, const Error& error) {
   return ExitCodeOf(error.code);
 }
 
+ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
+                    const Result<Json>& answer) {
+  if (!answer.ok()) return Fail(console, answer.error());
+  if (output.json()) {
+    console.out.Print(Dump(*answer, 2));
+  } else {
+    console.err.Print(subject + ": " + TextAt(*answer, "effect"));
+  }
+  return ExitCode::kSuccess;
+}
+
+Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::string& flag) {
+  Json values = Json::object();
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{ErrorCode::kInvalid, flag + ": `" + word + "` is not NAME=VALUE"};
+    }
+    const std::string text = word.substr(equals + 1);
+    Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    values[word.substr(0, equals)] = value.is_primitive() && !value.is_null() ? value : Json(text);
+  }
+  return values;
+}
+
 ExitCode WithServer(const ClientFlags& flags, Console& console,
                     const std::function<ExitCode(Api&)>& work) {
   flags.output.Apply(console);

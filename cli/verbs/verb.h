@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/client/api.h"
 #include "cli/client/endpoint.h"
@@ -20,6 +21,8 @@ void AddRunVerb(CLI::App& app, Action& chosen);
 void AddServeVerbs(CLI::App& app, Action& chosen);  // serve, executor
 void AddSweepVerbs(CLI::App& app, Action& chosen);
 void AddTrialVerbs(CLI::App& app, Action& chosen);
+void AddCheckpointVerbs(CLI::App& app, Action& chosen);
+void AddAskVerbs(CLI::App& app, Action& chosen);  // ask, tell
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
 // How every verb writes.
@@ -42,6 +45,14 @@ struct ClientFlags {
 
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);
+
+// What steering `subject` led to: the server's answer, or its sentence on stderr.
+ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
+                    const Result<Json>& answer);
+
+// The words of NAME=VALUE, in order: values that are JSON's numbers, booleans or quoted texts are
+// those, all others texts. `flag` is for messages.
+Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::string& flag);
 
 // Finds the server and hands its API over; says what is wrong when there is none.
 ExitCode WithServer(const ClientFlags& flags, Console& console,

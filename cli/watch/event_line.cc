@@ -27,6 +27,13 @@ std::string AttemptChanged(const Json& data) {
   return failure.empty() ? line : line + ": " + failure;
 }
 
+std::string Extent(const SweepModel& sweep) {
+  std::string text = sweep.max_trials() > 0 ? std::to_string(sweep.max_trials()) + " trials"
+                                            : "as many trials as it takes";
+  if (sweep.max_step() > 0) text += " of " + std::to_string(sweep.max_step()) + " steps";
+  return text;
+}
+
 std::string ExecutorChanged(const Json& data) {
   std::string line = "executor " + TextAt(data, "executor") + " is " + TextAt(data, "state");
   if (TextAt(data, "state") != "online") return line;
@@ -46,7 +53,10 @@ std::string WithReason(const std::string& subject, const std::string& state,
 std::string EventLine(const ServerEvent& event, const SweepModel& sweep) {
   std::string line;
   if (event.kind == "sweep_changed") {
-    line = WithReason("sweep " + sweep.id(), sweep.state(), sweep.reason());
+    line = WithReason("sweep " + sweep.id(), sweep.stopping().empty() ? sweep.state() : "is ending",
+                      sweep.reason());
+  } else if (event.kind == "sweep_extended") {
+    line = "sweep " + sweep.id() + " extended: " + Extent(sweep);
   } else if (event.kind == "executor_changed") {
     line = ExecutorChanged(event.data);
   } else if (event.data.contains("trial")) {

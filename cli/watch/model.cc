@@ -38,6 +38,7 @@ void SweepModel::Refresh(const Json& sweep) {
   name_ = TextAt(sweep, "name");
   state_ = TextAt(sweep, "state");
   reason_ = TextAt(sweep, "reason");
+  stopping_ = TextAt(sweep, "stopping");
   waiting_ = TextAt(sweep, "waiting");
   created_ = ParseTime(TextAt(sweep, "created"));
   max_step_ = WholeAt(sweep, "max_step");
@@ -52,8 +53,15 @@ void SweepModel::Refresh(const Json& sweep) {
 void SweepModel::Apply(const ServerEvent& event) {
   const Json& data = event.data;
   if (event.kind == "sweep_changed") {
-    state_ = TextAt(data, "state");
+    if (const std::string state = TextAt(data, "state"); !state.empty()) state_ = state;
     reason_ = TextAt(data, "reason");
+    stopping_ = TextAt(data, "stopping");
+    return;
+  }
+  if (event.kind == "sweep_extended") {
+    max_trials_ = WholeAt(data, "max_trials");
+    max_step_ = WholeAt(data, "max_step");
+    stopping_.clear();
     return;
   }
   if (!data.contains("trial")) return;

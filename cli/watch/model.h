@@ -39,6 +39,7 @@ class SweepModel {
   const std::string& name() const { return name_; }
   const std::string& state() const { return state_; }
   const std::string& reason() const { return reason_; }
+  const std::string& stopping() const { return stopping_; }  // as what it will have ended
   // What the next gang waits for while nothing runs at all; empty while something does, for then it
   // waits for that.
   std::string stuck() const { return Count("running") == 0 ? waiting_ : ""; }
@@ -61,6 +62,7 @@ class SweepModel {
   std::string name_;
   std::string state_;
   std::string reason_;
+  std::string stopping_;
   std::string waiting_;
   Objective objective_;
   std::vector<int64_t> rungs_;

@@ -24,14 +24,15 @@ constexpr double kMaxExact = 9007199254740991;  // 2^53 - 1: an integer that JSO
 class Reading {
  public:
   Reading(std::string_view text, const Section& keys)
-      : document_(sweepfile::ReadDocument(text)), faults_(document_.faults), fields_(Read(keys)) {}
+      : document_(sweepfile::ReadDocument(text)), faults_(told_), fields_(Read(keys)) {}
 
   const Fields& fields() const { return fields_; }
   sweepfile::Faults& faults() { return faults_; }
 
+  // Of a text that cannot be read to its end, only that is told.
   template <class T>
   Body<T> Finish(T value) {
-    Body<T> body{.faults = std::move(document_.faults)};
+    Body<T> body{.faults = std::move(document_.faults.empty() ? told_ : document_.faults)};
     if (body.faults.empty()) body.value = std::move(value);
     return body;
   }
@@ -40,14 +41,11 @@ class Reading {
   Fields Read(const Section& keys) {
     if (!document_.root || document_.root->kind == sweepfile::Node::Kind::kNull)
       document_.root = {.kind = sweepfile::Node::Kind::kMap};
-    // Of a text that cannot be read to its end, only that is told.
-    std::vector<sweepfile::Fault> untold;
-    sweepfile::Faults ignored(untold);
-    return ReadSection(keys, {&*document_.root, {}, document_.root->mark},
-                       document_.faults.empty() ? faults_ : ignored);
+    return ReadSection(keys, {&*document_.root, {}, document_.root->mark}, faults_);
   }
 
   sweepfile::Document document_;
+  std::vector<sweepfile::Fault> told_;  // about what it says
   sweepfile::Faults faults_;
   Fields fields_;
 };

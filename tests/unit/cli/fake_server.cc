@@ -219,6 +219,9 @@ Json SweepJson(const std::string& id, const std::string& state) {
           {"max_step", 9},
           {"max_trials", 12},
           {"workers", 2},
+          {"priority", 0},
+          {"external", false},
+          {"limits", {{"target", nullptr}, {"max_time", 7200.0}, {"patience", 0}}},
           {"trials", {{"pending", 0}, {"running", 1}, {"completed", 2}, {"stopped", 5}}},
           {"best",
            {{"trial", 3},
@@ -228,6 +231,7 @@ Json SweepJson(const std::string& id, const std::string& state) {
             {"metrics", {{"accuracy", 0.871}, {"loss", 0.36}}},
             {"checkpoint", "/data/sweeps/s1/trials/3/checkpoints/step-9-attempt-1"}}},
           {"waiting", ""},
+          {"stopping", ""},
           {"file", "the text"}};
 }
 
@@ -249,7 +253,8 @@ Json TrialJson(int number, const std::string& state) {
           {"seconds", 12.25},
           {"metrics", {{"accuracy", 0.412}, {"loss", 1.7}}},
           {"best", 0.412},
-          {"checkpoint", nullptr}};
+          {"checkpoint", nullptr},
+          {"waiting", ""}};
 }
 
 }  // namespace attune::cli

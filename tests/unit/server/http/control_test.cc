@@ -21,8 +21,10 @@ resources: {workers: 2}
 class ControlTest : public HttpFixture {
  protected:
   ControlTest() {
-    backend_.Add(ExecutorJoined{
-        .name = "new", .instance = "i2", .incarnation = Incarnation(2), .resources = {.cpus = 2}});
+    backend_.Add(ExecutorJoined{.name = "new",
+                                .instance = "i2",
+                                .incarnation = Incarnation(2),
+                                .resources = {.cpus = 4}});  // two of them for s1
     PostJson("/api/v1/sweeps?directory=/opt", kSweepFile, 201);
     PostJson("/api/v1/sweeps/s2/trials", "{config: {lr: 0.03, layers: 3}}", 201);
   }
@@ -65,8 +67,8 @@ TEST_F(ControlTest, StopLetsRunningTrialsFinish) {
 
 TEST_F(ControlTest, KillEndsEveryTrial) {
   const Json sweep = PostJson("/api/v1/sweeps/s2:kill", "", 202);
-  EXPECT_EQ(sweep.at("effect"), "3 trials ended now");
-  EXPECT_EQ(sweep.at("trials").at("killed"), 3);
+  EXPECT_EQ(sweep.at("effect"), "2 trials ended now");
+  EXPECT_EQ(sweep.at("trials").at("killed"), 2);
 }
 
 TEST_F(ControlTest, AnEndedSweepCannotBePaused) {
@@ -102,17 +104,17 @@ TEST_F(ControlTest, AnEnqueuedTrialIsCreatedAndLocated) {
   const auto answer = client_->Post("/api/v1/sweeps/s2/trials",
                                     R"({"config": {"lr": 0.05, "layers": 4}})", "application/json");
   const Json trial = Parsed(answer, 201);
-  EXPECT_EQ(answer->get_header_value("Location"), "/api/v1/sweeps/s2/trials/3");
-  EXPECT_EQ(trial.at("number"), 3);
+  EXPECT_EQ(answer->get_header_value("Location"), "/api/v1/sweeps/s2/trials/2");
+  EXPECT_EQ(trial.at("number"), 2);
   EXPECT_EQ(trial.at("state"), "pending");
   EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.05,"layers":4})");
 }
 
 TEST_F(ControlTest, ARepeatedKeyGivesTheFirstTrial) {
   const std::string body = R"({"config": {"lr": 0.05, "layers": 4}})";
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201, "k").at("number"), 3);
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201, "k").at("number"), 3);
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201).at("number"), 4);
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201, "k").at("number"), 2);
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201, "k").at("number"), 2);
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", body, 201).at("number"), 3);
 }
 
 TEST_F(ControlTest, AConfigurationOutsideTheSpaceNamesEachPlace) {

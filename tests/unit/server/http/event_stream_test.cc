@@ -113,6 +113,71 @@ TEST_F(EventStreamTest, APauseIsAVerdictAndAState) {
   EXPECT_EQ(events[1].data.at("reason"), "paused at rung 1");
 }
 
+// The one event of a fact, without what every event has.
+class Translation : public HttpFixture {
+ protected:
+  std::string Of(Fact fact) {
+    const auto events = Translate({EventSeq(1), Time{kSampleStart}, std::move(fact)}, *reader_);
+    if (events.empty()) return "";
+    Json data = Json::parse(events.front().data);
+    for (const char* common : {"seq", "sweep", "trial", "time"}) data.erase(common);
+    return events.front().name + " " + data.dump();
+  }
+
+  const SweepId sweep_{1};
+  const TrialId trial_{SweepId(1), TrialNumber(2)};
+};
+
+TEST_F(Translation, ASweepsStateAndHowItWillEnd) {
+  EXPECT_EQ(Of(SweepPaused{sweep_, "paused on request"}),
+            R"(sweep_changed {"state":"paused","reason":"paused on request","stopping":""})");
+  EXPECT_EQ(Of(SweepResumed{sweep_}),
+            R"(sweep_changed {"state":"running","reason":"","stopping":""})");
+  EXPECT_EQ(Of(SweepReopened{sweep_, "extended on request"}),
+            R"(sweep_changed {"state":"running","reason":"extended on request","stopping":""})");
+  EXPECT_EQ(Of(SweepStopping{sweep_, SweepState::kKilled, "on request"}),
+            R"(sweep_changed {"state":null,"reason":"on request","stopping":"killed"})");
+}
+
+TEST_F(Translation, AnExtensionTellsTheLimits) {
+  EXPECT_EQ(Of(SweepExtended{sweep_, {.max_trials = 40, .max_time = Seconds(60)}, Step(27)}),
+            R"(sweep_extended {"max_trials":40,"max_step":27,"limits":{"target":null,)"
+            R"("max_time":60.0,"max_gpu_hours":0.0,"patience":0,"max_trial_time":0.0,)"
+            R"("trial_patience":0}})");
+}
+
+TEST_F(Translation, ATrialThatWaitsAfterAFailureTellsUntilWhen) {
+  EXPECT_EQ(Of(TrialRequeued{trial_, "restart 1 of 3", Time{kSampleStart + 1'000'000}}),
+            R"(trial_changed {"state":"pending","reason":"restart 1 of 3",)"
+            R"("not_before":"2026-11-21T10:00:01.000000Z"})");
+  EXPECT_EQ(Of(TrialRequeued{trial_, "its sweep was resumed", Time{kSampleStart}}),
+            R"(trial_changed {"state":"pending","reason":"its sweep was resumed"})");
+  EXPECT_EQ(Of(TrialReopened{.record = {.id = trial_}, .reason = "tried again on request"}),
+            R"(trial_changed {"state":"pending","reason":"tried again on request"})");
+}
+
+TEST_F(Translation, WhatATrialWillGet) {
+  EXPECT_EQ(Of(TrialYielding{trial_, Verdict::Pause({.text = "its sweep was paused"})}),
+            R"(trial_yielding {"verdict":"pause","reason":"its sweep was paused"})");
+}
+
+TEST_F(Translation, AnExploitTellsDonorAndConfiguration) {
+  const std::string text = Of(TrialDecided{
+      .attempt = {trial_, 1},
+      .step = Step(3),
+      .verdict = Verdict::Exploit(TrialNumber(7), {{"lr", 0.1}}, {.text = "clones trial 7"})});
+  EXPECT_THAT(text, HasSubstr(R"("donor":7,"config":{"lr":0.1})"));
+}
+
+TEST_F(Translation, WhatBecomesOfCheckpoints) {
+  const CheckpointId checkpoint{trial_, 1, Step(3)};
+  EXPECT_EQ(Of(CheckpointPinned{checkpoint, true}),
+            R"(checkpoint_pinned {"attempt":1,"step":3,"pinned":true})");
+  EXPECT_EQ(Of(CheckpointDropped{checkpoint, "box", "/data/3", "not among the newest"}),
+            R"(checkpoint_dropped {"attempt":1,"step":3,"reason":"not among the newest"})");
+  EXPECT_EQ(Of(CheckpointRemoved{checkpoint}), "");
+}
+
 TEST_F(EventStreamTest, LastEventIdGoesBeforeTheQuery) {
   const auto events = EventsUntil(kLast, "?after=0", {{"Last-Event-ID", "36"}});
   ASSERT_FALSE(events.empty());

@@ -65,7 +65,8 @@ class FakeBackend final : public Backend {
   FakeBackend(const std::string& path, const Algorithms& algorithms)
       : store_(SqliteStore::Open(path).value()),
         brain_(algorithms, [](const std::string&) { return true; }) {
-    for (const Event& event : SampleLog().events()) Add(event);
+    const SampleLog log;
+    for (const Event& event : log.events()) Add(event);
   }
 
   void Add(Fact fact) {

@@ -1,0 +1,121 @@
+#include "cli/json.h"
+#include "cli/text/numbers.h"
+#include "cli/text/width.h"
+#include "cli/verbs/verb.h"
+
+namespace attune::cli {
+namespace {
+
+struct AskFlags : ClientFlags {
+  std::string sweep;
+};
+
+struct TellFlags : ClientFlags {
+  std::vector<std::string> trial;
+  int64_t epoch = 0;
+  int64_t step = 0;
+  std::vector<std::string> metrics;
+  std::optional<double> seconds;
+  bool completed = false;
+  bool failed = false;
+  std::string message;
+};
+
+ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {
+  const Result<Json> answer = api.AskTrial(flags.sweep);
+  if (!answer.ok()) return Fail(console, answer.error());
+  const bool none = At(*answer, "trial").is_null();
+  if (flags.output.json()) {
+    console.out.Print(Dump(*answer, 2));
+  } else if (none) {
+    console.err.Print("sweep " + flags.sweep + " is " + TextAt(*answer, "state") +
+                      " and has no trial to give: " + TextAt(*answer, "reason"));
+  } else {
+    const auto field = [&](const std::string& name, const std::string& value) {
+      console.out.Print(Pad(Clean(name), 10) + "  " + Clean(value));
+    };
+    field("trial", flags.sweep + '/' + std::to_string(WholeAt(*answer, "trial")));
+    for (const char* key : {"epoch", "attempt", "seed", "milestone", "max_step"}) {
+      field(key, std::to_string(WholeAt(*answer, key)));
+    }
+    for (const auto& [name, value] : At(*answer, "config").items()) {
+      field(name, FormatSetting(value));
+    }
+  }
+  return none ? ExitCode::kNotFound : ExitCode::kSuccess;
+}
+
+// What is told: the end of the trial, or else a report.
+Result<Json> ReadTell(const TellFlags& flags) {
+  Json body = {{"epoch", flags.epoch}};
+  if (flags.completed || flags.failed) {
+    body["state"] = flags.completed ? "completed" : "failed";
+    if (!flags.message.empty()) body["message"] = flags.message;
+    return body;
+  }
+  const Result<Json> metrics = ReadAssignments(flags.metrics, "-m");
+  if (!metrics.ok()) return metrics.error();
+  body["step"] = flags.step;
+  body["metrics"] = *metrics;
+  if (flags.seconds) body["seconds"] = *flags.seconds;
+  return body;
+}
+
+ExitCode Tell(const TellFlags& flags, Console& console, Api& api) {
+  const Result<TrialName> name = TrialName::Parse(flags.trial);
+  if (!name.ok()) return Fail(console, name.error());
+  const Result<Json> body = ReadTell(flags);
+  if (!body.ok()) return Fail(console, body.error());
+  const Result<Json> verdict = api.TellTrial(*name, *body);
+  if (!verdict.ok()) return Fail(console, verdict.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*verdict, 2));
+  } else if (!verdict->empty()) {
+    console.out.Print(TextAt(*verdict, "verdict"));
+    console.err.Print(TextAt(*verdict, "reason"));
+  }
+  return ExitCode::kSuccess;
+}
+
+template <class Flags>
+void Add(CLI::App& verb, Action& chosen, std::shared_ptr<Flags> flags,
+         ExitCode (*act)(const Flags&, Console&, Api&)) {
+  flags->AddTo(verb);
+  verb.callback([flags, act, &chosen] {
+    chosen = [flags, act](Console& console) {
+      return WithServer(*flags, console, [&](Api& api) { return act(*flags, console, api); });
+    };
+  });
+}
+
+}  // namespace
+
+void AddAskVerbs(CLI::App& app, Action& chosen) {
+  CLI::App* const ask = app.add_subcommand(
+      "ask", "the next trial of a sweep without a program, to train it yourself");
+  auto ask_flags = std::make_shared<AskFlags>();
+  ask->add_option("SWEEP", ask_flags->sweep, "such as s1")->required();
+  Add(*ask, chosen, ask_flags, Ask);
+
+  CLI::App* const tell = app.add_subcommand("tell", "what an asked trial came to; says what next");
+  auto flags = std::make_shared<TellFlags>();
+  tell->add_option("TRIAL", flags->trial, "SWEEP/NUMBER, such as s1/17")
+      ->required()
+      ->expected(1, 2);
+  tell->add_option("--epoch", flags->epoch, "as ask said")->required()->check(CLI::PositiveNumber);
+  auto* const step =
+      tell->add_option("--step", flags->step, "the step of the report")->check(CLI::PositiveNumber);
+  auto* const metric = tell->add_option("-m,--metric", flags->metrics, "such as loss=0.3")
+                           ->type_name("NAME=VALUE")
+                           ->allow_extra_args(false);
+  tell->add_option("--seconds", flags->seconds, "training time since the trial was asked for")
+      ->check(CLI::NonNegativeNumber);
+  auto* const completed = tell->add_flag("--completed", flags->completed, "the trial is done");
+  auto* const failed = tell->add_flag("--failed", flags->failed, "the trial has failed");
+  tell->add_option("--message", flags->message, "why it failed")->needs(failed);
+  completed->excludes(failed)->excludes(step)->excludes(metric);
+  failed->excludes(step)->excludes(metric);
+  Add(*tell, chosen, flags, Tell);
+}
+
+}  // namespace attune::cli

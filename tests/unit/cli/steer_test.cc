@@ -1,0 +1,174 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::HasSubstr;
+
+// Verbs that change something, against a server that says what follows.
+class Steer : public testing::Test {
+ protected:
+  Steer() { server_.WriteTo(folder_.path()); }
+
+  Ran Attune(std::vector<std::string> args) {
+    args.insert(args.end(), {"--data-dir", folder_.path().string()});
+    return RunAttune(args);
+  }
+
+  static Json With(Json answer, const std::string& effect) {
+    answer["effect"] = effect;
+    return answer;
+  }
+
+  FakeServer server_;
+  ScratchFolder folder_;
+};
+
+TEST_F(Steer, ASweepsVerbPrintsTheEffect) {
+  for (const std::string verb : {"pause", "resume", "stop", "kill"}) {
+    server_.AnswerPost("/sweeps/s1:" + verb,
+                       With(SweepJson("s1", "running"), "12 running trials will leave"), 202);
+    const Ran ran = Attune({"sweep", verb, "s1"});
+    EXPECT_EQ(ran.code, ExitCode::kSuccess);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_EQ(ran.err, "sweep s1: 12 running trials will leave\n");
+  }
+}
+
+TEST_F(Steer, AsJsonItIsTheServersAnswer) {
+  const Json answer = With(SweepJson("s1", "paused"), "nothing runs");
+  server_.AnswerPost("/sweeps/s1:pause", answer, 202);
+  EXPECT_EQ(Json::parse(Attune({"sweep", "pause", "s1", "-o", "json"}).out), answer);
+}
+
+TEST_F(Steer, ExtendSendsTheLimitsThatAreGiven) {
+  server_.AnswerPost("/sweeps/s1:extend", With(SweepJson("s1", "running"), "now max_trials 40"),
+                     202);
+  EXPECT_EQ(Attune({"sweep", "extend", "s1", "--max-trials", "40", "--max-time", "2h"}).code,
+            ExitCode::kSuccess);
+  EXPECT_EQ(Json::parse(server_.last_body()), (Json{{"max_trials", 40}, {"max_time", "2h"}}));
+}
+
+TEST_F(Steer, EnqueueSendsTypedValuesAndPrintsTheTrialAlone) {
+  server_.AnswerPost("/sweeps/s1/trials", TrialJson(12, "pending"), 201);
+  const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "lr=1e-3", "-p", "optimizer=sgd", "-p",
+                          "nesterov=true", "-p", "tag=\"1\"", "-p", "path=a=b"});
+  EXPECT_EQ(ran.out, "s1/12\n") << ran.err;
+  EXPECT_EQ(server_.last_body(),
+            R"({"config":{"lr":0.001,"optimizer":"sgd","nesterov":true,"tag":"1","path":"a=b"}})");
+}
+
+TEST_F(Steer, EnqueueReadsAFileAndTheCommandLineGoesBeforeIt) {
+  server_.AnswerPost("/sweeps/s1/trials", TrialJson(12, "pending"), 201);
+  const std::string file = folder_.Write("config.json", R"({"lr": 0.1, "width": 32})");
+  EXPECT_EQ(Attune({"trial", "enqueue", "s1", "--config", file, "-p", "width=64"}).code,
+            ExitCode::kSuccess);
+  EXPECT_EQ(server_.last_body(), R"({"config":{"lr":0.1,"width":64}})");
+}
+
+TEST_F(Steer, ParametersThatCannotBeReadAreUsageErrors) {
+  EXPECT_EQ(Attune({"trial", "enqueue", "s1", "-p", "lr"}).code, ExitCode::kUsage);
+  EXPECT_EQ(Attune({"trial", "enqueue", "s1", "-p", "=1"}).code, ExitCode::kUsage);
+  const std::string file = folder_.Write("config.json", "[1]");
+  EXPECT_EQ(Attune({"trial", "enqueue", "s1", "--config", file}).code, ExitCode::kUsage);
+}
+
+TEST_F(Steer, ATrialsVerbPrintsTheEffect) {
+  server_.AnswerPost("/sweeps/s1/trials/17:kill", With(TrialJson(17, "killed"), "it ended now"),
+                     202);
+  EXPECT_EQ(Attune({"trial", "kill", "s1/17"}).err, "trial s1/17: it ended now\n");
+  EXPECT_EQ(Attune({"trial", "kill", "s1", "17"}).err, "trial s1/17: it ended now\n");
+}
+
+TEST_F(Steer, RetryAndContinueSayHow) {
+  server_.AnswerPost("/sweeps/s1/trials/17:retry", With(TrialJson(17, "pending"), "ok"), 202);
+  server_.AnswerPost("/sweeps/s1/trials/17:continue", With(TrialJson(17, "pending"), "ok"), 202);
+  Attune({"trial", "retry", "s1/17", "--from-start"});
+  EXPECT_EQ(server_.last_body(), R"({"from_start":true})");
+  Attune({"trial", "continue", "s1/17", "--until", "81"});
+  EXPECT_EQ(server_.last_body(), R"({"until":81})");
+  EXPECT_EQ(Attune({"trial", "continue", "s1/17"}).code, ExitCode::kUsage);
+}
+
+TEST_F(Steer, CheckpointsAreNamedByTrialAttemptAndStep) {
+  server_.AnswerPost("/sweeps/s1/trials/17/checkpoints/2-900:pin",
+                     With(TrialJson(17, "running"), "it stays"), 202);
+  EXPECT_EQ(Attune({"checkpoint", "pin", "s1/17/2-900"}).err, "checkpoint s1/17/2-900: it stays\n");
+  for (const std::string name : {"s1/17", "s1/17/2", "s1/2-900", "s1/17/x-900"}) {
+    EXPECT_EQ(Attune({"checkpoint", "unpin", name}).code, ExitCode::kUsage) << name;
+  }
+}
+
+TEST_F(Steer, AskPrintsTheTrial) {
+  server_.AnswerPost("/sweeps/s1/trials:ask",
+                     {{"state", "running"},
+                      {"reason", ""},
+                      {"trial", 4},
+                      {"config", {{"lr", 0.1}}},
+                      {"attempt", 1},
+                      {"epoch", 12},
+                      {"seed", 7},
+                      {"milestone", 3},
+                      {"max_step", 9}},
+                     200);
+  const Ran ran = Attune({"ask", "s1"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_THAT(ran.out, HasSubstr("trial       s1/4\nepoch       12\n"));
+  EXPECT_THAT(ran.out, HasSubstr("lr          0.1\n"));
+}
+
+TEST_F(Steer, AskForNothingIsThreeAndSaysWhy) {
+  server_.AnswerPost("/sweeps/s1/trials:ask",
+                     {{"state", "completed"}, {"reason", "it has ended"}, {"trial", nullptr}}, 200);
+  const Ran ran = Attune({"ask", "s1"});
+  EXPECT_EQ(ran.code, ExitCode::kNotFound);
+  EXPECT_EQ(ran.err, "sweep s1 is completed and has no trial to give: it has ended\n");
+}
+
+TEST_F(Steer, TellPrintsTheVerdict) {
+  server_.AnswerPost("/sweeps/s1/trials/4:tell",
+                     {{"verdict", "stop"}, {"reason", "rank 9 of 11"}, {"milestone", 0}}, 200);
+  const Ran ran = Attune({"tell", "s1/4", "--epoch", "12", "--step", "3", "-m", "accuracy=0.7",
+                          "-m", "loss=nan", "--seconds", "1.5"});
+  EXPECT_EQ(ran.out, "stop\n");
+  EXPECT_EQ(ran.err, "rank 9 of 11\n");
+  EXPECT_EQ(server_.last_body(),
+            R"({"epoch":12,"step":3,"metrics":{"accuracy":0.7,"loss":"nan"},"seconds":1.5})");
+}
+
+TEST_F(Steer, TellOfTheEndSaysHow) {
+  server_.AnswerPost("/sweeps/s1/trials/4:tell", Json::object(), 204);
+  const Ran ran = Attune({"tell", "s1/4", "--epoch", "12", "--failed", "--message", "no memory"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_EQ(server_.last_body(), R"({"epoch":12,"state":"failed","message":"no memory"})");
+  Attune({"tell", "s1/4", "--epoch", "12", "--completed"});
+  EXPECT_EQ(server_.last_body(), R"({"epoch":12,"state":"completed"})");
+}
+
+TEST_F(Steer, TellOfAReportAndAnEndAtOnceIsAUsageError) {
+  EXPECT_EQ(Attune({"tell", "s1/4", "--epoch", "1", "--completed", "--step", "3"}).code,
+            ExitCode::kUsage);
+  EXPECT_EQ(Attune({"tell", "s1/4", "--step", "3"}).code, ExitCode::kUsage);
+}
+
+TEST_F(Steer, AConfigurationThatTheServerRefusesNamesTheParameter) {
+  server_.AnswerPost("/sweeps/s1/trials",
+                     {{"title", "The body is wrong"},
+                      {"detail", "…"},
+                      {"errors",
+                       {{{"pointer", "/config/lr"},
+                         {"line", 1},
+                         {"column", 2},
+                         {"message", "7 is above max 0.1"}}}}},
+                     422);
+  const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "lr=7"});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("/config/lr: 7 is above max 0.1"));
+}
+
+}  // namespace
+}  // namespace attune::cli
