@@ -1,0 +1,230 @@
+// How many reports a second become durable, and how soon, from an executor's stream to the log on
+// disk: gRPC over loopback, the brain, and SQLite with synchronous=FULL, in one process.
+//
+//     report_rate [REPORTS [SECONDS]]
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/check.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+#include "server/rpc/rpc_server.h"
+#include "server/store/sqlite_store.h"
+
+namespace attune::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kTrials = 64;
+constexpr int kReportsPerBatch = 1'000;
+constexpr int kReportsPerSecond = 1'000;  // when latency is measured
+constexpr uint64_t kReportsInFlightMax = 20'000;
+
+SweepSpec Spec() {
+  SweepSpec spec;
+  spec.name = "report-rate";
+  spec.program.command = {"/bin/true"};
+  spec.objective = Minimise("loss");
+  spec.space = SearchSpace({{.name = "lr", .domain = FloatDomain{.min = 0.001, .max = 1.0}}});
+  spec.searcher.name = "random";
+  spec.scheduler.name = "fifo";
+  spec.max_step = Step(1'000'000'000);
+  spec.stop.max_trials = kTrials;
+  return spec;
+}
+
+Time Now() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return Time{std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()};
+}
+
+// A server without its HTTP half, on a folder below the working folder: on a disk, not in memory.
+class BareServer {
+ public:
+  BareServer() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    searchers::RegisterSearchers(algorithms_);
+    schedulers::RegisterSchedulers(algorithms_);
+    store_ = *SqliteStore::Open((folder_ / "attune.db").string());
+    conductor_ = std::make_unique<Conductor>(algorithms_, *store_, Now);
+    const std::chrono::milliseconds lease_ttl{60'000};
+    service_ = std::make_unique<ExecutorService>(
+        *conductor_, ExecutorService::Options{.token = "secret", .lease_ttl = lease_ttl});
+    ATTUNE_CHECK(conductor_->Start().ok());
+    rpc_ = *RpcServer::Start(*service_, {.host = "127.0.0.1", .lease_ttl = lease_ttl});
+    ATTUNE_CHECK(conductor_->Execute(CreateSweep{Spec(), "", ""}).ok());
+  }
+
+  ~BareServer() {
+    conductor_->Stop();
+    rpc_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string target() const { return "127.0.0.1:" + std::to_string(rpc_->port()); }
+
+ private:
+  const std::filesystem::path folder_ = std::filesystem::current_path() / "report-rate-data";
+  Algorithms algorithms_;
+  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<Conductor> conductor_;
+  std::unique_ptr<ExecutorService> service_;
+  std::unique_ptr<RpcServer> rpc_;
+};
+
+// Reports for every trial that it is given, in turn.
+class Reporter {
+ public:
+  explicit Reporter(const std::string& target)
+      : stub_(v1::Executors::NewStub(
+            grpc::CreateChannel(target, grpc::InsecureChannelCredentials()))),
+        stream_(stub_->Connect(&context_)) {
+    v1::FromExecutor message;
+    v1::Hello& hello = *message.mutable_hello();
+    hello.set_token("secret");
+    hello.set_protocol(v1::PROTOCOL_CURRENT);
+    hello.set_name("bench");
+    hello.set_instance("1");
+    hello.mutable_resources()->set_cpus(kTrials);
+    stream_->Write(message);
+    v1::ToExecutor answer;
+    while (stream_->Read(&answer) && answer.desired().assignments_size() < kTrials) {
+    }
+    for (const v1::Assignment& assignment : answer.desired().assignments()) {
+      attempts_.push_back(assignment.attempt());
+    }
+    reader_ = std::thread([this] { ReadAcks(); });
+  }
+
+  ~Reporter() {
+    context_.TryCancel();
+    reader_.join();
+    stream_->Finish();
+  }
+
+  void Send(int reports) {
+    v1::Facts& facts = *message_.mutable_facts();
+    while (facts.facts_size() > reports) facts.mutable_facts()->RemoveLast();
+    while (facts.facts_size() < reports) AddFact(facts);
+    for (v1::Fact& fact : *facts.mutable_facts()) Fill(fact);
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return sent_ - durable_ < kReportsInFlightMax; });
+      sent_at_.resize(seq_ + 1, Clock::now());
+      sent_ = seq_;
+    }
+    ATTUNE_CHECK(stream_->Write(message_));
+  }
+
+  // Waits until all that was sent is durable.
+  void Finish() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return durable_ == sent_; });
+  }
+
+  // Milliseconds from Send to durable of each report, in order of size.
+  std::vector<double> Latencies() const {
+    std::vector<double> latencies;
+    for (uint64_t seq = 1; seq <= seq_; ++seq) {
+      const std::chrono::duration<double, std::milli> took = durable_at_[seq] - sent_at_[seq];
+      latencies.push_back(took.count());
+    }
+    std::ranges::sort(latencies);
+    return latencies;
+  }
+
+ private:
+  static void AddFact(v1::Facts& facts) {
+    v1::Report& report = *facts.add_facts()->mutable_report();
+    report.add_metrics()->set_name("loss");
+    report.add_metrics()->set_name("accuracy");
+  }
+
+  void Fill(v1::Fact& fact) {
+    fact.set_seq(++seq_);
+    *fact.mutable_attempt() = attempts_[seq_ % attempts_.size()];
+    v1::Report& report = *fact.mutable_report();
+    report.set_step(static_cast<int64_t>(1 + seq_ / attempts_.size()));
+    report.set_seconds(0.1 * static_cast<double>(seq_));
+    report.mutable_metrics(0)->set_value(1.0 / static_cast<double>(seq_));
+    report.mutable_metrics(1)->set_value(1 - 1.0 / static_cast<double>(seq_));
+  }
+
+  void ReadAcks() {
+    v1::ToExecutor message;
+    while (stream_->Read(&message)) {
+      if (!message.has_ack()) continue;
+      const std::lock_guard lock(mutex_);
+      durable_at_.resize(message.ack().seq() + 1, Clock::now());
+      durable_ = message.ack().seq();
+      changed_.notify_all();
+    }
+  }
+
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::Executors::Stub> stub_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::FromExecutor, v1::ToExecutor>> stream_;
+  std::vector<v1::AttemptRef> attempts_;
+  v1::FromExecutor message_;
+  uint64_t seq_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t sent_ = 0;
+  uint64_t durable_ = 0;
+  std::vector<Clock::time_point> sent_at_;
+  std::vector<Clock::time_point> durable_at_;
+  std::thread reader_;
+};
+
+void MeasureRate(int reports) {
+  BareServer server;
+  Reporter reporter(server.target());
+  const auto began = Clock::now();
+  for (int sent = 0; sent < reports; sent += kReportsPerBatch) reporter.Send(kReportsPerBatch);
+  reporter.Finish();
+  const std::chrono::duration<double> took = Clock::now() - began;
+  std::printf("%d reports of %d trials in batches of %d: %.0f durable reports/s\n", reports,
+              kTrials, kReportsPerBatch, reports / took.count());
+}
+
+void MeasureLatency(int seconds) {
+  BareServer server;
+  Reporter reporter(server.target());
+  auto next = Clock::now();
+  for (int sent = 0; sent < seconds * kReportsPerSecond; ++sent) {
+    reporter.Send(1);
+    next += std::chrono::microseconds(1'000'000 / kReportsPerSecond);
+    std::this_thread::sleep_until(next);
+  }
+  reporter.Finish();
+  const std::vector<double> took = reporter.Latencies();
+  const auto at = [&](double share) {
+    return took[static_cast<size_t>(share * static_cast<double>(took.size() - 1))];
+  };
+  std::printf(
+      "%d reports/s, one at a time: durable after %.2f ms (median), %.2f ms (p99), "
+      "%.2f ms (worst)\n",
+      kReportsPerSecond, at(0.5), at(0.99), at(1));
+}
+
+}  // namespace
+}  // namespace attune::server
+
+int main(int argc, char** argv) {
+  attune::server::MeasureRate(argc > 1 ? std::atoi(argv[1]) : 500'000);
+  attune::server::MeasureLatency(argc > 2 ? std::atoi(argv[2]) : 10);
+}
