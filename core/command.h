@@ -70,6 +70,8 @@ struct AskTrial {
   std::string idempotency_key;
 };
 
+// Whether a checkpoint stays whatever the sweep's policy says. Letting go of one whose trial has
+// ended and left the brain, or has begun anew, deletes nothing.
 struct PinCheckpoint {
   CheckpointId checkpoint;
   bool pinned = true;

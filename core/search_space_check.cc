@@ -109,6 +109,11 @@ class Checker {
             "'" + condition.parent + "' is no parameter; there are: " + Names());
       return;
     }
+    const auto same = [&](const Condition& other) { return other.parent == condition.parent; };
+    if (&*std::find_if(parameter.when.begin(), parameter.when.end(), same) != &condition) {
+      Fault(parameter.name, "when", "names '" + condition.parent + "' twice; join the two");
+      return;
+    }
     const bool values = !condition.any_of.empty();
     const bool bounds = condition.at_least || condition.at_most;
     if (values == bounds) {

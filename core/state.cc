@@ -39,15 +39,27 @@ bool Wanted(const Trial& trial) {
   return trial.state != TrialState::kFailed && trial.state != TrialState::kKilled;
 }
 
-std::vector<const Trial*> WantedOn(const State& state, const std::string& executor) {
-  std::vector<const Trial*> wanted;
+namespace {
+
+std::vector<const Trial*> On(const State& state, const std::string& executor, bool wanted) {
+  std::vector<const Trial*> trials;
   const auto found = state.executors.find(executor);
-  if (found == state.executors.end()) return wanted;
+  if (found == state.executors.end()) return trials;
   for (const auto& [epoch, id] : found->second.attempts) {
     const Trial& trial = *state.Find(id);
-    if (Wanted(trial)) wanted.push_back(&trial);
+    if (Wanted(trial) == wanted) trials.push_back(&trial);
   }
-  return wanted;
+  return trials;
+}
+
+}  // namespace
+
+std::vector<const Trial*> WantedOn(const State& state, const std::string& executor) {
+  return On(state, executor, true);
+}
+
+std::vector<const Trial*> UnwantedOn(const State& state, const std::string& executor) {
+  return On(state, executor, false);
 }
 
 Step LastStep(const Sweep& sweep, const Trial& trial) {

@@ -157,8 +157,10 @@ struct State {
 // leaves). REQUIRES: trial.live.
 bool Wanted(const Trial& trial);
 
-// Every attempt that an executor should run, in order of epoch.
+// Every attempt that holds slots on an executor and that it should run, in order of epoch; and
+// those that it should not.
 std::vector<const Trial*> WantedOn(const State& state, const std::string& executor);
+std::vector<const Trial*> UnwantedOn(const State& state, const std::string& executor);
 
 // The step at which this trial is complete; 0: its program ends itself.
 Step LastStep(const Sweep& sweep, const Trial& trial);

@@ -380,6 +380,9 @@ void Agent::Impl::Reconcile() {
   for (const v1::Assignment& assignment : actions.start) StartGang(assignment);
   for (const auto& [attempt, verdict] : actions.tell) supervisor_->Tell(attempt, verdict);
   for (const gang::AttemptId& attempt : actions.yield) supervisor_->Yield(attempt);
+  for (const gang::AttemptId& attempt : actions.disown) {
+    outbox_.Add(ToProto({attempt, WallClockUs(), gang::Ended{gang::Outcome::kCancelled, {}}}));
+  }
 }
 
 void Agent::Impl::StartGang(const v1::Assignment& assignment) {

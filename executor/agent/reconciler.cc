@@ -29,11 +29,14 @@ void Reconciler::Want(v1::Desired desired) {
   for (v1::Assignment& assignment : *desired.mutable_assignments()) {
     wanted_[FromProto(assignment.attempt())] = std::move(assignment);
   }
+  unwanted_.clear();
+  for (const v1::AttemptRef& attempt : desired.unwanted()) unwanted_.push_back(FromProto(attempt));
   ForgetOldEnds();
 }
 
 void Reconciler::ForgetWishes() {
   wanted_.clear();
+  unwanted_.clear();
   revision_ = 0;
 }
 
@@ -61,6 +64,12 @@ Reconciler::Actions Reconciler::Reconcile() {
     live_.emplace(attempt, Gang{.gpus = Gpus(assignment)});
     actions.start.push_back(assignment);
     Guide(assignment, actions);
+  }
+  // What was taken back before it was heard of, or before it could start.
+  for (const gang::AttemptId& attempt : unwanted_) {
+    if (!live_.contains(attempt) && ended_.emplace(attempt, false).second) {
+      actions.disown.push_back(attempt);
+    }
   }
   return actions;
 }

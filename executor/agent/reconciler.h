@@ -19,7 +19,8 @@ class Reconciler {
     std::vector<gang::AttemptId> cancel;
     std::vector<v1::Assignment> start;
     std::vector<std::pair<gang::AttemptId, gang::Verdict>> tell;
-    std::vector<gang::AttemptId> yield;  // once told
+    std::vector<gang::AttemptId> yield;   // once told
+    std::vector<gang::AttemptId> disown;  // to be said to have ended: there is no gang of theirs
   };
 
   // Takes what the server wants. One that is not newer than the last is ignored.
@@ -32,8 +33,8 @@ class Reconciler {
   void ForgetWishes();
 
   // What is to be done now, in the order of the fields. Gangs to start and to cancel are taken to
-  // be started and cancelled; verdicts and requests to yield are repeated each time, and delivered
-  // once by the gang.
+  // be started and cancelled, and those to disown to have ended; verdicts and requests to yield are
+  // repeated each time, and delivered once by the gang.
   //
   // An assignment is started when its trial has no other gang, none of its GPUs is still held by a
   // gang that is being torn down, and it has not ended before. One that is older (by its epoch)
@@ -65,6 +66,7 @@ class Reconciler {
   bool MayStart(const v1::Assignment& assignment) const;
 
   std::map<gang::AttemptId, v1::Assignment> wanted_;
+  std::vector<gang::AttemptId> unwanted_;  // that the server holds slots for
   uint64_t revision_ = 0;
   std::map<gang::AttemptId, Gang> live_;
   std::map<gang::AttemptId, bool> ended_;  // whether acknowledged

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,9 @@ inline SearchSpace RandomSpace(uint64_t seed, bool countable) {
     Parameter parameter{"p" + std::to_string(i), domain(), {}};
     for (int64_t conditions = random.Integer(0, 2); conditions > 0 && i > 0; --conditions) {
       const Parameter& parent = parameters[static_cast<size_t>(random.Integer(0, i - 1))];
+      if (std::ranges::find(parameter.when, parent.name, &Condition::parent) !=
+          parameter.when.end())
+        continue;
       Condition condition{.parent = parent.name};
       if (const auto values = CountValues(parent.domain)) {
         condition.any_of.push_back(ValueAt(parent.domain, random.Integer(0, *values - 1)));

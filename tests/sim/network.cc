@@ -27,6 +27,7 @@ void Network::Send(StreamId id, FromExecutor message) {
   timeline_.At(at, [this, id, message = std::move(message)]() mutable {
     const Stream& stream = streams_[id];
     if (!stream.server_hears || (stream.broken && timeline_.now() > stream.late_until)) return;
+    if (stream.broken && std::holds_alternative<Hello>(message)) return;
     server_.OnMessage(id, std::move(message));
   });
 }

@@ -27,8 +27,9 @@ class ExecutorEnd {
 
 // Connections with an order and without a promise: a message is late by a random time, and when a
 // connection breaks, what was on its way to the executor is lost, and of what was on its way to
-// the server a beginning still arrives, perhaps after a later connection was made. Either end
-// learns of the break some time later, or at once if it closed the connection itself.
+// the server a beginning still arrives, perhaps after a later connection was made; but not a Hello,
+// for which a connection must stand. Either end learns of the break some time later, or at once if
+// it closed the connection itself.
 class Network {
  public:
   Network(simulate::Timeline& timeline, RandomStream& random, ServerEnd& server)

@@ -6,6 +6,7 @@
 namespace attune::sim {
 namespace {
 
+constexpr int64_t kThinkUs = 20 * simulate::kSecondUs;  // at most
 constexpr int64_t kAskAgainUs = 5 * simulate::kSecondUs;
 
 template <class Map>
@@ -33,8 +34,12 @@ void People::Insist(Command command, std::function<void(bool)> then) {
 void People::DoSomething() {
   auto command = Whim();
   if (!command) return;
-  server_.Submit(std::move(*command), [this](const FakeServer::Answer& answer) {
-    if (answer.ok()) promises_.OnAnswered(*answer);
+  // What they looked at may be out of date when they ask.
+  const int64_t after_us = Integer(0, 1) == 0 ? 0 : Integer(0, kThinkUs);
+  timeline_.After(after_us, [this, command = std::move(*command)] {
+    server_.Submit(command, [this](const FakeServer::Answer& answer) {
+      if (answer.ok()) promises_.OnAnswered(*answer);
+    });
   });
 }
 

@@ -54,6 +54,14 @@ TEST(SearchSpaceCheck, EveryFaultIsToldAtOnce) {
                           "optimizer.values: is empty; list at least one value"));
 }
 
+TEST(SearchSpaceCheck, AParameterMayNameAParentOnce) {
+  EXPECT_THAT(Faults({{"layers", IntDomain{.min = 2, .max = 8}},
+                      {"skip",
+                       FloatDomain{.min = 0, .max = 1},
+                       {{.parent = "layers", .at_least = 4}, {.parent = "layers", .at_most = 6}}}}),
+              ElementsAre("skip.when: names 'layers' twice; join the two"));
+}
+
 TEST(SearchSpaceCheck, BoundsMustBeFinite) {
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = -kInf, .max = kInf}}}),
               ElementsAre("lr.min: must be a finite number", "lr.max: must be a finite number"));

@@ -116,6 +116,28 @@ TEST_F(ReconcilerTest, VerdictsGoToRunningGangsOnly) {
   EXPECT_THAT(Want({assignment}, 3).tell, IsEmpty());
 }
 
+TEST_F(ReconcilerTest, AnUnwantedAttemptThatWasNeverHeardOfIsSaidToHaveEndedOnce) {
+  v1::Desired desired;
+  desired.set_revision(1);
+  *desired.add_unwanted() = On(1, 4).attempt();
+  reconciler_.Want(desired);
+  EXPECT_THAT(Reconcile().disown, ElementsAre(Id(1, 4)));
+  EXPECT_THAT(Reconcile().disown, IsEmpty());
+}
+
+TEST_F(ReconcilerTest, AnUnwantedAttemptThatRunsIsCancelledAndTellsItsOwnEnd) {
+  Want({On(1, 4)}, 1);
+  v1::Desired desired;
+  desired.set_revision(2);
+  *desired.add_unwanted() = On(1, 4).attempt();
+  reconciler_.Want(desired);
+  const auto actions = Reconcile();
+  EXPECT_THAT(actions.cancel, ElementsAre(Id(1, 4)));
+  EXPECT_THAT(actions.disown, IsEmpty());
+  reconciler_.OnEnded(Id(1, 4));
+  EXPECT_THAT(Reconcile().disown, IsEmpty());
+}
+
 TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
   Want({On(0, 1, {0})}, 1);
   Want({On(1, 1, {0})}, 2);  // waits for the GPU
