@@ -49,6 +49,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddTrialVerbs(app, chosen);
   AddCheckpointVerbs(app, chosen);
   AddAskVerbs(app, chosen);
+  AddDbVerbs(app, chosen);
   AddVersionVerb(app, chosen);
 
   try {

@@ -23,6 +23,7 @@ void AddSweepVerbs(CLI::App& app, Action& chosen);
 void AddTrialVerbs(CLI::App& app, Action& chosen);
 void AddCheckpointVerbs(CLI::App& app, Action& chosen);
 void AddAskVerbs(CLI::App& app, Action& chosen);  // ask, tell
+void AddDbVerbs(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
 // How every verb writes.

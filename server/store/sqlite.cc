@@ -65,6 +65,10 @@ bool Rows::Next() {
 
 bool Rows::Null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
+bool Rows::IsInteger(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_INTEGER;
+}
+
 int64_t Rows::Integer(int column) const { return sqlite3_column_int64(statement_, column); }
 
 double Rows::Real(int column) const { return sqlite3_column_double(statement_, column); }
@@ -88,8 +92,9 @@ std::optional<std::string> Rows::OptionalText(int column) const {
 
 Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Mode mode,
                                                      int busy_timeout_ms) {
-  const int flags =
+  int flags =
       mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  if (mode == Mode::kTemporary) flags |= SQLITE_OPEN_URI;
   sqlite3* db = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Connection> connection(new Connection(db));

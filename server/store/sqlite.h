@@ -39,6 +39,7 @@ class Rows {
 
   // Columns from 0 of the current row; text stays valid until the next Next().
   bool Null(int column) const;
+  bool IsInteger(int column) const;
   int64_t Integer(int column) const;
   double Real(int column) const;
   std::string_view Text(int column) const;  // empty for NULL
@@ -53,7 +54,11 @@ class Rows {
 // One connection; used by one thread at a time.
 class Connection {
  public:
-  enum class Mode { kReadWriteCreate, kReadOnly };
+  enum class Mode {
+    kReadWriteCreate,
+    kReadOnly,
+    kTemporary,  // without a name, gone when closed; what it attaches is named by URIs
+  };
 
   // `busy_timeout_ms`: how long to wait for another process that holds a lock.
   static Result<std::unique_ptr<Connection>> Open(const std::string& path, Mode mode,

@@ -4,13 +4,13 @@ namespace attune::server {
 
 std::string TablesSql() {
   return R"sql(
-  DROP TABLE IF EXISTS sweeps;
-  DROP TABLE IF EXISTS trials;
-  DROP TABLE IF EXISTS attempts;
-  DROP TABLE IF EXISTS decisions;
-  DROP TABLE IF EXISTS checkpoints;
-  DROP TABLE IF EXISTS executors;
-  DROP TABLE IF EXISTS report_index;
+  DROP TABLE IF EXISTS main.sweeps;
+  DROP TABLE IF EXISTS main.trials;
+  DROP TABLE IF EXISTS main.attempts;
+  DROP TABLE IF EXISTS main.decisions;
+  DROP TABLE IF EXISTS main.checkpoints;
+  DROP TABLE IF EXISTS main.executors;
+  DROP TABLE IF EXISTS main.report_index;
 
   CREATE TABLE sweeps (
     sweep      INTEGER PRIMARY KEY,

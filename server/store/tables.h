@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -10,6 +11,10 @@ namespace attune::server {
 // there are; then the views.
 std::string TablesSql();
 std::string ViewsSql();
+
+// The tables that TablesSql makes.
+inline constexpr std::array kDerivedTables = {
+    "sweeps", "trials", "attempts", "decisions", "checkpoints", "executors", "report_index"};
 
 // An index that grows with every report would touch a page a trial in each batch. This one grows by
 // so many events at once, in order of trials; what came after is few enough to look through.

@@ -347,6 +347,72 @@ TEST(SqliteStore, AFullDiskIsFoundByProbeAndTheStoreGoesOnWhenThereIsRoom) {
   ASSERT_EQ(::umount(disk.c_str()), 0);
 }
 
+TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  auto store = OpenOrDie(path);
+  ASSERT_TRUE(store->Append(SampleLog().events()).ok());
+  ASSERT_TRUE(store->SaveSnapshot(store->last_seq(), "ours").ok());
+  Execute(path, "INSERT INTO snapshots VALUES (1000, 'another')");
+  EXPECT_EQ((*store->ReadSnapshot(EventSeq(5'000)))->bytes, "ours");
+  ASSERT_TRUE(store->SaveSnapshot(store->last_seq(), "ours again").ok());
+  auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
+  EXPECT_EQ(connection->Number("SELECT count(*) FROM snapshots").value(), 1);
+}
+
+TEST(SqliteStore, AFileOfSchemaVersionOneIsBroughtForwardWithItsReports) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  {
+    auto connection =
+        sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
+    ASSERT_TRUE(connection
+                    ->Execute("CREATE TABLE events (seq INTEGER PRIMARY KEY, sweep INTEGER,"
+                              " trial INTEGER, time INTEGER NOT NULL, kind TEXT NOT NULL,"
+                              " version INTEGER NOT NULL, payload TEXT NOT NULL);"
+                              "CREATE INDEX events_reports ON events (sweep, trial)"
+                              " WHERE kind = 'trial_reported';"
+                              "PRAGMA application_id = " +
+                              std::to_string(kApplicationId) + "; PRAGMA user_version = 1")
+                    .ok());
+    std::ifstream file(ATTUNE_SOURCE_DIR "/tests/data/logs/v1.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      ASSERT_TRUE(connection
+                      ->Run("INSERT INTO events SELECT ?1 ->> '$.seq', ?1 ->> '$.sweep',"
+                            " ?1 ->> '$.trial', ?1 ->> '$.time', ?1 ->> '$.kind',"
+                            " ?1 ->> '$.version', ?1 -> '$.payload'",
+                            line)
+                      .ok());
+    }
+  }
+  auto store = OpenOrDie(path);
+  EXPECT_EQ(store->last_seq(), EventSeq(40));
+  auto reader = Reader::Open(path).value();
+  const auto trial = reader->Detail({SweepId(1), TrialNumber(0)});
+  ASSERT_TRUE(trial.ok()) << trial.error().message;
+  EXPECT_EQ(trial->history.size(), 3u);
+  EXPECT_EQ(trial->trial.best, 0.871);
+}
+
+TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  SampleLog log;
+  auto store = OpenOrDie(path, {.busy_timeout_ms = 0});
+  ASSERT_TRUE(store->Append(log.events()).ok());
+  auto reader = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
+  sqlite::Transaction snapshot(*reader, sqlite::Transaction::Kind::kRead);
+  const auto before = reader->Number("SELECT count(*) FROM events").value();
+  // More than the log file holds before it is copied into the database.
+  for (int batch = 0; batch < 20; ++batch) {
+    const Event event =
+        log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(1 << 20, 'x')});
+    const Status appended = store->Append({&event, 1});
+    ASSERT_TRUE(appended.ok()) << appended.error().message;
+  }
+  EXPECT_EQ(reader->Number("SELECT count(*) FROM events").value(), before);
+}
+
 TEST(SqliteStore, ReadersDoNotHoldUpTheWriterNorSeeHalfABatch) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";

@@ -1,0 +1,141 @@
+#include <fstream>
+
+#include "cli/verbs/verb.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+#include "server/store/check.h"
+#include "server/store/export.h"
+#include "server/store/offline.h"
+
+namespace attune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DbFlags {
+  std::string data_dir = "attune-data";
+  bool decisions = false;
+  std::string file;
+  std::string format = "csv";
+  std::string what = "trials";
+  std::string sweep;
+
+  // The option names a data folder, or a database itself.
+  std::string database() const {
+    std::error_code error;
+    return fs::is_directory(data_dir, error) ? (fs::path(data_dir) / "attune.db").string()
+                                             : data_dir;
+  }
+};
+
+using DbAction = ExitCode (*)(const DbFlags&, Console&);
+
+ExitCode Check(const DbFlags& flags, Console& console) {
+  auto findings = server::CheckDatabase(flags.database());
+  if (!findings.ok()) return Fail(console, findings.error());
+  if (flags.decisions) {
+    Algorithms algorithms;
+    searchers::RegisterSearchers(algorithms);
+    schedulers::RegisterSchedulers(algorithms);
+    auto decisions = server::CheckDecisions(flags.database(), algorithms);
+    if (!decisions.ok()) return Fail(console, decisions.error());
+    findings->push_back(*std::move(decisions));
+  }
+  bool sound = true;
+  for (const server::Finding& finding : *findings) {
+    const std::string about = finding.what + ": " + finding.seen;
+    if (finding.fault) {
+      sound = false;
+      console.out.Print("bad  " + about + ": " + *finding.fault);
+    } else {
+      console.out.Print("ok   " + about);
+    }
+  }
+  return sound ? ExitCode::kSuccess : ExitCode::kFailure;
+}
+
+ExitCode Backup(const DbFlags& flags, Console& console) {
+  const Status done = server::Backup(flags.database(), flags.file);
+  if (!done.ok()) return Fail(console, done.error());
+  std::error_code error;
+  console.err.Print("wrote " + flags.file + ", " +
+                    std::to_string(fs::file_size(flags.file, error)) + " bytes, and checked it");
+  return ExitCode::kSuccess;
+}
+
+ExitCode ExportRows(const DbFlags& flags, Console& console) {
+  using server::ExportOptions;
+  ExportOptions options;
+  options.format =
+      flags.format == "csv" ? ExportOptions::Format::kCsv : ExportOptions::Format::kJsonl;
+  options.what = flags.what == "events"   ? ExportOptions::What::kEvents
+                 : flags.what == "trials" ? ExportOptions::What::kTrials
+                                          : ExportOptions::What::kReports;
+  if (!flags.sweep.empty()) {
+    const auto sweep = ParseSweepId(flags.sweep);
+    if (!sweep.ok()) return Fail(console, sweep.error());
+    options.sweep = *sweep;
+  }
+  std::ofstream file;
+  if (!flags.file.empty()) {
+    file.open(flags.file);
+    if (!file) return Fail(console, {ErrorCode::kDenied, "cannot write " + flags.file});
+  }
+  const Status done = server::Export(flags.database(), options, [&](std::string_view line) {
+    if (flags.file.empty()) {
+      console.out.Print(line);
+    } else {
+      file << line << '\n';
+    }
+  });
+  if (!done.ok()) return Fail(console, done.error());
+  if (!flags.file.empty() && !file.flush())
+    return Fail(console, {ErrorCode::kStorageFull,
+                          "cannot write all of " + flags.file + ": is its disk full?"});
+  return ExitCode::kSuccess;
+}
+
+ExitCode Vacuum(const DbFlags& flags, Console& console) {
+  std::error_code error;
+  const auto before = fs::file_size(flags.database(), error);
+  const Status done = server::Vacuum(flags.database());
+  if (!done.ok()) return Fail(console, done.error());
+  console.err.Print(flags.database() + ": " + std::to_string(before) + " bytes before, " +
+                    std::to_string(fs::file_size(flags.database(), error)) + " after");
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+void AddDbVerbs(CLI::App& app, Action& chosen) {
+  CLI::App* const noun = app.add_subcommand("db", "a server's database, on this machine");
+  noun->require_subcommand(1);
+  auto flags = std::make_shared<DbFlags>();
+  const auto add = [&, flags](const std::string& name, const std::string& about, DbAction action) {
+    CLI::App* const verb = noun->add_subcommand(name, about);
+    verb->add_option("--data-dir", flags->data_dir, "data folder, or a database itself")
+        ->type_name("DIR|FILE")
+        ->capture_default_str();
+    verb->callback([flags, action, &chosen] {
+      chosen = [flags, action](Console& console) { return action(*flags, console); };
+    });
+    return verb;
+  };
+  add("check", "whether the database is sound", Check)
+      ->add_flag("--decisions", flags->decisions, "derive every proposal and verdict again");
+  add("backup", "copy it to a new file, and check the copy", Backup)
+      ->add_option("FILE", flags->file, "the new file")
+      ->required();
+  CLI::App* const rows = add("export", "its rows as text", ExportRows);
+  rows->add_option("--format", flags->format, "csv, or a JSON object a line")
+      ->check(CLI::IsMember({"csv", "jsonl"}))
+      ->capture_default_str();
+  rows->add_option("--what", flags->what, "which rows")
+      ->check(CLI::IsMember({"trials", "reports", "events"}))
+      ->capture_default_str();
+  rows->add_option("--sweep", flags->sweep, "only this sweep's")->type_name("SWEEP");
+  rows->add_option("-o,--output", flags->file, "instead of stdout")->type_name("FILE");
+  add("vacuum", "give the space of deleted rows back to the disk", Vacuum);
+}
+
+}  // namespace attune::cli

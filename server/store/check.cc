@@ -1,0 +1,116 @@
+#include "server/store/check.h"
+
+#include <span>
+
+#include "core/audit.h"
+#include "server/store/event_log.h"
+#include "server/store/offline.h"
+#include "server/store/projection.h"
+#include "server/store/tables.h"
+
+namespace attune::server {
+namespace {
+
+constexpr size_t kBatch = 4096;      // events
+constexpr int kFaultsNamedMax = 10;  // of the file, by SQLite
+const char* const kRestore = ": restore the database from a backup";
+
+std::string Events(uint64_t count) { return std::to_string(count) + " events"; }
+
+Finding CheckFile(sqlite::Connection& connection) {
+  Finding finding{.what = "file"};
+  std::string faults;
+  sqlite::Rows rows = connection.Query("SELECT * FROM pragma_integrity_check(" +
+                                       std::to_string(kFaultsNamedMax) + ", 'log')");
+  while (rows.Next()) {
+    if (rows.Text(0) != "ok") faults.append(faults.empty() ? "" : "; ").append(rows.Text(0));
+  }
+  if (!rows.status().ok()) faults = rows.status().error().message;
+  if (!faults.empty()) finding.fault = faults + kRestore;
+  const auto pages = connection.Number("PRAGMA log.page_count");
+  finding.seen = std::to_string(pages.ok() ? *pages : 0) + " pages";
+  return finding;
+}
+
+// Reads the log once: checks it, and makes the tables anew in the connection's own database.
+Finding CheckLog(sqlite::Transaction& transaction) {
+  Finding finding{.what = "log"};
+  Projection projection;
+  std::vector<Event> batch;
+  uint64_t count = 0;
+  const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {
+    ++count;
+    batch.push_back(event);
+    if (batch.size() < kBatch) return;
+    projection.Apply(transaction, batch);
+    batch.clear();
+  });
+  projection.Apply(transaction, batch);
+  finding.seen = Events(count);
+  if (!read.ok()) finding.fault = read.error().message;
+  return finding;
+}
+
+// Rows that only one of the two has.
+Result<int64_t> Differences(sqlite::Connection& connection, const std::string& table) {
+  const std::string ours = "SELECT * FROM main." + table;
+  const std::string theirs = "SELECT * FROM log." + table;
+  const auto missing =
+      connection.Number("SELECT count(*) FROM (" + ours + " EXCEPT " + theirs + ")");
+  if (!missing.ok()) return missing;
+  const auto added = connection.Number("SELECT count(*) FROM (" + theirs + " EXCEPT " + ours + ")");
+  if (!added.ok()) return added;
+  return *missing + *added;
+}
+
+Finding CheckTable(sqlite::Connection& connection, const std::string& table) {
+  Finding finding{.what = "table " + table};
+  const auto rows = connection.Number("SELECT count(*) FROM log." + table);
+  finding.seen = std::to_string(rows.ok() ? *rows : 0) + " rows";
+  const auto differences = Differences(connection, table);
+  if (!differences.ok()) {
+    finding.fault = differences.error().message + kRestore;
+  } else if (*differences > 0) {
+    finding.fault = std::to_string(*differences) +
+                    " rows are not what the log says: somebody has written to the database"
+                    " (the log itself is what counts; restore a backup to have the tables again)";
+  }
+  return finding;
+}
+
+}  // namespace
+
+Result<std::vector<Finding>> CheckDatabase(const std::string& path) {
+  auto connection = OpenBeside(path);
+  if (!connection.ok()) return connection.error();
+  std::vector<Finding> findings;
+  findings.push_back(CheckFile(**connection));
+  sqlite::Transaction transaction(**connection, sqlite::Transaction::Kind::kRead);
+  transaction.Execute(TablesSql());
+  findings.push_back(CheckLog(transaction));
+  if (!transaction.status().ok()) {
+    findings.push_back({"tables", "not compared", transaction.status().error().message});
+    return findings;
+  }
+  for (const char* table : kDerivedTables) findings.push_back(CheckTable(**connection, table));
+  return findings;
+}
+
+Result<Finding> CheckDecisions(const std::string& path, const Algorithms& algorithms) {
+  auto connection = OpenBeside(path);
+  if (!connection.ok()) return connection.error();
+  Auditor auditor(algorithms);
+  std::optional<std::string> fault;
+  const Status read = ReadLog(**connection, EventSeq(0), [&](const Event& event) {
+    if (fault) return;
+    if (auto differs = auditor.Next(event))
+      fault = "event " + std::to_string(event.seq.value) + ": " + *differs;
+  });
+  if (!read.ok() && !fault) fault = read.error().message;
+  return Finding{"decisions",
+                 std::to_string(auditor.proposals()) + " proposals, " +
+                     std::to_string(auditor.verdicts()) + " verdicts",
+                 std::move(fault)};
+}
+
+}  // namespace attune::server

@@ -1,0 +1,179 @@
+#include "server/store/export.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "server/store/format_time.h"
+#include "server/store/json.h"
+#include "server/store/offline.h"
+
+namespace attune::server {
+namespace {
+
+using Row = std::function<void(const Json&)>;
+
+// Columns of JSON become objects; NULL becomes null.
+struct Column {
+  enum class Kind { kPlain, kReal, kTime, kObject } kind;
+  const char* name;
+};
+
+struct Source {
+  const char* sql;  // its parameter is a sweep, or NULL for all
+  std::vector<Column> columns;
+};
+
+Source SourceOf(ExportOptions::What what) {
+  using enum Column::Kind;
+  switch (what) {
+    case ExportOptions::What::kEvents:
+      return {
+          "SELECT seq, time, sweep, trial, kind, version, payload FROM log.events"
+          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY seq",
+          {{kPlain, "seq"},
+           {kTime, "time"},
+           {kPlain, "sweep"},
+           {kPlain, "trial"},
+           {kPlain, "kind"},
+           {kPlain, "version"},
+           {kObject, "payload"}}};
+    case ExportOptions::What::kTrials:
+      return {
+          "SELECT sweep, number, state, reason, created, ended, attempts, step, seconds, best,"
+          " best_step, checkpoint, config, metrics FROM log.trials"
+          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY sweep, number",
+          {{kPlain, "sweep"},
+           {kPlain, "trial"},
+           {kPlain, "state"},
+           {kPlain, "reason"},
+           {kPlain, "created"},
+           {kPlain, "ended"},
+           {kPlain, "attempts"},
+           {kPlain, "step"},
+           {kReal, "seconds"},
+           {kReal, "best"},
+           {kPlain, "best_step"},
+           {kPlain, "checkpoint"},
+           {kObject, "config"},
+           {kObject, "metrics"}}};
+    case ExportOptions::What::kReports:
+      return {
+          "SELECT sweep, trial, attempt, step, time, seconds, metrics FROM log.reports"
+          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY seq",
+          {{kPlain, "sweep"},
+           {kPlain, "trial"},
+           {kPlain, "attempt"},
+           {kPlain, "step"},
+           {kTime, "time"},
+           {kReal, "seconds"},
+           {kObject, "metrics"}}};
+  }
+  return {};
+}
+
+Json Cell(const sqlite::Rows& rows, int index, Column::Kind kind) {
+  if (rows.Null(index)) return nullptr;
+  switch (kind) {
+    case Column::Kind::kReal:
+      return rows.Real(index);
+    case Column::Kind::kTime:
+      return FormatTime(Time{rows.Integer(index)});
+    case Column::Kind::kObject:
+      return Json::parse(rows.Text(index));
+    case Column::Kind::kPlain:
+      break;
+  }
+  if (rows.IsInteger(index)) return rows.Integer(index);
+  return rows.Text(index);
+}
+
+Status ForEach(sqlite::Connection& connection, const ExportOptions& options, const Row& visit) {
+  const Source source = SourceOf(options.what);
+  std::optional<uint64_t> sweep;
+  if (options.sweep) sweep = options.sweep->value;
+  sqlite::Rows rows = connection.Query(source.sql, sweep);
+  while (rows.Next()) {
+    Json row = Json::object();
+    int index = 0;
+    for (const Column& column : source.columns) {
+      row[column.name] = Cell(rows, index, column.kind);
+      ++index;
+    }
+    visit(row);
+  }
+  return rows.status();
+}
+
+// ---- CSV -----------------------------------------------------------------------------------
+
+// Names and values of a row as columns: an object's entries each have one.
+void Flatten(const Json& row, bool nested,
+             const std::function<void(const std::string& name, const Json& value)>& visit) {
+  for (const auto& [name, value] : row.items()) {
+    if (!nested || !value.is_object()) {
+      visit(name, value);
+      continue;
+    }
+    for (const auto& [key, inner] : value.items()) visit(name + '.' + key, inner);
+  }
+}
+
+std::string CsvCell(const Json& value) {
+  if (value.is_null()) return "";
+  std::string text = value.is_string() ? value.get<std::string>() : Dump(value);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+Status ExportCsv(sqlite::Connection& connection, const ExportOptions& options,
+                 const std::function<void(std::string_view)>& write) {
+  const bool nested = options.what != ExportOptions::What::kEvents;
+  std::vector<std::string> header;  // in the order of the query, then of first appearance
+  for (const Column& column : SourceOf(options.what).columns) {
+    if (!nested || column.kind != Column::Kind::kObject) header.emplace_back(column.name);
+  }
+  const auto place = [&](const std::string& name) { return std::ranges::find(header, name); };
+  Status read = ForEach(connection, options, [&](const Json& row) {
+    Flatten(row, nested, [&](const std::string& name, const Json&) {
+      if (place(name) == header.end()) header.push_back(name);
+    });
+  });
+  if (!read.ok()) return read;
+
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (size_t i = 0; i < cells.size(); ++i) text += (i == 0 ? "" : ",") + cells[i];
+    write(text);
+  };
+  std::vector<std::string> cells;
+  for (const std::string& name : header) cells.push_back(CsvCell(name));
+  line(cells);
+  return ForEach(connection, options, [&](const Json& row) {
+    cells.assign(header.size(), "");
+    Flatten(row, nested, [&](const std::string& name, const Json& value) {
+      cells[static_cast<size_t>(place(name) - header.begin())] = CsvCell(value);
+    });
+    line(cells);
+  });
+}
+
+}  // namespace
+
+Status Export(const std::string& path, const ExportOptions& options,
+              const std::function<void(std::string_view line)>& write) {
+  auto connection = OpenBeside(path);
+  if (!connection.ok()) return connection.error();
+  sqlite::Transaction snapshot(**connection, sqlite::Transaction::Kind::kRead);
+  try {
+    if (options.format == ExportOptions::Format::kCsv)
+      return ExportCsv(**connection, options, write);
+    return ForEach(**connection, options, [&](const Json& row) { write(Dump(row)); });
+  } catch (const Json::exception& error) {
+    return Error{ErrorCode::kCorrupt, path + ": a column of JSON is damaged: " + error.what() +
+                                          "; restore it from a backup"};
+  }
+}
+
+}  // namespace attune::server

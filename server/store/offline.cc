@@ -1,0 +1,135 @@
+#include "server/store/offline.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "server/store/check.h"
+#include "server/store/schema.h"
+
+namespace attune::server {
+namespace {
+
+namespace fs = std::filesystem;
+using sqlite::Connection;
+
+constexpr int kBusyTimeoutMs = 5'000;
+
+Error NoFile(const std::string& path) {
+  return {ErrorCode::kNotFound, "there is no database " + path +
+                                    ": give a data folder that a server has used, or the file"};
+}
+
+Error Damaged(const std::string& path, const Error& error) {
+  return {error.code == ErrorCode::kInternal ? ErrorCode::kCorrupt : error.code,
+          path + " cannot be read: " + error.message + "; restore it from a backup"};
+}
+
+// A path as a part of SQLite's URIs.
+std::string Escaped(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) {
+    if (c == '%')
+      escaped += "%25";
+    else if (c == '?')
+      escaped += "%3f";
+    else if (c == '#')
+      escaped += "%23";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+Status CheckVersion(Connection& connection, const std::string& path) {
+  const auto application = connection.Number("PRAGMA log.application_id");
+  if (!application.ok()) return Damaged(path, application.error());
+  if (*application != kApplicationId)
+    return Error{ErrorCode::kCorrupt, path + " is a database of another program, not Attune's"};
+  const auto version = connection.Number("PRAGMA log.user_version");
+  if (!version.ok()) return Damaged(path, version.error());
+  if (*version == SchemaVersion()) return {};
+  return Error{
+      ErrorCode::kCorrupt,
+      path + " has schema version " + std::to_string(*version) + " and this program has version " +
+          std::to_string(SchemaVersion()) +
+          (*version < SchemaVersion() ? ": start `attune serve` on it once, which brings it forward"
+                                      : ": use the Attune that wrote it")};
+}
+
+Status Copy(Connection& from, const std::string& to) {
+  auto target = Connection::Open(to, Connection::Mode::kReadWriteCreate, kBusyTimeoutMs);
+  if (!target.ok()) return target.error();
+  sqlite3_backup* const backup =
+      sqlite3_backup_init((*target)->handle(), "main", from.handle(), "log");
+  if (backup == nullptr) return sqlite::ErrorOf((*target)->handle(), SQLITE_ERROR, "copying");
+  sqlite3_backup_step(backup, -1);  // the whole, from one snapshot
+  const int code = sqlite3_backup_finish(backup);
+  if (code != SQLITE_OK) return sqlite::ErrorOf((*target)->handle(), code, "writing " + to);
+  return {};
+}
+
+Status Verify(const std::string& path) {
+  const auto findings = CheckDatabase(path);
+  if (!findings.ok()) return findings.error();
+  for (const Finding& finding : *findings) {
+    if (finding.fault)
+      return Error{ErrorCode::kCorrupt,
+                   "what was copied is damaged (" + finding.what + ": " + *finding.fault + ")"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Connection>> OpenBeside(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return NoFile(path);
+  auto connection = Connection::Open("", Connection::Mode::kTemporary, kBusyTimeoutMs);
+  if (!connection.ok()) return connection.error();
+  const std::string uri = "file:" + Escaped(fs::absolute(path).string()) + "?mode=ro";
+  if (Status attached = (*connection)->Run("ATTACH ? AS log", uri); !attached.ok())
+    return Damaged(path, attached.error());
+  if (Status known = CheckVersion(**connection, path); !known.ok()) return known.error();
+  return connection;
+}
+
+Status Backup(const std::string& from, const std::string& to) {
+  auto source = OpenBeside(from);
+  if (!source.ok()) return source.error();
+  std::error_code error;
+  if (fs::exists(to, error))
+    return Error{ErrorCode::kConflict, to + " is already there: give another name, or remove it"};
+  const std::string partial = to + ".partial";
+  fs::remove(partial, error);
+  Status done = Copy(**source, partial);
+  if (done.ok()) done = Verify(partial);
+  for (const char* beside : {"-wal", "-shm"}) fs::remove(partial + beside, error);
+  if (done.ok()) {
+    fs::rename(partial, to, error);
+    if (!error) return {};
+    done = Error{ErrorCode::kDenied, "cannot write " + to + ": " + error.message()};
+  }
+  fs::remove(partial, error);
+  return done;
+}
+
+Status Vacuum(const std::string& path) {
+  if (auto known = OpenBeside(path); !known.ok()) return known.error();
+  auto connection = Connection::Open(path, Connection::Mode::kReadWriteCreate, 0);
+  if (!connection.ok()) return connection.error();
+  // Leaving WAL mode asks for the file alone; a server keeps it open as long as it runs.
+  Status alone = (*connection)->Execute("PRAGMA journal_mode = DELETE");
+  if (!alone.ok() && alone.error().code == ErrorCode::kUnavailable)
+    return Error{ErrorCode::kConflict,
+                 path + " is in use: stop the server and whatever else reads it, then try again"};
+  if (!alone.ok()) return Damaged(path, alone.error());
+  Status vacuumed = (*connection)->Execute("VACUUM");
+  const Status again = (*connection)->Execute("PRAGMA journal_mode = WAL");
+  if (!vacuumed.ok())
+    return Error{vacuumed.error().code,
+                 path + ": " + vacuumed.error().message +
+                     "; nothing was changed (it needs free space for a second copy)"};
+  return again;
+}
+
+}  // namespace attune::server

@@ -1,0 +1,213 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/store/event_codec.h"
+#include "server/store/sqlite_store.h"
+#include "tests/support/memory_store.h"
+#include "tests/unit/server/store/sample_log.h"
+
+// What every EventStore must do, whatever it keeps its events in. One more: an entry in kStores.
+namespace attune::server {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::IsEmpty;
+
+// A store and the disk below it.
+class Bench {
+ public:
+  virtual ~Bench() = default;
+  virtual EventStore& store() = 0;
+  virtual void FillTheDisk() = 0;
+  virtual void MakeRoom() = 0;
+  virtual void Reopen() {}  // where a process may end and another go on
+};
+
+class InMemory final : public Bench {
+ public:
+  EventStore& store() override { return store_; }
+  void FillTheDisk() override { store_.full = Error{ErrorCode::kStorageFull, "the disk is full"}; }
+  void MakeRoom() override { store_.full.reset(); }
+
+ private:
+  attune::testing::MemoryStore store_;
+};
+
+class OnSqlite final : public Bench {
+ public:
+  OnSqlite() { Reopen(); }
+  EventStore& store() override { return *store_; }
+  void FillTheDisk() override { LimitPages(1); }  // SQLite takes the present size, if that is more
+  void MakeRoom() override { LimitPages(0); }
+  void Reopen() override { LimitPages(0); }
+
+ private:
+  void LimitPages(int64_t pages) {
+    store_.reset();
+    store_ = SqliteStore::Open(folder_ / "attune.db", {.max_pages = pages}).value();
+  }
+
+  ScratchFolder folder_;
+  std::unique_ptr<SqliteStore> store_;
+};
+
+struct Implementation {
+  const char* name;
+  std::unique_ptr<Bench> (*make)();
+};
+
+const Implementation kStores[] = {
+    {"Memory", []() -> std::unique_ptr<Bench> { return std::make_unique<InMemory>(); }},
+    {"Sqlite", []() -> std::unique_ptr<Bench> { return std::make_unique<OnSqlite>(); }},
+};
+
+// Facts have no equality of their own (NaN); an event is the same when it is written the same.
+std::string Written(const Event& event) {
+  const EncodedFact fact = Encode(event.fact);
+  return std::to_string(event.seq.value) + " " + std::to_string(event.time.us) + " " +
+         std::string(fact.kind) + " " + fact.payload;
+}
+
+std::vector<std::string> Written(const std::vector<Event>& events) {
+  std::vector<std::string> lines;
+  for (const Event& event : events) lines.push_back(Written(event));
+  return lines;
+}
+
+class EventStoreConformance : public ::testing::TestWithParam<Implementation> {
+ protected:
+  EventStore& store() { return bench_->store(); }
+
+  std::vector<std::string> ReadAfter(uint64_t seq) {
+    std::vector<std::string> lines;
+    const Status read =
+        store().Read(EventSeq(seq), [&](const Event& event) { lines.push_back(Written(event)); });
+    EXPECT_TRUE(read.ok()) << read.error().message;
+    return lines;
+  }
+
+  // Too large for a disk that is full.
+  std::vector<Event> Large() {
+    return {log_.Next(SearchExhausted{SweepId(1)}),
+            log_.Next(TrialRequeued{{SweepId(1), TrialNumber(3)}, std::string(1 << 20, 'x')})};
+  }
+
+  EventSeq SnapshotAt(uint64_t at_most) {
+    const auto snapshot = store().ReadSnapshot(EventSeq(at_most));
+    EXPECT_TRUE(snapshot.ok());
+    return snapshot.ok() && *snapshot ? (*snapshot)->seq : EventSeq(0);
+  }
+
+  std::unique_ptr<Bench> bench_ = GetParam().make();
+  SampleLog log_;
+};
+
+TEST_P(EventStoreConformance, ANewStoreIsEmpty) {
+  EXPECT_THAT(ReadAfter(0), IsEmpty());
+  EXPECT_EQ(SnapshotAt(1'000), EventSeq(0));
+  EXPECT_TRUE(store().Probe().ok());
+}
+
+TEST_P(EventStoreConformance, EventsComeBackInOrderAsTheyWere) {
+  const auto& events = log_.events();
+  const std::span<const Event> all(events);
+  ASSERT_TRUE(store().Append(all.first(5)).ok());
+  ASSERT_TRUE(store().Append(all.subspan(5)).ok());
+  EXPECT_THAT(ReadAfter(0), ElementsAreArray(Written(events)));
+}
+
+TEST_P(EventStoreConformance, EveryKindOfFactComesBackEqual) {
+  ASSERT_TRUE(store().Append(log_.events()).ok());
+  std::vector<Event> others;
+  for (Fact& fact : OtherFacts()) others.push_back(log_.Next(std::move(fact)));
+  const Status appended = store().Append(others);
+  ASSERT_TRUE(appended.ok()) << appended.error().message;
+  EXPECT_THAT(ReadAfter(log_.events().size()), ElementsAreArray(Written(others)));
+}
+
+TEST_P(EventStoreConformance, ReadingBeginsAfterTheGivenEvent) {
+  ASSERT_TRUE(store().Append(log_.events()).ok());
+  const size_t count = log_.events().size();
+  EXPECT_EQ(ReadAfter(count - 2).size(), 2u);
+  EXPECT_THAT(ReadAfter(count), IsEmpty());
+  EXPECT_THAT(ReadAfter(count + 100), IsEmpty());
+}
+
+TEST_P(EventStoreConformance, WhatWasAppendedSurvivesAReopening) {
+  ASSERT_TRUE(store().Append(log_.events()).ok());
+  ASSERT_TRUE(store().SaveSnapshot(log_.events().back().seq, "state").ok());
+  bench_->Reopen();
+  EXPECT_THAT(ReadAfter(0), ElementsAreArray(Written(log_.events())));
+  EXPECT_EQ(SnapshotAt(1'000), log_.events().back().seq);
+  const Event next = log_.Next(SearchExhausted{SweepId(1)});
+  EXPECT_TRUE(store().Append({&next, 1}).ok());
+}
+
+TEST_P(EventStoreConformance, AnEmptyBatchIsNothing) {
+  EXPECT_TRUE(store().Append({}).ok());
+  EXPECT_THAT(ReadAfter(0), IsEmpty());
+}
+
+using EventStoreDeathTest = EventStoreConformance;
+
+TEST_P(EventStoreDeathTest, AGapIsABrokenInvariant) {
+  const std::span<const Event> all(log_.events());
+  EXPECT_DEATH(static_cast<void>(store().Append(all.subspan(1))), "internal error");
+}
+
+TEST_P(EventStoreConformance, AFullDiskTakesNothingOfABatchAndEverythingWhenThereIsRoom) {
+  ASSERT_TRUE(store().Append(log_.events()).ok());
+  bench_->FillTheDisk();
+  const std::vector<Event> batch = Large();
+  for (int time = 0; time < 2; ++time) {
+    const Status refused = store().Append(batch);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kStorageFull) << refused.error().message;
+    EXPECT_EQ(store().Probe().ok(), false);
+    EXPECT_EQ(ReadAfter(0).size(), log_.events().size());
+  }
+  bench_->MakeRoom();
+  EXPECT_TRUE(store().Probe().ok());
+  ASSERT_TRUE(store().Append(batch).ok());
+  EXPECT_THAT(ReadAfter(log_.events().size()), ElementsAreArray(Written(batch)));
+}
+
+TEST_P(EventStoreConformance, TheNewestTwoSnapshotsStay) {
+  const std::span<const Event> all(log_.events());
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(store().Append(all.subspan(i, 1)).ok());
+    ASSERT_TRUE(store().SaveSnapshot(EventSeq(i + 1), "state " + std::to_string(i + 1)).ok());
+  }
+  EXPECT_EQ(SnapshotAt(100), EventSeq(3));
+  EXPECT_EQ(SnapshotAt(2), EventSeq(2));
+  EXPECT_EQ(SnapshotAt(1), EventSeq(0));
+  EXPECT_EQ((*store().ReadSnapshot(EventSeq(2)))->bytes, "state 2");
+}
+
+TEST_P(EventStoreConformance, SnapshotsAreBytesAndReplaceTheirOwn) {
+  const std::string bytes("\0 ' \xff", 5);
+  ASSERT_TRUE(store().Append(std::span(log_.events()).first(1)).ok());
+  ASSERT_TRUE(store().SaveSnapshot(EventSeq(1), "first").ok());
+  ASSERT_TRUE(store().SaveSnapshot(EventSeq(1), bytes).ok());
+  EXPECT_EQ((*store().ReadSnapshot(EventSeq(1)))->bytes, bytes);
+}
+
+TEST_P(EventStoreConformance, ASnapshotThatFindsNoRoomLeavesTheOnesThereAre) {
+  ASSERT_TRUE(store().Append(log_.events()).ok());
+  const EventSeq last = log_.events().back().seq;
+  ASSERT_TRUE(store().SaveSnapshot(last, "small").ok());
+  bench_->FillTheDisk();
+  EXPECT_FALSE(store().SaveSnapshot(last, std::string(1 << 20, 's')).ok());
+  EXPECT_EQ((*store().ReadSnapshot(last))->bytes, "small");
+  EXPECT_EQ(ReadAfter(0).size(), log_.events().size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, EventStoreConformance, ::testing::ValuesIn(kStores),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+}  // namespace
+}  // namespace attune::server

@@ -1,0 +1,194 @@
+#include "server/store/offline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "server/store/check.h"
+#include "server/store/export.h"
+#include "server/store/sqlite_store.h"
+#include "tests/unit/server/store/sample_log.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class Offline : public ::testing::Test {
+ protected:
+  Offline() : store_(SqliteStore::Open(path_).value()) {
+    EXPECT_TRUE(store_->Append(log_.events()).ok());
+  }
+
+  void Execute(const std::string& sql) {
+    auto connection =
+        sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
+    const Status done = connection->Execute(sql);
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  }
+
+  static std::vector<std::string> Faults(const std::string& path) {
+    const auto findings = CheckDatabase(path);
+    if (!findings.ok()) return {findings.error().message};
+    std::vector<std::string> faults;
+    for (const Finding& finding : *findings) {
+      if (finding.fault) faults.push_back(finding.what + ": " + *finding.fault);
+    }
+    return faults;
+  }
+
+  std::vector<std::string> Lines(const ExportOptions& options) {
+    std::vector<std::string> lines;
+    const Status done =
+        Export(path_, options, [&](std::string_view line) { lines.emplace_back(line); });
+    EXPECT_TRUE(done.ok()) << done.error().message;
+    return lines;
+  }
+
+  ScratchFolder folder_;
+  const std::string path_ = folder_ / "attune.db";
+  SampleLog log_;
+  std::unique_ptr<SqliteStore> store_;  // a server's, which stays open
+};
+
+TEST_F(Offline, ASoundDatabaseHasNoFaultsWhileItsServerRuns) {
+  EXPECT_THAT(Faults(path_), IsEmpty());
+  const auto findings = CheckDatabase(path_);
+  ASSERT_GT(findings->size(), 2u);
+  EXPECT_EQ((*findings)[1].what, "log");
+  EXPECT_EQ((*findings)[1].seen, std::to_string(log_.events().size()) + " events");
+}
+
+TEST_F(Offline, ALostEventIsFound) {
+  Execute("DELETE FROM events WHERE seq = 5");
+  ASSERT_THAT(Faults(path_), ::testing::Not(IsEmpty()));
+  EXPECT_THAT(Faults(path_).front(), HasSubstr("from event 4 to 6"));
+}
+
+TEST_F(Offline, APayloadThatCannotBeReadIsFoundAndNamed) {
+  Execute("UPDATE events SET payload = '[1,' WHERE seq = 7");
+  EXPECT_THAT(Faults(path_).front(), HasSubstr("event 7: event of kind trial_reported"));
+}
+
+TEST_F(Offline, ATableThatSaysOtherThanTheLogIsFound) {
+  Execute("UPDATE trials SET best = 9 WHERE number = 0; DELETE FROM attempts WHERE trial = 1");
+  EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("table trials: 2 rows are not what the log"),
+                                         HasSubstr("table attempts: 1 rows")));
+}
+
+TEST_F(Offline, ADamagedPageIsFound) {
+  store_.reset();
+  std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(3 * 4096 + 8);
+  file << std::string(2048, '\xff');
+  file.close();
+  ASSERT_THAT(Faults(path_), ::testing::Not(IsEmpty()));
+  EXPECT_THAT(Faults(path_).front(), HasSubstr("restore"));
+}
+
+TEST_F(Offline, WhatIsNotThereAndWhatIsNotOursIsSaid) {
+  EXPECT_EQ(CheckDatabase(folder_ / "other.db").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "other.db"));
+  std::ofstream(folder_ / "text.db") << std::string(8192, 'x');
+  EXPECT_EQ(CheckDatabase(folder_ / "text.db").error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(Offline, AnOlderFileIsToBeBroughtForwardFirst) {
+  Execute("PRAGMA user_version = 1");
+  const auto findings = CheckDatabase(path_);
+  ASSERT_FALSE(findings.ok());
+  EXPECT_THAT(findings.error().message, HasSubstr("start `attune serve` on it once"));
+}
+
+TEST_F(Offline, DecisionsOfAnotherLogThanTheBrainsAreFound) {
+  Algorithms none;
+  const auto finding = CheckDecisions(folder_ / "other.db", none);
+  ASSERT_FALSE(finding.ok());
+  EXPECT_EQ(finding.error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(Offline, ABackupIsSoundAndHoldsWhatWasCommittedBeforeIt) {
+  const std::string copy = folder_ / "copy.db";
+  ASSERT_TRUE(Backup(path_, copy).ok());
+  EXPECT_THAT(Faults(copy), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(copy + ".partial"));
+  auto store = SqliteStore::Open(copy);
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  EXPECT_EQ((*store)->last_seq(), store_->last_seq());
+  const Event event = log_.Next(SearchExhausted{SweepId(1)});
+  EXPECT_TRUE(store_->Append({&event, 1}).ok());
+}
+
+TEST_F(Offline, ABackupNeverReplacesAFile) {
+  std::ofstream(folder_ / "copy.db") << "precious";
+  const Status done = Backup(path_, folder_ / "copy.db");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "copy.db"), 8u);
+}
+
+TEST_F(Offline, ABackupOfADamagedDatabaseIsRefusedAndLeavesNothing) {
+  Execute("DELETE FROM events WHERE seq = 5");
+  const Status done = Backup(path_, folder_ / "copy.db");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::kCorrupt);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "copy.db"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "copy.db.partial"));
+}
+
+TEST_F(Offline, VacuumIsRefusedWhileAServerRunsAndGivesSpaceBackAfterwards) {
+  for (int i = 0; i < 20; ++i) {
+    const Event event =
+        log_.Next(TrialRequeued{{SweepId(1), TrialNumber(3)}, std::string(50'000, 'x')});
+    ASSERT_TRUE(store_->Append({&event, 1}).ok());
+  }
+  const Status refused = Vacuum(path_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(refused.error().message, HasSubstr("stop the server"));
+
+  store_.reset();
+  Execute("CREATE TABLE waste AS SELECT randomblob(1000000) AS bytes; DROP TABLE waste");
+  const auto before = std::filesystem::file_size(path_);
+  const Status done = Vacuum(path_);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_LT(std::filesystem::file_size(path_), before);
+  EXPECT_THAT(Faults(path_), IsEmpty());
+}
+
+TEST_F(Offline, CsvHasAColumnForEachParameterAndMetric) {
+  const auto lines = Lines({.what = ExportOptions::What::kTrials});
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0],
+            "sweep,trial,state,reason,created,ended,attempts,step,seconds,best,best_step,"
+            "checkpoint,config.lr,config.width,config.optimizer,config.batch,metrics.accuracy,"
+            "metrics.loss");
+  EXPECT_THAT(lines[1], StartsWith("1,0,completed,\"reached step 9, the last\","));
+  EXPECT_THAT(lines[1], HasSubstr(",2,9,10.25,0.871,9,/data/"));
+  EXPECT_THAT(lines[4], ::testing::EndsWith("0.30000000000000004,32,adamw,128,-inf,"
+                                            "0.3333333333333333"));
+}
+
+TEST_F(Offline, JsonLinesKeepObjects) {
+  const auto lines =
+      Lines({.what = ExportOptions::What::kReports, .format = ExportOptions::Format::kJsonl});
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines[0],
+            R"({"sweep":1,"trial":0,"attempt":1,"step":1,"time":"2026-11-21T10:00:07.000000Z",)"
+            R"("seconds":1.5,"metrics":{"accuracy":0.5,"loss":0.3333333333333333}})");
+}
+
+TEST_F(Offline, ExportedEventsAreTheWholeLogOrASweeps) {
+  EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents}).size(), log_.events().size() + 1);
+  EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents, .sweep = SweepId(1)}).size(),
+            log_.events().size() - 1);  // without the executor's two, with the header
+  EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents, .sweep = SweepId(2)}).size(), 1u);
+}
+
+}  // namespace
+}  // namespace attune::server
