@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -17,16 +18,28 @@ import time
 class Channel:
     def __init__(self):
         self.socket = socket.socket(fileno=int(os.environ["ATTUNE_CHANNEL_FD"]))
-        self.lines = self.socket.makefile("r", encoding="utf-8")
+        self.pending = b""
 
     def send(self, **message):
         self.socket.sendall((json.dumps(message) + "\n").encode())
 
     def receive(self):
-        line = self.lines.readline()
-        if not line:
-            sys.exit(3)  # the executor is gone
+        while b"\n" not in self.pending:
+            data = self.socket.recv(65536)
+            if not data:
+                sys.exit(3)  # the executor is gone
+            self.pending += data
+        line, self.pending = self.pending.split(b"\n", 1)
         return json.loads(line)
+
+    def has_message(self):
+        return b"\n" in self.pending or bool(select.select([self.socket], [], [], 0)[0])
+
+    def receive_verdict(self):
+        while True:
+            message = self.receive()
+            if message["type"] == "verdict":
+                return message
 
 
 def pass_gate(step):
@@ -92,17 +105,18 @@ def main():
         pass_gate(step)
         if config.get("mode") == "die-at" and step == config["at"] and start["attempt"] == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        decides = bool(milestone and step >= milestone) or step == last
+        asked = channel.has_message() and channel.receive()["type"] == "yield"
+        decides = asked or bool(milestone and step >= milestone) or step == last
         if decides or (start["checkpoint_every"] and step % start["checkpoint_every"] == 0):
             path, digest, size = save_checkpoint(start, step)
             channel.send(type="checkpoint", step=step, path=path, digest=digest, bytes=size)
         score = config["x"] * (1 - 0.5 ** step)
         channel.send(type="report", step=step, metrics={"score": score},
-                     seconds=time.monotonic() - began)
+                     seconds=time.monotonic() - began, waits=decides)
         channel.send(type="progress", step=step)
         print(f"step {step} score {score}", flush=True)
         if decides:
-            verdict = channel.receive()
+            verdict = channel.receive_verdict()
             if verdict["action"] != "continue":
                 break
             milestone = verdict["milestone"]
