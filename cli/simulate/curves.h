@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,12 @@ class Curves {
 
   // REQUIRES: step >= 1. The same arguments give the same value.
   virtual double ValueAt(TrialNumber trial, const Config& config, Step step) const = 0;
+
+  // How long this step takes; nullopt: the curves do not say.
+  virtual std::optional<Seconds> SecondsOf(TrialNumber, Step) const { return std::nullopt; }
+
+  // The step after which a program that is given no last one ends; 0: the curves do not say.
+  virtual Step End(TrialNumber) const { return Step(0); }
 };
 
 // The shapes of made-up curves:

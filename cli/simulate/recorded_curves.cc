@@ -1,0 +1,172 @@
+#include "cli/simulate/recorded_curves.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cli/simulate/csv.h"
+
+namespace attune::simulate {
+namespace {
+
+constexpr double kMaxSeconds = 1e8;  // of an attempt: three years
+
+struct Point {
+  double value = 0;
+  std::optional<Seconds> seconds;  // of each step from the record before to this one
+};
+
+using Curve = std::map<Step, Point>;
+
+class Recorded final : public Curves {
+ public:
+  // REQUIRES: there is a curve, and each has a point.
+  explicit Recorded(std::vector<Curve> curves) : curves_(std::move(curves)) {}
+
+  double ValueAt(TrialNumber trial, const Config&, Step step) const override {
+    const Curve& curve = Of(trial);
+    const auto after = curve.upper_bound(step);
+    return after == curve.begin() ? after->second.value : std::prev(after)->second.value;
+  }
+
+  std::optional<Seconds> SecondsOf(TrialNumber trial, Step step) const override {
+    const Curve& curve = Of(trial);
+    const auto at = curve.lower_bound(step);
+    return at == curve.end() ? curve.rbegin()->second.seconds : at->second.seconds;
+  }
+
+  Step End(TrialNumber trial) const override { return Of(trial).rbegin()->first; }
+
+ private:
+  const Curve& Of(TrialNumber trial) const { return curves_[trial.value % curves_.size()]; }
+
+  std::vector<Curve> curves_;
+};
+
+template <class Number>
+std::optional<Number> ParseNumber(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view csv, const std::string& file, const std::string& metric)
+      : csv_(csv), file_(file), metric_(metric), value_("metrics." + metric) {}
+
+  Result<std::unique_ptr<Curves>> Read() {
+    if (Status header = Header(); !header.ok()) return header.error();
+    while (csv_.Next(cells_)) {
+      if (Status row = Row(); !row.ok()) return row.error();
+    }
+    if (trials_.empty()) return Fault("no row has a value in the column `" + value_ + "`");
+    std::vector<Curve> curves;
+    for (auto& [number, trial] : trials_) curves.push_back(std::move(trial.curve));
+    return {std::make_unique<Recorded>(std::move(curves))};
+  }
+
+ private:
+  struct Recording {
+    Curve curve;
+    std::string attempt;  // of the row before, and what else it said
+    Step step;
+    double seconds = 0;
+  };
+
+  Error Fault(const std::string& what) const {
+    return {ErrorCode::kInvalid, file_ + ":" + std::to_string(csv_.line()) + ": " + what};
+  }
+
+  Status Header() {
+    csv_.Next(header_);
+    for (const std::string& needed : {std::string("trial"), std::string("step"), value_}) {
+      if (std::ranges::find(header_, needed) == header_.end())
+        return Error{ErrorCode::kInvalid,
+                     file_ + ":1: there is no column `" + needed +
+                         "`; such a file comes from `attune db export --what "
+                         "reports --sweep SWEEP`, of a sweep with the metric " +
+                         metric_};
+    }
+    return {};
+  }
+
+  // Empty where there is no such column.
+  std::string Cell(std::string_view column) const {
+    const auto found = std::ranges::find(header_, column);
+    return found == header_.end() ? "" : cells_[static_cast<size_t>(found - header_.begin())];
+  }
+
+  Status Row() {
+    if (cells_.size() != header_.size())
+      return Fault("there are " + std::to_string(cells_.size()) + " cells under " +
+                   std::to_string(header_.size()) + " columns");
+    if (Status sweep = CheckSweep(); !sweep.ok()) return sweep;
+    if (Cell(value_).empty()) return {};  // a report of other metrics
+    const auto trial = ParseNumber<uint32_t>(Cell("trial"));
+    if (!trial) return Fault("trial `" + Cell("trial") + "` is not a whole number from 0 on");
+    const auto step = ParseNumber<int64_t>(Cell("step"));
+    if (!step || *step < 1)
+      return Fault("step `" + Cell("step") + "` is not a whole number from 1 on");
+    const auto value = ParseNumber<double>(Cell(value_));
+    if (!value) return Fault(value_ + " `" + Cell(value_) + "` is not a number");
+    return Add(trials_[*trial], Step(*step), *value);
+  }
+
+  Status CheckSweep() {
+    const std::string sweep = Cell("sweep");
+    if (!sweep_) sweep_ = sweep;
+    if (*sweep_ == sweep) return {};
+    return Fault("there are reports of the sweeps " + *sweep_ + " and " + sweep +
+                 "; export one with --sweep");
+  }
+
+  Status Add(Recording& trial, Step step, double value) {
+    const std::string attempt = Cell("attempt");
+    const bool same = !trial.curve.empty() && attempt == trial.attempt;
+    if (same && step <= trial.step)
+      return Fault("step " + std::to_string(step.value) + " comes after step " +
+                   std::to_string(trial.step.value) + " of the same attempt");
+    Point point{.value = value};
+    double seconds = 0;
+    if (const std::string text = Cell("seconds"); !text.empty()) {
+      const double begun = same ? trial.seconds : 0;
+      seconds = ParseNumber<double>(text).value_or(-1);
+      if (!(seconds >= begun && seconds <= kMaxSeconds))
+        return Fault("seconds `" + text +
+                     "` is not a time since the attempt began, growing from "
+                     "row to row");
+      // An attempt that follows another one goes on from a checkpoint near where that one ended.
+      const int64_t steps = step > trial.step ? step.value - trial.step.value : 1;
+      point.seconds = Seconds((seconds - begun) / static_cast<double>(steps));
+    }
+    trial.curve[step] = point;
+    trial.attempt = attempt;
+    trial.step = step;
+    trial.seconds = seconds;
+    return {};
+  }
+
+  CsvReader csv_;
+  const std::string& file_;
+  const std::string& metric_;
+  const std::string value_;  // the column of values
+  std::vector<std::string> header_;
+  std::vector<std::string> cells_;
+  std::optional<std::string> sweep_;
+  std::map<uint32_t, Recording> trials_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Curves>> ReadCurves(std::string_view csv, const std::string& file,
+                                           const std::string& metric) {
+  return Reader(csv, file, metric).Read();
+}
+
+}  // namespace attune::simulate

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+#include "core/objective.h"
+
+namespace attune::simulate {
+
+// What became of a sweep.
+struct Summary {
+  struct Rung {
+    Step step;
+    int reached = 0;  // trials that trained so far
+    int stopped = 0;  // of them, those that went no further, but for complete ones
+  };
+  struct Best {
+    TrialNumber trial;
+    Step step;
+    double value = 0;
+    Seconds at;  // after the sweep's start
+  };
+
+  SweepState state = SweepState::kRunning;
+  std::string reason;
+  Seconds wall;               // from its start to its end
+  double slot_seconds = 0;    // that ranks occupied
+  int peak_slots = 0;         // at once
+  std::array<int, 7> trials;  // indexed by TrialState
+  int created = 0;            // trials
+  std::vector<Rung> rungs;
+  int64_t steps = 0;          // trained, by all trials
+  int64_t steps_in_full = 0;  // that the same trials would train if none were stopped
+  std::optional<Best> best;
+
+  int Count(TrialState which) const { return trials[static_cast<size_t>(which)]; }
+};
+
+// Reads a summary off a sweep's events. REQUIRES: the events of one sweep, each once, from time 0.
+class Tally {
+ public:
+  Tally(Objective objective, const std::vector<Step>& rungs);
+
+  void Observe(const Event& event);
+
+  // All but steps_in_full. Complete once `over`.
+  const Summary& summary() const { return summary_; }
+  bool over() const { return Ended(summary_.state); }
+
+ private:
+  struct Trial {
+    TrialState state = TrialState::kPending;
+    Step step{0};   // the furthest
+    int slots = 0;  // of its attempt
+  };
+
+  void On(const TrialCreated& fact, Time now);
+  void On(const AttemptAssigned& fact, Time now);
+  void On(const TrialReported& fact, Time now);
+  void On(const AttemptEnded& fact, Time now);
+  void On(const TrialEnded& fact, Time now);
+  void On(const SweepEnded& fact, Time now);
+  template <class Fact>
+  void On(const Fact&, Time) {}
+
+  Trial& At(const TrialId& id) { return trials_[id.number.value]; }
+  void Occupy(int slots, Time now);
+
+  const Objective objective_;
+  Summary summary_;
+  std::vector<Trial> trials_;  // by number
+  int slots_ = 0;              // occupied since slots_since_
+  Time slots_since_;
+};
+
+}  // namespace attune::simulate
