@@ -1,6 +1,7 @@
 import type {
   AttuneEvent,
   Best,
+  Checkpoint,
   Config,
   Decision,
   EventKind,
@@ -49,6 +50,16 @@ export class World {
       max_step: 9,
       max_trials: 12,
       workers: 2,
+      priority: 0,
+      external: false,
+      limits: {
+        target: null,
+        max_time: 0,
+        max_gpu_hours: 0,
+        patience: 0,
+        max_trial_time: 0,
+        trial_patience: 0,
+      },
       parameters: [],
       trials: {
         pending: 0,
@@ -61,6 +72,7 @@ export class World {
       },
       best: null,
       waiting: '',
+      stopping: '',
       file: '',
       ...sweep,
     };
@@ -87,6 +99,7 @@ export class World {
       metrics: {},
       best: null,
       checkpoint: null,
+      waiting: '',
       history: [],
       attempts_list: [],
       decisions: [],
@@ -182,7 +195,8 @@ export class World {
       digest,
       bytes,
     };
-    trial.checkpoints.push({ ...saved, time: this.now() });
+    const kept = { pinned: false, dropped: null, reason: '' };
+    trial.checkpoints.push({ ...saved, ...kept, time: this.now() });
     trial.checkpoint = path;
     const { best } = this.sweep(trial.sweep);
     if (best?.trial === trial.number) best.checkpoint = path;
@@ -191,6 +205,23 @@ export class World {
       trial: trial.number,
       ...saved,
     });
+  }
+
+  pin(trial: TrialDetail, attempt: number, step: number, pinned: boolean): void {
+    this.saved(trial, attempt, step).pinned = pinned;
+    const { sweep, number } = trial;
+    this.emit('checkpoint_pinned', { sweep, trial: number, attempt, step, pinned });
+  }
+
+  drop(trial: TrialDetail, attempt: number, step: number, reason: string): void {
+    Object.assign(this.saved(trial, attempt, step), { dropped: this.now(), reason });
+    const { sweep, number } = trial;
+    this.emit('checkpoint_dropped', { sweep, trial: number, attempt, step, reason });
+  }
+
+  yield(trial: TrialDetail, verdict: Decision['verdict'], reason: string): void {
+    const { sweep, number } = trial;
+    this.emit('trial_yielding', { sweep, trial: number, verdict, reason });
   }
 
   decide(trial: TrialDetail, decision: Omit<Decision, 'time'>): void {
@@ -225,10 +256,20 @@ export class World {
 
   changeSweep(id: string, state: SweepState, reason: string): void {
     const sweep = this.sweep(id);
-    sweep.state = state;
-    sweep.reason = reason;
+    Object.assign(sweep, { state, reason, stopping: '', ended: null });
     if (state !== 'running' && state !== 'paused') sweep.ended = this.now();
-    this.emit('sweep_changed', { sweep: id, state, reason });
+    this.emit('sweep_changed', { sweep: id, state, reason, stopping: '' });
+  }
+
+  stopSweep(id: string, stopping: SweepState, reason: string): void {
+    Object.assign(this.sweep(id), { stopping, reason });
+    this.emit('sweep_changed', { sweep: id, state: null, reason, stopping });
+  }
+
+  extend(id: string, limits: { max_trials?: number; max_step?: number }): void {
+    const sweep = Object.assign(this.sweep(id), limits);
+    const { max_trials, max_step } = sweep;
+    this.emit('sweep_extended', { sweep: id, max_trials, max_step, limits: sweep.limits });
   }
 
   log(trial: TrialDetail, rank: number, text: string): void {
@@ -246,6 +287,12 @@ export class World {
     const trials = this.trials.get(id);
     if (!trials) throw new Error(`the mock has no sweep ${id}`);
     return trials;
+  }
+
+  private saved(trial: TrialDetail, attempt: number, step: number): Checkpoint {
+    const found = trial.checkpoints.find((each) => each.attempt === attempt && each.step === step);
+    if (!found) throw new Error(`the mock has no checkpoint ${attempt}-${step}`);
+    return found;
   }
 
   trial(sweep: string, number: number): TrialDetail {

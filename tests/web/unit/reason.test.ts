@@ -28,6 +28,31 @@ describe('why a trial is in its state', () => {
     }
   });
 
+  it('says what it waits for', () => {
+    const pending = {
+      state: 'pending',
+      milestone: 0,
+      step: 0,
+      waiting: 'waits for its turn',
+    } as const;
+    expect(trialSentence({ ...pending, reason: '' })).toBe('Waits for its turn.');
+    expect(trialSentence({ ...pending, reason: 'its sweep was resumed' })).toBe(
+      'Its sweep was resumed. Waits for its turn.',
+    );
+  });
+
+  it('says what comes at its next report', () => {
+    const running = { state: 'running', reason: '', milestone: 9, step: 3 } as const;
+    const leaves = { verdict: 'pause', reason: 'saved and left: its sweep was paused' } as const;
+    expect(trialSentence({ ...running, yielding: leaves })).toBe(
+      'Saves a checkpoint and leaves at its next report.',
+    );
+    const ends = { verdict: 'stop', reason: 'stopped: max_trial_time of 2h is over' } as const;
+    expect(trialSentence({ ...running, yielding: ends })).toBe(
+      'Ends at its next report: max_trial_time of 2h is over.',
+    );
+  });
+
   it('says when the next decision comes', () => {
     const running = { state: 'running', reason: '', step: 3 } as const;
     expect(trialSentence({ ...running, milestone: 9 })).toContain('step 9');

@@ -194,4 +194,71 @@ describe('what events cannot tell', () => {
     expect(model.sweep.trials.running).toBe(1);
     expect(model.sweep.waiting).toBe('trial 11 needs 2 CPUs');
   });
+
+  it('keeps its state while it is stopping, and takes new limits', () => {
+    const { world, model } = emptySweep();
+    world.changeSweep('s1', 'paused', 'paused on request');
+    world.stopSweep('s1', 'stopped', 'stopped on request');
+    model.apply(since(world, model));
+    const stopping = { reason: 'stopped on request', stopping: 'stopped' };
+    expect(model.sweep).toMatchObject({ state: 'paused', ...stopping });
+    world.extend('s1', { max_trials: 40, max_step: 27 });
+    model.apply(since(world, model));
+    expect(model.sweep).toMatchObject({ max_trials: 40, max_step: 27, stopping: '' });
+  });
+
+  it('takes back at a resume what a pause had said of its trials', () => {
+    const { world, model } = emptySweep();
+    const [running, pending] = [world.addTrial('s1', { lr: 1 }), world.addTrial('s1', { lr: 2 })];
+    world.start(running);
+    const of = (trial: { number: number }) => model.trials.get(trial.number);
+    world.changeSweep('s1', 'paused', 'paused on request');
+    world.yield(running, 'pause', 'saved and left: its sweep was paused');
+    model.apply(since(world, model));
+    expect(of(running)).toMatchObject({ waiting: '', yielding: { verdict: 'pause' } });
+    expect(of(pending)).toMatchObject({ waiting: 'its sweep is paused', yielding: undefined });
+    world.changeSweep('s1', 'running', '');
+    model.apply(since(world, model));
+    expect(of(running)).toMatchObject({ waiting: '', yielding: undefined });
+    expect(of(pending)).toMatchObject({ waiting: '', yielding: undefined });
+  });
+
+  it('keeps that a trial ends at its next report until it does', () => {
+    const { world, model } = emptySweep();
+    const trial = world.addTrial('s1', { lr: 1 });
+    world.start(trial);
+    world.yield(trial, 'stop', 'stopped: max_trial_time of 2h is over');
+    world.changeSweep('s1', 'running', '');
+    model.apply(since(world, model));
+    expect(model.trials.get(0)?.yielding).toMatchObject({ verdict: 'stop' });
+    world.change(trial, 'stopped', 'stopped: max_trial_time of 2h is over');
+    model.apply(since(world, model));
+    expect(model.trials.get(0)?.yielding).toBeUndefined();
+  });
+
+  it('forgets what a trial waited for when an executor comes', () => {
+    const world = smallWorld();
+    world.addTrial('s1', { lr: 1 }).waiting = 'needs 8 GPUs; 6 are free on box';
+    const model = snapshot(world, 's1');
+    expect(model.trials.get(11)?.waiting).toContain('8 GPUs');
+    const [joined] = [{ kind: 'executor_changed', seq: world.seq + 1 } as AttuneEvent];
+    model.apply([joined]);
+    expect(model.trials.get(11)?.waiting).toBe('');
+  });
+
+  it('says until when a failed trial waits', () => {
+    const { world, model } = emptySweep();
+    const trial = world.addTrial('s1', { lr: 1 });
+    const [changed] = since(world, model).slice(-1);
+    const requeued = {
+      ...changed,
+      seq: world.seq + 1,
+      kind: 'trial_changed',
+      state: 'pending',
+      reason: 'rank 1 failed',
+      not_before: '2026-11-21T10:05:00.000000Z',
+    } as AttuneEvent;
+    model.apply([...since(world, model), requeued]);
+    expect(model.trials.get(trial.number)?.waiting).toMatch(/^waits until 2026-11-2\d /);
+  });
 });

@@ -28,6 +28,7 @@ function row(number: number, changes: Partial<Trial> = {}): TrialRow {
     metrics: {},
     best: null,
     checkpoint: null,
+    waiting: '',
     ...changes,
   });
 }

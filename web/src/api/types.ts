@@ -34,6 +34,16 @@ export interface Best {
   checkpoint: string | null;
 }
 
+/** Limits beside max_trials and max_step; times in seconds, 0: none. */
+export interface Limits {
+  target: number | null;
+  max_time: number;
+  max_gpu_hours: number;
+  patience: number;
+  max_trial_time: number;
+  trial_patience: number;
+}
+
 export interface Sweep {
   id: string;
   name: string;
@@ -48,12 +58,20 @@ export interface Sweep {
   max_step: number;
   max_trials: number;
   workers: number;
+  priority: number;
+  external: boolean;
+  limits: Limits;
   parameters?: Parameter[];
   trials: Record<TrialState, number>;
   best: Best | null;
   waiting: string;
+  /** As what a sweep that starts nothing more will have ended. */
+  stopping: '' | SweepState;
   file?: string;
 }
+
+/** A sweep or a trial after it was steered: what follows, in a sentence. */
+export type Steered<T> = T & { effect: string };
 
 export interface Trial {
   sweep: string;
@@ -70,6 +88,8 @@ export interface Trial {
   metrics: WireMetrics;
   best: WireNumber | null;
   checkpoint: string | null;
+  /** Why it does not run, while it has not ended. */
+  waiting: string;
 }
 
 export interface HistoryPoint {
@@ -124,6 +144,9 @@ export interface Checkpoint {
   digest: string;
   bytes: number;
   time: string;
+  pinned: boolean;
+  dropped: string | null;
+  reason: string;
 }
 
 export interface TrialDetail extends Trial {
@@ -167,7 +190,19 @@ interface TrialEventBase extends EventBase {
 }
 
 export type SweepCreated = EventBase & { kind: 'sweep_created'; name: string };
-export type SweepChanged = EventBase & { kind: 'sweep_changed'; state: SweepState; reason: string };
+export type SweepChanged = EventBase & {
+  kind: 'sweep_changed';
+  /** Null: as before. */
+  state: SweepState | null;
+  reason: string;
+  stopping: Sweep['stopping'];
+};
+export type SweepExtended = EventBase & {
+  kind: 'sweep_extended';
+  max_trials: number;
+  max_step: number;
+  limits: Limits;
+};
 export type TrialCreated = TrialEventBase & {
   kind: 'trial_created';
   config: Config;
@@ -176,6 +211,12 @@ export type TrialCreated = TrialEventBase & {
 export type TrialChanged = TrialEventBase & {
   kind: 'trial_changed';
   state: TrialState;
+  reason: string;
+  not_before?: string;
+};
+export type TrialYielding = TrialEventBase & {
+  kind: 'trial_yielding';
+  verdict: Decision['verdict'];
   reason: string;
 };
 export type TrialReported = TrialEventBase & {
@@ -186,7 +227,12 @@ export type TrialReported = TrialEventBase & {
   metrics: WireMetrics;
 };
 export type TrialDecided = TrialEventBase &
-  Omit<Decision, 'time'> & { kind: 'trial_decided'; milestone: number };
+  Omit<Decision, 'time'> & {
+    kind: 'trial_decided';
+    milestone: number;
+    donor?: number;
+    config?: Config;
+  };
 export type AttemptChanged = TrialEventBase & {
   kind: 'attempt_changed';
   attempt: number;
@@ -204,6 +250,18 @@ export type CheckpointSaved = TrialEventBase & {
   digest: string;
   bytes: number;
 };
+export type CheckpointPinned = TrialEventBase & {
+  kind: 'checkpoint_pinned';
+  attempt: number;
+  step: number;
+  pinned: boolean;
+};
+export type CheckpointDropped = TrialEventBase & {
+  kind: 'checkpoint_dropped';
+  attempt: number;
+  step: number;
+  reason: string;
+};
 export type ExecutorChanged = Omit<EventBase, 'sweep'> & {
   kind: 'executor_changed';
   executor: string;
@@ -216,12 +274,16 @@ export type ExecutorChanged = Omit<EventBase, 'sweep'> & {
 export type AttuneEvent =
   | SweepCreated
   | SweepChanged
+  | SweepExtended
   | TrialCreated
   | TrialChanged
+  | TrialYielding
   | TrialReported
   | TrialDecided
   | AttemptChanged
   | CheckpointSaved
+  | CheckpointPinned
+  | CheckpointDropped
   | ExecutorChanged;
 
 export type EventKind = AttuneEvent['kind'];
@@ -229,12 +291,16 @@ export type EventKind = AttuneEvent['kind'];
 export const eventKinds: readonly EventKind[] = [
   'sweep_created',
   'sweep_changed',
+  'sweep_extended',
   'trial_created',
   'trial_changed',
+  'trial_yielding',
   'trial_reported',
   'trial_decided',
   'attempt_changed',
   'checkpoint_saved',
+  'checkpoint_pinned',
+  'checkpoint_dropped',
   'executor_changed',
 ];
 

@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import { ApiError, api } from '../api/client';
 import type { AttuneEvent, Sweep, TrialDetail } from '../api/types';
 import { appendReport } from '../model/trial_model';
+import { yieldingAfter, type Yielding } from '../model/yielding';
 import { explain, openStream } from './session';
 import { throttle } from './throttle';
 
@@ -16,6 +17,8 @@ export class LiveTrial {
   readonly sweep = signal<Sweep | undefined>(undefined);
   readonly trial = signal<TrialDetail | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
+  /** As far as events told; the trial itself does not say. */
+  readonly yielding = signal<Yielding | undefined>(undefined);
   /** Grows with each report: a hint that the logs have grown too. */
   readonly reports = signal(0);
 
@@ -60,8 +63,12 @@ export class LiveTrial {
     let trial = this.trial.peek();
     let rare = false;
     for (const event of events) {
-      if (event.kind === 'sweep_changed') rare = true;
-      if (!('trial' in event) || event.trial !== this.number) continue;
+      // What a trial waits for changes with its sweep, with executors and with other trials.
+      if (event.kind === 'sweep_changed' || event.kind === 'sweep_extended') rare = true;
+      if (trial?.waiting && event.kind !== 'trial_reported') rare = true;
+      if ('trial' in event && event.trial !== this.number) continue;
+      this.yielding.value = yieldingAfter(event, this.yielding.peek());
+      if (!('trial' in event)) continue;
       if (event.kind !== 'trial_reported') rare = true;
       else if (trial) trial = appendReport(trial, event, this.sweep.peek()?.metric);
     }

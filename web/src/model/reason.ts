@@ -1,12 +1,16 @@
 import type { Attempt, Decision, Metric } from '../api/types';
 import { formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';
+import type { Yielding } from './yielding';
 
 /** Why a trial is in its state, as one sentence. The server's own words where it gave any. */
 export function trialSentence(
-  trial: Pick<TrialRow, 'state' | 'reason' | 'milestone' | 'step'>,
+  trial: Pick<TrialRow, 'state' | 'reason' | 'milestone' | 'step'> &
+    Partial<Pick<TrialRow, 'waiting' | 'yielding'>>,
 ): string {
-  if (trial.reason) return sentence(trial.reason);
+  if (trial.yielding) return yieldingSentence(trial.yielding);
+  const told = `${sentence(trial.reason)} ${sentence(trial.waiting ?? '')}`.trim();
+  if (told) return told;
   switch (trial.state) {
     case 'pending':
       return 'Waits for free slots.';
@@ -25,6 +29,11 @@ export function trialSentence(
     case 'killed':
       return 'Killed by a person.';
   }
+}
+
+function yieldingSentence({ verdict, reason }: Yielding): string {
+  if (verdict === 'pause') return 'Saves a checkpoint and leaves at its next report.';
+  return sentence(`Ends at its next report: ${reason.replace(/^stopped: /, '')}`);
 }
 
 const verdictPast: Record<Decision['verdict'], string> = {
@@ -59,8 +68,8 @@ export function splitFailure(failure: string): { sentence: string; log: string }
 const outcomeText: Record<Attempt['outcome'], string> = {
   '': '',
   finished: 'finished',
-  stopped: 'stopped by the scheduler',
-  paused: 'paused by the scheduler',
+  stopped: 'stopped early',
+  paused: 'saved and left',
   failed: 'failed',
   lost: 'lost with its executor',
   killed: 'killed',

@@ -15,11 +15,11 @@ export const trialStates: readonly TrialState[] = [
 export const stateMeaning: Record<TrialState, string> = {
   pending: 'waits for free slots',
   running: 'trains now',
-  paused: 'rests at a rung and may go on',
+  paused: 'has left its slots and may go on',
   completed: 'reached its last step',
-  stopped: 'ended early by the scheduler',
+  stopped: 'ended early by the scheduler or a limit',
   failed: 'ended by an error',
-  killed: 'ended by a person',
+  killed: 'ended by a person or with its sweep',
 };
 
 export function isLive(state: TrialState | SweepState): boolean {

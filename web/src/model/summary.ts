@@ -1,7 +1,8 @@
-import type { Sweep, TrialState } from '../api/types';
+import type { Limits, Sweep, TrialState } from '../api/types';
 import type { Curve } from './curve';
 import { formatCount, formatMetric, fromWire, plural } from './numbers';
 import { trialStates } from './states';
+import { formatDuration } from './time';
 
 /** What the learning curves show, in words, for those who do not see them. */
 export function curvesSummary(
@@ -29,6 +30,19 @@ export function countsSummary(counts: Record<TrialState, number>): string {
     .filter((state) => counts[state] > 0)
     .map((state) => `${formatCount(counts[state])} ${state}`);
   return parts.length > 0 ? parts.join(', ') : 'no trials yet';
+}
+
+/** The limits there are: "2 h, 50 GPU-hours, target 0.95". */
+export function limitsSummary(limits: Limits): string {
+  const parts = [
+    limits.target !== null && `target ${formatMetric(limits.target)}`,
+    limits.max_time > 0 && formatDuration(limits.max_time),
+    limits.max_gpu_hours > 0 && `${formatMetric(limits.max_gpu_hours)} GPU-hours`,
+    limits.patience > 0 && `patience ${plural(limits.patience, 'trial')}`,
+    limits.max_trial_time > 0 && `${formatDuration(limits.max_trial_time)} a trial`,
+    limits.trial_patience > 0 && `patience ${plural(limits.trial_patience, 'report')}`,
+  ];
+  return parts.filter(Boolean).join(', ');
 }
 
 /** What a person is about to do, with what it costs. */

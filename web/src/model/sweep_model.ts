@@ -2,14 +2,18 @@ import type { AttuneEvent, Curves, Sweep, Trial, TrialReported } from '../api/ty
 import { Curve } from './curve';
 import { better, fromWire } from './numbers';
 import { countStates } from './states';
+import { formatClock } from './time';
+import { yieldingAfter, type Yielding } from './yielding';
 
 /** A trial as the sweep's page needs it: numbers parsed once. */
 export interface TrialRow extends Omit<Trial, 'best'> {
   best: number | undefined;
+  yielding: Yielding | undefined;
 }
 
 export function rowOf(trial: Trial): TrialRow {
-  return { ...trial, best: trial.best === null ? undefined : fromWire(trial.best) };
+  const best = trial.best === null ? undefined : fromWire(trial.best);
+  return { ...trial, best, yielding: undefined };
 }
 
 /**
@@ -58,6 +62,7 @@ export class SweepModel {
     for (const event of events) {
       if (event.kind === 'executor_changed') {
         stale ||= this.sweep.waiting !== '';
+        this.resetWaiting();
         this.seq = Math.max(this.seq, event.seq);
         continue;
       }
@@ -76,8 +81,21 @@ export class SweepModel {
   private applyOne(event: AttuneEvent): boolean {
     switch (event.kind) {
       case 'sweep_changed':
-        this.sweep = { ...this.sweep, state: event.state, reason: event.reason };
+        this.sweep = {
+          ...this.sweep,
+          state: event.state ?? this.sweep.state,
+          reason: event.reason,
+          stopping: event.stopping,
+        };
+        if (event.state !== null) this.resetWaiting();
+        for (const [number, { yielding }] of this.trials)
+          if (yielding) this.takeYielding(number, event);
         return true;
+      case 'sweep_extended': {
+        const { max_trials, max_step, limits } = event;
+        this.sweep = { ...this.sweep, max_trials, max_step, limits, reason: '', stopping: '' };
+        return true;
+      }
       case 'trial_created':
         if (this.trials.has(event.trial)) return false;
         this.trials.set(event.trial, newRow(event));
@@ -88,15 +106,22 @@ export class SweepModel {
           state: event.state,
           reason: event.reason,
           ended: isEnd(event.state) ? event.time : null,
+          waiting: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
         }));
+        this.takeYielding(event.trial, event);
         return true;
+      case 'trial_yielding':
+        this.takeYielding(event.trial, event);
+        return false;
       case 'trial_reported':
         return this.report(event);
       case 'trial_decided':
         this.update(event.trial, (row) => ({
           ...row,
           milestone: event.milestone ?? row.milestone,
+          config: event.config ?? row.config,
         }));
+        this.takeYielding(event.trial, event);
         return false;
       case 'attempt_changed':
         this.update(event.trial, (row) => ({
@@ -158,6 +183,19 @@ export class SweepModel {
     if (row) this.trials.set(number, change(row));
   }
 
+  private takeYielding(number: number, event: AttuneEvent): void {
+    this.update(number, (row) => ({ ...row, yielding: yieldingAfter(event, row.yielding) }));
+  }
+
+  // What single trials wait for was read with them, and no event tells how it changes.
+  private resetWaiting(): void {
+    const waiting = this.sweep.state === 'paused' ? 'its sweep is paused' : '';
+    for (const [number, row] of this.trials) {
+      const waits = row.state === 'pending' || row.state === 'paused';
+      if (waits && row.waiting !== waiting) this.trials.set(number, { ...row, waiting });
+    }
+  }
+
   private recount(): void {
     const states = [...this.trials.values()].map((trial) => trial.state);
     this.sweep = { ...this.sweep, trials: countStates(states) };
@@ -194,5 +232,7 @@ function newRow(event: Extract<AttuneEvent, { kind: 'trial_created' }>): TrialRo
     metrics: {},
     best: undefined,
     checkpoint: null,
+    waiting: '',
+    yielding: undefined,
   };
 }
