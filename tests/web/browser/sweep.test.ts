@@ -204,49 +204,6 @@ describe('the trials', () => {
   });
 });
 
-describe('stopping and killing', () => {
-  it('asks first, naming how many running trials a kill ends', async () => {
-    const world = smallWorld();
-    const server = await harness.serve(world);
-    const page = await harness.open(server, '/sweeps/s1');
-    await page.getByRole('button', { name: 'Kill…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Kill fashion-mnist?' });
-    await dialog.getByText('2 running trials will end now.').waitFor();
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Cancel');
-    await page.keyboard.press('Enter');
-    await dialog.waitFor({ state: 'detached' });
-    expect(server.requests.some((each) => each.startsWith('POST'))).toBe(false);
-
-    await page.getByRole('button', { name: 'Kill…' }).click();
-    await dialog.getByRole('button', { name: 'Kill now' }).click();
-    await page.locator('.page-head .state').getByText('killed').waitFor();
-    await row(page, 9).getByText('Killed by a person.').waitFor();
-    expect(server.requests).toContain('POST /sweeps/s1:kill');
-    expect(await page.getByRole('button', { name: 'Kill…' }).count()).toBe(0);
-  });
-
-  it('stops with a question of its own', async () => {
-    const server = await harness.serve(smallWorld());
-    const page = await harness.open(server, '/sweeps/s1');
-    await page.getByRole('button', { name: 'Stop…' }).click();
-    await page.getByText('2 running trials will finish their training.').waitFor();
-    await page.getByRole('button', { name: 'Stop the sweep' }).click();
-    await page.getByText('Stopping: running trials finish, none is started.').waitFor();
-    expect(server.requests).toContain('POST /sweeps/s1:stop');
-  });
-
-  it('says when it came too late', async () => {
-    const world = smallWorld();
-    const server = await harness.serve(world);
-    const page = await harness.open(server, '/sweeps/s1');
-    await page.getByRole('button', { name: 'Stop…' }).click();
-    // Ended meanwhile, and the page has not heard of it.
-    world.sweep('s1').ended = '2026-11-21T12:00:00.000000Z';
-    await page.getByRole('button', { name: 'Stop the sweep' }).click();
-    await page.getByRole('alert').getByText('Sweep s1 is running.').waitFor();
-  });
-});
-
 describe('the rest of the page', () => {
   it('says what a sweep waits for, until it does not', async () => {
     const world = smallWorld();

@@ -33,6 +33,8 @@ describe('the list of sweeps', () => {
     await page.getByText('0.9876').waitFor();
     world.addSweep({ id: 's4', name: 'brand-new' });
     await page.getByRole('link', { name: 'brand-new' }).waitFor();
+    world.stopSweep('s4', 'stopped', 'the sweep was stopped on request');
+    await page.getByText('ending').waitFor();
   });
 
   it('is walked by j and k and opened by Enter', async () => {

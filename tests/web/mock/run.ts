@@ -7,7 +7,8 @@ import { randomStream } from './random';
 import { largeWorld, smallWorld, train } from './scenarios';
 import { MockServer, token } from './server';
 
-const pages = fileURLToPath(new URL('../../../web/dist', import.meta.url));
+const pages =
+  process.env.ATTUNE_WEB_DIST ?? fileURLToPath(new URL('../../../web/dist', import.meta.url));
 const [port = '8099', trials = '0'] = process.argv.slice(2);
 const world = Number(trials) > 0 ? largeWorld(Number(trials)) : smallWorld();
 const server = await MockServer.start(world, pages, Number(port));

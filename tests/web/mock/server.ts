@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 
-import type { AttuneEvent, TrialDetail } from '../../../web/src/api/types';
+import type { AttuneEvent, Problem, TrialDetail } from '../../../web/src/api/types';
+import { Refusal, steer } from './steering';
 import { logKey, type World } from './world';
 
 export const token = 'test-token';
@@ -24,6 +25,8 @@ const mimeTypes: Record<string, string> = {
 export class MockServer {
   /** Requests that were answered, as `GET /api/v1/sweeps`. */
   readonly requests: string[] = [];
+  /** What was sent with those that steer. */
+  readonly bodies: unknown[] = [];
   private readonly server: Server;
   private readonly streams = new Set<ServerResponse>();
 
@@ -70,14 +73,15 @@ export class MockServer {
     }
     if (path === '/events') return this.stream(url, request, response);
     if (path === '/executors') return json(response, 200, { executors: this.world.executors });
-    const sweeps = /^\/sweeps(?:\/([^/:]+)(?::(stop|kill))?(\/.*)?)?$/.exec(path);
+    const sweeps = /^\/sweeps(?:\/([^/:]+)(\/[^:]*)?(?::(\w+))?)?$/.exec(path);
     if (!sweeps) return problem(response, 404, 'Not found', `There is no ${path}.`);
-    const [, id, verb, rest] = sweeps;
+    const [, id, rest, verb] = sweeps;
     if (id === undefined) return this.listSweeps(url, response);
     if (!this.world.sweeps.has(id)) {
       return problem(response, 404, 'No such sweep', `There is no sweep ${id}.`);
     }
-    if (verb) return this.act(id, verb, request, response);
+    const steers = verb ?? (request.method === 'POST' ? 'enqueue' : undefined);
+    if (steers) return void this.steer(id, rest ?? '', steers, request, response);
     return this.sweepPart(id, rest ?? '', url, response);
   }
 
@@ -138,22 +142,23 @@ export class MockServer {
     response.end(piece);
   }
 
-  private act(id: string, verb: string, request: IncomingMessage, response: ServerResponse): void {
-    if (request.method !== 'POST') return problem(response, 404, 'Not found', 'Use POST.');
-    const sweep = this.world.sweep(id);
-    if (sweep.ended !== null) {
-      return problem(response, 409, 'The sweep has ended', `Sweep ${id} is ${sweep.state}.`);
+  private async steer(
+    id: string,
+    rest: string,
+    verb: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>;
+    this.bodies.push(body);
+    try {
+      json(response, 202, steer(this.world, id, rest, verb, body));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      problem(response, error.status, 'Refused', error.message, error.errors);
     }
-    if (verb === 'kill') {
-      const live = ['pending', 'running', 'paused'];
-      for (const trial of this.world.trialsOf(id)) {
-        if (live.includes(trial.state)) this.world.change(trial, 'killed', 'killed by a person');
-      }
-      this.world.changeSweep(id, 'killed', 'killed by a person');
-    } else {
-      this.world.changeSweep(id, 'running', 'stopping: running trials finish, none is started');
-    }
-    json(response, 202, sweep);
   }
 
   private stream(url: URL, request: IncomingMessage, response: ServerResponse): void {
@@ -215,7 +220,13 @@ function json(response: ServerResponse, status: number, body: unknown): void {
   response.end(JSON.stringify(body));
 }
 
-function problem(response: ServerResponse, status: number, title: string, detail: string): void {
+function problem(
+  response: ServerResponse,
+  status: number,
+  title: string,
+  detail: string,
+  errors?: Problem['errors'],
+): void {
   response.writeHead(status, { 'Content-Type': 'application/problem+json' });
-  response.end(JSON.stringify({ type: 'about:blank', title, status, detail }));
+  response.end(JSON.stringify({ type: 'about:blank', title, status, detail, errors }));
 }

@@ -1,14 +1,35 @@
-import type { Curves, Executor, Problem, Sweep, Trial, TrialDetail } from './types';
+import type {
+  Config,
+  Curves,
+  Executor,
+  Problem,
+  Steered,
+  Sweep,
+  Trial,
+  TrialDetail,
+} from './types';
 
 /** A request that the server answered with a problem, or did not answer (status 0). */
 export class ApiError extends Error {
   constructor(readonly problem: Problem) {
-    super(problem.detail || problem.title);
+    super(messageOf(problem));
   }
   get status(): number {
     return this.problem.status;
   }
 }
+
+// Where a body was wrong, each place with what was wrong there: "config.lr: expected a number".
+function messageOf({ title, detail, errors }: Problem): string {
+  if (!errors?.length) return detail || title;
+  const lines = errors.map(({ pointer, message }) =>
+    [pointer.slice(1).replaceAll('/', '.'), message].filter(Boolean).join(': '),
+  );
+  return lines.join('\n');
+}
+
+export type SweepVerb = 'pause' | 'resume' | 'stop' | 'kill' | 'extend';
+export type TrialVerb = 'kill' | 'retry' | 'continue';
 
 const base = '/api/v1';
 
@@ -36,6 +57,12 @@ async function readProblem(response: Response): Promise<Problem> {
 
 async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
   const response = await request(path, signal ? { signal } : undefined);
+  return (await response.json()) as T;
+}
+
+async function postJson<T>(path: string, body: object): Promise<T> {
+  const headers = { 'Content-Type': 'application/json' };
+  const response = await request(path, { method: 'POST', headers, body: JSON.stringify(body) });
   return (await response.json()) as T;
 }
 
@@ -85,9 +112,28 @@ export const api = {
   async executors(signal?: AbortSignal): Promise<Executor[]> {
     return (await getJson<{ executors: Executor[] }>('/executors', signal)).executors;
   },
-  async act(id: string, verb: 'stop' | 'kill'): Promise<Sweep> {
-    const response = await request(`${sweepPath(id)}:${verb}`, { method: 'POST' });
-    return (await response.json()) as Sweep;
+  steerSweep(id: string, verb: SweepVerb, body: object = {}): Promise<Steered<Sweep>> {
+    return postJson(`${sweepPath(id)}:${verb}`, body);
+  },
+  enqueue(id: string, config: Config): Promise<TrialDetail> {
+    return postJson(`${sweepPath(id)}/trials`, { config });
+  },
+  steerTrial(
+    id: string,
+    number: number,
+    verb: TrialVerb,
+    body: object = {},
+  ): Promise<Steered<TrialDetail>> {
+    return postJson(`${sweepPath(id)}/trials/${number}:${verb}`, body);
+  },
+  pinCheckpoint(
+    id: string,
+    number: number,
+    at: { attempt: number; step: number },
+    pinned: boolean,
+  ): Promise<Steered<TrialDetail>> {
+    const checkpoint = `${sweepPath(id)}/trials/${number}/checkpoints/${at.attempt}-${at.step}`;
+    return postJson(`${checkpoint}:${pinned ? 'pin' : 'unpin'}`, {});
   },
   /** A piece of a rank's log; a negative offset counts from the end. */
   async log(

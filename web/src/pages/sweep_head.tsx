@@ -1,57 +1,34 @@
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
 
-import { ApiError, api } from '../api/client';
 import type { Sweep } from '../api/types';
-import { explain } from '../live/session';
 import { formatCount } from '../model/numbers';
 import { sentence } from '../model/reason';
-import { finished, isLive } from '../model/states';
-import { confirmation } from '../model/summary';
+import { finished } from '../model/states';
+import { limitsSummary } from '../model/summary';
 import { formatAgo, formatDuration, parseTime } from '../model/time';
 import { place, sweepUrl } from '../router';
 import { Icon, StateLabel } from '../ui/icons';
-import { Confirm, Fact, StateBar, When } from '../ui/parts';
-
-type Verb = 'stop' | 'kill';
+import { Fact, StateBar, When } from '../ui/parts';
+import { SweepActions } from './sweep_actions';
 
 export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void }): JSX.Element {
-  const [asked, setAsked] = useState<Verb>();
-  const [problem, setProblem] = useState<ApiError>();
-  const act = async (verb: Verb): Promise<void> => {
-    setAsked(undefined);
-    try {
-      await api.act(sweep.id, verb);
-      setProblem(undefined);
-    } catch (error) {
-      setProblem(explain(error));
-    }
-    onActed();
-  };
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
         <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
         <span class="mono">{sweep.id}</span>
       </nav>
-      <div class="page-head">
+      <SweepActions key={sweep.id} sweep={sweep} onActed={onActed}>
         <h1>{sweep.name || sweep.id}</h1>
         <StateLabel state={sweep.state} large />
         {sweep.reason && <span class="muted head-reason">{sentence(sweep.reason)}</span>}
-        {isLive(sweep.state) && (
-          <div class="actions">
-            <button type="button" onClick={() => setAsked('stop')}>
-              Stop…
-            </button>
-            <button type="button" class="danger-quiet" onClick={() => setAsked('kill')}>
-              Kill…
-            </button>
-          </div>
-        )}
-      </div>
-      {problem && (
-        <p class="notice notice-bad" role="alert">
-          {problem.message}
+      </SweepActions>
+      {sweep.stopping && (
+        <p class="notice" role="status">
+          <Icon name="hourglass" />
+          <span>
+            <b>Ending.</b> Nothing new starts; it ends as {sweep.stopping} when what runs has ended.
+          </span>
         </p>
       )}
       {sweep.waiting && (
@@ -64,18 +41,6 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
       )}
       <Facts sweep={sweep} />
       <Tabs id={sweep.id} />
-      {asked && (
-        <Confirm
-          title={
-            asked === 'kill' ? `Kill ${sweep.name || sweep.id}?` : `Stop ${sweep.name || sweep.id}?`
-          }
-          text={confirmation(asked, sweep)}
-          action={asked === 'kill' ? 'Kill now' : 'Stop the sweep'}
-          danger={asked === 'kill'}
-          onYes={() => void act(asked)}
-          onNo={() => setAsked(undefined)}
-        />
-      )}
     </>
   );
 }
@@ -83,6 +48,7 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
 function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
   const created = parseTime(sweep.created);
   const end = sweep.ended ? parseTime(sweep.ended) : Date.now();
+  const limits = limitsSummary(sweep.limits);
   return (
     <dl class="facts">
       <Fact name="Objective">
@@ -91,9 +57,15 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
       <Fact name="Search">
         {sweep.searcher} <span class="muted">·</span> {sweep.scheduler}
       </Fact>
-      <Fact name="Gang">
-        {sweep.workers} {sweep.workers === 1 ? 'worker' : 'workers'} a trial
-      </Fact>
+      {sweep.external ? (
+        <Fact name="Program">asked and told from outside</Fact>
+      ) : (
+        <Fact name="Gang">
+          {sweep.workers} {sweep.workers === 1 ? 'worker' : 'workers'} a trial
+        </Fact>
+      )}
+      {sweep.priority !== 0 && <Fact name="Priority">{sweep.priority}</Fact>}
+      {limits !== '' && <Fact name="Limits">{limits}</Fact>}
       <Fact name={sweep.ended ? 'Took' : 'Started'}>
         {sweep.ended ? (
           formatDuration((end - created) / 1000)

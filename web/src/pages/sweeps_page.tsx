@@ -151,6 +151,11 @@ function SweepRow({
       </th>
       <td>
         <StateLabel state={sweep.state} />
+        {sweep.stopping && (
+          <div class="waiting-small" title={`it ends as ${sweep.stopping}`}>
+            <Icon name="hourglass" /> ending
+          </div>
+        )}
         {sweep.waiting && (
           <div class="waiting-small" title={sweep.waiting}>
             <Icon name="hourglass" /> waiting

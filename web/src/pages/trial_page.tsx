@@ -9,6 +9,7 @@ import { rowOf } from '../model/sweep_model';
 import { total } from '../model/states';
 import { formatDuration } from '../model/time';
 import { curveOf, metricNames } from '../model/trial_model';
+import type { Yielding } from '../model/yielding';
 import { navigate, place, setQuery, sweepUrl, trialUrl } from '../router';
 import { colorToken } from '../ui/colors';
 import { CurveChart } from '../ui/curve_chart';
@@ -17,9 +18,11 @@ import { StateLabel } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { Fact, Loading, Trouble, When } from '../ui/parts';
 import { paintEpoch, token } from '../ui/theme';
+import { Checkpoints } from './checkpoints';
 import { LogPanel } from './log_panel';
 import { ConfigList } from './sweep_cards';
-import { Attempts, Checkpoints, Decisions } from './trial_parts';
+import { TrialActions } from './trial_actions';
+import { Attempts, Decisions } from './trial_parts';
 
 export function TrialPage({ sweep: id, number }: { sweep: string; number: number }): JSX.Element {
   const [live, setLive] = useState<LiveTrial>();
@@ -38,7 +41,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
   if (!live || !trial || !sweep) return <Loading what={`trial ${number} of ${id}`} />;
   return (
     <>
-      <TrialHead sweep={sweep} trial={trial} />
+      <TrialHead sweep={sweep} trial={trial} yielding={live.yielding.value} />
       <div class="overview">
         <section class="panel" aria-label="Learning curve">
           <TrialCurve sweep={sweep} trial={trial} />
@@ -48,7 +51,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
             <h2 id="config-title">Configuration</h2>
             <ConfigList config={trial.config} order={sweep.parameters?.map((each) => each.name)} />
           </section>
-          <Checkpoints trial={trial} />
+          <Checkpoints key={number} trial={trial} />
         </div>
       </div>
       <Decisions trial={trial} metric={sweep.metric} />
@@ -58,7 +61,15 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
   );
 }
 
-function TrialHead({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX.Element {
+function TrialHead({
+  sweep,
+  trial,
+  yielding,
+}: {
+  sweep: Sweep;
+  trial: TrialDetail;
+  yielding: Yielding | undefined;
+}): JSX.Element {
   const others = Object.entries(trial.metrics).filter(([name]) => name !== sweep.metric.name);
   return (
     <>
@@ -66,24 +77,17 @@ function TrialHead({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX.
         <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
         <a href={sweepUrl(sweep.id)}>{sweep.name || sweep.id}</a>
       </nav>
-      <div class="page-head">
+      <TrialActions
+        key={trial.number}
+        sweep={sweep}
+        trial={trial}
+        neighbours={<Neighbours sweep={sweep} number={trial.number} />}
+      >
         <h1>Trial {trial.number}</h1>
         <StateLabel state={trial.state} large />
-        <nav class="actions" aria-label="Other trials">
-          {trial.number > 0 && (
-            <a class="button" href={trialUrl(sweep.id, trial.number - 1)} title="Trial before (k)">
-              ← {trial.number - 1}
-            </a>
-          )}
-          {trial.number + 1 < total(sweep.trials) && (
-            <a class="button" href={trialUrl(sweep.id, trial.number + 1)} title="Trial after (j)">
-              {trial.number + 1} →
-            </a>
-          )}
-        </nav>
-      </div>
+      </TrialActions>
       <p class="why" data-testid="why">
-        {trialSentence(rowOf(trial))}
+        {trialSentence({ ...rowOf(trial), yielding })}
       </p>
       <dl class="facts">
         <Fact name={`Best ${sweep.metric.name}`}>
@@ -105,6 +109,23 @@ function TrialHead({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX.
         </Fact>
       </dl>
     </>
+  );
+}
+
+function Neighbours({ sweep, number }: { sweep: Sweep; number: number }): JSX.Element {
+  return (
+    <nav class="neighbours" aria-label="Other trials">
+      {number > 0 && (
+        <a class="button" href={trialUrl(sweep.id, number - 1)} title="Trial before (k)">
+          ← {number - 1}
+        </a>
+      )}
+      {number + 1 < total(sweep.trials) && (
+        <a class="button" href={trialUrl(sweep.id, number + 1)} title="Trial after (j)">
+          {number + 1} →
+        </a>
+      )}
+    </nav>
   );
 }
 

@@ -1,10 +1,10 @@
 import type { JSX } from 'preact';
 
 import type { Attempt, Decision, Metric, TrialDetail } from '../api/types';
-import { formatBytes, formatMetric, fromWire } from '../model/numbers';
+import { formatMetric, fromWire } from '../model/numbers';
 import { attemptOutcome, decisionSentence, splitFailure } from '../model/reason';
 import { formatDuration, parseTime } from '../model/time';
-import { CopyButton, When } from '../ui/parts';
+import { When } from '../ui/parts';
 
 export function Decisions({ trial, metric }: { trial: TrialDetail; metric: Metric }): JSX.Element {
   return (
@@ -169,35 +169,5 @@ function Moment({
       <span class="muted">{name}</span> <When time={time} />{' '}
       {after && <span class="muted">{after}</span>}
     </li>
-  );
-}
-
-export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
-  return (
-    <section class="panel card" aria-labelledby="checkpoints-title">
-      <h2 id="checkpoints-title">Checkpoints</h2>
-      {trial.checkpoints.length === 0 && <p class="muted">None saved yet.</p>}
-      <ul class="checkpoints">
-        {trial.checkpoints.map((checkpoint) => (
-          <li key={`${checkpoint.attempt}-${checkpoint.step}`}>
-            <div>
-              <b>step {checkpoint.step}</b>{' '}
-              <span class="muted">
-                attempt {checkpoint.attempt} · {formatBytes(checkpoint.bytes)}
-              </span>
-            </div>
-            <div class="path-line">
-              <code title={`${checkpoint.path}\n${checkpoint.digest}`}>
-                <bdi>{checkpoint.path}</bdi>
-              </code>
-              <CopyButton
-                text={checkpoint.path}
-                what={`path of the checkpoint at step ${checkpoint.step}`}
-              />
-            </div>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }

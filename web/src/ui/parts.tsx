@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 
 import type { ApiError } from '../api/client';
 import type { TrialState } from '../api/types';
@@ -153,45 +153,6 @@ export function Loading({ what }: { what: string }): JSX.Element {
     <p class="loading" role="status">
       Reading {what}…
     </p>
-  );
-}
-
-/** A modal question. The harmless answer has the focus. */
-export function Confirm({
-  title,
-  text,
-  action,
-  danger,
-  onYes,
-  onNo,
-}: {
-  title: string;
-  text: string;
-  action: string;
-  danger: boolean;
-  onYes(): void;
-  onNo(): void;
-}): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
-  return (
-    <dialog
-      ref={dialog}
-      onClose={onNo}
-      aria-labelledby="confirm-title"
-      aria-describedby="confirm-text"
-    >
-      <h2 id="confirm-title">{title}</h2>
-      <p id="confirm-text">{text}</p>
-      <div class="dialog-buttons">
-        <button type="button" autofocus onClick={() => dialog.current?.close()}>
-          Cancel
-        </button>
-        <button type="button" class={danger ? 'danger' : 'primary'} onClick={onYes}>
-          {action}
-        </button>
-      </div>
-    </dialog>
   );
 }
 

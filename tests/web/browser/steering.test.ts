@@ -1,0 +1,234 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+
+import { smallWorld } from '../mock/scenarios';
+import { Harness } from './harness';
+
+const harness = new Harness();
+
+const row = (page: Page, trial: number) => page.locator(`tr[data-trial="${trial}"]`);
+
+describe('stopping and killing', () => {
+  it('asks first, naming how many running trials a kill ends', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Kill…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Kill fashion-mnist?' });
+    await dialog.getByText('2 running trials will end now.').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Cancel');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    expect(server.requests.some((each) => each.startsWith('POST'))).toBe(false);
+
+    await page.getByRole('button', { name: 'Kill…' }).click();
+    await dialog.getByRole('button', { name: 'Kill now' }).click();
+    await page.locator('.page-head .state').getByText('killed').waitFor();
+    await row(page, 9).getByText('Killed with its sweep.').waitFor();
+    expect(server.requests).toContain('POST /sweeps/s1:kill');
+    expect(await page.getByRole('button', { name: 'Kill…' }).count()).toBe(0);
+  });
+
+  it('stops with a question of its own', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Stop…' }).click();
+    await page.getByText('2 running trials will finish their training.').waitFor();
+    await page.getByRole('button', { name: 'Stop the sweep' }).click();
+    await page.getByText('2 running trials will finish, and nothing else starts.').waitFor();
+    await page.getByText('Ending.').waitFor();
+    expect(await page.getByRole('button', { name: 'Stop…' }).count()).toBe(0);
+    expect(server.requests).toContain('POST /sweeps/s1:stop');
+  });
+
+  it('says when it came too late', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Stop…' }).click();
+    // Ended meanwhile, and the page has not heard of it.
+    world.sweep('s1').ended = '2026-11-21T12:00:00.000000Z';
+    await page.getByRole('button', { name: 'Stop the sweep' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog
+      .getByRole('alert')
+      .getByText('sweep s1 has already ended: it is running')
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+  });
+});
+
+describe('pausing', () => {
+  it('says how many trials leave, and turns into resuming', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('2 running trials will save a checkpoint and leave.').waitFor();
+    await page.locator('.page-head .state').getByText('paused').waitFor();
+    const leaves = row(page, 9).getByText('Saves a checkpoint and leaves at its next report.');
+    await leaves.waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.locator('.page-head .state').getByText('running').waitFor();
+    await leaves.waitFor({ state: 'detached' });
+    expect(server.requests).toContain('POST /sweeps/s1:pause');
+    expect(server.requests).toContain('POST /sweeps/s1:resume');
+  });
+
+  it('that comes too late says why beside the button', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    const pause = page.getByRole('button', { name: 'Pause' });
+    await pause.waitFor();
+    // Ended meanwhile, and the page has not heard of it.
+    world.sweep('s1').ended = '2026-11-21T12:00:00.000000Z';
+    await pause.click();
+    const refusal = page.getByRole('alert').getByText('sweep s1 has already ended');
+    await refusal.waitFor();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+    await refusal.waitFor({ state: 'detached' });
+  });
+});
+
+describe('extending', () => {
+  it('sends the limits that were changed, and opens an ended sweep again', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    world.changeSweep('s1', 'completed', 'all trials have ended');
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Extend…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Extend fashion-mnist' });
+    await dialog.getByText('The sweep has ended; it will run again.').waitFor();
+    await dialog.getByLabel('Trials in all').fill('40');
+    await dialog.getByLabel('Time').fill('2h');
+    await dialog.getByRole('button', { name: 'Extend' }).click();
+    await page.locator('.page-head .state').getByText('running').waitFor();
+    await page.getByText('of 40 trials ended').waitFor();
+    expect(server.bodies).toEqual([{ max_trials: 40, max_time: '2h' }]);
+  });
+});
+
+describe('enqueueing', () => {
+  it('begins with the best configuration, and keeps what was typed when it is refused', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Enqueue…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Try a configuration' });
+    const lr = dialog.getByLabel('lr');
+    expect(await lr.inputValue()).toBe(String(world.sweep('s1').best?.config.lr));
+    await lr.fill('0.25');
+    await dialog.getByLabel('momentum').fill('');
+    await dialog.getByLabel('optimizer').selectOption('adamw');
+    await dialog.getByRole('button', { name: 'Enqueue' }).click();
+    await dialog.getByText('config.momentum: has no value; give it one').waitFor();
+    await dialog.getByLabel('momentum').fill('0.5');
+    // By the keyboard alone: Enter in a field goes ahead.
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('Trial 11 comes before any further proposal.').waitFor();
+    await row(page, 11).waitFor();
+    expect(server.bodies.at(-1)).toMatchObject({
+      config: { lr: 0.25, momentum: 0.5, optimizer: 'adamw' },
+    });
+  });
+});
+
+describe('the keyboard', () => {
+  it('opens a dialog, leaves it, and is back where it was', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
+    await page.getByRole('button', { name: 'Extend…' }).focus();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Extend fashion-mnist' });
+    await dialog.waitFor();
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('name'))).toBe(
+      'max_trials',
+    );
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Extend…');
+  });
+});
+
+describe('a trial', () => {
+  it('is killed after a question, then tried again or continued', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1/trials/9');
+    const state = page.locator('.page-head .state');
+    await page.getByRole('button', { name: 'Kill…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Kill now' }).click();
+    await state.getByText('killed').waitFor();
+
+    await page.getByRole('button', { name: 'Continue…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Let trial 9 go on?' });
+    await dialog.getByLabel('Until step').fill('81');
+    await dialog.getByRole('button', { name: 'Continue' }).click();
+    await state.getByText('pending').waitFor();
+    await page.getByTestId('why').getByText('Goes on to step 81 on request.').waitFor();
+    expect(server.requests).toContain('POST /sweeps/s1/trials/9:continue');
+    expect(server.bodies.at(-1)).toEqual({ until: 81 });
+  });
+
+  it('that has no checkpoint is tried again from the beginning', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1/trials/8');
+    await page.getByRole('button', { name: 'Retry…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('It will start from the beginning.').waitFor();
+    expect(server.bodies).toEqual([{ from_start: true }]);
+  });
+
+  it('says that it ends at its next report, until it has', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    const trial = world.trial('s1', 9);
+    await page.getByTestId('stream').getByText('live').waitFor();
+    world.yield(trial, 'stop', 'stopped: max_trial_time of 2h is over');
+    const why = page.getByTestId('why');
+    await why.getByText('Ends at its next report: max_trial_time of 2h is over.').waitFor();
+    world.change(trial, 'stopped', 'stopped: max_trial_time of 2h is over');
+    await why.getByText('Stopped: max_trial_time of 2h is over.').waitFor();
+  });
+
+  it('says what it waits for', async () => {
+    const world = smallWorld();
+    const trial = world.addTrial('s1', { lr: 0.1 });
+    trial.waiting = 'needs 8 GPUs; 6 are free on box';
+    const server = await harness.serve(world);
+    const page = await harness.open(server, `/sweeps/s1/trials/${trial.number}`);
+    await page.getByText('Needs 8 GPUs; 6 are free on box.').waitFor();
+    await page.goto(`${server.url}/sweeps/s1`);
+    await row(page, trial.number).getByText('Needs 8 GPUs').waitFor();
+  });
+});
+
+describe('checkpoints', () => {
+  it('are pinned, and unpinned again', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1/trials/3');
+    const { attempt, step } = world.trial('s1', 3).checkpoints.at(-1) ?? { attempt: 0, step: 0 };
+    const card = page.getByTestId('checkpoints');
+    await card
+      .getByRole('button', { name: `Pin the checkpoint at step ${step}`, exact: true })
+      .click();
+    await card.getByText('· pinned').waitFor();
+    await card.getByRole('button', { name: `Unpin the checkpoint at step ${step}` }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Unpin' }).click();
+    await card.getByText('· pinned').waitFor({ state: 'detached' });
+    expect(server.requests).toContain(
+      `POST /sweeps/s1/trials/3/checkpoints/${attempt}-${step}:pin`,
+    );
+  });
+
+  it('that were dropped say why', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/3');
+    const trial = world.trial('s1', 3);
+    const { attempt, step } = trial.checkpoints.at(-1) ?? { attempt: 0, step: 0 };
+    await page.getByTestId('stream').getByText('live').waitFor();
+    world.drop(trial, attempt, step, 'not among the newest 1 or the best 1');
+    await page.getByText('deleted. Not among the newest 1 or the best 1.').waitFor();
+  });
+});

@@ -1,0 +1,86 @@
+import type { Config, Problem, TrialDetail } from '../../../web/src/api/types';
+import { isLive } from '../../../web/src/model/states';
+import type { World } from './world';
+
+/** What the server would refuse. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly errors?: Problem['errors'],
+  ) {
+    super(message);
+  }
+}
+
+type Body = Record<string, unknown>;
+
+/** What people do to sweeps, trials and checkpoints, as the conductor would decide on it. */
+export function steer(world: World, id: string, rest: string, verb: string, body: Body): object {
+  if (verb === 'enqueue') return enqueue(world, id, body.config as Config);
+  const trial = /^\/trials\/(\d+)(?:\/checkpoints\/(\d+)-(\d+))?$/.exec(rest);
+  if (!trial) return steerSweep(world, id, verb, body);
+  const found = world.trial(id, Number(trial[1]));
+  if (trial[2] === undefined) return steerTrial(world, found, verb, body);
+  world.pin(found, Number(trial[2]), Number(trial[3]), verb === 'pin');
+  const effect = verb === 'pin' ? 'it stays' : 'it stays as long as the sweep file says';
+  return { ...found, effect };
+}
+
+function enqueue(world: World, id: string, config: Config): TrialDetail {
+  const missing = (world.sweep(id).parameters ?? [])
+    .filter(({ name, type }) => type !== 'constant' && !(name in config))
+    .map(({ name }) => ({ pointer: `/config/${name}`, message: 'has no value; give it one' }));
+  if (missing.length > 0) throw new Refusal(422, `${missing.length} things are wrong`, missing);
+  return world.addTrial(id, config);
+}
+
+function steerSweep(world: World, id: string, verb: string, body: Body): object {
+  const sweep = world.sweep(id);
+  const running = world.trialsOf(id).filter((trial) => trial.state === 'running');
+  if (sweep.ended !== null && verb !== 'extend')
+    throw new Refusal(409, `sweep ${id} has already ended: it is ${sweep.state}`);
+  let effect = '';
+  if (verb === 'pause') {
+    world.changeSweep(id, 'paused', 'paused on request');
+    for (const trial of running)
+      world.yield(trial, 'pause', 'saved and left: its sweep was paused');
+    effect = `${running.length} running trials will save a checkpoint and leave`;
+  } else if (verb === 'resume') {
+    world.changeSweep(id, 'running', '');
+    effect = 'it goes on';
+  } else if (verb === 'extend') {
+    if (sweep.ended !== null) world.changeSweep(id, 'running', 'extended on request');
+    world.extend(id, body);
+    effect = `now ${Object.entries(body)
+      .map((each) => each.join(' '))
+      .join(', ')}`;
+  } else if (verb === 'stop') {
+    world.stopSweep(id, 'stopped', 'the sweep was stopped on request');
+    effect = `${running.length} running trials will finish, and nothing else starts`;
+  } else {
+    for (const trial of world.trialsOf(id).filter((each) => isLive(each.state)))
+      world.change(trial, 'killed', 'killed with its sweep');
+    world.changeSweep(id, 'killed', 'the sweep was killed on request');
+    effect = `${running.length} trials ended now`;
+  }
+  return { ...sweep, effect };
+}
+
+function steerTrial(world: World, trial: TrialDetail, verb: string, body: Body): object {
+  const { number } = trial;
+  if (verb === 'kill') {
+    world.change(trial, 'killed', 'killed on request');
+    return { ...trial, effect: 'it ended now' };
+  }
+  if (isLive(trial.state))
+    throw new Refusal(409, `trial ${number} has not ended: it is ${trial.state}`);
+  const reason =
+    verb === 'continue' ? `goes on to step ${body.until} on request` : 'tried again on request';
+  const { step } = trial.checkpoints.at(-1) ?? { step: 0 };
+  world.change(trial, 'pending', reason);
+  trial.ended = null;
+  if (body.from_start === true || step === 0)
+    return { ...trial, effect: 'it will start from the beginning' };
+  return { ...trial, effect: `it will go on from step ${step}` };
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+
+import { ApiError } from '../../../web/src/api/client';
+import type { Parameter } from '../../../web/src/api/types';
+import {
+  durationText,
+  extension,
+  rangeText,
+  typedConfig,
+  typedLimits,
+  typedValue,
+} from '../../../web/src/model/steering';
+import { limitsSummary } from '../../../web/src/model/summary';
+import { smallWorld } from '../mock/scenarios';
+
+const lr: Parameter = { name: 'lr', type: 'float', min: 0.001, max: 0.5, scale: 'log' };
+const width: Parameter = { name: 'width', type: 'int', min: 8, max: 64, scale: 'linear', step: 8 };
+const optimizer: Parameter = { name: 'optimizer', type: 'categorical', values: ['sgd', 4, false] };
+
+describe('limits that are typed', () => {
+  const before = typedLimits(smallWorld().sweep('s1'));
+
+  it('begin as those of the sweep, and are asked for only where changed', () => {
+    expect(before).toEqual({ max_trials: '12', max_step: '9', max_time: '0', max_gpu_hours: '0' });
+    expect(extension(before, { ...before })).toEqual({});
+    expect(extension(before, { ...before, max_trials: '40', max_gpu_hours: '0.5' })).toEqual({
+      max_trials: 40,
+      max_gpu_hours: 0.5,
+    });
+  });
+
+  it('stay as they are where the field is empty or not there', () => {
+    expect(extension(before, { max_trials: '', max_time: ' ' })).toEqual({});
+  });
+
+  it('carry a time with its unit, and no time as 0s', () => {
+    expect(extension(before, { max_time: ' 2h ' })).toEqual({ max_time: '2h' });
+    expect(extension({ ...before, max_time: '1d' }, { max_time: '0' })).toEqual({
+      max_time: '0s',
+    });
+  });
+
+  it('write times as sweep files do', () => {
+    expect([0, 86_400, 5400, 3600, 90, 1.5].map(durationText)).toEqual([
+      '0',
+      '1d',
+      '90m',
+      '1h',
+      '90s',
+      '1.5s',
+    ]);
+  });
+});
+
+describe('a configuration that is typed', () => {
+  it('is read back as it was shown', () => {
+    const config = { lr: 0.062, width: 32, optimizer: false };
+    const parameters = [lr, width, optimizer];
+    const typed = Object.fromEntries(
+      parameters.map((each) => [
+        each.name,
+        typedValue(each, config[each.name as keyof typeof config]),
+      ]),
+    );
+    expect(typed).toEqual({ lr: '0.062', width: '32', optimizer: '2' });
+    expect(typedConfig(parameters, typed)).toEqual(config);
+  });
+
+  it('leaves out what was left empty', () => {
+    expect(typedValue(lr, undefined)).toBe('');
+    expect(typedConfig([lr, width, optimizer], { lr: '0', width: '', optimizer: '' })).toEqual({
+      lr: 0,
+    });
+  });
+
+  it('says what may be typed', () => {
+    expect(rangeText(lr)).toBe('0.001 to 0.5, log');
+    expect(rangeText(width)).toBe('8 to 64 by 8');
+    expect(rangeText({ ...width, step: 1 })).toBe('8 to 64');
+  });
+});
+
+describe('a refusal', () => {
+  it('names each place that was wrong', () => {
+    const errors = [
+      { pointer: '/config/lr', message: 'has no value; give it one' },
+      { pointer: '', message: 'unknown key' },
+    ];
+    const refused = new ApiError({ title: 'Wrong', status: 422, detail: '2 things', errors });
+    expect(refused.message).toBe('config.lr: has no value; give it one\nunknown key');
+  });
+
+  it('is the detail where there is one, else the title', () => {
+    expect(new ApiError({ title: 'Conflict', status: 409, detail: 'ended' }).message).toBe('ended');
+    expect(new ApiError({ title: 'Conflict', status: 409 }).message).toBe('Conflict');
+  });
+});
+
+describe('the limits of a sweep', () => {
+  const { limits } = smallWorld().sweep('s1');
+
+  it('are told where there are any', () => {
+    expect(limitsSummary(limits)).toBe('');
+    expect(limitsSummary({ ...limits, target: 0.95, max_time: 7200, patience: 1 })).toBe(
+      'target 0.9500, 2 h 00 min, patience 1 trial',
+    );
+  });
+});

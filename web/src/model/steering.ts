@@ -1,0 +1,76 @@
+import type { Config, ConfigValue, Parameter, Sweep } from '../api/types';
+
+// What people type into dialogs, and the requests that it means.
+
+/** What `:extend` takes. */
+export interface Extension {
+  max_trials?: number;
+  max_step?: number;
+  max_time?: string;
+  max_gpu_hours?: number;
+}
+
+export type Typed = Record<string, string>;
+
+/** The limits of a sweep as one would type them. */
+export function typedLimits(sweep: Sweep): Record<keyof Extension, string> {
+  return {
+    max_trials: String(sweep.max_trials),
+    max_step: String(sweep.max_step),
+    max_time: durationText(sweep.limits.max_time),
+    max_gpu_hours: String(sweep.limits.max_gpu_hours),
+  };
+}
+
+/** The limits that were typed anew. */
+export function extension(before: Record<keyof Extension, string>, typed: Typed): Extension {
+  const changed = (name: keyof Extension): string | undefined => {
+    const text = typed[name]?.trim();
+    return text && text !== before[name] ? text : undefined;
+  };
+  const limits: Extension = {};
+  for (const name of ['max_trials', 'max_step', 'max_gpu_hours'] as const) {
+    const text = changed(name);
+    if (text !== undefined) limits[name] = Number(text);
+  }
+  const time = changed('max_time');
+  // The server's durations have a unit, and no time is none.
+  if (time !== undefined) limits.max_time = time === '0' ? '0s' : time;
+  return limits;
+}
+
+/** As sweep files write it: "1d", "90m"; 0 for none. */
+export function durationText(seconds: number): string {
+  if (seconds === 0) return '0';
+  const units = [
+    ['d', 86_400],
+    ['h', 3600],
+    ['m', 60],
+  ] as const;
+  const fit = units.find(([, length]) => seconds % length === 0);
+  return fit ? `${seconds / fit[1]}${fit[0]}` : `${seconds}s`;
+}
+
+/** A parameter's value as one would type it; a choice is the place of its value. */
+export function typedValue(parameter: Parameter, value: ConfigValue | undefined): string {
+  if (value === undefined) return '';
+  return String(parameter.values ? parameter.values.indexOf(value) : value);
+}
+
+/** The configuration that was typed; what was left empty is left out. */
+export function typedConfig(parameters: readonly Parameter[], typed: Typed): Config {
+  const config: Config = {};
+  for (const { name, values } of parameters) {
+    const text = typed[name];
+    if (!text) continue;
+    const value = values ? values[Number(text)] : Number(text);
+    if (value !== undefined) config[name] = value;
+  }
+  return config;
+}
+
+/** "0.001 to 0.5, log"; "8 to 64 by 8". */
+export function rangeText({ type, min, max, scale, step }: Parameter): string {
+  const by = step !== undefined && !(type === 'int' && step === 1) ? ` by ${step}` : '';
+  return `${min} to ${max}${by}${scale === 'log' ? ', log' : ''}`;
+}

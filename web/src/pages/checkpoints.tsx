@@ -1,0 +1,91 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { api } from '../api/client';
+import type { Checkpoint, TrialDetail } from '../api/types';
+import { formatBytes } from '../model/numbers';
+import { sentence } from '../model/reason';
+import { Confirm } from '../ui/dialog';
+import { CopyButton } from '../ui/parts';
+import { useSteering } from './steering';
+
+/** What a trial has saved: what is there, what a person keeps, and what is gone and why. */
+export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
+  const [asked, setAsked] = useState<Checkpoint>();
+  const { outcome, press, answer } = useSteering();
+  const pin = (checkpoint: Checkpoint, pinned: boolean): Promise<{ effect: string }> =>
+    api.pinCheckpoint(trial.sweep, trial.number, checkpoint, pinned);
+  return (
+    <section class="panel card" aria-labelledby="checkpoints-title" data-testid="checkpoints">
+      <h2 id="checkpoints-title">Checkpoints</h2>
+      {outcome}
+      {trial.checkpoints.length === 0 && <p class="muted">None saved yet.</p>}
+      <ul class="checkpoints">
+        {trial.checkpoints.map((checkpoint) => (
+          <li key={`${checkpoint.attempt}-${checkpoint.step}`}>
+            {checkpoint.dropped === null ? (
+              <Kept
+                checkpoint={checkpoint}
+                onPin={() => void press(() => pin(checkpoint, true))}
+                onUnpin={() => setAsked(checkpoint)}
+              />
+            ) : (
+              <div class="muted">
+                <b>step {checkpoint.step}</b> attempt {checkpoint.attempt} · deleted.{' '}
+                {sentence(checkpoint.reason)}
+              </div>
+            )}
+          </li>
+        ))}
+      </ul>
+      {asked && (
+        <Confirm
+          title={`Unpin the checkpoint at step ${asked.step}?`}
+          text="Its files are deleted as soon as the sweep file does not ask to keep it."
+          action="Unpin"
+          onYes={() => answer(() => pin(asked, false))}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+    </section>
+  );
+}
+
+function Kept({
+  checkpoint,
+  onPin,
+  onUnpin,
+}: {
+  checkpoint: Checkpoint;
+  onPin(): void;
+  onUnpin(): void;
+}): JSX.Element {
+  const { step, attempt, pinned } = checkpoint;
+  return (
+    <>
+      <div class="checkpoint-head">
+        <span>
+          <b>step {step}</b>{' '}
+          <span class="muted">
+            attempt {attempt} · {formatBytes(checkpoint.bytes)}
+            {pinned && ' · pinned'}
+          </span>
+        </span>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`${pinned ? 'Unpin' : 'Pin'} the checkpoint at step ${step}`}
+          onClick={pinned ? onUnpin : onPin}
+        >
+          {pinned ? 'Unpin…' : 'Pin'}
+        </button>
+      </div>
+      <div class="path-line">
+        <code title={`${checkpoint.path}\n${checkpoint.digest}`}>
+          <bdi>{checkpoint.path}</bdi>
+        </code>
+        <CopyButton text={checkpoint.path} what={`path of the checkpoint at step ${step}`} />
+      </div>
+    </>
+  );
+}

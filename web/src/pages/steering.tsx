@@ -1,0 +1,42 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { explain } from '../live/session';
+import { sentence } from '../model/reason';
+
+type Work = () => Promise<{ effect: string }>;
+
+export interface Steering {
+  /** What came of the last thing a person did here; said aloud as well. */
+  outcome: JSX.Element | null;
+  /** For a button: a refusal becomes the outcome. */
+  press(work: Work): Promise<void>;
+  /** For a dialog, which shows a refusal itself: resolves to it, empty when the work was done. */
+  answer(work: Work): Promise<string>;
+}
+
+export function useSteering(): Steering {
+  const [said, setSaid] = useState<{ text: string; bad: boolean }>();
+  const answer = async (work: Work): Promise<string> => {
+    setSaid(undefined);
+    try {
+      setSaid({ text: sentence((await work()).effect), bad: false });
+      return '';
+    } catch (error) {
+      return explain(error)?.message ?? '';
+    }
+  };
+  const press = async (work: Work): Promise<void> => {
+    const refused = await answer(work);
+    if (refused) setSaid({ text: refused, bad: true });
+  };
+  const outcome = said ? (
+    <div class={`notice outcome ${said.bad ? 'notice-bad' : 'notice-done'}`}>
+      <span role={said.bad ? 'alert' : 'status'}>{said.text}</span>
+      <button type="button" class="quiet" onClick={() => setSaid(undefined)}>
+        Dismiss
+      </button>
+    </div>
+  ) : null;
+  return { outcome, press, answer };
+}

@@ -1,0 +1,138 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+import type { Config, Parameter, Sweep } from '../api/types';
+import { formatConfig } from '../model/numbers';
+import { isLive } from '../model/states';
+import {
+  extension,
+  rangeText,
+  typedConfig,
+  typedLimits,
+  typedValue,
+  type Extension,
+} from '../model/steering';
+import { Dialog, Field } from '../ui/dialog';
+
+/** Asks for further limits. What was not typed anew stays as it is. */
+export function ExtendDialog({
+  sweep,
+  onYes,
+  onClose,
+}: {
+  sweep: Sweep;
+  onYes(limits: Extension): Promise<string>;
+  onClose(): void;
+}): JSX.Element {
+  // As they were when asked: a field must not change under the fingers.
+  const [before] = useState(() => typedLimits(sweep));
+  return (
+    <Dialog
+      title={`Extend ${sweep.name || sweep.id}`}
+      action="Extend"
+      onYes={(typed) => onYes(extension(before, typed))}
+      onClose={onClose}
+    >
+      <Field label="Trials" hint="in all">
+        <input name="max_trials" type="number" min={0} defaultValue={before.max_trials} />
+      </Field>
+      {sweep.max_step > 0 && (
+        <Field label="Last step" hint="of a trial; it can only grow">
+          <input
+            name="max_step"
+            type="number"
+            min={before.max_step}
+            defaultValue={before.max_step}
+          />
+        </Field>
+      )}
+      <Field label="Time" hint="such as 90m, 2h, 1d">
+        <input name="max_time" type="text" autocomplete="off" defaultValue={before.max_time} />
+      </Field>
+      <Field label="GPU-hours" hint="in all">
+        <input
+          name="max_gpu_hours"
+          type="number"
+          min={0}
+          step="any"
+          defaultValue={before.max_gpu_hours}
+        />
+      </Field>
+      <p class="muted dialog-note">
+        0 is no limit.{!isLive(sweep.state) && ' The sweep has ended; it will run again.'}
+      </p>
+    </Dialog>
+  );
+}
+
+/** Asks for a configuration; it begins as the best one. */
+export function EnqueueDialog({
+  sweep,
+  onYes,
+  onClose,
+}: {
+  sweep: Sweep;
+  onYes(config: Config): Promise<string>;
+  onClose(): void;
+}): JSX.Element {
+  const [best] = useState(sweep.best);
+  const parameters = sweep.parameters ?? [];
+  const searched = parameters.filter((parameter) => parameter.type !== 'constant');
+  return (
+    <Dialog
+      title="Try a configuration"
+      action="Enqueue"
+      onYes={(typed) => onYes(typedConfig(searched, typed))}
+      onClose={onClose}
+    >
+      <p class="muted">
+        It is tried before any further proposal.
+        {best && ` The values are those of trial ${best.trial}, the best so far.`} Leave a parameter
+        empty that does not exist beside the others.
+      </p>
+      {searched.map((parameter) => (
+        <ParameterField
+          key={parameter.name}
+          parameter={parameter}
+          value={typedValue(parameter, best?.config[parameter.name])}
+        />
+      ))}
+    </Dialog>
+  );
+}
+
+function ParameterField({
+  parameter,
+  value,
+}: {
+  parameter: Parameter;
+  value: string;
+}): JSX.Element {
+  const { name, values, type, min, max, step } = parameter;
+  if (values) {
+    return (
+      <Field label={name} hint="">
+        <select name={name}>
+          <option value="" />
+          {values.map((each, place) => (
+            <option key={place} value={place} selected={value === String(place)}>
+              {formatConfig(each)}
+            </option>
+          ))}
+        </select>
+      </Field>
+    );
+  }
+  return (
+    <Field label={name} hint={rangeText(parameter)}>
+      <input
+        name={name}
+        type="number"
+        min={min}
+        max={max}
+        step={type === 'int' ? step : 'any'}
+        defaultValue={value}
+      />
+    </Field>
+  );
+}
