@@ -107,6 +107,15 @@ describe('extending', () => {
     await page.getByText('of 40 trials ended').waitFor();
     expect(server.bodies).toEqual([{ max_trials: 40, max_time: '2h' }]);
   });
+
+  it('asks for no GPU-hours where the trials run elsewhere', async () => {
+    const world = smallWorld();
+    world.sweep('s1').external = true;
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByRole('button', { name: 'Extend…' }).click();
+    await page.getByRole('dialog').getByLabel('Time').waitFor();
+    expect(await page.getByLabel('GPU-hours').count()).toBe(0);
+  });
 });
 
 describe('enqueueing', () => {

@@ -49,15 +49,17 @@ export function ExtendDialog({
       <Field label="Time" hint="such as 90m, 2h, 1d">
         <input name="max_time" type="text" autocomplete="off" defaultValue={before.max_time} />
       </Field>
-      <Field label="GPU-hours" hint="in all">
-        <input
-          name="max_gpu_hours"
-          type="number"
-          min={0}
-          step="any"
-          defaultValue={before.max_gpu_hours}
-        />
-      </Field>
+      {!sweep.external && (
+        <Field label="GPU-hours" hint="in all">
+          <input
+            name="max_gpu_hours"
+            type="number"
+            min={0}
+            step="any"
+            defaultValue={before.max_gpu_hours}
+          />
+        </Field>
+      )}
       <p class="muted dialog-note">
         0 is no limit.{!isLive(sweep.state) && ' The sweep has ended; it will run again.'}
       </p>
