@@ -57,6 +57,8 @@ struct KillTrial {
 
 // A trial that has ended is tried again (`until` is 0: with its restarts counted anew, from its
 // newest checkpoint or from the start), or goes on to a later step, unjudged.
+// Refused when the record may be out of date. What a trial that begins from the start has of pinned
+// checkpoints, and of those that something refers to, stays for good.
 struct ReopenTrial {
   TrialRecord record;
   Step until{0};

@@ -79,6 +79,12 @@ void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, 
   }
 }
 
+void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts) {
+  const bool waits = trial.state == TrialState::kPaused || trial.state == TrialState::kPending;
+  if (waits && sweep.stopping_as && !trial.requested)
+    EndTrial(trial, TrialState::kKilled, "not started again: " + sweep.reason, facts);
+}
+
 void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason,
                bool could_not_start, Facts& facts) {
   EndTrial(trial, TrialState::kFailed, reason, facts);

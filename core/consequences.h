@@ -33,6 +33,10 @@ void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts);
 void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, Time not_before,
              Facts& facts);
 
+// The trial's gang has left. Where it waits for another attempt, or for a promotion, and its sweep
+// starts nothing more of its own, it is over.
+void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts);
+
 // The trial has failed for good, and with it perhaps the sweep. `could_not_start`: its program.
 void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason,
                bool could_not_start, Facts& facts);

@@ -6,6 +6,7 @@
 #include "core/consequences.h"
 #include "core/next_trial.h"
 #include "core/record.h"
+#include "core/retention.h"
 #include "core/snapshot.h"
 #include "core/stoppers.h"
 
@@ -132,6 +133,7 @@ class Decider {
     const Sweep& sweep = **found;
     if (Status exists = CheckExists(sweep, record.id); !exists.ok()) return exists;
     if (Status allowed = CheckReopening(sweep, command); !allowed.ok()) return allowed;
+    if (Status current = CheckCurrent(record); !current.ok()) return current;
 
     TrialReopened fact{
         .record = record,
@@ -143,7 +145,7 @@ class Decider {
     if (&sweep == &opened)
       Add(SweepReopened{sweep.id,
                         "trial " + std::to_string(record.id.number.value) + " " + fact.reason});
-    if (command.from_start) DropAll(fact.record);
+    if (command.from_start) DropAll(sweep, fact.record);
     Add(std::move(fact));
     return {};
   }
@@ -272,6 +274,9 @@ class Decider {
       return Error{ErrorCode::kInvalid, "max_step: " + std::to_string(fact.max_step.value) +
                                             " is not beyond the present " +
                                             std::to_string(sweep.spec.max_step.value)};
+    if (sweep.spec.External() && fact.stop.max_gpu_hours > 0)
+      return Error{ErrorCode::kInvalid,
+                   "max_gpu_hours: the sweep has no program, and uses no GPU that Attune knows of"};
     SweepSpec spec = sweep.spec;
     spec.stop = fact.stop;
     spec.max_step = fact.max_step;
@@ -320,11 +325,22 @@ class Decider {
     return {};
   }
 
-  // A trial that begins anew has no use for its checkpoints, but for those that a person has
-  // pinned.
-  void DropAll(TrialRecord& record) {
+  Status CheckCurrent(const TrialRecord& record) const {
+    const auto later =
+        std::ranges::upper_bound(state_.changes, record.seen, {}, &RecordChange::seq);
+    const bool forgotten =
+        later == state_.changes.begin() && state_.changes.size() == kRecordChanges;
+    if (!forgotten && std::ranges::find(later, state_.changes.end(), record.id,
+                                        &RecordChange::trial) == state_.changes.end())
+      return {};
+    return Conflict("trial " + ToString(record.id) +
+                    " has changed since it was looked at: look at it again, then try again");
+  }
+
+  // A trial that begins anew has no use for its own checkpoints.
+  void DropAll(const Sweep& sweep, TrialRecord& record) {
     for (const KeptCheckpoint& kept : record.checkpoints) {
-      if (!kept.pinned)
+      if (!kept.pinned && !Referred(sweep, record.id.number, kept))
         Add(CheckpointDropped{{record.id, kept.attempt, kept.ref.step},
                               kept.executor,
                               kept.ref.path,
@@ -341,9 +357,8 @@ class Decider {
       if (trial.state == TrialState::kRunning)
         Requeue(*state_.Find(id.sweep), trial, "executor " + executor.name + " was lost: " + reason,
                 now_, facts_);
-      else if (trial.state == TrialState::kPaused && state_.Find(id.sweep)->stopping_as)
-        EndTrial(trial, TrialState::kKilled, "not started again: " + state_.Find(id.sweep)->reason,
-                 facts_);
+      else
+        EndWaiting(*state_.Find(id.sweep), trial, facts_);
     }
     Add(ExecutorLost{executor.name, executor.incarnation, reason});
   }

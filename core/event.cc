@@ -138,4 +138,12 @@ std::optional<TrialId> TrialOf(const Fact& fact) {
       fact);
 }
 
+bool ChangesRecord(const Fact& fact) {
+  return std::holds_alternative<TrialEnded>(fact) || std::holds_alternative<AttemptEnded>(fact) ||
+         std::holds_alternative<TrialReopened>(fact) ||
+         std::holds_alternative<CheckpointSaved>(fact) ||
+         std::holds_alternative<CheckpointPinned>(fact) ||
+         std::holds_alternative<CheckpointDropped>(fact);
+}
+
 }  // namespace attune

@@ -77,6 +77,7 @@ struct TrialRecord {
   Step last_step{0};
   Seconds seconds{0};                       // trained, over all attempts
   std::vector<KeptCheckpoint> checkpoints;  // in the order they were saved
+  EventSeq seen{0};                         // the newest event that it knows of
 };
 
 enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease };
@@ -247,5 +248,8 @@ struct Event {
 // The sweep and the trial a fact is about, where it is about one.
 std::optional<SweepId> SweepOf(const Fact& fact);
 std::optional<TrialId> TrialOf(const Fact& fact);
+
+// Whether the fact changes the record of a trial that has ended, or makes it end.
+bool ChangesRecord(const Fact& fact);
 
 }  // namespace attune

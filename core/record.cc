@@ -105,8 +105,7 @@ class Recorder {
         (verdict == VerdictKind::kPause || verdict == VerdictKind::kExploit))
       ended.outcome = Outcome::kPaused;
     facts_.push_back(ended);
-    if (trial_.state == TrialState::kPaused && sweep_.stopping_as && !trial_.requested)
-      EndTrial(trial_, TrialState::kKilled, "not started again: " + sweep_.reason, facts_);
+    EndWaiting(sweep_, trial_, facts_);
     if (trial_.state != TrialState::kRunning) return;  // already decided; only its slots were held
 
     switch (ended.outcome) {
@@ -147,8 +146,8 @@ class Recorder {
     EndTrial(trial_, TrialState::kCompleted, text, facts_);
   }
 
-  // The scheduler's verdict; where it lets the trial go on, that of whoever wants it to yield; then
-  // that of its own limits.
+  // Whoever ends the trial goes first: the scheduler, those who want it to yield, its own limits.
+  // Then those who would have it go on later or as another: the scheduler, and a pause.
   Verdict VerdictOn(const Report& report, bool at_milestone) const {
     Verdict verdict = Verdict::Continue("goes on at step " + Text(report.step));
     if (at_milestone && trial_.until.value == 0)
@@ -158,10 +157,10 @@ class Recorder {
       verdict.reason.text +=
           "; but trial " + std::to_string(verdict.donor.value) + " has no checkpoint to clone";
     }
-    if (verdict.kind != VerdictKind::kContinue) return verdict;
-    if (trial_.yield) return *trial_.yield;
+    if (verdict.kind == VerdictKind::kStop) return verdict;
+    if (trial_.yield && trial_.yield->kind == VerdictKind::kStop) return *trial_.yield;
     if (auto limit = TrialLimitReached(sweep_, trial_, report)) return *std::move(limit);
-    return verdict;
+    return verdict.kind == VerdictKind::kContinue ? trial_.yield.value_or(verdict) : verdict;
   }
 
   const KeptCheckpoint* DonorCheckpoint(const Verdict& verdict) const {

@@ -24,24 +24,25 @@ bool AmongBest(const Sweep& sweep, const Trial& trial, size_t index) {
   return better < sweep.spec.checkpoint.keep_best;
 }
 
-bool Referred(const Sweep& sweep, const Trial& trial, const KeptCheckpoint& checkpoint) {
-  if (trial.live && trial.live->resume == checkpoint.ref) return true;
-  if (sweep.best && sweep.best->trial == trial.id.number && sweep.best->step == checkpoint.ref.step)
+}  // namespace
+
+bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint) {
+  if (sweep.best && sweep.best->trial == trial && sweep.best->attempt == checkpoint.attempt &&
+      sweep.best->step == checkpoint.ref.step)
     return true;
   return std::ranges::any_of(sweep.clones, [&](TrialNumber number) {
     const Trial& clone = *sweep.Find(number);
-    return clone.donor == trial.id.number && clone.cloned->ref == checkpoint.ref;
+    return clone.donor == trial && clone.cloned->ref == checkpoint.ref;
   });
 }
-
-}  // namespace
 
 Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index) {
   const KeptCheckpoint& checkpoint = trial.checkpoints[index];
   if (checkpoint.pinned || AmongLast(sweep.spec.checkpoint, trial, index) ||
       AmongBest(sweep, trial, index))
     return Keep::kForGood;
-  return Referred(sweep, trial, checkpoint) ? Keep::kForNow : Keep::kNot;
+  const bool resumed = trial.live && trial.live->resume == checkpoint.ref;
+  return resumed || Referred(sweep, trial.id.number, checkpoint) ? Keep::kForNow : Keep::kNot;
 }
 
 const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {

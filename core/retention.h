@@ -11,6 +11,10 @@ enum class Keep {
   kForGood,  // the sweep's policy or a person keeps it
 };
 
+// Whether something of the sweep needs the trial's checkpoint, be the trial in the brain or not: it
+// is the sweep's best, or another trial goes on from it.
+bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint);
+
 // What keeps the trial's checkpoint at this index.
 Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index);
 

@@ -23,7 +23,7 @@ void Fields(A& archive, Like<A, Trial>& trial) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Best>& best) {
-  archive(best.trial, best.step, best.value);
+  archive(best.trial, best.attempt, best.step, best.value);
 }
 template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
@@ -51,15 +51,19 @@ void Fields(A& archive, Like<A, Reservation>& reservation) {
   archive(reservation.sweep, reservation.executor, reservation.since);
 }
 template <class A>
+void Fields(A& archive, Like<A, RecordChange>& change) {
+  archive(change.trial, change.seq);
+}
+template <class A>
 void PlainFields(A& archive, Like<A, State>& state) {
   archive(state.ended, state.reopenable, state.by_key, state.executors, state.reservation,
-          state.removals, state.last_seq, state.last_time, state.last_sweep, state.last_epoch,
-          state.last_incarnation);
+          state.removals, state.changes, state.last_seq, state.last_time, state.last_sweep,
+          state.last_epoch, state.last_incarnation);
 }
 
 namespace {
 
-constexpr uint32_t kForm = 1;
+constexpr uint32_t kForm = 2;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

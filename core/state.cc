@@ -425,7 +425,7 @@ class Applier {
     }
     if (!sweep.best || objective.Better(value, sweep.best->value)) {
       const auto before = sweep.best;
-      sweep.best = {trial.id.number, fact.report.step, value};
+      sweep.best = {trial.id.number, fact.attempt.number, fact.report.step, value};
       sweep.since_best = 0;
       if (before) Review(sweep, before->trial);
       review = true;
@@ -491,6 +491,10 @@ void Apply(State& state, const Event& event) {
   state.last_seq = event.seq;
   state.last_time = event.time;
   std::visit(Applier(state, event.time), event.fact);
+  if (ChangesRecord(event.fact)) {
+    state.changes.push_back({*TrialOf(event.fact), event.seq});
+    if (state.changes.size() > kRecordChanges) state.changes.pop_front();
+  }
   const auto id = SweepOf(event.fact);
   if (!id) return;
   const auto sweep = state.sweeps.find(*id);

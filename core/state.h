@@ -62,6 +62,7 @@ struct Trial {
 // The best report of a sweep.
 struct Best {
   TrialNumber trial;
+  uint32_t attempt = 0;
   Step step;
   double value = 0;
 };
@@ -129,6 +130,15 @@ struct Reservation {
   Epoch since;  // attempts of later epochs on that executor run in the gang's shade
 };
 
+// The newest change to the record of a trial that has ended.
+struct RecordChange {
+  TrialId trial;
+  EventSeq seq;
+};
+
+// So many of them are known. A record is read and used within fewer, or has to be read again.
+inline constexpr size_t kRecordChanges = 256;
+
 // Everything the brain knows. Changed by Apply only; replaying the log rebuilds it.
 struct State {
   // `known` outlives the state.
@@ -143,6 +153,7 @@ struct State {
   std::optional<Reservation> reservation;
   // Checkpoints whose files are to go, by the executor that holds them, with their paths.
   std::map<std::string, std::map<CheckpointId, std::string>> removals;
+  std::deque<RecordChange> changes;  // in order
   EventSeq last_seq{0};
   Time last_time;
   SweepId last_sweep{0};

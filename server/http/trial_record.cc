@@ -33,7 +33,8 @@ TrialRecord RecordOf(const TrialDetail& detail, const Objective& objective) {
                      .state = StateOf(detail.trial.state),
                      .attempts = detail.trial.attempts,
                      .last_step = detail.trial.step,
-                     .seconds = detail.trial.seconds};
+                     .seconds = detail.trial.seconds,
+                     .seen = detail.seen};
   for (const CheckpointRow& row : detail.checkpoints) {
     if (row.dropped) continue;
     const auto saver = std::ranges::find(detail.attempts, row.attempt, &AttemptRow::number);

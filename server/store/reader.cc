@@ -374,7 +374,10 @@ Result<TrialDetail> Reader::Detail(const TrialId& id) {
   return InSnapshot<TrialDetail>([&](sqlite::Connection& connection) -> Result<TrialDetail> {
     auto trial = ReadTrial(connection, id);
     if (!trial.ok()) return trial.error();
-    TrialDetail detail{.trial = std::move(trial).value()};
+    const auto seen = LastSeqOf(connection);
+    if (!seen.ok()) return seen.error();
+    TrialDetail detail{.seen = EventSeq(static_cast<uint64_t>(*seen)),
+                       .trial = std::move(trial).value()};
     for (const Status& read : {ReadHistory(connection, id, detail.history),
                                ReadAttempts(connection, id, 1, -1, detail.attempts),
                                ReadDecisions(connection, id, detail.decisions),

@@ -105,6 +105,7 @@ struct CheckpointRow {
 };
 
 struct TrialDetail {
+  EventSeq seen;  // the newest event of the log when it was read
   TrialRow trial;
   std::vector<ReportRow> history;
   std::vector<AttemptRow> attempts;

@@ -48,7 +48,9 @@ class Recorder {
     trial.until = fact.until;
     trial.requested = true;
     trial.not_before = now_;
-    if (fact.from_start) trial.last_step = Step(0);
+    if (!fact.from_start) return;
+    trial.last_step = Step(0);
+    for (CheckpointBook& book : trial.checkpoints) book.may_stay = true;
   }
   void operator()(const AttemptAssigned& fact) {
     TrialBook& trial = Of(fact.attempt.trial);
@@ -135,7 +137,7 @@ class Recorder {
     CheckpointBook* book = At(fact.checkpoint);
     if (book == nullptr) return;
     book->pinned = fact.pinned;
-    book->ever_pinned |= fact.pinned;
+    book->may_stay |= fact.pinned;
   }
   void operator()(const CheckpointDropped& fact) {
     if (CheckpointBook* book = At(fact.checkpoint)) book->dropped = true;
@@ -181,13 +183,14 @@ class Recorder {
 
 }  // namespace
 
-TrialRecord TrialBook::Record() const {
+TrialRecord TrialBook::Record(EventSeq seen) const {
   TrialRecord record{.id = id,
                      .config = config,
                      .state = state,
                      .attempts = attempts,
                      .last_step = last_step,
-                     .seconds = seconds};
+                     .seconds = seconds,
+                     .seen = seen};
   for (const CheckpointBook& book : checkpoints) {
     if (!book.dropped)
       record.checkpoints.push_back(

@@ -29,7 +29,7 @@ struct CheckpointBook {
   std::string executor;
   std::optional<double> value;
   bool pinned = false;
-  bool ever_pinned = false;
+  bool may_stay = false;  // whatever the policy says
   bool dropped = false;
   bool removed = false;
 };
@@ -51,7 +51,7 @@ struct TrialBook {
   std::optional<AttemptBook> live;
   std::vector<CheckpointBook> checkpoints;
 
-  TrialRecord Record() const;  // as a server makes it from its tables
+  TrialRecord Record(EventSeq seen) const;  // as a server makes it from its tables
 };
 
 struct SweepBook {

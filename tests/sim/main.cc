@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <map>
 #include <string>
 
 #include "tests/sim/run.h"
@@ -60,22 +60,36 @@ void OnAbort(int) {
   _exit(code);
 }
 
+template <class... Told>
+bool IsOneOf(const attune::Fact& fact) {
+  return (std::holds_alternative<Told>(fact) || ...);
+}
+
+// Of the brain, beside what it was told.
+bool IsDecision(const attune::Event& event) {
+  using namespace attune;  // NOLINT: the facts
+  return !IsOneOf<AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved,
+                  CheckpointRemoved, AttemptEnded, ExecutorJoined, ExecutorLost>(event.fact);
+}
+
 int Run(Variant variant) {
   const auto begin = std::chrono::steady_clock::now();
-  std::map<std::string, int64_t> kinds;
   size_t events = 0;
+  int64_t decisions = 0;
   double virtual_seconds = 0;
   for (seed_now = flags.seed; seed_now < flags.seed + flags.seeds; ++seed_now) {
     const Outcome outcome = attune::sim::RunSeed(seed_now, variant);
     if (flags.trace) Print(outcome.log, outcome.log.size());
     if (outcome.finding) return Caught(*outcome.finding, outcome.log);
     events += outcome.log.size();
+    decisions += std::ranges::count_if(outcome.log, IsDecision);
     virtual_seconds += outcome.virtual_seconds;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("%llu seeds, %zu events, %.0f virtual hours in %.1f s%s\n",
-              static_cast<unsigned long long>(flags.seeds), events, virtual_seconds / 3600,
-              took.count(), Expected() ? ": the variant was not caught" : "");
+  std::printf("%llu seeds, %zu events, %lld decisions, %.0f virtual hours in %.1f s%s\n",
+              static_cast<unsigned long long>(flags.seeds), events,
+              static_cast<long long>(decisions), virtual_seconds / 3600, took.count(),
+              Expected() ? ": the variant was not caught" : "");
   return Expected() ? 1 : 0;
 }
 

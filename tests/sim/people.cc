@@ -96,7 +96,7 @@ std::optional<Command> People::WhimAbout(const TrialBook& trial) {
       return PinCheckpoint{{trial.id, checkpoint.attempt, checkpoint.ref.step}, Integer(0, 2) > 0};
     }
     default: {
-      ReopenTrial reopen{.record = trial.Record()};
+      ReopenTrial reopen{.record = trial.Record(books_.last_seq)};
       if (Integer(0, 1) == 0) {
         reopen.until = Step(trial.last_step.value + Integer(1, 3));
       } else {

@@ -46,7 +46,7 @@ class Checkpoints final : public Checker {
     const bool anew = fact.reason == "its trial begins anew";  // as a person has asked
     if (!anew && Newest(trial, *book) && !Ended(trial.state))
       Find(fact.path + " is dropped, and its trial would go on from it");
-    if (!anew && sweep.best && sweep.best_at == fact.checkpoint)
+    if (sweep.best && sweep.best_at == fact.checkpoint)
       Find(fact.path + " is dropped, and is the sweep's best");
     for (const auto& [number, other] : sweep.trials) {
       if (other.cloned && other.cloned->ref == book->ref)
@@ -85,9 +85,10 @@ class Checkpoints final : public Checker {
   }
 
   void Retained(const SweepBook& sweep, const TrialBook& trial) {
-    // What a person has pinned may stay when it is let go.
+    // What a person has pinned may stay when it is let go, and what was referred to when its trial
+    // began anew.
     const auto kept = std::ranges::count_if(trial.checkpoints, [](const CheckpointBook& book) {
-      return !book.dropped && !book.ever_pinned;
+      return !book.dropped && !book.may_stay;
     });
     const CheckpointPolicy& policy = sweep.spec.checkpoint;
     const bool best = sweep.best && sweep.best_at.trial == trial.id;

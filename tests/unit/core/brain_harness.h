@@ -103,7 +103,8 @@ class BrainTest : public ::testing::Test {
             .state = StateOf(number),
             .attempts = 1,
             .last_step = last_step,
-            .checkpoints = std::move(checkpoints)};
+            .checkpoints = std::move(checkpoints),
+            .seen = brain.state().last_seq};
   }
 
   Time Tick() { return Time{++now}; }

@@ -105,6 +105,32 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
   EXPECT_THAT(Kept(0), ElementsAre(6));
 }
 
+TEST_F(Retention, ADonorThatBeginsAnewKeepsWhatItsCloneGoesOnFrom) {
+  Create(Spec(1, 0));
+  Train(0, 4, 5);
+  Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
+  Finish(1);
+  Train(0, 5, 6);
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  Train(2, 1, 9);
+  const auto kept = trial(0).checkpoints;
+  const auto events = Do(ReopenTrial{.record = RecordOf(0, Step(5), kept), .from_start = true});
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 5));
+  EXPECT_EQ(brain.state().removals.at("box").size(), 1u);
+}
+
+TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
+  Create(Spec(1, 0));
+  Train(0, 4, 5);
+  Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0
+  Finish(1);
+  Train(1, 8, 9);
+  EXPECT_EQ(trial(1).checkpoints.size(), 1u);
+  EXPECT_EQ(trial(1).checkpoints.front().attempt, 2u);
+}
+
 TEST_F(Retention, ACloneIsNotMadeOfADonorWithoutACheckpoint) {
   Create(Spec(1, 0));
   Report(0, 4, 5);

@@ -98,6 +98,14 @@ TEST_F(Stoppers, AWaitingReportIsStoppedAtOnce) {
   EXPECT_EQ(Find<TrialDecided>(Report(0, 4, 1))->verdict.kind, VerdictKind::kStop);
 }
 
+TEST_F(Stoppers, ALimitOfTheTrialGoesBeforeACloneOfAnother) {
+  Create(Spec({.trial_patience = 1}));
+  Save(0, 4);
+  Report(0, 4, 5);
+  Report(1, 3, 0.2);
+  EXPECT_EQ(Find<TrialDecided>(Report(1, 4, 0.1))->verdict.kind, VerdictKind::kStop);
+}
+
 TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
   Create(Spec({.max_trial_time = Seconds(10)}));
   Tell(0, TrialReported{.report = {Step(1), {{"score", 2.0}}, Seconds(6)}});

@@ -53,6 +53,16 @@ TEST_F(SweepStates, AResumeOvertakesATrialThatIsStillLeaving) {
   EXPECT_EQ(trial(0).attempts, 2u);
 }
 
+TEST_F(SweepStates, ATrialThatAResumeOvertookEndsWithASweepThatIsStoppedBeforeItHasLeft) {
+  Create(testing::ToySpec());
+  Do(PauseSweep{id()});
+  Report(0, 1, 0.9, true);
+  Do(ResumeSweep{id()});
+  Do(StopSweep{id()});
+  Finish(0);
+  EXPECT_EQ(StateOf(0), TrialState::kKilled);
+}
+
 TEST_F(SweepStates, ARungIsJudgedEvenWhileTheSweepIsPausing) {
   Create(testing::ToySpec());
   Do(PauseSweep{id()});
@@ -117,6 +127,13 @@ TEST_F(SweepStates, ASweepThatHasEndedRunsAgainWithMoreTrials) {
   EXPECT_EQ(Find<TrialCreated>(events)->config, (Config{{"x", int64_t{1}}}));
   Finish(1);
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+}
+
+TEST_F(SweepStates, ASweepWithoutAProgramHasNoBudgetOfGpus) {
+  SweepSpec spec = testing::ToySpec();
+  spec.program = {};
+  Create(spec);
+  EXPECT_EQ(Refused(ExtendSweep{.sweep = id(), .max_gpu_hours = 1}).code, ErrorCode::kInvalid);
 }
 
 TEST_F(SweepStates, AnExtensionThatCouldStartNothingIsRefused) {

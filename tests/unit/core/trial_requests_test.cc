@@ -117,6 +117,26 @@ TEST_F(TrialRequests, ATrialStartedAnewLosesItsCheckpointsButForPinnedOnes) {
   EXPECT_NE(Find<TrialReported>(Report(0, 1, 0.9)), nullptr);
 }
 
+TEST_F(TrialRequests, ARecordThatIsOutOfDateIsRefused) {
+  Create(OneTrial());
+  Report(0, 2, 0.1);
+  const TrialRecord early = RecordOf(0, Step(2));
+  Finish(0);
+  EXPECT_THAT(Refused(ReopenTrial{early}).message, HasSubstr("has changed"));
+  Do(PinCheckpoint{{Id(0), 1, Step(2)}, true});
+  Do(ReopenTrial{RecordOf(0, Step(2))});
+  EXPECT_EQ(trial(0).state, TrialState::kRunning);
+}
+
+TEST_F(TrialRequests, ARecordOlderThanAllKnownChangesIsRefused) {
+  Create(OneTrial());
+  Report(0, 2, 0.1);
+  Finish(0);
+  const TrialRecord early = RecordOf(0, Step(2));
+  for (size_t i = 0; i < kRecordChanges; ++i) Do(PinCheckpoint{{Id(7), 1, Step(2)}, true});
+  EXPECT_EQ(Refused(ReopenTrial{early}).code, ErrorCode::kConflict);
+}
+
 TEST_F(TrialRequests, ATrialThatGoesOnIsNotJudgedBeforeItsNewLastStep) {
   Create(OneTrial());
   Report(0, 2, 0.1);
