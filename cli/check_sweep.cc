@@ -9,15 +9,15 @@
 
 namespace attune::cli {
 
-CheckedSweep CheckSweep(const SweepDocument& document) {
+CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   Algorithms algorithms;
   searchers::RegisterSearchers(algorithms);
   schedulers::RegisterSchedulers(algorithms);
 
   const std::string file = document.path.string();
-  const auto exists = [](const std::string& path) {
+  const auto exists = [program](const std::string& path) {
     std::error_code error;
-    return std::filesystem::exists(path, error);
+    return program == ProgramCheck::kNone || std::filesystem::exists(path, error);
   };
   sweepfile::Parsed parsed =
       sweepfile::ParseSweep(document.text, {.file = document.path.filename().string(),

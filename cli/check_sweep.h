@@ -16,6 +16,9 @@ struct CheckedSweep {
   std::vector<std::string> faults;  // sweep.yaml:12:3: …
 };
 
-CheckedSweep CheckSweep(const SweepDocument& document);
+enum class ProgramCheck { kIsThere, kNone };  // whether the command's program must be there
+
+CheckedSweep CheckSweep(const SweepDocument& document,
+                        ProgramCheck program = ProgramCheck::kIsThere);
 
 }  // namespace attune::cli

@@ -24,6 +24,7 @@ void AddTrialVerbs(CLI::App& app, Action& chosen);
 void AddCheckpointVerbs(CLI::App& app, Action& chosen);
 void AddAskVerbs(CLI::App& app, Action& chosen);  // ask, tell
 void AddDbVerbs(CLI::App& app, Action& chosen);
+void AddSimulateVerb(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
 // How every verb writes.

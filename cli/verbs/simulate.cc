@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/check_sweep.h"
+#include "cli/simulate/recorded_curves.h"
+#include "cli/simulate/simulation.h"
+#include "cli/verbs/simulate_view.h"
+#include "cli/verbs/verb.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr uint64_t kMaxSeed = (uint64_t{1} << 53) - 1;
+constexpr int kMaxSlots = 100'000;
+constexpr double kMinStepSeconds = 1e-6;
+constexpr double kMaxStepSeconds = 1e6;
+
+struct SimulateFlags {
+  std::string file;
+  std::string curves = "power-law";
+  simulate::Assumptions assumed;
+  std::optional<uint64_t> seed;
+  OutputFlags output;
+};
+
+// A model's name goes before a file's.
+Result<std::unique_ptr<simulate::Curves>> CurvesFor(const std::string& name,
+                                                    const SweepSpec& spec) {
+  const auto& models = simulate::CurveModels();
+  std::error_code error;
+  const bool is_file =
+      std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
+  if (!is_file || std::ranges::find(models, name) != models.end()) {
+    auto made = simulate::MakeCurves(name, spec.objective, spec.space, spec.max_step, spec.seed);
+    if (!made.ok()) return Error{made.error().code, made.error().message + ", or name a CSV file"};
+    return made;
+  }
+  std::ifstream file(name, std::ios::binary);
+  const std::string csv{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return Error{ErrorCode::kDenied, "cannot read " + name};
+  return simulate::ReadCurves(csv, name, spec.objective.metric);
+}
+
+ExitCode Simulate(const SimulateFlags& flags, Console& console) {
+  flags.output.Apply(console);
+  const Result<SweepDocument> document = SweepDocument::Read(flags.file);
+  if (!document.ok()) return Fail(console, document.error());
+  CheckedSweep checked = CheckSweep(*document, ProgramCheck::kNone);
+  if (!checked.spec.has_value()) {
+    console.err.PrintLines(checked.faults);
+    return ExitCode::kUsage;
+  }
+  SweepSpec& spec = *checked.spec;
+  spec.seed = flags.seed.value_or(spec.seed);
+  const auto curves = CurvesFor(flags.curves, spec);
+  if (!curves.ok()) return Fail(console, curves.error());
+
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
+  schedulers::RegisterSchedulers(algorithms);
+  const auto summary = simulate::Simulate(spec, algorithms, **curves, flags.assumed);
+  if (!summary.ok()) {
+    return Fail(console, {summary.error().code, flags.file + ": " + summary.error().message});
+  }
+  const Simulated simulated{spec, flags.assumed, flags.curves, *summary};
+  if (flags.output.json()) {
+    console.out.Print(Dump(SimulationJson(simulated), 2));
+  } else {
+    console.out.PrintLines(SimulationSections(simulated, console.out.style()));
+  }
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+void AddSimulateVerb(CLI::App& app, Action& chosen) {
+  CLI::App* const verb =
+      app.add_subcommand("simulate", "run a sweep in virtual time: how long, how much, how good");
+  auto flags = std::make_shared<SimulateFlags>();
+  verb->add_option("-f,--file,FILE", flags->file, "the sweep file")->required();
+  verb->add_option("--slots", flags->assumed.slots, "workers that run at once")
+      ->check(CLI::Range(1, kMaxSlots))
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--executors", flags->assumed.executors, "machines that share the slots evenly")
+      ->check(CLI::Range(1, kMaxSlots))
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--curves", flags->curves,
+                   "what trials report: a model, or a CSV of `db export --what reports`")
+      ->type_name("MODEL|FILE")
+      ->capture_default_str();
+  verb->add_option("--step-seconds", flags->assumed.step.value,
+                   "time of a step, where the curves do not say")
+      ->check(CLI::Range(kMinStepSeconds, kMaxStepSeconds))
+      ->type_name("S")
+      ->capture_default_str();
+  verb->add_option("--seed", flags->seed, "instead of the sweep file's")
+      ->check(CLI::Range(uint64_t{0}, kMaxSeed))
+      ->type_name("N");
+  flags->output.AddTo(*verb);
+  verb->add_flag_callback(
+      "--json", [flags] { flags->output.format = "json"; }, "short for -o json");
+  verb->callback([flags, &chosen] {
+    chosen = [flags](Console& console) { return Simulate(*flags, console); };
+  });
+}
+
+}  // namespace attune::cli
