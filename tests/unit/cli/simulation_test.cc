@@ -5,6 +5,7 @@
 
 #include "schedulers/register.h"
 #include "searchers/register.h"
+#include "tests/sim/toys.h"
 
 namespace attune::simulate {
 namespace {
@@ -21,6 +22,14 @@ class NumbersThatEnd final : public Numbers {
  public:
   Step End(TrialNumber trial) const override { return Step(trial.value + 1); }
   std::optional<Seconds> SecondsOf(TrialNumber, Step) const override { return Seconds(10); }
+};
+
+// The larger the number, the slower.
+class SlowNumbers final : public Numbers {
+ public:
+  std::optional<Seconds> SecondsOf(TrialNumber trial, Step) const override {
+    return Seconds(trial.value + 1);
+  }
 };
 
 SweepSpec Spec(int max_trials, int64_t max_step) {
@@ -124,6 +133,31 @@ TEST(Simulation, GpuHoursAreThoseOfTheSlots) {
   const Summary summary = Simulated(spec, {.slots = 4, .step = Seconds(35)}).value();
   EXPECT_EQ(summary.slot_seconds, 4 * 26 * 35);
   EXPECT_THAT(summary.reason, HasSubstr("max_gpu_hours"));
+}
+
+template <class Toy>
+Summary SimulatedWithToy(SweepSpec spec, int slots, const Curves& curves) {
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
+  algorithms.Add(Entry<Scheduler>{
+      .name = "toy", .make = [](const SweepSpec& made) -> Result<std::unique_ptr<Scheduler>> {
+        return {std::make_unique<Toy>(made.objective)};
+      }});
+  spec.scheduler = {.name = "toy"};
+  return Simulate(spec, algorithms, curves, {.slots = slots}).value();
+}
+
+TEST(Simulation, APausedTrialGoesOnWhereItWas) {
+  const Summary summary = SimulatedWithToy<sim::Halving>(Spec(8, 4), 2, Numbers());
+  EXPECT_EQ(summary.Count(TrialState::kCompleted), 4);
+  EXPECT_EQ(summary.Count(TrialState::kStopped), 4);
+  EXPECT_EQ(summary.slot_seconds, summary.steps);  // none was trained twice
+}
+
+TEST(Simulation, ATrialThatTakesOverAnothersCheckpointGoesOnFromIt) {
+  const Summary summary = SimulatedWithToy<sim::Exploiting>(Spec(4, 16), 4, SlowNumbers());
+  EXPECT_EQ(summary.Count(TrialState::kCompleted), 4);
+  EXPECT_LT(summary.steps, summary.steps_in_full);
 }
 
 TEST(Simulation, CurvesSayWhenAProgramEndsByItselfAndHowLongItsStepsTake) {
