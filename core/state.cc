@@ -312,14 +312,14 @@ class Applier {
 
   void operator()(const CheckpointPinned& fact) {
     const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
-    if (sweep == state_.sweeps.end()) return;
-    Trial* trial = sweep->second.Find(fact.checkpoint.trial.number);
-    if (trial == nullptr) return;  // what has left keeps all it has
-    for (KeptCheckpoint& kept : trial->checkpoints) {
-      if (kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step)
-        kept.pinned = fact.pinned;
-    }
-    Review(sweep->second, trial->id.number);
+    if (sweep != state_.sweeps.end()) return Pin(sweep->second, fact);
+    EndedSweep& ended = state_.ended.at(fact.checkpoint.trial.sweep);
+    if (ended.saved.empty()) return;
+    Sweep saved;
+    const Status loaded = LoadSweep(ended.saved, *state_.algorithms, saved);
+    ATTUNE_CHECK(loaded.ok());
+    Pin(saved, fact);
+    ended.saved = SaveSweep(saved);
   }
 
   void operator()(const CheckpointDropped& fact) {
@@ -375,6 +375,16 @@ class Applier {
     Trial* trial = SweepAt(id.sweep).Find(id.number);
     ATTUNE_CHECK(trial != nullptr);
     return *trial;
+  }
+
+  void Pin(Sweep& sweep, const CheckpointPinned& fact) {
+    Trial* trial = sweep.Find(fact.checkpoint.trial.number);
+    if (trial == nullptr) return;  // what has left keeps all it has
+    for (KeptCheckpoint& kept : trial->checkpoints) {
+      if (kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step)
+        kept.pinned = fact.pinned;
+    }
+    Review(sweep, trial->id.number);
   }
 
   void MakeAlgorithms(Sweep& sweep) {

@@ -152,7 +152,7 @@ TEST_P(EventStoreConformance, AnEmptyBatchIsNothing) {
   EXPECT_THAT(ReadAfter(0), IsEmpty());
 }
 
-using EventStoreDeathTest = EventStoreConformance;
+class EventStoreDeathTest : public EventStoreConformance {};
 
 TEST_P(EventStoreDeathTest, AGapIsABrokenInvariant) {
   const std::span<const Event> all(log_.events());
@@ -206,8 +206,9 @@ TEST_P(EventStoreConformance, ASnapshotThatFindsNoRoomLeavesTheOnesThereAre) {
   EXPECT_EQ(ReadAfter(0).size(), log_.events().size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, EventStoreConformance, ::testing::ValuesIn(kStores),
-                         [](const auto& param) { return std::string(param.param.name); });
+std::string NameOf(const ::testing::TestParamInfo<Implementation>& info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(Stores, EventStoreConformance, ::testing::ValuesIn(kStores), NameOf);
+INSTANTIATE_TEST_SUITE_P(Stores, EventStoreDeathTest, ::testing::ValuesIn(kStores), NameOf);
 
 }  // namespace
 }  // namespace attune::server

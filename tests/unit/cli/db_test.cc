@@ -3,7 +3,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
+#include "core/brain.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
 #include "server/store/sqlite_store.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/server/store/sample_log.h"
@@ -36,7 +40,7 @@ TEST_F(Db, CheckSaysALineForEachThingItLookedAt) {
   const Ran ran = Attune({"check"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("ok   file: "));
-  EXPECT_THAT(ran.out, HasSubstr("ok   log: 40 events\n"));
+  EXPECT_THAT(ran.out, HasSubstr("ok   log: 38 events\n"));
   EXPECT_THAT(ran.out, HasSubstr("ok   table trials: 4 rows\n"));
 }
 
@@ -55,12 +59,46 @@ TEST_F(Db, CheckFailsWhereSomethingIsBad) {
   EXPECT_THAT(ran.out, HasSubstr("bad  log: 4 events: the log goes from event 4 to 6"));
 }
 
-// The sample was made by hand, not by a brain.
-TEST_F(Db, CheckOfDecisionsNamesTheFirstThatDiffers) {
-  const Ran ran = Attune({"check", "--decisions"});
+// A sweep whose first trial has just started, as a brain has decided it.
+std::vector<Event> Decided() {
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
+  schedulers::RegisterSchedulers(algorithms);
+  SweepSpec spec = server::SampleSpec();
+  spec.scheduler = {.name = "fifo", .options = {}};
+  Brain brain(algorithms, [](const std::string&) { return true; });
+  std::vector<Event> log;
+  const auto add = [&](std::vector<Event> events) {
+    std::ranges::move(events, std::back_inserter(log));
+  };
+  add(brain.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}}, Time{1}).value());
+  add(brain.Execute(CreateSweep{spec, "", ""}, Time{2}).value());
+  add(brain.Advance(Time{3}));
+  return log;
+}
+
+TEST(DbDecisions, AreDerivedAgain) {
+  const server::ScratchFolder folder;
+  const std::string file = folder / "attune.db";
+  ASSERT_TRUE(server::SqliteStore::Open(file).value()->Append(Decided()).ok());
+  const Ran ran = RunAttune({"db", "check", "--decisions", "--data-dir", file});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("ok   decisions: 1 proposals, 0 verdicts\n"));
+}
+
+TEST(DbDecisions, TheFirstThatDiffersIsNamed) {
+  const server::ScratchFolder folder;
+  const std::string file = folder / "attune.db";
+  std::vector<Event> log = Decided();
+  for (Event& event : log) {
+    if (auto* created = std::get_if<TrialCreated>(&event.fact))
+      created->config = server::SampleConfig(0.25);
+  }
+  ASSERT_TRUE(server::SqliteStore::Open(file).value()->Append(log).ok());
+  const Ran ran = RunAttune({"db", "check", "--decisions", "--data-dir", file});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.out, HasSubstr("bad  decisions: "));
-  EXPECT_THAT(ran.out, HasSubstr(": event "));
+  EXPECT_THAT(ran.out, HasSubstr("bad  decisions: 1 proposals, 0 verdicts: event 3: trial s1/0 is "
+                                 "recorded with lr=0.25"));
 }
 
 TEST_F(Db, WithoutADatabaseItIsNotFound) {

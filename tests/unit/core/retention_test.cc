@@ -76,6 +76,19 @@ TEST_F(Retention, APinnedCheckpointStaysUntilItIsLetGo) {
   EXPECT_THAT(Kept(0), ElementsAre(2));
 }
 
+TEST_F(Retention, APinHoldsOverTheEndOfTheSweepAndItsNewBeginning) {
+  SweepSpec spec = Spec(1, 0);
+  spec.stop.max_trials = 1;
+  Create(spec);
+  Train(0, 1, 0.9);
+  Train(0, 2, 0.1);
+  Finish(0);
+  ASSERT_EQ(StateOf(id()), SweepState::kCompleted);
+  Do(PinCheckpoint{{Id(0), 1, Step(1)}, true});
+  Do(ExtendSweep{.sweep = id(), .max_trials = 2});
+  EXPECT_EQ(Find<CheckpointDropped>(Train(1, 1, 0.95)), nullptr);
+}
+
 TEST_F(Retention, WhatALiveAttemptResumedFromStays) {
   Create(Spec(1, 0));
   Train(1, 1, 5);

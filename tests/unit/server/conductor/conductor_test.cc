@@ -251,5 +251,63 @@ TEST_F(ConductorTest, ManyThreadsAreServedInBatches) {
   });
 }
 
+// Worth the most under ThreadSanitizer: every way in at once, until the conductor stops below them.
+TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
+  constexpr int kTrials = 40;
+  ASSERT_TRUE(Join().ok());
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.stop.max_trials = kTrials;
+  ASSERT_TRUE(conductor.Execute(CreateSweep{spec, "text", ""}).ok());
+  std::atomic<bool> over = false;
+  std::vector<std::thread> callers;
+  const auto until_over = [&](auto call) {
+    callers.emplace_back([&over, call] {
+      while (!over) call();
+    });
+  };
+  until_over([&] { conductor.WaitForEvents(EventSeq(1'000'000), 1); });
+  until_over([&] {
+    conductor.Nudge();
+    conductor.Query([](const Brain&) {});
+  });
+  until_over([&] {
+    conductor.Post([](const Brain& brain) { EXPECT_LE(brain.state().sweeps.size(), 1u); });
+    EXPECT_FALSE(conductor.Execute(KillSweep{SweepId(99)}).ok());
+    static_cast<void>(conductor.Ready());
+  });
+
+  // An executor whose gangs report their six steps and end.
+  std::atomic<int> answered = 0;
+  for (bool done = false; !done;) {
+    std::vector<Command> facts;
+    conductor.Query([&](const Brain& brain) {
+      const Sweep* sweep = brain.state().Find(SweepId(1));
+      done = sweep == nullptr;
+      if (done) return;
+      for (const TrialNumber number : sweep->live) {
+        const Trial& trial = *sweep->Find(number);
+        if (Ended(trial.state)) {
+          facts.push_back(
+              RecordFact{trial.live->epoch, AttemptEnded{trial.live->id, Outcome::kFinished, {}}});
+        } else {
+          facts.push_back(RecordFact{
+              trial.live->epoch,
+              TrialReported{trial.live->id, {Step(trial.last_step.value + 1), {{"score", 0.9}}}}});
+        }
+      }
+    });
+    conductor.Submit(std::move(facts),
+                     [&](const auto& events) { answered += events.ok() ? 1 : 0; });
+  }
+  conductor.Query([&](const Brain& brain) {
+    EXPECT_EQ(brain.state().ended.at(SweepId(1)).state, SweepState::kCompleted);
+    EXPECT_EQ(store.events.size(), recorder.seen.size());
+  });
+  conductor.Stop();
+  over = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_GE(answered, kTrials * 7 / 2);
+}
+
 }  // namespace
 }  // namespace attune::server
