@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test sim bench format lint setup clean help
+.PHONY: build demo test sim sanitize bench format lint setup clean help
 
 build: setup ## Build everything
 	@scripts/build
@@ -27,6 +27,9 @@ sim: setup ## Run simulated services: SEEDS=N of them, from SEED=N on
 	@scripts/build sim
 	@build/tests/sim/sim --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
 
+sanitize: setup ## Run the tests of the pure rooms under sanitizers, and the fuzzers for a while
+	@scripts/sanitize
+
 bench: setup ## Build for release and run the benchmarks
 	@scripts/build --preset release bench
 
@@ -40,7 +43,7 @@ setup: ## Install what Attune is built from (silent when all is there)
 	@scripts/setup
 
 clean: ## Remove what make built
-	@rm -rf build build-release build-asan build-tsan build-cuda
+	@rm -rf build build-release build-asan build-tsan build-fuzz build-cuda
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -65,7 +65,7 @@ class ArchiveWriter {
   template <class... T>
   void Write(const std::variant<T...>& value) {
     Write(value.index());
-    std::visit([this](const auto& held) { Write(held); }, value);
+    std::visit([this](const auto& held) { this->Write(held); }, value);
   }
   template <class T>
   requires requires(const T& range) { range.begin(), range.size(), typename T::value_type(); }

@@ -274,6 +274,7 @@ class Applier {
         trial.state == TrialState::kRunning)
       ++trial.failures;
     trial.live.reset();
+    if (Ended(trial.state)) LetGoOfDonor(sweep, trial);
     sweep.live.erase(trial.id.number);
     if (trial.state == TrialState::kPending) sweep.pending.insert(trial.id.number);
     Review(sweep, trial.id.number);
@@ -293,7 +294,7 @@ class Applier {
     const bool tried = fact.state == TrialState::kCompleted || fact.state == TrialState::kStopped;
     if (tried && !(sweep.best && sweep.best->trial == trial.id.number)) ++sweep.since_best;
     trial.yield.reset();
-    LetGoOfDonor(sweep, trial);
+    if (!trial.live) LetGoOfDonor(sweep, trial);
     Review(sweep, trial.id.number);
   }
 

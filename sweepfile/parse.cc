@@ -45,8 +45,7 @@ Seconds Duration(const Fields& fields, std::string_view key) {
 class SpecReader {
  public:
   SpecReader(const Node& root, const ParseOptions& options, Faults& faults)
-      : root_(root),
-        options_(options),
+      : options_(options),
         faults_(faults),
         file_(ReadSection(FileKeys(), {&root, {}, root.mark}, faults)) {}
 
@@ -186,7 +185,6 @@ class SpecReader {
     if (name.find_first_of("\r\n\t") != name.npos) faults_.AtValue(spot, "must be one line");
   }
 
-  const Node& root_;
   const ParseOptions& options_;
   Faults& faults_;
   const Fields file_;

@@ -25,9 +25,10 @@ struct About {
     if (!trial) throw Json::other_error::create(501, "the row names no trial", nullptr);
     return {Sweep(), *trial};
   }
-  AttemptId Attempt(const Json& number) const { return {Trial(), number.get<uint32_t>()}; }
+  AttemptId Attempt(const Json& number) const { return {Trial(), Integer<uint32_t>(number)}; }
   CheckpointId Checkpoint(const Json& json) const {
-    return {Trial(), json.at("attempt").get<uint32_t>(), Step(json.at("step").get<int64_t>())};
+    return {Trial(), Integer<uint32_t>(json.at("attempt")),
+            Step(Integer<int64_t>(json.at("step")))};
   }
 };
 
@@ -82,7 +83,7 @@ struct Form<SweepExtended> {
   static SweepExtended Read(const About& about, const Json& json) {
     return {.sweep = about.Sweep(),
             .stop = StopFromJson(json.at("stop")),
-            .max_step = Step(json.at("max_step").get<int64_t>())};
+            .max_step = Step(Integer<int64_t>(json.at("max_step")))};
   }
 };
 
@@ -166,10 +167,10 @@ struct Form<TrialReopened> {
         .record = {.id = about.Trial(),
                    .config = ValueOrThrow(sweepfile::ConfigFromJson(json.at("config"))),
                    .state = ParseTrialState(json.at("state")),
-                   .attempts = json.at("attempts").get<uint32_t>(),
-                   .last_step = Step(json.at("last_step").get<int64_t>()),
+                   .attempts = Integer<uint32_t>(json.at("attempts")),
+                   .last_step = Step(Integer<int64_t>(json.at("last_step"))),
                    .seconds = Seconds(Real(json, "seconds"))},
-        .until = Step(json.at("until").get<int64_t>()),
+        .until = Step(Integer<int64_t>(json.at("until"))),
         .from_start = json.at("from_start").get<bool>(),
         .reason = Text(json, "reason")};
     for (const Json& kept : json.at("checkpoints"))
@@ -194,8 +195,8 @@ struct Form<AttemptAssigned> {
   }
   static AttemptAssigned Read(const About& about, const Json& json) {
     AttemptAssigned fact{.attempt = about.Attempt(json.at("attempt")),
-                         .epoch = Epoch(json.at("epoch").get<uint64_t>()),
-                         .milestone = Step(json.at("milestone").get<int64_t>()),
+                         .epoch = Epoch(Integer<uint64_t>(json.at("epoch"))),
+                         .milestone = Step(Integer<int64_t>(json.at("milestone"))),
                          .idempotency_key = KeyOf(json)};
     for (const Json& slot : json.at("ranks")) fact.ranks.push_back(SlotFromJson(slot));
     if (const Json& resume = json.at("resume"); !resume.is_null())
@@ -212,7 +213,7 @@ struct Form<AttemptStarted> {
   }
   static AttemptStarted Read(const About& about, const Json& json) {
     return {.attempt = about.Attempt(json.at("attempt")),
-            .pids = json.at("pids").get<std::vector<int64_t>>()};
+            .pids = Integers<int64_t>(json.at("pids"))};
   }
 };
 
@@ -224,7 +225,7 @@ struct Form<AttemptFirstStep> {
   }
   static AttemptFirstStep Read(const About& about, const Json& json) {
     return {.attempt = about.Attempt(json.at("attempt")),
-            .at = Time{json.at("at_us").get<int64_t>()}};
+            .at = Time{Integer<int64_t>(json.at("at_us"))}};
   }
 };
 
@@ -244,7 +245,7 @@ struct Form<TrialReported> {
  private:
   static attune::Report Report(const Json& step, const Json& seconds, const Json& metrics,
                                bool waits) {
-    return {.step = Step(step.get<int64_t>()),
+    return {.step = Step(Integer<int64_t>(step)),
             .metrics = ValueOrThrow(sweepfile::MetricsFromJson(metrics)),
             .seconds = Seconds(ValueOrThrow(sweepfile::RealFromJson(seconds))),
             .waits = waits};
@@ -272,9 +273,9 @@ struct Form<TrialDecided> {
   }
   static TrialDecided Read(const About& about, const Json& json) {
     TrialDecided fact{.attempt = about.Attempt(json.at("attempt")),
-                      .step = Step(json.at("step").get<int64_t>()),
+                      .step = Step(Integer<int64_t>(json.at("step"))),
                       .verdict = VerdictFromJson(json),
-                      .milestone = Step(json.at("milestone").get<int64_t>())};
+                      .milestone = Step(Integer<int64_t>(json.at("milestone")))};
     if (const auto cloned = json.find("cloned"); cloned != json.end())
       fact.cloned = KeptFromJson(*cloned);
     return fact;
@@ -294,7 +295,7 @@ struct Form<CheckpointSaved> {
   static CheckpointSaved Read(const About& about, const Json& json) {
     return {.attempt = about.Attempt(json.at("attempt")),
             .checkpoint = CheckpointFromJson(json),
-            .bytes = json.at("bytes").get<int64_t>()};
+            .bytes = Integer<int64_t>(json.at("bytes"))};
   }
 };
 
@@ -419,11 +420,11 @@ struct Form<ExecutorJoined> {
   static ExecutorJoined Read(const About&, const Json& json) {
     return {.name = Text(json, "name"),
             .instance = Text(json, "instance"),
-            .incarnation = Incarnation(json.at("incarnation").get<uint64_t>()),
+            .incarnation = Incarnation(Integer<uint64_t>(json.at("incarnation"))),
             .address = Text(json, "address"),
-            .resources = {.cpus = json.at("cpus").get<int>(),
-                          .gpus = json.at("gpus").get<int>(),
-                          .memory_bytes = json.at("memory_bytes").get<int64_t>()}};
+            .resources = {.cpus = Integer<int>(json.at("cpus")),
+                          .gpus = Integer<int>(json.at("gpus")),
+                          .memory_bytes = Integer<int64_t>(json.at("memory_bytes"))}};
   }
 };
 
@@ -435,7 +436,7 @@ struct Form<ExecutorLost> {
   }
   static ExecutorLost Read(const About&, const Json& json) {
     return {.name = Text(json, "name"),
-            .incarnation = Incarnation(json.at("incarnation").get<uint64_t>()),
+            .incarnation = Incarnation(Integer<uint64_t>(json.at("incarnation"))),
             .reason = Text(json, "reason")};
   }
 };

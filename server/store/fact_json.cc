@@ -35,12 +35,12 @@ Json ToJson(const Reason& reason) {
 
 Reason ReasonFromJson(const Json& json) {
   return {.rule = Text(json, "rule"),
-          .step = Step(json.at("step").get<int64_t>()),
-          .rung = Step(json.at("rung").get<int64_t>()),
+          .step = Step(Integer<int64_t>(json.at("step"))),
+          .rung = Step(Integer<int64_t>(json.at("rung"))),
           .value = Real(json, "value"),
           .cutoff = Real(json, "cutoff"),
-          .rank = json.at("rank").get<int64_t>(),
-          .peers = json.at("peers").get<int64_t>(),
+          .rank = Integer<int64_t>(json.at("rank")),
+          .peers = Integer<int64_t>(json.at("peers")),
           .text = Text(json, "text")};
 }
 
@@ -73,7 +73,7 @@ Json ToJson(const CheckpointRef& checkpoint) {
 }
 
 CheckpointRef CheckpointFromJson(const Json& json) {
-  return {.step = Step(json.at("step").get<int64_t>()),
+  return {.step = Step(Integer<int64_t>(json.at("step"))),
           .path = Text(json, "path"),
           .digest = Text(json, "digest")};
 }
@@ -88,7 +88,7 @@ Json ToJson(const KeptCheckpoint& kept) {
 }
 
 KeptCheckpoint KeptFromJson(const Json& json) {
-  KeptCheckpoint kept{.attempt = json.at("attempt").get<uint32_t>(),
+  KeptCheckpoint kept{.attempt = Integer<uint32_t>(json.at("attempt")),
                       .ref = CheckpointFromJson(json),
                       .executor = Text(json, "executor"),
                       .pinned = json.at("pinned").get<bool>()};
@@ -107,12 +107,12 @@ Json ToJson(const StopPolicy& stop) {
 }
 
 StopPolicy StopFromJson(const Json& json) {
-  StopPolicy stop{.max_trials = json.at("max_trials").get<int>(),
+  StopPolicy stop{.max_trials = Integer<int>(json.at("max_trials")),
                   .max_time = Seconds(Real(json, "max_seconds")),
                   .max_gpu_hours = Real(json, "max_gpu_hours"),
-                  .patience = json.at("patience").get<int>(),
+                  .patience = Integer<int>(json.at("patience")),
                   .max_trial_time = Seconds(Real(json, "max_trial_seconds")),
-                  .trial_patience = json.at("trial_patience").get<int>()};
+                  .trial_patience = Integer<int>(json.at("trial_patience"))};
   if (!json.at("target").is_null()) stop.target = Real(json, "target");
   return stop;
 }
@@ -127,10 +127,10 @@ Json ToJson(const RankSlot& slot) {
 
 RankSlot SlotFromJson(const Json& json) {
   return {.executor = Text(json, "executor"),
-          .local_rank = json.at("local_rank").get<int>(),
-          .cpus = json.at("cpus").get<int>(),
-          .gpus = json.at("gpus").get<std::vector<int>>(),
-          .memory_bytes = json.at("memory_bytes").get<int64_t>()};
+          .local_rank = Integer<int>(json.at("local_rank")),
+          .cpus = Integer<int>(json.at("cpus")),
+          .gpus = Integers<int>(json.at("gpus")),
+          .memory_bytes = Integer<int64_t>(json.at("memory_bytes"))};
 }
 
 Json ToJson(const Failure& failure) {
@@ -141,9 +141,9 @@ Json ToJson(const Failure& failure) {
 
 Failure FailureFromJson(const Json& json) {
   return {.kind = ParseFailureKind(json.at("kind")),
-          .rank = json.at("rank").get<int>(),
-          .exit_code = json.at("exit_code").get<int>(),
-          .signal = json.at("signal").get<int>(),
+          .rank = Integer<int>(json.at("rank")),
+          .exit_code = Integer<int>(json.at("exit_code")),
+          .signal = Integer<int>(json.at("signal")),
           .message = Text(json, "message"),
           .log_tail = Text(json, "log_tail")};
 }
@@ -161,7 +161,7 @@ Verdict VerdictFromJson(const Json& json) {
   Verdict verdict{.kind = ParseVerdictKind(json.at("verdict")),
                   .reason = ReasonFromJson(json.at("reason"))};
   if (verdict.kind == VerdictKind::kExploit) {
-    verdict.donor = TrialNumber(json.at("donor").get<uint32_t>());
+    verdict.donor = TrialNumber(Integer<uint32_t>(json.at("donor")));
     if (const auto config = json.find("config"); config != json.end())
       verdict.config = ValueOrThrow(sweepfile::ConfigFromJson(*config));
   }

@@ -144,6 +144,18 @@ TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
   EXPECT_EQ(trial(1).checkpoints.front().attempt, 2u);
 }
 
+TEST_F(Retention, ADonorsCheckpointStaysUntilTheGangOfAKilledCloneIsGone) {
+  Create(Spec(1, 0));
+  Train(0, 4, 5);
+  Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
+  Finish(1);
+  Train(0, 5, 6);
+  Do(KillTrial{Id(1)});
+  EXPECT_THAT(Kept(0), ElementsAre(4, 5));
+  Finish(1);
+  EXPECT_THAT(Kept(0), ElementsAre(5));
+}
+
 TEST_F(Retention, ACloneIsNotMadeOfADonorWithoutACheckpoint) {
   Create(Spec(1, 0));
   Report(0, 4, 5);

@@ -1,0 +1,24 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/check.h"
+#include "executor/gang/channel.h"
+
+// A stream of lines that comes in two pieces, cut at a place that its first byte says. Every line
+// is a message or an error that quotes it.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const size_t cut = stream.empty() ? 0 : data[0] % stream.size();
+  attune::gang::LineReader lines;
+  for (const std::string_view piece : {stream.substr(0, cut), stream.substr(cut)}) {
+    lines.Append(piece);
+    while (const auto line = lines.Next()) {
+      ATTUNE_CHECK(line->find('\n') == std::string_view::npos);
+      const auto message = attune::gang::ParseMessage(*line);
+      if (!message.ok()) ATTUNE_CHECK(!message.error().empty());
+    }
+  }
+  return 0;
+}

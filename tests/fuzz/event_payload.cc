@@ -1,0 +1,30 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/check.h"
+#include "server/store/event_codec.h"
+
+// The first line is the row's kind, its version the byte after it; the rest is the payload. What
+// decodes must encode to something that decodes to the same.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view row(reinterpret_cast<const char*>(data), size);
+  const size_t newline = row.find('\n');
+  if (newline == std::string_view::npos || newline + 1 >= row.size()) return 0;
+  const attune::server::StoredFact stored{.kind = row.substr(0, newline),
+                                          .version = row[newline + 1] - '0',
+                                          .sweep = attune::SweepId(1),
+                                          .trial = attune::TrialNumber(2),
+                                          .payload = row.substr(newline + 2)};
+  const auto fact = attune::server::Decode(stored);
+  if (!fact.ok()) {
+    ATTUNE_CHECK(!fact.error().message.empty());
+    return 0;
+  }
+  const auto first = attune::server::Encode(*fact);
+  const auto again =
+      attune::server::Decode({first.kind, first.version, first.sweep, first.trial, first.payload});
+  ATTUNE_CHECK(again.ok());
+  ATTUNE_CHECK(attune::server::Encode(*again).payload == first.payload);
+  return 0;
+}

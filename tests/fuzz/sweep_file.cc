@@ -1,0 +1,31 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/check.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+#include "sweepfile/sweepfile.h"
+
+// A text is refused with a place in it, or it means a sweep whose resolved form means the same.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const attune::Algorithms algorithms = [] {
+    attune::Algorithms all;
+    attune::searchers::RegisterSearchers(all);
+    attune::schedulers::RegisterSchedulers(all);
+    return all;
+  }();
+  const attune::sweepfile::ParseOptions options{
+      .directory = "/sweeps", .algorithms = &algorithms, .program_exists = {}};
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto parsed = attune::sweepfile::ParseSweep(text, options);
+  ATTUNE_CHECK(parsed.spec.has_value() == parsed.faults.empty());
+  for (const auto& fault : parsed.faults) {
+    ATTUNE_CHECK(fault.line >= 1 && fault.column >= 1 && !fault.message.empty());
+  }
+  if (!parsed.spec) return 0;
+  const auto again =
+      attune::sweepfile::ParseSweep(attune::sweepfile::ResolvedYaml(*parsed.spec), options);
+  ATTUNE_CHECK(again.spec.has_value() && *again.spec == *parsed.spec);
+  return 0;
+}
