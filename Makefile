@@ -43,7 +43,7 @@ setup: ## Install what Attune is built from (silent when all is there)
 	@scripts/setup
 
 clean: ## Remove what make built
-	@rm -rf build build-release build-asan build-tsan build-fuzz build-cuda
+	@rm -rf build build-release build-asan build-tsan build-cuda
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -67,9 +67,10 @@ class Recorder {
   }
 
   // A retried attempt walks again over steps that were reported before: those change nothing, but a
-  // rank that waits gets an answer.
+  // rank that waits gets an answer. One that is to leave has nothing new to report.
   void operator()(const TrialReported& fact) {
-    if (trial_.state != TrialState::kRunning) return;
+    if (trial_.state != TrialState::kRunning || trial_.live->verdict != VerdictKind::kContinue)
+      return;
     const Report& report = fact.report;
     const bool waits = report.waits || Told();
     if (report.step <= trial_.last_step) {

@@ -89,6 +89,7 @@ class Recorder {
   void operator()(const TrialYielding&) {}
   void operator()(const TrialDecided& fact) {
     TrialBook& trial = Of(fact.attempt.trial);
+    if (trial.live) trial.live->left = fact.verdict.kind != VerdictKind::kContinue;
     if (fact.verdict.kind == VerdictKind::kPause) trial.state = TrialState::kPaused;
     if (fact.verdict.kind != VerdictKind::kExploit) return;
     trial.config = fact.verdict.config;

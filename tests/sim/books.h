@@ -21,6 +21,7 @@ struct AttemptBook {
   Step last_reported{0};
   Seconds seconds{0};
   bool saved = false;  // a checkpoint of its own
+  bool left = false;   // as a verdict has told it to
 };
 
 struct CheckpointBook {

@@ -67,9 +67,9 @@ bool IsOneOf(const attune::Fact& fact) {
 
 // Of the brain, beside what it was told.
 bool IsDecision(const attune::Event& event) {
-  using namespace attune;  // NOLINT: the facts
-  return !IsOneOf<AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved,
-                  CheckpointRemoved, AttemptEnded, ExecutorJoined, ExecutorLost>(event.fact);
+  return !IsOneOf<attune::AttemptStarted, attune::AttemptFirstStep, attune::TrialReported,
+                  attune::CheckpointSaved, attune::CheckpointRemoved, attune::AttemptEnded,
+                  attune::ExecutorJoined, attune::ExecutorLost>(event.fact);
 }
 
 int Run(Variant variant) {

@@ -43,7 +43,7 @@ void Promises::Reported(const TrialReported& fact) {
   if (reports_.contains({fact.attempt, fact.report.step})) return;
   const TrialBook* trial = books_.Find(fact.attempt.trial);
   const bool believed = trial != nullptr && trial->live && trial->live->id == fact.attempt &&
-                        trial->state == TrialState::kRunning;
+                        trial->state == TrialState::kRunning && !trial->live->left;
   if (believed && trial->last_step < fact.report.step)
     findings_.Report("the report of " + ToString(fact.attempt) + " at step " +
                      std::to_string(fact.report.step.value) +

@@ -101,6 +101,14 @@ class Lifecycle final : public Checker {
     if (trial->not_before > now_)
       Find(ToString(fact.attempt) + " starts before its backoff is over");
   }
+  void On(const TrialReported& fact) {
+    const TrialBook* trial = Alive(fact.attempt.trial, "reports");
+    if (trial == nullptr || !trial->live || trial->live->left)
+      return Find(ToString(fact.attempt) + " reports, and has left");
+    if (fact.report.step <= trial->last_step)
+      Find(ToString(fact.attempt) + " reports step " + std::to_string(fact.report.step.value) +
+           " after step " + std::to_string(trial->last_step.value));
+  }
   void On(const TrialDecided& fact) {
     const TrialBook* trial = Alive(fact.attempt.trial, "is judged");
     if (trial != nullptr && trial->state != TrialState::kRunning)

@@ -118,6 +118,14 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
   EXPECT_THAT(Kept(0), ElementsAre(6));
 }
 
+TEST_F(Retention, WhatAnAttemptThatLeavesToBecomeACloneSaysAgainIsNoNewReport) {
+  Create(Spec(1, 0));
+  Train(0, 4, 5);
+  Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0, and is to go on from step 4
+  EXPECT_THAT(Report(1, 7, 0.1), IsEmpty());
+  EXPECT_THAT(Report(1, 8, 0.1, /*waits=*/true), IsEmpty());
+}
+
 TEST_F(Retention, ADonorThatBeginsAnewKeepsWhatItsCloneGoesOnFrom) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
