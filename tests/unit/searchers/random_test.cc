@@ -154,17 +154,26 @@ TEST(Random, AnotherSeedGivesOtherProposals) {
 TEST(Random, WithoutALimitNamesTheKeyOfTheSweepFile) {
   const SweepSpec spec{.program = {.command = {"train"}}, .space = Conditional()};
   EXPECT_EQ(RandomEntry().make(spec).error().message,
-            "stop: random search never ends by itself; set max_trials, max_time, max_gpu_hours or "
-            "patience, or metric.target");
+            "stop: random search never ends by itself; set max_trials, max_time, max_gpu_hours "
+            "(where workers have GPUs) or patience, or metric.target");
 }
 
 TEST(Random, AnyLimitOfTheSweepWillDo) {
   for (const StopPolicy& stop :
        {StopPolicy{.max_trials = 1}, StopPolicy{.max_time = Seconds(1)},
         StopPolicy{.max_gpu_hours = 1}, StopPolicy{.patience = 1}, StopPolicy{.target = 0.1}}) {
-    const SweepSpec spec{.program = {.command = {"train"}}, .space = Conditional(), .stop = stop};
+    const SweepSpec spec{.program = {.command = {"train"}},
+                         .space = Conditional(),
+                         .gang = {.per_worker = {.gpus = 1}},
+                         .stop = stop};
     EXPECT_TRUE(RandomEntry().make(spec).ok());
   }
+}
+
+TEST(Random, ABudgetOfGpusIsNoLimitWhereNoneAreUsed) {
+  const SweepSpec spec{
+      .program = {.command = {"train"}}, .space = Conditional(), .stop = {.max_gpu_hours = 1}};
+  EXPECT_FALSE(RandomEntry().make(spec).ok());
 }
 
 TEST(Random, TrialsThatAreAskedForNeedNoLimit) {

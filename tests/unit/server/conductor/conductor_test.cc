@@ -253,7 +253,7 @@ TEST_F(ConductorTest, ManyThreadsAreServedInBatches) {
 
 // Worth the most under ThreadSanitizer: every way in at once, until the conductor stops below them.
 TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
-  constexpr int kTrials = 40;
+  constexpr int kTrials = 400;
   ASSERT_TRUE(Join().ok());
   SweepSpec spec = attune::testing::ToySpec();
   spec.stop.max_trials = kTrials;
