@@ -1,0 +1,102 @@
+// Writes the database of a server that died in the middle of a long sweep: so many trials have
+// ended, after so many reports each, and a few are still running.
+//
+//     long_log FILE [TRIALS [REPORTS]]
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+#include "server/conductor/conductor.h"
+#include "server/store/sqlite_store.h"
+
+namespace attune::server {
+namespace {
+
+constexpr int kSlots = 64;
+
+SweepSpec Spec(int trials, int reports) {
+  SweepSpec spec;
+  spec.name = "long";
+  spec.program.command = {"/bin/true"};
+  spec.objective = Minimise("loss");
+  spec.space = SearchSpace(
+      {{.name = "lr", .domain = FloatDomain{.min = 1e-5, .max = 0.1, .scale = Scale::kLog}},
+       {.name = "layers", .domain = IntDomain{.min = 2, .max = 8}}});
+  spec.searcher = {"random", {}};
+  spec.scheduler = {"asha", {{"min", int64_t{1}}, {"reduction_factor", int64_t{4}}}};
+  spec.max_step = Step(reports);
+  spec.stop.max_trials = trials + kSlots;
+  return spec;
+}
+
+Time Now() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return Time{std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()};
+}
+
+// Every later trial is better than all before it, so that the scheduler stops none early.
+double Loss(TrialNumber trial, Step step) {
+  return 1.0 / (1.0 + trial.value) + 1e-9 / static_cast<double>(step.value);
+}
+
+// One word of each gang.
+std::vector<Command> Turn(const Sweep& sweep) {
+  std::vector<Command> facts;
+  for (const TrialNumber number : sweep.live) {
+    const Trial& trial = *sweep.Find(number);
+    const Attempt& attempt = *trial.live;
+    if (attempt.verdict == VerdictKind::kStop) {
+      facts.push_back(RecordFact{attempt.epoch, AttemptEnded{attempt.id, Outcome::kFinished, {}}});
+      continue;
+    }
+    const Step step(trial.last_step.value + 1);
+    const double loss = Loss(number, step);
+    facts.push_back(RecordFact{
+        attempt.epoch, TrialReported{attempt.id,
+                                     {.step = step,
+                                      .metrics = {{"accuracy", 1.0 - loss}, {"loss", loss}},
+                                      .seconds = Seconds(0.1 * static_cast<double>(step.value))}}});
+  }
+  return facts;
+}
+
+void Write(const std::string& path, int trials, int reports) {
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
+  schedulers::RegisterSchedulers(algorithms);
+  const auto store = std::move(SqliteStore::Open(path)).value();
+  Conductor conductor(algorithms, *store, Now);
+  conductor.SetReachable([](const std::string&) { return true; });
+  ATTUNE_CHECK(conductor.Start().ok());
+  const auto must = [](const auto& result) { ATTUNE_CHECK(result.ok()); };
+  must(conductor.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = kSlots}}));
+  must(conductor.Execute(CreateSweep{Spec(trials, reports), "", ""}));
+  for (bool enough = false; !enough;) {
+    std::vector<Command> facts;
+    conductor.Query([&](const Brain& brain) {
+      const Sweep& sweep = *brain.state().Find(SweepId(1));
+      enough = sweep.created - std::ssize(sweep.live) >= trials;
+      facts = Turn(sweep);
+    });
+    conductor.Submit(std::move(facts), must);
+  }
+  std::printf("%llu events\n", static_cast<unsigned long long>(store->last_seq().value));
+  std::fflush(stdout);
+  std::_Exit(0);  // as a server that is killed: without a last snapshot
+}
+
+}  // namespace
+}  // namespace attune::server
+
+int main(int argc, char** argv) {
+  ATTUNE_CHECK(argc > 1);
+  attune::server::Write(argv[1], argc > 2 ? std::atoi(argv[2]) : 100'000,
+                        argc > 3 ? std::atoi(argv[3]) : 100);
+}
