@@ -46,6 +46,12 @@ Error Explain(const std::string& path, const Error& error) {
   }
 }
 
+// What has gone wrong later on.
+Error Named(const std::string& path, const Error& error) {
+  if (error.code == ErrorCode::kCorrupt) return Explain(path, error);
+  return {error.code, path + ": " + error.message};
+}
+
 Status Prepare(sqlite::Connection& connection, const std::string& path,
                const SqliteStore::Options& options) {
   // The first statement that reads the file finds damage; WAL asks for write access.
@@ -103,7 +109,7 @@ Status SqliteStore::Append(std::span<const Event> batch) {
   }
   if (!written.ok()) {
     projection_.Forget();
-    return Error{written.error().code, path_ + ": " + written.error().message};
+    return Named(path_, written.error());
   }
   last_seq_ = batch.back().seq;
   return {};
@@ -114,7 +120,7 @@ Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>
                                              options_.busy_timeout_ms);
   if (!connection.ok()) return Explain(path_, connection.error());
   if (Status read = ReadLog(**connection, after, visit); !read.ok())
-    return Error{read.error().code, path_ + ": " + read.error().message};
+    return Named(path_, read.error());
   return {};
 }
 
@@ -129,8 +135,7 @@ Status SqliteStore::SaveSnapshot(EventSeq seq, std::string_view bytes) {
       "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT "
       "?)",
       kSnapshotsKept);
-  if (Status written = transaction.Commit(); !written.ok())
-    return Error{written.error().code, path_ + ": " + written.error().message};
+  if (Status written = transaction.Commit(); !written.ok()) return Named(path_, written.error());
   return {};
 }
 
@@ -147,7 +152,7 @@ Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) cons
                               at_most.value);
   if (rows.Next())
     snapshot = {EventSeq(static_cast<uint64_t>(rows.Integer(0))), std::string(rows.Bytes(1))};
-  if (!rows.status().ok()) return rows.status().error();
+  if (!rows.status().ok()) return Named(path_, rows.status().error());
   return snapshot;
 }
 
@@ -166,7 +171,7 @@ Status SqliteStore::Probe() {
     written = transaction.status();
   }
   if (Status normal = connection_->Execute(kCache); !normal.ok()) return normal;
-  if (!written.ok()) return Error{written.error().code, path_ + ": " + written.error().message};
+  if (!written.ok()) return Named(path_, written.error());
   return {};
 }
 

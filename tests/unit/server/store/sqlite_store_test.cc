@@ -210,6 +210,35 @@ TEST(SqliteStore, ADatabaseOfAnotherProgramIsLeftAlone) {
   EXPECT_THAT(opened.error().message, HasSubstr("another program"));
 }
 
+TEST(SqliteStore, ADamagedPageOfTheLogIsSaidWithTheRemedy) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  SampleLog log;
+  {
+    auto store = OpenOrDie(path);
+    ASSERT_TRUE(store->Append(log.events()).ok());
+    const Event large =
+        log.Next(TrialRequeued{TrialId(SweepId(1), TrialNumber(3)), std::string(1 << 20, 'x')});
+    ASSERT_TRUE(store->Append({&large, 1}).ok());
+  }
+  const auto first_leaf =
+      sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0)
+          .value()
+          ->Number("SELECT min(pageno) FROM dbstat WHERE name = 'events' AND pagetype = 'leaf'");
+  ASSERT_TRUE(first_leaf.ok()) << first_leaf.error().message;
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp((*first_leaf - 1) * 4096);
+    file << std::string(200, '\xff');
+  }
+  auto store = SqliteStore::Open(path);
+  const Status read = store.ok() ? (*store)->Read(EventSeq(0), [](const Event&) {}) : store.error();
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(read.error().message, HasSubstr(path + " is damaged"));
+  EXPECT_THAT(read.error().message, HasSubstr("restore it from a backup"));
+}
+
 TEST(SqliteStore, AFileLockedByAnotherProcessIsAConflict) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
