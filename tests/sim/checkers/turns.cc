@@ -79,9 +79,12 @@ class Turns final : public Checker {
     for (const AttemptBook* attempt : books_.Live()) {
       if (!reservation->ahead.contains(attempt->epoch)) add(attempt->ranks);
     }
+    const Resources before = used;
     add(fact.ranks);
+    // A sweep of a higher priority may have taken more of one kind than is left.
     const Resources& total = books_.executors.at(reservation->executor).resources;
-    if (used.cpus > total.cpus || used.gpus > total.gpus)
+    if ((used.cpus > before.cpus && used.cpus > total.cpus) ||
+        (used.gpus > before.gpus && used.gpus > total.gpus))
       Find(ToString(fact.attempt) + " takes slots of " + reservation->executor +
            " that are reserved for sweep " + ToString(holder.id));
   }
