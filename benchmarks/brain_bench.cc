@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/bench_sweep.h"
 #include "core/brain.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
@@ -23,14 +24,7 @@ const Algorithms& All() {
 }
 
 SweepSpec Spec(int max_trials) {
-  SweepSpec spec;
-  spec.name = "bench";
-  spec.program.command = {"/bin/true"};
-  spec.objective = Minimise("loss");
-  spec.space = SearchSpace(
-      {{.name = "lr", .domain = FloatDomain{.min = 1e-5, .max = 0.1, .scale = Scale::kLog}},
-       {.name = "layers", .domain = IntDomain{.min = 2, .max = 8}}});
-  spec.searcher = {"random", {}};
+  SweepSpec spec = BenchSweep();
   spec.scheduler = {"asha", {{"min", int64_t{1}}, {"reduction_factor", int64_t{3}}}};
   spec.max_step = Step(81);
   spec.stop.max_trials = max_trials;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/bench_sweep.h"
 #include "core/check.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
@@ -22,14 +23,7 @@ namespace {
 constexpr int kSlots = 64;
 
 SweepSpec Spec(int trials, int reports) {
-  SweepSpec spec;
-  spec.name = "long";
-  spec.program.command = {"/bin/true"};
-  spec.objective = Minimise("loss");
-  spec.space = SearchSpace(
-      {{.name = "lr", .domain = FloatDomain{.min = 1e-5, .max = 0.1, .scale = Scale::kLog}},
-       {.name = "layers", .domain = IntDomain{.min = 2, .max = 8}}});
-  spec.searcher = {"random", {}};
+  SweepSpec spec = BenchSweep();
   spec.scheduler = {"asha", {{"min", int64_t{1}}, {"reduction_factor", int64_t{4}}}};
   spec.max_step = Step(reports);
   spec.stop.max_trials = trials + kSlots;

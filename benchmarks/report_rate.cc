@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/bench_sweep.h"
 #include "core/check.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
@@ -33,14 +34,7 @@ constexpr int kReportsPerSecond = 1'000;  // when latency is measured
 constexpr uint64_t kReportsInFlightMax = 20'000;
 
 SweepSpec Spec() {
-  SweepSpec spec;
-  spec.name = "report-rate";
-  spec.program.command = {"/bin/true"};
-  spec.objective = Minimise("loss");
-  spec.space = SearchSpace({{.name = "lr", .domain = FloatDomain{.min = 0.001, .max = 1.0}}});
-  spec.searcher.name = "random";
-  spec.scheduler.name = "fifo";
-  spec.max_step = Step(1'000'000'000);
+  SweepSpec spec = BenchSweep();
   spec.stop.max_trials = kTrials;
   return spec;
 }

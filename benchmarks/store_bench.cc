@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/bench_sweep.h"
 #include "core/check.h"
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
@@ -34,23 +35,11 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-SweepSpec Spec() {
-  SweepSpec spec;
-  spec.name = "bench";
-  spec.program.command = {"/bin/true"};
-  spec.objective = Minimise("loss");
-  spec.space = SearchSpace({{.name = "lr", .domain = FloatDomain{.min = 0.001, .max = 1.0}}});
-  spec.searcher.name = "random";
-  spec.scheduler.name = "fifo";
-  spec.max_step = Step(1'000'000'000);
-  return spec;
-}
-
 // A log of trials that take turns in reporting two metrics at full precision.
 class Reports {
  public:
   explicit Reports(uint32_t trials) : trials_(trials) {
-    Add(SweepCreated{SweepId(1), Spec(), "", ""});
+    Add(SweepCreated{SweepId(1), BenchSweep(), "", ""});
     for (uint32_t i = 0; i < trials; ++i) {
       const TrialId trial(SweepId(1), TrialNumber(i));
       Add(TrialCreated{.trial = trial, .config = {{"lr", 0.1}, {"width", int64_t{32}}}});

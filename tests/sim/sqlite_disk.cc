@@ -1,31 +1,15 @@
-#include <unistd.h>
+#include <memory>
 
-#include <filesystem>
-#include <string>
-#include <utility>
-
-#include "core/check.h"
 #include "server/store/sqlite_store.h"
 #include "tests/sim/disk.h"
+#include "tests/support/scratch_folder.h"
 
 namespace attune::sim {
 namespace {
 
 class SqliteDisk final : public Disk, private server::EventStore {
  public:
-  SqliteDisk() {
-    folder_ = std::filesystem::exists("/dev/shm") ? "/dev/shm/attune-sim-XXXXXX"
-                                                  : "/tmp/attune-sim-XXXXXX";
-    ATTUNE_CHECK(mkdtemp(folder_.data()) != nullptr);
-    auto opened = server::SqliteStore::Open(folder_ + "/attune.db");
-    ATTUNE_CHECK(opened.ok());
-    store_ = std::move(opened).value();
-  }
-  ~SqliteDisk() override {
-    store_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  SqliteDisk() : store_(server::SqliteStore::Open(folder_ / "attune.db").value()) {}
   server::EventStore& store() override { return *this; }
   void SetFull(bool full) override { full_ = full; }
 
@@ -48,7 +32,7 @@ class SqliteDisk final : public Disk, private server::EventStore {
     return {};
   }
 
-  std::string folder_;
+  attune::testing::ScratchFolder folder_;
   std::unique_ptr<server::SqliteStore> store_;
   bool full_ = false;
 };

@@ -1,40 +1,15 @@
 #pragma once
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "core/event.h"
+#include "tests/support/scratch_folder.h"
 
 namespace attune::server {
 
-// A folder that is gone when the test is over; in memory where the machine has that, because every
-// append waits for the disk.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    const std::filesystem::path memory = "/dev/shm";
-    const bool fast = ::access(memory.c_str(), W_OK) == 0;
-    std::string name =
-        ((fast ? memory : std::filesystem::temp_directory_path()) / "attune-test-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using attune::testing::ScratchFolder;
 
 inline constexpr int64_t kSampleStart = 1'795'255'200'000'000;  // 2026-11-21T10:00:00Z
 
