@@ -14,15 +14,22 @@ const Entry<Algorithm>* Find(const std::vector<Entry<Algorithm>>& entries, std::
 
 template <class Algorithm>
 Result<std::unique_ptr<Algorithm>> Make(const std::vector<Entry<Algorithm>>& entries,
-                                        std::string_view kind, const std::string& name,
+                                        const std::string& kind, const AlgorithmSpec& algorithm,
                                         const SweepSpec& spec) {
-  if (const auto* entry = Find(entries, name)) return entry->make(spec);
+  if (const auto* entry = Find(entries, algorithm.name)) {
+    for (const Option& option : entry->options) {
+      const auto given = algorithm.options.find(option.name);
+      if (given == algorithm.options.end() || given->second.index() != option.fallback.index())
+        return Error{ErrorCode::kInvalid,
+                     kind + "." + option.name + ": is missing or of another type: " + option.help};
+    }
+    return entry->make(spec);
+  }
 
   std::string known;
   for (const auto& entry : entries) known += (known.empty() ? "" : ", ") + entry.name;
-  const std::string what(kind);
-  return Error{ErrorCode::kInvalid,
-               what + ".name: there is no " + what + " '" + name + "'; choose one of: " + known};
+  return Error{ErrorCode::kInvalid, kind + ".name: there is no " + kind + " '" + algorithm.name +
+                                        "'; choose one of: " + known};
 }
 
 }  // namespace
@@ -36,11 +43,11 @@ const Entry<Scheduler>* Algorithms::FindScheduler(std::string_view name) const {
 }
 
 Result<std::unique_ptr<Searcher>> Algorithms::MakeSearcher(const SweepSpec& spec) const {
-  return Make(searchers_, "searcher", spec.searcher.name, spec);
+  return Make(searchers_, "searcher", spec.searcher, spec);
 }
 
 Result<std::unique_ptr<Scheduler>> Algorithms::MakeScheduler(const SweepSpec& spec) const {
-  return Make(schedulers_, "scheduler", spec.scheduler.name, spec);
+  return Make(schedulers_, "scheduler", spec.scheduler, spec);
 }
 
 }  // namespace attune

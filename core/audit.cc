@@ -1,5 +1,6 @@
 #include "core/audit.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -72,9 +73,47 @@ std::string Text(const Config& config) {
   return text;
 }
 
+// Whether the state has what Apply takes for granted of an event that a brain has written.
+bool Fits(const State& state, const Event& event) {
+  const Fact& fact = event.fact;
+  const auto is = [&]<class... F>() { return (std::holds_alternative<F>(fact) || ...); };
+  if (event.seq.value != state.last_seq.value + 1) return false;
+  if (const auto* created = std::get_if<SweepCreated>(&fact)) {
+    return state.Find(created->sweep) == nullptr &&
+           state.algorithms->MakeSearcher(created->spec).ok() &&
+           state.algorithms->MakeScheduler(created->spec).ok();
+  }
+  if (const auto* lost = std::get_if<ExecutorLost>(&fact))
+    return state.executors.contains(lost->name);
+  const auto id = SweepOf(fact);
+  if (!id || is.operator()<CheckpointRemoved, SlotsReserved, ReservationReleased>()) return true;
+  const Sweep* sweep = state.Find(*id);
+  const auto ended = state.ended.find(*id);
+  if (is.operator()<SweepReopened>())
+    return ended != state.ended.end() && !ended->second.saved.empty();
+  if (is.operator()<CheckpointPinned>()) return sweep != nullptr || ended != state.ended.end();
+  if (sweep == nullptr) return false;
+  if (const auto* created = std::get_if<TrialCreated>(&fact))
+    return created->trial.number.value == static_cast<uint32_t>(sweep->created);
+  const auto number = TrialOf(fact);
+  if (!number || is.operator()<TrialReopened, CheckpointDropped>()) return true;
+  const Trial* trial = state.Find(*number);
+  if (trial == nullptr) return false;
+  if (const auto* assigned = std::get_if<AttemptAssigned>(&fact)) {
+    return !trial->live && std::ranges::all_of(assigned->ranks, [&](const RankSlot& slot) {
+      return state.executors.contains(slot.executor);
+    });
+  }
+  if (const auto* decided = std::get_if<TrialDecided>(&fact);
+      decided != nullptr && decided->verdict.kind == VerdictKind::kExploit && !decided->cloned)
+    return false;
+  return trial->live || is.operator()<TrialYielding, TrialRequeued, TrialEnded>();
+}
+
 }  // namespace
 
 std::optional<std::string> Auditor::Next(const Event& event) {
+  if (!Fits(state_, event)) return "does not fit what came before it: no brain has written this";
   std::optional<std::string> fault;
   if (!expected_.empty()) {
     fault = CheckConsequence(event);

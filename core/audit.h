@@ -18,7 +18,7 @@ class Auditor {
   explicit Auditor(const Algorithms& algorithms) : state_(algorithms) {}
 
   // The next event of the log, from the first one on. A sentence when it is not what the brain
-  // decides at this position.
+  // decides at this position; there is no next one after an event that does not fit the others.
   std::optional<std::string> Next(const Event& event);
 
   int64_t proposals() const { return proposals_; }  // checked so far

@@ -59,6 +59,14 @@ TEST_F(Db, CheckFailsWhereSomethingIsBad) {
   EXPECT_THAT(ran.out, HasSubstr("bad  log: 4 events: the log goes from event 4 to 6"));
 }
 
+// The sample was made by hand.
+TEST_F(Db, CheckOfDecisionsFindsALogThatNoBrainHasWritten) {
+  const Ran ran = Attune({"check", "--decisions"});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.out, HasSubstr("ok   log: 38 events\n"));
+  EXPECT_THAT(ran.out, HasSubstr("bad  decisions: 0 proposals, 0 verdicts: event 2: does not fit"));
+}
+
 // A sweep whose first trial has just started, as a brain has decided it.
 std::vector<Event> Decided() {
   Algorithms algorithms;

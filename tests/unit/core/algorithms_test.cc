@@ -35,6 +35,22 @@ TEST(Algorithms, AreMadeAsTheSpecSays) {
   EXPECT_TRUE(Two().MakeSearcher(SweepSpec{.searcher = {.name = "first"}}).ok());
 }
 
+TEST(Algorithms, AnOptionOfTheTableThatIsMissingOrOfAnotherTypeIsNamed) {
+  Algorithms algorithms;
+  algorithms.Add(
+      Entry<Searcher>{.name = "first",
+                      .options = {{.name = "depth", .fallback = int64_t{3}, .help = "how deep"}},
+                      .make = [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
+                        return {std::make_unique<Nothing>()};
+                      }});
+  const auto made = [&](decltype(AlgorithmSpec::options) options) {
+    return algorithms.MakeSearcher(SweepSpec{.searcher = {"first", std::move(options)}});
+  };
+  EXPECT_TRUE(made({{"depth", int64_t{1}}}).ok());
+  EXPECT_EQ(made({}).error().message, "searcher.depth: is missing or of another type: how deep");
+  EXPECT_FALSE(made({{"depth", 1.5}}).ok());
+}
+
 TEST(Algorithms, AnUnknownNameIsAnsweredWithTheKnownOnes) {
   const auto made = Two().MakeSearcher(SweepSpec{.searcher = {.name = "third"}});
   EXPECT_EQ(made.error().code, ErrorCode::kInvalid);

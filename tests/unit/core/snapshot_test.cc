@@ -97,6 +97,22 @@ TEST_F(Audit, NamesAProposalThatTheSearcherDidNotMake) {
   EXPECT_THAT(*fault, HasSubstr("counting proposes x=1"));
 }
 
+// It may not be noticed, but must not end the program.
+TEST_F(Audit, SurvivesALogWithAnyOfItsEventsMissing) {
+  int noticed = 0;
+  for (size_t missing = 0; missing < log.size(); ++missing) {
+    Auditor auditor(algorithms);
+    std::optional<std::string> fault;
+    uint64_t seq = 0;
+    for (size_t i = 0; i < log.size() && !fault; ++i) {
+      if (i == missing) continue;
+      fault = auditor.Next({EventSeq(++seq), log[i].time, log[i].fact});
+    }
+    noticed += fault ? 1 : 0;
+  }
+  EXPECT_GT(noticed, std::ssize(log) / 3);
+}
+
 TEST_F(Audit, NamesAVerdictThatTheSchedulerDidNotGive) {
   Auditor auditor(algorithms);
   std::optional<std::string> fault;

@@ -105,7 +105,7 @@ TEST_F(Offline, AnOlderFileIsToBeBroughtForwardFirst) {
   EXPECT_THAT(findings.error().message, HasSubstr("start `attune serve` on it once"));
 }
 
-TEST_F(Offline, DecisionsOfAnotherLogThanTheBrainsAreFound) {
+TEST_F(Offline, DecisionsOfWhatIsNotThereAreNotFound) {
   Algorithms none;
   const auto finding = CheckDecisions(folder_ / "other.db", none);
   ASSERT_FALSE(finding.ok());
