@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/sweep_spec.h"
+#include "core/log/sweep_spec.h"
 
 namespace attune {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "benchmarks/bench_sweep.h"
-#include "core/brain.h"
+#include "core/brain/brain.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "benchmarks/bench_sweep.h"
-#include "core/check.h"
+#include "core/base/check.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 #include "server/conductor/conductor.h"

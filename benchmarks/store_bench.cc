@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "benchmarks/bench_sweep.h"
-#include "core/check.h"
+#include "core/base/check.h"
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"

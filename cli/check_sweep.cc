@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 #include "sweepfile/sweepfile.h"

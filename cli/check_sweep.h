@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/client/api.h"
-#include "core/sweep_spec.h"
+#include "core/log/sweep_spec.h"
 
 namespace attune::cli {
 

@@ -10,7 +10,7 @@
 #include "cli/client/endpoint.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "core/result.h"
+#include "core/base/result.h"
 
 namespace attune::cli {
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "core/check.h"
+#include "core/base/check.h"
 
 namespace attune::cli {
 namespace {

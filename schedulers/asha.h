@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/algorithms.h"
-#include "core/objective.h"
-#include "core/scheduler.h"
+#include "core/algorithms/algorithms.h"
+#include "core/algorithms/scheduler.h"
+#include "core/space/objective.h"
 
 namespace attune::schedulers {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/algorithms.h"
-#include "core/scheduler.h"
+#include "core/algorithms/algorithms.h"
+#include "core/algorithms/scheduler.h"
 
 namespace attune::schedulers {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 
 namespace attune::schedulers {
 

@@ -1,6 +1,6 @@
 #include "searchers/grid.h"
 
-#include "core/domain.h"
+#include "core/space/domain.h"
 
 namespace attune::searchers {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/domain.h"
-#include "core/random.h"
+#include "core/base/random.h"
+#include "core/space/domain.h"
 
 namespace attune::searchers {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "core/algorithms.h"
-#include "core/search_space.h"
-#include "core/searcher.h"
+#include "core/algorithms/algorithms.h"
+#include "core/algorithms/searcher.h"
+#include "core/space/search_space.h"
 
 namespace attune::searchers {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "core/algorithms.h"
-#include "core/result.h"
+#include "core/algorithms/algorithms.h"
+#include "core/base/result.h"
 #include "server/http/http_server.h"
 
 namespace grpc {

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/result.h"
-#include "core/sweep_spec.h"
-#include "core/value.h"
+#include "core/base/result.h"
+#include "core/log/sweep_spec.h"
+#include "core/space/value.h"
 
 namespace attune::sweepfile {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/algorithms.h"
-#include "core/ids.h"
-#include "core/value.h"
+#include "core/algorithms/algorithms.h"
+#include "core/base/ids.h"
+#include "core/space/value.h"
 
 // The one table of the keys of a sweep file. From it come the parser's checks and defaults, the
 // words it suggests, the JSON schema and the reference in docs/sweep-file.md.

@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <tuple>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "sweepfile/document.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/program.h"

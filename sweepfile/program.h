@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/search_space.h"
-#include "core/sweep_spec.h"
+#include "core/log/sweep_spec.h"
+#include "core/space/search_space.h"
 #include "sweepfile/reader.h"
 #include "sweepfile/sweepfile.h"
 

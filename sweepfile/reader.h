@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/result.h"
-#include "core/value.h"
+#include "core/base/result.h"
+#include "core/space/value.h"
 #include "sweepfile/document.h"
 #include "sweepfile/keys.h"
 

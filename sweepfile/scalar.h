@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/ids.h"
-#include "core/result.h"
-#include "core/value.h"
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/space/value.h"
 #include "sweepfile/document.h"
 
 namespace attune::sweepfile {

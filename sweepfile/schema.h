@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 #include "sweepfile/codec.h"
 
 namespace attune::sweepfile {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/domain.h"
+#include "core/space/domain.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/search_space.h"
+#include "core/space/search_space.h"
 #include "sweepfile/reader.h"
 
 namespace attune::sweepfile {

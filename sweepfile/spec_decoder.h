@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/result.h"
-#include "core/sweep_spec.h"
+#include "core/base/result.h"
+#include "core/log/sweep_spec.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/document.h"
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/algorithms.h"
-#include "core/sweep_spec.h"
+#include "core/algorithms/algorithms.h"
+#include "core/log/sweep_spec.h"
 
 namespace attune::sweepfile {
 

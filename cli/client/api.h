@@ -8,7 +8,7 @@
 
 #include "cli/client/http_client.h"
 #include "cli/json.h"
-#include "core/result.h"
+#include "core/base/result.h"
 
 namespace attune::cli {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cli/client/endpoint.h"
-#include "core/result.h"
+#include "core/base/result.h"
 
 namespace attune::cli {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/result.h"
+#include "core/base/result.h"
 
 namespace attune::cli {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <variant>
 
-#include "core/domain.h"
-#include "core/random.h"
+#include "core/base/random.h"
+#include "core/space/domain.h"
 
 namespace attune::simulate {
 namespace {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ids.h"
-#include "core/objective.h"
-#include "core/result.h"
-#include "core/search_space.h"
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/space/objective.h"
+#include "core/space/search_space.h"
 
 namespace attune::simulate {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "cli/simulate/curves.h"
-#include "core/result.h"
+#include "core/base/result.h"
 
 namespace attune::simulate {
 

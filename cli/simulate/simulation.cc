@@ -7,8 +7,8 @@
 
 #include "cli/simulate/timeline.h"
 #include "cli/simulate/worker.h"
-#include "core/brain.h"
-#include "core/check.h"
+#include "core/base/check.h"
+#include "core/brain/brain.h"
 
 namespace attune::simulate {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "cli/simulate/curves.h"
 #include "cli/simulate/tally.h"
-#include "core/algorithms.h"
-#include "core/result.h"
-#include "core/sweep_spec.h"
+#include "core/algorithms/algorithms.h"
+#include "core/base/result.h"
+#include "core/log/sweep_spec.h"
 
 namespace attune::simulate {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
-#include "core/objective.h"
+#include "core/log/event.h"
+#include "core/space/objective.h"
 
 namespace attune::simulate {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/check.h"
-#include "core/ids.h"
+#include "core/base/check.h"
+#include "core/base/ids.h"
 
 namespace attune::simulate {
 

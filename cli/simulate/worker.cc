@@ -1,6 +1,6 @@
 #include "cli/simulate/worker.h"
 
-#include "core/check.h"
+#include "core/base/check.h"
 
 namespace attune::simulate {
 

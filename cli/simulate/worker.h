@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "core/ids.h"
-#include "core/state.h"
+#include "core/base/ids.h"
+#include "core/brain/state.h"
 
 namespace attune::simulate {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cli/text/width.h"
-#include "core/check.h"
+#include "core/base/check.h"
 
 namespace attune::cli {
 namespace {

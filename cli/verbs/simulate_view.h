@@ -6,7 +6,7 @@
 #include "cli/json.h"
 #include "cli/simulate/simulation.h"
 #include "cli/text/style.h"
-#include "core/sweep_spec.h"
+#include "core/log/sweep_spec.h"
 
 namespace attune::cli {
 

@@ -9,7 +9,7 @@
 
 #include "cli/client/event_stream.h"
 #include "cli/json.h"
-#include "core/objective.h"
+#include "core/space/objective.h"
 
 namespace attune::cli {
 

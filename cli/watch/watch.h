@@ -7,7 +7,7 @@
 #include "cli/client/api.h"
 #include "cli/interrupt.h"
 #include "cli/watch/progress.h"
-#include "core/result.h"
+#include "core/base/result.h"
 
 namespace attune::cli {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/snapshot.h"
+#include "core/brain/snapshot.h"
 
 namespace attune::server {
 namespace {

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/brain.h"
-#include "core/command.h"
-#include "core/result.h"
+#include "core/base/result.h"
+#include "core/brain/brain.h"
+#include "core/log/command.h"
 #include "server/conductor/clock.h"
 #include "server/store/event_store.h"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "server/http/problem.h"
 
 namespace attune::server {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 #include "server/http/backend.h"
 #include "server/http/message.h"
 #include "server/store/json.h"

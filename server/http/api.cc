@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "server/http/event_stream.h"
 #include "server/http/problem.h"
 #include "server/http/query.h"

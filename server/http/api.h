@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 #include "server/http/answers.h"
 #include "server/http/ask_tell.h"
 #include "server/http/backend.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/brain.h"
-#include "core/command.h"
-#include "core/result.h"
+#include "core/base/result.h"
+#include "core/brain/brain.h"
+#include "core/log/command.h"
 
 namespace attune::server {
 

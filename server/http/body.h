@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/command.h"
+#include "core/log/command.h"
 #include "sweepfile/sweepfile.h"
 
 // The bodies of requests that steer a sweep or a trial: JSON or YAML, read like a sweep file, with

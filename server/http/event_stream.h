@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "server/http/backend.h"
 #include "server/http/message.h"
 #include "server/store/reader.h"

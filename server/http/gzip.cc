@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/check.h"
+#include "core/base/check.h"
 
 namespace attune::server {
 namespace {

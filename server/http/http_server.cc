@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "server/http/access.h"
 #include "server/http/api.h"
 #include "server/http/gzip.h"

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "core/algorithms.h"
-#include "core/result.h"
+#include "core/algorithms/algorithms.h"
+#include "core/base/result.h"
 #include "server/http/backend.h"
 #include "server/http/pages.h"
 #include "server/store/reader.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "server/http/message.h"
 #include "sweepfile/sweepfile.h"
 

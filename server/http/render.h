@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sweep_spec.h"
+#include "core/log/sweep_spec.h"
 #include "server/http/backend.h"
 #include "server/store/json.h"
 #include "server/store/reader.h"

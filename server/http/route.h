@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/event.h"
+#include "core/log/event.h"
 
 namespace attune::server {
 

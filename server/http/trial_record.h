@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/event.h"
-#include "core/objective.h"
+#include "core/log/event.h"
+#include "core/space/objective.h"
 #include "server/store/reader.h"
 
 namespace attune::server {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "attune/v1/executor.pb.h"
-#include "core/command.h"
-#include "core/state.h"
+#include "core/brain/state.h"
+#include "core/log/command.h"
 
 // Between the executors' protocol and the words of core.
 namespace attune::server {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "core/audit.h"
+#include "core/brain/audit.h"
 #include "server/store/event_log.h"
 #include "server/store/offline.h"
 #include "server/store/projection.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/algorithms.h"
-#include "core/result.h"
+#include "core/algorithms/algorithms.h"
+#include "core/base/result.h"
 
 namespace attune::server {
 
@@ -21,7 +21,7 @@ struct Finding {
 // are what the log says. An error when it cannot be read at all.
 Result<std::vector<Finding>> CheckDatabase(const std::string& path);
 
-// Derives every proposal and verdict again from the events before it (core/audit.h).
+// Derives every proposal and verdict again from the events before it (core/brain/audit.h).
 Result<Finding> CheckDecisions(const std::string& path, const Algorithms& algorithms);
 
 }  // namespace attune::server

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "server/store/fact_json.h"
 
 // For event_codec.cc alone: what the payload of each kind of fact looks like. Reading throws

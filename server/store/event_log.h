@@ -2,8 +2,8 @@
 
 #include <functional>
 
-#include "core/event.h"
-#include "core/result.h"
+#include "core/base/result.h"
+#include "core/log/event.h"
 #include "server/store/sqlite.h"
 
 // The table `events`, row by row.

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/event.h"
-#include "core/result.h"
+#include "core/base/result.h"
+#include "core/log/event.h"
 
 namespace attune::server {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "server/store/json.h"
 
 // What facts consist of, as JSON. Reading throws Json::exception for what is no such thing.

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/ids.h"
+#include "core/base/ids.h"
 
 namespace attune::server {
 

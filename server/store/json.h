@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "sweepfile/codec.h"
 
 namespace attune::server {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "server/store/progress.h"
 #include "server/store/sqlite.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
-#include "core/result.h"
+#include "core/base/result.h"
+#include "core/log/event.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "server/store/json.h"
 
 namespace attune::server {

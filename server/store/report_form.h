@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/event.h"
+#include "core/log/event.h"
 
 // How a report lies in the log since version 2 of its kind: [attempt,step,seconds,{metrics}], with
 // `true` as a fifth element when rank 0 waits for the verdict.

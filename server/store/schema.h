@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/check.h"
+#include "core/base/check.h"
 
 namespace attune::server::sqlite {
 namespace {

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/result.h"
+#include "core/base/result.h"
 
 // A thin hold on SQLite: ownership, Result for its codes, and prepared statements that are kept.
 namespace attune::server::sqlite {

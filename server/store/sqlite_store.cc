@@ -1,6 +1,6 @@
 #include "server/store/sqlite_store.h"
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "server/store/event_log.h"
 #include "server/store/schema.h"
 

@@ -20,27 +20,35 @@ class Room(NamedTuple):
     pure: bool = False  # standard library only, and nothing of IMPURE
 
 
+# What a searcher or a scheduler may know: all of core but the brain.
+ALGORITHMS_SEE = ("core/base", "core/space", "core/log", "core/algorithms")
+
 ROOMS = {
     # The brain: a function of its arguments.
+    "core/base": Room(pure=True),
+    "core/space": Room(("core/base",), pure=True),
+    "core/log": Room(("core/base", "core/space"), pure=True),
+    "core/algorithms": Room(("core/base", "core/space", "core/log"), pure=True),
+    "core/brain": Room(("core/*",), pure=True),
     "core": Room(pure=True),
-    "searchers": Room(("core",), pure=True),
-    "schedulers": Room(("core",), pure=True),
+    "searchers": Room(ALGORITHMS_SEE, pure=True),
+    "schedulers": Room(ALGORITHMS_SEE, pure=True),
     # The service.
-    "sweepfile": Room(("core",), ("yaml-cpp", "nlohmann")),
+    "sweepfile": Room(ALGORITHMS_SEE, ("yaml-cpp", "nlohmann")),
     "proto": Room((), ("grpc", "protobuf")),
     "server/store": Room(
-        ("core", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
+        ("core/*", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
     ),
-    "server/conductor": Room(("core", "server/store"), ("spdlog",)),
+    "server/conductor": Room(("core/*", "server/store"), ("spdlog",)),
     "server/rpc": Room(
-        ("core", "server/conductor", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")
+        ("core/*", "server/conductor", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")
     ),
     "server/http": Room(
-        ("core", "sweepfile", "server/store", "web"),
+        ("core/*", "sweepfile", "server/store", "web"),
         ("httplib", "nlohmann", "openssl", "zlib", "spdlog"),
     ),
     "server": Room(
-        ("core", "sweepfile", "proto", "server/*", "web"),
+        ("core/*", "sweepfile", "proto", "server/*", "web"),
         ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
     ),
     "executor/gang": Room((), ("nlohmann", "spdlog")),
@@ -48,7 +56,7 @@ ROOMS = {
     "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "web": Room(),
     "cli": Room(
-        ("core", "searchers", "schedulers", "sweepfile", "proto", "server", "server/*", "executor",
+        ("core/*", "searchers", "schedulers", "sweepfile", "proto", "server", "server/*", "executor",
          "executor/*", "web"),
         ("cli11", "httplib", "nlohmann", "openssl", "grpc", "spdlog"),
     ),

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "core/check.h"
-#include "core/domain.h"
-#include "core/random.h"
-#include "core/search_space.h"
+#include "core/base/check.h"
+#include "core/base/random.h"
+#include "core/space/domain.h"
+#include "core/space/search_space.h"
 
 namespace attune::conformance {
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "schedulers/register.h"
 #include "tests/conformance/seed.h"
 

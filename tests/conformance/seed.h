@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 
 namespace attune::conformance {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "executor/gang/channel.h"
 
 // A stream of lines that comes in two pieces, cut at a place that its first byte says. Every line

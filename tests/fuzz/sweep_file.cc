@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 #include "sweepfile/sweepfile.h"

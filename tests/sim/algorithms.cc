@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 #include "tests/sim/toys.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {

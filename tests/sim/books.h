@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
+#include "core/log/event.h"
 
 namespace attune::sim {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "tests/sim/books.h"
 #include "tests/sim/findings.h"
 #include "tests/sim/reality.h"

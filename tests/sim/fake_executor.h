@@ -12,7 +12,7 @@
 #include "cli/simulate/curves.h"
 #include "cli/simulate/timeline.h"
 #include "cli/simulate/worker.h"
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/sim/network.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/protocol.h"

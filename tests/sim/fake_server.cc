@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/check.h"
-#include "core/snapshot.h"
+#include "core/base/check.h"
+#include "core/brain/snapshot.h"
 
 namespace attune::sim {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/simulate/timeline.h"
-#include "core/random.h"
+#include "core/base/random.h"
 #include "server/store/event_store.h"
 #include "tests/sim/mind.h"
 #include "tests/sim/network.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/snapshot.h"
+#include "core/brain/snapshot.h"
 #include "tests/sim/algorithms.h"
 
 namespace attune::sim {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/brain.h"
+#include "core/brain/brain.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/simulate/timeline.h"
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/sim/protocol.h"
 
 namespace attune::sim {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/simulate/timeline.h"
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/sim/books.h"
 #include "tests/sim/fake_server.h"
 #include "tests/sim/promises.h"

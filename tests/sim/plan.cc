@@ -4,7 +4,7 @@
 
 #include "cli/simulate/curves.h"
 #include "cli/simulate/timeline.h"
-#include "core/random.h"
+#include "core/base/random.h"
 #include "schedulers/asha.h"
 #include "tests/conformance/random_space.h"
 #include "tests/sim/algorithms.h"

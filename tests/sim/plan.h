@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sweep_spec.h"
+#include "core/log/sweep_spec.h"
 
 namespace attune::sim {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "tests/sim/books.h"
 #include "tests/sim/fake_executor.h"
 #include "tests/sim/findings.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/simulate/worker.h"
-#include "core/command.h"
+#include "core/log/command.h"
 
 // The messages of proto/attune/v1/executor.proto, in the words of core.
 namespace attune::sim {

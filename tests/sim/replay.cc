@@ -1,7 +1,7 @@
 #include "tests/sim/replay.h"
 
-#include "core/audit.h"
-#include "core/snapshot.h"
+#include "core/brain/audit.h"
+#include "core/brain/snapshot.h"
 #include "tests/sim/algorithms.h"
 #include "tests/sim/mind.h"
 #include "tests/sim/words.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/objective.h"
-#include "core/scheduler.h"
+#include "core/algorithms/scheduler.h"
+#include "core/space/objective.h"
 
 namespace attune::sim {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/command.h"
-#include "core/event.h"
+#include "core/log/command.h"
+#include "core/log/event.h"
 
 namespace attune::sim {
 

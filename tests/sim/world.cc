@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/snapshot.h"
+#include "core/brain/snapshot.h"
 
 namespace attune::sim {
 namespace {

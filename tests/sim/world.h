@@ -9,7 +9,7 @@
 
 #include "cli/simulate/curves.h"
 #include "cli/simulate/timeline.h"
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/sim/asker.h"
 #include "tests/sim/checkers/checkers.h"
 #include "tests/sim/disk.h"

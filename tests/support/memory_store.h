@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "server/store/event_store.h"
 
 namespace attune::testing {

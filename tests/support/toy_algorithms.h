@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 
 namespace attune::testing {
 

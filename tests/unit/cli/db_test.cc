@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/brain.h"
+#include "core/brain/brain.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 #include "server/store/sqlite_store.h"

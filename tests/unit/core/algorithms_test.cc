@@ -1,4 +1,4 @@
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/brain.h"
+#include "core/brain/brain.h"
 #include "tests/support/toy_algorithms.h"
 
 namespace attune {

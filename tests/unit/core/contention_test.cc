@@ -1,4 +1,4 @@
-#include "core/contention.h"
+#include "core/brain/contention.h"
 
 #include "tests/unit/core/brain_harness.h"
 

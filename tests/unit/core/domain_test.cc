@@ -1,4 +1,4 @@
-#include "core/domain.h"
+#include "core/space/domain.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "core/event.h"
+#include "core/log/event.h"
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-#include "core/objective.h"
+#include "core/space/objective.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "core/placement.h"
+#include "core/brain/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/retention.h"
+#include "core/brain/retention.h"
 
 #include "tests/unit/core/brain_harness.h"
 

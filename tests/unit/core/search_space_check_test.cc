@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/search_space.h"
+#include "core/space/search_space.h"
 
 namespace attune {
 namespace {

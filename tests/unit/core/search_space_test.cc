@@ -1,4 +1,4 @@
-#include "core/search_space.h"
+#include "core/space/search_space.h"
 
 #include <string>
 

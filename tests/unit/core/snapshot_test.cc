@@ -1,6 +1,6 @@
-#include "core/snapshot.h"
+#include "core/brain/snapshot.h"
 
-#include "core/audit.h"
+#include "core/brain/audit.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {

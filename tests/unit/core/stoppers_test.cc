@@ -1,4 +1,4 @@
-#include "core/stoppers.h"
+#include "core/brain/stoppers.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "core/value.h"
+#include "core/space/value.h"
 
 #include <cfloat>
 #include <cmath>

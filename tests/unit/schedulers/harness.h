@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/scheduler.h"
+#include "core/algorithms/scheduler.h"
 
 namespace attune::schedulers {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/algorithms.h"
+#include "core/algorithms/algorithms.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
+#include "core/log/event.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {

@@ -1,0 +1,58 @@
+#include "core/base/ids.h"
+
+#include <charconv>
+#include <optional>
+
+namespace attune {
+namespace {
+
+// Digits as ToString prints them: no sign, no leading zero, within the type.
+template <class T>
+std::optional<T> ParseNumber(std::string_view text) {
+  if (text.empty() || (text.size() > 1 && text.front() == '0')) return std::nullopt;
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<SweepId> Sweep(std::string_view text) {
+  if (!text.starts_with('s')) return std::nullopt;
+  const auto number = ParseNumber<uint64_t>(text.substr(1));
+  if (!number || *number == 0) return std::nullopt;
+  return SweepId(*number);
+}
+
+Error NotAnId(std::string_view text, std::string_view what, std::string_view example) {
+  return {ErrorCode::kInvalid, "'" + std::string(text) + "' is not the id of a " +
+                                   std::string(what) + ": write it as " + std::string(example)};
+}
+
+}  // namespace
+
+std::string ToString(SweepId id) { return "s" + std::to_string(id.value); }
+
+std::string ToString(const TrialId& id) {
+  return ToString(id.sweep) + "/" + std::to_string(id.number.value);
+}
+
+std::string ToString(const AttemptId& id) {
+  return ToString(id.trial) + "." + std::to_string(id.number);
+}
+
+Result<SweepId> ParseSweepId(std::string_view text) {
+  if (const auto sweep = Sweep(text)) return *sweep;
+  return NotAnId(text, "sweep", "s1");
+}
+
+Result<TrialId> ParseTrialId(std::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash != std::string_view::npos) {
+    const auto sweep = Sweep(text.substr(0, slash));
+    const auto number = ParseNumber<uint32_t>(text.substr(slash + 1));
+    if (sweep && number) return TrialId(*sweep, TrialNumber(*number));
+  }
+  return NotAnId(text, "trial", "s1/17");
+}
+
+}  // namespace attune

@@ -1,0 +1,457 @@
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/brain/retention.h"
+#include "core/brain/snapshot.h"
+#include "core/brain/state.h"
+
+namespace attune {
+namespace {
+
+// Changes the state by one fact; searchers and schedulers are told by Apply.
+class Applier {
+ public:
+  Applier(State& state, Time now) : state_(state), now_(now) {}
+
+  // ---- sweeps ------------------------------------------------------------------------------
+
+  void operator()(const SweepCreated& fact) {
+    Sweep& sweep = state_.sweeps[fact.sweep];
+    sweep.id = fact.sweep;
+    sweep.spec = fact.spec;
+    sweep.idempotency_key = fact.idempotency_key;
+    sweep.running_since = now_;
+    MakeAlgorithms(sweep);
+    if (!fact.idempotency_key.empty()) state_.by_key[fact.idempotency_key] = fact.sweep;
+    state_.last_sweep = fact.sweep;
+  }
+
+  void operator()(const SweepPaused& fact) {
+    Sweep& sweep = SweepAt(fact.sweep);
+    sweep.state = SweepState::kPaused;
+    sweep.ran_us += now_.us - sweep.running_since.us;
+  }
+
+  void operator()(const SweepResumed& fact) {
+    Sweep& sweep = SweepAt(fact.sweep);
+    sweep.state = SweepState::kRunning;
+    sweep.running_since = now_;
+    for (TrialNumber number : sweep.live) {
+      Trial& trial = *sweep.Find(number);
+      if (trial.yield && trial.yield->kind == VerdictKind::kPause) trial.yield.reset();
+    }
+  }
+
+  void operator()(const SweepExtended& fact) {
+    Sweep& sweep = SweepAt(fact.sweep);
+    sweep.spec.stop = fact.stop;
+    sweep.spec.max_step = fact.max_step;
+    sweep.stopping_as.reset();
+    sweep.reason.clear();
+    sweep.since_best = 0;
+    ArchiveWriter searcher, scheduler;
+    sweep.searcher->Save(searcher);
+    sweep.scheduler->Save(scheduler);
+    MakeAlgorithms(sweep);
+    LoadInto(*sweep.searcher, searcher.Take());
+    LoadInto(*sweep.scheduler, scheduler.Take());
+  }
+
+  void operator()(const SweepReopened& fact) {
+    EndedSweep& ended = state_.ended.at(fact.sweep);
+    Sweep& sweep = state_.sweeps[fact.sweep];
+    const Status loaded = LoadSweep(ended.saved, *state_.algorithms, sweep);
+    ATTUNE_CHECK(loaded.ok());
+    sweep.state = SweepState::kRunning;
+    sweep.running_since = now_;
+    std::erase(state_.reopenable, fact.sweep);
+    state_.ended.erase(fact.sweep);
+  }
+
+  void operator()(const SweepStopping& fact) {
+    Sweep& sweep = SweepAt(fact.sweep);
+    sweep.stopping_as = fact.outcome;
+    sweep.reason = fact.reason;
+  }
+
+  void operator()(const SweepEnded& fact) {
+    Sweep& sweep = SweepAt(fact.sweep);
+    if (sweep.state != SweepState::kPaused) sweep.ran_us += now_.us - sweep.running_since.us;
+    sweep.state = fact.state;
+    sweep.reason = fact.reason;
+    state_.ended[fact.sweep] = {
+        .state = fact.state, .idempotency_key = sweep.idempotency_key, .saved = SaveSweep(sweep)};
+    state_.sweeps.erase(fact.sweep);
+    state_.reopenable.push_back(fact.sweep);
+    if (state_.reopenable.size() > kReopenableSweeps) {
+      state_.ended.at(state_.reopenable.front()).saved = {};
+      state_.reopenable.pop_front();
+    }
+  }
+
+  void operator()(const SearchExhausted& fact) { SweepAt(fact.sweep).exhausted = true; }
+
+  // ---- trials ------------------------------------------------------------------------------
+
+  void operator()(const TrialCreated& fact) {
+    Sweep& sweep = SweepAt(fact.trial.sweep);
+    ATTUNE_CHECK(fact.trial.number.value == static_cast<uint32_t>(sweep.created));
+    Trial& trial = sweep.trials[fact.trial.number];
+    trial.id = fact.trial;
+    trial.config = fact.config;
+    trial.requested = fact.origin == kEnqueued;
+    ++sweep.created;
+    if (fact.origin == kInitialPoints) ++sweep.points_used;
+    Remember(sweep, trial, fact.idempotency_key);
+    ++sweep.by_state[static_cast<size_t>(trial.state)];
+    sweep.pending.insert(trial.id.number);
+  }
+
+  void operator()(const TrialReopened& fact) {
+    Sweep& sweep = SweepAt(fact.record.id.sweep);
+    const auto [place, absent] = sweep.trials.try_emplace(fact.record.id.number);
+    Trial& trial = place->second;
+    if (absent) {
+      trial.id = fact.record.id;
+      trial.config = fact.record.config;
+      trial.state = fact.record.state;
+      trial.attempts = fact.record.attempts;
+      trial.last_step = fact.record.last_step;
+      trial.seconds = fact.record.seconds;
+    }
+    trial.checkpoints = fact.record.checkpoints;
+    if (fact.from_start) {
+      trial.last_step = Step(0);
+      trial.best.reset();
+    }
+    trial.failures = 0;
+    trial.since_best = 0;
+    trial.milestone = Step(0);
+    trial.until = fact.until;
+    trial.requested = true;
+    trial.held = false;
+    trial.not_before = now_;
+    trial.yield.reset();
+    Move(trial, TrialState::kPending);
+  }
+
+  void operator()(const AttemptAssigned& fact) {
+    Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+    Trial& trial = TrialAt(fact.attempt.trial);
+    ATTUNE_CHECK(!trial.live);
+    trial.live = Attempt{.id = fact.attempt,
+                         .epoch = fact.epoch,
+                         .ranks = fact.ranks,
+                         .resume = fact.resume,
+                         .decided = now_};
+    trial.attempts = fact.attempt.number;
+    trial.milestone = fact.milestone;
+    state_.last_epoch = fact.epoch;
+    sweep.live.insert(trial.id.number);
+    Remember(sweep, trial, fact.idempotency_key);
+    Move(trial, TrialState::kRunning);
+    for (const RankSlot& slot : fact.ranks) Occupy(sweep, trial, slot);
+    if (!fact.ranks.empty() && state_.reservation && state_.reservation->sweep == sweep.id)
+      state_.reservation.reset();
+  }
+
+  void operator()(const AttemptStarted& fact) {
+    TrialAt(fact.attempt.trial).live->state = AttemptState::kRunning;
+  }
+
+  void operator()(const AttemptFirstStep& fact) {
+    TrialAt(fact.attempt.trial).live->stepped = true;
+  }
+
+  void operator()(const TrialReported& fact) {
+    Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+    Trial& trial = TrialAt(fact.attempt.trial);
+    sweep.reported = true;
+    trial.last_step = fact.report.step;
+    trial.live->seconds = fact.report.seconds;
+    ++trial.since_best;
+    const auto metric = fact.report.metrics.find(sweep.spec.objective.metric);
+    if (metric == fact.report.metrics.end() || !std::isfinite(metric->second)) return;
+    Value(sweep, trial, fact, metric->second);
+  }
+
+  void operator()(const TrialYielding& fact) { TrialAt(fact.trial).yield = fact.verdict; }
+
+  void operator()(const TrialDecided& fact) {
+    Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+    Trial& trial = TrialAt(fact.attempt.trial);
+    trial.live->verdict = fact.verdict.kind;
+    trial.live->verdict_step = fact.step;
+    trial.milestone = fact.milestone;
+    if (fact.verdict.kind == VerdictKind::kPause) {
+      trial.held = fact.verdict.reason.rule == kSweepPaused;
+      Move(trial, TrialState::kPaused);
+    }
+    if (fact.verdict.kind == VerdictKind::kExploit) {
+      trial.config = fact.verdict.config;
+      trial.donor = fact.verdict.donor;
+      trial.cloned = fact.cloned;
+      trial.last_step = fact.cloned->ref.step;
+      sweep.clones.insert(trial.id.number);
+    }
+    if (fact.verdict.kind != VerdictKind::kContinue) trial.yield.reset();
+  }
+
+  void operator()(const AttemptEnded& fact) {
+    Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+    Trial& trial = TrialAt(fact.attempt.trial);
+    for (const RankSlot& slot : trial.live->ranks) {
+      Release(sweep, trial, slot);
+      sweep.gpu_seconds += static_cast<double>(slot.gpus.size()) * 1e-6 *
+                           static_cast<double>(now_.us - trial.live->decided.us);
+    }
+    trial.seconds.value += trial.live->seconds.value;
+    if (fact.outcome == Outcome::kFailed && fact.failure.kind != FailureKind::kLease &&
+        trial.state == TrialState::kRunning)
+      ++trial.failures;
+    trial.live.reset();
+    if (Ended(trial.state)) LetGoOfDonor(sweep, trial);
+    sweep.live.erase(trial.id.number);
+    if (trial.state == TrialState::kPending) sweep.pending.insert(trial.id.number);
+    Review(sweep, trial.id.number);
+  }
+
+  void operator()(const TrialRequeued& fact) {
+    Trial& trial = TrialAt(fact.trial);
+    trial.not_before = fact.not_before;
+    trial.held = false;
+    Move(trial, TrialState::kPending);
+  }
+
+  void operator()(const TrialEnded& fact) {
+    Sweep& sweep = SweepAt(fact.trial.sweep);
+    Trial& trial = TrialAt(fact.trial);
+    Move(trial, fact.state);
+    const bool tried = fact.state == TrialState::kCompleted || fact.state == TrialState::kStopped;
+    if (tried && !(sweep.best && sweep.best->trial == trial.id.number)) ++sweep.since_best;
+    trial.yield.reset();
+    if (!trial.live) LetGoOfDonor(sweep, trial);
+    Review(sweep, trial.id.number);
+  }
+
+  // ---- checkpoints -------------------------------------------------------------------------
+
+  void operator()(const CheckpointSaved& fact) {
+    Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+    Trial& trial = TrialAt(fact.attempt.trial);
+    trial.checkpoints.push_back(
+        {.attempt = fact.attempt.number,
+         .ref = fact.checkpoint,
+         .executor = trial.live->ranks.empty() ? "" : trial.live->ranks.front().executor});
+    LetGoOfDonor(sweep, trial);
+    Review(sweep, trial.id.number);
+  }
+
+  void operator()(const CheckpointPinned& fact) {
+    const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
+    if (sweep != state_.sweeps.end()) return Pin(sweep->second, fact);
+    EndedSweep& ended = state_.ended.at(fact.checkpoint.trial.sweep);
+    if (ended.saved.empty()) return;
+    Sweep saved;
+    const Status loaded = LoadSweep(ended.saved, *state_.algorithms, saved);
+    ATTUNE_CHECK(loaded.ok());
+    Pin(saved, fact);
+    ended.saved = SaveSweep(saved);
+  }
+
+  void operator()(const CheckpointDropped& fact) {
+    state_.removals[fact.executor][fact.checkpoint] = fact.path;
+    Sweep& sweep = SweepAt(fact.checkpoint.trial.sweep);
+    Trial* trial = sweep.Find(fact.checkpoint.trial.number);
+    if (trial == nullptr) return;
+    std::erase_if(trial->checkpoints, [&](const KeptCheckpoint& kept) {
+      return kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step;
+    });
+    Review(sweep, trial->id.number);
+  }
+
+  void operator()(const CheckpointRemoved& fact) {
+    for (auto holder = state_.removals.begin(); holder != state_.removals.end();) {
+      holder->second.erase(fact.checkpoint);
+      holder = holder->second.empty() ? state_.removals.erase(holder) : std::next(holder);
+    }
+  }
+
+  // ---- slots and executors -----------------------------------------------------------------
+
+  void operator()(const SlotsReserved& fact) {
+    state_.reservation = {fact.sweep, fact.executor, state_.last_epoch};
+  }
+
+  void operator()(const ReservationReleased&) { state_.reservation.reset(); }
+
+  void operator()(const ExecutorJoined& fact) {
+    Executor& executor = state_.executors[fact.name];
+    executor = {.name = fact.name,
+                .instance = fact.instance,
+                .incarnation = fact.incarnation,
+                .address = fact.address,
+                .host = {.name = fact.name,
+                         .total = fact.resources,
+                         .cpus_free = fact.resources.cpus,
+                         .memory_free = fact.resources.memory_bytes}};
+    for (int gpu = 0; gpu < fact.resources.gpus; ++gpu) executor.host.gpus_free.push_back(gpu);
+    state_.last_incarnation = fact.incarnation;
+  }
+
+  void operator()(const ExecutorLost& fact) { state_.executors.at(fact.name).lost = true; }
+
+ private:
+  Sweep& SweepAt(SweepId id) {
+    const auto found = state_.sweeps.find(id);
+    ATTUNE_CHECK(found != state_.sweeps.end());
+    return found->second;
+  }
+
+  Trial& TrialAt(const TrialId& id) {
+    Trial* trial = SweepAt(id.sweep).Find(id.number);
+    ATTUNE_CHECK(trial != nullptr);
+    return *trial;
+  }
+
+  void Pin(Sweep& sweep, const CheckpointPinned& fact) {
+    Trial* trial = sweep.Find(fact.checkpoint.trial.number);
+    if (trial == nullptr) return;  // what has left keeps all it has
+    for (KeptCheckpoint& kept : trial->checkpoints) {
+      if (kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step)
+        kept.pinned = fact.pinned;
+    }
+    Review(sweep, trial->id.number);
+  }
+
+  void MakeAlgorithms(Sweep& sweep) {
+    auto searcher = state_.algorithms->MakeSearcher(sweep.spec);
+    auto scheduler = state_.algorithms->MakeScheduler(sweep.spec);
+    ATTUNE_CHECK(searcher.ok() && scheduler.ok());
+    sweep.searcher = std::move(searcher).value();
+    sweep.scheduler = std::move(scheduler).value();
+  }
+
+  template <class Algorithm>
+  static void LoadInto(Algorithm& algorithm, const std::string& bytes) {
+    ArchiveReader archive(bytes);
+    algorithm.Load(archive);
+    ATTUNE_CHECK(archive.AtEnd());
+  }
+
+  void Move(Trial& trial, TrialState to) {
+    Sweep& sweep = SweepAt(trial.id.sweep);
+    --sweep.by_state[static_cast<size_t>(trial.state)];
+    ++sweep.by_state[static_cast<size_t>(to)];
+    trial.state = to;
+    if (to == TrialState::kPending && !trial.live) {
+      sweep.pending.insert(trial.id.number);
+    } else {
+      sweep.pending.erase(trial.id.number);
+    }
+  }
+
+  static void Remember(Sweep& sweep, const Trial& trial, const std::string& idempotency_key) {
+    if (!idempotency_key.empty()) sweep.by_key[idempotency_key] = trial.id.number;
+  }
+
+  // A finite value of the objective.
+  void Value(Sweep& sweep, Trial& trial, const TrialReported& fact, double value) {
+    const Objective& objective = sweep.spec.objective;
+    if (!trial.best || objective.Better(value, *trial.best)) {
+      trial.best = value;
+      trial.since_best = 0;
+    }
+    bool review = false;
+    if (!trial.checkpoints.empty()) {
+      KeptCheckpoint& newest = trial.checkpoints.back();
+      if (newest.attempt == fact.attempt.number && newest.ref.step == fact.report.step) {
+        newest.value = value;
+        review = true;
+      }
+    }
+    if (!sweep.best || objective.Better(value, sweep.best->value)) {
+      const auto before = sweep.best;
+      sweep.best = {trial.id.number, fact.attempt.number, fact.report.step, value};
+      sweep.since_best = 0;
+      if (before) Review(sweep, before->trial);
+      review = true;
+    }
+    if (review) Review(sweep, trial.id.number);
+  }
+
+  void LetGoOfDonor(Sweep& sweep, Trial& trial) {
+    if (!trial.donor) return;
+    const TrialNumber donor = *trial.donor;
+    trial.donor.reset();
+    trial.cloned.reset();
+    sweep.clones.erase(trial.id.number);
+    Review(sweep, donor);
+  }
+
+  // Something about the trial's checkpoints has changed, or about what refers to them.
+  void Review(Sweep& sweep, TrialNumber number) {
+    const Trial* trial = sweep.Find(number);
+    if (trial == nullptr) return;
+    if (Settled(sweep, *trial)) {
+      sweep.trials.erase(number);
+      sweep.surplus.erase(number);
+    } else if (Surplus(sweep, *trial) != nullptr) {
+      sweep.surplus.insert(number);
+    } else {
+      sweep.surplus.erase(number);
+    }
+  }
+
+  void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
+    Executor& executor = state_.executors.at(slot.executor);
+    executor.attempts.emplace(trial.live->epoch, trial.id);
+    executor.host.cpus_free -= slot.cpus;
+    executor.host.memory_free -= slot.memory_bytes;
+    for (int gpu : slot.gpus) std::erase(executor.host.gpus_free, gpu);
+    sweep.used.cpus += slot.cpus;
+    sweep.used.gpus += static_cast<int>(slot.gpus.size());
+    sweep.used.memory_bytes += slot.memory_bytes;
+  }
+
+  void Release(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
+    Executor& executor = state_.executors.at(slot.executor);
+    executor.attempts.erase(trial.live->epoch);
+    executor.host.cpus_free += slot.cpus;
+    executor.host.memory_free += slot.memory_bytes;
+    std::vector<int>& gpus = executor.host.gpus_free;
+    gpus.insert(gpus.end(), slot.gpus.begin(), slot.gpus.end());
+    std::ranges::sort(gpus);
+    sweep.used.cpus -= slot.cpus;
+    sweep.used.gpus -= static_cast<int>(slot.gpus.size());
+    sweep.used.memory_bytes -= slot.memory_bytes;
+  }
+
+  State& state_;
+  Time now_;
+};
+
+}  // namespace
+
+void Apply(State& state, const Event& event) {
+  ATTUNE_CHECK(event.seq.value == state.last_seq.value + 1);
+  state.last_seq = event.seq;
+  state.last_time = event.time;
+  std::visit(Applier(state, event.time), event.fact);
+  if (ChangesRecord(event.fact)) {
+    state.changes.push_back({*TrialOf(event.fact), event.seq});
+    if (state.changes.size() > kRecordChanges) state.changes.pop_front();
+  }
+  const auto id = SweepOf(event.fact);
+  if (!id) return;
+  const auto sweep = state.sweeps.find(*id);
+  if (sweep == state.sweeps.end()) return;  // it has ended with this event
+  sweep->second.searcher->Observe(event);
+  sweep->second.scheduler->Observe(event);
+}
+
+}  // namespace attune

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/brain/decide.h"
+#include "core/brain/snapshot.h"
+#include "core/brain/state.h"
+
+namespace attune {
+
+// The state with its two moves: execute a command, and let follow what follows. Deterministic: the
+// same log and the same calls give the same events. One thread.
+class Brain {
+ public:
+  // Gangs are placed on reachable executors only. `algorithms` outlives the brain.
+  Brain(const Algorithms& algorithms, Reachable reachable)
+      : state_(algorithms), reachable_(std::move(reachable)) {}
+
+  // Decides on the command and applies what it leads to. The events must become durable before
+  // anybody outside sees them or their effects. Time does not go back: a `now` before that of the
+  // last event counts as the same.
+  Result<std::vector<Event>> Execute(const Command& command, Time now);
+
+  // Everything that follows from the state and the time alone, to its end.
+  std::vector<Event> Advance(Time now);
+
+  // When to call Advance again although nothing has happened; nullopt: there is no need.
+  std::optional<Time> Due(Time now) const { return attune::Due(state_, now); }
+
+  // At start-up: the state as it was saved (core/brain/snapshot.h), and the events of the log after
+  // it. REQUIRES for Load: nothing has happened yet. After an error the brain is not to be used.
+  Status Load(std::string_view snapshot) { return LoadState(snapshot, state_); }
+  void Replay(const Event& event) { Apply(state_, event); }
+
+  std::string Waiting(const Sweep& sweep) const {
+    return attune::Waiting(state_, sweep, reachable_);
+  }
+  std::string Waiting(const Trial& trial) const {
+    return attune::Waiting(state_, trial, reachable_);
+  }
+
+  const State& state() const { return state_; }
+
+ private:
+  void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events);
+
+  State state_;
+  Reachable reachable_;
+};
+
+}  // namespace attune

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/brain/state.h"
+#include "core/log/event.h"
+
+// What several decisions lead to alike. Each function adds facts; none of those is applied yet.
+namespace attune {
+
+using Facts = std::vector<Fact>;
+
+// The step of the trial's next decision after a step, never past its last one; 0: there is none.
+Step NextMilestone(const Sweep& sweep, const Trial& trial, Step after);
+
+// The trial is over. A gang that still runs leaves by itself or is torn down; an attempt without
+// ranks ends here.
+void EndTrial(const Trial& trial, TrialState state, const std::string& reason, Facts& facts);
+
+// Every trial of the sweep that is not over, but for `except`, is killed.
+void KillTrials(const Sweep& sweep, const std::string& reason, const Trial* except, Facts& facts);
+
+// The sweep starts nothing more of its own. What runs goes on; what waits ends as `waiting`.
+void WindDown(const Sweep& sweep, SweepState outcome, const std::string& reason, TrialState waiting,
+              Facts& facts);
+
+// What runs of the sweep gets this verdict at its next report. Trials that a person asked for are
+// left alone by a stop.
+void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts);
+
+// The trial waits for another attempt, or ends with its sweep.
+void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, Time not_before,
+             Facts& facts);
+
+// The trial's gang has left. Where it waits for another attempt, or for a promotion, and its sweep
+// starts nothing more of its own, it is over.
+void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts);
+
+// The trial has failed for good, and with it perhaps the sweep. `could_not_start`: its program.
+void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason,
+               bool could_not_start, Facts& facts);
+
+}  // namespace attune

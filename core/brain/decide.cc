@@ -1,0 +1,379 @@
+#include "core/brain/decide.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/brain/consequences.h"
+#include "core/brain/next_trial.h"
+#include "core/brain/record.h"
+#include "core/brain/retention.h"
+#include "core/brain/snapshot.h"
+#include "core/brain/stoppers.h"
+
+namespace attune {
+namespace {
+
+Error NotFound(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
+Error Conflict(std::string message) { return {ErrorCode::kConflict, std::move(message)}; }
+
+// Decides on one command. The facts it has collected are not applied yet: where a later one
+// depends on an earlier one, it says so.
+class Decider {
+ public:
+  Decider(const State& state, Time now) : state_(state), now_(now) {}
+
+  // ---- sweeps ------------------------------------------------------------------------------
+
+  Status operator()(const CreateSweep& command) {
+    if (state_.by_key.contains(command.idempotency_key)) return {};
+    if (Status made = CheckAlgorithms(command.spec); !made.ok()) return made;
+    Add(SweepCreated{.sweep = SweepId(state_.last_sweep.value + 1),
+                     .spec = command.spec,
+                     .source = command.source,
+                     .idempotency_key = command.idempotency_key});
+    return {};
+  }
+
+  Status operator()(const PauseSweep& command) {
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if (Status starts = CheckStarts(**sweep); !starts.ok()) return starts;
+    if ((*sweep)->state == SweepState::kPaused) return {};
+    Add(SweepPaused{command.sweep, "paused on request"});
+    YieldTrials(**sweep,
+                Verdict::Pause({.rule = std::string(kSweepPaused),
+                                .text = "saved and left: its sweep was paused"}),
+                facts_);
+    return {};
+  }
+
+  Status operator()(const ResumeSweep& command) {
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if ((*sweep)->state != SweepState::kPaused) return {};
+    Add(SweepResumed{command.sweep});
+    for (const auto& [number, trial] : (*sweep)->trials) {
+      if (trial.state == TrialState::kPaused && trial.held)
+        Requeue(**sweep, trial, "its sweep was resumed", now_, facts_);
+    }
+    return {};
+  }
+
+  Status operator()(const ExtendSweep& command) {
+    Sweep opened;
+    const auto found = OpenOrEnded(command.sweep, opened);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    const bool ended = &sweep == &opened;
+    if (!ended) {
+      if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
+    }
+    SweepExtended fact{.sweep = sweep.id, .stop = sweep.spec.stop, .max_step = sweep.spec.max_step};
+    if (command.max_trials) fact.stop.max_trials = *command.max_trials;
+    if (command.max_time) fact.stop.max_time = *command.max_time;
+    if (command.max_gpu_hours) fact.stop.max_gpu_hours = *command.max_gpu_hours;
+    if (command.max_step) fact.max_step = *command.max_step;
+    if (Status allowed = CheckExtension(sweep, fact, ended); !allowed.ok()) return allowed;
+    if (ended) Add(SweepReopened{sweep.id, "extended on request"});
+    Add(std::move(fact));
+    return {};
+  }
+
+  Status operator()(const StopSweep& command) {
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if (!(*sweep)->stopping_as)
+      WindDown(**sweep, SweepState::kStopped, "the sweep was stopped on request",
+               TrialState::kKilled, facts_);
+    return {};
+  }
+
+  Status operator()(const KillSweep& command) {
+    const auto sweep = Open(command.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if ((*sweep)->stopping_as == SweepState::kKilled) return {};
+    Add(SweepStopping{command.sweep, SweepState::kKilled, "the sweep was killed on request"});
+    KillTrials(**sweep, "killed with its sweep", nullptr, facts_);
+    return {};
+  }
+
+  // ---- trials ------------------------------------------------------------------------------
+
+  Status operator()(const EnqueueTrial& command) {
+    const auto found = Open(command.sweep);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    if (Known(sweep, command.idempotency_key)) return {};
+    if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
+    auto config = sweep.spec.space.Resolve(command.config);
+    if (!config.ok()) return config.error();
+    Add(TrialCreated{.trial = {sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))},
+                     .config = std::move(config).value(),
+                     .origin = std::string(kEnqueued),
+                     .idempotency_key = command.idempotency_key});
+    return {};
+  }
+
+  Status operator()(const KillTrial& command) {
+    const auto sweep = Open(command.trial.sweep);
+    if (!sweep.ok()) return sweep.error();
+    if (Status exists = CheckExists(**sweep, command.trial); !exists.ok()) return exists;
+    const Trial* trial = (*sweep)->Find(command.trial.number);
+    if (trial == nullptr || Ended(trial->state))
+      return Conflict("trial " + ToString(command.trial) + " has already ended");
+    EndTrial(*trial, TrialState::kKilled, "killed on request", facts_);
+    return {};
+  }
+
+  Status operator()(const ReopenTrial& command) {
+    const TrialRecord& record = command.record;
+    Sweep opened;
+    const auto found = OpenOrEnded(record.id.sweep, opened);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    if (Status exists = CheckExists(sweep, record.id); !exists.ok()) return exists;
+    if (Status allowed = CheckReopening(sweep, command); !allowed.ok()) return allowed;
+    if (Status current = CheckCurrent(record); !current.ok()) return current;
+
+    TrialReopened fact{
+        .record = record,
+        .until = command.until,
+        .from_start = command.from_start,
+        .reason = command.until.value > 0
+                      ? "goes on to step " + std::to_string(command.until.value) + " on request"
+                      : "tried again on request"};
+    if (&sweep == &opened)
+      Add(SweepReopened{sweep.id,
+                        "trial " + std::to_string(record.id.number.value) + " " + fact.reason});
+    if (command.from_start) DropAll(sweep, fact.record);
+    Add(std::move(fact));
+    return {};
+  }
+
+  Status operator()(const AskTrial& command) {
+    const auto found = Open(command.sweep);
+    if (!found.ok()) return found.error();
+    const Sweep& sweep = **found;
+    if (!sweep.spec.External())
+      return Conflict("sweep " + ToString(sweep.id) +
+                      " has a program, which executors run: only a sweep without `command` can be "
+                      "asked for trials");
+    if (Known(sweep, command.idempotency_key)) return {};
+    if (sweep.state == SweepState::kPaused)
+      return Conflict("sweep " + ToString(sweep.id) + " is paused: resume it first");
+    if (!MayStart(sweep))
+      return Conflict("sweep " + ToString(sweep.id) + " has " + std::to_string(sweep.live.size()) +
+                      " running trials, as many as max_concurrent_trials allows: tell one first");
+    if (HasNext(sweep, now_)) StartNext(state_, sweep, {}, command.idempotency_key, now_, facts_);
+    return {};
+  }
+
+  Status operator()(const PinCheckpoint& command) {
+    const SweepId sweep = command.checkpoint.trial.sweep;
+    if (state_.Find(sweep) == nullptr && !state_.ended.contains(sweep))
+      return NotFound("there is no sweep " + ToString(sweep));
+    Add(CheckpointPinned{command.checkpoint, command.pinned});
+    return {};
+  }
+
+  // ---- executors ---------------------------------------------------------------------------
+
+  Status operator()(const JoinExecutor& command) {
+    if (command.name.empty())
+      return Error{ErrorCode::kInvalid, "an executor must have a name: start it with --name NAME"};
+    const auto known = state_.executors.find(command.name);
+    if (known != state_.executors.end() && !known->second.lost) {
+      if (known->second.instance == command.instance) return {};
+      Lose(known->second, "its process was replaced by another");
+    }
+    Add(ExecutorJoined{.name = command.name,
+                       .instance = command.instance,
+                       .incarnation = Incarnation(state_.last_incarnation.value + 1),
+                       .address = command.address,
+                       .resources = command.resources});
+    return {};
+  }
+
+  Status operator()(const LoseExecutor& command) {
+    const auto known = state_.executors.find(command.name);
+    if (known != state_.executors.end() && !known->second.lost &&
+        known->second.incarnation == command.incarnation)
+      Lose(known->second, command.reason);
+    return {};
+  }
+
+  Status operator()(const RecordFact& command) {
+    Record(state_, command, now_, facts_);
+    return {};
+  }
+
+  Status operator()(const RecordRemoval& command) {
+    const bool awaited = std::ranges::any_of(state_.removals, [&](const auto& holder) {
+      return holder.second.contains(command.checkpoint);
+    });
+    if (awaited) Add(CheckpointRemoved{command.checkpoint});
+    return {};
+  }
+
+  Facts Take() { return std::move(facts_); }
+
+ private:
+  void Add(Fact fact) { facts_.push_back(std::move(fact)); }
+
+  Status CheckAlgorithms(const SweepSpec& spec) const {
+    if (auto searcher = state_.algorithms->MakeSearcher(spec); !searcher.ok())
+      return searcher.error();
+    if (auto scheduler = state_.algorithms->MakeScheduler(spec); !scheduler.ok())
+      return scheduler.error();
+    return {};
+  }
+
+  // A sweep that has not ended.
+  Result<const Sweep*> Open(SweepId id) const {
+    if (const Sweep* sweep = state_.Find(id)) return sweep;
+    const auto ended = state_.ended.find(id);
+    if (ended == state_.ended.end()) return NotFound("there is no sweep " + ToString(id));
+    return Conflict("sweep " + ToString(id) + " has already ended: it is " +
+                    std::string(Name(ended->second.state)));
+  }
+
+  // A sweep that has not ended, or else one that has and can be opened again, read into `opened`.
+  Result<const Sweep*> OpenOrEnded(SweepId id, Sweep& opened) const {
+    const auto ended = state_.ended.find(id);
+    if (ended == state_.ended.end()) return Open(id);
+    if (ended->second.saved.empty())
+      return Conflict("sweep " + ToString(id) + " ended too long ago: only the last " +
+                      std::to_string(kReopenableSweeps) +
+                      " can be opened again; start a new sweep with its best configurations as "
+                      "initial_points");
+    if (Status loaded = LoadSweep(ended->second.saved, *state_.algorithms, opened); !loaded.ok())
+      return loaded.error();
+    return &opened;
+  }
+
+  static Status CheckStarts(const Sweep& sweep) {
+    if (sweep.stopping_as)
+      return Conflict("sweep " + ToString(sweep.id) +
+                      " is ending, and starts nothing more: " + sweep.reason);
+    return {};
+  }
+
+  static Status CheckExists(const Sweep& sweep, const TrialId& trial) {
+    if (trial.number.value >= static_cast<uint32_t>(sweep.created))
+      return NotFound("there is no trial " + ToString(trial));
+    return {};
+  }
+
+  static bool Known(const Sweep& sweep, const std::string& idempotency_key) {
+    return !idempotency_key.empty() && sweep.by_key.contains(idempotency_key);
+  }
+
+  Status CheckExtension(const Sweep& sweep, const SweepExtended& fact, bool ended) const {
+    if (fact.max_step < sweep.spec.max_step ||
+        (sweep.spec.max_step.value == 0) != (fact.max_step.value == 0))
+      return Error{ErrorCode::kInvalid, "max_step: " + std::to_string(fact.max_step.value) +
+                                            " is not beyond the present " +
+                                            std::to_string(sweep.spec.max_step.value)};
+    if (sweep.spec.External() && fact.stop.max_gpu_hours > 0)
+      return Error{ErrorCode::kInvalid,
+                   "max_gpu_hours: the sweep has no program, and uses no GPU that Attune knows of"};
+    SweepSpec spec = sweep.spec;
+    spec.stop = fact.stop;
+    spec.max_step = fact.max_step;
+    if (Status made = CheckAlgorithms(spec); !made.ok()) return made;
+    if (fact.stop.max_trials > 0 && fact.stop.max_trials < sweep.created)
+      return Error{ErrorCode::kInvalid, "max_trials: " + std::to_string(fact.stop.max_trials) +
+                                            " is below the " + std::to_string(sweep.created) +
+                                            " trials that the sweep has already"};
+    if (!ended) return {};
+    StopPolicy stop = fact.stop;
+    stop.patience = 0;  // counted anew
+    if (auto limit = LimitReached(sweep, stop, sweep.running_since))
+      return Conflict(limit->text + ": raise that limit as well, or start a new sweep");
+    if (sweep.exhausted)
+      return Conflict("the searcher " + sweep.spec.searcher.name +
+                      " has no further configuration to try");
+    if (fact.stop.max_trials == sweep.created)
+      return Error{ErrorCode::kInvalid, "max_trials: the sweep has had its " +
+                                            std::to_string(sweep.created) +
+                                            " trials; ask for more than that"};
+    return {};
+  }
+
+  static Status CheckReopening(const Sweep& sweep, const ReopenTrial& command) {
+    const TrialRecord& record = command.record;
+    const Trial* trial = sweep.Find(record.id.number);
+    const TrialState state = trial != nullptr ? trial->state : record.state;
+    if (!Ended(state))
+      return Conflict("trial " + ToString(record.id) + " has not ended: it is " +
+                      std::string(Name(state)));
+    if (trial != nullptr && trial->live)
+      return Conflict("the last attempt of trial " + ToString(record.id) +
+                      " is still ending: try again in a moment");
+    if (sweep.spec.External() && command.from_start)
+      return Error{ErrorCode::kInvalid, "from_start: the sweep has no program to start"};
+    const bool beyond = command.until > record.last_step;
+    if (command.until.value > 0 && (!beyond || command.from_start))
+      return Error{ErrorCode::kInvalid,
+                   "until: step " + std::to_string(command.until.value) +
+                       (beyond ? " goes on from the newest checkpoint, not from the start"
+                               : " is not beyond step " + std::to_string(record.last_step.value) +
+                                     ", which trial " + ToString(record.id) + " has reached")};
+    if (command.until.value == 0 && state == TrialState::kCompleted && !command.from_start)
+      return Conflict("trial " + ToString(record.id) +
+                      " is complete: let it go on to a later step, or start it anew");
+    return {};
+  }
+
+  Status CheckCurrent(const TrialRecord& record) const {
+    const auto later =
+        std::ranges::upper_bound(state_.changes, record.seen, {}, &RecordChange::seq);
+    const bool forgotten =
+        later == state_.changes.begin() && state_.changes.size() == kRecordChanges;
+    if (!forgotten && std::ranges::find(later, state_.changes.end(), record.id,
+                                        &RecordChange::trial) == state_.changes.end())
+      return {};
+    return Conflict("trial " + ToString(record.id) +
+                    " has changed since it was looked at: look at it again, then try again");
+  }
+
+  // A trial that begins anew has no use for its own checkpoints.
+  void DropAll(const Sweep& sweep, TrialRecord& record) {
+    for (const KeptCheckpoint& kept : record.checkpoints) {
+      if (!kept.pinned && !Referred(sweep, record.id.number, kept))
+        Add(CheckpointDropped{{record.id, kept.attempt, kept.ref.step},
+                              kept.executor,
+                              kept.ref.path,
+                              "its trial begins anew"});
+    }
+    record.checkpoints.clear();
+  }
+
+  // Its gangs are gone with it; their trials go on elsewhere.
+  void Lose(const Executor& executor, const std::string& reason) {
+    for (const auto& [epoch, id] : executor.attempts) {
+      const Trial& trial = *state_.Find(id);
+      Add(AttemptEnded{trial.live->id, Outcome::kLost, {}});
+      if (trial.state == TrialState::kRunning)
+        Requeue(*state_.Find(id.sweep), trial, "executor " + executor.name + " was lost: " + reason,
+                now_, facts_);
+      else
+        EndWaiting(*state_.Find(id.sweep), trial, facts_);
+    }
+    Add(ExecutorLost{executor.name, executor.incarnation, reason});
+  }
+
+  const State& state_;
+  const Time now_;
+  Facts facts_;
+};
+
+}  // namespace
+
+Result<std::vector<Fact>> Decide(const State& state, const Command& command, Time now) {
+  Decider decider(state, now);
+  if (Status status = std::visit(decider, command); !status.ok()) return status.error();
+  return decider.Take();
+}
+
+}  // namespace attune

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/brain/state.h"
+#include "core/log/command.h"
+#include "core/log/event.h"
+
+namespace attune {
+
+// What a command leads to. Pure: an error means that nothing happens; no facts that there is
+// nothing new (a repeated report, a fact of a superseded epoch).
+//
+// Several facts of one command are to be applied in order, without anything in between.
+Result<std::vector<Fact>> Decide(const State& state, const Command& command, Time now);
+
+// Whether an executor's stream is open now: the one thing about the world that is not in the log.
+using Reachable = std::function<bool(const std::string& executor)>;
+
+// The next thing that follows from the state and the time alone: a limit of a sweep is reached, a
+// sweep ends, a checkpoint is dropped, a waiting trial or a new one starts. Empty when there is
+// none. Apply it, then ask again.
+std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now);
+
+// When, after `now`, time alone will make something follow: a backoff or a budget ends. nullopt:
+// never.
+std::optional<Time> Due(const State& state, Time now);
+
+// Why the sweep's next gang does not start: a trial waits for its next attempt, or nothing runs.
+// Empty when nothing waits for room.
+std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable);
+
+// Why this trial does not run; empty when it does or will never again.
+std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);
+
+}  // namespace attune

@@ -1,0 +1,234 @@
+#include "core/brain/record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/random.h"
+#include "core/brain/stoppers.h"
+
+namespace attune {
+namespace {
+
+// A backoff never grows beyond this many times the first one.
+constexpr double kBackoffGrowth = 32;
+
+// Doubled for each failure; drawn from its upper half, so that trials that failed together do not
+// come back together.
+Seconds Backoff(const Sweep& sweep, const Trial& trial) {
+  const double longest =
+      sweep.spec.failure.backoff.value * std::min(std::exp2(trial.failures), kBackoffGrowth);
+  RandomStream stream(sweep.spec.seed, trial.id.number,
+                      "trial/backoff/" + std::to_string(trial.attempts));
+  return Seconds(stream.Uniform(longest / 2, longest));
+}
+
+Time After(Time now, Seconds delay) {
+  return Time{now.us + static_cast<int64_t>(delay.value * 1e6)};
+}
+
+// What the trial does next after a failure.
+std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
+  const KeptCheckpoint* source = trial.Source();
+  std::string text = "restart " + std::to_string(trial.failures + 1) + " of " +
+                     std::to_string(sweep.spec.failure.max_restarts) +
+                     (source != nullptr ? " from step " + std::to_string(source->ref.step.value)
+                                        : " from the beginning");
+  if (delay.value > 0) text += " after " + FormatShort(delay.value) + " s";
+  return text;
+}
+
+std::string Missing(const Objective& objective, const Report& report) {
+  std::string has;
+  for (const auto& [name, value] : report.metrics) has += (has.empty() ? "" : ", ") + name;
+  return "the report at step " + std::to_string(report.step.value) + " has no metric " +
+         objective.metric + (has.empty() ? "" : "; it has " + has);
+}
+
+class Recorder {
+ public:
+  Recorder(const Sweep& sweep, const Trial& trial, Time now, Facts& facts)
+      : sweep_(sweep), trial_(trial), now_(now), facts_(facts) {}
+
+  void operator()(const AttemptStarted& fact) {
+    if (trial_.live->state == AttemptState::kAssigned) facts_.push_back(fact);
+  }
+
+  void operator()(const AttemptFirstStep& fact) {
+    if (!trial_.live->stepped) facts_.push_back(fact);
+  }
+
+  void operator()(const CheckpointSaved& fact) {
+    if (!trial_.checkpoints.empty()) {
+      const KeptCheckpoint& newest = trial_.checkpoints.back();
+      if (newest.attempt == fact.attempt.number && fact.checkpoint.step <= newest.ref.step) return;
+    }
+    facts_.push_back(fact);
+  }
+
+  // A retried attempt walks again over steps that were reported before: those change nothing, but a
+  // rank that waits gets an answer. One that is to leave has nothing new to report.
+  void operator()(const TrialReported& fact) {
+    if (trial_.state != TrialState::kRunning || trial_.live->verdict != VerdictKind::kContinue)
+      return;
+    const Report& report = fact.report;
+    const bool waits = report.waits || Told();
+    if (report.step <= trial_.last_step) {
+      if (waits && report.step > trial_.live->verdict_step)
+        Decide(fact, trial_.yield.value_or(
+                         Verdict::Continue("step " + Text(report.step) + " was reported before")));
+      return;
+    }
+    facts_.push_back(fact);
+    if (!report.metrics.contains(sweep_.spec.objective.metric)) {
+      FailTrial(sweep_, trial_, Missing(sweep_.spec.objective, report), false, facts_);
+      return;
+    }
+    const Step last = LastStep(sweep_, trial_);
+    const bool at_milestone = trial_.milestone.value > 0 && report.step >= trial_.milestone;
+    if (last.value > 0 && report.step >= last) {
+      Complete(fact, last);
+    } else if (at_milestone || waits) {
+      Decide(fact, VerdictOn(report, at_milestone));
+    } else if (!trial_.yield) {
+      if (auto verdict = TrialLimitReached(sweep_, trial_, report))
+        facts_.push_back(TrialYielding{trial_.id, std::move(*verdict)});
+    }
+  }
+
+  void operator()(const AttemptEnded& fact) {
+    AttemptEnded ended = fact;
+    const VerdictKind verdict = trial_.live->verdict;
+    if (fact.outcome == Outcome::kFinished && verdict == VerdictKind::kStop &&
+        trial_.state == TrialState::kStopped)
+      ended.outcome = Outcome::kStopped;
+    if (fact.outcome == Outcome::kFinished &&
+        (verdict == VerdictKind::kPause || verdict == VerdictKind::kExploit))
+      ended.outcome = Outcome::kPaused;
+    facts_.push_back(ended);
+    EndWaiting(sweep_, trial_, facts_);
+    if (trial_.state != TrialState::kRunning) return;  // already decided; only its slots were held
+
+    switch (ended.outcome) {
+      case Outcome::kFinished:
+        EndTrial(trial_, TrialState::kCompleted,
+                 trial_.last_step.value > 0
+                     ? "the program ended by itself after step " + Text(trial_.last_step)
+                     : "the program ended without reporting " + sweep_.spec.objective.metric,
+                 facts_);
+        return;
+      case Outcome::kPaused:
+        Requeue(sweep_, trial_, "goes on as a clone of trial " + Text(trial_.donor), now_, facts_);
+        return;
+      case Outcome::kFailed:
+        Failed(fact.failure);
+        return;
+      default:
+        Requeue(sweep_, trial_,
+                "attempt " + std::to_string(fact.attempt.number) + " was torn down by its executor",
+                now_, facts_);
+    }
+  }
+
+ private:
+  static std::string Text(Step step) { return std::to_string(step.value); }
+  static std::string Text(const std::optional<TrialNumber>& trial) {
+    return trial ? std::to_string(trial->value) : "another";
+  }
+
+  void Complete(const TrialReported& fact, Step last) {
+    const std::string text = "reached step " + Text(last) + ", the last";
+    const double value = fact.report.metrics.find(sweep_.spec.objective.metric)->second;
+    facts_.push_back(TrialDecided{
+        .attempt = fact.attempt,
+        .step = fact.report.step,
+        .verdict = Verdict::Stop(
+            {.rule = "max_step", .step = fact.report.step, .value = value, .text = text})});
+    EndTrial(trial_, TrialState::kCompleted, text, facts_);
+  }
+
+  // Whoever ends the trial goes first: the scheduler, those who want it to yield, its own limits.
+  // Then those who would have it go on later or as another: the scheduler, and a pause.
+  Verdict VerdictOn(const Report& report, bool at_milestone) const {
+    Verdict verdict = Verdict::Continue("goes on at step " + Text(report.step));
+    if (at_milestone && trial_.until.value == 0)
+      verdict = sweep_.scheduler->Judge(TrialView{trial_.id, trial_.config}, report);
+    if (verdict.kind == VerdictKind::kExploit && DonorCheckpoint(verdict) == nullptr) {
+      verdict.kind = VerdictKind::kContinue;
+      verdict.reason.text +=
+          "; but trial " + std::to_string(verdict.donor.value) + " has no checkpoint to clone";
+    }
+    if (verdict.kind == VerdictKind::kStop) return verdict;
+    if (trial_.yield && trial_.yield->kind == VerdictKind::kStop) return *trial_.yield;
+    if (auto limit = TrialLimitReached(sweep_, trial_, report)) return *std::move(limit);
+    return verdict.kind == VerdictKind::kContinue ? trial_.yield.value_or(verdict) : verdict;
+  }
+
+  const KeptCheckpoint* DonorCheckpoint(const Verdict& verdict) const {
+    const Trial* donor = sweep_.Find(verdict.donor);
+    return donor == nullptr || donor->checkpoints.empty() ? nullptr : &donor->checkpoints.back();
+  }
+
+  void Decide(const TrialReported& fact, Verdict verdict) {
+    verdict.reason.step = fact.report.step;
+    TrialDecided decided{.attempt = fact.attempt, .step = fact.report.step, .verdict = verdict};
+    if (verdict.kind == VerdictKind::kContinue) {
+      decided.milestone =
+          NextMilestone(sweep_, trial_, std::max(fact.report.step, trial_.last_step));
+    }
+    if (verdict.kind == VerdictKind::kExploit) decided.cloned = *DonorCheckpoint(verdict);
+    facts_.push_back(std::move(decided));
+
+    switch (verdict.kind) {
+      case VerdictKind::kContinue:
+        return;
+      case VerdictKind::kStop:
+        EndTrial(trial_, TrialState::kStopped, verdict.reason.text, facts_);
+        return;
+      case VerdictKind::kPause:
+        if (Told()) facts_.push_back(AttemptEnded{fact.attempt, Outcome::kPaused, {}});
+        return;
+      case VerdictKind::kExploit:
+        if (!Told()) return;
+        facts_.push_back(AttemptEnded{fact.attempt, Outcome::kPaused, {}});
+        Requeue(sweep_, trial_, "goes on as a clone of trial " + Text(verdict.donor), now_, facts_);
+        return;
+    }
+  }
+
+  void Failed(const Failure& failure) {
+    const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
+    if (failure.kind == FailureKind::kLease) {
+      Requeue(sweep_, trial_, what, now_, facts_);
+    } else if (failure.kind == FailureKind::kStart || TooOften()) {
+      FailTrial(sweep_, trial_, what, failure.kind == FailureKind::kStart, facts_);
+    } else {
+      const Seconds delay = Backoff(sweep_, trial_);
+      Requeue(sweep_, trial_, what + "; " + Restarting(sweep_, trial_, delay), After(now_, delay),
+              facts_);
+    }
+  }
+
+  // From outside: whoever asked waits for every verdict, and has left with one that says so.
+  bool Told() const { return trial_.live->ranks.empty(); }
+
+  bool TooOften() const { return trial_.failures >= sweep_.spec.failure.max_restarts; }
+
+  const Sweep& sweep_;
+  const Trial& trial_;
+  const Time now_;
+  Facts& facts_;
+};
+
+}  // namespace
+
+void Record(const State& state, const RecordFact& command, Time now, Facts& facts) {
+  const AttemptId id = std::visit([](const auto& fact) { return fact.attempt; }, command.fact);
+  const Trial* trial = state.Find(id.trial);
+  if (trial == nullptr || !trial->live || trial->live->epoch != command.epoch ||
+      trial->live->id != id)
+    return;
+  std::visit(Recorder(*state.Find(id.trial.sweep), *trial, now, facts), command.fact);
+}
+
+}  // namespace attune

@@ -1,0 +1,161 @@
+#include "core/brain/snapshot.h"
+
+#include <utility>
+
+#include "core/log/fields.h"
+
+// A change of the fields, here or in core/log/fields.h, needs another kForm.
+namespace attune {
+
+// ---- the state -------------------------------------------------------------------------------
+
+template <class A>
+void Fields(A& archive, Like<A, Attempt>& attempt) {
+  archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.resume,
+          attempt.decided, attempt.seconds, attempt.verdict, attempt.verdict_step);
+}
+template <class A>
+void Fields(A& archive, Like<A, Trial>& trial) {
+  archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures, trial.last_step,
+          trial.milestone, trial.until, trial.requested, trial.held, trial.not_before,
+          trial.seconds, trial.best, trial.since_best, trial.yield, trial.checkpoints, trial.donor,
+          trial.cloned, trial.live);
+}
+template <class A>
+void Fields(A& archive, Like<A, Best>& best) {
+  archive(best.trial, best.attempt, best.step, best.value);
+}
+template <class A>
+void PlainFields(A& archive, Like<A, Sweep>& sweep) {
+  archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.state, sweep.stopping_as, sweep.reason,
+          sweep.exhausted, sweep.reported, sweep.trials, sweep.created, sweep.points_used,
+          sweep.pending, sweep.live, sweep.surplus, sweep.clones, sweep.by_key, sweep.used);
+  for (auto& count : sweep.by_state) archive(count);
+  archive(sweep.best, sweep.since_best, sweep.running_since, sweep.ran_us, sweep.gpu_seconds);
+}
+template <class A>
+void Fields(A& archive, Like<A, EndedSweep>& ended) {
+  archive(ended.state, ended.idempotency_key, ended.saved);
+}
+template <class A>
+void Fields(A& archive, Like<A, Host>& host) {
+  archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free);
+}
+template <class A>
+void Fields(A& archive, Like<A, Executor>& executor) {
+  archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.lost,
+          executor.host, executor.attempts);
+}
+template <class A>
+void Fields(A& archive, Like<A, Reservation>& reservation) {
+  archive(reservation.sweep, reservation.executor, reservation.since);
+}
+template <class A>
+void Fields(A& archive, Like<A, RecordChange>& change) {
+  archive(change.trial, change.seq);
+}
+template <class A>
+void PlainFields(A& archive, Like<A, State>& state) {
+  archive(state.ended, state.reopenable, state.by_key, state.executors, state.reservation,
+          state.removals, state.changes, state.last_seq, state.last_time, state.last_sweep,
+          state.last_epoch, state.last_incarnation);
+}
+
+namespace {
+
+constexpr uint32_t kForm = 2;
+
+// Changes with most changes of the fields, for the day when somebody forgets kForm.
+constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
+
+const Error kNotOurs{ErrorCode::kCorrupt, "the snapshot is damaged or of another version"};
+
+uint64_t Checksum(std::string_view bytes) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x100000001b3;
+  }
+  return hash;
+}
+
+void WriteSweep(ArchiveWriter& archive, const Sweep& sweep) {
+  PlainFields(archive, sweep);
+  ArchiveWriter searcher, scheduler;
+  sweep.searcher->Save(searcher);
+  sweep.scheduler->Save(scheduler);
+  archive(searcher.Take(), scheduler.Take());
+}
+
+template <class Algorithm>
+bool Restore(Result<std::unique_ptr<Algorithm>> made, const std::string& bytes,
+             std::unique_ptr<Algorithm>& algorithm) {
+  if (!made.ok()) return false;
+  algorithm = std::move(made).value();
+  ArchiveReader archive(bytes);
+  algorithm->Load(archive);
+  return archive.AtEnd();
+}
+
+void ReadSweep(ArchiveReader& archive, const Algorithms& algorithms, Sweep& sweep) {
+  std::string searcher, scheduler;
+  PlainFields(archive, sweep);
+  archive(searcher, scheduler);
+  if (!archive.ok()) return;
+  if (!Restore(algorithms.MakeSearcher(sweep.spec), searcher, sweep.searcher) ||
+      !Restore(algorithms.MakeScheduler(sweep.spec), scheduler, sweep.scheduler))
+    archive.Fail();
+}
+
+}  // namespace
+
+std::string SaveSweep(const Sweep& sweep) {
+  ArchiveWriter archive;
+  WriteSweep(archive, sweep);
+  return archive.Take();
+}
+
+Status LoadSweep(std::string_view bytes, const Algorithms& algorithms, Sweep& sweep) {
+  ArchiveReader archive(bytes);
+  ReadSweep(archive, algorithms, sweep);
+  if (!archive.AtEnd()) return kNotOurs;
+  return {};
+}
+
+std::string SaveState(const State& state) {
+  ArchiveWriter archive;
+  PlainFields(archive, state);
+  archive(state.sweeps.size());
+  for (const auto& [id, sweep] : state.sweeps) WriteSweep(archive, sweep);
+  const std::string body = archive.Take();
+
+  ArchiveWriter whole;
+  whole(kForm, kShape, Checksum(body), body);
+  return whole.Take();
+}
+
+Status LoadState(std::string_view bytes, State& state) {
+  uint32_t form = 0;
+  uint64_t shape = 0;
+  uint64_t checksum = 0;
+  std::string body;
+  ArchiveReader whole(bytes);
+  whole(form, shape, checksum, body);
+  if (!whole.AtEnd() || form != kForm || shape != kShape || checksum != Checksum(body))
+    return kNotOurs;
+
+  ArchiveReader archive(body);
+  PlainFields(archive, state);
+  size_t sweeps = 0;
+  archive(sweeps);
+  for (; archive.ok() && sweeps > 0; --sweeps) {
+    Sweep sweep;
+    ReadSweep(archive, *state.algorithms, sweep);
+    const SweepId id = sweep.id;
+    if (archive.ok()) state.sweeps.emplace(id, std::move(sweep));
+  }
+  if (!archive.AtEnd()) return kNotOurs;
+  return {};
+}
+
+}  // namespace attune

@@ -1,0 +1,67 @@
+#include "core/brain/state.h"
+
+#include "core/base/random.h"
+
+namespace attune {
+
+const KeptCheckpoint* Trial::Source() const {
+  if (cloned) return &*cloned;
+  return checkpoints.empty() ? nullptr : &checkpoints.back();
+}
+
+Trial* Sweep::Find(TrialNumber number) {
+  const auto found = trials.find(number);
+  return found == trials.end() ? nullptr : &found->second;
+}
+
+const Trial* Sweep::Find(TrialNumber number) const {
+  const auto found = trials.find(number);
+  return found == trials.end() ? nullptr : &found->second;
+}
+
+const Sweep* State::Find(SweepId id) const {
+  const auto found = sweeps.find(id);
+  return found == sweeps.end() ? nullptr : &found->second;
+}
+
+const Trial* State::Find(const TrialId& id) const {
+  const Sweep* sweep = Find(id.sweep);
+  return sweep == nullptr ? nullptr : sweep->Find(id.number);
+}
+
+bool Wanted(const Trial& trial) {
+  return trial.state != TrialState::kFailed && trial.state != TrialState::kKilled;
+}
+
+namespace {
+
+std::vector<const Trial*> On(const State& state, const std::string& executor, bool wanted) {
+  std::vector<const Trial*> trials;
+  const auto found = state.executors.find(executor);
+  if (found == state.executors.end()) return trials;
+  for (const auto& [epoch, id] : found->second.attempts) {
+    const Trial& trial = *state.Find(id);
+    if (Wanted(trial) == wanted) trials.push_back(&trial);
+  }
+  return trials;
+}
+
+}  // namespace
+
+std::vector<const Trial*> WantedOn(const State& state, const std::string& executor) {
+  return On(state, executor, true);
+}
+
+std::vector<const Trial*> UnwantedOn(const State& state, const std::string& executor) {
+  return On(state, executor, false);
+}
+
+Step LastStep(const Sweep& sweep, const Trial& trial) {
+  return trial.until.value > 0 ? trial.until : sweep.spec.max_step;
+}
+
+uint64_t SeedOf(const SweepSpec& spec, TrialNumber trial) {
+  return RandomStream(spec.seed, trial, "trial/seed").Bits() >> 11;
+}
+
+}  // namespace attune

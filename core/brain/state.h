@@ -1,0 +1,186 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/algorithms/algorithms.h"
+#include "core/brain/placement.h"
+#include "core/log/event.h"
+
+namespace attune {
+
+// The run of a trial that holds slots now, or that somebody outside asked for.
+struct Attempt {
+  AttemptId id;
+  Epoch epoch;
+  AttemptState state = AttemptState::kAssigned;
+  bool stepped = false;         // every rank has finished its first optimizer step
+  std::vector<RankSlot> ranks;  // none: the sweep has no program
+  std::optional<CheckpointRef> resume;
+  Time decided;
+  Seconds seconds{0};  // trained, by its newest report
+
+  // What rank 0 is told: go on to the trial's milestone, or leave at the step it waits at.
+  VerdictKind verdict = VerdictKind::kContinue;
+  Step verdict_step{0};  // of the report it answers; 0: none was judged yet
+};
+
+struct Trial {
+  TrialId id;
+  Config config;
+  TrialState state = TrialState::kPending;
+  uint32_t attempts = 0;
+  int failures = 0;              // attempts that failed by the trial's own doing
+  Step last_step{0};             // of its newest report
+  Step milestone{0};             // the step of the next decision; 0: none
+  Step until{0};                 // goes on to here, unjudged; 0: as any trial
+  bool requested = false;        // by a person: it runs even when the sweep starts nothing itself
+  bool held = false;             // paused with its sweep, not by the scheduler
+  Time not_before;               // its next attempt
+  Seconds seconds{0};            // trained in attempts that have ended
+  std::optional<double> best;    // finite value of the objective
+  int since_best = 0;            // reports since
+  std::optional<Verdict> yield;  // what it gets at the next report that waits
+
+  std::vector<KeptCheckpoint> checkpoints;  // as they were saved
+  // A donor's checkpoint, from which it goes on until it has saved one of its own.
+  std::optional<TrialNumber> donor;
+  std::optional<KeptCheckpoint> cloned;
+
+  std::optional<Attempt> live;  // until its end is reported
+
+  // What its next attempt goes on from; null: from the beginning.
+  const KeptCheckpoint* Source() const;
+};
+
+// The best report of a sweep.
+struct Best {
+  TrialNumber trial;
+  uint32_t attempt = 0;
+  Step step;
+  double value = 0;
+};
+
+struct Sweep {
+  SweepId id;
+  SweepSpec spec;
+  std::string idempotency_key;
+  SweepState state = SweepState::kRunning;
+  std::optional<SweepState> stopping_as;  // no new trials; how it will have ended
+  std::string reason;
+  bool exhausted = false;  // the searcher has no more
+  bool reported = false;   // some trial has reported something
+  std::unique_ptr<Searcher> searcher;
+  std::unique_ptr<Scheduler> scheduler;
+
+  // Those that something can still happen to. A trial leaves when it has ended, its slots are free
+  // and each of its checkpoints stays for good.
+  std::map<TrialNumber, Trial> trials;
+
+  int created = 0;                            // trials so far
+  int points_used = 0;                        // of spec.initial_points
+  std::set<TrialNumber> pending;              // trials that wait for an attempt
+  std::set<TrialNumber> live;                 // whose attempt holds slots
+  std::set<TrialNumber> surplus;              // with a checkpoint that nothing keeps
+  std::set<TrialNumber> clones;               // that go on from a donor's checkpoint
+  std::map<std::string, TrialNumber> by_key;  // idempotency keys of requests for trials
+  Resources used;                             // by gangs
+  std::array<int, 7> by_state{};              // trials, indexed by TrialState
+  std::optional<Best> best;
+  int since_best = 0;      // others that ended since the best was reported
+  Time running_since;      // meaningful while it is not paused
+  int64_t ran_us = 0;      // before that
+  double gpu_seconds = 0;  // of attempts that have ended
+
+  int Count(TrialState which) const { return by_state[static_cast<size_t>(which)]; }
+  Trial* Find(TrialNumber number);  // null when it has left
+  const Trial* Find(TrialNumber number) const;
+};
+
+// A sweep that has ended.
+struct EndedSweep {
+  SweepState state = SweepState::kCompleted;
+  std::string idempotency_key;
+  std::string saved;  // the Sweep, to open it again; empty: too long ago
+};
+
+// How many ended sweeps can be opened again: the ones that ended last.
+inline constexpr size_t kReopenableSweeps = 256;
+
+struct Executor {
+  std::string name;
+  std::string instance;
+  Incarnation incarnation;
+  std::string address;
+  bool lost = false;
+  Host host;                          // what is free of it
+  std::map<Epoch, TrialId> attempts;  // that hold slots here
+};
+
+// The slots of one executor that are kept for a gang too large for what is free now.
+struct Reservation {
+  SweepId sweep;
+  std::string executor;
+  Epoch since;  // attempts of later epochs on that executor run in the gang's shade
+};
+
+// The newest change to the record of a trial that has ended.
+struct RecordChange {
+  TrialId trial;
+  EventSeq seq;
+};
+
+// So many of them are known. A record is read and used within fewer, or has to be read again.
+inline constexpr size_t kRecordChanges = 256;
+
+// Everything the brain knows. Changed by Apply only; replaying the log rebuilds it.
+struct State {
+  // `known` outlives the state.
+  explicit State(const Algorithms& known) : algorithms(&known) {}
+
+  const Algorithms* algorithms;
+  std::map<SweepId, Sweep> sweeps;  // that have not ended
+  std::map<SweepId, EndedSweep> ended;
+  std::deque<SweepId> reopenable;         // by when they ended
+  std::map<std::string, SweepId> by_key;  // idempotency keys of both
+  std::map<std::string, Executor> executors;
+  std::optional<Reservation> reservation;
+  // Checkpoints whose files are to go, by the executor that holds them, with their paths.
+  std::map<std::string, std::map<CheckpointId, std::string>> removals;
+  std::deque<RecordChange> changes;  // in order
+  EventSeq last_seq{0};
+  Time last_time;
+  SweepId last_sweep{0};
+  Epoch last_epoch{0};
+  Incarnation last_incarnation{0};
+
+  const Sweep* Find(SweepId id) const;  // null when it has ended
+  const Trial* Find(const TrialId& id) const;
+};
+
+// Whether the executor should run this trial's live attempt (to its end, or to the step at which it
+// leaves). REQUIRES: trial.live.
+bool Wanted(const Trial& trial);
+
+// Every attempt that holds slots on an executor and that it should run, in order of epoch; and
+// those that it should not.
+std::vector<const Trial*> WantedOn(const State& state, const std::string& executor);
+std::vector<const Trial*> UnwantedOn(const State& state, const std::string& executor);
+
+// The step at which this trial is complete; 0: its program ends itself.
+Step LastStep(const Sweep& sweep, const Trial& trial);
+
+// The seed a trial's ranks get, below 2^53; the same for every attempt.
+uint64_t SeedOf(const SweepSpec& spec, TrialNumber trial);
+
+// Changes the state by one event. Cannot fail: events were checked before they were written.
+// REQUIRES: event.seq follows state.last_seq.
+void Apply(State& state, const Event& event);
+
+}  // namespace attune

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/brain/state.h"
+#include "core/log/event.h"
+
+// The limits of a sweep and of its trials (StopPolicy). They are judged beside the scheduler.
+namespace attune {
+
+// A limit that was reached: its name in the sweep file, and a sentence.
+struct Limit {
+  std::string rule;
+  std::string text;
+};
+
+// The first of these limits that the sweep has reached.
+std::optional<Limit> LimitReached(const Sweep& sweep, const StopPolicy& stop, Time now);
+
+// When, if nothing else happens, time alone will make the sweep reach one; nullopt: never.
+std::optional<Time> Deadline(const Sweep& sweep);
+
+// The verdict of the trial's own limits on a report that is not applied yet; nullopt: it goes on.
+std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
+                                         const Report& report);
+
+}  // namespace attune

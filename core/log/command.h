@@ -1,0 +1,114 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/log/event.h"
+
+namespace attune {
+
+// What people, executors and the clock ask of the brain. A command may be refused, may change
+// nothing, and leaves no trace but the events it leads to.
+
+// Answered with the sweep of the same non-empty idempotency_key when there is one.
+struct CreateSweep {
+  SweepSpec spec;
+  std::string source;
+  std::string idempotency_key;
+};
+
+struct PauseSweep {  // start nothing; running trials save a checkpoint and leave
+  SweepId sweep;
+};
+
+struct ResumeSweep {
+  SweepId sweep;
+};
+
+// Sets what is given. Opens a sweep that has ended again, unless that is too long ago.
+struct ExtendSweep {
+  SweepId sweep;
+  std::optional<int> max_trials;  // 0: no limit, as below
+  std::optional<Seconds> max_time;
+  std::optional<double> max_gpu_hours;
+  std::optional<Step> max_step;  // not below the present one
+};
+
+struct StopSweep {  // finish running trials, start none
+  SweepId sweep;
+};
+
+struct KillSweep {  // end every trial now
+  SweepId sweep;
+};
+
+// A configuration of a person's, tried before any further proposal.
+struct EnqueueTrial {
+  SweepId sweep;
+  Config config;
+  std::string idempotency_key;
+};
+
+struct KillTrial {
+  TrialId trial;
+};
+
+// A trial that has ended is tried again (`until` is 0: with its restarts counted anew, from its
+// newest checkpoint or from the start), or goes on to a later step, unjudged.
+// Refused when the record may be out of date. What a trial that begins from the start has of pinned
+// checkpoints, and of those that something refers to, stays for good.
+struct ReopenTrial {
+  TrialRecord record;
+  Step until{0};
+  bool from_start = false;
+};
+
+// The next trial of a sweep without a program, for whoever asks. Its attempt has no ranks; reports
+// and its end are told by RecordFact, with the epoch of the answer.
+struct AskTrial {
+  SweepId sweep;
+  std::string idempotency_key;
+};
+
+// Whether a checkpoint stays whatever the sweep's policy says. Letting go of one whose trial has
+// ended and left the brain, or has begun anew, deletes nothing.
+struct PinCheckpoint {
+  CheckpointId checkpoint;
+  bool pinned = true;
+};
+
+// An executor opened its stream. The same `instance` as before is the same process again; another
+// one means that the earlier process and its gangs are gone.
+struct JoinExecutor {
+  std::string name;
+  std::string instance;
+  std::string address;
+  Resources resources;
+};
+
+// An executor's lease has ended. Ignored when the incarnation is not the current one.
+struct LoseExecutor {
+  std::string name;
+  Incarnation incarnation;
+  std::string reason;
+};
+
+// What an executor says about an attempt, fenced by the attempt's epoch: a fact of another epoch,
+// of an attempt that has ended, or said before changes nothing.
+struct RecordFact {
+  Epoch epoch;
+  std::variant<AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved, AttemptEnded> fact;
+};
+
+// The files of a dropped checkpoint are gone. Said again, it changes nothing.
+struct RecordRemoval {
+  CheckpointId checkpoint;
+};
+
+using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, StopSweep,
+                             KillSweep, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
+                             PinCheckpoint, JoinExecutor, LoseExecutor, RecordFact, RecordRemoval>;
+
+}  // namespace attune

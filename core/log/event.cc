@@ -1,0 +1,149 @@
+#include "core/log/event.h"
+
+namespace attune {
+
+std::string_view Name(SweepState state) {
+  switch (state) {
+    case SweepState::kRunning:
+      return "running";
+    case SweepState::kPaused:
+      return "paused";
+    case SweepState::kCompleted:
+      return "completed";
+    case SweepState::kStopped:
+      return "stopped";
+    case SweepState::kFailed:
+      return "failed";
+    case SweepState::kKilled:
+      return "killed";
+  }
+  return "unknown";
+}
+
+std::string_view Name(TrialState state) {
+  switch (state) {
+    case TrialState::kPending:
+      return "pending";
+    case TrialState::kRunning:
+      return "running";
+    case TrialState::kPaused:
+      return "paused";
+    case TrialState::kCompleted:
+      return "completed";
+    case TrialState::kStopped:
+      return "stopped";
+    case TrialState::kFailed:
+      return "failed";
+    case TrialState::kKilled:
+      return "killed";
+  }
+  return "unknown";
+}
+
+std::string_view Name(AttemptState state) {
+  switch (state) {
+    case AttemptState::kAssigned:
+      return "assigned";
+    case AttemptState::kRunning:
+      return "running";
+    case AttemptState::kEnded:
+      return "ended";
+  }
+  return "unknown";
+}
+
+std::string_view Name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFinished:
+      return "finished";
+    case Outcome::kStopped:
+      return "stopped";
+    case Outcome::kPaused:
+      return "paused";
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kLost:
+      return "lost";
+    case Outcome::kKilled:
+      return "killed";
+  }
+  return "unknown";
+}
+
+std::string_view Name(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kNone:
+      return "none";
+    case FailureKind::kExit:
+      return "exit";
+    case FailureKind::kSignal:
+      return "signal";
+    case FailureKind::kStall:
+      return "stall";
+    case FailureKind::kStart:
+      return "start";
+    case FailureKind::kProtocol:
+      return "protocol";
+    case FailureKind::kLease:
+      return "lease";
+  }
+  return "unknown";
+}
+
+bool Ended(SweepState state) {
+  return state != SweepState::kRunning && state != SweepState::kPaused;
+}
+
+bool Ended(TrialState state) {
+  return state != TrialState::kPending && state != TrialState::kRunning &&
+         state != TrialState::kPaused;
+}
+
+// By the fields a fact has, so that a new kind of fact needs no line here.
+std::optional<SweepId> SweepOf(const Fact& fact) {
+  return std::visit(
+      [](const auto& about) -> std::optional<SweepId> {
+        if constexpr (requires { about.sweep; }) {
+          return about.sweep;
+        } else if constexpr (requires { about.trial; }) {
+          return about.trial.sweep;
+        } else if constexpr (requires { about.attempt; }) {
+          return about.attempt.trial.sweep;
+        } else if constexpr (requires { about.record; }) {
+          return about.record.id.sweep;
+        } else if constexpr (requires { about.checkpoint; }) {
+          return about.checkpoint.trial.sweep;
+        } else {
+          return std::nullopt;
+        }
+      },
+      fact);
+}
+
+std::optional<TrialId> TrialOf(const Fact& fact) {
+  return std::visit(
+      [](const auto& about) -> std::optional<TrialId> {
+        if constexpr (requires { about.trial; }) {
+          return about.trial;
+        } else if constexpr (requires { about.attempt; }) {
+          return about.attempt.trial;
+        } else if constexpr (requires { about.record; }) {
+          return about.record.id;
+        } else if constexpr (requires { about.checkpoint; }) {
+          return about.checkpoint.trial;
+        } else {
+          return std::nullopt;
+        }
+      },
+      fact);
+}
+
+bool ChangesRecord(const Fact& fact) {
+  return std::holds_alternative<TrialEnded>(fact) || std::holds_alternative<AttemptEnded>(fact) ||
+         std::holds_alternative<TrialReopened>(fact) ||
+         std::holds_alternative<CheckpointSaved>(fact) ||
+         std::holds_alternative<CheckpointPinned>(fact) ||
+         std::holds_alternative<CheckpointDropped>(fact);
+}
+
+}  // namespace attune

@@ -1,0 +1,255 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/log/sweep_spec.h"
+#include "core/log/verdict.h"
+#include "core/space/value.h"
+
+namespace attune {
+
+enum class SweepState { kRunning, kPaused, kCompleted, kStopped, kFailed, kKilled };
+enum class TrialState { kPending, kRunning, kPaused, kCompleted, kStopped, kFailed, kKilled };
+enum class AttemptState { kAssigned, kRunning, kEnded };
+enum class Outcome { kFinished, kStopped, kPaused, kFailed, kLost, kKilled };
+
+std::string_view Name(SweepState state);  // running, …: the words of every surface
+std::string_view Name(TrialState state);
+std::string_view Name(AttemptState state);
+std::string_view Name(Outcome outcome);
+
+bool Ended(SweepState state);
+bool Ended(TrialState state);
+
+// Metrics of a trial at a step, from rank 0. `seconds` is training time since the attempt began.
+struct Report {
+  Step step;
+  Metrics metrics;
+  Seconds seconds{0};
+  bool waits = false;  // rank 0 goes no further before it has a verdict on this report
+};
+
+// Where a rank runs: what it occupies on its executor.
+struct RankSlot {
+  std::string executor;
+  int local_rank = 0;
+  int cpus = 1;
+  std::vector<int> gpus;  // indices of the executor's GPUs
+  int64_t memory_bytes = 0;
+  bool operator==(const RankSlot&) const = default;
+};
+
+struct CheckpointRef {
+  Step step;
+  std::string path;
+  std::string digest;
+  bool operator==(const CheckpointRef&) const = default;
+};
+
+// A trial's checkpoint at a step, by the attempt that saved it.
+struct CheckpointId {
+  TrialId trial;
+  uint32_t attempt = 0;
+  Step step;
+  auto operator<=>(const CheckpointId&) const = default;
+};
+
+// A checkpoint that has not been dropped.
+struct KeptCheckpoint {
+  uint32_t attempt = 0;
+  CheckpointRef ref;
+  std::string executor;         // that holds it
+  std::optional<double> value;  // of the objective at its step
+  bool pinned = false;          // by a person
+  bool operator==(const KeptCheckpoint&) const = default;
+};
+
+// What the log says of a trial that has ended: enough to open it again.
+struct TrialRecord {
+  TrialId id;
+  Config config;
+  TrialState state = TrialState::kCompleted;
+  uint32_t attempts = 0;
+  Step last_step{0};
+  Seconds seconds{0};                       // trained, over all attempts
+  std::vector<KeptCheckpoint> checkpoints;  // in the order they were saved
+  EventSeq seen{0};                         // the newest event that it knows of
+};
+
+enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease };
+std::string_view Name(FailureKind kind);
+
+struct Failure {
+  FailureKind kind = FailureKind::kNone;
+  int rank = -1;
+  int exit_code = 0;
+  int signal = 0;
+  std::string message;   // one sentence
+  std::string log_tail;  // last lines of that rank's log
+};
+
+// ---- Facts, complete in themselves ---------------------------------------------------------
+
+struct SweepCreated {
+  SweepId sweep;
+  SweepSpec spec;
+  std::string source;           // the sweep file as it was sent
+  std::string idempotency_key;  // empty: none
+};
+struct SweepPaused {  // nothing starts; running trials yield
+  SweepId sweep;
+  std::string reason;
+};
+struct SweepResumed {
+  SweepId sweep;
+};
+struct SweepExtended {  // the limits from now on
+  SweepId sweep;
+  StopPolicy stop;
+  Step max_step{0};
+};
+struct SweepReopened {  // one that had ended; it runs again, with nothing to do yet
+  SweepId sweep;
+  std::string reason;
+};
+struct SweepStopping {  // no new trials; the sweep ends as `outcome` when the running ones have
+  SweepId sweep;
+  SweepState outcome;  // kCompleted, kStopped, kFailed or kKilled
+  std::string reason;
+};
+struct SweepEnded {
+  SweepId sweep;
+  SweepState state;
+  std::string reason;
+};
+inline constexpr std::string_view kInitialPoints = "initial_points";
+inline constexpr std::string_view kEnqueued = "enqueued";
+
+struct TrialCreated {
+  TrialId trial;
+  Config config;
+  std::string origin;           // name of the searcher, kInitialPoints or kEnqueued
+  std::string idempotency_key;  // of the request that asked for it; empty: none
+};
+struct TrialReopened {  // one that had ended waits for another attempt
+  TrialRecord record;
+  Step until{0};            // goes on to this step whatever the scheduler says; 0: as any trial
+  bool from_start = false;  // not from its newest checkpoint
+  std::string reason;
+};
+struct SearchExhausted {  // the searcher has no further configuration
+  SweepId sweep;
+};
+struct AttemptAssigned {
+  AttemptId attempt;
+  Epoch epoch;
+  std::vector<RankSlot> ranks;  // by rank
+  std::optional<CheckpointRef> resume;
+  Step milestone;               // 0: none
+  std::string idempotency_key;  // of the request that asked for it; empty: none
+};
+struct AttemptStarted {
+  AttemptId attempt;
+  std::vector<int64_t> pids;  // by rank
+};
+struct AttemptFirstStep {  // every rank has finished its first optimizer step
+  AttemptId attempt;
+  Time at;  // by the executor's clock
+};
+struct TrialReported {
+  AttemptId attempt;
+  Report report;
+};
+struct TrialYielding {  // gets this verdict at the next report that waits for one
+  TrialId trial;
+  Verdict verdict;
+};
+struct TrialDecided {  // the verdict on a report that waits for one
+  AttemptId attempt;
+  Step step;
+  Verdict verdict;
+  Step milestone;                        // the next one; 0 when it does not continue
+  std::optional<KeptCheckpoint> cloned;  // kExploit: the donor's
+};
+struct CheckpointSaved {
+  AttemptId attempt;
+  CheckpointRef checkpoint;
+  int64_t bytes = 0;
+};
+struct CheckpointPinned {
+  CheckpointId checkpoint;
+  bool pinned = true;
+};
+struct CheckpointDropped {  // nothing refers to it; its executor is to delete it
+  CheckpointId checkpoint;
+  std::string executor;
+  std::string path;
+  std::string reason;
+};
+struct CheckpointRemoved {  // its files are gone
+  CheckpointId checkpoint;
+};
+struct AttemptEnded {
+  AttemptId attempt;
+  Outcome outcome;
+  Failure failure;  // kFailed
+};
+struct TrialRequeued {  // will be tried again
+  TrialId trial;
+  std::string reason;
+  Time not_before;
+};
+struct TrialEnded {
+  TrialId trial;
+  TrialState state;
+  std::string reason;
+};
+struct SlotsReserved {  // others leave this executor alone until the sweep's next gang fits there
+  SweepId sweep;
+  std::string executor;
+  std::string reason;
+};
+struct ReservationReleased {
+  SweepId sweep;
+  std::string reason;
+};
+struct ExecutorJoined {
+  std::string name;
+  std::string instance;
+  Incarnation incarnation;
+  std::string address;
+  Resources resources;
+};
+struct ExecutorLost {
+  std::string name;
+  Incarnation incarnation;
+  std::string reason;
+};
+
+using Fact =
+    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepReopened,
+                 SweepStopping, SweepEnded, SearchExhausted, TrialCreated, TrialReopened,
+                 AttemptAssigned, AttemptStarted, AttemptFirstStep, TrialReported, TrialYielding,
+                 TrialDecided, CheckpointSaved, CheckpointPinned, CheckpointDropped,
+                 CheckpointRemoved, AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
+                 ReservationReleased, ExecutorJoined, ExecutorLost>;
+
+// A fact with its place in the log.
+struct Event {
+  EventSeq seq;
+  Time time;
+  Fact fact;
+};
+
+// The sweep and the trial a fact is about, where it is about one.
+std::optional<SweepId> SweepOf(const Fact& fact);
+std::optional<TrialId> TrialOf(const Fact& fact);
+
+// Whether the fact changes the record of a trial that has ended, or makes it end.
+bool ChangesRecord(const Fact& fact);
+
+}  // namespace attune

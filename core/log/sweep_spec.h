@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/space/objective.h"
+#include "core/space/search_space.h"
+#include "core/space/value.h"
+
+namespace attune {
+
+// A searcher or a scheduler by name, with every option of its table (core/algorithms/algorithms.h).
+struct AlgorithmSpec {
+  std::string name;
+  std::map<std::string, Value, std::less<>> options;
+  bool operator==(const AlgorithmSpec&) const = default;
+};
+
+// What a trial runs. Started with this argv, never through a shell; ${args}, ${config} and
+// ${param.NAME} are replaced by the executor.
+struct Program {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string working_directory;  // absolute
+  bool operator==(const Program&) const = default;
+};
+
+struct Resources {
+  int cpus = 0;
+  int gpus = 0;
+  int64_t memory_bytes = 0;
+  bool operator==(const Resources&) const = default;
+};
+
+// Where a gang goes when several executors have room.
+enum class PlacementPolicy {
+  kPack,    // where it fills best, so that large holes stay whole
+  kSpread,  // where most is free, so that gangs share a host as little as possible
+};
+
+struct GangSpec {
+  int workers = 1;  // world size
+  Resources per_worker{.cpus = 1};
+  PlacementPolicy placement = PlacementPolicy::kPack;
+  bool operator==(const GangSpec&) const = default;
+};
+
+// Which checkpoints are made and which stay. Beside what the policy keeps, a checkpoint stays while
+// something refers to it: a trial that will go on from it, a clone, the sweep's best, a person.
+struct CheckpointPolicy {
+  Step every{0};      // 0: at milestones and at the end
+  int keep_last = 1;  // newest ones of each trial; at least 1
+  int keep_best = 1;  // of each trial, by the objective at their step
+  bool operator==(const CheckpointPolicy&) const = default;
+};
+
+struct FailurePolicy {
+  int max_restarts = 3;        // of a trial, after failures of its own
+  int max_failed_trials = 10;  // one more, and the sweep fails
+  Seconds backoff{10};         // before the first restart, doubled for each further one
+  Seconds stall_timeout{600};  // a rank silent for longer has failed
+  bool operator==(const FailurePolicy&) const = default;
+};
+
+// When a sweep or a trial is over. Of each, 0 means: no such limit.
+struct StopPolicy {
+  int max_trials = 0;            // without it, until the searcher has no more
+  Seconds max_time{0};           // of the sweep, while it is not paused
+  double max_gpu_hours = 0;      // of all its gangs
+  int patience = 0;              // trials that end in a row without a better best
+  Seconds max_trial_time{0};     // training time of a trial
+  int trial_patience = 0;        // reports of a trial in a row that are not its best
+  std::optional<double> target;  // the sweep is over when the objective is this good
+  bool operator==(const StopPolicy&) const = default;
+};
+
+// A sweep, complete: every default is filled in. What a sweep file resolves to.
+struct SweepSpec {
+  std::string name;
+  std::vector<std::string> tags;
+  Program program;
+  Objective objective;
+  SearchSpace space;
+  std::vector<Config> initial_points;  // tried first, in this order
+  AlgorithmSpec searcher;
+  uint64_t seed = 0;  // below 2^53
+  AlgorithmSpec scheduler;
+  Step max_step{0};  // a trial that reaches it is complete; 0: the program ends itself
+  GangSpec gang;
+  int max_concurrent_trials = 0;  // 0: as many as fit
+  int priority = 0;               // a sweep of a higher one is served first
+  CheckpointPolicy checkpoint;
+  FailurePolicy failure;
+  StopPolicy stop;
+
+  // Without a program trials are asked for and told from outside.
+  bool External() const { return program.command.empty(); }
+
+  bool operator==(const SweepSpec&) const = default;
+};
+
+}  // namespace attune

@@ -1,0 +1,164 @@
+#include "core/space/domain.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "core/base/check.h"
+
+namespace attune {
+namespace {
+
+constexpr double kStepTolerance = 1e-6;  // of a step, for what division and decimals round away
+
+Error Wrong(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
+
+// Digits after the point in the shortest decimal that reads as `value`.
+int Decimals(double value) {
+  const std::string text = FormatReal(value);
+  const size_t exponent = text.find('e');
+  const size_t point = text.find('.');
+  int decimals = 0;
+  if (exponent != std::string::npos) decimals -= std::stoi(text.substr(exponent + 1));
+  if (point != std::string::npos) {
+    const std::string fraction = text.substr(point + 1, exponent - point - 1);
+    if (fraction != "0") decimals += static_cast<int>(fraction.size());
+  }
+  return std::max(decimals, 0);
+}
+
+double RoundToDecimals(double value, int decimals) {
+  std::array<char, 700> digits;  // the longest double before and after the point
+  const auto printed = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                     std::chars_format::fixed, decimals);
+  if (printed.ec != std::errc()) return value;
+  double rounded = value;
+  std::from_chars(digits.data(), printed.ptr, rounded);
+  return rounded + 0.0;  // no -0.0
+}
+
+int64_t LastStep(const FloatDomain& domain) {
+  const double steps = (domain.max - domain.min) / *domain.step;
+  const double nearest = std::round(steps);
+  const bool meets_max = std::abs(steps - nearest) <= kStepTolerance;
+  return static_cast<int64_t>(meets_max ? nearest : std::floor(steps));
+}
+
+double StepAt(const FloatDomain& domain, int64_t index) {
+  const double value = RoundToDecimals(domain.min + static_cast<double>(index) * *domain.step,
+                                       std::max(Decimals(domain.min), Decimals(*domain.step)));
+  const bool meets_max = std::abs(domain.max - value) <= kStepTolerance * *domain.step;
+  return meets_max ? domain.max : value;
+}
+
+Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
+  const auto number = Number(value);
+  if (!number) {
+    return Wrong("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
+                 ", not a number");
+  }
+  if (!std::isfinite(*number)) return Wrong(FormatReal(*number) + " is not a finite number");
+  if (*number < domain.min) {
+    return Wrong(FormatReal(*number) + " is below min " + FormatReal(domain.min));
+  }
+  if (*number > domain.max) {
+    return Wrong(FormatReal(*number) + " is above max " + FormatReal(domain.max));
+  }
+  if (!domain.step) return Value(*number);
+
+  const auto index = static_cast<int64_t>(std::round((*number - domain.min) / *domain.step));
+  const double nearest = StepAt(domain, std::min(index, LastStep(domain)));
+  if (std::abs(*number - nearest) > kStepTolerance * *domain.step) {
+    return Wrong(FormatReal(*number) + " is not on a step of " + FormatReal(*domain.step) +
+                 " from min " + FormatReal(domain.min) + "; the nearest is " + FormatReal(nearest));
+  }
+  return Value(nearest);
+}
+
+Result<Value> AdmitTo(const IntDomain& domain, const Value& value) {
+  const int64_t* number = std::get_if<int64_t>(&value);
+  if (!number) {
+    return Wrong("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
+                 ", not an integer");
+  }
+  const std::string text = std::to_string(*number);
+  if (*number < domain.min) return Wrong(text + " is below min " + std::to_string(domain.min));
+  if (*number > domain.max) return Wrong(text + " is above max " + std::to_string(domain.max));
+  if ((*number - domain.min) % domain.step != 0) {
+    return Wrong(text + " is not on a step of " + std::to_string(domain.step) + " from min " +
+                 std::to_string(domain.min));
+  }
+  return value;
+}
+
+Result<Value> AdmitTo(const CategoricalDomain& domain, const Value& value) {
+  const auto found = std::find_if(domain.values.begin(), domain.values.end(),
+                                  [&](const Value& listed) { return SameSetting(listed, value); });
+  if (found != domain.values.end()) return *found;
+
+  constexpr size_t kShown = 20;
+  std::string known;
+  for (size_t i = 0; i < domain.values.size() && i < kShown; ++i) {
+    known += (i == 0 ? "" : ", ") + FormatValue(domain.values[i]);
+  }
+  if (domain.values.size() > kShown) known += ", …";
+  return Wrong("'" + FormatValue(value) + "' is not one of its values: " + known);
+}
+
+Result<Value> AdmitTo(const ConstantDomain& domain, const Value& value) {
+  if (SameSetting(domain.value, value)) return domain.value;
+  return Wrong("'" + FormatValue(value) + "' is not its constant " + FormatValue(domain.value));
+}
+
+}  // namespace
+
+std::optional<double> Number(const Value& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
+
+bool SameSetting(const Value& a, const Value& b) {
+  if (a.index() == b.index()) return a == b;
+  const auto number_a = Number(a);
+  const auto number_b = Number(b);
+  return number_a && number_b && *number_a == *number_b;
+}
+
+std::optional<int64_t> CountValues(const Domain& domain) {
+  struct {
+    std::optional<int64_t> operator()(const FloatDomain& d) const {
+      if (!d.step) return std::nullopt;
+      return LastStep(d) + 1;
+    }
+    std::optional<int64_t> operator()(const IntDomain& d) const {
+      return (d.max - d.min) / d.step + 1;
+    }
+    std::optional<int64_t> operator()(const CategoricalDomain& d) const {
+      return std::ssize(d.values);
+    }
+    std::optional<int64_t> operator()(const ConstantDomain&) const { return 1; }
+  } count;
+  return std::visit(count, domain);
+}
+
+Value ValueAt(const Domain& domain, int64_t index) {
+  const auto count = CountValues(domain);
+  ATTUNE_CHECK(count && index >= 0 && index < *count);
+  struct {
+    int64_t index;
+    Value operator()(const FloatDomain& d) const { return StepAt(d, index); }
+    Value operator()(const IntDomain& d) const { return d.min + index * d.step; }
+    Value operator()(const CategoricalDomain& d) const { return d.values[index]; }
+    Value operator()(const ConstantDomain& d) const { return d.value; }
+  } at{index};
+  return std::visit(at, domain);
+}
+
+Result<Value> Admit(const Domain& domain, const Value& value) {
+  return std::visit([&](const auto& d) { return AdmitTo(d, value); }, domain);
+}
+
+}  // namespace attune

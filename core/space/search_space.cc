@@ -1,0 +1,132 @@
+#include "core/space/search_space.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+
+#include "core/base/check.h"
+#include "core/space/domain.h"
+
+namespace attune {
+namespace {
+
+bool Holds(const Condition& condition, const Value& value) {
+  if (!condition.any_of.empty()) {
+    return std::any_of(condition.any_of.begin(), condition.any_of.end(),
+                       [&](const Value& wanted) { return SameSetting(wanted, value); });
+  }
+  const auto number = Number(value);
+  return number && (!condition.at_least || *number >= *condition.at_least) &&
+         (!condition.at_most || *number <= *condition.at_most);
+}
+
+std::string Describe(const Condition& condition) {
+  std::string text = condition.parent;
+  if (!condition.any_of.empty()) {
+    text += " is ";
+    for (size_t i = 0; i < condition.any_of.size(); ++i) {
+      text += (i == 0 ? "" : " or ") + FormatValue(condition.any_of[i]);
+    }
+    return text;
+  }
+  if (condition.at_least) text += " is at least " + FormatReal(*condition.at_least);
+  if (condition.at_least && condition.at_most) text += " and";
+  if (condition.at_most) text += " is at most " + FormatReal(*condition.at_most);
+  return text;
+}
+
+// Why the parameter is absent, for the first of its conditions that does not hold.
+std::string WhyAbsent(const Parameter& parameter, const Config& config) {
+  for (const Condition& condition : parameter.when) {
+    const Value* value = config.Find(condition.parent);
+    if (value && Holds(condition, *value)) continue;
+    return "exists only when " + Describe(condition) + ", but " + condition.parent + " is " +
+           (value ? FormatValue(*value) : "absent");
+  }
+  return "";
+}
+
+Error Wrong(const std::string& parameter, const std::string& message) {
+  return {ErrorCode::kInvalid, parameter + ": " + message};
+}
+
+}  // namespace
+
+// Kahn's algorithm, with the smallest place in the file first among those whose parents are done.
+SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::move(parameters)) {
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < parameters_.size(); ++i) places[parameters_[i].name] = i;
+
+  std::vector<std::vector<size_t>> children(parameters_.size());
+  std::vector<size_t> waits_for(parameters_.size());
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    waits_for[i] = parameters_[i].when.size();
+    for (const Condition& condition : parameters_[i].when) {
+      const auto parent = places.find(condition.parent);
+      ATTUNE_CHECK(parent != places.end());
+      children[parent->second].push_back(i);
+    }
+  }
+
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (waits_for[i] == 0) ready.push(i);
+  }
+  order_.reserve(parameters_.size());
+  while (!ready.empty()) {
+    const size_t next = ready.top();
+    ready.pop();
+    order_.push_back(next);
+    for (const size_t child : children[next]) {
+      if (--waits_for[child] == 0) ready.push(child);
+    }
+  }
+  ATTUNE_CHECK(order_.size() == parameters_.size());
+}
+
+const Parameter* SearchSpace::Find(std::string_view name) const {
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                  [&](const Parameter& p) { return p.name == name; });
+  return found == parameters_.end() ? nullptr : &*found;
+}
+
+bool SearchSpace::Active(const Parameter& parameter, const Config& config) const {
+  return std::all_of(parameter.when.begin(), parameter.when.end(), [&](const Condition& condition) {
+    const Value* value = config.Find(condition.parent);
+    return value && Holds(condition, *value);
+  });
+}
+
+Result<Config> SearchSpace::Resolve(const Config& config) const {
+  for (const auto& [name, value] : config.entries()) {
+    if (!Find(name)) return Wrong(name, "is no parameter of this sweep; remove it");
+  }
+
+  Config decided;
+  for (const size_t place : order_) {
+    const Parameter& parameter = parameters_[place];
+    const Value* given = config.Find(parameter.name);
+    if (!Active(parameter, decided)) {
+      if (given) return Wrong(parameter.name, WhyAbsent(parameter, decided) + "; remove it");
+      continue;
+    }
+    const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
+    if (!given && constant) given = &constant->value;
+    if (!given) return Wrong(parameter.name, "has no value; give it one");
+
+    const Result<Value> admitted = Admit(parameter.domain, *given);
+    if (!admitted.ok()) return Wrong(parameter.name, admitted.error().message);
+    decided.Set(parameter.name, *admitted);
+  }
+
+  Config in_file_order;
+  for (const Parameter& parameter : parameters_) {
+    if (const Value* value = decided.Find(parameter.name)) {
+      in_file_order.Set(parameter.name, *value);
+    }
+  }
+  return in_file_order;
+}
+
+}  // namespace attune

@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "core/space/domain.h"
+#include "core/space/search_space.h"
+
+// SearchSpace::Check: what may be wrong with the parameters of a sweep file, in words for the
+// person who wrote it.
+namespace attune {
+namespace {
+
+constexpr double kMaxSteps = 0x1p53;  // steps of a real range; beyond, they are not told apart
+
+class Checker {
+ public:
+  explicit Checker(const std::vector<Parameter>& parameters) : parameters_(parameters) {
+    for (const Parameter& parameter : parameters) places_.emplace(parameter.name, &parameter);
+  }
+
+  std::vector<SpaceFault> Run() {
+    if (parameters_.empty()) Fault("", "", "there is nothing to search: add a parameter");
+    std::set<std::string_view> seen;
+    for (const Parameter& parameter : parameters_) {
+      if (parameter.name.empty()) Fault("", "", "a parameter needs a name");
+      if (!seen.insert(parameter.name).second) {
+        Fault(parameter.name, "", "is defined twice; rename or remove one");
+      }
+      std::visit([&](const auto& domain) { CheckDomain(parameter.name, domain); },
+                 parameter.domain);
+    }
+    // Whether a condition can hold depends on sound domains: say first what is wrong with those.
+    const bool sound = faults_.empty();
+    for (const Parameter& parameter : parameters_) {
+      for (const Condition& condition : parameter.when) CheckCondition(parameter, condition, sound);
+    }
+    CheckCircles();
+    return std::move(faults_);
+  }
+
+ private:
+  void Fault(std::string parameter, std::string key, std::string message) {
+    faults_.push_back({std::move(parameter), std::move(key), std::move(message)});
+  }
+
+  void CheckDomain(const std::string& name, const FloatDomain& domain) {
+    const bool finite = std::isfinite(domain.min) && std::isfinite(domain.max);
+    if (!std::isfinite(domain.min)) Fault(name, "min", "must be a finite number");
+    if (!std::isfinite(domain.max)) Fault(name, "max", "must be a finite number");
+    if (finite && domain.max < domain.min) {
+      Fault(name, "max", FormatReal(domain.max) + " is below min " + FormatReal(domain.min));
+    }
+    if (finite && !std::isfinite(domain.max - domain.min)) {
+      Fault(name, "max", "the range is wider than a number can say; bring max and min together");
+    }
+    if (domain.scale == Scale::kLog && !(domain.min > 0)) {
+      Fault(name, "min", "log scale needs min > 0; raise min or use scale: linear");
+    }
+    if (domain.step && !(*domain.step > 0 && std::isfinite(*domain.step))) {
+      Fault(name, "step", "must be above 0; raise it or leave it out");
+    } else if (domain.step && finite && (domain.max - domain.min) / *domain.step > kMaxSteps) {
+      Fault(name, "step", "is too small to tell its steps apart; raise it or leave it out");
+    }
+  }
+
+  void CheckDomain(const std::string& name, const IntDomain& domain) {
+    if (domain.max < domain.min) {
+      Fault(name, "max",
+            std::to_string(domain.max) + " is below min " + std::to_string(domain.min));
+    } else if (static_cast<uint64_t>(domain.max) - static_cast<uint64_t>(domain.min) >=
+               static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      Fault(name, "max", "the range is wider than an integer can say; bring max and min together");
+    }
+    if (domain.scale == Scale::kLog && domain.min <= 0) {
+      Fault(name, "min", "log scale needs min > 0; raise min or use scale: linear");
+    }
+    if (domain.step <= 0) Fault(name, "step", "must be 1 or more");
+  }
+
+  void CheckDomain(const std::string& name, const CategoricalDomain& domain) {
+    if (domain.values.empty()) Fault(name, "values", "is empty; list at least one value");
+    for (size_t i = 0; i < domain.values.size(); ++i) {
+      const Value& value = domain.values[i];
+      CheckFinite(name, "values", value);
+      if (std::any_of(domain.values.begin(), domain.values.begin() + static_cast<ptrdiff_t>(i),
+                      [&](const Value& earlier) { return SameSetting(earlier, value); })) {
+        Fault(name, "values", "'" + FormatValue(value) + "' is listed twice; remove one");
+      }
+    }
+  }
+
+  void CheckDomain(const std::string& name, const ConstantDomain& domain) {
+    CheckFinite(name, "value", domain.value);
+  }
+
+  void CheckFinite(const std::string& name, const std::string& key, const Value& value) {
+    const auto number = Number(value);
+    if (number && !std::isfinite(*number)) {
+      Fault(name, key, FormatReal(*number) + " is not a finite number");
+    }
+  }
+
+  void CheckCondition(const Parameter& parameter, const Condition& condition, bool sound) {
+    const auto found = places_.find(condition.parent);
+    if (found == places_.end()) {
+      Fault(parameter.name, "when",
+            "'" + condition.parent + "' is no parameter; there are: " + Names());
+      return;
+    }
+    const auto same = [&](const Condition& other) { return other.parent == condition.parent; };
+    if (&*std::find_if(parameter.when.begin(), parameter.when.end(), same) != &condition) {
+      Fault(parameter.name, "when", "names '" + condition.parent + "' twice; join the two");
+      return;
+    }
+    const bool values = !condition.any_of.empty();
+    const bool bounds = condition.at_least || condition.at_most;
+    if (values == bounds) {
+      Fault(parameter.name, "when",
+            "says " + std::string(values ? "both values and bounds" : "nothing") + " of '" +
+                condition.parent + "'; give values or gte / lte");
+      return;
+    }
+    if (!sound) return;
+    const Parameter& parent = *found->second;
+    if (values) {
+      CheckValues(parameter, condition, parent);
+    } else {
+      CheckBounds(parameter, condition, parent);
+    }
+  }
+
+  void CheckValues(const Parameter& parameter, const Condition& condition,
+                   const Parameter& parent) {
+    for (const Value& wanted : condition.any_of) {
+      const Result<Value> admitted = Admit(parent.domain, wanted);
+      const bool integer_as_real = std::holds_alternative<IntDomain>(parent.domain) &&
+                                   std::holds_alternative<double>(wanted);
+      if (admitted.ok() || (integer_as_real && IsIntegerOf(parent.domain, wanted))) continue;
+      Fault(parameter.name, "when",
+            "can never hold: " + parent.name + ": " + admitted.error().message);
+    }
+  }
+
+  static bool IsIntegerOf(const Domain& domain, const Value& real) {
+    const double number = *Number(real);
+    if (number != std::floor(number) || std::abs(number) >= kMaxSteps) return false;
+    return Admit(domain, static_cast<int64_t>(number)).ok();
+  }
+
+  void CheckBounds(const Parameter& parameter, const Condition& condition,
+                   const Parameter& parent) {
+    const double low = condition.at_least.value_or(-std::numeric_limits<double>::infinity());
+    const double high = condition.at_most.value_or(std::numeric_limits<double>::infinity());
+    if (!CanLieWithin(parent.domain, low, high)) {
+      Fault(parameter.name, "when",
+            "can never hold: " + parent.name + " has no value" +
+                (condition.at_least ? " at or above " + FormatReal(low) : "") +
+                (condition.at_least && condition.at_most ? " and" : "") +
+                (condition.at_most ? " at or below " + FormatReal(high) : ""));
+    }
+  }
+
+  static bool CanLieWithin(const Domain& domain, double low, double high) {
+    if (!(low <= high)) return false;
+    if (const auto* categorical = std::get_if<CategoricalDomain>(&domain)) {
+      return std::any_of(categorical->values.begin(), categorical->values.end(),
+                         [&](const Value& value) { return Within(value, low, high); });
+    }
+    const auto count = CountValues(domain);
+    if (!count) {
+      const auto& range = std::get<FloatDomain>(domain);
+      return range.min <= high && range.max >= low;
+    }
+    // Values grow: find the first that is not below `low`.
+    int64_t first = 0;
+    for (int64_t left = *count; left > 0;) {
+      const int64_t half = left / 2;
+      const auto number = Number(ValueAt(domain, first + half));
+      if (number && *number < low) {
+        first += half + 1;
+        left -= half + 1;
+      } else {
+        left = half;
+      }
+    }
+    return first < *count && Within(ValueAt(domain, first), low, high);
+  }
+
+  static bool Within(const Value& value, double low, double high) {
+    const auto number = Number(value);
+    return number && *number >= low && *number <= high;
+  }
+
+  // Walks from child to parent; a walk that comes back to where it has been is a circle. Each is
+  // told once, by the parameter at which it was found.
+  void CheckCircles() {
+    enum class Mark { kOnPath, kDone };
+    std::map<const Parameter*, Mark> marks;
+    for (const Parameter& start : parameters_) {
+      struct Visit {
+        const Parameter* parameter;
+        size_t next = 0;  // condition to follow
+      };
+      if (marks.contains(&start)) continue;
+      std::vector<Visit> path{{&start}};
+      marks[&start] = Mark::kOnPath;
+      while (!path.empty()) {
+        Visit& visit = path.back();
+        if (visit.next == visit.parameter->when.size()) {
+          marks[visit.parameter] = Mark::kDone;
+          path.pop_back();
+          continue;
+        }
+        const auto found = places_.find(visit.parameter->when[visit.next++].parent);
+        if (found == places_.end()) continue;
+        const Parameter* parent = found->second;
+        const auto [mark, fresh] = marks.emplace(parent, Mark::kOnPath);
+        if (fresh) {
+          path.push_back({parent});
+        } else if (mark->second == Mark::kOnPath) {
+          std::string circle = parent->name;
+          for (auto back = path.rbegin(); back->parameter != parent; ++back) {
+            circle = back->parameter->name + " → " + circle;
+          }
+          Fault(parent->name, "when", "runs in a circle: " + parent->name + " → " + circle);
+        }
+      }
+    }
+  }
+
+  std::string Names() const {
+    constexpr size_t kShown = 20;
+    std::string names;
+    for (size_t i = 0; i < parameters_.size() && i < kShown; ++i) {
+      names += (i == 0 ? "" : ", ") + parameters_[i].name;
+    }
+    return parameters_.size() > kShown ? names + ", …" : names;
+  }
+
+  const std::vector<Parameter>& parameters_;
+  std::map<std::string_view, const Parameter*> places_;
+  std::vector<SpaceFault> faults_;
+};
+
+}  // namespace
+
+std::vector<SpaceFault> SearchSpace::Check(const std::vector<Parameter>& parameters) {
+  return Checker(parameters).Run();
+}
+
+}  // namespace attune
