@@ -32,14 +32,21 @@ bool Reserves(const State& state, const Sweep& sweep) {
   return state.reservation && state.reservation->sweep == sweep.id;
 }
 
-// The sweeps that have something to start, in the order in which they are served.
-std::vector<const Sweep*> InOrder(const State& state, const std::vector<Host>& hosts, Time now) {
+// Of all executors that are not lost: shares do not change while one is away for a moment.
+Resources TotalOf(const State& state) {
   Resources total;
-  for (const Host& host : hosts) {
-    total.cpus += host.total.cpus;
-    total.gpus += host.total.gpus;
-    total.memory_bytes += host.total.memory_bytes;
+  for (const auto& [name, executor] : state.executors) {
+    if (executor.lost) continue;
+    total.cpus += executor.host.total.cpus;
+    total.gpus += executor.host.total.gpus;
+    total.memory_bytes += executor.host.total.memory_bytes;
   }
+  return total;
+}
+
+// The sweeps that have something to start, in the order in which they are served.
+std::vector<const Sweep*> InOrder(const State& state, Time now) {
+  const Resources total = TotalOf(state);
   using Place = std::tuple<int, bool, double, SweepId>;
   std::vector<std::pair<Place, const Sweep*>> order;
   for (const auto& [id, sweep] : state.sweeps) {
@@ -90,15 +97,15 @@ std::vector<Host> VisibleTo(const State& state, const Sweep& sweep, std::vector<
   return hosts;
 }
 
-// Why the reservation has lost its sense; empty: it has not.
-std::string Void(const State& state, const std::vector<const Sweep*>& order,
-                 const std::vector<Host>& hosts) {
+// Why the reservation has lost its sense; empty: it has not. An executor that is away for a while
+// keeps it: what a restart of the server interrupts is decided as if there had been none.
+std::string Void(const State& state, const std::vector<const Sweep*>& order) {
   const Reservation& reservation = *state.reservation;
   if (std::ranges::none_of(order, [&](const Sweep* s) { return s->id == reservation.sweep; }))
     return "the sweep has nothing to start now";
-  const auto host = std::ranges::find(hosts, reservation.executor, &Host::name);
-  if (host == hosts.end()) return "executor " + reservation.executor + " is away";
-  if (!Within(TotalOf(state.Find(reservation.sweep)->spec.gang), host->total))
+  const Executor& executor = state.executors.at(reservation.executor);
+  if (executor.lost) return "executor " + reservation.executor + " is lost";
+  if (!Within(TotalOf(state.Find(reservation.sweep)->spec.gang), executor.host.total))
     return "executor " + reservation.executor + " has become too small";
   return "";
 }
@@ -120,9 +127,9 @@ std::string Shortage(const State& state, const Sweep& sweep, const std::vector<H
 
 void StartGang(const State& state, const Reachable& reachable, Time now, Facts& facts) {
   const std::vector<Host> hosts = ReachableHosts(state, reachable);
-  const std::vector<const Sweep*> order = InOrder(state, hosts, now);
+  const std::vector<const Sweep*> order = InOrder(state, now);
   if (state.reservation) {
-    if (std::string why = Void(state, order, hosts); !why.empty()) {
+    if (std::string why = Void(state, order); !why.empty()) {
       facts.push_back(ReservationReleased{state.reservation->sweep, std::move(why)});
       return;
     }

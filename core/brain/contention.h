@@ -10,7 +10,7 @@
 // A gang that does not fit lets smaller ones of later sweeps pass it (backfill), but not for ever:
 // before the first of them does, one executor's slots are reserved for it. From then on, others
 // start there only within what the gang leaves over, and it starts once the earlier ones have
-// ended.
+// ended. An executor that is away keeps the reservation until it is lost.
 namespace attune {
 
 // The facts that start the next gang, reserve slots for one, or release them. None: nothing can

@@ -126,7 +126,7 @@ std::optional<Error> FakeServer::Decide(const std::vector<Command>& commands,
 void FakeServer::FollowUp(std::vector<Event>& events) {
   const Time now = WallClock();
   std::vector<Event> following = mind_->Advance(now);
-  if (!following.empty()) inputs_.push_back({std::nullopt, now, Reachable()});
+  if (!following.empty() || !events.empty()) inputs_.push_back({std::nullopt, now, Reachable()});
   std::ranges::move(following, std::back_inserter(events));
 }
 

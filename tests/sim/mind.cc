@@ -49,6 +49,9 @@ class BrokenMind final : public Mind {
       // What runs in the reserved gang's shade is forgotten, so that ever more of it starts.
       if (variant_ == Variant::kIgnoresReservation && state_.reservation)
         state_.reservation->since = state_.last_epoch;
+      if (variant_ == Variant::kReleasesWhenAway && state_.reservation &&
+          !reachable_(state_.reservation->executor))
+        Commit({ReservationReleased{state_.reservation->sweep, "wrong on purpose"}}, now, events);
       std::vector<Fact> facts = attune::Advance(state_, reachable_, now);
       if (facts.empty()) return events;
       Commit(std::move(facts), now, events);
@@ -109,6 +112,7 @@ std::unique_ptr<Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
     case Variant::kIgnoresReservation:
+    case Variant::kReleasesWhenAway:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));
     default:
       return std::make_unique<RealMind>(AlgorithmsFor(variant), std::move(reachable));

@@ -28,6 +28,10 @@ class Reality {
   // Whether its processes are there and move.
   bool Runs(Epoch epoch) const;
 
+  // Which executors the server could reach when it decided last.
+  void ServerSees(std::set<std::string> executors) { seen_ = std::move(executors); }
+  bool IsSeen(const std::string& executor) const { return seen_.contains(executor); }
+
   void Reported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
   bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
 
@@ -48,6 +52,7 @@ class Reality {
   Findings& findings_;
   std::map<Epoch, Gang> gangs_;
   std::set<std::string> still_;
+  std::set<std::string> seen_;
   std::set<std::pair<Epoch, Step>> reports_;
   std::set<std::string> files_;
 };

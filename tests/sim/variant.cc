@@ -16,6 +16,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kFreesDonor, "frees-donor"},
     {Variant::kForgetsRemovals, "forgets-removals"},
     {Variant::kIgnoresReservation, "ignores-reservation"},
+    {Variant::kReleasesWhenAway, "releases-when-away"},
     {Variant::kRecordsTwice, "records-twice"},
     {Variant::kForgetsRestart, "forgets-restart"},
 };

@@ -18,6 +18,7 @@ enum class Variant {
   kFreesDonor,          // a donor's checkpoint is dropped once the trial that clones it has left
   kForgetsRemovals,     // executors are not told which checkpoints to delete
   kIgnoresReservation,  // gangs start as if no slots were reserved
+  kReleasesWhenAway,    // a reservation is released as soon as its executor is away
   kRecordsTwice,        // a scheduler records each report twice at its rung
   kForgetsRestart,      // the server comes back without the last event of its log
 };

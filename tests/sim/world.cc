@@ -202,6 +202,7 @@ void World::OnDurable(std::span<const Event> events) {
 }
 
 void World::OnInputs(std::vector<Input> inputs) {
+  reality_.ServerSees(inputs.back().reachable);
   std::ranges::move(inputs, std::back_inserter(inputs_));
 }
 

@@ -6,7 +6,7 @@ namespace attune::sim {
 namespace {
 
 // Equal sweeps take turns, and a gang for which slots are reserved starts once those before it have
-// ended.
+// ended. Slots stay reserved while their executor is not lost and the gang could start.
 class Turns final : public Checker {
  public:
   using Checker::Checker;
@@ -17,11 +17,14 @@ class Turns final : public Checker {
       Share(*assigned, event.time);
       Shade(*assigned);
     }
+    if (const auto* released = std::get_if<ReservationReleased>(&event.fact))
+      Released(*released, event.time);
   }
 
   void OnBatch() override {
     const auto& reservation = books_.reservation;
     if (!reservation || !reservation->ahead.empty()) return;
+    if (!reality_.IsSeen(reservation->executor)) return;  // it is away
     const SweepBook& holder = *books_.Find(reservation->sweep);
     const bool outranked = std::ranges::any_of(books_.sweeps, [&](const auto& entry) {
       return entry.second.spec.priority > holder.spec.priority;
@@ -44,6 +47,22 @@ class Turns final : public Checker {
     // A grid may come to its end without having said so.
     return !sweep.exhausted && sweep.spec.searcher.name != "grid" &&
            sweep.Created() < sweep.spec.stop.max_trials;
+  }
+
+  void Released(const ReservationReleased& fact, Time now) {
+    const auto& reservation = books_.reservation;
+    const SweepBook* sweep = books_.Find(fact.sweep);
+    if (!reservation || sweep == nullptr) return;
+    const int most = sweep->spec.max_concurrent_trials;
+    if (!Waits(*sweep, now) || (most > 0 && sweep->Live() >= most)) return;
+    const ExecutorBook& executor = books_.executors.at(reservation->executor);
+    const GangSpec& gang = sweep->spec.gang;
+    const Resources& room = executor.resources;
+    if (!executor.lost && gang.workers * gang.per_worker.cpus <= room.cpus &&
+        gang.workers * gang.per_worker.gpus <= room.gpus &&
+        gang.workers * gang.per_worker.memory_bytes <= room.memory_bytes)
+      Find("sweep " + ToString(fact.sweep) + " loses the slots reserved on " +
+           reservation->executor + ", which is not lost");
   }
 
   void Share(const AttemptAssigned& fact, Time now) {

@@ -123,6 +123,26 @@ TEST_F(Contention, AReservationMovesWhenItsExecutorIsLost) {
   EXPECT_EQ(brain.state().reservation->executor, "b");
 }
 
+TEST_F(Contention, AnExecutorThatIsAwayKeepsItsReservation) {
+  Join("gpus", {.gpus = 4});
+  const SweepId small = Create(Gangs(1));
+  const SweepId large = Create(Gangs(4, 1));
+  FreeOne(small);
+  ASSERT_TRUE(brain.state().reservation);
+  connected = false;  // as after a restart of the server
+  EXPECT_EQ(Find<ReservationReleased>(Wait(1)), nullptr);
+  FreeOne(small);
+  connected = true;
+  Wait(1);
+  EXPECT_EQ(brain.state().reservation->sweep, large);
+  EXPECT_EQ(Gangs(small), 2u) << "nothing has started in its place";
+  connected = false;
+  const auto events =
+      Do(LoseExecutor{"gpus", brain.state().executors.at("gpus").incarnation, "silent"});
+  ASSERT_NE(Find<ReservationReleased>(events), nullptr);
+  EXPECT_THAT(Find<ReservationReleased>(events)->reason, HasSubstr("is lost"));
+}
+
 TEST_F(Contention, AGangTooLargeForEveryExecutorHoldsUpNobody) {
   Join("gpus", {.gpus = 4});
   const SweepId huge = Create(Gangs(8));
