@@ -6,35 +6,9 @@
 
 #include "core/brain/record.h"
 #include "core/log/command.h"
-#include "core/log/fields.h"
+#include "core/log/fact_fields.h"
 
 namespace attune {
-
-// What a report can lead to.
-template <class A>
-void Fields(A& archive, Like<A, TrialYielding>& fact) {
-  archive(fact.trial, fact.verdict);
-}
-template <class A>
-void Fields(A& archive, Like<A, TrialDecided>& fact) {
-  archive(fact.attempt, fact.step, fact.verdict, fact.milestone, fact.cloned);
-}
-template <class A>
-void Fields(A& archive, Like<A, AttemptEnded>& fact) {
-  archive(fact.attempt, fact.outcome);
-}
-template <class A>
-void Fields(A& archive, Like<A, TrialRequeued>& fact) {
-  archive(fact.trial, fact.reason, fact.not_before);
-}
-template <class A>
-void Fields(A& archive, Like<A, TrialEnded>& fact) {
-  archive(fact.trial, fact.state, fact.reason);
-}
-template <class A>
-void Fields(A& archive, Like<A, SweepStopping>& fact) {
-  archive(fact.sweep, fact.outcome, fact.reason);
-}
 
 namespace {
 
@@ -42,15 +16,11 @@ namespace {
 bool Same(const Fact& a, const Fact& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
-      [&](const auto& fact) {
-        if constexpr (requires(ArchiveWriter & archive) { Fields(archive, fact); }) {
-          ArchiveWriter one, other;
-          one(fact);
-          other(std::get<std::decay_t<decltype(fact)>>(b));
-          return one.Take() == other.Take();
-        } else {
-          return true;  // nothing to decide about it
-        }
+      [&]<class T>(const T& fact) {
+        ArchiveWriter one, other;
+        one(fact);
+        other(std::get<T>(b));
+        return one.Take() == other.Take();
       },
       a);
 }

@@ -18,11 +18,19 @@
 // Values as bytes, for snapshots: what one build of Attune writes, the same form reads. Nothing in
 // it is kept for longer than the log it is derived from.
 //
-// A type takes part by one function, found by its namespace, that names its fields:
+// A type takes part by one function, found by its namespace, that names its fields once for every
+// archive: these, and the log's JSON (server/store/json_archive.h).
 //
 //   template <class A> void Fields(A& archive, Like<A, Report>& report) {
-//     archive(report.step, report.metrics);
+//     archive("step", report.step);
+//     archive("metrics", report.metrics);
+//     archive.Later("waits", report.waits);
 //   }
+//
+// Where names are kept, a plain field must be there; one that came Later keeps what its struct
+// says, or a fallback that is given, when an older payload lacks it; a Sparse one is absent while
+// it is what T{} is. Row: the sweep or the trial that the row of the log names, not its payload.
+// What only snapshots hold needs no names: archive(report.step, report.metrics).
 namespace attune {
 
 // T as an archive takes it: const to write, not const to read.
@@ -36,6 +44,26 @@ class ArchiveWriter {
   template <class... T>
   void operator()(const T&... values) {
     (Write(values), ...);
+  }
+  template <class T>
+  void operator()(const char*, const T& value) {
+    Write(value);
+  }
+  template <class T>
+  void Later(const char*, const T& value) {
+    Write(value);
+  }
+  template <class T>
+  void Later(const char*, const T& value, const T& /*fallback*/) {
+    Write(value);
+  }
+  template <class T>
+  void Sparse(const char*, const T& value) {
+    Write(value);
+  }
+  template <class Id>
+  void Row(const Id& id) {
+    Write(id);
   }
   std::string Take() { return std::move(bytes_); }
 
@@ -92,6 +120,26 @@ class ArchiveReader {
   template <class... T>
   void operator()(T&... values) {
     (Read(values), ...);
+  }
+  template <class T>
+  void operator()(const char*, T& value) {
+    Read(value);
+  }
+  template <class T>
+  void Later(const char*, T& value) {
+    Read(value);
+  }
+  template <class T>
+  void Later(const char*, T& value, const T& /*fallback*/) {
+    Read(value);
+  }
+  template <class T>
+  void Sparse(const char*, T& value) {
+    Read(value);
+  }
+  template <class Id>
+  void Row(Id& id) {
+    Read(id);
   }
   bool ok() const { return ok_; }
   bool AtEnd() const { return ok_ && bytes_.empty(); }

@@ -1,5 +1,7 @@
 #include "core/log/event.h"
 
+#include "core/log/fact_fields.h"
+
 namespace attune {
 
 std::string_view Name(SweepState state) {
@@ -99,44 +101,41 @@ bool Ended(TrialState state) {
          state != TrialState::kPaused;
 }
 
-// By the fields a fact has, so that a new kind of fact needs no line here.
-std::optional<SweepId> SweepOf(const Fact& fact) {
-  return std::visit(
-      [](const auto& about) -> std::optional<SweepId> {
-        if constexpr (requires { about.sweep; }) {
-          return about.sweep;
-        } else if constexpr (requires { about.trial; }) {
-          return about.trial.sweep;
-        } else if constexpr (requires { about.attempt; }) {
-          return about.attempt.trial.sweep;
-        } else if constexpr (requires { about.record; }) {
-          return about.record.id.sweep;
-        } else if constexpr (requires { about.checkpoint; }) {
-          return about.checkpoint.trial.sweep;
-        } else {
-          return std::nullopt;
-        }
-      },
-      fact);
+namespace {
+
+// Takes what names the row of a fact, and nothing else.
+class RowArchive {
+ public:
+  static constexpr bool kReads = false;
+
+  template <class T>
+  void operator()(const char*, const T&) {}
+  template <class T>
+  void Later(const char*, const T&) {}
+  template <class T>
+  void Later(const char*, const T&, const T&) {}
+  template <class T>
+  void Sparse(const char*, const T&) {}
+  void Row(SweepId id) { sweep = id; }
+  void Row(const TrialId& id) {
+    sweep = id.sweep;
+    trial = id;
+  }
+
+  std::optional<SweepId> sweep;
+  std::optional<TrialId> trial;
+};
+
+RowArchive RowOf(const Fact& fact) {
+  RowArchive archive;
+  std::visit([&](const auto& about) { Fields(archive, about); }, fact);
+  return archive;
 }
 
-std::optional<TrialId> TrialOf(const Fact& fact) {
-  return std::visit(
-      [](const auto& about) -> std::optional<TrialId> {
-        if constexpr (requires { about.trial; }) {
-          return about.trial;
-        } else if constexpr (requires { about.attempt; }) {
-          return about.attempt.trial;
-        } else if constexpr (requires { about.record; }) {
-          return about.record.id;
-        } else if constexpr (requires { about.checkpoint; }) {
-          return about.checkpoint.trial;
-        } else {
-          return std::nullopt;
-        }
-      },
-      fact);
-}
+}  // namespace
+
+std::optional<SweepId> SweepOf(const Fact& fact) { return RowOf(fact).sweep; }
+std::optional<TrialId> TrialOf(const Fact& fact) { return RowOf(fact).trial; }
 
 bool ChangesRecord(const Fact& fact) {
   return std::holds_alternative<TrialEnded>(fact) || std::holds_alternative<AttemptEnded>(fact) ||

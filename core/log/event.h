@@ -93,35 +93,45 @@ struct Failure {
 };
 
 // ---- Facts, complete in themselves ---------------------------------------------------------
+//
+// `kKind` is a fact's name in the log, `kVersion` that of its form there (1 where none stands).
+// What its fields are called stands in fact_fields.h.
 
 struct SweepCreated {
+  static constexpr std::string_view kKind = "sweep_created";
   SweepId sweep;
   SweepSpec spec;
   std::string source;           // the sweep file as it was sent
   std::string idempotency_key;  // empty: none
 };
 struct SweepPaused {  // nothing starts; running trials yield
+  static constexpr std::string_view kKind = "sweep_paused";
   SweepId sweep;
   std::string reason;
 };
 struct SweepResumed {
+  static constexpr std::string_view kKind = "sweep_resumed";
   SweepId sweep;
 };
 struct SweepExtended {  // the limits from now on
+  static constexpr std::string_view kKind = "sweep_extended";
   SweepId sweep;
   StopPolicy stop;
   Step max_step{0};
 };
 struct SweepReopened {  // one that had ended; it runs again, with nothing to do yet
+  static constexpr std::string_view kKind = "sweep_reopened";
   SweepId sweep;
   std::string reason;
 };
 struct SweepStopping {  // no new trials; the sweep ends as `outcome` when the running ones have
+  static constexpr std::string_view kKind = "sweep_stopping";
   SweepId sweep;
   SweepState outcome;  // kCompleted, kStopped, kFailed or kKilled
   std::string reason;
 };
 struct SweepEnded {
+  static constexpr std::string_view kKind = "sweep_ended";
   SweepId sweep;
   SweepState state;
   std::string reason;
@@ -130,21 +140,25 @@ inline constexpr std::string_view kInitialPoints = "initial_points";
 inline constexpr std::string_view kEnqueued = "enqueued";
 
 struct TrialCreated {
+  static constexpr std::string_view kKind = "trial_created";
   TrialId trial;
   Config config;
   std::string origin;           // name of the searcher, kInitialPoints or kEnqueued
   std::string idempotency_key;  // of the request that asked for it; empty: none
 };
 struct TrialReopened {  // one that had ended waits for another attempt
+  static constexpr std::string_view kKind = "trial_reopened";
   TrialRecord record;
   Step until{0};            // goes on to this step whatever the scheduler says; 0: as any trial
   bool from_start = false;  // not from its newest checkpoint
   std::string reason;
 };
 struct SearchExhausted {  // the searcher has no further configuration
+  static constexpr std::string_view kKind = "search_exhausted";
   SweepId sweep;
 };
 struct AttemptAssigned {
+  static constexpr std::string_view kKind = "attempt_assigned";
   AttemptId attempt;
   Epoch epoch;
   std::vector<RankSlot> ranks;  // by rank
@@ -153,22 +167,28 @@ struct AttemptAssigned {
   std::string idempotency_key;  // of the request that asked for it; empty: none
 };
 struct AttemptStarted {
+  static constexpr std::string_view kKind = "attempt_started";
   AttemptId attempt;
   std::vector<int64_t> pids;  // by rank
 };
 struct AttemptFirstStep {  // every rank has finished its first optimizer step
+  static constexpr std::string_view kKind = "attempt_first_step";
   AttemptId attempt;
   Time at;  // by the executor's clock
 };
 struct TrialReported {
+  static constexpr std::string_view kKind = "trial_reported";
+  static constexpr int kVersion = 2;
   AttemptId attempt;
   Report report;
 };
 struct TrialYielding {  // gets this verdict at the next report that waits for one
+  static constexpr std::string_view kKind = "trial_yielding";
   TrialId trial;
   Verdict verdict;
 };
 struct TrialDecided {  // the verdict on a report that waits for one
+  static constexpr std::string_view kKind = "trial_decided";
   AttemptId attempt;
   Step step;
   Verdict verdict;
@@ -176,48 +196,58 @@ struct TrialDecided {  // the verdict on a report that waits for one
   std::optional<KeptCheckpoint> cloned;  // kExploit: the donor's
 };
 struct CheckpointSaved {
+  static constexpr std::string_view kKind = "checkpoint_saved";
   AttemptId attempt;
   CheckpointRef checkpoint;
   int64_t bytes = 0;
 };
 struct CheckpointPinned {
+  static constexpr std::string_view kKind = "checkpoint_pinned";
   CheckpointId checkpoint;
   bool pinned = true;
 };
 struct CheckpointDropped {  // nothing refers to it; its executor is to delete it
+  static constexpr std::string_view kKind = "checkpoint_dropped";
   CheckpointId checkpoint;
   std::string executor;
   std::string path;
   std::string reason;
 };
 struct CheckpointRemoved {  // its files are gone
+  static constexpr std::string_view kKind = "checkpoint_removed";
   CheckpointId checkpoint;
 };
 struct AttemptEnded {
+  static constexpr std::string_view kKind = "attempt_ended";
   AttemptId attempt;
   Outcome outcome;
   Failure failure;  // kFailed
 };
 struct TrialRequeued {  // will be tried again
+  static constexpr std::string_view kKind = "trial_requeued";
   TrialId trial;
   std::string reason;
   Time not_before;
 };
 struct TrialEnded {
+  static constexpr std::string_view kKind = "trial_ended";
   TrialId trial;
   TrialState state;
   std::string reason;
 };
 struct SlotsReserved {  // others leave this executor alone until the sweep's next gang fits there
+  static constexpr std::string_view kKind = "slots_reserved";
   SweepId sweep;
   std::string executor;
   std::string reason;
 };
 struct ReservationReleased {
+  static constexpr std::string_view kKind = "reservation_released";
   SweepId sweep;
   std::string reason;
 };
 struct ExecutorJoined {
+  static constexpr std::string_view kKind = "executor_joined";
   std::string name;
   std::string instance;
   Incarnation incarnation;
@@ -225,6 +255,7 @@ struct ExecutorJoined {
   Resources resources;
 };
 struct ExecutorLost {
+  static constexpr std::string_view kKind = "executor_lost";
   std::string name;
   Incarnation incarnation;
   std::string reason;

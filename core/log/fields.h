@@ -6,7 +6,7 @@
 #include "core/log/archive.h"
 #include "core/log/event.h"
 
-// What specifications and events consist of, for archives.
+// What values and specifications consist of, for archives (archive.h).
 namespace attune {
 
 template <class A>
@@ -15,31 +15,63 @@ void Fields(A& archive, Like<A, Time>& time) {
 }
 template <class A>
 void Fields(A& archive, Like<A, TrialId>& id) {
-  archive(id.sweep, id.number);
+  archive("sweep", id.sweep);
+  archive("trial", id.number);
 }
 template <class A>
 void Fields(A& archive, Like<A, AttemptId>& id) {
-  archive(id.trial, id.number);
+  Fields(archive, id.trial);
+  archive("attempt", id.number);
 }
 template <class A>
 void Fields(A& archive, Like<A, CheckpointId>& id) {
-  archive(id.trial, id.attempt, id.step);
+  Fields(archive, id.trial);
+  archive("attempt", id.attempt);
+  archive("step", id.step);
 }
 template <class A>
 void Fields(A& archive, Like<A, Resources>& resources) {
-  archive(resources.cpus, resources.gpus, resources.memory_bytes);
+  archive("cpus", resources.cpus);
+  archive("gpus", resources.gpus);
+  archive("memory_bytes", resources.memory_bytes);
 }
 template <class A>
 void Fields(A& archive, Like<A, RankSlot>& slot) {
-  archive(slot.executor, slot.local_rank, slot.cpus, slot.gpus, slot.memory_bytes);
+  archive("executor", slot.executor);
+  archive("local_rank", slot.local_rank);
+  archive("cpus", slot.cpus);
+  archive("gpus", slot.gpus);
+  archive("memory_bytes", slot.memory_bytes);
 }
 template <class A>
 void Fields(A& archive, Like<A, CheckpointRef>& ref) {
-  archive(ref.step, ref.path, ref.digest);
+  archive("step", ref.step);
+  archive("path", ref.path);
+  archive("digest", ref.digest);
 }
 template <class A>
 void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
-  archive(kept.attempt, kept.ref, kept.executor, kept.value, kept.pinned);
+  Fields(archive, kept.ref);
+  archive("attempt", kept.attempt);
+  archive("executor", kept.executor);
+  archive("value", kept.value);
+  archive("pinned", kept.pinned);
+}
+template <class A>
+void Fields(A& archive, Like<A, Report>& report) {
+  archive("step", report.step);
+  archive("seconds", report.seconds);
+  archive("metrics", report.metrics);
+  archive.Later("waits", report.waits);
+}
+template <class A>
+void Fields(A& archive, Like<A, Failure>& failure) {
+  archive("kind", failure.kind);
+  archive("rank", failure.rank);
+  archive("exit_code", failure.exit_code);
+  archive("signal", failure.signal);
+  archive("message", failure.message);
+  archive("log_tail", failure.log_tail);
 }
 
 inline void Fields(ArchiveWriter& archive, const Config& config) { archive(config.entries()); }
@@ -52,15 +84,25 @@ inline void Fields(ArchiveReader& archive, Config& config) {
 
 template <class A>
 void Fields(A& archive, Like<A, Reason>& reason) {
-  archive(reason.rule, reason.step, reason.rung, reason.value, reason.cutoff, reason.rank,
-          reason.peers, reason.text);
+  archive("rule", reason.rule);
+  archive("step", reason.step);
+  archive("rung", reason.rung);
+  archive("value", reason.value);
+  archive("cutoff", reason.cutoff);
+  archive("rank", reason.rank);
+  archive("peers", reason.peers);
+  archive("text", reason.text);
 }
 template <class A>
 void Fields(A& archive, Like<A, Verdict>& verdict) {
-  archive(verdict.kind, verdict.reason, verdict.donor, verdict.config);
+  archive("verdict", verdict.kind);
+  archive("reason", verdict.reason);
+  if (verdict.kind != VerdictKind::kExploit) return;
+  archive("donor", verdict.donor);
+  archive.Later("config", verdict.config);
 }
 
-// ---- the specification of a sweep ------------------------------------------------------------
+// ---- the specification of a sweep; its JSON is the sweep file's (sweepfile/codec.h) ----------
 
 template <class A>
 void Fields(A& archive, Like<A, FloatDomain>& domain) {
@@ -121,8 +163,13 @@ void Fields(A& archive, Like<A, FailurePolicy>& policy) {
 }
 template <class A>
 void Fields(A& archive, Like<A, StopPolicy>& policy) {
-  archive(policy.max_trials, policy.max_time, policy.max_gpu_hours, policy.patience,
-          policy.max_trial_time, policy.trial_patience, policy.target);
+  archive("max_trials", policy.max_trials);
+  archive("max_seconds", policy.max_time);
+  archive("max_gpu_hours", policy.max_gpu_hours);
+  archive("patience", policy.patience);
+  archive("max_trial_seconds", policy.max_trial_time);
+  archive("trial_patience", policy.trial_patience);
+  archive("target", policy.target);
 }
 template <class A>
 void Fields(A& archive, Like<A, SweepSpec>& spec) {

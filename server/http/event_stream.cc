@@ -21,6 +21,9 @@ class Translator {
  public:
   Translator(const Event& event, Reader& reader) : event_(event), reader_(reader) {}
 
+  template <class T>
+  void operator()(const T&) {}  // nothing that a page shows
+
   void operator()(const SweepCreated& fact) { Add("sweep_created", {{"name", fact.spec.name}}); }
 
   void operator()(const SweepPaused& fact) { AddSweepState(SweepState::kPaused, fact.reason); }
@@ -38,8 +41,6 @@ class Translator {
                            {"max_step", fact.max_step.value},
                            {"limits", LimitsToJson(fact.stop)}});
   }
-
-  void operator()(const SearchExhausted&) {}
 
   void operator()(const TrialCreated& fact) {
     Add("trial_created",
@@ -64,8 +65,6 @@ class Translator {
   void operator()(const AttemptStarted& fact) {
     Add("attempt_changed", KnownAttempt(fact.attempt, AttemptState::kRunning));
   }
-
-  void operator()(const AttemptFirstStep&) {}
 
   void operator()(const TrialReported& fact) {
     Add("trial_reported", {{"attempt", fact.attempt.number},
@@ -114,8 +113,6 @@ class Translator {
                                {"reason", fact.reason}});
   }
 
-  void operator()(const CheckpointRemoved&) {}
-
   void operator()(const AttemptEnded& fact) {
     Json attempt = KnownAttempt(fact.attempt, AttemptState::kEnded);
     attempt["outcome"] = Name(fact.outcome);
@@ -130,9 +127,6 @@ class Translator {
   }
 
   void operator()(const TrialEnded& fact) { AddTrialState(fact.state, fact.reason); }
-
-  void operator()(const SlotsReserved&) {}
-  void operator()(const ReservationReleased&) {}
 
   void operator()(const ExecutorJoined& fact) {
     Add("executor_changed", {{"executor", fact.name},

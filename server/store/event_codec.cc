@@ -3,9 +3,11 @@
 #include <array>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
-#include "server/store/event_forms.h"
+#include "core/log/fact_fields.h"
 #include "server/store/json.h"
+#include "server/store/json_archive.h"
 #include "server/store/report_form.h"
 
 namespace attune::server {
@@ -13,37 +15,49 @@ namespace {
 
 template <class T>
 constexpr int VersionOf() {
-  if constexpr (requires { Form<T>::kVersion; }) {
-    return Form<T>::kVersion;
+  if constexpr (requires { T::kVersion; }) {
+    return T::kVersion;
   } else {
     return 1;
   }
 }
 
+template <class T>
+Fact Read(const RowColumns& row, const Json& json) {
+  T fact{};
+  JsonReader archive(json, row);
+  Fields(archive, fact);
+  return fact;
+}
+
 struct Decoder {
   std::string_view kind;
   int version;
-  Fact (*read)(const About&, const Json&);
+  Fact (*read)(const RowColumns&, const Json&);
 };
 
-template <size_t... index>
-constexpr auto MakeDecoders(std::index_sequence<index...>) {
-  return std::array{Decoder{Form<std::variant_alternative_t<index, Fact>>::kKind,
-                            VersionOf<std::variant_alternative_t<index, Fact>>(),
-                            [](const About& about, const Json& json) -> Fact {
-                              return Form<std::variant_alternative_t<index, Fact>>::Read(about,
-                                                                                         json);
-                            }}...};
+template <class... T>
+constexpr auto MakeDecoders(const std::variant<T...>*) {
+  return std::array{Decoder{T::kKind, VersionOf<T>(), Read<T>}...};
 }
 
-constexpr auto kDecoders = MakeDecoders(std::make_index_sequence<std::variant_size_v<Fact>>());
+constexpr auto kDecoders = MakeDecoders(static_cast<const Fact*>(nullptr));
 
 Error Corrupt(const StoredFact& stored, const std::string& what) {
   return {ErrorCode::kCorrupt, "event of kind " + std::string(stored.kind) + ": " + what};
 }
 
+// The members of a report that is written in another way than WriteReport's.
+Json WithNames(const Json& report) {
+  return {{"attempt", report.at(0)},
+          {"step", report.at(1)},
+          {"seconds", report.at(2)},
+          {"metrics", report.at(3)},
+          {"waits", report.size() > 4 ? report.at(4) : Json(false)}};
+}
+
 std::optional<TrialReported> QuicklyDecoded(const StoredFact& stored) {
-  using Known = Form<TrialReported>;
+  using Known = TrialReported;
   if (stored.kind != Known::kKind || stored.version != Known::kVersion) return std::nullopt;
   if (!stored.sweep || !stored.trial) return std::nullopt;
   ReportScanner scanner(stored.payload);
@@ -64,12 +78,15 @@ EncodedFact Encode(const Fact& fact) {
   if (const auto trial = TrialOf(fact)) encoded.trial = trial->number;
   std::visit(
       [&]<class T>(const T& known) {
-        encoded.kind = Form<T>::kKind;
+        encoded.kind = T::kKind;
         encoded.version = VersionOf<T>();
         if constexpr (std::is_same_v<T, TrialReported>) {
           WriteReport(known, encoded.payload);
         } else {
-          encoded.payload = Dump(Form<T>::Write(known));
+          Json json = Json::object();
+          JsonWriter archive(json);
+          Fields(archive, known);
+          encoded.payload = Dump(json);
         }
       },
       fact);
@@ -86,7 +103,9 @@ Result<Fact> Decode(const StoredFact& stored) {
                                  std::to_string(decoder.version) +
                                  ": use the Attune that wrote it");
     try {
-      return decoder.read({stored.sweep, stored.trial}, Json::parse(stored.payload));
+      Json json = Json::parse(stored.payload);
+      if (stored.kind == TrialReported::kKind && json.is_array()) json = WithNames(json);
+      return decoder.read({stored.sweep, stored.trial}, json);
     } catch (const Json::exception& error) {
       return Corrupt(stored, error.what());
     }

@@ -52,8 +52,13 @@ std::string Sentence(const Failure& failure) {
 
 void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch) {
   if (!transaction.status().ok()) return;
-  for (const Event& event : batch)
-    std::visit([&](const auto& fact) { On(transaction, event, fact); }, event.fact);
+  for (const Event& event : batch) {
+    std::visit(
+        [&](const auto& fact) {
+          if constexpr (requires { On(transaction, event, fact); }) On(transaction, event, fact);
+        },
+        event.fact);
+  }
   progress_.WriteAll(transaction);
   if (!batch.empty()) IndexReports(transaction, batch.front().seq, batch.back().seq);
 }

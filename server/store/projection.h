@@ -25,6 +25,7 @@ class Projection {
   void Forget() { progress_.ForgetAll(); }
 
  private:
+  // A kind of fact without one of these changes no table.
   void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepResumed& fact);
@@ -32,14 +33,12 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact);
-  void On(sqlite::Transaction&, const Event&, const SearchExhausted&) {}
   void On(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptAssigned& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptStarted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);
-  void On(sqlite::Transaction&, const Event&, const TrialYielding&) {}  // a decision follows
   void On(sqlite::Transaction& transaction, const Event& event, const TrialDecided& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const CheckpointSaved& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const CheckpointPinned& fact);
