@@ -7,6 +7,7 @@
 #include <string>
 
 #include "executor/agent/host_resources.h"
+#include "executor/agent/machine.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/or_error.h"
@@ -27,17 +28,6 @@ struct AgentOptions {
   std::filesystem::path data_dir;
   gang::GangTiming gang_timing;
   gang::Launcher::Options launcher;
-};
-
-// Why an agent came to its end.
-struct AgentExit {
-  enum class Reason {
-    kStopped,     // Stop() was called
-    kRefused,     // the server does not want it: token, version
-    kSuperseded,  // another process has its name now
-  };
-  Reason reason = Reason::kStopped;
-  std::string message;
 };
 
 // The executor's side of `attune/v1/executor.proto`: keeps a stream to the server, runs the gangs

@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/brain/snapshot.h"
+#include "server/rpc/convert.h"
 
 namespace attune::sim {
 namespace {
@@ -223,9 +224,12 @@ std::set<std::string> FakeServer::Reachable() const {
 
 // ---- executors ------------------------------------------------------------------------------
 
-void FakeServer::OnMessage(StreamId stream, FromExecutor message) {
+void FakeServer::OnMessage(StreamId stream, v1::FromExecutor message) {
   if (!up_) return;
-  std::visit([&](const auto& each) { On(stream, each); }, message);
+  if (message.has_hello()) On(stream, message.hello());
+  if (message.has_facts()) On(stream, *message.mutable_facts());
+  if (message.has_heartbeat()) On(stream, message.heartbeat());
+  if (message.has_goodbye()) OnGoodbye(stream);
 }
 
 void FakeServer::OnClosed(StreamId stream) {
@@ -236,33 +240,43 @@ void FakeServer::OnClosed(StreamId stream) {
   sessions_.erase(session);
 }
 
-void FakeServer::On(StreamId stream, const Hello& hello) {
-  sessions_[stream] = {.executor = hello.name, .instance = hello.instance};
-  heard_[hello.name] = timeline_.now();
-  Submit(JoinExecutor{.name = hello.name, .instance = hello.instance, .resources = hello.resources},
+void FakeServer::On(StreamId stream, const v1::Hello& hello) {
+  sessions_[stream] = {.executor = hello.name(), .instance = hello.instance()};
+  heard_[hello.name()] = timeline_.now();
+  Submit(JoinExecutor{.name = hello.name(),
+                      .instance = hello.instance(),
+                      .resources = server::FromProto(hello.resources())},
          [this, stream](const Answer& joined) {
-           if (!joined.ok()) {
-             network_->Send(stream, ToExecutor(Refusal{}));
-             network_->CloseByServer(stream);
-             OnClosed(stream);
-             return;
-           }
+           if (!joined.ok()) return Refuse(stream, v1::Refusal::BUSY);
            Greet(stream);
          });
+}
+
+void FakeServer::Refuse(StreamId stream, v1::Refusal::Code code) {
+  v1::ToExecutor message;
+  message.mutable_refusal()->set_code(code);
+  network_->Send(stream, std::move(message));
+  network_->CloseByServer(stream);
+  OnClosed(stream);
 }
 
 void FakeServer::Greet(StreamId stream) {
   const auto found = sessions_.find(stream);
   if (found == sessions_.end()) return;  // it has gone already
   Session& session = found->second;
-  network_->Send(stream, ToExecutor(Welcome{}));
+  v1::ToExecutor message;
+  message.mutable_welcome()->set_lease_ttl_ms(kLeaseUs / 1000);
+  message.mutable_welcome()->set_heartbeat_ms(kHeartbeatUs / 1000);
+  network_->Send(stream, std::move(message));
   const auto earlier = streams_.find(session.executor);
   if (earlier != streams_.end() && earlier->second != stream) {
     const StreamId old = earlier->second;
-    if (sessions_.at(old).instance != session.instance)
-      network_->Send(old, ToExecutor(Refusal{.superseded = true}));
-    network_->CloseByServer(old);
-    OnClosed(old);
+    if (sessions_.at(old).instance != session.instance) {
+      Refuse(old, v1::Refusal::SUPERSEDED);
+    } else {
+      network_->CloseByServer(old);
+      OnClosed(old);
+    }
   }
   streams_[session.executor] = stream;
   session.joined = true;
@@ -270,19 +284,20 @@ void FakeServer::Greet(StreamId stream) {
   Wake(0);
 }
 
-void FakeServer::On(StreamId stream, const Facts& facts) {
+void FakeServer::On(StreamId stream, v1::Facts& facts) {
   const auto session = sessions_.find(stream);
-  if (session == sessions_.end()) return;
+  if (session == sessions_.end() || facts.facts().empty()) return;
   heard_[session->second.executor] = timeline_.now();
+  const uint64_t last = facts.facts().rbegin()->seq();
   Item item;
-  for (const NumberedFact& fact : facts.facts) item.commands.push_back(fact.command);
-  const uint64_t last = facts.facts.back().seq;
+  for (v1::Fact& fact : *facts.mutable_facts()) {
+    if (auto command = server::FromProto(std::move(fact)))
+      item.commands.push_back(*std::move(command));
+  }
   if (variant_ == Variant::kAcksBeforeDurable) Acknowledge(stream, last);
   item.done = [this, stream, last](const Answer& recorded) {
     if (recorded.ok()) return Acknowledge(stream, last);
-    network_->Send(stream, ToExecutor(Refusal{}));
-    network_->CloseByServer(stream);
-    OnClosed(stream);
+    Refuse(stream, v1::Refusal::BUSY);
   };
   Enqueue(std::move(item));
 }
@@ -291,17 +306,22 @@ void FakeServer::Acknowledge(StreamId stream, uint64_t seq) {
   const auto session = sessions_.find(stream);
   if (session == sessions_.end()) return;
   session->second.acknowledged = seq;
-  network_->Send(stream, ToExecutor(Ack{.seq = seq}));
+  v1::ToExecutor message;
+  message.mutable_ack()->set_seq(seq);
+  network_->Send(stream, std::move(message));
 }
 
-void FakeServer::On(StreamId stream, const Heartbeat& heartbeat) {
+void FakeServer::On(StreamId stream, const v1::Heartbeat& heartbeat) {
   const auto session = sessions_.find(stream);
   if (session == sessions_.end()) return;
   heard_[session->second.executor] = timeline_.now();
-  network_->Send(stream, ToExecutor(Ack{session->second.acknowledged, heartbeat.sent}));
+  v1::ToExecutor message;
+  message.mutable_ack()->set_seq(session->second.acknowledged);
+  message.mutable_ack()->set_heartbeat_us(heartbeat.time_us());
+  network_->Send(stream, std::move(message));
 }
 
-void FakeServer::On(StreamId stream, const Goodbye&) {
+void FakeServer::OnGoodbye(StreamId stream) {
   const auto session = sessions_.find(stream);
   if (session != sessions_.end()) session->second.leaving = true;
 }
@@ -328,53 +348,36 @@ void FakeServer::Publish() {
 }
 
 void FakeServer::SendDesired(StreamId stream, Session& session) {
-  Desired desired = DesiredFor(session.executor);
-  if (session.revision > 0 && desired.assignments == session.last.assignments &&
-      desired.unwanted == session.last.unwanted && desired.removals == session.last.removals)
-    return;
-  session.last = desired;
-  desired.revision = ++session.revision;
-  network_->Send(stream, ToExecutor(std::move(desired)));
+  v1::ToExecutor message;
+  v1::Desired& desired = *message.mutable_desired();
+  desired = DesiredFor(session.executor);
+  std::string serialised = desired.SerializeAsString();
+  if (session.revision > 0 && serialised == session.last) return;
+  session.last = std::move(serialised);
+  desired.set_revision(++session.revision);
+  network_->Send(stream, std::move(message));
 }
 
-void FakeServer::AddThoseResumedElsewhere(const std::string& executor,
-                                          std::vector<const Trial*>& wanted) const {
+void FakeServer::AddThoseResumedElsewhere(const std::string& executor, v1::Desired& desired) const {
   for (const auto& [id, sweep] : mind_->state().sweeps) {
     for (const TrialNumber number : sweep.live) {
       const Trial* trial = sweep.Find(number);
       if (!trial->live->resume || trial->checkpoints.empty() || !Wanted(*trial)) continue;
-      if (trial->checkpoints.back().executor == executor &&
-          trial->live->ranks.front().executor != executor)
-        wanted.push_back(trial);
+      const std::string& present = trial->live->ranks.front().executor;
+      if (trial->checkpoints.back().executor != executor || present == executor) continue;
+      const v1::Desired rightful = server::ToDesired(mind_->state(), present);
+      for (const v1::Assignment& theirs : rightful.assignments()) {
+        if (theirs.attempt().epoch() == trial->live->epoch.value)
+          *desired.add_assignments() = theirs;
+      }
     }
   }
 }
 
-Desired FakeServer::DesiredFor(const std::string& executor) const {
-  const State& state = mind_->state();
-  Desired desired;
-  std::vector<const Trial*> wanted = WantedOn(state, executor);
-  if (variant_ == Variant::kResumesTwice) AddThoseResumedElsewhere(executor, wanted);
-  for (const Trial* trial : wanted) {
-    const Sweep& sweep = *state.Find(trial->id.sweep);
-    desired.assignments.push_back({.attempt = trial->live->id,
-                                   .epoch = trial->live->epoch,
-                                   .config = trial->config,
-                                   .ranks = trial->live->ranks,
-                                   .resume = trial->live->resume,
-                                   .stall_timeout = sweep.spec.failure.stall_timeout,
-                                   .orders = simulate::OrdersFor(sweep, *trial)});
-  }
-  if (const auto known = state.executors.find(executor); known != state.executors.end()) {
-    for (const auto& [epoch, id] : known->second.attempts) {
-      const Trial& trial = *state.Find(id);
-      if (!Wanted(trial)) desired.unwanted.push_back({trial.live->id, epoch});
-    }
-  }
-  const auto removals = state.removals.find(executor);
-  if (removals != state.removals.end() && variant_ != Variant::kForgetsRemovals) {
-    for (const auto& [id, path] : removals->second) desired.removals.push_back({id, path});
-  }
+v1::Desired FakeServer::DesiredFor(const std::string& executor) const {
+  v1::Desired desired = server::ToDesired(mind_->state(), executor);
+  if (variant_ == Variant::kResumesTwice) AddThoseResumedElsewhere(executor, desired);
+  if (variant_ == Variant::kForgetsRemovals) desired.clear_removals();
   return desired;
 }
 

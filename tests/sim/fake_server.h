@@ -20,6 +20,11 @@
 
 namespace attune::sim {
 
+// From when the newest answered heartbeat was sent.
+inline constexpr int64_t kLeaseUs = 20'000'000;
+inline constexpr int64_t kHeartbeatUs = kLeaseUs / 4;
+inline constexpr int64_t kPatienceUs = kLeaseUs * 3 / 2;  // of the server
+
 // One thing the brain was asked, as it went into a batch that became durable: a command, or to
 // advance.
 struct Input {
@@ -68,7 +73,7 @@ class FakeServer final : public ServerEnd {
   const State* state() const { return up_ ? &mind_->state() : nullptr; }
   Time WallClock() const { return Time{kEpochUs + timeline_.now().us + clock_offset_us_}; }
 
-  void OnMessage(StreamId stream, FromExecutor message) override;
+  void OnMessage(StreamId stream, v1::FromExecutor message) override;
   void OnClosed(StreamId stream) override;
 
  private:
@@ -85,21 +90,21 @@ class FakeServer final : public ServerEnd {
     bool leaving = false;
     uint64_t acknowledged = 0;
     uint64_t revision = 0;
-    Desired last;
+    std::string last;  // that it was told to run, serialised
   };
   enum class Point { kBeforeAppend, kAfterAppend, kAfterAnswers, kBetweenBatches };
 
-  void On(StreamId stream, const Hello& hello);
-  void On(StreamId stream, const Facts& facts);
-  void On(StreamId stream, const Heartbeat& heartbeat);
-  void On(StreamId stream, const Goodbye& goodbye);
+  void On(StreamId stream, const v1::Hello& hello);
+  void On(StreamId stream, v1::Facts& facts);
+  void On(StreamId stream, const v1::Heartbeat& heartbeat);
+  void OnGoodbye(StreamId stream);
   void Greet(StreamId stream);
+  void Refuse(StreamId stream, v1::Refusal::Code code);
   void Acknowledge(StreamId stream, uint64_t seq);
   void CheckLeases();
   void SendDesired(StreamId stream, Session& session);
-  Desired DesiredFor(const std::string& executor) const;
-  void AddThoseResumedElsewhere(const std::string& executor,
-                                std::vector<const Trial*>& wanted) const;
+  v1::Desired DesiredFor(const std::string& executor) const;
+  void AddThoseResumedElsewhere(const std::string& executor, v1::Desired& desired) const;
 
   void Enqueue(Item item);
   void Wake(int64_t after_us);

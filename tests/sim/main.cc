@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -109,5 +111,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::signal(SIGABRT, OnAbort);
+  spdlog::set_level(spdlog::level::off);  // of executors, whose lives are full of trouble
   return Run(*variant);
 }

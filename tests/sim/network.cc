@@ -21,18 +21,18 @@ Time Network::Arrival(Time& last) {
   return last;
 }
 
-void Network::Send(StreamId id, FromExecutor message) {
+void Network::Send(StreamId id, v1::FromExecutor message) {
   if (streams_[id].broken) return;
   const Time at = Arrival(streams_[id].to_server);
   timeline_.At(at, [this, id, message = std::move(message)]() mutable {
     const Stream& stream = streams_[id];
     if (!stream.server_hears || (stream.broken && timeline_.now() > stream.late_until)) return;
-    if (stream.broken && std::holds_alternative<Hello>(message)) return;
+    if (stream.broken && message.has_hello()) return;
     server_.OnMessage(id, std::move(message));
   });
 }
 
-void Network::Send(StreamId id, ToExecutor message) {
+void Network::Send(StreamId id, v1::ToExecutor message) {
   if (streams_[id].broken) return;
   const Time at = Arrival(streams_[id].to_executor);
   timeline_.At(at, [this, id, message = std::move(message)]() mutable {

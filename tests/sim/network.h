@@ -3,9 +3,9 @@
 #include <functional>
 #include <vector>
 
+#include "attune/v1/executor.pb.h"
 #include "cli/simulate/timeline.h"
 #include "core/base/random.h"
-#include "tests/sim/protocol.h"
 
 namespace attune::sim {
 
@@ -15,13 +15,13 @@ using StreamId = size_t;
 class ServerEnd {
  public:
   virtual ~ServerEnd() = default;
-  virtual void OnMessage(StreamId stream, FromExecutor message) = 0;
+  virtual void OnMessage(StreamId stream, v1::FromExecutor message) = 0;
   virtual void OnClosed(StreamId stream) = 0;
 };
 class ExecutorEnd {
  public:
   virtual ~ExecutorEnd() = default;
-  virtual void OnMessage(StreamId stream, ToExecutor message) = 0;
+  virtual void OnMessage(StreamId stream, v1::ToExecutor message) = 0;
   virtual void OnClosed(StreamId stream) = 0;
 };
 
@@ -38,8 +38,8 @@ class Network {
   void SetDelay(int64_t most_us) { delay_us_ = most_us; }
 
   StreamId Connect(ExecutorEnd& executor);
-  void Send(StreamId stream, FromExecutor message);
-  void Send(StreamId stream, ToExecutor message);
+  void Send(StreamId stream, v1::FromExecutor message);
+  void Send(StreamId stream, v1::ToExecutor message);
   void Break(StreamId stream);
   void CloseByServer(StreamId stream);
   void CloseByExecutor(StreamId stream);

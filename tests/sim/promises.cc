@@ -1,5 +1,6 @@
 #include "tests/sim/promises.h"
 
+#include "server/rpc/convert.h"
 #include "tests/sim/words.h"
 
 namespace attune::sim {
@@ -15,39 +16,39 @@ void Promises::OnAnswered(std::span<const Event> events) {
   for (const Event& event : events) answered_.emplace(event.seq, Describe(event));
 }
 
-void Promises::OnAssigned(const Assignment& assignment) {
-  const auto found = epochs_.find(assignment.epoch);
-  if (found == epochs_.end() || found->second != assignment.attempt)
-    findings_.Report("an executor is to run " + ToString(assignment.attempt) + " of epoch " +
-                     std::to_string(assignment.epoch.value) + ", of which the log knows nothing");
+void Promises::OnAssigned(const v1::Assignment& assignment) {
+  const AttemptId attempt = server::FromProto(assignment.attempt());
+  const Epoch epoch(assignment.attempt().epoch());
+  const auto found = epochs_.find(epoch);
+  if (found == epochs_.end() || found->second != attempt)
+    findings_.Report("an executor is to run " + ToString(attempt) + " of epoch " +
+                     std::to_string(epoch.value) + ", of which the log knows nothing");
 }
 
-void Promises::OnAcknowledged(const Command& command) {
-  const auto* record = std::get_if<RecordFact>(&command);
-  if (record == nullptr) return;
-  if (const auto* reported = std::get_if<TrialReported>(&record->fact)) return Reported(*reported);
-  const AttemptId id = std::visit([](const auto& fact) { return fact.attempt; }, record->fact);
+void Promises::OnAcknowledged(const v1::Fact& fact) {
+  if (!fact.has_attempt()) return;
+  const AttemptId id = server::FromProto(fact.attempt());
+  if (fact.has_report()) return Reported(id, Step(fact.report().step()));
   const TrialBook* trial = books_.Find(id.trial);
-  const bool live = trial != nullptr && trial->live && trial->live->epoch == record->epoch;
-  const auto* saved = std::get_if<CheckpointSaved>(&record->fact);
-  if (live && std::holds_alternative<AttemptEnded>(record->fact))
+  const bool live =
+      trial != nullptr && trial->live && trial->live->epoch == Epoch(fact.attempt().epoch());
+  if (live && fact.has_ended())
     findings_.Report("the end of " + ToString(id) + " is acknowledged, and not in the log");
-  if (live && saved != nullptr &&
-      books_.Find({id.trial, id.number, saved->checkpoint.step}) == nullptr)
-    findings_.Report(saved->checkpoint.path + " is acknowledged, and not in the log");
+  if (live && fact.has_checkpoint() &&
+      books_.Find({id.trial, id.number, Step(fact.checkpoint().step())}) == nullptr)
+    findings_.Report(fact.checkpoint().path() + " is acknowledged, and not in the log");
 }
 
 // A report of steps that the trial had reported before changes nothing, nor does one of an attempt
 // that is not believed any more.
-void Promises::Reported(const TrialReported& fact) {
-  if (reports_.contains({fact.attempt, fact.report.step})) return;
-  const TrialBook* trial = books_.Find(fact.attempt.trial);
-  const bool believed = trial != nullptr && trial->live && trial->live->id == fact.attempt &&
+void Promises::Reported(const AttemptId& attempt, Step step) {
+  if (reports_.contains({attempt, step})) return;
+  const TrialBook* trial = books_.Find(attempt.trial);
+  const bool believed = trial != nullptr && trial->live && trial->live->id == attempt &&
                         trial->state == TrialState::kRunning && !trial->live->left;
-  if (believed && trial->last_step < fact.report.step)
-    findings_.Report("the report of " + ToString(fact.attempt) + " at step " +
-                     std::to_string(fact.report.step.value) +
-                     " is acknowledged, and not in the log");
+  if (believed && trial->last_step < step)
+    findings_.Report("the report of " + ToString(attempt) + " at step " +
+                     std::to_string(step.value) + " is acknowledged, and not in the log");
 }
 
 void Promises::AtEnd(std::span<const Event> log) {

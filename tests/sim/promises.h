@@ -9,8 +9,8 @@
 
 #include "core/log/event.h"
 #include "tests/sim/books.h"
-#include "tests/sim/fake_executor.h"
 #include "tests/sim/findings.h"
+#include "tests/sim/surroundings.h"
 
 namespace attune::sim {
 
@@ -22,12 +22,12 @@ class Promises final : public Witness {
 
   void OnDurable(const Event& event);
   void OnAnswered(std::span<const Event> events);
-  void OnAcknowledged(const Command& fact) override;
-  void OnAssigned(const Assignment& assignment) override;
+  void OnAcknowledged(const v1::Fact& fact) override;
+  void OnAssigned(const v1::Assignment& assignment) override;
   void AtEnd(std::span<const Event> log);
 
  private:
-  void Reported(const TrialReported& fact);
+  void Reported(const AttemptId& attempt, Step step);
 
   const Books& books_;
   Findings& findings_;

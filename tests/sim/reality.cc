@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "tests/sim/gangs.h"
+
 namespace attune::sim {
 
-void Reality::GangStarts(const std::string& executor, const Assignment& assignment) {
-  Gang gang{.attempt = assignment.attempt, .executor = executor};
-  for (const RankSlot& slot : assignment.ranks)
+void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec) {
+  Gang gang{.attempt = IdOf(spec.attempt), .executor = executor};
+  for (const gang::RankSlot& slot : spec.ranks)
     gang.gpus.insert(gang.gpus.end(), slot.gpus.begin(), slot.gpus.end());
-  const std::string who = "attempt " + ToString(assignment.attempt) + " on " + executor;
+  const std::string who = "attempt " + ToString(gang.attempt) + " on " + executor;
 
   for (const auto& [epoch, other] : gangs_) {
     if (!Moves(other)) continue;
@@ -20,9 +22,9 @@ void Reality::GangStarts(const std::string& executor, const Assignment& assignme
     if (other.executor == executor && shares)
       findings_.Report(who + " starts on a GPU that attempt " + ToString(other.attempt) + " holds");
   }
-  if (assignment.resume && !HasFile(assignment.resume->path))
-    findings_.Report(who + " is to go on from " + assignment.resume->path + ", which is gone");
-  gangs_.emplace(assignment.epoch, std::move(gang));
+  if (spec.resume && !HasFile(spec.resume->path))
+    findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
+  gangs_.emplace(Epoch(spec.attempt.epoch), std::move(gang));
 }
 
 void Reality::GangGone(Epoch epoch) { gangs_.erase(epoch); }

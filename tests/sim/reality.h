@@ -7,18 +7,19 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/ids.h"
+#include "executor/gang/spec.h"
 #include "tests/sim/findings.h"
-#include "tests/sim/protocol.h"
 
 namespace attune::sim {
 
-// What the fake executors really run and hold, whatever the server believes. It finds a trial that
+// What the hosts really run and hold, whatever the server believes. It finds a trial that
 // runs twice, a GPU with two gangs, and a gang whose checkpoint is gone.
 class Reality {
  public:
   explicit Reality(Findings& findings) : findings_(findings) {}
 
-  void GangStarts(const std::string& executor, const Assignment& assignment);
+  void GangStarts(const std::string& executor, const gang::GangSpec& spec);
   void GangGone(Epoch epoch);
   // The host of this gang stood still for longer than its lease: it is torn down before it trains
   // another step, and nobody else has to wait for that.

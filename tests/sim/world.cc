@@ -61,8 +61,8 @@ void World::Run() {
 void World::Populate() {
   server_.Start();
   for (size_t i = 0; i < plan_.executors.size(); ++i) {
-    executors_.push_back(std::make_unique<FakeExecutor>(
-        surroundings_, "host-" + std::to_string(i + 1), plan_.executors[i]));
+    executors_.push_back(
+        std::make_unique<Host>(surroundings_, "host-" + std::to_string(i + 1), plan_.executors[i]));
     timeline_.After(random_.Integer(0, 5 * kSecondUs),
                     [executor = executors_.back().get()] { executor->Start(); });
   }
@@ -96,13 +96,12 @@ void World::Often(double a_minute, std::function<void()> act) {
                   });
 }
 
-void World::WithSomeExecutor(const std::function<void(FakeExecutor&)>& act) {
-  FakeExecutor& executor =
-      *executors_[static_cast<size_t>(random_.Integer(0, std::ssize(executors_) - 1))];
+void World::WithSomeExecutor(const std::function<void(Host&)>& act) {
+  Host& executor = *executors_[static_cast<size_t>(random_.Integer(0, std::ssize(executors_) - 1))];
   if (executor.up() && !executor.frozen()) act(executor);
 }
 
-void World::ComeBack(FakeExecutor& executor) {
+void World::ComeBack(Host& executor) {
   timeline_.After(random_.Integer(0, kAwayUs), [&executor] {
     if (!executor.up()) executor.Start();
   });
@@ -112,24 +111,24 @@ void World::ScheduleFaults() {
   Often(plan_.people, [this] { people_.DoSomething(); });
   Often(faults_.server_crashes, [this] { server_.CrashSoon(); });
   Often(faults_.connection_breaks, [this] {
-    WithSomeExecutor([this](FakeExecutor& executor) {
+    WithSomeExecutor([this](Host& executor) {
       if (executor.stream()) network_.Break(*executor.stream());
     });
   });
   Often(faults_.executor_crashes, [this] {
-    WithSomeExecutor([this](FakeExecutor& executor) {
+    WithSomeExecutor([this](Host& executor) {
       executor.Crash();
       ComeBack(executor);
     });
   });
   Often(faults_.executor_leaves, [this] {
-    WithSomeExecutor([this](FakeExecutor& executor) {
+    WithSomeExecutor([this](Host& executor) {
       executor.Leave();
       ComeBack(executor);
     });
   });
   Often(faults_.executor_freezes, [this] {
-    WithSomeExecutor([this](FakeExecutor& executor) {
+    WithSomeExecutor([this](Host& executor) {
       executor.Freeze();
       timeline_.After(random_.Integer(0, kStillUs), [&executor] {
         if (executor.frozen()) executor.Thaw();

@@ -13,8 +13,8 @@
 #include "tests/sim/asker.h"
 #include "tests/sim/checkers/checkers.h"
 #include "tests/sim/disk.h"
-#include "tests/sim/fake_executor.h"
 #include "tests/sim/fake_server.h"
+#include "tests/sim/host.h"
 #include "tests/sim/network.h"
 #include "tests/sim/people.h"
 #include "tests/sim/plan.h"
@@ -49,8 +49,8 @@ class World final : private ServerObserver {
   void Populate();
   void ScheduleFaults();
   void Often(double a_minute, std::function<void()> act);
-  void WithSomeExecutor(const std::function<void(FakeExecutor&)>& act);
-  void ComeBack(FakeExecutor& executor);
+  void WithSomeExecutor(const std::function<void(Host&)>& act);
+  void ComeBack(Host& executor);
   void Quiet();
   bool Over() const;
   std::string Unfinished() const;
@@ -70,7 +70,7 @@ class World final : private ServerObserver {
   Network network_;
   People people_;
   Surroundings surroundings_;
-  std::vector<std::unique_ptr<FakeExecutor>> executors_;
+  std::vector<std::unique_ptr<Host>> executors_;
   std::vector<std::unique_ptr<Asker>> askers_;
   std::map<SweepId, std::unique_ptr<simulate::Curves>> curves_;
 

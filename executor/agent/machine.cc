@@ -1,0 +1,260 @@
+#include "executor/agent/machine.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "executor/agent/messages.h"
+
+namespace attune::agent {
+
+using std::chrono::milliseconds;
+
+Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link,
+                 Gangs& gangs, Files& files)
+    : hello_(std::move(hello)),
+      folders_(std::move(folders)),
+      link_(link),
+      gangs_(gangs),
+      files_(files),
+      backoff_(seed) {}
+
+BootClock::time_point Machine::Step(const Now& now) {
+  LoseLeaseIfOver(now);
+  if (connection_ == Connection::kNone && !exit_ && now.boot >= retry_at_) Connect(now);
+  if (now.boot >= welcome_by_) {
+    spdlog::warn("the server did not welcome this executor within {} ms", kWelcomeTimeout.count());
+    Disconnect();
+  }
+  Pump(now);
+  TakeLeave(now);
+  return NextDeadline();
+}
+
+BootClock::time_point Machine::NextDeadline() const {
+  BootClock::time_point next = std::min(welcome_by_, lease_until_);
+  if (connection_ == Connection::kNone && !exit_) next = std::min(next, retry_at_);
+  if (connection_ == Connection::kWelcomed && !writing_) next = std::min(next, heartbeat_at_);
+  if (connection_ == Connection::kWelcomed) next = std::min(next, farewell_until_);
+  return next;
+}
+
+void Machine::Stop(AgentExit exit) {
+  if (exit_) return;
+  exit_ = std::move(exit);
+  CancelAll(gang::CancelReason::kUnwanted);
+}
+
+void Machine::TakeLeave(const Now& now) {
+  if (!exit_ || reconciler_.has_live()) return;
+  if (farewell_until_ == kNever) farewell_until_ = now.boot + kFarewellTimeout;
+  const bool all_said = said_goodbye_ && !writing_ && outbox_.empty();
+  if (connection_ == Connection::kWelcomed && !all_said && now.boot < farewell_until_) return;
+  Disconnect();
+  done_ = connection_ == Connection::kNone;
+}
+
+// ---- the connection -------------------------------------------------------------------------
+
+void Machine::Connect(const Now& now) {
+  connection_ = Connection::kOpening;
+  welcome_by_ = now.boot + kWelcomeTimeout;
+  hello_sent_ = now.boot;
+  writing_ = true;
+  link_.Connect();
+  v1::FromExecutor message;
+  *message.mutable_hello() = hello_;
+  link_.Write(std::move(message));
+}
+
+void Machine::Disconnect() {
+  welcome_by_ = kNever;
+  if (connection_ == Connection::kNone || connection_ == Connection::kClosing) return;
+  connection_ = Connection::kClosing;
+  link_.Close();
+}
+
+void Machine::OnBroken() { Disconnect(); }
+
+void Machine::OnClosed(const std::string& reason, const Now& now) {
+  connection_ = Connection::kNone;
+  writing_ = false;
+  log_requests_.clear();
+  retry_at_ = now.boot + backoff_.Next();
+  if (reached_ && !exit_) {
+    spdlog::warn("no connection to the server ({}); trying again", reason);
+  }
+  reached_ = false;
+}
+
+void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
+  LoseLeaseIfOver(now);
+  if (connection_ == Connection::kClosing) return;
+  if (message.has_welcome()) On(message.welcome(), now);
+  if (message.has_refusal()) return On(message.refusal());
+  if (connection_ != Connection::kWelcomed) return;
+  if (message.has_desired()) On(std::move(*message.mutable_desired()), now);
+  if (message.has_ack()) On(message.ack());
+  if (message.has_log_request()) On(message.log_request());
+}
+
+void Machine::On(const v1::Welcome& welcome, const Now& now) {
+  if (!reached_) spdlog::info("connected to the server");
+  reached_ = true;
+  connection_ = Connection::kWelcomed;
+  welcome_by_ = kNever;
+  lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
+  heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
+  heartbeat_at_ = now.boot + heartbeat_;
+  RenewLease(hello_sent_);
+  backoff_.Reset();
+  reconciler_.ForgetRevision();
+  outbox_.Rewind();
+}
+
+void Machine::On(const v1::Refusal& refusal) {
+  Disconnect();
+  switch (refusal.code()) {
+    case v1::Refusal::BAD_TOKEN:
+    case v1::Refusal::VERSION:
+    case v1::Refusal::BAD_HELLO:
+      return Stop({AgentExit::Reason::kRefused, refusal.message()});
+    case v1::Refusal::SUPERSEDED:
+      return Stop({AgentExit::Reason::kSuperseded, refusal.message()});
+    default:
+      spdlog::warn("the server cannot take this executor now: {}", refusal.message());
+  }
+}
+
+void Machine::On(v1::Desired desired, const Now& now) {
+  if (exit_) return;
+  files_.Remove(desired.removals());
+  reconciler_.Want(std::move(desired));
+  Reconcile(now);
+}
+
+void Machine::On(const v1::Ack& ack) {
+  if (ack.heartbeat_us() > 0) {
+    RenewLease(BootClock::time_point(BootClock::duration(ack.heartbeat_us())));
+  }
+  for (const gang::AttemptId& attempt : outbox_.Acknowledge(ack.seq())) {
+    reconciler_.OnEndAcknowledged(attempt);
+  }
+}
+
+void Machine::On(const v1::LogRequest& request) {
+  // Old ones are the likelier to have nobody waiting for them any more.
+  if (log_requests_.size() == kLogRequestsMax) log_requests_.pop_front();
+  log_requests_.push_back(request);
+}
+
+// Gives the connection its next message. Facts that come while one is on its way go together in the
+// one after it.
+void Machine::Pump(const Now& now) {
+  if (connection_ != Connection::kWelcomed || writing_) return;
+  std::optional<v1::FromExecutor> message = NextMessage(now);
+  if (!message) return;
+  writing_ = true;
+  link_.Write(*std::move(message));
+}
+
+std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
+  v1::FromExecutor message;
+  if (exit_ && !said_goodbye_) {
+    said_goodbye_ = true;
+    message.mutable_goodbye();
+  } else if (now.boot >= heartbeat_at_) {
+    heartbeat_at_ = now.boot + heartbeat_;
+    message.mutable_heartbeat()->set_time_us(now.boot.time_since_epoch().count());
+  } else if (!log_requests_.empty()) {
+    *message.mutable_log_chunk() = files_.ReadLog(log_requests_.front());
+    message.mutable_log_chunk()->set_request(log_requests_.front().request());
+    log_requests_.pop_front();
+  } else if (outbox_.has_unsent()) {
+    *message.mutable_facts() = outbox_.TakeBatch();
+  } else {
+    return std::nullopt;
+  }
+  return message;
+}
+
+// ---- the lease ------------------------------------------------------------------------------
+
+// The server has read what was sent then. Not from now: an executor that was stopped for an hour
+// finds its server's last messages when it goes on.
+void Machine::RenewLease(BootClock::time_point sent) {
+  if (lease_ttl_.count() > 0) lease_until_ = sent + lease_ttl_;
+}
+
+void Machine::LoseLeaseIfOver(const Now& now) {
+  if (now.boot < lease_until_) return;
+  lease_until_ = kNever;
+  spdlog::error("nothing heard from the server for {} ms: tearing all gangs down",
+                lease_ttl_.count());
+  CancelAll(gang::CancelReason::kLeaseLost);
+  Disconnect();
+}
+
+// ---- gangs ----------------------------------------------------------------------------------
+
+void Machine::CancelAll(gang::CancelReason reason) {
+  reconciler_.ForgetWishes();
+  for (const gang::AttemptId& attempt : reconciler_.CancelAll()) gangs_.Cancel(attempt, reason);
+}
+
+void Machine::OnFact(const gang::Fact& fact, const Now& now) {
+  LoseLeaseIfOver(now);
+  outbox_.Add(ToProto(fact));
+  if (!std::holds_alternative<gang::Ended>(fact.what)) return;
+  reconciler_.OnEnded(fact.attempt);
+  if (!exit_) Reconcile(now);  // another may have waited for its GPUs
+}
+
+void Machine::OnRemoved(const v1::CheckpointRemoval& removal, const Now& now) {
+  v1::Fact fact;
+  fact.set_time_us(now.wall_us);
+  v1::CheckpointRemoved& removed = *fact.mutable_removed();
+  removed.set_sweep(removal.sweep());
+  removed.set_trial(removal.trial());
+  removed.set_attempt(removal.attempt());
+  removed.set_step(removal.step());
+  outbox_.Add(std::move(fact));
+}
+
+// Again where a gang could not even be started: another may have waited for its GPUs.
+void Machine::Reconcile(const Now& now) {
+  while (!Act(reconciler_.Reconcile(), now)) {
+  }
+}
+
+// Whether all gangs that were to be started are on their way.
+bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
+  std::vector<gang::Fact> stillborn;
+  for (const gang::AttemptId& attempt : actions.cancel) {
+    gangs_.Cancel(attempt, gang::CancelReason::kUnwanted);
+  }
+  for (const v1::Assignment& assignment : actions.start) {
+    gang::OrError<gang::GangSpec> spec = ToSpec(assignment, folders_);
+    if (spec.ok()) {
+      gangs_.Run(std::move(spec.value()));
+      continue;
+    }
+    const gang::Failure failure{.kind = gang::FailureKind::kStart, .message = spec.error()};
+    stillborn.push_back({FromProto(assignment.attempt()), now.wall_us,
+                         gang::Ended{gang::Outcome::kFailed, failure}});
+  }
+  for (const auto& [attempt, verdict] : actions.tell) gangs_.Tell(attempt, verdict);
+  for (const gang::AttemptId& attempt : actions.yield) gangs_.Yield(attempt);
+  for (const gang::AttemptId& attempt : actions.disown) {
+    outbox_.Add(ToProto({attempt, now.wall_us, gang::Ended{gang::Outcome::kCancelled, {}}}));
+  }
+  for (const gang::Fact& fact : stillborn) {
+    outbox_.Add(ToProto(fact));
+    reconciler_.OnEnded(fact.attempt);
+  }
+  return stillborn.empty();
+}
+
+}  // namespace attune::agent

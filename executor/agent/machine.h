@@ -1,0 +1,167 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attune/v1/executor.pb.h"
+#include "executor/agent/backoff.h"
+#include "executor/agent/boot_clock.h"
+#include "executor/agent/outbox.h"
+#include "executor/agent/reconciler.h"
+#include "executor/gang/facts.h"
+#include "executor/gang/folders.h"
+#include "executor/gang/gang.h"
+#include "executor/gang/spec.h"
+
+namespace attune::agent {
+
+inline constexpr std::chrono::milliseconds kWelcomeTimeout{10'000};
+inline constexpr std::chrono::milliseconds kFarewellTimeout{1'000};  // for the last acknowledgement
+inline constexpr std::chrono::milliseconds kHeartbeatMin{10};
+inline constexpr size_t kLogRequestsMax = 64;
+
+// Why an agent came to its end.
+struct AgentExit {
+  enum class Reason {
+    kStopped,     // Stop() was called
+    kRefused,     // the server does not want it: token, version
+    kSuperseded,  // another process has its name now
+  };
+  Reason reason = Reason::kStopped;
+  std::string message;
+};
+
+// One instant, by the clocks that an executor lives by.
+struct Now {
+  BootClock::time_point boot;
+  int64_t wall_us = 0;  // since 1970; for people, not for deciding
+};
+
+// The connection to the server, of which there is one at a time. Nothing here waits, and nothing
+// calls the machine back before it has returned.
+class ServerLink {
+ public:
+  virtual ~ServerLink() = default;
+  virtual void Connect() = 0;
+  // Machine::OnWritten() follows, or the connection breaks. Not called before it has.
+  virtual void Write(v1::FromExecutor message) = 0;
+  virtual void Close() = 0;  // Machine::OnClosed() follows
+};
+
+// The gangs of this host: gang::Supervisor, whose facts come to Machine::OnFact().
+class Gangs {
+ public:
+  virtual ~Gangs() = default;
+  virtual void Run(gang::GangSpec spec) = 0;
+  virtual void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) = 0;
+  virtual void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) = 0;
+  virtual void Yield(const gang::AttemptId& attempt) = 0;
+};
+
+// What lies on this host's disk.
+class Files {
+ public:
+  using Removals = google::protobuf::RepeatedPtrField<v1::CheckpointRemoval>;
+
+  virtual ~Files() = default;
+  // All checkpoints that should be gone, those included that are being deleted already;
+  // Machine::OnRemoved() follows for each, once.
+  virtual void Remove(const Removals& removals) = 0;
+  // A piece of a rank's log, without the request's number.
+  virtual v1::LogChunk ReadLog(const v1::LogRequest& request) = 0;
+};
+
+// What an executor does, without threads, sockets and clocks: it is told what happens and what time
+// it is, and acts through the three interfaces above. It keeps the connection and the lease, runs
+// what the server wants to run, and tells each fact until that is acknowledged.
+//
+// An executor whose lease has run out does nothing that the server asked for before: a message that
+// waited for a host that was suspended starts no gang.
+//
+// After anything was told, Step() is to be called, which writes; several things may be told before.
+class Machine {
+ public:
+  static constexpr BootClock::time_point kNever = BootClock::time_point::max();
+
+  // `hello` is what it introduces itself with; the seed is for the pauses before it connects again.
+  // The interfaces outlive the machine.
+  Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link, Gangs& gangs,
+          Files& files);
+
+  // Of the connection that is there; what comes from an earlier one is not to be told.
+  void OnMessage(v1::ToExecutor message, const Now& now);
+  void OnWritten() { writing_ = false; }
+  void OnBroken();                                           // by the server or the network
+  void OnClosed(const std::string& reason, const Now& now);  // after ServerLink::Close()
+
+  void OnFact(const gang::Fact& fact, const Now& now);
+  void OnRemoved(const v1::CheckpointRemoval& removal, const Now& now);
+
+  // Tears all gangs down, takes leave of the server, if it is there to listen, and is done.
+  void Stop(AgentExit exit);
+
+  // Does what is due and writes what there is to write. Returns when it is to be called again,
+  // should nothing happen before; kNever when time alone brings nothing.
+  BootClock::time_point Step(const Now& now);
+
+  // No gang is left, and no connection. Nothing is to be told any more.
+  bool done() const { return done_; }
+  const AgentExit& exit() const { return *exit_; }  // REQUIRES: done()
+
+  // Until when the server will not give its gangs away; kNever before it has any.
+  BootClock::time_point lease_until() const { return lease_until_; }
+
+ private:
+  enum class Connection { kNone, kOpening, kWelcomed, kClosing };
+
+  void On(const v1::Welcome& welcome, const Now& now);
+  void On(const v1::Refusal& refusal);
+  void On(v1::Desired desired, const Now& now);
+  void On(const v1::Ack& ack);
+  void On(const v1::LogRequest& request);
+
+  void Connect(const Now& now);
+  void Disconnect();
+  void RenewLease(BootClock::time_point sent);
+  void LoseLeaseIfOver(const Now& now);
+  void CancelAll(gang::CancelReason reason);
+  void Reconcile(const Now& now);
+  bool Act(const Reconciler::Actions& actions, const Now& now);
+  void Pump(const Now& now);
+  std::optional<v1::FromExecutor> NextMessage(const Now& now);
+  void TakeLeave(const Now& now);
+  BootClock::time_point NextDeadline() const;
+
+  const v1::Hello hello_;
+  const gang::Folders folders_;
+  ServerLink& link_;
+  Gangs& gangs_;
+  Files& files_;
+  Outbox outbox_;
+  Reconciler reconciler_;
+  Backoff backoff_;
+
+  Connection connection_ = Connection::kNone;
+  bool writing_ = false;
+  bool said_goodbye_ = false;
+  bool reached_ = true;  // false once an outage has been logged
+  std::deque<v1::LogRequest> log_requests_;
+
+  std::chrono::milliseconds lease_ttl_{0};
+  std::chrono::milliseconds heartbeat_{0};
+  BootClock::time_point retry_at_ = BootClock::time_point::min();
+  BootClock::time_point welcome_by_ = kNever;
+  BootClock::time_point heartbeat_at_ = kNever;
+  BootClock::time_point hello_sent_;
+  BootClock::time_point lease_until_ = kNever;
+
+  std::optional<AgentExit> exit_;  // set: on the way to the end
+  BootClock::time_point farewell_until_ = kNever;
+  bool done_ = false;
+};
+
+}  // namespace attune::agent

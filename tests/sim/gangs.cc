@@ -1,0 +1,204 @@
+#include "tests/sim/gangs.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace attune::sim {
+namespace {
+
+using simulate::kSecondUs;
+
+constexpr int64_t kStartUs = kSecondUs;         // at most, from the assignment to the first process
+constexpr int64_t kTeardownUs = kSecondUs / 2;  // at most
+constexpr char kDigest[] = "sha256:0";
+
+Config ConfigOf(const gang::GangSpec& spec) {
+  Config config;
+  for (const gang::NamedValue& entry : spec.config) {
+    std::visit([&](const auto& value) { config.Set(entry.name, value); }, entry.value);
+  }
+  return config;
+}
+
+VerdictKind KindOf(gang::Action action) {
+  switch (action) {
+    case gang::Action::kContinue:
+      return VerdictKind::kContinue;
+    case gang::Action::kPause:
+      return VerdictKind::kPause;
+    case gang::Action::kStop:
+      break;
+  }
+  return VerdictKind::kStop;
+}
+
+int64_t Microseconds(std::chrono::milliseconds duration) {
+  return std::chrono::microseconds(duration).count();
+}
+
+}  // namespace
+
+TrialId TrialOf(const gang::AttemptId& attempt) {
+  return {SweepId(attempt.sweep), TrialNumber(attempt.trial)};
+}
+
+AttemptId IdOf(const gang::AttemptId& attempt) { return {TrialOf(attempt), attempt.attempt}; }
+
+TrainingGangs::~TrainingGangs() {
+  for (const auto& [attempt, gang] : gangs_) around_.reality.GangGone(Epoch(attempt.epoch));
+}
+
+void TrainingGangs::ForGang(const Gang& gang, int64_t us, std::function<void(Gang&)> act) {
+  after_(us, [this, attempt = gang.spec.attempt, phase = gang.phase, act = std::move(act)] {
+    const auto found = gangs_.find(attempt);
+    if (found != gangs_.end() && found->second.phase == phase) act(found->second);
+  });
+}
+
+// ---- what the executor asks for ---------------------------------------------------------------
+
+void TrainingGangs::Run(gang::GangSpec spec) {
+  const gang::AttemptId attempt = spec.attempt;
+  if (gangs_.contains(attempt)) return;
+  around_.reality.GangStarts(host_, spec);
+  Gang& gang = gangs_[attempt];
+  gang.config = ConfigOf(spec);
+  gang.orders = {.milestone = Step(spec.milestone),
+                 .last = Step(spec.max_step),
+                 .every = Step(spec.checkpoint_every)};
+  if (spec.resume) gang.worker = simulate::Worker(Step(spec.resume->step));
+  gang.spec = std::move(spec);
+  if (around_.Happens(around_.faults.cannot_start)) {
+    Fail(gang, gang::FailureKind::kStart, -1, "there is no program");
+  } else if (around_.Happens(around_.faults.never_starts)) {
+    ForGang(gang, Microseconds(gang.spec.stall_timeout), [this](Gang& silent) {
+      Fail(silent, gang::FailureKind::kStall, 0, "rank 0 has never said a word");
+    });
+  } else {
+    ForGang(gang, around_.random.Integer(1, kStartUs), [this](Gang& ready) { Launched(ready); });
+  }
+}
+
+void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) {
+  const auto found = gangs_.find(attempt);
+  if (found == gangs_.end()) return;
+  if (reason == gang::CancelReason::kUnwanted)
+    return End(found->second, {gang::Outcome::kCancelled, {}});
+  Fail(found->second, gang::FailureKind::kLease, -1, "torn down, for the lease was over");
+}
+
+void TrainingGangs::Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) {
+  const auto found = gangs_.find(attempt);
+  if (found == gangs_.end() || Step(verdict.step) <= found->second.orders.verdict_step) return;
+  found->second.verdict = verdict;
+  Deliver(found->second);
+}
+
+void TrainingGangs::Yield(const gang::AttemptId& attempt) {
+  const auto found = gangs_.find(attempt);
+  if (found != gangs_.end()) found->second.orders.yields = true;
+}
+
+void TrainingGangs::MoveOnceMore() {
+  for (auto& [attempt, gang] : gangs_) {
+    around_.reality.GangDoomed(Epoch(attempt.epoch));
+    if (gang.phase == Phase::kRunning && !gang.worker.waits() && around_.Happens(0.5)) Say(gang);
+  }
+}
+
+// ---- what they do -----------------------------------------------------------------------------
+
+void TrainingGangs::Launched(Gang& gang) {
+  gang.phase = Phase::kRunning;
+  gang::Started started;
+  for (size_t rank = 0; rank < gang.spec.ranks.size(); ++rank)
+    started.pids.push_back(1000 + static_cast<pid_t>(rank));
+  Emit(gang, std::move(started));
+  Train(gang);
+}
+
+// The next step, when it is done; or why it never will be.
+void TrainingGangs::Train(Gang& gang) {
+  const auto rank = static_cast<int>(around_.random.Integer(0, std::ssize(gang.spec.ranks) - 1));
+  if (around_.Happens(around_.faults.rank_hangs)) {
+    return ForGang(gang, Microseconds(gang.spec.stall_timeout), [this, rank](Gang& silent) {
+      Fail(silent, gang::FailureKind::kStall, rank, "a rank makes no progress");
+    });
+  }
+  const int64_t us = around_.random.Integer(around_.step_us / 2, around_.step_us * 3 / 2);
+  const bool fails = around_.Happens(around_.faults.rank_fails);
+  ForGang(gang, us, [this, us, rank, fails](Gang& trained) {
+    if (trained.worker.waits()) return;  // it has moved once more meanwhile
+    if (fails) return Fail(trained, gang::FailureKind::kExit, rank, "a rank fails");
+    trained.seconds += static_cast<double>(us) / kSecondUs;
+    Say(trained);
+    if (trained.phase != Phase::kRunning) return;
+    if (trained.worker.waits()) {
+      Deliver(trained);
+    } else {
+      Train(trained);
+    }
+  });
+}
+
+// What rank 0 has to say after one more step.
+void TrainingGangs::Say(Gang& gang) {
+  const gang::AttemptId& attempt = gang.spec.attempt;
+  const auto said = gang.worker.Train(gang.orders);
+  if (said.checkpoint) {
+    const std::string path =
+        gang.spec.checkpoint_dir /
+        ("step-" + std::to_string(said.step.value) + "-attempt-" + std::to_string(attempt.attempt));
+    around_.reality.FileSaved(path);
+    Emit(gang, gang::CheckpointSaved{
+                   .step = said.step.value, .path = path, .digest = kDigest, .bytes = 1});
+  }
+  if (!std::exchange(gang.stepped, true)) Emit(gang, gang::FirstStep{});
+  const double loss = around_.value(TrialOf(attempt), gang.config, said.step);
+  around_.reality.Reported(Epoch(attempt.epoch), said.step);
+  Emit(gang, gang::Report{.step = said.step.value,
+                          .metrics = {{"loss", loss}},
+                          .seconds = gang.seconds,
+                          .waits = said.waits});
+}
+
+// As gang::Gang: a verdict reaches rank 0 once it waits at that step.
+void TrainingGangs::Deliver(Gang& gang) {
+  if (gang.phase != Phase::kRunning || !gang.verdict || !gang.worker.waits() ||
+      Step(gang.verdict->step) != gang.worker.step())
+    return;
+  gang.orders.verdict_step = Step(gang.verdict->step);
+  gang.orders.verdict = KindOf(gang.verdict->action);
+  gang.orders.milestone = Step(gang.verdict->milestone);
+  gang.orders.yields = false;
+  gang.verdict.reset();
+  if (gang.worker.Obey(gang.orders)) return Train(gang);
+  End(gang, {gang::Outcome::kFinished, {}});
+}
+
+void TrainingGangs::Fail(Gang& gang, gang::FailureKind kind, int rank, std::string message) {
+  End(gang, {gang::Outcome::kFailed, gang::Failure{.kind = kind,
+                                                   .rank = rank,
+                                                   .exit_code = kind == gang::FailureKind::kExit,
+                                                   .message = std::move(message)}});
+}
+
+// The gang is torn down, or has left by itself; its end is told when nothing of it is left.
+void TrainingGangs::End(Gang& gang, gang::Ended ended) {
+  if (gang.phase == Phase::kEnding) return;
+  gang.phase = Phase::kEnding;
+  ForGang(gang, around_.random.Integer(1, kTeardownUs),
+          [this, ended = std::move(ended)](Gang& gone) {
+            const gang::AttemptId attempt = gone.spec.attempt;
+            around_.reality.GangGone(Epoch(attempt.epoch));
+            gangs_.erase(attempt);
+            facts_({attempt, around_.timeline.now().us, ended});
+          });
+}
+
+void TrainingGangs::Emit(const Gang& gang, decltype(gang::Fact::what) what) {
+  facts_({gang.spec.attempt, around_.timeline.now().us, std::move(what)});
+}
+
+}  // namespace attune::sim

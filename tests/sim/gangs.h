@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cli/simulate/worker.h"
+#include "executor/agent/machine.h"
+#include "tests/sim/surroundings.h"
+
+namespace attune::sim {
+
+// Between the words of executor/gang and those of core.
+AttemptId IdOf(const gang::AttemptId& attempt);
+TrialId TrialOf(const gang::AttemptId& attempt);
+
+// The gangs of one host: what executor/gang does, without processes. They train by a curve, fail,
+// hang, and take their time to start and to go.
+class TrainingGangs final : public agent::Gangs {
+ public:
+  using After = std::function<void(int64_t us, simulate::Timeline::Action action)>;
+
+  // `after` runs something later, unless this process of the executor is gone by then; `facts` is
+  // told what happens, never from within a call of these gangs.
+  TrainingGangs(Surroundings& surroundings, std::string host, After after, gang::FactSink facts)
+      : around_(surroundings),
+        host_(std::move(host)),
+        after_(std::move(after)),
+        facts_(std::move(facts)) {}
+  ~TrainingGangs() override;  // they are gone, and nobody is told
+
+  void Run(gang::GangSpec spec) override;
+  void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override;
+  void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override;
+  void Yield(const gang::AttemptId& attempt) override;
+
+  // The host stood still for longer than its lease and moves again: the gangs are about to be torn
+  // down, but some take a step before.
+  void MoveOnceMore();
+
+ private:
+  enum class Phase { kStarting, kRunning, kEnding };
+  struct Gang {
+    gang::GangSpec spec;
+    Config config;
+    simulate::Orders orders;
+    simulate::Worker worker;
+    std::optional<gang::Verdict> verdict;  // not delivered yet
+    Phase phase = Phase::kStarting;
+    bool stepped = false;
+    double seconds = 0;
+  };
+
+  // Runs if the gang is there by then and still in the phase that it is in now.
+  void ForGang(const Gang& gang, int64_t us, std::function<void(Gang&)> act);
+  void Launched(Gang& gang);
+  void Train(Gang& gang);
+  void Say(Gang& gang);
+  void Deliver(Gang& gang);
+  void Fail(Gang& gang, gang::FailureKind kind, int rank, std::string message);
+  void End(Gang& gang, gang::Ended ended);
+  void Emit(const Gang& gang, decltype(gang::Fact::what) what);
+
+  Surroundings& around_;
+  const std::string host_;
+  const After after_;
+  const gang::FactSink facts_;
+  std::map<gang::AttemptId, Gang> gangs_;
+};
+
+}  // namespace attune::sim

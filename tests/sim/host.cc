@@ -1,0 +1,217 @@
+#include "tests/sim/host.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace attune::sim {
+namespace {
+
+constexpr int64_t kStepUs = 2'000;   // at most, until facts are handed to the machine
+constexpr int64_t kWriteUs = 2'000;  // at most
+constexpr int64_t kDeleteUs = 100'000;
+constexpr int64_t kBootUs = 1'000'000;  // boot time at the beginning of the world
+// One folder that all hosts share.
+constexpr char kDataDir[] = "/data";
+
+}  // namespace
+
+agent::Now Host::Now() const {
+  const int64_t now_us = around_.timeline.now().us;
+  return {.boot = agent::BootClock::time_point(agent::BootClock::duration(kBootUs + now_us)),
+          .wall_us = now_us};
+}
+
+void Host::After(int64_t us, simulate::Timeline::Action action) {
+  around_.timeline.After(us, [this, process = process_, action = std::move(action)]() mutable {
+    if (process != process_) return;
+    if (frozen_) {
+      deferred_.push_back(std::move(action));
+    } else {
+      action();
+    }
+  });
+}
+
+// ---- the process ----------------------------------------------------------------------------
+
+void Host::Start() {
+  ++process_;
+  gangs_ = std::make_unique<TrainingGangs>(
+      around_, name_,
+      [this](int64_t us, simulate::Timeline::Action action) { After(us, std::move(action)); },
+      [this](gang::Fact fact) {
+        facts_.push_back(std::move(fact));
+        StepSoon();
+      });
+  agent::ServerLink& link = *this;
+  agent::Files& files = *this;
+  machine_ = std::make_unique<agent::Machine>(Hello(), gang::Folders(kDataDir),
+                                              around_.random.Bits(), link, *gangs_, files);
+  Step();
+}
+
+v1::Hello Host::Hello() const {
+  v1::Hello hello;
+  hello.set_protocol(v1::PROTOCOL_CURRENT);
+  hello.set_name(name_);
+  hello.set_instance(name_ + "#" + std::to_string(process_));
+  hello.mutable_resources()->set_cpus(static_cast<uint32_t>(resources_.cpus));
+  hello.mutable_resources()->set_gpus(static_cast<uint32_t>(resources_.gpus));
+  hello.mutable_resources()->set_memory_bytes(static_cast<uint64_t>(resources_.memory_bytes));
+  return hello;
+}
+
+void Host::Crash() {
+  if (stream_) around_.network.Break(*stream_);
+  if (stream_) around_.network.ForgetExecutor(*stream_);
+  Exit();
+}
+
+void Host::Exit() {
+  ++process_;
+  machine_.reset();
+  gangs_.reset();
+  facts_.clear();
+  step_soon_ = frozen_ = false;
+  step_at_ = agent::Machine::kNever;
+  removals_.clear();
+  said_.clear();
+  said_seq_ = 0;
+  deferred_.clear();
+  stream_.reset();
+  around_.reality.HostStandsStill(name_, false);
+}
+
+void Host::Leave() {
+  machine_->Stop({});
+  Step();
+}
+
+void Host::Freeze() {
+  frozen_ = true;
+  around_.reality.HostStandsStill(name_, true);
+}
+
+// Processes move again before the executor's does, or after it.
+void Host::Thaw() {
+  frozen_ = false;
+  if (Now().boot >= machine_->lease_until()) gangs_->MoveOnceMore();
+  around_.reality.HostStandsStill(name_, false);
+  const uint64_t process = process_;
+  for (auto& action : std::exchange(deferred_, {})) {
+    if (process == process_) action();
+  }
+  if (process == process_) Step();
+}
+
+// ---- the machine ----------------------------------------------------------------------------
+
+void Host::StepSoon() {
+  if (std::exchange(step_soon_, true)) return;
+  After(around_.random.Integer(0, kStepUs), [this] {
+    step_soon_ = false;
+    Step();
+  });
+}
+
+void Host::HandInFacts() {
+  for (gang::Fact& fact : std::exchange(facts_, {})) machine_->OnFact(fact, Now());
+}
+
+void Host::Step() {
+  HandInFacts();
+  const auto next = machine_->Step(Now());
+  if (machine_->done()) return Exit();
+  if (next >= step_at_) return;
+  step_at_ = next;
+  After((next - Now().boot).count(), [this, next] {
+    if (step_at_ != next) return;
+    step_at_ = agent::Machine::kNever;
+    Step();
+  });
+}
+
+void Host::OnMessage(StreamId stream, v1::ToExecutor message) {
+  After(0, [this, stream, message = std::move(message)]() mutable {
+    if (stream_ != stream) return;
+    if (message.has_ack()) Acknowledged(message.ack().seq());
+    for (const v1::Assignment& assignment : message.desired().assignments())
+      around_.witness.OnAssigned(assignment);
+    HandInFacts();
+    machine_->OnMessage(std::move(message), Now());
+    Step();
+  });
+}
+
+void Host::OnClosed(StreamId stream) {
+  if (stream_ != stream) return;
+  After(0, [this, stream] {
+    if (stream_ != stream) return;
+    machine_->OnBroken();
+    Step();
+  });
+}
+
+void Host::Connect() { stream_ = around_.network.Connect(*this); }
+
+void Host::Write(v1::FromExecutor message) {
+  if (message.has_facts()) KeepFacts(*message.mutable_facts());
+  around_.network.Send(*stream_, std::move(message));
+  After(around_.random.Integer(0, kWriteUs), [this, stream = stream_] {
+    if (stream_ != stream) return;
+    machine_->OnWritten();
+    Step();
+  });
+}
+
+void Host::Close() {
+  const StreamId stream = *stream_;
+  stream_.reset();
+  around_.network.CloseByExecutor(stream);
+  After(0, [this] {
+    machine_->OnClosed("", Now());
+    Step();
+  });
+}
+
+// What was said stays here until it is acknowledged, to be held against the log then.
+void Host::KeepFacts(v1::Facts& facts) {
+  if (around_.variant == Variant::kNeverResends) {
+    const auto again = std::ranges::find_if(
+        facts.facts(), [this](const v1::Fact& fact) { return fact.seq() > said_seq_; });
+    const auto count = static_cast<int>(again - facts.facts().begin());
+    facts.mutable_facts()->DeleteSubrange(0, count);
+  }
+  for (const v1::Fact& fact : facts.facts()) {
+    if (fact.seq() <= said_seq_) continue;
+    said_seq_ = fact.seq();
+    said_.push_back(fact);
+  }
+}
+
+void Host::Acknowledged(uint64_t seq) {
+  while (!said_.empty() && said_.front().seq() <= seq) {
+    around_.witness.OnAcknowledged(said_.front());
+    said_.pop_front();
+  }
+}
+
+// ---- files ----------------------------------------------------------------------------------
+
+void Host::Remove(const Removals& removals) {
+  std::erase_if(removals_, [&](const std::string& path) {
+    return std::ranges::find(removals, path, &v1::CheckpointRemoval::path) == removals.end();
+  });
+  for (const v1::CheckpointRemoval& removal : removals) {
+    if (!removals_.insert(removal.path()).second) continue;
+    After(around_.random.Integer(0, kDeleteUs), [this, removal] {
+      around_.reality.FileDeleted(removal.path());
+      machine_->OnRemoved(removal, Now());
+      StepSoon();
+    });
+  }
+}
+
+v1::LogChunk Host::ReadLog(const v1::LogRequest&) { return {}; }
+
+}  // namespace attune::sim

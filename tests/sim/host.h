@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "executor/agent/machine.h"
+#include "tests/sim/gangs.h"
+#include "tests/sim/surroundings.h"
+
+namespace attune::sim {
+
+// A host with its executor: the agent's machine, as it is, between a network, a clock and gangs
+// that are made up.
+class Host final : public ExecutorEnd, private agent::ServerLink, private agent::Files {
+ public:
+  Host(Surroundings& surroundings, std::string name, Resources resources)
+      : around_(surroundings), name_(std::move(name)), resources_(resources) {}
+
+  void Start();   // a new process. REQUIRES: none is there
+  void Crash();   // the process and its gangs are gone
+  void Leave();   // says goodbye, tears its gangs down and exits
+  void Freeze();  // nothing on this host moves until Thaw
+  void Thaw();
+
+  bool up() const { return machine_ != nullptr; }
+  bool frozen() const { return frozen_; }
+  std::optional<StreamId> stream() const { return stream_; }
+  const std::string& name() const { return name_; }
+
+  void OnMessage(StreamId stream, v1::ToExecutor message) override;
+  void OnClosed(StreamId stream) override;
+
+ private:
+  void Connect() override;
+  void Write(v1::FromExecutor message) override;
+  void Close() override;
+  void Remove(const Removals& removals) override;
+  v1::LogChunk ReadLog(const v1::LogRequest& request) override;
+
+  v1::Hello Hello() const;
+  agent::Now Now() const;
+  // Runs unless this process is gone by then; once the host moves again, if it stands still.
+  void After(int64_t us, simulate::Timeline::Action action);
+  void StepSoon();
+  void Step();
+  void HandInFacts();
+  void Exit();
+  void KeepFacts(v1::Facts& facts);
+  void Acknowledged(uint64_t seq);
+
+  Surroundings& around_;
+  const std::string name_;
+  const Resources resources_;
+
+  // Of the process that is there.
+  uint64_t process_ = 0;  // counts them
+  std::unique_ptr<TrainingGangs> gangs_;
+  std::unique_ptr<agent::Machine> machine_;
+  std::vector<gang::Fact> facts_;  // that the machine has not been told yet
+  bool step_soon_ = false;
+  agent::BootClock::time_point step_at_ = agent::Machine::kNever;
+  std::set<std::string> removals_;  // under way or done, by path
+  std::deque<v1::Fact> said_;       // and not acknowledged
+  uint64_t said_seq_ = 0;
+
+  bool frozen_ = false;
+  std::vector<simulate::Timeline::Action> deferred_;  // while it stands still
+  std::optional<StreamId> stream_;
+};
+
+}  // namespace attune::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "attune/v1/executor.pb.h"
+#include "cli/simulate/timeline.h"
+#include "core/base/random.h"
+#include "core/space/value.h"
+#include "tests/sim/network.h"
+#include "tests/sim/plan.h"
+#include "tests/sim/reality.h"
+#include "tests/sim/variant.h"
+
+namespace attune::sim {
+
+// Told when an executor takes something for settled, to check that it may.
+class Witness {
+ public:
+  virtual ~Witness() = default;
+  virtual void OnAcknowledged(const v1::Fact& fact) = 0;
+  virtual void OnAssigned(const v1::Assignment& assignment) = 0;
+};
+
+// What a host stands in.
+struct Surroundings {
+  simulate::Timeline& timeline;
+  RandomStream& random;
+  Network& network;
+  Reality& reality;
+  Witness& witness;
+  const FaultRates& faults;
+  int64_t step_us;
+  std::function<double(const TrialId&, const Config&, Step)> value;
+  Variant variant;
+
+  bool Happens(double rate) const { return rate > 0 && random.Uniform() < rate; }
+};
+
+}  // namespace attune::sim
