@@ -81,7 +81,7 @@ void Write(const std::string& path, int trials, int reports) {
     });
     conductor.Submit(std::move(facts), must);
   }
-  std::printf("%llu events\n", static_cast<unsigned long long>(store->last_seq().value));
+  std::printf("%llu events\n", static_cast<unsigned long long>(store->LastSeq().value));
   std::fflush(stdout);
   std::_Exit(0);  // as a server that is killed: without a last snapshot
 }

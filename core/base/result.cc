@@ -16,6 +16,8 @@ std::string_view Name(ErrorCode code) {
       return "unavailable";
     case ErrorCode::kStorageFull:
       return "storage full";
+    case ErrorCode::kUnsynced:
+      return "unsynced";
     case ErrorCode::kCorrupt:
       return "corrupt";
     case ErrorCode::kInternal:

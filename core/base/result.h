@@ -17,8 +17,9 @@ enum class ErrorCode {
   kDenied,       // no token, a wrong one, or no permission
   kUnavailable,  // not now: a peer is away or the server is starting
   kStorageFull,  // nothing can be made durable
-  kCorrupt,      // what was read back is not what was written
-  kInternal,     // ours; says what to report
+  kUnsynced,  // a sync failed: only the next start can say what is on the disk, so end the process
+  kCorrupt,   // what was read back is not what was written
+  kInternal,  // ours; says what to report
 };
 
 std::string_view Name(ErrorCode code);

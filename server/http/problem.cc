@@ -67,6 +67,7 @@ int StatusOf(ErrorCode code) {
       return 503;
     case ErrorCode::kStorageFull:
       return 507;
+    case ErrorCode::kUnsynced:
     case ErrorCode::kCorrupt:
     case ErrorCode::kInternal:
       return 500;

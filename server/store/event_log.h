@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "core/base/result.h"
@@ -8,6 +9,9 @@
 
 // The table `events`, row by row.
 namespace attune::server {
+
+// Told now and then, by who goes through the log, how many of its events are done.
+using OnProgress = std::function<void(uint64_t done, uint64_t total)>;
 
 void AppendRow(sqlite::Transaction& transaction, const Event& event);
 

@@ -25,7 +25,8 @@ class EventStore {
   virtual ~EventStore() = default;
 
   // Makes the whole batch durable or nothing of it. The events' seq must follow the last appended
-  // one without a gap. kStorageFull when there is no space; then nothing was changed.
+  // one without a gap. kStorageFull when there is no space; then nothing was changed. kUnsynced
+  // when it is not known what is on the disk: the process must end, and its next start looks.
   virtual Status Append(std::span<const Event> batch) = 0;
 
   // Calls `visit` with every event of seq > after, in order.
@@ -40,6 +41,12 @@ class EventStore {
 
   // Whether a write would succeed now; leaves no trace.
   virtual Status Probe() = 0;
+
+  // The last appended event: how far Read will come. 0 where that is not known.
+  virtual EventSeq LastSeq() const { return EventSeq(0); }
+
+  // A little of the work that can wait, for when there is nothing else to do; whether some is left.
+  virtual bool Tidy() { return false; }
 };
 
 }  // namespace attune::server

@@ -63,14 +63,17 @@ void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> 
   if (!batch.empty()) IndexReports(transaction, batch.front().seq, batch.back().seq);
 }
 
-void Projection::Rebuild(sqlite::Transaction& transaction) {
+void Projection::Rebuild(sqlite::Transaction& transaction, const OnProgress& progress) {
   Forget();
   transaction.Execute(TablesSql());
   transaction.Execute(ViewsSql());
   if (!transaction.status().ok()) return;
+  const auto total = transaction.connection().Number("SELECT max(seq) FROM events");
+  if (!total.ok()) return transaction.Fail(total.error());
   std::vector<Event> batch;
   const auto apply = [&] {
     Apply(transaction, batch);
+    if (progress && !batch.empty()) progress(batch.back().seq.value, static_cast<uint64_t>(*total));
     batch.clear();
   };
   const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "core/log/event.h"
+#include "server/store/event_log.h"
 #include "server/store/progress.h"
 #include "server/store/sqlite.h"
 
@@ -19,7 +20,7 @@ class Projection {
   void Apply(sqlite::Transaction& transaction, std::span<const Event> batch);
 
   // Drops the tables and makes them from the whole log.
-  void Rebuild(sqlite::Transaction& transaction);
+  void Rebuild(sqlite::Transaction& transaction, const OnProgress& progress);
 
   // Forgets what it remembers of rows; needed after a rollback.
   void Forget() { progress_.ForgetAll(); }

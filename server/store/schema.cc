@@ -55,7 +55,8 @@ Error NotOurs(const std::string& path) {
 
 int64_t SchemaVersion() { return static_cast<int64_t>(kMigrations.size()); }
 
-Status Migrate(sqlite::Connection& connection, const std::string& path) {
+Status Migrate(sqlite::Connection& connection, const std::string& path,
+               const OnProgress& progress) {
   sqlite::Transaction transaction(connection, sqlite::Transaction::Kind::kWrite);
   if (!transaction.status().ok()) return transaction.status();
   const auto application = Pragma(connection, "application_id");
@@ -74,7 +75,7 @@ Status Migrate(sqlite::Connection& connection, const std::string& path) {
     transaction.Execute(kMigrations[static_cast<size_t>(next)]);
   transaction.Execute("PRAGMA application_id = " + std::to_string(kApplicationId));
   transaction.Execute("PRAGMA user_version = " + std::to_string(SchemaVersion()));
-  Projection().Rebuild(transaction);
+  Projection().Rebuild(transaction, progress);
   return transaction.Commit();
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/base/result.h"
+#include "server/store/event_log.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {
@@ -15,6 +16,7 @@ int64_t SchemaVersion();
 
 // Makes a new database, or brings an older one forward, in one transaction. kCorrupt when the file
 // is damaged, of another program or of a newer Attune; the message says which and what to do.
-Status Migrate(sqlite::Connection& connection, const std::string& path);
+// `progress` is told of making the tables anew; it may be empty.
+Status Migrate(sqlite::Connection& connection, const std::string& path, const OnProgress& progress);
 
 }  // namespace attune::server

@@ -18,6 +18,9 @@ ErrorCode CodeOf(int extended, int system_error) {
     case SQLITE_IOERR_SHORT_READ:
     case SQLITE_IOERR_CORRUPTFS:
       return ErrorCode::kCorrupt;
+    case SQLITE_IOERR_FSYNC:
+    case SQLITE_IOERR_DIR_FSYNC:
+      return ErrorCode::kUnsynced;
     default:
       break;
   }
@@ -156,7 +159,14 @@ Transaction::~Transaction() {
 }
 
 Status Transaction::Commit() {
+  if (!status_.ok()) return status_;
   Run("COMMIT");
+  // Of a commit that could not be written for another reason than space, the mark that makes it
+  // count may be on the disk.
+  sqlite3* const db = connection_.handle();
+  if (!status_.ok() && (sqlite3_errcode(db) & 0xff) == SQLITE_IOERR &&
+      !NoSpace(sqlite3_system_errno(db)))
+    status_ = Error{ErrorCode::kUnsynced, status_.error().message};
   return status_;
 }
 

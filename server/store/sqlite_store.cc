@@ -70,7 +70,7 @@ Status Prepare(sqlite::Connection& connection, const std::string& path,
         connection.Execute("PRAGMA max_page_count = " + std::to_string(options.max_pages));
     if (!set.ok()) return set;
   }
-  return Migrate(connection, path);
+  return Migrate(connection, path, options.progress);
 }
 
 }  // namespace
@@ -177,7 +177,7 @@ Status SqliteStore::Probe() {
 
 Status SqliteStore::Rebuild() {
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
-  projection_.Rebuild(transaction);
+  projection_.Rebuild(transaction, options_.progress);
   return transaction.Commit();
 }
 

@@ -18,6 +18,7 @@ class SqliteStore final : public EventStore {
   struct Options {
     int busy_timeout_ms = 5'000;  // how long another program may hold a lock on the file
     int64_t max_pages = 0;        // size limit of the file, in pages of 4 KiB; 0: none
+    OnProgress progress;  // of making the tables anew, which may take a minute; may be empty
   };
 
   // Makes the file when it is absent, and brings an older one forward. Errors: kCorrupt (damaged,
@@ -38,10 +39,10 @@ class SqliteStore final : public EventStore {
   // Room for kProbeBytes more: they are written to the disk and rolled back.
   Status Probe() override;
 
-  // Makes the tables for people anew from the log.
+  // Makes the tables for people anew from the log, and tells Options::progress.
   Status Rebuild();
 
-  EventSeq last_seq() const { return last_seq_; }
+  EventSeq LastSeq() const override { return last_seq_; }
   const std::string& path() const { return path_; }
 
  private:

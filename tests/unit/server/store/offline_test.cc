@@ -119,7 +119,7 @@ TEST_F(Offline, ABackupIsSoundAndHoldsWhatWasCommittedBeforeIt) {
   EXPECT_FALSE(std::filesystem::exists(copy + ".partial"));
   auto store = SqliteStore::Open(copy);
   ASSERT_TRUE(store.ok()) << store.error().message;
-  EXPECT_EQ((*store)->last_seq(), store_->last_seq());
+  EXPECT_EQ((*store)->LastSeq(), store_->LastSeq());
   const Event event = log_.Next(SearchExhausted{SweepId(1)});
   EXPECT_TRUE(store_->Append({&event, 1}).ok());
 }

@@ -75,7 +75,7 @@ TEST(SqliteStore, WhatWasAppendedIsReadAfterReopening) {
   auto store = OpenOrDie(folder / "attune.db");
   EXPECT_EQ(ReadAll(*store), before);
   EXPECT_EQ(before.size(), log.events().size());
-  EXPECT_EQ(store->last_seq(), log.events().back().seq);
+  EXPECT_EQ(store->LastSeq(), log.events().back().seq);
 }
 
 TEST(SqliteStore, ReadBeginsAfterTheGivenEvent) {
@@ -322,7 +322,7 @@ TEST(SqliteStore, AFullStoreRefusesABatchAsAWholeAndSaysSo) {
   EXPECT_EQ(refused.error().code, ErrorCode::kStorageFull);
   EXPECT_EQ(ReadAll(*store).size(), taken);
   EXPECT_EQ(Tables(path), before);
-  EXPECT_EQ(store->last_seq().value, taken);
+  EXPECT_EQ(store->LastSeq().value, taken);
 
   const Status probed = store->Probe();
   ASSERT_FALSE(probed.ok());
@@ -381,10 +381,10 @@ TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
   const std::string path = folder / "attune.db";
   auto store = OpenOrDie(path);
   ASSERT_TRUE(store->Append(SampleLog().events()).ok());
-  ASSERT_TRUE(store->SaveSnapshot(store->last_seq(), "ours").ok());
+  ASSERT_TRUE(store->SaveSnapshot(store->LastSeq(), "ours").ok());
   Execute(path, "INSERT INTO snapshots VALUES (1000, 'another')");
   EXPECT_EQ((*store->ReadSnapshot(EventSeq(5'000)))->bytes, "ours");
-  ASSERT_TRUE(store->SaveSnapshot(store->last_seq(), "ours again").ok());
+  ASSERT_TRUE(store->SaveSnapshot(store->LastSeq(), "ours again").ok());
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   EXPECT_EQ(connection->Number("SELECT count(*) FROM snapshots").value(), 1);
 }
@@ -415,7 +415,7 @@ TEST(SqliteStore, AFileOfSchemaVersionOneIsBroughtForwardWithItsReports) {
     }
   }
   auto store = OpenOrDie(path);
-  EXPECT_EQ(store->last_seq(), EventSeq(40));
+  EXPECT_EQ(store->LastSeq(), EventSeq(40));
   auto reader = Reader::Open(path).value();
   const auto trial = reader->Detail({SweepId(1), TrialNumber(0)});
   ASSERT_TRUE(trial.ok()) << trial.error().message;
