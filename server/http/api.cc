@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "server/http/event_stream.h"
 #include "server/http/problem.h"
 #include "server/http/query.h"
 #include "server/http/render.h"
@@ -249,19 +248,17 @@ Response Api::StreamEvents(const Request& request, const Target&) {
     begin = *last;
   }
 
-  if (streams_->fetch_add(1) >= kMaxStreams) {
+  if (streams_->fetch_add(1) >= options_.streams) {
     streams_->fetch_sub(1);
-    Response refusal = Problem(503, "there are already " + std::to_string(kMaxStreams) +
+    Response refusal = Problem(503, "there are already " + std::to_string(options_.streams) +
                                         " streams of events: close some pages");
     refusal.Set("Retry-After", "10");
     return refusal;
   }
-  std::shared_ptr<void> place_taken(nullptr, [count = streams_](void*) { count->fetch_sub(1); });
+  std::shared_ptr<void> taken(nullptr, [count = streams_](void*) { count->fetch_sub(1); });
   Response response{.content_type = "text/event-stream"};
   response.Set("Cache-Control", "no-store").Set("X-Accel-Buffering", "no");
-  response.stream =
-      [stream = std::make_shared<EventStream>(*options_.backend, *options_.reader, begin, sweep),
-       place_taken](Sink& sink) { return stream->Turn(sink); };
+  response.follow = Follow{.after = begin, .sweep = sweep, .place = std::move(taken)};
   return response;
 }
 

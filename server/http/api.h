@@ -12,6 +12,7 @@
 #include "server/http/ask_tell.h"
 #include "server/http/backend.h"
 #include "server/http/control.h"
+#include "server/http/limits.h"
 #include "server/http/message.h"
 #include "server/http/route.h"
 #include "server/store/reader.h"
@@ -22,7 +23,6 @@ inline constexpr int kTrialsPageMax = 1'000;
 inline constexpr int kSweepsPageMax = 1'000;
 inline constexpr int kSweepsPageDefault = 100;
 inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
-inline constexpr int kMaxStreams = 32;  // each holds a thread
 
 // What is under /api/v1 (docs/rest-api.md), and the health checks: reading, creating sweeps, and
 // the way to all the rest. Any thread.
@@ -34,6 +34,7 @@ class Api {
     const Algorithms* algorithms = nullptr;
     std::function<bool(const std::string& path)> program_exists;  // empty: not asked
     std::string version;
+    int streams = HttpLimits{}.streams;
   };
   // REQUIRES: no null pointer.
   explicit Api(Options options);

@@ -1,6 +1,5 @@
 #include "server/http/event_stream.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -180,14 +179,6 @@ class Translator {
   std::vector<StreamEvent> events_;
 };
 
-// In the format of https://html.spec.whatwg.org/#server-sent-events; data is JSON, so one line.
-void AppendTo(std::string& text, const std::vector<StreamEvent>& events, EventSeq seq) {
-  for (size_t i = 0; i < events.size(); ++i) {
-    if (i + 1 == events.size()) text += "id: " + std::to_string(seq.value) + "\n";
-    text += "event: " + events[i].name + "\ndata: " + events[i].data + "\n\n";
-  }
-}
-
 }  // namespace
 
 std::vector<StreamEvent> Translate(const Event& event, Reader& reader) {
@@ -196,33 +187,17 @@ std::vector<StreamEvent> Translate(const Event& event, Reader& reader) {
   return translator.Take();
 }
 
-bool EventStream::Turn(Sink& sink) {
-  if (!greeted_) {
-    greeted_ = true;
-    return Write(sink, "retry: " + std::to_string(kRetryMs) + "\n\n");
-  }
-  const auto page = reader_.EventsAfter(after_, sweep_, kEventsPerTurn);
-  if (!page.ok()) return false;  // the client comes back and is told why
-  after_ = std::max(after_, page->seen);
+// In the format of https://html.spec.whatwg.org/#server-sent-events; data is JSON, so one line.
+std::string EventText(const Event& event, Reader& reader) {
+  const std::vector<StreamEvent> events = Translate(event, reader);
   std::string text;
-  for (const Event& event : page->events) AppendTo(text, Translate(event, reader_), event.seq);
-  return text.empty() ? Wait(sink) : Write(sink, text);
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (i + 1 == events.size()) text += "id: " + std::to_string(event.seq.value) + "\n";
+    text += "event: " + events[i].name + "\ndata: " + events[i].data + "\n\n";
+  }
+  return text;
 }
 
-bool EventStream::Write(Sink& sink, const std::string& text) {
-  written_ = Clock::now();
-  return sink.Write(text);
-}
-
-bool EventStream::Wait(Sink& sink) {
-  const auto begun = Clock::now();
-  if (backend_.WaitForEvents(after_, kStreamWaitMs) > after_) return true;
-  const auto now = Clock::now();
-  // Nothing came and yet the wait was cut short: the server stops.
-  if (now - begun < std::chrono::milliseconds(kStreamWaitMs / 2)) return false;
-  if (!sink.Alive()) return false;
-  if (now - written_ >= std::chrono::milliseconds(kHeartbeatMs)) return Write(sink, ":\n\n");
-  return true;
-}
+std::string StreamGreeting() { return "retry: " + std::to_string(kRetryMs) + "\n\n"; }
 
 }  // namespace attune::server

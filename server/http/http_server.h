@@ -8,12 +8,11 @@
 #include "core/algorithms/algorithms.h"
 #include "core/base/result.h"
 #include "server/http/backend.h"
+#include "server/http/limits.h"
 #include "server/http/pages.h"
 #include "server/store/reader.h"
 
 namespace attune::server {
-
-inline constexpr size_t kMaxBodyBytes = 1 << 20;  // of a request; more is 413
 
 // The REST API (docs/rest-api.md), the events stream and the page's files on one port.
 class HttpServer {
@@ -23,6 +22,7 @@ class HttpServer {
     int port = 7070;    // 0: any free one
     std::string token;  // what clients must show
     std::string version;
+    HttpLimits limits;
 
     // All outlive the server.
     Backend* backend = nullptr;
@@ -34,9 +34,10 @@ class HttpServer {
         program_exists;  // for sweep files; empty: not asked
   };
 
-  // Listens, and serves on threads of its own. kUnavailable when the port is taken, kDenied when it
-  // may not be used.
-  // REQUIRES: no null pointer, and a token.
+  // Listens, and serves on threads of its own. The process may have as many descriptors afterwards
+  // as the limits need; where the system gives fewer, there are fewer connections. kUnavailable
+  // when the port is taken, kDenied when it may not be used. REQUIRES: no null pointer, and a
+  // token.
   static Result<std::unique_ptr<HttpServer>> Start(Options options);
 
   // Stops.

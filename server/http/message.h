@@ -1,14 +1,16 @@
 #pragma once
 
-#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-// Requests and answers as the handlers see them. Only http_server.cc knows the HTTP library.
+#include "core/base/ids.h"
+
+// Requests and answers as the handlers see them. Only exchange.cc knows the HTTP library.
 namespace attune::server {
 
 struct CaseInsensitive {
@@ -22,18 +24,19 @@ struct Request {
   std::multimap<std::string, std::string, std::less<>> query;
   std::multimap<std::string, std::string, CaseInsensitive> headers;
   std::string body;
+  int unread = 0;       // the status that says why the body was not read; 0: it was
+  bool patient = true;  // whether an answer may be put off (Response::later)
 
   // The first of that name.
   std::optional<std::string> Header(std::string_view name) const;
   std::optional<std::string> Query(std::string_view name) const;
 };
 
-// Where an answer without an end is written to.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  virtual bool Write(std::string_view text) = 0;  // false: the other end is gone
-  virtual bool Alive() const = 0;                 // whether the other end is still there
+// An answer without an end: the events after `after`, of one sweep or of all.
+struct Follow {
+  EventSeq after;
+  std::optional<SweepId> sweep;
+  std::shared_ptr<void> place;  // held for as long as the stream is open
 };
 
 struct Response {
@@ -45,9 +48,12 @@ struct Response {
   // Instead of `body`: bytes that outlive the server, such as an embedded file.
   std::string_view static_body;
 
-  // Instead of a body: called again and again, each time to write what there is or to wait a
-  // little; false ends the answer.
-  std::function<bool(Sink&)> stream;
+  // Instead of a body: the answer goes on with events.
+  std::optional<Follow> follow;
+
+  // Instead of an answer: there is none yet. The request is handled again when something has
+  // happened, and at last with `patient` false.
+  bool later = false;
 
   Response& Set(std::string name, std::string value) {
     headers.emplace_back(std::move(name), std::move(value));

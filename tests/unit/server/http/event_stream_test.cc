@@ -234,37 +234,6 @@ TEST_F(EventStreamTest, PlacesAreNumbers) {
   GetJson("/api/v1/events?sweep=1", 400);
 }
 
-TEST_F(EventStreamTest, MoreStreamsThanThereIsRoomForAreRefusedAndTheRestStillAnswers) {
-  std::vector<std::unique_ptr<httplib::Client>> clients;
-  std::vector<std::future<void>> streams;
-  std::atomic<int> open = 0;
-  std::atomic<bool> close = false;
-  std::mutex mutex;
-  std::condition_variable changed;
-  for (int i = 0; i < kMaxStreams; ++i) {
-    clients.push_back(NewClient());
-    streams.push_back(std::async(std::launch::async, [&, client = clients.back().get()] {
-      client->Get("/api/v1/events", [&](const char*, size_t) {
-        if (close) return false;
-        const std::lock_guard lock(mutex);
-        ++open;
-        changed.notify_all();
-        return true;
-      });
-    }));
-  }
-  {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return open == kMaxStreams; });
-  }
-  GetJson("/api/v1/events", 503);
-  EXPECT_EQ(client_->Get("/livez")->status, 200);
-  close = true;
-  backend_.Add(SearchExhausted{SweepId(1)});
-  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, ""});  // so that each one reads
-  for (auto& stream : streams) stream.get();
-}
-
 TEST_F(EventStreamTest, AStopEndsTheStreams) {
   auto text = std::async(std::launch::async, [&] {
     return ReadUntil("", {}, [](const std::string&) { return false; });

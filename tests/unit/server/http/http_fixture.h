@@ -94,6 +94,7 @@ class FakeBackend final : public Backend {
     look(brain_);
   }
   std::vector<ExecutorStatus> Executors() override {
+    if (before_executors) before_executors();
     return {{.name = "box",
              .state = "online",
              .address = "127.0.0.1",
@@ -124,7 +125,8 @@ class FakeBackend final : public Backend {
                                   [&, before = waits_] { return waits_ > before; }));
   }
 
-  Status refusal;  // the answer to everything that can be refused
+  std::function<void()> before_executors;  // may hold a worker up
+  Status refusal;                          // the answer to everything that can be refused
 
  private:
   void Add(const Event& event) {
@@ -150,8 +152,9 @@ inline constexpr std::string_view kToken = "0123456789abcdef";
 // A server on a free port over the sample log, and a client that shows the token.
 class HttpFixture : public ::testing::Test {
  protected:
-  HttpFixture()
-      : algorithms_(FakeAlgorithms()),
+  explicit HttpFixture(HttpLimits limits = {})
+      : limits_(limits),
+        algorithms_(FakeAlgorithms()),
         backend_(folder_ / "attune.db", algorithms_),
         reader_(Reader::Open(folder_ / "attune.db").value()) {
     auto server = HttpServer::Start(ServerOptions());
@@ -171,6 +174,7 @@ class HttpFixture : public ::testing::Test {
     return {.port = 0,
             .token = std::string(kToken),
             .version = "0.1.0",
+            .limits = limits_,
             .backend = &backend_,
             .reader = reader_.get(),
             .algorithms = &algorithms_,
@@ -221,6 +225,7 @@ class HttpFixture : public ::testing::Test {
       Asset{"/index.html", "text/html; charset=utf-8", "e1", "<!doctype html>the page", false},
       Asset{"/assets/app-3f2a.js", "text/javascript", "e2", kPacked, true}};
 
+  const HttpLimits limits_;
   ScratchFolder folder_;
   Algorithms algorithms_;
   FakeBackend backend_;

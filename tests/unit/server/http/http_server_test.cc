@@ -1,13 +1,8 @@
 #include "server/http/http_server.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <thread>
-
 #include "server/http/gzip.h"
 #include "tests/unit/server/http/http_fixture.h"
+#include "tests/unit/server/http/raw_client.h"
 
 namespace attune::server {
 namespace {
@@ -19,20 +14,9 @@ class HttpServerTest : public HttpFixture {
  protected:
   // Sends bytes as they are and reads to the end of the connection.
   std::string Exchange(const std::string& bytes) const {
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(server_->port()));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-    EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-    std::string answer;
-    std::array<char, 4096> buffer;
-    for (ssize_t count; (count = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0;)
-      answer.append(buffer.data(), static_cast<size_t>(count));
-    ::close(fd);
-    return answer;
+    RawClient client(server_->port());
+    client.Send(bytes);
+    return client.ReadToEnd();
   }
 
   int StatusWith(const httplib::Headers& headers, const std::string& path = "/api/v1/executors") {

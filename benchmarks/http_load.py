@@ -1,0 +1,175 @@
+"""How soon a server answers while many clients lean on it.
+
+Keep-alive clients ask for a sweep again and again, readers hold streams of events open, and one
+program asks and tells, so that there is something to read. Meanwhile /livez is asked for, each time
+over a new connection.
+
+    http_load.py BUILD_DIR [CLIENTS [STREAMS [SECONDS]]]
+"""
+
+import http.client
+import json
+import pathlib
+import re
+import resource
+import selectors
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+POLL_S = 0.5  # between two questions of one client
+SWEEP = """name: asked
+metric: {name: loss, mode: min}
+parameters: {x: {min: 0.0, max: 1.0}}
+searcher: {name: random, seed: 1}
+scheduler: {name: fifo, max: 1}
+"""
+
+
+class Server:
+    def __init__(self, build, data):
+        self.process = subprocess.Popen(
+            [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        for line in self.process.stderr:
+            if "http://" in line:
+                break
+        url = json.loads((data / "server.json").read_text())["http"]
+        self.host, port = url.removeprefix("http://").split(":")
+        self.port = int(port)
+        self.token = (data / "token").read_text().strip()
+
+    def status(self, key):
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(key + r":\s+(\d+)", text)[1])
+
+    def request(self, path):
+        return (f"GET {path} HTTP/1.1\r\nHost: {self.host}\r\n"
+                f"Authorization: Bearer {self.token}\r\n\r\n").encode()
+
+
+class Load(threading.Thread):
+    """All polling clients and all readers of streams, on one thread."""
+
+    def __init__(self, server, clients, streams):
+        super().__init__(daemon=True)
+        self.server, self.stopping = server, False
+        self.answers = self.events = self.refused = self.lost = 0
+        self.selector = selectors.DefaultSelector()
+        self.due = []  # when a client asks again, and its socket; in order
+        self.poll = server.request("/api/v1/sweeps/s1")
+        for i in range(clients):
+            self.due.append((time.monotonic() + POLL_S * i / clients, self.connect("client")))
+        for _ in range(streams):
+            self.connect("stream").sendall(server.request("/api/v1/events?sweep=s1"))
+
+    def connect(self, kind):
+        one = socket.create_connection((self.server.host, self.server.port))
+        self.selector.register(one, selectors.EVENT_READ, kind)
+        return one
+
+    def run(self):
+        while not self.stopping:
+            now = time.monotonic()
+            while self.due and self.due[0][0] <= now:
+                _, one = self.due.pop(0)
+                one.sendall(self.poll)
+            wait = max(0, min(0.1, self.due[0][0] - now)) if self.due else 0.1
+            for key, _ in self.selector.select(wait):
+                data = key.fileobj.recv(1 << 16)
+                if not data:
+                    self.lost += 1
+                    self.selector.unregister(key.fileobj)
+                elif key.data == "stream":
+                    self.events += data.count(b"\nid: ") + data.startswith(b"id: ")
+                else:
+                    # An answer is one write, and so small that it comes in one piece.
+                    self.answers += data.startswith(b"HTTP/1.1 200")
+                    self.refused += data.startswith(b"HTTP/1.1 503")
+                    self.due.append((time.monotonic() + POLL_S, key.fileobj))
+
+
+class Asker(threading.Thread):
+    """Asks and tells, one trial after the other."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.stopping = server, False
+        self.ask_ms, self.tell_ms = [], []
+        self.connection = http.client.HTTPConnection(server.host, server.port)
+
+    def post(self, path, body=""):
+        began = time.monotonic()
+        self.connection.request("POST", "/api/v1" + path, body,
+                                {"Authorization": "Bearer " + self.server.token})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        if answer.status not in (200, 201, 204):
+            sys.exit(f"{path}: {answer.status} {text.decode()}")
+        return json.loads(text or "{}"), (time.monotonic() - began) * 1000
+
+    def run(self):
+        while not self.stopping:
+            trial, ms = self.post("/sweeps/s1/trials:ask")
+            self.ask_ms.append(ms)
+            report = {"epoch": trial["epoch"], "step": 1, "metrics": {"loss": 0.5}}
+            _, ms = self.post(f"/sweeps/s1/trials/{trial['trial']}:tell", json.dumps(report))
+            self.tell_ms.append(ms)
+
+
+def livez_ms(server):
+    began = time.monotonic()
+    with socket.create_connection((server.host, server.port)) as one:
+        one.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        if not one.recv(4096).startswith(b"HTTP/1.1 200"):
+            sys.exit("/livez is not 200")
+    return (time.monotonic() - began) * 1000
+
+
+def tells(values):
+    values = sorted(values)
+    return (f"median {values[len(values) // 2]:.2f} ms, 99 % {values[len(values) * 99 // 100]:.2f} ms, "
+            f"longest {values[-1]:.2f} ms, of {len(values)}")
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    clients, streams, seconds = (int(text) for text in
+                                 (sys.argv[2:] + ["500", "200", "10"][len(sys.argv) - 2:])[:3])
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    with tempfile.TemporaryDirectory(dir=pathlib.Path.cwd()) as folder:  # a disk, not memory
+        data = pathlib.Path(folder)
+        server = Server(build, data)
+        asker = Asker(server)
+        asker.post("/sweeps", SWEEP)
+        quiet = [livez_ms(server) for _ in range(200)]
+        before_mb, before_threads = server.status("VmRSS") / 1024, server.status("Threads")
+        load = Load(server, clients, streams)
+        load.start()
+        asker.start()
+        time.sleep(1)
+        busy = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            busy.append(livez_ms(server))
+            time.sleep(0.01)
+        load.stopping = asker.stopping = True
+        load.join()
+        asker.join()
+        print(f"/livez, quiet: {tells(quiet)}")
+        print(f"/livez, {clients} clients that poll, {streams} streams: {tells(busy)}")
+        print(f"  meanwhile {load.answers / (seconds + 1):.0f} answers/s, "
+              f"{load.events / (seconds + 1):.0f} events/s, {load.refused} refused, {load.lost} lost")
+        print(f"  ask: {tells(asker.ask_ms)}\n  tell: {tells(asker.tell_ms)}")
+        print(f"  memory: {before_mb:.0f} MB before, {server.status('VmRSS') / 1024:.0f} MB with them; "
+              f"threads: {before_threads}, {server.status('Threads')}")
+        server.process.terminate()
+        server.process.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/http/exchange.h"
+#include "server/http/framing.h"
+#include "server/http/lane.h"
+#include "server/http/limits.h"
+#include "server/http/publisher.h"
+
+namespace attune::server {
+
+// Every open connection. One thread reads and writes them all and waits for no client: it frames
+// requests, hands whole ones to workers, and writes what comes back as the client takes it. So a
+// connection holds a worker only while a request is being answered, and an events stream never.
+class Connections {
+ public:
+  struct Parts {
+    const Exchange* exchange = nullptr;  // outlives the object
+    // Whether the body of a request with this head is to be read. Quick, and does not block.
+    std::function<bool(const Request& head)> admits;
+    Backend* backend = nullptr;  // outlive the object
+    Reader* reader = nullptr;
+    HttpLimits limits;
+  };
+
+  // Takes the socket, which listens already.
+  Connections(Parts parts, int listening);
+  ~Connections();  // stops
+
+  // Takes no more requests, ends the streams and waits for the answers being given, for a little
+  // while also until they are taken.
+  void Stop();
+
+ private:
+  using Id = uint64_t;
+  using Clock = std::chrono::steady_clock;
+  enum class Stage {
+    kReading,    // for a request, or in the middle of one
+    kAnswering,  // a worker has it
+    kLater,      // there is no answer yet
+    kWriting,
+    kFollowing,  // an events stream that has written everything
+    kClosing,    // written, and waits for the client to read it
+  };
+  struct Connection {
+    int socket = -1;
+    Stage stage = Stage::kReading;
+    bool spare = false;
+    bool close = false;        // after what is being written
+    bool admitted = false;     // its body is read
+    bool asked_twice = false;  // and no answer either time
+    bool followed = false;     // the publisher knows it
+    Framing framing;
+    std::string in;                              // read, and not answered
+    std::shared_ptr<const std::string> request;  // that is being answered
+    std::string out;                             // from `written` on, to be written
+    size_t written = 0;
+    size_t body_bytes = 0;  // its part of unread_body_bytes_
+    std::optional<Follow> follows;
+    std::optional<Clock::time_point> deadline;
+    Clock::time_point patience;  // for an answer that is put off
+  };
+  // From a worker or the publisher.
+  struct Message {
+    Id connection = 0;
+    Written written;
+    bool of_stream = false;
+    bool over = false;  // the stream is
+  };
+  using Place = std::map<Id, Connection>::iterator;
+
+  void Run();
+  void Accept();
+  void TurnAway(Connection& connection);
+  void Serve(Id id, uint32_t events);
+  void Receive(Place place);
+  void Process(Place place);
+  void Wait(Place place);
+  void Refuse(Place place, int status, std::string detail, bool close);
+  void Dispatch(Place place, size_t bytes);
+  void Hand(Place place);
+  void Begin(Place place, Written written);
+  void Continue(Place place, const Message& message);
+  void Write(Place place);
+  void Finished(Place place);
+  void Linger(Place place);
+  void Drain(Place place);
+  void Close(Place place);
+  void Arm(Place place, uint32_t events);
+  void Expire(Place place);
+  void Tick();
+  void HandleMessages();
+  void BeginStop();
+  void Tell(Message message);
+  void Wake();
+  Clock::time_point In(std::chrono::milliseconds time, size_t bytes = 0) const;
+
+  const Parts parts_;
+  const HttpLimits limits_;
+  int listening_;
+  const int epoll_;
+  const int wake_;
+
+  // The thread's own.
+  std::map<Id, Connection> connections_;
+  std::deque<Id> spare_;  // by age; some may be gone
+  size_t spare_open_ = 0;
+  size_t unread_body_bytes_ = 0;
+  Id last_id_;
+  bool accepting_ = false;
+  std::string buffer_;
+  std::optional<Clock::time_point> end_;  // of a stop
+
+  std::mutex mutex_;
+  std::vector<Message> messages_;
+  bool happened_ = false;  // see Publisher::Watch
+  bool stopping_ = false;
+
+  Publisher publisher_;
+  Lane health_;
+  Lane workers_;
+  std::thread thread_;
+};
+
+}  // namespace attune::server
