@@ -61,7 +61,10 @@ struct Context::State {
         groups(start, channel),
         milestone(OrNever(start.milestone)) {}
 
-  bool DecidesNow() const { return step >= milestone || step >= OrNever(start.max_step); }
+  // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
+  bool DecidesNow() const {
+    return step >= (milestone == OrNever(0) ? OrNever(start.max_step) : milestone);
+  }
 
   bool CheckpointDue(bool waits) const {
     if (start.checkpoint_dir.empty()) return false;

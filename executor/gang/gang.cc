@@ -194,8 +194,9 @@ void Gang::On(Rank& rank, Report report) {
 }
 
 bool Gang::RankZeroWaits(const Report& report) const {
-  const auto reached = [&](int64_t step) { return step > 0 && report.step >= step; };
-  return report.waits.value_or(reached(milestone_) || reached(spec_.max_step));
+  // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
+  const int64_t step = milestone_ > 0 ? milestone_ : spec_.max_step;
+  return report.waits.value_or(step > 0 && report.step >= step);
 }
 
 void Gang::On(Rank& rank, CheckpointSaved checkpoint) {

@@ -62,7 +62,7 @@ struct GangSpec {
   int world_size = 1;
   std::vector<RankSlot> ranks;  // those on this host
   int64_t milestone = 0;        // at the first step >= this, rank 0 waits for a verdict
-  int64_t max_step = 0;         // 0: none; reached like a milestone
+  int64_t max_step = 0;         // 0: none; reached like a milestone where there is no other
   int64_t checkpoint_every = 0;
   std::optional<Resume> resume;
   std::chrono::milliseconds stall_timeout{0};  // 0: never

@@ -187,11 +187,27 @@ TEST_F(GangTest, VerdictThatIsThereBeforeTheReportIsKept) {
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 
-TEST_F(GangTest, MaxStepWaitsForAVerdictToo) {
+TEST_F(GangTest, WithoutAMilestoneMaxStepWaitsForAVerdict) {
   GangSpec spec = PlainWorker({"report:5", "verdict", "exit:1"});
+  spec.milestone = 0;
   spec.max_step = 5;
   supervisor_->Run(spec);
   supervisor_->Tell(spec.attempt, {.step = 5, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
+TEST_F(GangTest, BeyondALastStepThatWasExtendedOnlyMilestonesWait) {
+  GangSpec spec = PlainWorker({"report:3", "verdict", "report:4", "report:9", "verdict", "exit:1"});
+  spec.milestone = 3;
+  spec.max_step = 3;
+  supervisor_->Run(spec);
+  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kContinue, .milestone = 9});
+  const auto beyond = facts_.Wait<Report>(spec.attempt, 2);
+  const auto at = facts_.Wait<Report>(spec.attempt, 3);
+  ASSERT_TRUE(beyond && at);
+  EXPECT_EQ(beyond->waits, false);
+  EXPECT_EQ(at->waits, true);
+  supervisor_->Tell(spec.attempt, {.step = 9, .action = Action::kStop});
   EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
 }
 

@@ -139,12 +139,22 @@ TEST_F(WorkerChannelCheckpoints, ComeBeforeTheirReportAtMilestonesAndAtTheEnd) {
                 .ReadText("count"),
             "2");
   EXPECT_EQ(gang.Await(0, "report")["step"], 2);
-  gang.Verdict(2, "continue", 9);
+  gang.Verdict(2, "continue", 3);
   EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 3);
   EXPECT_EQ(gang.Await(0, "report")["step"], 3);
   gang.Verdict(3, "stop");
   EXPECT_EQ(gang.Wait(0), 0);
   EXPECT_EQ(gang.Wait(1), 0);
+}
+
+TEST_F(WorkerChannelCheckpoints, ComeBeyondALastStepThatWasExtendedAtMilestonesOnly) {
+  FakeGang gang(1, {{"milestone", 2}, {"max_step", 2}, {"checkpoint_dir", folder_}});
+  EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 2);
+  gang.Verdict(2, "continue", 4);
+  EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 4);
+  EXPECT_EQ(gang.Await(0, "report")["waits"], true);
+  gang.Verdict(4, "stop");
+  EXPECT_EQ(gang.Wait(0), 0);
 }
 
 TEST_F(WorkerChannelCheckpoints, ComeWhereRankZeroYields) {

@@ -84,7 +84,8 @@ class Context {
   //
   // Returns true when training goes on and false when every rank has to leave now; all ranks get
   // the same answer at the same step, in one small broadcast. Waits for the server only at a
-  // milestone, at max_step, and where it was asked to: when a sweep is paused or a budget used up.
+  // milestone, at the last step, and where it was asked to: when a sweep is paused or a budget used
+  // up.
   [[nodiscard]] bool Report(const Metrics& metrics, const SaveFunction& save = {});
 
   // Mean and sum of each metric over all ranks, exact in double; collective, on the CPU. Throws
