@@ -121,8 +121,7 @@ void SuggestAfter(benchmark::State& state) {
   Service service(static_cast<int>(state.range(0)) + 100, 64);
   while (service.sweep()->created < state.range(0)) service.Turn();
   const Sweep& sweep = *service.sweep();
-  const TrialNumber next(static_cast<uint32_t>(sweep.created));
-  for (auto _ : state) benchmark::DoNotOptimize(sweep.searcher->Suggest(next));
+  for (auto _ : state) benchmark::DoNotOptimize(sweep.searcher->Suggest(sweep.next_proposal));
 }
 BENCHMARK(SuggestAfter)->Arg(100)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMicrosecond);
 

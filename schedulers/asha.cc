@@ -12,11 +12,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::string Text(Step step) { return std::to_string(step.value); }
 
+Asha::Options OptionsOf(const SweepSpec& spec) {
+  return {.min = Step(std::get<int64_t>(spec.scheduler.options.at("min"))),
+          .max = spec.max_step,
+          .reduction_factor = std::get<int64_t>(spec.scheduler.options.at("reduction_factor"))};
+}
+
 Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
-  const Asha::Options options{
-      .min = Step(std::get<int64_t>(spec.scheduler.options.at("min"))),
-      .max = spec.max_step,
-      .reduction_factor = std::get<int64_t>(spec.scheduler.options.at("reduction_factor"))};
+  const Asha::Options options = OptionsOf(spec);
   if (options.max == Step(0)) {
     return Error{ErrorCode::kInvalid,
                  "scheduler.max: asha needs max, the step at which a trial is complete"};
@@ -31,10 +34,15 @@ Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
 
 }  // namespace
 
-Asha::Asha(Objective objective, Options options)
-    : objective_(std::move(objective)), reduction_factor_(options.reduction_factor) {
+Asha::Asha(Objective objective, Options options) : objective_(std::move(objective)) {
+  SetRungs(options);
+}
+
+void Asha::SetRungs(const Options& options) {
   ATTUNE_CHECK(options.min >= Step(1) && options.min < options.max);
   ATTUNE_CHECK(options.reduction_factor >= 2);
+  reduction_factor_ = options.reduction_factor;
+  rungs_.clear();
   for (int64_t step = options.min.value; step < options.max.value; step *= reduction_factor_) {
     rungs_.push_back({Step(step), {}});
     if (step > options.max.value / reduction_factor_) break;  // the product is beyond max
@@ -115,16 +123,24 @@ void Asha::Observe(const Event& event) {
   passed_[trial] = reported->report.step;
 }
 
-void Asha::Save(ArchiveWriter& archive) const {
+void Asha::Adapt(const SweepSpec& spec) {
   std::map<Step, std::vector<double>> values;
-  for (const Rung& rung : rungs_) values[rung.step] = rung.values;
+  for (Rung& rung : rungs_) values[rung.step] = std::move(rung.values);
+  SetRungs(OptionsOf(spec));
+  for (Rung& rung : rungs_) rung.values = std::move(values[rung.step]);
+}
+
+void Asha::Save(ArchiveWriter& archive) const {
+  std::vector<std::vector<double>> values;
+  for (const Rung& rung : rungs_) values.push_back(rung.values);
   archive(values, passed_);
 }
 
 void Asha::Load(ArchiveReader& archive) {
-  std::map<Step, std::vector<double>> values;
+  std::vector<std::vector<double>> values;
   archive(values, passed_);
-  for (Rung& rung : rungs_) rung.values = values[rung.step];
+  if (values.size() != rungs_.size()) return archive.Fail();
+  for (size_t i = 0; i < rungs_.size(); ++i) rungs_[i].values = std::move(values[i]);
 }
 
 std::vector<Step> Asha::Rungs() const {

@@ -42,7 +42,9 @@ class Asha final : public Scheduler {
   Verdict Judge(const TrialView& trial, const Report& report) const override;
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override;
   void Observe(const Event& event) override;
-  // With a larger max there are more rungs, and the one that was the last may be none any more.
+  // Rungs that are there before and after keep what was recorded at them. With a larger max there
+  // are more, and the one that was the last may be none any more.
+  void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
   std::vector<Step> Rungs() const override;
@@ -53,6 +55,7 @@ class Asha final : public Scheduler {
     std::vector<double> values;  // best first; equal ones as they came
   };
 
+  void SetRungs(const Options& options);
   // The rung at which the trial is recorded with a report of this step; null: at none.
   const Rung* RungFor(TrialNumber trial, Step step) const;
   size_t Passed(TrialNumber trial) const;

@@ -13,6 +13,7 @@ class Fifo final : public Scheduler {
   Verdict Judge(const TrialView& trial, const Report& report) const override;
   std::optional<Step> NextMilestone(const TrialView&, Step) const override { return std::nullopt; }
   void Observe(const Event&) override {}
+  void Adapt(const SweepSpec&) override {}
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 };

@@ -41,8 +41,8 @@ Grid::Grid(SearchSpace space) : space_(std::move(space)), turns_(space_.order().
   Reset(0);
 }
 
-std::optional<Config> Grid::Suggest(TrialNumber) const {
-  if (exhausted_) return std::nullopt;
+Suggestion Grid::Suggest(ProposalNumber) const {
+  if (exhausted_) return Exhausted{"every configuration of the grid has been proposed"};
   Config config;
   for (size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i] == kAbsent) continue;
@@ -55,6 +55,10 @@ std::optional<Config> Grid::Suggest(TrialNumber) const {
 void Grid::Observe(const Event& event) {
   const auto* created = std::get_if<TrialCreated>(&event.fact);
   if (created && created->origin == kName && !exhausted_) exhausted_ = !Advance();
+}
+
+void Grid::Adapt(const SweepSpec& spec) {
+  if (spec.space.parameters() != space_.parameters()) *this = Grid(spec.space);
 }
 
 bool Grid::Advance() {

@@ -14,8 +14,8 @@ namespace attune::searchers {
 // that does not exist beside its parents' values has no loop there, so that no configuration comes
 // twice.
 //
-// The place in the grid is the number of trials it has been asked for and that were created; it
-// does not depend on trial numbers, which initial points share. Nothing is held but that place.
+// The place in the grid is the number of trials it has been asked for and that were created.
+// Nothing is held but that place.
 class Grid final : public Searcher {
  public:
   // Configurations a grid may have. Far more gangs than anyone runs one by one: a larger grid is a
@@ -29,8 +29,10 @@ class Grid final : public Searcher {
   // REQUIRES: Count(space) is ok.
   explicit Grid(SearchSpace space);
 
-  std::optional<Config> Suggest(TrialNumber trial) const override;
+  Suggestion Suggest(ProposalNumber proposal) const override;
   void Observe(const Event& event) override;
+  // Another space is listed from its beginning.
+  void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override { archive(turns_, exhausted_); }
   void Load(ArchiveReader& archive) override { archive(turns_, exhausted_); }
 

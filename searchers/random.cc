@@ -60,12 +60,12 @@ Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
 
 Random::Random(SearchSpace space, uint64_t seed) : space_(std::move(space)), seed_(seed) {}
 
-std::optional<Config> Random::Suggest(TrialNumber trial) const {
+Suggestion Random::Suggest(ProposalNumber proposal) const {
   Config drawn;
   for (const size_t place : space_.order()) {
     const Parameter& parameter = space_.parameters()[place];
     if (!space_.Active(parameter, drawn)) continue;
-    RandomStream stream(seed_, trial, "random/" + parameter.name);
+    RandomStream stream(seed_, proposal, "random/" + parameter.name);
     drawn.Set(parameter.name, Draw(parameter.domain, stream));
   }
   return space_.Resolve(drawn).value();

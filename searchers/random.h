@@ -22,8 +22,9 @@ class Random final : public Searcher {
  public:
   Random(SearchSpace space, uint64_t seed);
 
-  std::optional<Config> Suggest(TrialNumber trial) const override;
+  Suggestion Suggest(ProposalNumber proposal) const override;
   void Observe(const Event&) override {}
+  void Adapt(const SweepSpec& spec) override { space_ = spec.space; }
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 

@@ -98,6 +98,10 @@ class Simulation {
   // What follows, now and when time alone has made it due.
   void Advance() {
     Follow(brain_.Advance(timeline_.now()));
+    for (auto thoughts = brain_.Thoughts(); !thoughts.empty(); thoughts = brain_.Thoughts()) {
+      for (const Thought& thought : thoughts) Tell(thought.Think());
+      Follow(brain_.Advance(timeline_.now()));
+    }
     const auto due = brain_.Due(timeline_.now());
     if (!due || due == due_) return;
     due_ = due;

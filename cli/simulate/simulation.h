@@ -16,8 +16,8 @@ struct Assumptions {
 };
 
 // Runs a sweep to its end in virtual time: a brain decides, gangs train by the curves, and nothing
-// ever fails. To start a gang, to save a checkpoint and to judge a report take no time. The same
-// arguments give the same summary.
+// ever fails. To start a gang, to save a checkpoint, to think and to judge a report take no time.
+// The same arguments give the same summary.
 //
 // Errors: kInvalid, when the sweep cannot run on these slots or would not end.
 //

@@ -13,6 +13,15 @@ const Entry<Algorithm>* Find(const std::vector<Entry<Algorithm>>& entries, std::
 }
 
 template <class Algorithm>
+void CompleteFrom(const std::vector<Entry<Algorithm>>& entries, AlgorithmSpec& algorithm) {
+  const auto* entry = Find(entries, algorithm.name);
+  if (entry == nullptr) return;
+  for (const Option& option : entry->options) {
+    if (!option.required) algorithm.options.try_emplace(option.name, option.fallback);
+  }
+}
+
+template <class Algorithm>
 Result<std::unique_ptr<Algorithm>> Make(const std::vector<Entry<Algorithm>>& entries,
                                         const std::string& kind, const AlgorithmSpec& algorithm,
                                         const SweepSpec& spec) {
@@ -40,6 +49,11 @@ const Entry<Searcher>* Algorithms::FindSearcher(std::string_view name) const {
 
 const Entry<Scheduler>* Algorithms::FindScheduler(std::string_view name) const {
   return Find(schedulers_, name);
+}
+
+void Algorithms::Complete(SweepSpec& spec) const {
+  CompleteFrom(searchers_, spec.searcher);
+  CompleteFrom(schedulers_, spec.scheduler);
 }
 
 Result<std::unique_ptr<Searcher>> Algorithms::MakeSearcher(const SweepSpec& spec) const {

@@ -47,6 +47,10 @@ class Algorithms {
   const Entry<Searcher>* FindSearcher(std::string_view name) const;  // null when unknown
   const Entry<Scheduler>* FindScheduler(std::string_view name) const;
 
+  // Gives the searcher and the scheduler of a stored spec the options that the table has got since,
+  // with their fallbacks. Required ones have none, and stay missing.
+  void Complete(SweepSpec& spec) const;
+
   // By the spec's searcher and scheduler.
   Result<std::unique_ptr<Searcher>> MakeSearcher(const SweepSpec& spec) const;
   Result<std::unique_ptr<Scheduler>> MakeScheduler(const SweepSpec& spec) const;

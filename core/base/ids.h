@@ -19,9 +19,10 @@ struct Strong {
   constexpr auto operator<=>(const Strong&) const = default;
 };
 
-using SweepId = Strong<struct SweepTag, uint64_t>;      // from 1; printed s1, s2, …
-using TrialNumber = Strong<struct TrialTag, uint32_t>;  // from 0, within its sweep
-using Epoch = Strong<struct EpochTag, uint64_t>;        // lease epoch, from 1, over all attempts
+using SweepId = Strong<struct SweepTag, uint64_t>;            // from 1; printed s1, s2, …
+using TrialNumber = Strong<struct TrialTag, uint32_t>;        // from 0, within its sweep
+using ProposalNumber = Strong<struct ProposalTag, uint32_t>;  // of a searcher, from 0, in a sweep
+using Epoch = Strong<struct EpochTag, uint64_t>;  // lease epoch, from 1, over all attempts
 using Incarnation = Strong<struct IncarnationTag, uint64_t>;  // of an executor, from 1, over all
 using EventSeq = Strong<struct SeqTag, uint64_t>;             // place in the log, from 1
 using Step = Strong<struct StepTag, int64_t>;  // of training, from 1; 0 is before any
@@ -46,6 +47,14 @@ struct AttemptId {
   TrialId trial;
   uint32_t number = 0;  // from 1, within its trial
   auto operator<=>(const AttemptId&) const = default;
+};
+
+// A trial's checkpoint at a step, by the attempt that saved it.
+struct CheckpointId {
+  TrialId trial;
+  uint32_t attempt = 0;
+  Step step;
+  auto operator<=>(const CheckpointId&) const = default;
 };
 
 std::string ToString(SweepId id);                     // s1

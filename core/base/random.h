@@ -8,8 +8,9 @@
 
 namespace attune {
 
-// A counter-based stream of random numbers: what it gives depends only on (seed, trial, purpose)
-// and the number of draws, never on the order in which trials were asked for or on a restart.
+// A counter-based stream of random numbers: what it gives depends only on (seed, trial or
+// proposal, purpose) and the number of draws, never on the order in which trials were asked for or
+// on a restart.
 //
 // The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 // SC 2011). The draws are written here because the standard library's distributions differ between
@@ -18,6 +19,9 @@ class RandomStream {
  public:
   // `purpose` is a short name such as "random/suggest"; other names give independent streams.
   RandomStream(uint64_t seed, TrialNumber trial, std::string_view purpose);
+  // The same numbers for the proposal as for the trial of that number.
+  RandomStream(uint64_t seed, ProposalNumber proposal, std::string_view purpose)
+      : RandomStream(seed, TrialNumber(proposal.value), purpose) {}
 
   uint64_t Bits();                          // 64 uniform bits
   double Uniform();                         // [0, 1), 53 bits

@@ -34,22 +34,52 @@ void DropSurplus(const Sweep& sweep, Facts& facts) {
                         .reason = "newer and better ones are kept, and nothing refers to it"});
 }
 
+void EndPaused(const Sweep& sweep, const std::string& reason, Facts& facts) {
+  for (const auto& [number, trial] : sweep.trials) {
+    if (trial.state == TrialState::kPaused) EndTrial(trial, TrialState::kStopped, reason, facts);
+  }
+}
+
+// What only the scheduler still has a use for is of no use to a sweep that is over.
+void DropRetained(const Sweep& sweep, Facts& facts) {
+  for (const CheckpointId& id : sweep.retained) {
+    const KeptCheckpoint* kept = sweep.Find(id);
+    if (kept == nullptr || !OnlyRetained(sweep, id)) continue;
+    facts.push_back(
+        CheckpointDropped{.checkpoint = id,
+                          .executor = kept->executor,
+                          .path = kept->ref.path,
+                          .reason = "the sweep is over, and nothing else refers to it"});
+  }
+}
+
 // How the sweep has ended; nothing when it has not. Trials that nobody promoted end before it.
 void End(const Sweep& sweep, Time now, Facts& facts) {
   if (!sweep.live.empty() || !sweep.pending.empty()) return;
-  const bool ending = sweep.stopping_as.has_value();
-  if (!ending && (sweep.state == SweepState::kPaused || HasNext(sweep, now))) return;
-  for (const auto& [number, trial] : sweep.trials) {
-    if (trial.state == TrialState::kPaused)
-      EndTrial(trial, TrialState::kStopped, "not promoted by the end of the sweep", facts);
+  std::string reason = sweep.reason;
+  std::string unpromoted = "not promoted by the end of the sweep";
+  if (!sweep.stopping_as) {
+    if (sweep.state == SweepState::kPaused || HasNext(sweep, now)) return;
+    if (sweep.thinking && MayCreate(sweep)) return;  // a trial is to come
+    const NextUp next = WhatIsNext(sweep, now);
+    const NextMove& move = std::get<NextMove>(next);
+    if (const auto* done = std::get_if<Done>(&move)) reason = done->text;
+    if (const auto* wait = std::get_if<Wait>(&move)) {
+      // No event can come that it waits for; the end of its paused trials is one.
+      reason = "the scheduler " + sweep.spec.scheduler.name +
+               " waits while nothing runs that it could wait for: " + wait->text;
+      unpromoted = "not promoted: " + reason;
+    }
   }
+  EndPaused(sweep, unpromoted, facts);
+  if (facts.empty()) DropRetained(sweep, facts);
   if (!facts.empty()) return;
-  if (ending) {
-    facts.push_back(SweepEnded{sweep.id, *sweep.stopping_as, sweep.reason});
+  if (sweep.stopping_as) {
+    facts.push_back(SweepEnded{sweep.id, *sweep.stopping_as, reason});
   } else if (sweep.created > 0 && sweep.Count(TrialState::kFailed) == sweep.created) {
     facts.push_back(SweepEnded{sweep.id, SweepState::kFailed, "every trial failed"});
   } else {
-    facts.push_back(SweepEnded{sweep.id, SweepState::kCompleted, ""});
+    facts.push_back(SweepEnded{sweep.id, SweepState::kCompleted, std::move(reason)});
   }
 }
 

@@ -23,6 +23,7 @@ class Applier {
     Sweep& sweep = state_.sweeps[fact.sweep];
     sweep.id = fact.sweep;
     sweep.spec = fact.spec;
+    state_.algorithms->Complete(sweep.spec);
     sweep.idempotency_key = fact.idempotency_key;
     sweep.running_since = now_;
     MakeAlgorithms(sweep);
@@ -48,17 +49,16 @@ class Applier {
 
   void operator()(const SweepExtended& fact) {
     Sweep& sweep = SweepAt(fact.sweep);
+    if (fact.stop.target != sweep.spec.stop.target) sweep.reached.reset();
     sweep.spec.stop = fact.stop;
     sweep.spec.max_step = fact.max_step;
     sweep.stopping_as.reset();
+    sweep.exhausted = false;  // the searcher may have more now
+    sweep.thinking.reset();   // it does not know of the edit
     sweep.reason.clear();
     sweep.since_best = 0;
-    ArchiveWriter searcher, scheduler;
-    sweep.searcher->Save(searcher);
-    sweep.scheduler->Save(scheduler);
-    MakeAlgorithms(sweep);
-    LoadInto(*sweep.searcher, searcher.Take());
-    LoadInto(*sweep.scheduler, scheduler.Take());
+    sweep.searcher->Adapt(sweep.spec);
+    sweep.scheduler->Adapt(sweep.spec);
   }
 
   void operator()(const SweepReopened& fact) {
@@ -75,6 +75,7 @@ class Applier {
   void operator()(const SweepStopping& fact) {
     Sweep& sweep = SweepAt(fact.sweep);
     sweep.stopping_as = fact.outcome;
+    sweep.thinking.reset();
     sweep.reason = fact.reason;
   }
 
@@ -83,6 +84,7 @@ class Applier {
     if (sweep.state != SweepState::kPaused) sweep.ran_us += now_.us - sweep.running_since.us;
     sweep.state = fact.state;
     sweep.reason = fact.reason;
+    sweep.thinking.reset();
     state_.ended[fact.sweep] = {
         .state = fact.state, .idempotency_key = sweep.idempotency_key, .saved = SaveSweep(sweep)};
     state_.sweeps.erase(fact.sweep);
@@ -93,7 +95,15 @@ class Applier {
     }
   }
 
-  void operator()(const SearchExhausted& fact) { SweepAt(fact.sweep).exhausted = true; }
+  void operator()(const ProposalBegun&) {}  // the searcher is saved once it has seen it
+  void operator()(const SearchWaits& fact) { SweepAt(fact.sweep).thinking.reset(); }
+
+  void operator()(const SearchExhausted& fact) {
+    Sweep& sweep = SweepAt(fact.sweep);
+    sweep.exhausted = true;
+    sweep.thinking.reset();
+    if (sweep.reason.empty()) sweep.reason = fact.reason;
+  }
 
   // ---- trials ------------------------------------------------------------------------------
 
@@ -106,6 +116,8 @@ class Applier {
     trial.requested = fact.origin == kEnqueued;
     ++sweep.created;
     if (fact.origin == kInitialPoints) ++sweep.points_used;
+    if (fact.thought) sweep.thinking.reset();
+    if (fact.proposal) sweep.next_proposal = ProposalNumber(fact.proposal->value + 1);
     Remember(sweep, trial, fact.idempotency_key);
     ++sweep.by_state[static_cast<size_t>(trial.state)];
     sweep.pending.insert(trial.id.number);
@@ -193,12 +205,18 @@ class Applier {
     }
     if (fact.verdict.kind == VerdictKind::kExploit) {
       trial.config = fact.verdict.config;
-      trial.donor = fact.verdict.donor;
-      trial.cloned = fact.cloned;
-      trial.last_step = fact.cloned->ref.step;
-      sweep.clones.insert(trial.id.number);
+      Clone(sweep, trial, fact.verdict.donor.trial.number, *fact.cloned);
     }
     if (fact.verdict.kind != VerdictKind::kContinue) trial.yield.reset();
+  }
+
+  void operator()(const TrialPromoted& fact) {
+    Sweep& sweep = SweepAt(fact.trial.sweep);
+    Trial& trial = TrialAt(fact.trial);
+    if (fact.config) trial.config = *fact.config;
+    if (fact.donor) Clone(sweep, trial, fact.donor->trial.number, *fact.cloned);
+    trial.not_before = now_;
+    Move(trial, TrialState::kPending);
   }
 
   void operator()(const AttemptEnded& fact) {
@@ -216,7 +234,7 @@ class Applier {
     trial.live.reset();
     if (Ended(trial.state)) LetGoOfDonor(sweep, trial);
     sweep.live.erase(trial.id.number);
-    if (trial.state == TrialState::kPending) sweep.pending.insert(trial.id.number);
+    Place(sweep, trial);
     Review(sweep, trial.id.number);
   }
 
@@ -336,23 +354,36 @@ class Applier {
     sweep.scheduler = std::move(scheduler).value();
   }
 
-  template <class Algorithm>
-  static void LoadInto(Algorithm& algorithm, const std::string& bytes) {
-    ArchiveReader archive(bytes);
-    algorithm.Load(archive);
-    ATTUNE_CHECK(archive.AtEnd());
-  }
-
   void Move(Trial& trial, TrialState to) {
     Sweep& sweep = SweepAt(trial.id.sweep);
     --sweep.by_state[static_cast<size_t>(trial.state)];
     ++sweep.by_state[static_cast<size_t>(to)];
     trial.state = to;
-    if (to == TrialState::kPending && !trial.live) {
+    Place(sweep, trial);
+  }
+
+  // Whether it waits for an attempt, or for a promotion.
+  static void Place(Sweep& sweep, const Trial& trial) {
+    const bool pending = trial.state == TrialState::kPending && !trial.live;
+    const bool paused = trial.state == TrialState::kPaused && !trial.live && !trial.held;
+    if (pending) {
       sweep.pending.insert(trial.id.number);
     } else {
       sweep.pending.erase(trial.id.number);
     }
+    if (paused) {
+      sweep.paused[trial.id.number] = trial.last_step;
+    } else {
+      sweep.paused.erase(trial.id.number);
+    }
+  }
+
+  void Clone(Sweep& sweep, Trial& trial, TrialNumber donor, const KeptCheckpoint& cloned) {
+    LetGoOfDonor(sweep, trial);
+    trial.donor = {{sweep.id, donor}, cloned.attempt, cloned.ref.step};
+    trial.cloned = cloned;
+    trial.last_step = cloned.ref.step;
+    sweep.clones.insert(trial.id.number);
   }
 
   static void Remember(Sweep& sweep, const Trial& trial, const std::string& idempotency_key) {
@@ -374,6 +405,9 @@ class Applier {
         review = true;
       }
     }
+    const auto& target = sweep.spec.stop.target;
+    if (target && !sweep.reached && !objective.Worse(value, *target))
+      sweep.reached = {trial.id.number, fact.attempt.number, fact.report.step, value};
     if (!sweep.best || objective.Better(value, sweep.best->value)) {
       const auto before = sweep.best;
       sweep.best = {trial.id.number, fact.attempt.number, fact.report.step, value};
@@ -386,25 +420,11 @@ class Applier {
 
   void LetGoOfDonor(Sweep& sweep, Trial& trial) {
     if (!trial.donor) return;
-    const TrialNumber donor = *trial.donor;
+    const TrialNumber donor = trial.donor->trial.number;
     trial.donor.reset();
     trial.cloned.reset();
     sweep.clones.erase(trial.id.number);
     Review(sweep, donor);
-  }
-
-  // Something about the trial's checkpoints has changed, or about what refers to them.
-  void Review(Sweep& sweep, TrialNumber number) {
-    const Trial* trial = sweep.Find(number);
-    if (trial == nullptr) return;
-    if (Settled(sweep, *trial)) {
-      sweep.trials.erase(number);
-      sweep.surplus.erase(number);
-    } else if (Surplus(sweep, *trial) != nullptr) {
-      sweep.surplus.insert(number);
-    } else {
-      sweep.surplus.erase(number);
-    }
   }
 
   void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
@@ -452,6 +472,13 @@ void Apply(State& state, const Event& event) {
   if (sweep == state.sweeps.end()) return;  // it has ended with this event
   sweep->second.searcher->Observe(event);
   sweep->second.scheduler->Observe(event);
+  if (!std::holds_alternative<TrialReported>(event.fact)) ReviewRetained(sweep->second);
+  sweep->second.search_waits = std::holds_alternative<SearchWaits>(event.fact);
+  if (const auto* begun = std::get_if<ProposalBegun>(&event.fact)) {
+    ArchiveWriter bytes;
+    sweep->second.searcher->Save(bytes);
+    sweep->second.thinking = {begun->proposal, event.seq, bytes.Take()};
+  }
 }
 
 }  // namespace attune

@@ -4,7 +4,9 @@
 #include <utility>
 #include <variant>
 
+#include "core/brain/next_trial.h"
 #include "core/brain/record.h"
+#include "core/brain/thought.h"
 #include "core/log/command.h"
 #include "core/log/fact_fields.h"
 
@@ -29,6 +31,8 @@ bool Same(const Fact& a, const Fact& b) {
 std::string Text(const Fact& fact) {
   if (const auto* decided = std::get_if<TrialDecided>(&fact))
     return std::string(Name(decided->verdict.kind)) + " (" + decided->verdict.reason.text + ")";
+  if (const auto* promoted = std::get_if<TrialPromoted>(&fact))
+    return "promotion of trial " + ToString(promoted->trial) + " (" + promoted->reason.text + ")";
   if (const auto* ended = std::get_if<TrialEnded>(&fact))
     return std::string(Name(ended->state)) + " (" + ended->reason + ")";
   if (const auto* yielding = std::get_if<TrialYielding>(&fact))
@@ -43,16 +47,20 @@ std::string Text(const Config& config) {
   return text;
 }
 
+// Whether the proposal has the number that is due. Logs of before proposals were counted read as if
+// each had its trial's number.
+bool Counted(const Sweep& sweep, const TrialCreated& created) {
+  return *created.proposal == sweep.next_proposal ||
+         created.proposal->value == created.trial.number.value;
+}
+
 // Whether the state has what Apply takes for granted of an event that a brain has written.
 bool Fits(const State& state, const Event& event) {
   const Fact& fact = event.fact;
   const auto is = [&]<class... F>() { return (std::holds_alternative<F>(fact) || ...); };
   if (event.seq.value != state.last_seq.value + 1) return false;
-  if (const auto* created = std::get_if<SweepCreated>(&fact)) {
-    return state.Find(created->sweep) == nullptr &&
-           state.algorithms->MakeSearcher(created->spec).ok() &&
-           state.algorithms->MakeScheduler(created->spec).ok();
-  }
+  if (const auto* created = std::get_if<SweepCreated>(&fact))
+    return state.Find(created->sweep) == nullptr;
   if (const auto* lost = std::get_if<ExecutorLost>(&fact))
     return state.executors.contains(lost->name);
   const auto id = SweepOf(fact);
@@ -63,8 +71,17 @@ bool Fits(const State& state, const Event& event) {
     return ended != state.ended.end() && !ended->second.saved.empty();
   if (is.operator()<CheckpointPinned>()) return sweep != nullptr || ended != state.ended.end();
   if (sweep == nullptr) return false;
+  const auto answers = [&](std::optional<EventSeq> thought) {
+    return !thought || (sweep->thinking && sweep->thinking->position == *thought);
+  };
+  if (const auto* begun = std::get_if<ProposalBegun>(&fact))
+    return !sweep->thinking && begun->proposal == sweep->next_proposal;
+  if (const auto* waits = std::get_if<SearchWaits>(&fact)) return answers(waits->thought);
+  if (const auto* exhausted = std::get_if<SearchExhausted>(&fact))
+    return answers(exhausted->thought);
   if (const auto* created = std::get_if<TrialCreated>(&fact))
-    return created->trial.number.value == static_cast<uint32_t>(sweep->created);
+    return created->trial.number.value == static_cast<uint32_t>(sweep->created) &&
+           answers(created->thought);
   const auto number = TrialOf(fact);
   if (!number || is.operator()<TrialReopened, CheckpointDropped>()) return true;
   const Trial* trial = state.Find(*number);
@@ -77,23 +94,50 @@ bool Fits(const State& state, const Event& event) {
   if (const auto* decided = std::get_if<TrialDecided>(&fact);
       decided != nullptr && decided->verdict.kind == VerdictKind::kExploit && !decided->cloned)
     return false;
+  if (const auto* promoted = std::get_if<TrialPromoted>(&fact))
+    return sweep->paused.contains(promoted->trial.number) &&
+           promoted->donor.has_value() == promoted->cloned.has_value();
   return trial->live || is.operator()<TrialYielding, TrialRequeued, TrialEnded>();
+}
+
+// Why this program cannot make the algorithms of the event's sweep; empty: it can.
+std::string NotMade(const State& state, const Event& event) {
+  const auto* created = std::get_if<SweepCreated>(&event.fact);
+  if (created == nullptr) return "";
+  SweepSpec spec = created->spec;
+  state.algorithms->Complete(spec);
+  const auto searcher = state.algorithms->MakeSearcher(spec);
+  if (!searcher.ok()) return searcher.error().message;
+  const auto scheduler = state.algorithms->MakeScheduler(spec);
+  return scheduler.ok() ? "" : scheduler.error().message;
 }
 
 }  // namespace
 
 std::optional<std::string> Auditor::Next(const Event& event) {
+  if (std::string why = NotMade(state_, event); !why.empty())
+    return "sweep " + ToString(*SweepOf(event.fact)) + " cannot be decided again: " + why;
   if (!Fits(state_, event)) return "does not fit what came before it: no brain has written this";
   std::optional<std::string> fault;
   if (!expected_.empty()) {
     fault = CheckConsequence(event);
   } else if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
     fault = CheckProposal(*created);
+  } else if (const auto* exhausted = std::get_if<SearchExhausted>(&event.fact)) {
+    fault = CheckExhausted(*exhausted);
+  } else if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
+    fault = CheckPromotion(*promoted, event.time);
   } else if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     Expect(*reported, event.time);
   }
   Apply(state_, event);
   return fault;
+}
+
+// By the searcher as it is now, or as it was when the thought began.
+Suggestion Auditor::Suggested(const Sweep& sweep, ProposalNumber proposal, bool thought) const {
+  return thought ? ThoughtOf(state_, sweep).searcher->Suggest(proposal)
+                 : sweep.searcher->Suggest(proposal);
 }
 
 std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
@@ -102,12 +146,42 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   const Sweep& sweep = *state_.Find(created.trial.sweep);
   const auto& points = sweep.spec.initial_points;
   const auto used = static_cast<size_t>(sweep.points_used);
-  const std::optional<Config> proposed =
-      used < points.size() ? points[used] : sweep.searcher->Suggest(created.trial.number);
-  if (proposed == created.config) return std::nullopt;
+  if (created.proposal && !Counted(sweep, created))
+    return "trial " + ToString(created.trial) + " is recorded as proposal " +
+           std::to_string(created.proposal->value) + "; the next one is " +
+           std::to_string(sweep.next_proposal.value);
+  if (created.thought && !created.proposal)
+    return "trial " + ToString(created.trial) + " was thought of, and is no proposal";
+  const ProposalNumber number = created.proposal.value_or(sweep.next_proposal);
+  const Suggestion proposed =
+      used < points.size() ? points[used] : Suggested(sweep, number, created.thought.has_value());
+  const auto* config = std::get_if<Config>(&proposed);
+  if (config != nullptr && *config == created.config) return std::nullopt;
   return "trial " + ToString(created.trial) + " is recorded with " + Text(created.config) +
          "; at this place " + sweep.spec.searcher.name + " proposes " +
-         (proposed ? Text(*proposed) : "nothing");
+         (config != nullptr ? Text(*config) : "nothing");
+}
+
+std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted, Time now) {
+  ++verdicts_;
+  Facts facts;
+  const Sweep& sweep = *state_.Find(promoted.trial.sweep);
+  if (HasNext(sweep, now)) StartNext(state_, sweep, {}, "", now, facts);
+  const Fact recorded = promoted;
+  if (!facts.empty() && Same(recorded, facts.front())) return std::nullopt;
+  return "sweep " + ToString(sweep.id) + ": recorded is a " + Text(recorded) + "; at this place " +
+         sweep.spec.scheduler.name + " has " +
+         (facts.empty() ? "nothing to start" : "a " + Text(facts.front()));
+}
+
+std::optional<std::string> Auditor::CheckExhausted(const SearchExhausted& exhausted) {
+  const Sweep& sweep = *state_.Find(exhausted.sweep);
+  const Suggestion suggestion =
+      Suggested(sweep, sweep.next_proposal, exhausted.thought.has_value());
+  const auto* config = std::get_if<Config>(&suggestion);
+  if (config == nullptr) return std::nullopt;
+  return "sweep " + ToString(sweep.id) + ": the search is recorded as exhausted; at this place " +
+         sweep.spec.searcher.name + " proposes " + Text(*config);
 }
 
 // The facts that the report leads to beside itself.

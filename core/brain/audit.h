@@ -11,7 +11,7 @@
 namespace attune {
 
 // Derives the decisions of a log again, each from the events before it: every proposal of a
-// searcher, every verdict, and whatever else follows from a report.
+// searcher, every verdict and promotion of a scheduler, and whatever else follows from a report.
 class Auditor {
  public:
   // `algorithms` outlives the auditor.
@@ -22,10 +22,13 @@ class Auditor {
   std::optional<std::string> Next(const Event& event);
 
   int64_t proposals() const { return proposals_; }  // checked so far
-  int64_t verdicts() const { return verdicts_; }
+  int64_t verdicts() const { return verdicts_; }    // and promotions
 
  private:
   std::optional<std::string> CheckProposal(const TrialCreated& created);
+  Suggestion Suggested(const Sweep& sweep, ProposalNumber proposal, bool thought) const;
+  std::optional<std::string> CheckPromotion(const TrialPromoted& promoted, Time now);
+  std::optional<std::string> CheckExhausted(const SearchExhausted& exhausted);
   std::optional<std::string> CheckConsequence(const Event& event);
   void Expect(const TrialReported& reported, Time now);
 

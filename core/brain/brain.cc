@@ -7,10 +7,13 @@ namespace attune {
 
 Result<std::vector<Event>> Brain::Execute(const Command& command, Time now) {
   now = std::max(now, state_.last_time);
-  auto facts = Decide(state_, command, now);
-  if (!facts.ok()) return facts.error();
   std::vector<Event> events;
-  Commit(std::move(facts).value(), now, events);
+  for (bool more = true; more;) {
+    auto facts = Decide(state_, command, now);
+    if (!facts.ok()) return facts.error();
+    more = GoesOn(command, *facts);
+    Commit(std::move(facts).value(), now, events);
+  }
   return events;
 }
 

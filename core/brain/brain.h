@@ -9,6 +9,7 @@
 #include "core/brain/decide.h"
 #include "core/brain/snapshot.h"
 #include "core/brain/state.h"
+#include "core/brain/thought.h"
 
 namespace attune {
 
@@ -30,6 +31,12 @@ class Brain {
 
   // When to call Advance again although nothing has happened; nullopt: there is no need.
   std::optional<Time> Due(Time now) const { return attune::Due(state_, now); }
+
+  // Proposals that searchers have yet to think about, begun after this position
+  // (core/brain/thought.h).
+  std::vector<Thought> Thoughts(EventSeq after = EventSeq(0)) const {
+    return attune::Thoughts(state_, after);
+  }
 
   // At start-up: the state as it was saved (core/brain/snapshot.h), and the events of the log after
   // it. REQUIRES for Load: nothing has happened yet. After an error the brain is not to be used.

@@ -150,7 +150,7 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Facts& 
       return;
     }
     StartNext(state, *sweep, std::move(*ranks), "", now, facts);
-    return;
+    if (!facts.empty()) return;  // its searcher waits
   }
 }
 
@@ -158,7 +158,8 @@ std::string Waiting(const State& state, const Sweep& sweep, const Reachable& rea
   const Time now = state.last_time;
   if (sweep.spec.External() || !MayStart(sweep)) return "";
   // A sweep whose gangs fill the machine waits for nobody but itself.
-  const bool more = NextWaiting(sweep, now) != nullptr || (MayCreate(sweep) && sweep.live.empty());
+  const bool more =
+      NextWaiting(sweep, now) != nullptr || (sweep.live.empty() && HasNext(sweep, now));
   return more ? Shortage(state, sweep, ReachableHosts(state, reachable)) : "";
 }
 

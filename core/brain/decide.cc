@@ -97,6 +97,15 @@ class Decider {
     return {};
   }
 
+  Status operator()(const Propose& command) {
+    const Sweep* sweep = state_.Find(command.sweep);
+    const bool due = sweep != nullptr && sweep->thinking && MayCreate(*sweep) &&
+                     sweep->thinking->position == command.position &&
+                     sweep->thinking->proposal == command.proposal;
+    if (due) EndThought(*sweep, command.suggestion, facts_);
+    return {};
+  }
+
   // ---- trials ------------------------------------------------------------------------------
 
   Status operator()(const EnqueueTrial& command) {
@@ -374,6 +383,12 @@ Result<std::vector<Fact>> Decide(const State& state, const Command& command, Tim
   Decider decider(state, now);
   if (Status status = std::visit(decider, command); !status.ok()) return status.error();
   return decider.Take();
+}
+
+bool GoesOn(const Command& command, const std::vector<Fact>& facts) {
+  return std::holds_alternative<AskTrial>(command) && !facts.empty() &&
+         (std::holds_alternative<TrialCreated>(facts.back()) ||
+          std::holds_alternative<TrialPromoted>(facts.back()));
 }
 
 }  // namespace attune

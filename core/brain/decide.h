@@ -18,6 +18,10 @@ namespace attune {
 // Several facts of one command are to be applied in order, without anything in between.
 Result<std::vector<Fact>> Decide(const State& state, const Command& command, Time now);
 
+// Whether the command is to be decided on again once these facts are applied: a request for a trial
+// that had to be created or promoted first gets its attempt then.
+bool GoesOn(const Command& command, const std::vector<Fact>& facts);
+
 // Whether an executor's stream is open now: the one thing about the world that is not in the log.
 using Reachable = std::function<bool(const std::string& executor)>;
 

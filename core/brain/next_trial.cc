@@ -12,23 +12,71 @@ Fact Assign(const State& state, const Sweep& sweep, const Trial& trial, std::vec
                        .ranks = std::move(ranks),
                        .idempotency_key = idempotency_key};
   if (const KeptCheckpoint* source = trial.Source()) fact.resume = source->ref;
-  // A milestone that was set and not reached still holds; a fresh or promoted trial gets its next.
+  // A milestone that was set and not reached still holds; a new or promoted trial gets its next.
   fact.milestone =
       trial.milestone.value > 0 ? trial.milestone : NextMilestone(sweep, trial, trial.last_step);
   return fact;
 }
 
-// The next configuration; nullopt when the searcher has none.
-std::optional<TrialCreated> Propose(const Sweep& sweep) {
-  const TrialId id(sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created)));
-  const auto& points = sweep.spec.initial_points;
-  const auto used = static_cast<size_t>(sweep.points_used);
-  if (used < points.size())
-    return TrialCreated{.trial = id, .config = points[used], .origin = std::string(kInitialPoints)};
-  auto config = sweep.searcher->Suggest(id.number);
-  if (!config) return std::nullopt;
-  return TrialCreated{
-      .trial = id, .config = *std::move(config), .origin = sweep.spec.searcher.name};
+TrialId NextTrial(const Sweep& sweep) {
+  return {sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))};
+}
+
+// Whether something of the sweep is to happen that a searcher could wait for.
+bool Underway(const Sweep& sweep) { return !sweep.live.empty() || !sweep.pending.empty(); }
+
+// What the searcher's answer leads to; nullopt when it waits.
+std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
+                           std::optional<EventSeq> thought) {
+  if (const auto* config = std::get_if<Config>(&suggestion)) {
+    return TrialCreated{.trial = NextTrial(sweep),
+                        .config = *config,
+                        .origin = sweep.spec.searcher.name,
+                        .proposal = sweep.next_proposal,
+                        .thought = thought};
+  }
+  if (const auto* exhausted = std::get_if<Exhausted>(&suggestion))
+    return SearchExhausted{sweep.id, exhausted->text, thought};
+  if (Underway(sweep)) return std::nullopt;
+  return SearchExhausted{
+      sweep.id,
+      "the searcher " + sweep.spec.searcher.name +
+          " waits while nothing runs that it could wait for: " + std::get<Wait>(suggestion).text,
+      thought};
+}
+
+bool HasPoint(const Sweep& sweep) {
+  return static_cast<size_t>(sweep.points_used) < sweep.spec.initial_points.size();
+}
+
+// The next trial, the end of the search, or the beginning of a thought; nullopt when the searcher
+// waits.
+std::optional<Fact> NewTrial(const Sweep& sweep) {
+  if (HasPoint(sweep)) {
+    const auto used = static_cast<size_t>(sweep.points_used);
+    return TrialCreated{.trial = NextTrial(sweep),
+                        .config = sweep.spec.initial_points[used],
+                        .origin = std::string(kInitialPoints)};
+  }
+  if (sweep.searcher->Thinks()) return ProposalBegun{sweep.id, sweep.next_proposal};
+  return Follow(sweep, sweep.searcher->Suggest(sweep.next_proposal), std::nullopt);
+}
+
+SweepView ViewOf(const Sweep& sweep) {
+  return {.paused = sweep.paused,
+          .running = static_cast<int>(sweep.live.size()),
+          .waiting = static_cast<int>(sweep.pending.size()),
+          .created = sweep.created,
+          .may_create = MayCreate(sweep)};
+}
+
+TrialPromoted Promoted(const Sweep& sweep, const Promote& promote) {
+  TrialPromoted fact{.trial = {sweep.id, promote.trial},
+                     .reason = promote.reason,
+                     .config = promote.config,
+                     .donor = promote.donor};
+  if (promote.donor) fact.cloned = *sweep.Find(*promote.donor);
+  return fact;
 }
 
 }  // namespace
@@ -44,32 +92,55 @@ bool MayCreate(const Sweep& sweep) {
          (sweep.spec.stop.max_trials == 0 || sweep.created < sweep.spec.stop.max_trials);
 }
 
-const Trial* NextWaiting(const Sweep& sweep, Time now) {
+NextUp WhatIsNext(const Sweep& sweep, Time now) {
   for (TrialNumber number : sweep.pending) {
     const Trial* trial = sweep.Find(number);
     if (trial->not_before <= now) return trial;
   }
-  if (sweep.Count(TrialState::kPaused) == 0 || sweep.stopping_as) return nullptr;
-  const auto promoted = sweep.scheduler->Promote();
-  const Trial* trial = promoted ? sweep.Find(*promoted) : nullptr;
-  if (trial == nullptr || trial->state != TrialState::kPaused || trial->live) return nullptr;
-  return trial;
+  if (sweep.stopping_as) return Done{sweep.reason};
+  NextMove move = sweep.scheduler->Next(ViewOf(sweep));
+  if (const auto* promote = std::get_if<Promote>(&move)) {
+    if (!sweep.paused.contains(promote->trial) ||
+        (promote->donor && sweep.Find(*promote->donor) == nullptr))
+      return Wait{"the trial or the checkpoint that it would promote is gone"};
+  }
+  return move;
+}
+
+bool HasNext(const Sweep& sweep, Time now) {
+  const NextUp next = WhatIsNext(sweep, now);
+  const auto* move = std::get_if<NextMove>(&next);
+  if (move == nullptr || std::holds_alternative<Promote>(*move)) return true;
+  if (!std::holds_alternative<New>(*move) || !MayCreate(sweep)) return false;
+  return HasPoint(sweep) || (!sweep.thinking && !sweep.search_waits);
+}
+
+const Trial* NextWaiting(const Sweep& sweep, Time now) {
+  const NextUp next = WhatIsNext(sweep, now);
+  if (const auto* trial = std::get_if<const Trial*>(&next)) return *trial;
+  const auto* promote = std::get_if<Promote>(&std::get<NextMove>(next));
+  return promote != nullptr ? sweep.Find(promote->trial) : nullptr;
 }
 
 void StartNext(const State& state, const Sweep& sweep, std::vector<RankSlot> ranks,
                const std::string& idempotency_key, Time now, Facts& facts) {
-  if (const Trial* waiting = NextWaiting(sweep, now)) {
-    facts.push_back(Assign(state, sweep, *waiting, std::move(ranks), idempotency_key));
-    return;
+  const NextUp next = WhatIsNext(sweep, now);
+  if (const auto* waiting = std::get_if<const Trial*>(&next)) {
+    facts.push_back(Assign(state, sweep, **waiting, std::move(ranks), idempotency_key));
+  } else if (const auto* promote = std::get_if<Promote>(&std::get<NextMove>(next))) {
+    facts.push_back(Promoted(sweep, *promote));
+  } else if (auto fresh = NewTrial(sweep)) {
+    facts.push_back(*std::move(fresh));
   }
-  auto created = Propose(sweep);
-  if (!created) {
-    facts.push_back(SearchExhausted{sweep.id});
-    return;
+}
+
+void EndThought(const Sweep& sweep, const Suggestion& suggestion, Facts& facts) {
+  const EventSeq position = sweep.thinking->position;
+  if (auto fact = Follow(sweep, suggestion, position)) {
+    facts.push_back(*std::move(fact));
+  } else {
+    facts.push_back(SearchWaits{sweep.id, position, std::get<Wait>(suggestion).text});
   }
-  const Trial fresh{.id = created->trial, .config = created->config};
-  facts.push_back(*std::move(created));
-  facts.push_back(Assign(state, sweep, fresh, std::move(ranks), idempotency_key));
 }
 
 }  // namespace attune

@@ -132,8 +132,8 @@ class Recorder {
 
  private:
   static std::string Text(Step step) { return std::to_string(step.value); }
-  static std::string Text(const std::optional<TrialNumber>& trial) {
-    return trial ? std::to_string(trial->value) : "another";
+  static std::string Text(const std::optional<CheckpointId>& donor) {
+    return donor ? std::to_string(donor->trial.number.value) : "another";
   }
 
   void Complete(const TrialReported& fact, Step last) {
@@ -153,20 +153,15 @@ class Recorder {
     Verdict verdict = Verdict::Continue("goes on at step " + Text(report.step));
     if (at_milestone && trial_.until.value == 0)
       verdict = sweep_.scheduler->Judge(TrialView{trial_.id, trial_.config}, report);
-    if (verdict.kind == VerdictKind::kExploit && DonorCheckpoint(verdict) == nullptr) {
+    if (verdict.kind == VerdictKind::kExploit && sweep_.Find(verdict.donor) == nullptr) {
       verdict.kind = VerdictKind::kContinue;
-      verdict.reason.text +=
-          "; but trial " + std::to_string(verdict.donor.value) + " has no checkpoint to clone";
+      verdict.reason.text += "; but trial " + std::to_string(verdict.donor.trial.number.value) +
+                             " has no checkpoint of step " + Text(verdict.donor.step) + " to clone";
     }
     if (verdict.kind == VerdictKind::kStop) return verdict;
     if (trial_.yield && trial_.yield->kind == VerdictKind::kStop) return *trial_.yield;
     if (auto limit = TrialLimitReached(sweep_, trial_, report)) return *std::move(limit);
     return verdict.kind == VerdictKind::kContinue ? trial_.yield.value_or(verdict) : verdict;
-  }
-
-  const KeptCheckpoint* DonorCheckpoint(const Verdict& verdict) const {
-    const Trial* donor = sweep_.Find(verdict.donor);
-    return donor == nullptr || donor->checkpoints.empty() ? nullptr : &donor->checkpoints.back();
   }
 
   void Decide(const TrialReported& fact, Verdict verdict) {
@@ -176,7 +171,7 @@ class Recorder {
       decided.milestone =
           NextMilestone(sweep_, trial_, std::max(fact.report.step, trial_.last_step));
     }
-    if (verdict.kind == VerdictKind::kExploit) decided.cloned = *DonorCheckpoint(verdict);
+    if (verdict.kind == VerdictKind::kExploit) decided.cloned = *sweep_.Find(verdict.donor);
     facts_.push_back(std::move(decided));
 
     switch (verdict.kind) {

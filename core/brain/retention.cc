@@ -1,6 +1,9 @@
 #include "core/brain/retention.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <vector>
 
 namespace attune {
 namespace {
@@ -24,25 +27,47 @@ bool AmongBest(const Sweep& sweep, const Trial& trial, size_t index) {
   return better < sweep.spec.checkpoint.keep_best;
 }
 
-}  // namespace
-
-bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint) {
-  if (sweep.best && sweep.best->trial == trial && sweep.best->attempt == checkpoint.attempt &&
-      sweep.best->step == checkpoint.ref.step)
-    return true;
-  return std::ranges::any_of(sweep.clones, [&](TrialNumber number) {
-    const Trial& clone = *sweep.Find(number);
-    return clone.donor == trial && clone.cloned->ref == checkpoint.ref;
-  });
+CheckpointId IdOf(const Trial& trial, const KeptCheckpoint& checkpoint) {
+  return {trial.id, checkpoint.attempt, checkpoint.ref.step};
 }
 
-Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index) {
+// Beside the scheduler.
+bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
+  const auto& best = sweep.best;
+  if (best && best->trial == id.trial.number && best->attempt == id.attempt &&
+      best->step == id.step)
+    return true;
+  return std::ranges::any_of(sweep.clones,
+                             [&](TrialNumber number) { return sweep.Find(number)->donor == id; });
+}
+
+// Beside the scheduler's.
+Keep KeptByOthers(const Sweep& sweep, const Trial& trial, size_t index) {
   const KeptCheckpoint& checkpoint = trial.checkpoints[index];
   if (checkpoint.pinned || AmongLast(sweep.spec.checkpoint, trial, index) ||
       AmongBest(sweep, trial, index))
     return Keep::kForGood;
   const bool resumed = trial.live && trial.live->resume == checkpoint.ref;
-  return resumed || Referred(sweep, trial.id.number, checkpoint) ? Keep::kForNow : Keep::kNot;
+  return resumed || ReferredByOthers(sweep, IdOf(trial, checkpoint)) ? Keep::kForNow : Keep::kNot;
+}
+
+}  // namespace
+
+bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint) {
+  const CheckpointId id{{sweep.id, trial}, checkpoint.attempt, checkpoint.ref.step};
+  return sweep.retained.contains(id) || ReferredByOthers(sweep, id);
+}
+
+Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index) {
+  // Whatever else keeps it: its trial is not to leave memory, where the scheduler's word finds it.
+  if (sweep.retained.contains(IdOf(trial, trial.checkpoints[index]))) return Keep::kForNow;
+  return KeptByOthers(sweep, trial, index);
+}
+
+bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
+  const Trial& trial = *sweep.Find(checkpoint.trial.number);
+  const auto index = static_cast<size_t>(sweep.Find(checkpoint) - trial.checkpoints.data());
+  return KeptByOthers(sweep, trial, index) == Keep::kNot;
 }
 
 const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {
@@ -58,6 +83,28 @@ bool Settled(const Sweep& sweep, const Trial& trial) {
     if (KeptFor(sweep, trial, i) != Keep::kForGood) return false;
   }
   return true;
+}
+
+void Review(Sweep& sweep, TrialNumber number) {
+  const Trial* trial = sweep.Find(number);
+  if (trial == nullptr) return;
+  if (Settled(sweep, *trial)) {
+    sweep.trials.erase(number);
+    sweep.surplus.erase(number);
+  } else if (Surplus(sweep, *trial) != nullptr) {
+    sweep.surplus.insert(number);
+  } else {
+    sweep.surplus.erase(number);
+  }
+}
+
+void ReviewRetained(Sweep& sweep) {
+  const std::set<CheckpointId>& retained = sweep.scheduler->Retained();
+  if (retained == sweep.retained) return;
+  std::vector<CheckpointId> changed;
+  std::ranges::set_symmetric_difference(sweep.retained, retained, std::back_inserter(changed));
+  sweep.retained = retained;
+  for (const CheckpointId& checkpoint : changed) Review(sweep, checkpoint.trial.number);
 }
 
 }  // namespace attune

@@ -12,7 +12,7 @@ enum class Keep {
 };
 
 // Whether something of the sweep needs the trial's checkpoint, be the trial in the brain or not: it
-// is the sweep's best, or another trial goes on from it.
+// is the sweep's best, another trial goes on from it, or the scheduler retains it.
 bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint);
 
 // What keeps the trial's checkpoint at this index.
@@ -20,6 +20,16 @@ Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index);
 
 // The first of the trial's checkpoints that nothing keeps; null when all of them stay.
 const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial);
+
+// Whether nothing but the scheduler keeps the checkpoint. REQUIRES: sweep.Find(checkpoint).
+bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint);
+
+// Something about the trial's checkpoints has changed, or about what refers to them: it leaves the
+// sweep when it is settled, and is in `surplus` when one of its checkpoints is to be dropped.
+void Review(Sweep& sweep, TrialNumber trial);
+
+// The scheduler may retain other checkpoints than before.
+void ReviewRetained(Sweep& sweep);
 
 // Whether nothing can happen to the trial any more unless a person opens it again.
 bool Settled(const Sweep& sweep, const Trial& trial);

@@ -26,12 +26,18 @@ void Fields(A& archive, Like<A, Best>& best) {
   archive(best.trial, best.attempt, best.step, best.value);
 }
 template <class A>
+void Fields(A& archive, Like<A, BegunProposal>& begun) {
+  archive(begun.proposal, begun.position, begun.searcher);
+}
+template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
   archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.state, sweep.stopping_as, sweep.reason,
-          sweep.exhausted, sweep.reported, sweep.trials, sweep.created, sweep.points_used,
-          sweep.pending, sweep.live, sweep.surplus, sweep.clones, sweep.by_key, sweep.used);
+          sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported, sweep.trials,
+          sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending, sweep.live,
+          sweep.surplus, sweep.clones, sweep.paused, sweep.retained, sweep.by_key, sweep.used);
   for (auto& count : sweep.by_state) archive(count);
-  archive(sweep.best, sweep.since_best, sweep.running_since, sweep.ran_us, sweep.gpu_seconds);
+  archive(sweep.best, sweep.reached, sweep.since_best, sweep.running_since, sweep.ran_us,
+          sweep.gpu_seconds);
 }
 template <class A>
 void Fields(A& archive, Like<A, EndedSweep>& ended) {
@@ -102,6 +108,7 @@ void ReadSweep(ArchiveReader& archive, const Algorithms& algorithms, Sweep& swee
   PlainFields(archive, sweep);
   archive(searcher, scheduler);
   if (!archive.ok()) return;
+  algorithms.Complete(sweep.spec);
   if (!Restore(algorithms.MakeSearcher(sweep.spec), searcher, sweep.searcher) ||
       !Restore(algorithms.MakeScheduler(sweep.spec), scheduler, sweep.scheduler))
     archive.Fail();

@@ -19,6 +19,15 @@ const Trial* Sweep::Find(TrialNumber number) const {
   return found == trials.end() ? nullptr : &found->second;
 }
 
+const KeptCheckpoint* Sweep::Find(const CheckpointId& checkpoint) const {
+  const Trial* trial = checkpoint.trial.sweep == id ? Find(checkpoint.trial.number) : nullptr;
+  if (trial == nullptr) return nullptr;
+  for (const KeptCheckpoint& kept : trial->checkpoints) {
+    if (kept.attempt == checkpoint.attempt && kept.ref.step == checkpoint.step) return &kept;
+  }
+  return nullptr;
+}
+
 const Sweep* State::Find(SweepId id) const {
   const auto found = sweeps.find(id);
   return found == sweeps.end() ? nullptr : &found->second;

@@ -49,8 +49,8 @@ struct Trial {
   std::optional<Verdict> yield;  // what it gets at the next report that waits
 
   std::vector<KeptCheckpoint> checkpoints;  // as they were saved
-  // A donor's checkpoint, from which it goes on until it has saved one of its own.
-  std::optional<TrialNumber> donor;
+  // Another's checkpoint, from which it goes on until it has saved one of its own.
+  std::optional<CheckpointId> donor;
   std::optional<KeptCheckpoint> cloned;
 
   std::optional<Attempt> live;  // until its end is reported
@@ -67,6 +67,13 @@ struct Best {
   double value = 0;
 };
 
+// A proposal that the searcher thinks about.
+struct BegunProposal {
+  ProposalNumber proposal;
+  EventSeq position;     // of its ProposalBegun
+  std::string searcher;  // as it was saved then
+};
+
 struct Sweep {
   SweepId id;
   SweepSpec spec;
@@ -75,7 +82,9 @@ struct Sweep {
   std::optional<SweepState> stopping_as;  // no new trials; how it will have ended
   std::string reason;
   bool exhausted = false;  // the searcher has no more
-  bool reported = false;   // some trial has reported something
+  std::optional<BegunProposal> thinking;
+  bool search_waits = false;  // it has thought in vain, and nothing has happened since
+  bool reported = false;      // some trial has reported something
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Scheduler> scheduler;
 
@@ -85,22 +94,28 @@ struct Sweep {
 
   int created = 0;                            // trials so far
   int points_used = 0;                        // of spec.initial_points
+  ProposalNumber next_proposal{0};            // that the searcher is asked for
   std::set<TrialNumber> pending;              // trials that wait for an attempt
   std::set<TrialNumber> live;                 // whose attempt holds slots
   std::set<TrialNumber> surplus;              // with a checkpoint that nothing keeps
   std::set<TrialNumber> clones;               // that go on from a donor's checkpoint
+  std::map<TrialNumber, Step> paused;         // that can be promoted, with their steps
+  std::set<CheckpointId> retained;            // by the scheduler
   std::map<std::string, TrialNumber> by_key;  // idempotency keys of requests for trials
   Resources used;                             // by gangs
   std::array<int, 7> by_state{};              // trials, indexed by TrialState
   std::optional<Best> best;
-  int since_best = 0;      // others that ended since the best was reported
-  Time running_since;      // meaningful while it is not paused
-  int64_t ran_us = 0;      // before that
-  double gpu_seconds = 0;  // of attempts that have ended
+  std::optional<Best> reached;  // the first report that was as good as the target
+  int since_best = 0;           // others that ended since the best was reported
+  Time running_since;           // meaningful while it is not paused
+  int64_t ran_us = 0;           // before that
+  double gpu_seconds = 0;       // of attempts that have ended
 
   int Count(TrialState which) const { return by_state[static_cast<size_t>(which)]; }
   Trial* Find(TrialNumber number);  // null when it has left
   const Trial* Find(TrialNumber number) const;
+  const KeptCheckpoint* Find(
+      const CheckpointId& checkpoint) const;  // null when it has been dropped
 };
 
 // A sweep that has ended.

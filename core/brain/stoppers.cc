@@ -45,10 +45,10 @@ Time Later(Time now, double seconds) {
 std::optional<Limit> LimitReached(const Sweep& sweep, const StopPolicy& stop, Time now) {
   const Objective& objective = sweep.spec.objective;
   if (stop.target && sweep.best && !objective.Worse(sweep.best->value, *stop.target)) {
-    return Limit{"target", "the target was reached: trial " +
-                               std::to_string(sweep.best->trial.value) + " reported " +
-                               objective.metric + " " + FormatShort(sweep.best->value) +
-                               " at step " + std::to_string(sweep.best->step.value)};
+    const Best& first = sweep.reached ? *sweep.reached : *sweep.best;
+    return Limit{"target", "the target was reached: trial " + std::to_string(first.trial.value) +
+                               " reported " + objective.metric + " " + FormatShort(first.value) +
+                               " at step " + std::to_string(first.step.value)};
   }
   if (stop.max_time.value > 0 && RanSeconds(sweep, now) >= stop.max_time.value)
     return Limit{"max_time", "stop.max_time of " + Duration(stop.max_time.value) + " is used up"};

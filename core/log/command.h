@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/log/event.h"
+#include "core/log/suggestion.h"
 
 namespace attune {
 
@@ -42,6 +43,15 @@ struct StopSweep {  // finish running trials, start none
 
 struct KillSweep {  // end every trial now
   SweepId sweep;
+};
+
+// What the searcher of a sweep has thought of, for the ProposalBegun at this position. One that
+// comes twice, or that the sweep has no use for any more, changes nothing.
+struct Propose {
+  SweepId sweep;
+  ProposalNumber proposal;
+  EventSeq position;
+  Suggestion suggestion;
 };
 
 // A configuration of a person's, tried before any further proposal.
@@ -108,7 +118,7 @@ struct RecordRemoval {
 };
 
 using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, StopSweep,
-                             KillSweep, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
+                             KillSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
                              PinCheckpoint, JoinExecutor, LoseExecutor, RecordFact, RecordRemoval>;
 
 }  // namespace attune

@@ -50,14 +50,6 @@ struct CheckpointRef {
   bool operator==(const CheckpointRef&) const = default;
 };
 
-// A trial's checkpoint at a step, by the attempt that saved it.
-struct CheckpointId {
-  TrialId trial;
-  uint32_t attempt = 0;
-  Step step;
-  auto operator<=>(const CheckpointId&) const = default;
-};
-
 // A checkpoint that has not been dropped.
 struct KeptCheckpoint {
   uint32_t attempt = 0;
@@ -145,6 +137,9 @@ struct TrialCreated {
   Config config;
   std::string origin;           // name of the searcher, kInitialPoints or kEnqueued
   std::string idempotency_key;  // of the request that asked for it; empty: none
+  // The searcher's count, which the random draws of its proposal are keyed by; null: not its own.
+  std::optional<ProposalNumber> proposal = {};
+  std::optional<EventSeq> thought = {};  // of the ProposalBegun that it answers
 };
 struct TrialReopened {  // one that had ended waits for another attempt
   static constexpr std::string_view kKind = "trial_reopened";
@@ -156,6 +151,19 @@ struct TrialReopened {  // one that had ended waits for another attempt
 struct SearchExhausted {  // the searcher has no further configuration
   static constexpr std::string_view kKind = "search_exhausted";
   SweepId sweep;
+  std::string reason = {};
+  std::optional<EventSeq> thought = {};  // as of a trial
+};
+struct ProposalBegun {  // the searcher thinks; it has seen the log up to this event
+  static constexpr std::string_view kKind = "proposal_begun";
+  SweepId sweep;
+  ProposalNumber proposal;
+};
+struct SearchWaits {  // it has thought, and proposes nothing before something else has happened
+  static constexpr std::string_view kKind = "search_waits";
+  SweepId sweep;
+  EventSeq thought;
+  std::string reason;
 };
 struct AttemptAssigned {
   static constexpr std::string_view kKind = "attempt_assigned";
@@ -194,6 +202,14 @@ struct TrialDecided {  // the verdict on a report that waits for one
   Verdict verdict;
   Step milestone;                        // the next one; 0 when it does not continue
   std::optional<KeptCheckpoint> cloned;  // kExploit: the donor's
+};
+struct TrialPromoted {  // one that the scheduler paused waits for its next attempt
+  static constexpr std::string_view kKind = "trial_promoted";
+  TrialId trial;
+  Reason reason;
+  std::optional<Config> config = {};          // it goes on with another one
+  std::optional<CheckpointId> donor = {};     // it goes on from another's checkpoint
+  std::optional<KeptCheckpoint> cloned = {};  // that one
 };
 struct CheckpointSaved {
   static constexpr std::string_view kKind = "checkpoint_saved";
@@ -261,13 +277,13 @@ struct ExecutorLost {
   std::string reason;
 };
 
-using Fact =
-    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepReopened,
-                 SweepStopping, SweepEnded, SearchExhausted, TrialCreated, TrialReopened,
-                 AttemptAssigned, AttemptStarted, AttemptFirstStep, TrialReported, TrialYielding,
-                 TrialDecided, CheckpointSaved, CheckpointPinned, CheckpointDropped,
-                 CheckpointRemoved, AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
-                 ReservationReleased, ExecutorJoined, ExecutorLost>;
+using Fact = std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepReopened,
+                          SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
+                          TrialCreated, TrialReopened, AttemptAssigned, AttemptStarted,
+                          AttemptFirstStep, TrialReported, TrialYielding, TrialDecided,
+                          TrialPromoted, CheckpointSaved, CheckpointPinned, CheckpointDropped,
+                          CheckpointRemoved, AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
+                          ReservationReleased, ExecutorJoined, ExecutorLost>;
 
 // A fact with its place in the log.
 struct Event {

@@ -73,16 +73,36 @@ void Fields(A& archive, Like<A, SweepEnded>& fact) {
 template <class A>
 void Fields(A& archive, Like<A, SearchExhausted>& fact) {
   About(archive, fact.sweep);
+  archive.Sparse("reason", fact.reason);
+  archive.Sparse("thought", fact.thought);
+}
+template <class A>
+void Fields(A& archive, Like<A, ProposalBegun>& fact) {
+  About(archive, fact.sweep);
+  archive("proposal", fact.proposal);
+}
+template <class A>
+void Fields(A& archive, Like<A, SearchWaits>& fact) {
+  About(archive, fact.sweep);
+  archive("thought", fact.thought);
+  archive("reason", fact.reason);
 }
 
 // ---- trials and attempts ---------------------------------------------------------------------
 
+// The number of a proposal in logs of before they were counted.
+inline std::optional<ProposalNumber> UncountedProposal(const TrialCreated& fact) {
+  if (fact.origin == kInitialPoints || fact.origin == kEnqueued) return std::nullopt;
+  return ProposalNumber(fact.trial.number.value);
+}
 template <class A>
 void Fields(A& archive, Like<A, TrialCreated>& fact) {
   About(archive, fact.trial);
   archive("config", fact.config);
   archive("origin", fact.origin);
   archive.Sparse("idempotency_key", fact.idempotency_key);
+  archive.Later("proposal", fact.proposal, UncountedProposal(fact));
+  archive.Sparse("thought", fact.thought);
 }
 template <class A>
 void Fields(A& archive, Like<A, TrialReopened>& fact) {
@@ -132,6 +152,14 @@ void Fields(A& archive, Like<A, TrialDecided>& fact) {
   archive("step", fact.step);
   Fields(archive, fact.verdict);
   archive("milestone", fact.milestone);
+  archive.Sparse("cloned", fact.cloned);
+}
+template <class A>
+void Fields(A& archive, Like<A, TrialPromoted>& fact) {
+  About(archive, fact.trial);
+  archive("reason", fact.reason);
+  archive.Sparse("config", fact.config);
+  archive.Sparse("donor", fact.donor);
   archive.Sparse("cloned", fact.cloned);
 }
 template <class A>

@@ -98,7 +98,10 @@ void Fields(A& archive, Like<A, Verdict>& verdict) {
   archive("verdict", verdict.kind);
   archive("reason", verdict.reason);
   if (verdict.kind != VerdictKind::kExploit) return;
-  archive("donor", verdict.donor);
+  archive.Row(verdict.donor.trial.sweep);
+  archive("donor", verdict.donor.trial.number);
+  archive.Later("donor_attempt", verdict.donor.attempt);
+  archive.Later("donor_step", verdict.donor.step);
   archive.Later("config", verdict.config);
 }
 

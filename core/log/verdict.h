@@ -34,8 +34,8 @@ std::string_view Name(VerdictKind kind);  // continue, pause, stop, exploit
 struct Verdict {
   VerdictKind kind = VerdictKind::kContinue;
   Reason reason;
-  TrialNumber donor{};  // kExploit: whose checkpoint is cloned
-  Config config;        // kExploit: what the trial goes on with
+  CheckpointId donor;  // kExploit: the checkpoint that is cloned
+  Config config;       // kExploit: what the trial goes on with
 
   static Verdict Continue(std::string text) { return Continue(Reason{.text = std::move(text)}); }
   static Verdict Continue(Reason reason) { return {.reason = std::move(reason)}; }
@@ -45,8 +45,8 @@ struct Verdict {
   static Verdict Pause(Reason reason) {
     return {.kind = VerdictKind::kPause, .reason = std::move(reason)};
   }
-  // The trial goes on from the donor's newest checkpoint with another configuration.
-  static Verdict Exploit(TrialNumber donor, Config config, Reason reason) {
+  // The trial goes on from another's checkpoint, with another configuration.
+  static Verdict Exploit(const CheckpointId& donor, Config config, Reason reason) {
     return {VerdictKind::kExploit, std::move(reason), donor, std::move(config)};
   }
 };

@@ -85,11 +85,17 @@ class Translator {
                      {"peers", reason.peers},
                      {"milestone", fact.milestone.value}};
     if (fact.verdict.kind == VerdictKind::kExploit) {
-      decision["donor"] = fact.verdict.donor.value;
+      decision["donor"] = fact.verdict.donor.trial.number.value;
       decision["config"] = sweepfile::ToJson(fact.verdict.config);
     }
     Add("trial_decided", decision);
     if (fact.verdict.kind == VerdictKind::kPause) AddTrialState(TrialState::kPaused, reason.text);
+  }
+
+  void operator()(const TrialPromoted& fact) {
+    Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason.text}};
+    if (fact.config) change["config"] = sweepfile::ToJson(*fact.config);
+    Add("trial_changed", change);
   }
 
   void operator()(const CheckpointSaved& fact) {

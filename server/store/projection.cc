@@ -204,7 +204,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   std::optional<uint32_t> donor;
   std::optional<std::string> config;
   if (fact.verdict.kind == VerdictKind::kExploit) {
-    donor = fact.verdict.donor.value;
+    donor = fact.verdict.donor.trial.number.value;
     config = Dump(sweepfile::ToJson(fact.verdict.config));
   }
   transaction.Run(
@@ -298,6 +298,21 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       "UPDATE trials SET state = 'pending', reason = ?, not_before = ?"
       " WHERE sweep = ? AND number = ?",
       fact.reason, not_before, fact.trial.sweep.value, fact.trial.number.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialPromoted& fact) {
+  const TrialId& trial = fact.trial;
+  transaction.Run(
+      "UPDATE trials SET state = 'pending', reason = ?, not_before = NULL"
+      " WHERE sweep = ? AND number = ?",
+      fact.reason.text, trial.sweep.value, trial.number.value);
+  if (fact.config)
+    transaction.Run("UPDATE trials SET config = ? WHERE sweep = ? AND number = ?",
+                    Dump(sweepfile::ToJson(*fact.config)), trial.sweep.value, trial.number.value);
+  if (!fact.cloned) return;
+  progress_.Write(transaction, trial);
+  transaction.Run("UPDATE trials SET step = ? WHERE sweep = ? AND number = ?",
+                  fact.cloned->ref.step.value, trial.sweep.value, trial.number.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact) {

@@ -41,6 +41,7 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialDecided& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const TrialPromoted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const CheckpointSaved& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const CheckpointPinned& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const CheckpointDropped& fact);

@@ -44,6 +44,15 @@ bool Same(const Verdict& a, const Verdict& b) {
          same(a.reason.value, b.reason.value) && same(a.reason.cutoff, b.reason.cutoff);
 }
 
+bool Same(const NextMove& a, const NextMove& b) {
+  if (a.index() != b.index()) return false;
+  const auto* one = std::get_if<Promote>(&a);
+  if (one == nullptr) return true;
+  const auto& other = std::get<Promote>(b);
+  return one->trial == other.trial && one->config == other.config && one->donor == other.donor &&
+         one->reason.text == other.reason.text;
+}
+
 // A sweep of trials that run in a random order, skip steps, fail and go back, and report nan.
 // Everything that happened is kept, to be replayed.
 class SweepOfScheduler {
@@ -66,16 +75,23 @@ class SweepOfScheduler {
   }
 
   // A new instance that was given this one's bytes.
-  std::unique_ptr<Scheduler> Restored(Step max_step = Step(kMaxStep)) const {
+  std::unique_ptr<Scheduler> Restored() const {
     ArchiveWriter bytes;
     scheduler_->Save(bytes);
-    SweepSpec spec = spec_;
-    spec.max_step = max_step;
-    auto scheduler = algorithms_.MakeScheduler(spec).value();
+    auto scheduler = algorithms_.MakeScheduler(spec_).value();
     const std::string held = bytes.Take();
     ArchiveReader archive(held);
     scheduler->Load(archive);
     EXPECT_TRUE(archive.AtEnd());
+    return scheduler;
+  }
+
+  // What this one becomes when its sweep is extended.
+  std::unique_ptr<Scheduler> Extended(Step max_step) const {
+    SweepSpec spec = spec_;
+    spec.max_step = max_step;
+    auto scheduler = Restored();
+    scheduler->Adapt(spec);
     return scheduler;
   }
 
@@ -97,7 +113,12 @@ class SweepOfScheduler {
     Verdict verdict = Verdict::Continue("");
     if (milestone && report.step >= *milestone) verdict = scheduler_->Judge(view, report);
     Observe(TrialReported{{Id(trial), 1}, report});
-    if (verdict.kind != VerdictKind::kContinue || report.step.value >= kMaxStep) {
+    if (verdict.kind == VerdictKind::kPause) {
+      Observe(TrialDecided{.attempt = {Id(trial), 1}, .step = report.step, .verdict = verdict});
+      paused_[TrialNumber(trial)] = report.step;
+      live_.erase(trial);
+      PromoteOne();
+    } else if (verdict.kind != VerdictKind::kContinue || report.step.value >= kMaxStep) {
       Observe(TrialEnded{Id(trial), TrialState::kStopped, verdict.reason.text});
       live_.erase(trial);
     } else {
@@ -106,9 +127,28 @@ class SweepOfScheduler {
     }
   }
 
+  void PromoteOne() {
+    const NextMove next = scheduler_->Next(View());
+    const auto* promote = std::get_if<Promote>(&next);
+    if (promote == nullptr) return;
+    ASSERT_TRUE(paused_.contains(promote->trial)) << "promotes a trial that is not paused";
+    EXPECT_FALSE(promote->reason.rule.empty() || promote->reason.text.empty());
+    live_[promote->trial.value] = paused_.at(promote->trial).value;
+    paused_.erase(promote->trial);
+    Observe(TrialPromoted{.trial = Id(promote->trial.value), .reason = promote->reason});
+  }
+
   void Observe(Fact fact) {
     log_.push_back({EventSeq(log_.size() + 1), Time{0}, std::move(fact)});
     scheduler_->Observe(log_.back());
+  }
+
+  // As the scheduler sees it when a slot is free.
+  SweepView View() const {
+    return {.paused = paused_,
+            .running = static_cast<int>(live_.size()),
+            .created = static_cast<int>(kTrials),
+            .may_create = true};
   }
 
   const Scheduler& scheduler() const { return *scheduler_; }
@@ -129,7 +169,8 @@ class SweepOfScheduler {
   RandomStream random_;
   Config config_;
   std::vector<Event> log_;
-  std::map<uint32_t, int64_t> live_;  // trial → its last step
+  std::map<uint32_t, int64_t> live_;    // trial → its last step
+  std::map<TrialNumber, Step> paused_;  // those that wait to be promoted
 };
 
 class SchedulerConformance : public testing::TestWithParam<std::string> {
@@ -205,7 +246,8 @@ TEST_P(SchedulerConformance, AReplayDecidesAlike) {
         EXPECT_TRUE(Same(replayed->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
         EXPECT_EQ(replayed->NextMilestone(trial, report.step),
                   sweep.scheduler().NextMilestone(trial, report.step));
-        EXPECT_EQ(replayed->Promote(), sweep.scheduler().Promote());
+        EXPECT_TRUE(Same(replayed->Next(sweep.View()), sweep.scheduler().Next(sweep.View())));
+        EXPECT_EQ(replayed->Retained(), sweep.scheduler().Retained());
         EXPECT_EQ(replayed->Rungs(), sweep.scheduler().Rungs());
       });
 }
@@ -219,7 +261,8 @@ TEST_P(SchedulerConformance, ARestoredOneDecidesAlike) {
         EXPECT_TRUE(Same(restored->Judge(trial, report), sweep.scheduler().Judge(trial, report)));
         EXPECT_EQ(restored->NextMilestone(trial, report.step),
                   sweep.scheduler().NextMilestone(trial, report.step));
-        EXPECT_EQ(restored->Promote(), sweep.scheduler().Promote());
+        EXPECT_TRUE(Same(restored->Next(sweep.View()), sweep.scheduler().Next(sweep.View())));
+        EXPECT_EQ(restored->Retained(), sweep.scheduler().Retained());
       });
 }
 
@@ -230,7 +273,7 @@ TEST_P(SchedulerConformance, AnExtendedSweepJudgesEarlyRungsAsBefore) {
         if (++reports % 17 != 0) return;
         const auto rungs = sweep.scheduler().Rungs();
         if (rungs.size() > 1 && report.step >= rungs[rungs.size() - 2]) return;
-        const auto extended = sweep.Restored(Step(4 * kMaxStep));
+        const auto extended = sweep.Extended(Step(4 * kMaxStep));
         const Verdict before = sweep.scheduler().Judge(trial, report);
         const Verdict after = extended->Judge(trial, report);
         EXPECT_EQ(after.kind, before.kind);
@@ -265,6 +308,22 @@ TEST_P(SchedulerConformance, ATrialIsNotJudgedTwiceAtARung) {
     EXPECT_EQ(after->Judge(trial, report).kind, VerdictKind::kContinue);
     EXPECT_EQ(after->Judge(trial, report).reason.rung, Step(0));
   });
+}
+
+// A promotion is for a trial that is paused; a sweep of which nothing runs is not to wait for
+// itself.
+TEST_P(SchedulerConformance, AnEmptySweepIsToldToBegin) {
+  const SweepOfScheduler sweep(GetParam(), 1, Mode::kMax);
+  const std::map<TrialNumber, Step> none;
+  const NextMove next = sweep.scheduler().Next({.paused = none, .may_create = true});
+  EXPECT_TRUE(std::holds_alternative<New>(next));
+}
+
+TEST_P(SchedulerConformance, ASweepThatMayCreateNoneAndHasNonePausedPromotesNone) {
+  const SweepOfScheduler sweep(GetParam(), 1, Mode::kMax);
+  const std::map<TrialNumber, Step> none;
+  const NextMove next = sweep.scheduler().Next({.paused = none, .created = 1});
+  EXPECT_FALSE(std::holds_alternative<Promote>(next));
 }
 
 TEST_P(SchedulerConformance, TheBestOfAllIsNeverStopped) {

@@ -74,11 +74,14 @@ class SweepOfSearcher {
 
   // One more trial with a few reports, some of them bad; false when there is none.
   bool RunTrial() {
+    const Suggestion suggestion = searcher_->Suggest(next());
+    const auto* config = std::get_if<Config>(&suggestion);
+    if (config == nullptr) return false;
     const TrialId id(SweepId(1), TrialNumber(next_));
-    const auto config = searcher_->Suggest(id.number);
-    if (!config) return false;
-    ++next_;
-    Observe(TrialCreated{id, *config, spec_.searcher.name});
+    Observe(TrialCreated{.trial = id,
+                         .config = *config,
+                         .origin = spec_.searcher.name,
+                         .proposal = ProposalNumber(next_++)});
     constexpr double kBad[] = {kNaN, kInf, -kInf};
     for (int64_t step = 1; step <= random_.Integer(0, 4); ++step) {
       const int64_t luck = random_.Integer(0, 5);
@@ -89,6 +92,13 @@ class SweepOfSearcher {
     return true;
   }
 
+  // An edit that changes nothing but a limit.
+  void Extend() {
+    spec_.max_step.value *= 3;
+    spec_.stop.max_trials += 7;
+    searcher_->Adapt(spec_);
+  }
+
   void Observe(Fact fact) {
     log_.push_back({EventSeq(log_.size() + 1), Time{0}, std::move(fact)});
     searcher_->Observe(log_.back());
@@ -96,7 +106,7 @@ class SweepOfSearcher {
 
   const Searcher& searcher() const { return *searcher_; }
   const SearchSpace& space() const { return spec_.space; }
-  TrialNumber next() const { return TrialNumber(next_); }
+  ProposalNumber next() const { return ProposalNumber(next_); }
 
  private:
   Algorithms algorithms_ = Registered();
@@ -152,8 +162,9 @@ class SearcherConformance : public testing::TestWithParam<std::string> {
 TEST_P(SearcherConformance, ProposalsLieInTheSpace) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
-      const auto config = sweep.searcher().Suggest(sweep.next());
-      if (config) ExpectInSpace(sweep.space(), *config);
+      const Suggestion suggestion = sweep.searcher().Suggest(sweep.next());
+      if (const auto* config = std::get_if<Config>(&suggestion))
+        ExpectInSpace(sweep.space(), *config);
       if (!sweep.RunTrial()) break;
     }
   });
@@ -161,7 +172,7 @@ TEST_P(SearcherConformance, ProposalsLieInTheSpace) {
 
 TEST_P(SearcherConformance, HasAtLeastOneProposal) {
   ForEachSweep([](SweepOfSearcher& sweep) {
-    EXPECT_TRUE(sweep.searcher().Suggest(TrialNumber(0)).has_value());
+    EXPECT_TRUE(std::holds_alternative<Config>(sweep.searcher().Suggest(ProposalNumber(0))));
   });
 }
 
@@ -170,7 +181,7 @@ TEST_P(SearcherConformance, AskingChangesNothing) {
     for (uint32_t trial = 0; trial < 10; ++trial) {
       const auto first = sweep.searcher().Suggest(sweep.next());
       for (const uint32_t other : {99u, 0u, 7u}) {
-        static_cast<void>(sweep.searcher().Suggest(TrialNumber(other)));
+        static_cast<void>(sweep.searcher().Suggest(ProposalNumber(other)));
       }
       EXPECT_EQ(sweep.searcher().Suggest(sweep.next()), first);
       if (!sweep.RunTrial()) break;
@@ -202,6 +213,15 @@ TEST_P(SearcherConformance, ARestoredOneGoesOnAlike) {
   });
 }
 
+TEST_P(SearcherConformance, ALargerLimitChangesNoProposal) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    for (uint32_t trial = 0; trial < 7; ++trial) sweep.RunTrial();
+    const Suggestion before = sweep.searcher().Suggest(sweep.next());
+    sweep.Extend();
+    EXPECT_EQ(sweep.searcher().Suggest(sweep.next()), before);
+  });
+}
+
 TEST_P(SearcherConformance, TheEndIsFinal) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     uint32_t trials = 0;
@@ -209,7 +229,7 @@ TEST_P(SearcherConformance, TheEndIsFinal) {
     if (trials == kTrials) return;  // not at its end
     sweep.Observe(SearchExhausted{SweepId(1)});
     sweep.Observe(TrialEnded{{SweepId(1), TrialNumber(0)}, TrialState::kFailed, "it broke"});
-    EXPECT_EQ(sweep.searcher().Suggest(sweep.next()), std::nullopt);
+    EXPECT_TRUE(std::holds_alternative<Exhausted>(sweep.searcher().Suggest(sweep.next())));
   });
 }
 

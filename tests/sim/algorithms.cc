@@ -28,7 +28,8 @@ class SeesDouble final : public Scheduler {
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override {
     return seeing_->NextMilestone(trial, after);
   }
-  std::optional<TrialNumber> Promote() const override { return seeing_->Promote(); }
+  NextMove Next(const SweepView& view) const override { return seeing_->Next(view); }
+  const std::set<CheckpointId>& Retained() const override { return seeing_->Retained(); }
   void Observe(const Event& event) override {
     seeing_->Observe(event);
     Event again = event;
@@ -37,6 +38,7 @@ class SeesDouble final : public Scheduler {
     reported->attempt.trial.number.value += 1'000'000;
     seeing_->Observe(again);
   }
+  void Adapt(const SweepSpec& spec) override { seeing_->Adapt(spec); }
   void Save(ArchiveWriter& archive) const override { seeing_->Save(archive); }
   void Load(ArchiveReader& archive) override { seeing_->Load(archive); }
   std::vector<Step> Rungs() const override { return seeing_->Rungs(); }

@@ -24,21 +24,32 @@ class Recorder {
     sweep.spec.stop = fact.stop;
     sweep.spec.max_step = fact.max_step;
     sweep.stopping.reset();
+    sweep.exhausted = false;
+    sweep.thinks.reset();
   }
   void operator()(const SweepReopened& fact) {
     SweepBook& sweep = Of(fact.sweep);
     ++sweep.reopened;
     Run(sweep);
   }
-  void operator()(const SweepStopping& fact) { Of(fact.sweep).stopping = fact.outcome; }
+  void operator()(const SweepStopping& fact) {
+    Of(fact.sweep).stopping = fact.outcome;
+    Of(fact.sweep).thinks.reset();
+  }
   void operator()(const SweepEnded& fact) { Rest(Of(fact.sweep), fact.state); }
-  void operator()(const SearchExhausted& fact) { Of(fact.sweep).exhausted = true; }
+  void operator()(const SearchExhausted& fact) {
+    Of(fact.sweep).exhausted = true;
+    Of(fact.sweep).thinks.reset();
+  }
+  void operator()(const ProposalBegun& fact) { Of(fact.sweep).thinks = fact.proposal; }
+  void operator()(const SearchWaits& fact) { Of(fact.sweep).thinks.reset(); }
 
   void operator()(const TrialCreated& fact) {
     TrialBook& trial = Of(fact.trial.sweep).trials[fact.trial.number];
     trial.id = fact.trial;
     trial.config = fact.config;
     trial.origin = fact.origin;
+    if (fact.thought) Of(fact.trial.sweep).thinks.reset();
     trial.requested = fact.origin == kEnqueued;
   }
   void operator()(const TrialReopened& fact) {
@@ -93,9 +104,19 @@ class Recorder {
     if (fact.verdict.kind == VerdictKind::kPause) trial.state = TrialState::kPaused;
     if (fact.verdict.kind != VerdictKind::kExploit) return;
     trial.config = fact.verdict.config;
-    trial.donor = fact.verdict.donor;
+    trial.donor = fact.verdict.donor.trial.number;
     trial.cloned = fact.cloned;
     if (fact.cloned) trial.last_step = fact.cloned->ref.step;
+  }
+  void operator()(const TrialPromoted& fact) {
+    TrialBook& trial = Of(fact.trial);
+    trial.state = TrialState::kPending;
+    trial.not_before = now_;
+    if (fact.config) trial.config = *fact.config;
+    if (!fact.cloned) return;
+    trial.donor = fact.donor->trial.number;
+    trial.cloned = fact.cloned;
+    trial.last_step = fact.cloned->ref.step;
   }
   void operator()(const AttemptEnded& fact) {
     SweepBook& sweep = Of(fact.attempt.trial.sweep);

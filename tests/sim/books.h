@@ -62,6 +62,7 @@ struct SweepBook {
   SweepState state = SweepState::kRunning;
   std::optional<SweepState> stopping;
   bool exhausted = false;
+  std::optional<ProposalNumber> thinks;  // of it
   int reopened = 0;
   std::map<TrialNumber, TrialBook> trials;
   Time running_since;

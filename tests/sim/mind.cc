@@ -35,10 +35,13 @@ class BrokenMind final : public Mind {
     now = std::max(now, state_.last_time);
     Command command = given;
     if (variant_ == Variant::kForgetsEpoch) TakeForPresent(command);
-    auto facts = Decide(state_, command, now);
-    if (!facts.ok()) return facts.error();
     std::vector<Event> events;
-    Commit(std::move(*facts), now, events);
+    for (bool more = true; more;) {
+      auto facts = Decide(state_, command, now);
+      if (!facts.ok()) return facts.error();
+      more = GoesOn(command, *facts);
+      Commit(std::move(*facts), now, events);
+    }
     return events;
   }
 
@@ -89,13 +92,11 @@ class BrokenMind final : public Mind {
   }
 
   void Free(const TrialDecided& decided, Time now, std::vector<Event>& events) {
-    const TrialId donor{decided.attempt.trial.sweep, decided.verdict.donor};
-    const Event dropped{
-        EventSeq(state_.last_seq.value + 1), now,
-        CheckpointDropped{.checkpoint = {donor, decided.cloned->attempt, decided.cloned->ref.step},
-                          .executor = decided.cloned->executor,
-                          .path = decided.cloned->ref.path,
-                          .reason = "wrong on purpose"}};
+    const Event dropped{EventSeq(state_.last_seq.value + 1), now,
+                        CheckpointDropped{.checkpoint = decided.verdict.donor,
+                                          .executor = decided.cloned->executor,
+                                          .path = decided.cloned->ref.path,
+                                          .reason = "wrong on purpose"}};
     Apply(state_, dropped);
     events.push_back(dropped);
   }

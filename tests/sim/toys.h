@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/algorithms/scheduler.h"
+#include "core/log/fields.h"
 #include "core/space/objective.h"
 
 namespace attune::sim {
@@ -30,17 +31,24 @@ class Halving final : public Scheduler {
     return Step(RungOf(after).value * 2);
   }
   // Of the furthest first.
-  std::optional<TrialNumber> Promote() const override {
+  NextMove Next(const SweepView& view) const override {
     for (auto rung = rungs_.rbegin(); rung != rungs_.rend(); ++rung) {
       const auto& [step, values] = *rung;
       for (const auto& [trial, value] : values) {
-        if (!paused_.contains({step, trial})) continue;
-        size_t better = 0;
+        if (!paused_.contains({step, trial}) || !view.paused.contains(trial)) continue;
+        int64_t better = 0;
         for (const auto& [other, others] : values) better += objective_.Better(others, value);
-        if (better < (values.size() + 1) / 2) return trial;
+        if (better >= (std::ssize(values) + 1) / 2) continue;
+        return Promote{.trial = trial,
+                       .reason = {.rule = "halving",
+                                  .rung = step,
+                                  .value = value,
+                                  .rank = better + 1,
+                                  .peers = std::ssize(values),
+                                  .text = "is in the better half"}};
       }
     }
-    return std::nullopt;
+    return New{};
   }
   void Observe(const Event& event) override {
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
@@ -54,6 +62,7 @@ class Halving final : public Scheduler {
       Forget(assigned->attempt.trial.number);
     if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) Forget(ended->trial.number);
   }
+  void Adapt(const SweepSpec& spec) override { objective_ = spec.objective; }
   void Save(ArchiveWriter& archive) const override { archive(rungs_, paused_); }
   void Load(ArchiveReader& archive) override { archive(rungs_, paused_); }
 
@@ -77,8 +86,8 @@ class Halving final : public Scheduler {
 };
 
 // Population-based training without its perturbation: every second step, the worst of the trials
-// takes over the checkpoint and the configuration of the best. That may lie behind it, so each does
-// it a few times only.
+// takes over the newest checkpoint and the configuration of the best, be that at its end or not. It
+// may lie behind, so each does it a few times only.
 class Exploiting final : public Scheduler {
  public:
   static constexpr int kMostFollowed = 3;
@@ -93,60 +102,70 @@ class Exploiting final : public Scheduler {
                                                           : metric->second,
                   .peers = std::ssize(values_),
                   .text = "goes on"};
-    const std::map<TrialNumber, double>::value_type* best = nullptr;
     bool worst = true;
-    for (const auto& entry : values_) {
-      if (entry.first == trial.id.number) continue;
-      if (best == nullptr || objective_.Better(entry.second, best->second)) best = &entry;
-      if (objective_.Worse(entry.second, reason.value)) worst = false;
+    for (const auto& [other, value] : values_) {
+      if (other != trial.id.number && objective_.Worse(value, reason.value)) worst = false;
     }
+    const auto best = Best(trial.id.number);
     const auto followed = followed_.find(trial.id.number);
     const bool tired = followed != followed_.end() && followed->second == kMostFollowed;
-    const bool follows = best != nullptr && worst && !tired && values_.size() > 2 &&
-                         objective_.Better(best->second, reason.value) &&
-                         std::isfinite(best->second);
+    const bool follows = best && worst && !tired && values_.size() > 2 &&
+                         objective_.Better(values_.at(*best), reason.value);
     if (!follows) return Verdict::Continue(reason);
-    reason.text = "follows trial " + std::to_string(best->first.value);
-    return Verdict::Exploit(best->first, configs_.at(best->first), reason);
+    reason.text = "follows trial " + std::to_string(best->value);
+    return Verdict::Exploit(newest_.at(*best), configs_.at(*best), reason);
   }
   std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
     return Step(after.value / 2 * 2 + 2);
   }
+  const std::set<CheckpointId>& Retained() const override { return retained_; }
   void Observe(const Event& event) override {
     if (const auto* created = std::get_if<TrialCreated>(&event.fact))
       configs_[created->trial.number] = created->config;
     if (const auto* saved = std::get_if<CheckpointSaved>(&event.fact))
-      saved_.insert(saved->attempt.trial.number);
+      newest_[saved->attempt.trial.number] = {saved->attempt.trial, saved->attempt.number,
+                                              saved->checkpoint.step};
+    if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) {
+      const auto newest = newest_.find(dropped->checkpoint.trial.number);
+      if (newest != newest_.end() && newest->second == dropped->checkpoint) newest_.erase(newest);
+    }
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
       const TrialNumber trial = decided->attempt.trial.number;
       if (decided->verdict.kind == VerdictKind::kExploit) {
         configs_[trial] = decided->verdict.config;
         ++followed_[trial];
       }
-      if (decided->verdict.reason.rule == "exploiting" && saved_.contains(trial))
+      if (decided->verdict.reason.rule == "exploiting")
         values_[trial] = decided->verdict.reason.value;
     }
+    if (std::holds_alternative<TrialReported>(event.fact)) return;
+    retained_.clear();
+    if (const auto best = Best(std::nullopt)) retained_.insert(newest_.at(*best));
   }
+  void Adapt(const SweepSpec& spec) override { objective_ = spec.objective; }
   void Save(ArchiveWriter& archive) const override {
-    archive(values_, saved_, followed_, configs_.size());
-    for (const auto& [trial, config] : configs_) archive(trial, config.entries());
+    archive(values_, newest_, retained_, followed_, configs_);
   }
   void Load(ArchiveReader& archive) override {
-    size_t count = 0;
-    archive(values_, saved_, followed_, count);
-    for (; archive.ok() && count > 0; --count) {
-      TrialNumber trial;
-      std::vector<Config::Entry> entries;
-      archive(trial, entries);
-      for (auto& [name, value] : entries) configs_[trial].Set(name, value);
-    }
+    archive(values_, newest_, retained_, followed_, configs_);
   }
 
  private:
+  // The best of the others that have a checkpoint and a finite value.
+  std::optional<TrialNumber> Best(std::optional<TrialNumber> except) const {
+    std::optional<TrialNumber> best;
+    for (const auto& [trial, value] : values_) {
+      if (trial == except || !newest_.contains(trial) || !std::isfinite(value)) continue;
+      if (!best || objective_.Better(value, values_.at(*best))) best = trial;
+    }
+    return best;
+  }
+
   Objective objective_;
-  std::map<TrialNumber, double> values_;  // at their newest decision
-  std::set<TrialNumber> saved_;           // those with a checkpoint
-  std::map<TrialNumber, int> followed_;   // how often
+  std::map<TrialNumber, double> values_;        // at their newest decision
+  std::map<TrialNumber, CheckpointId> newest_;  // of each trial
+  std::set<CheckpointId> retained_;             // the best trial's
+  std::map<TrialNumber, int> followed_;         // how often
   std::map<TrialNumber, Config> configs_;
 };
 

@@ -24,7 +24,7 @@ std::string Why(const std::string& reason) { return reason.empty() ? "" : " (" +
 std::string Text(const Verdict& verdict) {
   std::string text(Name(verdict.kind));
   if (verdict.kind == VerdictKind::kExploit)
-    text += " of trial " + std::to_string(verdict.donor.value) + Text(verdict.config);
+    text += " of trial " + std::to_string(verdict.donor.trial.number.value) + Text(verdict.config);
   return text + Why(verdict.reason.rule + ": " + verdict.reason.text);
 }
 
@@ -53,6 +53,12 @@ struct Teller {
   }
   std::string operator()(const SearchExhausted& f) const {
     return ToString(f.sweep) + " searcher exhausted";
+  }
+  std::string operator()(const ProposalBegun& f) const {
+    return ToString(f.sweep) + " thinks of proposal " + Text(int64_t{f.proposal.value});
+  }
+  std::string operator()(const SearchWaits& f) const {
+    return ToString(f.sweep) + " has thought, and waits" + Why(f.reason);
   }
   std::string operator()(const TrialCreated& f) const {
     return ToString(f.trial) + " created by " + f.origin + ":" + Text(f.config) +
@@ -89,6 +95,11 @@ struct Teller {
   std::string operator()(const TrialDecided& f) const {
     return ToString(f.attempt) + " at step " + Text(f.step) + ": " + Text(f.verdict) +
            ", milestone " + Text(f.milestone) + (f.cloned ? ", from " + f.cloned->ref.path : "");
+  }
+  std::string operator()(const TrialPromoted& f) const {
+    return ToString(f.trial) + " promoted" + (f.config ? " with" + Text(*f.config) : "") +
+           (f.cloned ? ", from " + f.cloned->ref.path : "") +
+           Why(f.reason.rule + ": " + f.reason.text);
   }
   std::string operator()(const CheckpointSaved& f) const {
     return ToString(f.attempt) + " saved " + f.checkpoint.path;

@@ -4,27 +4,79 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/algorithms/algorithms.h"
+#include "tests/support/toy_schedulers.h"
 
 namespace attune::testing {
 
-// Proposes x = trial number, up to a limit.
+// Proposes x = proposal number, up to a limit.
 class CountingSearcher final : public Searcher {
  public:
   explicit CountingSearcher(uint32_t limit) : limit_(limit) {}
-  std::optional<Config> Suggest(TrialNumber trial) const override {
-    if (trial.value >= limit_) return std::nullopt;
-    return Config{{"x", static_cast<int64_t>(trial.value)}};
+  Suggestion Suggest(ProposalNumber proposal) const override {
+    if (proposal.value >= limit_) return Exhausted{};
+    return Config{{"x", static_cast<int64_t>(proposal.value)}};
   }
   void Observe(const Event&) override {}
+  void Adapt(const SweepSpec&) override {}
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 
  private:
   uint32_t limit_;
+};
+
+// Proposes x = proposal number, as many as its generation has, and waits until those have ended
+// before it proposes the next generation. A generation of none waits for ever.
+class GenerationsSearcher final : public Searcher {
+ public:
+  explicit GenerationsSearcher(int64_t generation, bool thinks = false)
+      : generation_(generation), thinks_(thinks) {}
+  bool Thinks() const override { return thinks_; }
+  Suggestion Suggest(ProposalNumber proposal) const override {
+    if (proposed_ - ended_ >= generation_ ||
+        (generation_ > 0 && proposed_ % generation_ == 0 && proposed_ > ended_))
+      return Wait{"the generation has not ended"};
+    return Config{{"x", static_cast<int64_t>(proposal.value)}};
+  }
+  void Observe(const Event& event) override {
+    if (std::holds_alternative<TrialCreated>(event.fact)) ++proposed_;
+    if (std::holds_alternative<TrialEnded>(event.fact)) ++ended_;
+  }
+  void Adapt(const SweepSpec&) override {}
+  void Save(ArchiveWriter& archive) const override { archive(proposed_, ended_); }
+  void Load(ArchiveReader& archive) override { archive(proposed_, ended_); }
+
+ private:
+  int64_t generation_;
+  bool thinks_;
+  int64_t proposed_ = 0;
+  int64_t ended_ = 0;
+};
+
+// Thinks, and proposes how many reports it has seen, up to a limit of proposals.
+class ThinkingSearcher final : public Searcher {
+ public:
+  explicit ThinkingSearcher(uint32_t limit) : limit_(limit) {}
+  Suggestion Suggest(ProposalNumber proposal) const override {
+    if (proposal.value >= limit_) return Exhausted{"it has thought enough"};
+    return Config{{"x", reports_}};
+  }
+  bool Thinks() const override { return true; }
+  void Observe(const Event& event) override {
+    if (std::holds_alternative<TrialReported>(event.fact)) ++reports_;
+  }
+  void Adapt(const SweepSpec&) override {}
+  void Save(ArchiveWriter& archive) const override { archive(reports_); }
+  void Load(ArchiveReader& archive) override { archive(reports_); }
+
+ private:
+  uint32_t limit_;
+  int64_t reports_ = 0;
 };
 
 // Judges every second step: stops below 0.5, pauses at exactly 0.5, and promotes the paused trial
@@ -40,23 +92,14 @@ class EverySecondStep final : public Scheduler {
   std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
     return Step(after.value / 2 * 2 + 2);
   }
-  std::optional<TrialNumber> Promote() const override {
-    if (paused_.empty()) return std::nullopt;
-    return *paused_.begin();
+  NextMove Next(const SweepView& view) const override {
+    if (view.paused.empty()) return New{};
+    return Promote{.trial = view.paused.begin()->first, .reason = {.rule = "toy", .text = "first"}};
   }
-  void Observe(const Event& event) override {
-    if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
-      if (decided->verdict.kind == VerdictKind::kPause && decided->verdict.reason.rule == "toy")
-        paused_.insert(decided->attempt.trial.number);
-    }
-    if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact))
-      paused_.erase(assigned->attempt.trial.number);
-  }
-  void Save(ArchiveWriter& archive) const override { archive(paused_); }
-  void Load(ArchiveReader& archive) override { archive(paused_); }
-
- private:
-  std::set<TrialNumber> paused_;
+  void Observe(const Event&) override {}
+  void Adapt(const SweepSpec&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
 };
 
 // Whoever waits with less than 1 becomes a clone of trial 0, with x = 999.
@@ -66,20 +109,32 @@ class Cloner final : public Scheduler {
     const Reason reason{.rule = "cloner", .step = report.step, .text = "judged"};
     if (trial.id.number == TrialNumber(0) || report.metrics.begin()->second >= 1)
       return Verdict::Continue(reason);
-    return Verdict::Exploit(TrialNumber(0), {{"x", int64_t{999}}}, reason);
+    return Verdict::Exploit(newest_.value_or(CheckpointId{{trial.id.sweep, TrialNumber(0)}}),
+                            {{"x", int64_t{999}}}, reason);
   }
   std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
     return Step(after.value / 4 * 4 + 4);
   }
-  void Observe(const Event&) override {}
-  void Save(ArchiveWriter&) const override {}
-  void Load(ArchiveReader&) override {}
+  void Observe(const Event& event) override {
+    const auto* saved = std::get_if<CheckpointSaved>(&event.fact);
+    if (saved != nullptr && saved->attempt.trial.number == TrialNumber(0))
+      newest_ = {saved->attempt.trial, saved->attempt.number, saved->checkpoint.step};
+  }
+  void Adapt(const SweepSpec&) override {}
+  void Save(ArchiveWriter& archive) const override { archive(newest_); }
+  void Load(ArchiveReader& archive) override { archive(newest_); }
+
+ private:
+  std::optional<CheckpointId> newest_;  // of trial 0
 };
 
-// "counting" proposes 1000 configurations, "three" three; "toy" is EverySecondStep, "cloner"
-// Cloner.
+// "counting" proposes 1000 configurations, "three" three, "pairs" two at a time, "idle" none ever,
+// "thinker" and "thinking_pairs" think;
+// "toy" is EverySecondStep, "cloner" Cloner;
+// the others are those of toy_schedulers.h.
 inline Algorithms ToyAlgorithms() {
   Algorithms algorithms;
+  AddToySchedulers(algorithms);
   for (const auto& [name, limit] : {std::pair("counting", 1000u), std::pair("three", 3u)}) {
     algorithms.Add(Entry<Searcher>{
         .name = name,
@@ -87,6 +142,18 @@ inline Algorithms ToyAlgorithms() {
           return std::unique_ptr<Searcher>(std::make_unique<CountingSearcher>(limit));
         }});
   }
+  for (const auto& [name, size, thinks] :
+       {std::tuple("pairs", 2, false), {"idle", 0, false}, {"thinking_pairs", 2, true}}) {
+    algorithms.Add(
+        Entry<Searcher>{.name = name, .make = [size = size, thinks = thinks](const SweepSpec&) {
+                          return Result<std::unique_ptr<Searcher>>(
+                              std::make_unique<GenerationsSearcher>(size, thinks));
+                        }});
+  }
+  algorithms.Add(Entry<Searcher>{
+      .name = "thinker", .make = [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
+        return std::unique_ptr<Searcher>(std::make_unique<ThinkingSearcher>(100));
+      }});
   algorithms.Add(Entry<Scheduler>{
       .name = "toy", .make = [](const SweepSpec&) -> Result<std::unique_ptr<Scheduler>> {
         return std::unique_ptr<Scheduler>(std::make_unique<EverySecondStep>());

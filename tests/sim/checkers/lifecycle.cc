@@ -66,6 +66,14 @@ class Lifecycle final : public Checker {
       Find("sweep " + ToString(fact.sweep) + " is exhausted twice");
   }
 
+  void On(const ProposalBegun& fact) {
+    const SweepBook* sweep = Open(fact.sweep, "thinks");
+    if (sweep == nullptr) return;
+    if (sweep->thinks) Find("sweep " + ToString(fact.sweep) + " thinks of two proposals at once");
+    if (sweep->stopping) Find("sweep " + ToString(fact.sweep) + " thinks, and is stopping");
+  }
+  void On(const SearchWaits& fact) { Open(fact.sweep, "waits"); }
+
   // ---- trials ------------------------------------------------------------------------------
 
   void On(const TrialCreated& fact) {
@@ -94,6 +102,8 @@ class Lifecycle final : public Checker {
     if (sweep == nullptr || trial == nullptr) return;
     if (trial->state == TrialState::kRunning)
       Find("trial " + ToString(trial->id) + " is assigned, and runs");
+    if (trial->state == TrialState::kPaused)
+      Find("trial " + ToString(trial->id) + " is assigned, and nobody promoted it");
     if (sweep->state == SweepState::kPaused)
       Find(ToString(fact.attempt) + " starts, and its sweep is paused");
     if (sweep->stopping && !trial->requested)
@@ -113,6 +123,17 @@ class Lifecycle final : public Checker {
     const TrialBook* trial = Alive(fact.attempt.trial, "is judged");
     if (trial != nullptr && trial->state != TrialState::kRunning)
       Find("trial " + ToString(trial->id) + " is judged, and does not run");
+  }
+  void On(const TrialPromoted& fact) {
+    const TrialBook* trial = Alive(fact.trial, "is promoted");
+    if (trial == nullptr) return;
+    if (trial->state != TrialState::kPaused || trial->live)
+      Find("trial " + ToString(fact.trial) + " is promoted, and does not wait for it");
+    if (fact.reason.rule.empty()) Find("trial " + ToString(fact.trial) + " is promoted unsaid why");
+    if (!fact.donor) return;
+    const CheckpointBook* donor = books_.Find(*fact.donor);
+    if (donor == nullptr || donor->dropped)
+      Find("trial " + ToString(fact.trial) + " is promoted from a checkpoint that is gone");
   }
   void On(const TrialYielding& fact) { Alive(fact.trial, "is to yield"); }
   void On(const TrialRequeued& fact) {

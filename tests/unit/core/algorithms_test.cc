@@ -7,8 +7,9 @@ namespace {
 
 class Nothing final : public Searcher {
  public:
-  std::optional<Config> Suggest(TrialNumber) const override { return std::nullopt; }
+  Suggestion Suggest(ProposalNumber) const override { return Exhausted{}; }
   void Observe(const Event&) override {}
+  void Adapt(const SweepSpec&) override {}
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 };

@@ -48,7 +48,7 @@ TEST_F(BrainTest, InitialPointsComeFirst) {
   spec.initial_points = {Config{{"x", int64_t{77}}}};
   Create(spec);
   EXPECT_EQ(trial(0).config, (Config{{"x", int64_t{77}}}));
-  EXPECT_EQ(trial(1).config, (Config{{"x", int64_t{1}}}));
+  EXPECT_EQ(trial(1).config, (Config{{"x", int64_t{0}}}));
 }
 
 TEST_F(BrainTest, AReportBeforeTheMilestoneIsNotJudged) {

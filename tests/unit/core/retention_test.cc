@@ -104,7 +104,7 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
-  EXPECT_EQ(trial(1).donor, TrialNumber(0));
+  EXPECT_EQ(trial(1).donor, (CheckpointId{Id(0), 1, Step(4)}));
   Train(0, 5, 6);
   Train(0, 6, 7);
   EXPECT_THAT(Kept(0), ElementsAre(4, 6));

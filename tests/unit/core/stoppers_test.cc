@@ -35,6 +35,17 @@ TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
   EXPECT_THAT(Ending().reason, HasSubstr("the target was reached"));
 }
 
+TEST_F(Stoppers, TheReasonNamesTheFirstReportThatReachedTheTarget) {
+  Create(Spec({.target = 0.9}));
+  const Attempt& live = *trial(0).live;
+  for (const int64_t step : {1, 2, 3}) {  // in one batch: nothing follows in between
+    const attune::Report report{Step(step), {{"score", 0.9 + 0.01 * static_cast<double>(step)}}};
+    ASSERT_TRUE(brain.Execute(RecordFact{live.epoch, TrialReported{live.id, report}}, Tick()).ok());
+  }
+  const auto events = brain.Advance(Tick());
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("reported score 0.91 at step 1"));
+}
+
 TEST_F(Stoppers, NotANumberReachesNoTarget) {
   Create(Spec({.target = 0.9}));
   EXPECT_EQ(Find<SweepStopping>(Report(0, 1, std::numeric_limits<double>::quiet_NaN())), nullptr);

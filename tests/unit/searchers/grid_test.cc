@@ -29,8 +29,10 @@ Event Created(const std::string& origin) {
 std::vector<std::string> All(const SearchSpace& space) {
   Grid grid(space);
   std::vector<std::string> lines;
-  while (const auto config = grid.Suggest(TrialNumber(static_cast<uint32_t>(lines.size())))) {
-    lines.push_back(Line(*config));
+  for (;;) {
+    const Suggestion next = grid.Suggest(ProposalNumber(static_cast<uint32_t>(lines.size())));
+    if (!std::holds_alternative<Config>(next)) break;
+    lines.push_back(Line(std::get<Config>(next)));
     grid.Observe(Created("grid"));
   }
   return lines;
@@ -76,22 +78,22 @@ TEST(Grid, InitialPointsTakeNoPlaceInIt) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
   grid.Observe(Created("initial_points"));
 
-  EXPECT_EQ(Line(*grid.Suggest(TrialNumber(1))), "a=1");
+  EXPECT_EQ(Line(std::get<Config>(grid.Suggest(ProposalNumber(1)))), "a=1");
 }
 
 TEST(Grid, AProposalThatBecameNoTrialIsProposedAgain) {
   const Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
 
-  EXPECT_EQ(grid.Suggest(TrialNumber(0)), grid.Suggest(TrialNumber(1)));
+  EXPECT_EQ(grid.Suggest(ProposalNumber(0)), grid.Suggest(ProposalNumber(1)));
 }
 
 TEST(Grid, StaysAtItsEnd) {
   Grid grid(SearchSpace({{"a", ConstantDomain{int64_t{1}}}}));
   grid.Observe(Created("grid"));
-  EXPECT_EQ(grid.Suggest(TrialNumber(1)), std::nullopt);
+  EXPECT_TRUE(std::holds_alternative<Exhausted>(grid.Suggest(ProposalNumber(1))));
 
   grid.Observe(Created("grid"));
-  EXPECT_EQ(grid.Suggest(TrialNumber(2)), std::nullopt);
+  EXPECT_TRUE(std::holds_alternative<Exhausted>(grid.Suggest(ProposalNumber(2))));
 }
 
 TEST(Grid, ARealRangeWithoutAStepNamesTheParameterAndTheRemedy) {

@@ -16,12 +16,16 @@ constexpr int kTrials = 2'000;
 
 Value Text(const char* text) { return std::string(text); }
 
+Config Drawn(const Random& random, uint32_t proposal) {
+  return std::get<Config>(random.Suggest(ProposalNumber(proposal)));
+}
+
 std::vector<Value> Column(const SearchSpace& space, std::string_view name, int trials = kTrials) {
   const Random random(space, 7);
   std::vector<Value> values;
   for (int trial = 0; trial < trials; ++trial) {
-    const auto config = random.Suggest(TrialNumber(static_cast<uint32_t>(trial)));
-    if (const Value* value = config->Find(name)) values.push_back(*value);
+    const Config config = Drawn(random, static_cast<uint32_t>(trial));
+    if (const Value* value = config.Find(name)) values.push_back(*value);
   }
   return values;
 }
@@ -120,7 +124,7 @@ TEST(Random, AParameterExistsOnlyBesideTheRightParent) {
   const Random random(Conditional(), 7);
   std::set<Value> seen;
   for (uint32_t trial = 0; trial < 50; ++trial) {
-    const Config config = *random.Suggest(TrialNumber(trial));
+    const Config config = Drawn(random, trial);
     seen.insert(*config.Find("optimizer"));
     EXPECT_EQ(config.Find("momentum") != nullptr, *config.Find("optimizer") == Text("sgd"));
     EXPECT_EQ(*config.Find("batch"), Value(int64_t{128}));
@@ -131,7 +135,7 @@ TEST(Random, AParameterExistsOnlyBesideTheRightParent) {
 TEST(Random, ProposalsAreInTheOrderOfTheFile) {
   const Random random(Conditional(), 7);
   for (uint32_t trial = 0; trial < 20; ++trial) {
-    const Config config = *random.Suggest(TrialNumber(trial));
+    const Config config = Drawn(random, trial);
     if (config.entries().size() == 3) {
       EXPECT_EQ(config.entries().front().first, "momentum");
     }
@@ -148,7 +152,7 @@ TEST(Random, AddingAParameterLeavesTheOthersAsTheyWere) {
 
 TEST(Random, AnotherSeedGivesOtherProposals) {
   const SearchSpace space({{"lr", FloatDomain{.min = 0, .max = 1}}});
-  EXPECT_NE(Random(space, 1).Suggest(TrialNumber(0)), Random(space, 2).Suggest(TrialNumber(0)));
+  EXPECT_NE(Drawn(Random(space, 1), 0), Drawn(Random(space, 2), 0));
 }
 
 TEST(Random, WithoutALimitNamesTheKeyOfTheSweepFile) {

@@ -162,10 +162,11 @@ TEST_F(Translation, WhatATrialWillGet) {
 }
 
 TEST_F(Translation, AnExploitTellsDonorAndConfiguration) {
-  const std::string text = Of(TrialDecided{
-      .attempt = {trial_, 1},
-      .step = Step(3),
-      .verdict = Verdict::Exploit(TrialNumber(7), {{"lr", 0.1}}, {.text = "clones trial 7"})});
+  const std::string text =
+      Of(TrialDecided{.attempt = {trial_, 1},
+                      .step = Step(3),
+                      .verdict = Verdict::Exploit({{SweepId(1), TrialNumber(7)}, 1, Step(3)},
+                                                  {{"lr", 0.1}}, {.text = "clones trial 7"})});
   EXPECT_THAT(text, HasSubstr(R"("donor":7,"config":{"lr":0.1})"));
 }
 

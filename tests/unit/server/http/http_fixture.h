@@ -20,8 +20,9 @@ namespace attune::server {
 
 class NoSearcher final : public Searcher {
  public:
-  std::optional<Config> Suggest(TrialNumber) const override { return std::nullopt; }
+  Suggestion Suggest(ProposalNumber) const override { return Exhausted{}; }
   void Observe(const Event&) override {}
+  void Adapt(const SweepSpec&) override {}
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
 };
@@ -38,6 +39,7 @@ class ThreeRungs final : public Scheduler {
     return std::nullopt;
   }
   void Observe(const Event&) override {}
+  void Adapt(const SweepSpec&) override {}
   void Save(ArchiveWriter&) const override {}
   void Load(ArchiveReader&) override {}
   std::vector<Step> Rungs() const override { return {Step(1), Step(3), Step(9)}; }

@@ -187,8 +187,9 @@ inline std::vector<Fact> OtherFacts() {
   const CheckpointId checkpoint{trial, 1, Step(3)};
   const KeptCheckpoint kept{
       .attempt = 1, .ref = ref, .executor = "box", .value = 0.75, .pinned = true};
-  const Verdict exploit = Verdict::Exploit(TrialNumber(0), SampleConfig(0.3),
-                                           {.rule = "pbt", .value = -0.0, .cutoff = 1e-310});
+  const Verdict exploit =
+      Verdict::Exploit({{SweepId(1), TrialNumber(0)}, 1, Step(6)}, SampleConfig(0.3),
+                       {.rule = "pbt", .value = -0.0, .cutoff = 1e-310});
   const StopPolicy stop{.max_trials = 20,
                         .max_time = Seconds(3600),
                         .max_gpu_hours = 0.5,

@@ -1,0 +1,211 @@
+#include "core/brain/audit.h"
+#include "core/brain/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+// What a sweep does with its scheduler's answers to a free slot.
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PromotionTest : public BrainTest {
+ protected:
+  SweepSpec SpecOf(const std::string& scheduler, int trials = 4) {
+    SweepSpec spec = testing::ToySpec();
+    spec.scheduler.name = scheduler;
+    spec.stop.max_trials = trials;
+    spec.checkpoint = {.keep_last = 1, .keep_best = 0};
+    return spec;
+  }
+
+  // The trial waits at step 2 with this score, saves, and leaves its slots.
+  std::vector<Event> Pause(uint32_t number, double score) {
+    Save(number, 2);
+    Report(number, 2, score, /*waits=*/true);
+    return Finish(number);
+  }
+
+  std::string Audited() const {
+    Auditor auditor(algorithms);
+    for (const Event& event : log) {
+      if (auto fault = auditor.Next(event)) return *fault;
+    }
+    return "";
+  }
+
+  // Whether replaying the log and loading the snapshot both give this state.
+  bool Rebuilt() const {
+    Brain replayed(algorithms, [](const std::string&) { return true; });
+    for (const Event& event : log) replayed.Replay(event);
+    Brain loaded(algorithms, [](const std::string&) { return true; });
+    const std::string saved = SaveState(brain.state());
+    return loaded.Load(saved).ok() && SaveState(loaded.state()) == saved &&
+           SaveState(replayed.state()) == saved;
+  }
+};
+
+TEST_F(PromotionTest, APromotionIsAFactWithItsReasonAndTheTrialThenGetsItsAttempt) {
+  Create(SpecOf("toy"));
+  const auto events = Pause(0, 0.5);
+  const auto* promoted = Find<TrialPromoted>(events);
+  ASSERT_NE(promoted, nullptr);
+  EXPECT_EQ(promoted->trial, Id(0));
+  EXPECT_EQ(promoted->reason.rule, "toy");
+  EXPECT_EQ(Find<AttemptAssigned>(events)->attempt, (AttemptId{Id(0), 2}));
+  EXPECT_EQ(Find<AttemptAssigned>(events)->resume->step, Step(2));
+  EXPECT_EQ(Audited(), "");
+  EXPECT_TRUE(Rebuilt());
+}
+
+TEST_F(PromotionTest, ATrialIsNotPromotedBeforeItsGangHasLeft) {
+  Create(SpecOf("toy"));
+  EXPECT_EQ(Find<TrialPromoted>(Report(0, 2, 0.5, /*waits=*/true)), nullptr);
+  EXPECT_THAT(sweep().paused, IsEmpty());
+}
+
+TEST_F(PromotionTest, WhoeverAsksGetsAPromotedTrialWithTheNextAttempt) {
+  SweepSpec spec = SpecOf("toy");
+  spec.program.command.clear();
+  Create(spec);
+  Do(AskTrial{id(), "a"});
+  Save(0, 2);
+  Report(0, 2, 0.5, /*waits=*/true);
+  const auto events = Do(AskTrial{id(), "b"});
+  EXPECT_NE(Find<TrialPromoted>(events), nullptr);
+  EXPECT_EQ(Find<AttemptAssigned>(events)->attempt, (AttemptId{Id(0), 2}));
+}
+
+// ---- a bracket that is synchronous --------------------------------------------------------------
+
+TEST_F(PromotionTest, ABracketWaitsForAllThenPromotesTheBestAndIsDone) {
+  Create(SpecOf("bracket", 100));
+  Pause(0, 0.1);
+  Pause(1, 0.9);
+  EXPECT_EQ(sweep().created, 3) << "and no more, though a slot is free";
+  const auto events = Pause(2, 0.5);
+  ASSERT_NE(Find<TrialPromoted>(events), nullptr);
+  EXPECT_EQ(Find<TrialPromoted>(events)->trial, Id(1));
+  EXPECT_EQ(trial(1).milestone, Step(6));
+  Report(1, 6, 0.9, /*waits=*/true);
+  Finish(1);
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+  EXPECT_EQ(Ending().reason, "the bracket is complete");
+  EXPECT_EQ(StateOf(0), TrialState::kStopped);
+  EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(PromotionTest, ATrialThatIsLostAfterDoneRunsAgain) {
+  Create(SpecOf("bracket", 100));
+  Pause(0, 0.1);
+  Pause(1, 0.9);
+  Pause(2, 0.5);
+  Do(LoseExecutor{"box", Incarnation(1), "its lease has run out"});
+  EXPECT_EQ(trial(1).state, TrialState::kPending);
+  const auto events = Join("other", {.cpus = 2});
+  EXPECT_EQ(Find<AttemptAssigned>(events)->attempt, (AttemptId{Id(1), 3}));
+}
+
+// ---- nothing hangs ------------------------------------------------------------------------------
+
+TEST_F(PromotionTest, WhereTheSchedulerWaitsForNothingThePausedTrialsAndThenTheSweepEnd) {
+  Create(SpecOf("stuck", 100));
+  Pause(0, 0.1);
+  EXPECT_EQ(trial(0).state, TrialState::kPaused);
+  Pause(1, 0.9);
+  EXPECT_EQ(StateOf(0), TrialState::kStopped);
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+  EXPECT_THAT(Ending().reason,
+              HasSubstr("the scheduler stuck waits while nothing runs that it could wait for"));
+  const auto ended = Last<TrialEnded>([&](const TrialEnded& fact) { return fact.trial == Id(0); });
+  EXPECT_THAT(ended.reason, HasSubstr("not promoted: the scheduler stuck waits"));
+}
+
+TEST_F(PromotionTest, APausedSweepWaitsForItsPersonAndNotInVain) {
+  Create(SpecOf("stuck", 100));
+  Pause(0, 0.1);
+  Do(PauseSweep{id()});
+  Pause(1, 0.9);
+  EXPECT_EQ(StateOf(id()), SweepState::kPaused);
+  EXPECT_EQ(trial(0).state, TrialState::kPaused);
+}
+
+TEST_F(PromotionTest, ASweepWhoseSchedulerWaitsDoesNotSayThatItWaitsForRoom) {
+  Create(SpecOf("stuck", 100));
+  Pause(0, 0.1);
+  EXPECT_EQ(brain.Waiting(sweep()), "");
+  EXPECT_EQ(brain.Waiting(trial(0)), "the scheduler has not promoted it");
+}
+
+// ---- donors -------------------------------------------------------------------------------------
+
+TEST_F(PromotionTest, APromotionMayCarryAnotherConfigurationAndADonorThatHasEnded) {
+  Create(SpecOf("donors", 3));
+  Save(0, 1);
+  Save(0, 2);
+  Report(0, 2, 0.9);
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  ASSERT_NE(sweep().Find(TrialNumber(0)), nullptr) << "what the scheduler retains keeps its trial";
+  EXPECT_EQ(trial(0).checkpoints.size(), 2u);
+
+  const auto events = Pause(1, 0.1);
+  ASSERT_NE(Find<TrialPromoted>(events), nullptr);
+  EXPECT_EQ(Find<TrialPromoted>(events)->donor, (CheckpointId{Id(0), 1, Step(1)}));
+  EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 1));
+  EXPECT_EQ(trial(1).config, (Config{{"x", int64_t{999}}}));
+  EXPECT_EQ(trial(1).last_step, Step(1));
+  EXPECT_EQ(Audited(), "");
+  EXPECT_TRUE(Rebuilt());
+}
+
+TEST_F(PromotionTest, WhatTheSchedulerLetsGoOfIsReviewedAndItsTrialLeaves) {
+  Create(SpecOf("donors", 3));
+  Save(0, 1);
+  Save(0, 2);
+  Report(0, 2, 0.9);
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  Pause(1, 0.1);
+  Pause(2, 0.1);  // the second and last
+  EXPECT_THAT(sweep().retained, IsEmpty());
+  EXPECT_NE(sweep().Find(TrialNumber(0)), nullptr) << "two clones have not saved their own";
+  Save(1, 3);
+  const auto events = Save(2, 3);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
+}
+
+TEST_F(PromotionTest, ASweepThatIsOverKeepsNothingForItsSchedulerAlone) {
+  Create(SpecOf("donors", 2));
+  Save(0, 1);
+  Save(0, 2);
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  Report(1, 6, 0.5, /*waits=*/true);
+  const auto events = Finish(1);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+}
+
+TEST_F(PromotionTest, AnExploitOfACheckpointThatIsGoneGoesOnAndSaysSo) {
+  Create(SpecOf("cloner"));
+  const auto events = Report(1, 4, 0.1, /*waits=*/true);
+  EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
+  EXPECT_THAT(Find<TrialDecided>(events)->verdict.reason.text,
+              HasSubstr("trial 0 has no checkpoint"));
+}
+
+TEST_F(PromotionTest, TheAuditNamesAPromotionThatIsNotTheSchedulers) {
+  Create(SpecOf("toy"));
+  Pause(0, 0.5);
+  for (Event& event : log) {
+    if (auto* promoted = std::get_if<TrialPromoted>(&event.fact)) promoted->reason.text = "forged";
+  }
+  EXPECT_THAT(Audited(), HasSubstr("recorded is a promotion of trial s1/0 (forged); at this place "
+                                   "toy has a promotion of trial s1/0 (first)"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,300 @@
+#include "core/brain/audit.h"
+#include "core/brain/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+// What a sweep does with its searcher's answers.
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SearchTest : public BrainTest {
+ protected:
+  static SweepSpec SpecOf(const std::string& searcher) {
+    SweepSpec spec = testing::ToySpec();
+    spec.searcher.name = searcher;
+    return spec;
+  }
+  int64_t X(uint32_t number) const { return std::get<int64_t>(*trial(number).config.Find("x")); }
+
+  // The first thing that the audit says of the whole log; empty: nothing.
+  std::string Audited() const { return AuditedBy(algorithms); }
+  std::string AuditedBy(const Algorithms& known) const {
+    Auditor auditor(known);
+    for (const Event& event : log) {
+      if (auto fault = auditor.Next(event)) return *fault;
+    }
+    return "";
+  }
+};
+
+TEST_F(SearchTest, AnEnqueuedTrialShiftsNoProposal) {
+  Create(SpecOf("counting"));
+  Do(EnqueueTrial{id(), {{"x", int64_t{77}}}, ""});
+  Finish(0);
+  Finish(1);
+  EXPECT_EQ(X(2), 77);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  EXPECT_EQ(X(3), 2);
+  EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(SearchTest, ProposalsAreNumberedWithoutInitialPointsAndEnqueuedTrials) {
+  SweepSpec spec = SpecOf("counting");
+  spec.initial_points = {Config{{"x", int64_t{500}}}};
+  Create(spec);
+  const auto created = [&](uint32_t number) {
+    return Last<TrialCreated>([&](const TrialCreated& fact) { return fact.trial == Id(number); });
+  };
+  EXPECT_EQ(created(0).proposal, std::nullopt);
+  EXPECT_EQ(created(1).proposal, ProposalNumber(0));
+}
+
+TEST_F(SearchTest, ALogFromBeforeProposalsWereCountedGoesOnAfterItsLastNumber) {
+  Create(SpecOf("counting"));
+  for (Event& event : log) {  // as it is read: with an enqueued trial 0 in front
+    if (auto* created = std::get_if<TrialCreated>(&event.fact)) {
+      const bool first = created->trial.number == TrialNumber(0);
+      created->proposal = first ? std::nullopt : std::optional(ProposalNumber(1));
+      if (first) created->origin = std::string(kEnqueued);
+      created->config = {{"x", first ? int64_t{500} : int64_t{1}}};
+    }
+  }
+  EXPECT_EQ(Audited(), "");
+  Brain again(algorithms, [](const std::string&) { return true; });
+  for (const Event& event : log) again.Replay(event);
+  EXPECT_EQ(again.state().Find(id())->next_proposal, ProposalNumber(2));
+}
+
+TEST_F(SearchTest, ASearcherThatWaitsIsAskedAgainWhenItsSweepHasMoved) {
+  Join("large", {.cpus = 8});
+  Create(SpecOf("pairs"));
+  EXPECT_EQ(sweep().created, 2);
+  Finish(0);
+  EXPECT_EQ(sweep().created, 2);
+  Finish(1);
+  EXPECT_EQ(sweep().created, 4);
+}
+
+TEST_F(SearchTest, AWaitLeavesTheSlotsToTheNextSweep) {
+  Join("large", {.cpus = 8});
+  const SweepId waits = Create(SpecOf("pairs"));
+  const SweepId other = Create(SpecOf("counting"));
+  EXPECT_EQ(sweep(waits).live.size(), 2u);
+  EXPECT_EQ(sweep(other).live.size(), 4u);
+}
+
+TEST_F(SearchTest, ASearcherThatWaitsForNothingIsExhaustedAndTheSweepSaysSo) {
+  Create(SpecOf("idle"));
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+  EXPECT_THAT(Ending().reason, HasSubstr("the searcher idle waits while nothing runs"));
+  EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(SearchTest, WhoeverAsksASearcherThatWaitsGetsNothingYet) {
+  SweepSpec spec = SpecOf("pairs");
+  spec.program.command.clear();
+  Create(spec);
+  Do(AskTrial{id(), "a"});
+  Do(AskTrial{id(), "b"});
+  EXPECT_EQ(Find<TrialCreated>(Do(AskTrial{id(), "c"})), nullptr);
+  Finish(0);
+  Finish(1);
+  EXPECT_NE(Find<TrialCreated>(Do(AskTrial{id(), "c"})), nullptr);
+}
+
+TEST_F(SearchTest, TheAuditNamesAProposalWithAnotherNumber) {
+  Create(SpecOf("counting"));
+  for (Event& event : log) {
+    if (auto* created = std::get_if<TrialCreated>(&event.fact))
+      created->proposal = ProposalNumber(created->trial.number.value + 5);
+  }
+  EXPECT_THAT(Audited(), HasSubstr("is recorded as proposal 5; the next one is 0"));
+}
+
+TEST_F(SearchTest, TheAuditNamesAnEndOfTheSearchThatIsNone) {
+  Create(SpecOf("counting"));
+  log.push_back({EventSeq(log.size() + 1), Time{++now}, SearchExhausted{id()}});
+  EXPECT_THAT(Audited(),
+              HasSubstr("s1: the search is recorded as exhausted; at this place counting "
+                        "proposes x=2"));
+}
+
+// ---- searchers that think
+// -------------------------------------------------------------------------
+
+class ThinkingTest : public SearchTest {
+ protected:
+  // What a thread would have thought of by now.
+  std::vector<Event> Think() {
+    std::vector<Event> events;
+    for (const Thought& thought : brain.Thoughts()) {
+      for (Event& event : Do(thought.Think())) events.push_back(std::move(event));
+    }
+    return events;
+  }
+};
+
+TEST_F(ThinkingTest, AFreeSlotBeginsAThoughtAndTheProposalStartsTheTrial) {
+  Create(SpecOf("thinker"));
+  EXPECT_EQ(sweep().created, 0);
+  ASSERT_EQ(brain.Thoughts().size(), 1u);
+  const auto events = Think();
+  EXPECT_EQ(Find<TrialCreated>(events)->thought, EventSeq(3)) << "after the executor and the sweep";
+  EXPECT_EQ(trial(0).state, TrialState::kRunning);
+  EXPECT_EQ(sweep().thinking->proposal, ProposalNumber(1)) << "there is room for another";
+  EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(ThinkingTest, ItsSearcherHasSeenTheLogUpToTheBeginningAndNoFurther) {
+  Create(SpecOf("thinker"));
+  Think();
+  Report(0, 1, 0.9);
+  Report(0, 2, 0.9);
+  Think();  // begun before the reports
+  EXPECT_EQ(X(1), 0);
+  EXPECT_EQ(Audited(), "");
+  Finish(1);  // begins another
+  Think();
+  EXPECT_EQ(X(2), 2);
+  EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(ThinkingTest, AProposalThatComesTwiceOrForAnotherPositionChangesNothing) {
+  Create(SpecOf("thinker"));
+  const Propose proposal = brain.Thoughts().front().Think();
+  Propose other = proposal;
+  other.position = EventSeq(proposal.position.value + 1);
+  EXPECT_THAT(Do(other), ::testing::IsEmpty());
+  EXPECT_NE(Find<TrialCreated>(Do(proposal)), nullptr);
+  EXPECT_THAT(Do(proposal), ::testing::IsEmpty());
+}
+
+TEST_F(ThinkingTest, AThoughtThatDiedWithTheServerIsThoughtAgainTheSame) {
+  Create(SpecOf("thinker"));
+  Think();
+  Report(0, 1, 0.9);
+  Brain again(algorithms, [](const std::string&) { return true; });
+  for (const Event& event : log) again.Replay(event);
+  Brain loaded(algorithms, [](const std::string&) { return true; });
+  ASSERT_TRUE(loaded.Load(SaveState(brain.state())).ok());
+  const Propose before = brain.Thoughts().front().Think();
+  for (const Brain* brain : {&again, &loaded}) {
+    const Propose after = brain->Thoughts().front().Think();
+    EXPECT_EQ(after.position, before.position);
+    EXPECT_EQ(after.suggestion, before.suggestion);
+  }
+}
+
+TEST_F(ThinkingTest, OnlyThoughtsOfAfterAPositionAreNamed) {
+  Create(SpecOf("thinker"));
+  const EventSeq position = brain.Thoughts().front().position;
+  EXPECT_EQ(brain.Thoughts(EventSeq(position.value - 1)).size(), 1u);
+  EXPECT_EQ(brain.Thoughts(position).size(), 0u);
+}
+
+TEST_F(ThinkingTest, AnExtensionEndsTheThoughtAndAnotherBegins) {
+  Create(SpecOf("thinker"));
+  const Propose proposal = brain.Thoughts().front().Think();
+  Do(ExtendSweep{.sweep = id(), .max_trials = 9});
+  EXPECT_GT(brain.Thoughts().front().position, proposal.position);
+  EXPECT_THAT(Do(proposal), ::testing::IsEmpty());
+  Think();
+  EXPECT_EQ(X(0), 0);
+}
+
+TEST_F(ThinkingTest, AStoppedSweepEndsWithoutTheProposal) {
+  Create(SpecOf("thinker"));
+  const Propose proposal = brain.Thoughts().front().Think();
+  Do(StopSweep{id()});
+  EXPECT_EQ(StateOf(id()), SweepState::kStopped);
+  EXPECT_THAT(Do(proposal), ::testing::IsEmpty());
+}
+
+TEST_F(ThinkingTest, ASweepDoesNotEndWhileAThoughtIsDue) {
+  Create(SpecOf("thinker"));
+  Think();
+  Finish(0);
+  EXPECT_EQ(StateOf(id()), SweepState::kRunning);
+}
+
+TEST_F(ThinkingTest, WhenItWaitsItIsAskedAgainAfterTheNextEvent) {
+  Join("large", {.cpus = 8});
+  Create(SpecOf("thinking_pairs"));
+  Think();
+  Think();
+  EXPECT_EQ(sweep().created, 2);
+  EXPECT_NE(Find<SearchWaits>(Think()), nullptr);
+  EXPECT_THAT(brain.Thoughts(), ::testing::IsEmpty());
+  Finish(0);
+  EXPECT_NE(Find<SearchWaits>(Think()), nullptr);
+  Finish(1);
+  EXPECT_NE(Find<TrialCreated>(Think()), nullptr);
+  EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(ThinkingTest, AnEnqueuedTrialThatUsesUpTheLimitLeavesTheProposalAside) {
+  SweepSpec spec = SpecOf("thinker");
+  spec.stop.max_trials = 1;
+  Create(spec);
+  const Propose proposal = brain.Thoughts().front().Think();
+  Do(EnqueueTrial{id(), {{"x", int64_t{7}}}, ""});
+  EXPECT_THAT(brain.Thoughts(), ::testing::IsEmpty());
+  EXPECT_THAT(Do(proposal), ::testing::IsEmpty());
+  Finish(0);
+  EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
+}
+
+TEST_F(ThinkingTest, WhoeverAsksBeginsTheThoughtAndGetsTheTrialWhenAskingAgain) {
+  SweepSpec spec = SpecOf("thinker");
+  spec.program.command.clear();
+  Create(spec);
+  EXPECT_EQ(Find<AttemptAssigned>(Do(AskTrial{id(), "a"})), nullptr);
+  EXPECT_THAT(Do(AskTrial{id(), "a"}), ::testing::IsEmpty()) << "it thinks already";
+  Think();
+  EXPECT_NE(Find<AttemptAssigned>(Do(AskTrial{id(), "a"})), nullptr);
+}
+
+TEST_F(ThinkingTest, TheAuditNamesAProposalThatIsNotWhatWasThought) {
+  Create(SpecOf("thinker"));
+  Think();
+  for (Event& event : log) {
+    if (auto* created = std::get_if<TrialCreated>(&event.fact))
+      created->config = {{"x", int64_t{5}}};
+  }
+  EXPECT_THAT(Audited(), HasSubstr("is recorded with x=5; at this place thinker proposes x=0"));
+}
+
+// ---- options that were added since --------------------------------------------------------------
+
+TEST_F(SearchTest, ALogFromBeforeAnOptionExistedReplaysAndItsAuditPasses) {
+  Create(SpecOf("counting"));
+  Algorithms later = testing::ToyAlgorithms();
+  Entry<Searcher> entry = *later.FindSearcher("counting");
+  entry.options = {{.name = "patience", .fallback = int64_t{7}, .help = "added later"}};
+  entry.make = [make = entry.make](const SweepSpec& spec) {
+    EXPECT_EQ(std::get<int64_t>(spec.searcher.options.at("patience")), 7);
+    return make(spec);
+  };
+  Algorithms grown;
+  grown.Add(entry);
+  for (const auto& scheduler : later.schedulers()) grown.Add(scheduler);
+
+  Brain again(grown, [](const std::string&) { return true; });
+  for (const Event& event : log) again.Replay(event);
+  EXPECT_EQ(again.state().Find(id())->spec.searcher.options.size(), 1u);
+  EXPECT_EQ(AuditedBy(grown), "");
+}
+
+TEST_F(SearchTest, ARequiredOptionThatAStoredSpecLacksIsNamed) {
+  Create(SpecOf("counting"));
+  Algorithms grown;
+  Entry<Searcher> entry = *testing::ToyAlgorithms().FindSearcher("counting");
+  entry.options = {{.name = "depth", .fallback = int64_t{0}, .required = true, .help = "how deep"}};
+  grown.Add(entry);
+  for (const auto& scheduler : algorithms.schedulers()) grown.Add(scheduler);
+  EXPECT_THAT(AuditedBy(grown), HasSubstr("searcher.depth: is missing"));
+}
+
+}  // namespace
+}  // namespace attune
