@@ -1,16 +1,39 @@
 #include "server/store/progress.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "server/store/event_log.h"
 #include "server/store/report_form.h"
 
 namespace attune::server {
+namespace {
 
-void Progress::Add(sqlite::Transaction& transaction, const TrialReported& fact) {
+Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq) {
+  sqlite::Rows rows = transaction.connection().Query(
+      "SELECT seq, sweep, trial, time, kind, version, payload FROM events WHERE seq = ?",
+      seq.value);
+  if (!rows.Next()) {
+    if (!rows.status().ok()) return rows.status().error();
+    return Error{ErrorCode::kInternal,
+                 "report " + std::to_string(seq.value) + " is not in the log"};
+  }
+  auto event = EventOf(rows);
+  if (!event.ok()) return event.error();
+  return std::move(std::get<TrialReported>(event->fact).report);
+}
+
+// SQLite has no NaN, and the column no NULL.
+double Plain(Seconds seconds) { return std::isnan(seconds.value) ? 0 : seconds.value; }
+
+}  // namespace
+
+void Progress::Add(sqlite::Transaction& transaction, EventSeq seq, const TrialReported& fact) {
   const TrialId& trial = fact.attempt.trial;
   Entry& entry = EntryOf(transaction, trial);
-  if (entry.last == nullptr) changed_.push_back(trial);
-  entry.last = &fact.report;
+  if (!std::exchange(entry.listed, true)) changed_.push_back(trial);
+  entry.last = seq;
 
   const Objective& objective = ObjectiveOf(transaction, trial.sweep);
   const auto found = fact.report.metrics.find(objective.metric);
@@ -19,45 +42,76 @@ void Progress::Add(sqlite::Transaction& transaction, const TrialReported& fact) 
   if (entry.best && !(objective.mode == Mode::kMax ? value > *entry.best : value < *entry.best))
     return;
   entry.best = value;
-  entry.best_report = &fact.report;
+  entry.best_report = seq;
 }
 
 void Progress::Write(sqlite::Transaction& transaction, const TrialId& trial) {
   if (const auto found = trials_.find(trial); found != trials_.end())
-    Write(transaction, trial, found->second);
+    WriteRowOf(transaction, trial, found->second);
 }
 
-void Progress::WriteAll(sqlite::Transaction& transaction) {
-  for (const TrialId& trial : changed_) Write(transaction, trial);
-  changed_.clear();
+void Progress::WriteSome(sqlite::Transaction& transaction, EventSeq last, size_t rows,
+                         const WriteRow& write) {
+  while (rows > 0 && (place_ < round_.size() || NextRound(last))) {
+    const TrialId trial = round_[place_++];
+    const auto found = trials_.find(trial);
+    if (found == trials_.end()) continue;
+    found->second.listed = false;
+    if (found->second.last == EventSeq(0)) continue;
+    write(trial);
+    --rows;
+  }
+  if (!Waiting()) {
+    clean_ = last;
+    if (std::exchange(behind_, false)) transaction.Run("DELETE FROM behind");
+  } else if (!behind_ || said_ != clean_) {
+    transaction.Run("INSERT OR REPLACE INTO behind (one, seq) VALUES (1, ?)", clean_.value);
+    behind_ = true;
+    said_ = clean_;
+  }
 }
 
-void Progress::ForgetAll() {
-  objectives_.clear();
-  trials_.clear();
-  changed_.clear();
+// Whether there is anything to write.
+bool Progress::NextRound(EventSeq last) {
+  clean_ = std::max(clean_, round_began_);
+  round_began_ = last;
+  round_ = std::exchange(changed_, {});
+  std::ranges::sort(round_);
+  place_ = 0;
+  return !round_.empty();
 }
 
-void Progress::Write(sqlite::Transaction& transaction, const TrialId& trial, Entry& entry) {
-  if (entry.last == nullptr) return;
-  const Report& last = *std::exchange(entry.last, nullptr);
+void Progress::Begin(EventSeq seq, bool behind) {
+  clean_ = said_ = seq;
+  behind_ = behind;
+}
+
+void Progress::ForgetAll() { *this = {}; }
+
+void Progress::WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial, Entry& entry) {
+  if (entry.last == EventSeq(0)) return;
+  const EventSeq last_seq = std::exchange(entry.last, EventSeq(0));
+  const EventSeq best_seq = std::exchange(entry.best_report, EventSeq(0));
+  const auto last = ReportAt(transaction, last_seq);
+  if (!last.ok()) return transaction.Fail(last.error());
   metrics_.clear();
-  WriteMetrics(last.metrics, metrics_);
-  const Report* const best = std::exchange(entry.best_report, nullptr);
-  if (best == nullptr) {
+  WriteMetrics(last->metrics, metrics_);
+  if (best_seq == EventSeq(0)) {
     transaction.Run(
         "UPDATE trials SET step = ?, seconds = seconds_before + ?, metrics = ?"
         " WHERE sweep = ? AND number = ?",
-        last.step.value, last.seconds.value, metrics_, trial.sweep.value, trial.number.value);
+        last->step.value, Plain(last->seconds), metrics_, trial.sweep.value, trial.number.value);
     return;
   }
+  const auto best = best_seq == last_seq ? last : ReportAt(transaction, best_seq);
+  if (!best.ok()) return transaction.Fail(best.error());
   best_metrics_.clear();
   WriteMetrics(best->metrics, best_metrics_);
   transaction.Run(
       "UPDATE trials SET step = ?, seconds = seconds_before + ?, metrics = ?, best = ?,"
       " best_step = ?, best_metrics = ? WHERE sweep = ? AND number = ?",
-      last.step.value, last.seconds.value, metrics_, *entry.best, best->step.value, best_metrics_,
-      trial.sweep.value, trial.number.value);
+      last->step.value, Plain(last->seconds), metrics_, *entry.best, best->step.value,
+      best_metrics_, trial.sweep.value, trial.number.value);
 }
 
 Progress::Entry& Progress::EntryOf(sqlite::Transaction& transaction, const TrialId& trial) {

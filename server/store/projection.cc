@@ -3,15 +3,11 @@
 #include <cmath>
 #include <vector>
 
-#include "server/store/event_log.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
-#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
-
-constexpr size_t kRebuildBatch = 4096;  // events
 
 Json RanksToJson(const std::vector<RankSlot>& ranks) {
   Json json = Json::array();
@@ -30,11 +26,12 @@ Result<SweepSpec> SpecOf(sqlite::Transaction& transaction, SweepId sweep) {
       transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
   if (!rows.Next()) {
     if (!rows.status().ok()) return rows.status().error();
-    return Error{ErrorCode::kCorrupt,
+    return Error{ErrorCode::kInternal,
                  "the log extends sweep " + ToString(sweep) + " but has not created it"};
   }
-  const Json json = Json::parse(rows.Text(0), nullptr, false);
-  return sweepfile::SpecFromJson(json);
+  auto spec = sweepfile::SpecFromJson(Json::parse(rows.Text(0), nullptr, false));
+  if (!spec.ok()) return Error{ErrorCode::kInternal, spec.error().message};
+  return spec;
 }
 
 // A reason's number that may be absent.
@@ -50,48 +47,12 @@ std::string Sentence(const Failure& failure) {
 
 }  // namespace
 
-void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch) {
-  if (!transaction.status().ok()) return;
-  for (const Event& event : batch) {
-    std::visit(
-        [&](const auto& fact) {
-          if constexpr (requires { On(transaction, event, fact); }) On(transaction, event, fact);
-        },
-        event.fact);
-  }
-  progress_.WriteAll(transaction);
-  if (!batch.empty()) IndexReports(transaction, batch.front().seq, batch.back().seq);
-}
-
-void Projection::Rebuild(sqlite::Transaction& transaction, const OnProgress& progress) {
-  Forget();
-  transaction.Execute(TablesSql());
-  transaction.Execute(ViewsSql());
-  if (!transaction.status().ok()) return;
-  const auto total = transaction.connection().Number("SELECT max(seq) FROM events");
-  if (!total.ok()) return transaction.Fail(total.error());
-  std::vector<Event> batch;
-  const auto apply = [&] {
-    Apply(transaction, batch);
-    if (progress && !batch.empty()) progress(batch.back().seq.value, static_cast<uint64_t>(*total));
-    batch.clear();
-  };
-  const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {
-    batch.push_back(event);
-    if (batch.size() == kRebuildBatch) apply();
-  });
-  apply();
-  if (!read.ok()) transaction.Fail(read.error());
-}
-
-void Projection::IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last) {
-  const uint64_t begin = (first.value - 1) / kReportIndexEvery * kReportIndexEvery;
-  const uint64_t end = last.value / kReportIndexEvery * kReportIndexEvery;
-  if (begin == end) return;
-  transaction.Run(
-      "INSERT INTO report_index (sweep, trial, seq) SELECT sweep, trial, seq FROM events"
-      " WHERE seq > ? AND seq <= ? AND kind = 'trial_reported' ORDER BY sweep, trial, seq",
-      begin, end);
+void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
+  std::visit(
+      [&](const auto& fact) {
+        if constexpr (requires { On(transaction, event, fact); }) On(transaction, event, fact);
+      },
+      event.fact);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
@@ -193,8 +154,9 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Attemp
                   fact.attempt.trial.number.value, fact.attempt.number);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialReported& fact) {
-  progress_.Add(transaction, fact);
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const TrialReported& fact) {
+  progress_.Add(transaction, event.seq, fact);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

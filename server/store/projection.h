@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "core/log/event.h"
@@ -16,16 +17,38 @@ namespace attune::server {
 // Errors stay in the transaction.
 class Projection {
  public:
-  // What the events change. They are in the log already, and come in its order.
-  void Apply(sqlite::Transaction& transaction, std::span<const Event> batch);
+  enum class Care {
+    kNone,  // an event that the tables cannot take is an error
+    kEach,  // it is left out and noted in `unshown`; slower
+  };
 
-  // Drops the tables and makes them from the whole log.
+  // What the events change. They are in the log already, and come in its order. A few rows of
+  // trials that report may stay behind (progress.h).
+  void Apply(sqlite::Transaction& transaction, std::span<const Event> batch, Care care);
+
+  // Whether an error is the tables' alone, so that the log can do without them.
+  static bool OfTables(const Error& error);
+
+  // Brings some of what is behind up to date, or all of it. `last`: the newest event of the log.
+  bool Behind() const { return progress_.Waiting(); }
+  void WriteSome(sqlite::Transaction& transaction, EventSeq last);
+  void WriteAll(sqlite::Transaction& transaction, EventSeq last);
+
+  // Drops the tables and makes them from the whole log, with care.
   void Rebuild(sqlite::Transaction& transaction, const OnProgress& progress);
 
+  // Learns from the file what rows are behind the log up to `last`, where an earlier process has
+  // left some.
+  void CatchUp(sqlite::Transaction& transaction, EventSeq last);
+
   // Forgets what it remembers of rows; needed after a rollback.
-  void Forget() { progress_.ForgetAll(); }
+  void Forget();
 
  private:
+  void Change(sqlite::Transaction& transaction, const Event& event);
+  void Show(sqlite::Transaction& transaction, EventSeq seq, const std::function<void()>& change);
+  void WriteRows(sqlite::Transaction& transaction, EventSeq last, size_t rows, Care care);
+
   // A kind of fact without one of these changes no table.
   void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
@@ -57,6 +80,8 @@ class Projection {
   void IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last);
 
   Progress progress_;
+  bool caught_up_ = false;
+  bool rebuilding_ = false;
 };
 
 }  // namespace attune::server

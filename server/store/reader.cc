@@ -327,6 +327,10 @@ Result<std::unique_ptr<Reader>> Reader::Open(const std::string& path) {
   return reader;
 }
 
+std::unique_ptr<Reader> Reader::At(const std::string& path) {
+  return std::unique_ptr<Reader>(new Reader(path));
+}
+
 Reader::~Reader() = default;
 
 Result<std::vector<SweepRow>> Reader::Sweeps(std::optional<SweepId> before, int limit) {

@@ -134,6 +134,9 @@ struct EventsPage {
 class Reader {
  public:
   // REQUIRES: a SqliteStore has made or migrated the file.
+  // One that looks for its database when it is first asked.
+  static std::unique_ptr<Reader> At(const std::string& path);
+
   static Result<std::unique_ptr<Reader>> Open(const std::string& path);
   ~Reader();
 

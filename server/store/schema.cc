@@ -31,6 +31,16 @@ constexpr std::array kMigrations = {
         payload BLOB    NOT NULL
       );
     )sql",
+    // 3: snapshots in parts, since a value of SQLite's ends at a gigabyte.
+    R"sql(
+      DROP TABLE snapshots;
+      CREATE TABLE snapshots (
+        seq     INTEGER NOT NULL,
+        part    INTEGER NOT NULL,
+        payload BLOB    NOT NULL,
+        UNIQUE (seq, part)
+      );
+    )sql",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/base/check.h"
 
@@ -156,6 +157,21 @@ Transaction::Transaction(Connection& connection, Kind kind) : connection_(connec
 Transaction::~Transaction() {
   // After some errors, a full disk among them, SQLite has rolled back by itself.
   if (connection_.in_transaction()) static_cast<void>(connection_.Run("ROLLBACK"));
+}
+
+Status Transaction::Try(const std::function<void()>& part) {
+  Run("SAVEPOINT part");
+  if (!status_.ok()) return status_;
+  part();
+  if (status_.ok()) {
+    Run("RELEASE part");
+    return status_;
+  }
+  // A full disk and the like have ended the whole transaction: then there is no savepoint either.
+  const Status failed = std::exchange(status_, Status());
+  Run("ROLLBACK TO part");
+  Run("RELEASE part");
+  return failed;
 }
 
 Status Transaction::Commit() {

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -158,6 +159,10 @@ class Transaction {
   void Fail(Error error) {
     if (status_.ok()) status_ = std::move(error);
   }
+
+  // Runs a part. After an error nothing of it has happened and the transaction goes on, unless its
+  // own status says otherwise.
+  Status Try(const std::function<void()>& part);
 
   // The first error of the whole, the commit's own included.
   Status Commit();

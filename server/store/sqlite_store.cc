@@ -90,11 +90,35 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path, 
 
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, options, std::move(connection).value()));
   store->last_seq_ = EventSeq(static_cast<uint64_t>(*last));
+  if (Status mended = store->MendTables(); !mended.ok()) return Explain(path, mended.error());
   return store;
+}
+
+// What an earlier process has left to do.
+Status SqliteStore::MendTables() {
+  const auto unshown = connection_->Number("SELECT count(*) FROM unshown WHERE retry");
+  if (!unshown.ok() && !Projection::OfTables(unshown.error())) return unshown.error();
+  if (!unshown.ok() || *unshown > 0) return Rebuild();
+  const auto behind = connection_->Number("SELECT count(*) FROM behind");
+  if (!behind.ok()) return behind.error();
+  if (*behind == 0) return {};
+  sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+  projection_.CatchUp(transaction, last_seq_);
+  projection_.WriteAll(transaction, last_seq_);
+  return transaction.Commit();
 }
 
 Status SqliteStore::Append(std::span<const Event> batch) {
   if (batch.empty()) return {};
+  Status written = Write(batch, Projection::Care::kNone);
+  if (!written.ok() && Projection::OfTables(written.error()))
+    written = Write(batch, Projection::Care::kEach);
+  if (!written.ok()) return Named(path_, written.error());
+  last_seq_ = batch.back().seq;
+  return {};
+}
+
+Status SqliteStore::Write(std::span<const Event> batch, Projection::Care care) {
   Status written;
   {
     sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
@@ -104,15 +128,19 @@ Status SqliteStore::Append(std::span<const Event> batch) {
       AppendRow(transaction, event);
       if (!transaction.status().ok()) break;
     }
-    projection_.Apply(transaction, batch);
+    projection_.Apply(transaction, batch, care);
     written = transaction.Commit();
   }
-  if (!written.ok()) {
-    projection_.Forget();
-    return Named(path_, written.error());
-  }
-  last_seq_ = batch.back().seq;
-  return {};
+  if (!written.ok()) projection_.Forget();
+  return written;
+}
+
+bool SqliteStore::Tidy() {
+  if (!projection_.Behind()) return false;
+  sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+  projection_.WriteSome(transaction, last_seq_);
+  if (!transaction.Commit().ok()) projection_.Forget();  // the next batch learns it again
+  return projection_.Behind();
 }
 
 Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>& visit) const {
@@ -129,11 +157,16 @@ Status SqliteStore::SaveSnapshot(EventSeq seq, std::string_view bytes) {
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   // What is ahead of the log, if anything, is of another one.
   transaction.Run("DELETE FROM snapshots WHERE seq >= ?", seq.value);
-  transaction.Run("INSERT INTO snapshots (seq, payload) VALUES (?, ?)", seq.value,
-                  sqlite::Blob{bytes});
+  int64_t part = 0;
+  do {
+    const std::string_view piece = bytes.substr(0, options_.snapshot_part_bytes);
+    transaction.Run("INSERT INTO snapshots (seq, part, payload) VALUES (?, ?, ?)", seq.value,
+                    part++, sqlite::Blob{piece});
+    bytes.remove_prefix(piece.size());
+  } while (!bytes.empty());
   transaction.Run(
-      "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT "
-      "?)",
+      "DELETE FROM snapshots WHERE seq NOT IN"
+      " (SELECT DISTINCT seq FROM snapshots ORDER BY seq DESC LIMIT ?)",
       kSnapshotsKept);
   if (Status written = transaction.Commit(); !written.ok()) return Named(path_, written.error());
   return {};
@@ -146,12 +179,14 @@ Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) cons
   std::optional<Snapshot> snapshot;
   sqlite::Rows rows = (*connection)
                           ->Query(
-                              "SELECT seq, payload FROM snapshots WHERE seq <= ? AND seq <= "
-                              "(SELECT max(seq) FROM events)"
-                              " ORDER BY seq DESC LIMIT 1",
+                              "SELECT seq, payload FROM snapshots WHERE seq ="
+                              " (SELECT max(seq) FROM snapshots WHERE seq <= ? AND seq <="
+                              "  (SELECT max(seq) FROM events)) ORDER BY part",
                               at_most.value);
-  if (rows.Next())
-    snapshot = {EventSeq(static_cast<uint64_t>(rows.Integer(0))), std::string(rows.Bytes(1))};
+  while (rows.Next()) {
+    if (!snapshot) snapshot = {EventSeq(static_cast<uint64_t>(rows.Integer(0))), {}};
+    snapshot->bytes += rows.Bytes(1);
+  }
   if (!rows.status().ok()) return Named(path_, rows.status().error());
   return snapshot;
 }

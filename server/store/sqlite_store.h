@@ -9,15 +9,22 @@
 
 namespace attune::server {
 
+// A snapshot lies in rows of so many bytes.
+inline constexpr size_t kSnapshotPartBytes = size_t{64} << 20;
+
 // The log in one SQLite file, with the tables for people (docs/database.md) beside it.
 //
 // WAL mode with synchronous=FULL: a batch is on disk when Append returns, and readers on their own
 // connections never wait for it. Reading: any thread; the rest: one thread.
+// What reports change in the tables may be behind the log (docs/database.md); Tidy brings it up.
+// An event that the tables cannot take is in the log alone: it is noted, and when the file is
+// opened again the tables are made anew.
 class SqliteStore final : public EventStore {
  public:
   struct Options {
     int busy_timeout_ms = 5'000;  // how long another program may hold a lock on the file
     int64_t max_pages = 0;        // size limit of the file, in pages of 4 KiB; 0: none
+    size_t snapshot_part_bytes = kSnapshotPartBytes;
     OnProgress progress;  // of making the tables anew, which may take a minute; may be empty
   };
 
@@ -29,12 +36,15 @@ class SqliteStore final : public EventStore {
     return Open(path, Options());
   }
 
-  // kStorageFull for every error in writing; kUnavailable while another program holds a lock.
+  // kStorageFull for every error in writing, kUnsynced for one in syncing; kUnavailable while
+  // another program holds a lock.
   Status Append(std::span<const Event> batch) override;
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
 
   Status SaveSnapshot(EventSeq seq, std::string_view bytes) override;
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override;
+
+  bool Tidy() override;
 
   // Room for kProbeBytes more: they are written to the disk and rolled back.
   Status Probe() override;
@@ -46,6 +56,9 @@ class SqliteStore final : public EventStore {
   const std::string& path() const { return path_; }
 
  private:
+  Status Write(std::span<const Event> batch, Projection::Care care);
+  Status MendTables();
+
   SqliteStore(std::string path, Options options, std::unique_ptr<sqlite::Connection> connection);
 
   std::string path_;

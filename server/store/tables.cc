@@ -11,6 +11,8 @@ std::string TablesSql() {
   DROP TABLE IF EXISTS main.checkpoints;
   DROP TABLE IF EXISTS main.executors;
   DROP TABLE IF EXISTS main.report_index;
+  DROP TABLE IF EXISTS main.behind;
+  DROP TABLE IF EXISTS main.unshown;
 
   CREATE TABLE sweeps (
     sweep      INTEGER PRIMARY KEY,
@@ -134,6 +136,17 @@ std::string TablesSql() {
     seq   INTEGER NOT NULL,
     PRIMARY KEY (sweep, trial, seq)
   ) WITHOUT ROWID;
+
+  CREATE TABLE behind (
+    one INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL
+  );
+
+  CREATE TABLE unshown (
+    seq    INTEGER PRIMARY KEY,
+    reason TEXT    NOT NULL,
+    retry  INTEGER NOT NULL
+  );
 )sql";
 }
 

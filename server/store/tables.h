@@ -12,7 +12,9 @@ namespace attune::server {
 std::string TablesSql();
 std::string ViewsSql();
 
-// The tables that TablesSql makes.
+// The tables that TablesSql makes, but for two about themselves: `behind` has a row while some rows
+// of trials know the log only up to its `seq`; `unshown` has the events that the tables could not
+// take, and whether to `retry` when the server starts.
 inline constexpr std::array kDerivedTables = {
     "sweeps", "trials", "attempts", "decisions", "checkpoints", "executors", "report_index"};
 

@@ -7,6 +7,7 @@
 
 #include "server/store/event_codec.h"
 #include "server/store/sqlite_store.h"
+#include "tests/support/every_fact.h"
 #include "tests/support/memory_store.h"
 #include "tests/unit/server/store/sample_log.h"
 
@@ -123,7 +124,7 @@ TEST_P(EventStoreConformance, EventsComeBackInOrderAsTheyWere) {
 TEST_P(EventStoreConformance, EveryKindOfFactComesBackEqual) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
   std::vector<Event> others;
-  for (Fact& fact : OtherFacts()) others.push_back(log_.Next(std::move(fact)));
+  for (Fact& fact : attune::testing::EveryFact()) others.push_back(log_.Next(std::move(fact)));
   const Status appended = store().Append(others);
   ASSERT_TRUE(appended.ok()) << appended.error().message;
   EXPECT_THAT(ReadAfter(log_.events().size()), ElementsAreArray(Written(others)));

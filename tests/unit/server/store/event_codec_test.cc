@@ -39,9 +39,9 @@ TEST(EventCodec, EveryFactComesBackAsItWas) {
 TEST(EventCodec, AnEmptyKeyIsNotWritten) {
   const TrialId trial(SweepId(1), TrialNumber(0));
   EXPECT_EQ(Encode(TrialCreated{trial, {}, "random"}).payload,
-            R"({"config":{},"origin":"random"})");
+            R"({"config":{},"origin":"random","proposal":null})");
   EXPECT_EQ(Encode(TrialCreated{trial, {}, "random", "k"}).payload,
-            R"({"config":{},"origin":"random","idempotency_key":"k"})");
+            R"({"config":{},"origin":"random","idempotency_key":"k","proposal":null})");
 }
 
 TEST(EventCodec, AFieldThatCameLaterKeepsWhatItsStructSays) {

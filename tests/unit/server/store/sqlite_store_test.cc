@@ -382,7 +382,7 @@ TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
   auto store = OpenOrDie(path);
   ASSERT_TRUE(store->Append(SampleLog().events()).ok());
   ASSERT_TRUE(store->SaveSnapshot(store->LastSeq(), "ours").ok());
-  Execute(path, "INSERT INTO snapshots VALUES (1000, 'another')");
+  Execute(path, "INSERT INTO snapshots VALUES (1000, 0, 'another')");
   EXPECT_EQ((*store->ReadSnapshot(EventSeq(5'000)))->bytes, "ours");
   ASSERT_TRUE(store->SaveSnapshot(store->LastSeq(), "ours again").ok());
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/projection.h"
+#include "server/store/tables.h"
+
+// How the tables follow the log; projection.cc says what each fact changes in them.
+namespace attune::server {
+namespace {
+
+constexpr size_t kRebuildBatch = 4096;  // events
+constexpr size_t kTidyRows = 512;       // keep a command that comes meanwhile waiting for 10 ms
+constexpr size_t kAllRows = std::numeric_limits<size_t>::max();
+
+}  // namespace
+
+bool Projection::OfTables(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kStorageFull:
+    case ErrorCode::kUnsynced:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kDenied:
+    case ErrorCode::kCorrupt:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch, Care care) {
+  if (!transaction.status().ok() || batch.empty()) return;
+  if (!caught_up_) CatchUp(transaction, EventSeq(batch.front().seq.value - 1));
+  for (const Event& event : batch) {
+    // A report changes nothing before its row is written.
+    if (care == Care::kNone || std::holds_alternative<TrialReported>(event.fact)) {
+      Change(transaction, event);
+      continue;
+    }
+    // First what the change would write of the trial's reports: undone with it, it would be lost.
+    if (const auto trial = TrialOf(event.fact))
+      Show(transaction, event.seq, [&] { progress_.Write(transaction, *trial); });
+    Show(transaction, event.seq, [&] { Change(transaction, event); });
+  }
+  WriteRows(transaction, batch.back().seq,
+            std::max(kProgressRows, batch.size() / kEventsPerProgressRow), care);
+  IndexReports(transaction, batch.front().seq, batch.back().seq);
+}
+
+void Projection::Show(sqlite::Transaction& transaction, EventSeq seq,
+                      const std::function<void()>& change) {
+  const Status shown = transaction.Try(change);
+  if (shown.ok() || !transaction.status().ok()) return;
+  if (!OfTables(shown.error())) return transaction.Fail(shown.error());
+  transaction.Run("INSERT OR IGNORE INTO unshown (seq, reason, retry) VALUES (?, ?, ?)", seq.value,
+                  shown.error().message, !rebuilding_);
+}
+
+void Projection::WriteRows(sqlite::Transaction& transaction, EventSeq last, size_t rows,
+                           Care care) {
+  progress_.WriteSome(transaction, last, rows, [&](const TrialId& trial) {
+    if (care == Care::kNone) return progress_.Write(transaction, trial);
+    Show(transaction, last, [&] { progress_.Write(transaction, trial); });
+  });
+}
+
+void Projection::WriteSome(sqlite::Transaction& transaction, EventSeq last) {
+  WriteRows(transaction, last, kTidyRows, Care::kEach);
+}
+
+void Projection::WriteAll(sqlite::Transaction& transaction, EventSeq last) {
+  WriteRows(transaction, last, kAllRows, Care::kEach);
+}
+
+void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last) {
+  caught_up_ = true;
+  std::optional<EventSeq> behind;
+  {
+    sqlite::Rows rows = transaction.connection().Query("SELECT seq FROM behind");
+    if (rows.Next()) behind = EventSeq(static_cast<uint64_t>(rows.Integer(0)));
+    if (!rows.status().ok()) return transaction.Fail(rows.status().error());
+  }
+  progress_.Begin(behind.value_or(last), behind.has_value());
+  if (!behind) return;
+  const Status read = ReadLog(transaction.connection(), *behind, [&](const Event& event) {
+    if (event.seq > last) return;
+    if (const auto* report = std::get_if<TrialReported>(&event.fact)) {
+      progress_.Add(transaction, event.seq, *report);
+    } else if (std::holds_alternative<AttemptAssigned>(event.fact) ||
+               std::holds_alternative<AttemptEnded>(event.fact)) {
+      progress_.Forget(*TrialOf(event.fact));  // with these its row was written
+    }
+  });
+  if (!read.ok()) transaction.Fail(read.error());
+}
+
+void Projection::Rebuild(sqlite::Transaction& transaction, const OnProgress& progress) {
+  Forget();
+  transaction.Execute(TablesSql());
+  transaction.Execute(ViewsSql());
+  const auto last = transaction.connection().Number("SELECT max(seq) FROM events");
+  if (!last.ok()) transaction.Fail(last.error());
+  if (!transaction.status().ok()) return;
+  rebuilding_ = true;
+  std::vector<Event> batch;
+  const auto apply = [&] {
+    if (batch.empty()) return;
+    Apply(transaction, batch, Care::kEach);
+    if (progress) progress(batch.back().seq.value, static_cast<uint64_t>(*last));
+    batch.clear();
+  };
+  const Status read = ReadLog(transaction.connection(), EventSeq(0), [&](const Event& event) {
+    batch.push_back(event);
+    if (batch.size() == kRebuildBatch) apply();
+  });
+  apply();
+  WriteAll(transaction, EventSeq(static_cast<uint64_t>(*last)));
+  rebuilding_ = false;
+  if (!read.ok()) transaction.Fail(read.error());
+}
+
+void Projection::Forget() {
+  progress_.ForgetAll();
+  caught_up_ = false;
+}
+
+void Projection::IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last) {
+  const uint64_t begin = (first.value - 1) / kReportIndexEvery * kReportIndexEvery;
+  const uint64_t end = last.value / kReportIndexEvery * kReportIndexEvery;
+  if (begin == end) return;
+  transaction.Run(
+      "INSERT INTO report_index (sweep, trial, seq) SELECT sweep, trial, seq FROM events"
+      " WHERE seq > ? AND seq <= ? AND kind = 'trial_reported' ORDER BY sweep, trial, seq",
+      begin, end);
+}
+
+}  // namespace attune::server

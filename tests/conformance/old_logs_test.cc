@@ -1,0 +1,178 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/brain/brain.h"
+#include "schedulers/register.h"
+#include "searchers/register.h"
+#include "server/store/check.h"
+#include "server/store/event_codec.h"
+#include "server/store/sqlite_store.h"
+#include "tests/support/scratch_folder.h"
+
+// Databases that earlier versions have left (tests/data/logs/README.md) open, and their sweeps go
+// on.
+namespace attune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRoundsMax = 200;  // a sweep that is not over by then is killed
+
+std::vector<std::string> OldDatabases() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(ATTUNE_SOURCE_DIR "/tests/data/logs")) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".db.gz")) names.push_back(name.substr(0, name.size() - 6));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string Unpacked(const std::string& path) {
+  std::string bytes;
+  const gzFile file = gzopen(path.c_str(), "rb");
+  char buffer[65536];
+  for (int got = 0; (got = gzread(file, buffer, sizeof(buffer))) > 0;)
+    bytes.append(buffer, static_cast<size_t>(got));
+  gzclose(file);
+  return bytes;
+}
+
+class OldLog : public ::testing::TestWithParam<std::string> {
+ protected:
+  OldLog() : brain_(std::make_unique<Brain>(algorithms_, [](const std::string&) { return true; })) {
+    searchers::RegisterSearchers(algorithms_);
+    schedulers::RegisterSchedulers(algorithms_);
+    std::ofstream(path_, std::ios::binary)
+        << Unpacked(ATTUNE_SOURCE_DIR "/tests/data/logs/" + GetParam() + ".db.gz");
+  }
+
+  void Open() {
+    store_ = SqliteStore::Open(path_).value();
+    const Status read =
+        store_->Read(EventSeq(0), [&](const Event& event) { brain_->Replay(event); });
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    now_ = brain_->state().last_time;
+  }
+
+  void ExpectSound() {
+    auto findings = CheckDatabase(path_).value();
+    findings.push_back(CheckDecisions(path_, algorithms_).value());
+    for (const Finding& finding : findings)
+      EXPECT_EQ(finding.fault, std::nullopt) << finding.what << ": " << *finding.fault;
+    EXPECT_NE(findings.back().seen, "0 proposals, 0 verdicts");
+  }
+
+  void Keep(const std::vector<Event>& events) {
+    const Status kept = store_->Append(events);
+    ASSERT_TRUE(kept.ok()) << kept.error().message;
+  }
+
+  void Do(const Command& command) {
+    now_.us += 1'000'000;
+    auto events = brain_->Execute(command, now_);
+    ASSERT_TRUE(events.ok()) << events.error().message;
+    Keep(*events);
+    Keep(brain_->Advance(now_));
+  }
+
+  // One step of every gang, as an executor or an asker would tell of it.
+  void Step(const Sweep& sweep) {
+    for (const TrialNumber number : std::set(sweep.live)) {
+      const Trial& trial = *sweep.Find(number);
+      const Attempt attempt = *trial.live;
+      if (attempt.verdict != VerdictKind::kContinue || !Wanted(trial)) {
+        Do(RecordFact{attempt.epoch, AttemptEnded{attempt.id, Outcome::kStopped, {}}});
+        continue;
+      }
+      const attune::Step step(trial.last_step.value + 1);
+      if (!attempt.ranks.empty())
+        Do(RecordFact{attempt.epoch,
+                      CheckpointSaved{attempt.id, {step, "/tmp/checkpoint", "sha256:0"}, 1}});
+      const std::string& metric = sweep.spec.objective.metric;
+      Report report{.step = step, .waits = true};
+      report.metrics[metric] = 1.0 / (1.0 + number.value);
+      Do(RecordFact{attempt.epoch, TrialReported{attempt.id, report}});
+    }
+  }
+
+  void GoOn(SweepId id) {
+    for (int round = 0; round < kRoundsMax && brain_->state().Find(id) != nullptr; ++round) {
+      const Sweep& sweep = *brain_->state().Find(id);
+      if (sweep.spec.External() && sweep.live.empty()) Do(AskTrial{id, ""});
+      if (brain_->state().Find(id) != nullptr) Step(*brain_->state().Find(id));
+    }
+    if (brain_->state().Find(id) == nullptr) return;
+    Do(KillSweep{id});
+    if (brain_->state().Find(id) != nullptr) Step(*brain_->state().Find(id));
+    EXPECT_EQ(brain_->state().Find(id), nullptr) << "sweep " << ToString(id) << " goes on";
+  }
+
+  const attune::testing::ScratchFolder folder_;
+  const std::string path_ = folder_ / "attune.db";
+  Algorithms algorithms_;
+  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<Brain> brain_;
+  Time now_;
+};
+
+TEST_P(OldLog, IsWrittenAgainAsItLies) {
+  auto connection = sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadOnly, 0).value();
+  sqlite::Rows rows = connection->Query(
+      "SELECT kind, version, sweep, trial, payload FROM events WHERE kind <> 'sweep_created'");
+  int count = 0;
+  for (; rows.Next(); ++count) {
+    StoredFact stored{.kind = rows.Text(0), .version = rows.Integer(1), .payload = rows.Text(4)};
+    if (!rows.Null(2)) stored.sweep = SweepId(static_cast<uint64_t>(rows.Integer(2)));
+    if (!rows.Null(3)) stored.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(3)));
+    const auto fact = Decode(stored);
+    ASSERT_TRUE(fact.ok()) << fact.error().message;
+    const EncodedFact encoded = Encode(*fact);
+    EXPECT_EQ(encoded.payload, stored.payload) << stored.kind;
+    EXPECT_EQ(encoded.version, stored.version) << stored.kind;
+  }
+  EXPECT_GT(count, 40);
+}
+
+TEST_P(OldLog, OpensAndItsDecisionsAreDerivedAgain) {
+  Open();
+  ExpectSound();
+}
+
+TEST_P(OldLog, ItsSweepsGoOn) {
+  Open();
+  Do(JoinExecutor{"box", "a new process", "127.0.0.1", {.cpus = 8, .memory_bytes = 1 << 30}});
+  std::vector<SweepId> sweeps;
+  for (const auto& [id, sweep] : brain_->state().sweeps) sweeps.push_back(id);
+  std::vector<SweepId> ended;
+  for (const auto& [id, sweep] : brain_->state().ended) ended.push_back(id);
+  for (const SweepId id : ended) {
+    Do(ExtendSweep{.sweep = id, .max_trials = 20});
+    EXPECT_NE(brain_->state().Find(id), nullptr) << "not open again";
+    GoOn(id);
+  }
+  for (const SweepId id : sweeps) GoOn(id);
+  EXPECT_TRUE(brain_->state().sweeps.empty());
+
+  Brain again(algorithms_, [](const std::string&) { return true; });
+  ASSERT_TRUE(store_->Read(EventSeq(0), [&](const Event& event) { again.Replay(event); }).ok());
+  EXPECT_EQ(SaveState(again.state()), SaveState(brain_->state()));
+  ExpectSound();
+}
+
+INSTANTIATE_TEST_SUITE_P(Logs, OldLog, ::testing::ValuesIn(OldDatabases()), [](const auto& param) {
+  std::string name = param.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace attune::server

@@ -1,0 +1,281 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "server/store/check.h"
+#include "server/store/reader.h"
+#include "server/store/sqlite_store.h"
+#include "tests/support/every_fact.h"
+#include "tests/unit/server/store/sample_log.h"
+
+// What goes wrong beside the log, or below it.
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TableFaults : public ::testing::Test {
+ protected:
+  void Open(SqliteStore::Options options = {}) {
+    store_.reset();
+    auto store = SqliteStore::Open(path_, std::move(options));
+    ASSERT_TRUE(store.ok()) << store.error().message;
+    store_ = std::move(store).value();
+  }
+  void Append(const std::vector<Event>& events) {
+    const Status written = store_->Append(events);
+    ASSERT_TRUE(written.ok()) << written.error().message;
+  }
+  void Append(Fact fact) { Append(std::vector{log_.Next(std::move(fact))}); }
+
+  int64_t Number(const std::string& sql) {
+    auto connection = sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadOnly, 0);
+    const auto number = (*connection)->Number(sql);
+    EXPECT_TRUE(number.ok()) << number.error().message;
+    return number.ok() ? *number : -1;
+  }
+  void ExpectSound() {
+    const auto findings = CheckDatabase(path_).value();
+    for (const Finding& finding : findings) EXPECT_EQ(finding.fault, std::nullopt) << finding.what;
+  }
+  TrialRow Trial(uint32_t number) {
+    return Reader::Open(path_).value()->Trial({SweepId(1), TrialNumber(number)}).value();
+  }
+
+  const ScratchFolder folder_;
+  const std::string path_ = folder_ / "attune.db";
+  std::unique_ptr<SqliteStore> store_;
+  SampleLog log_;
+};
+
+// Trials 100, 101, …, each with an attempt and so many reports: one of each trial in turn.
+class ManyTrials : public TableFaults {
+ protected:
+  static constexpr uint32_t kTrials = 3 * kProgressRows;
+
+  void SetUp() override {
+    Open();
+    std::vector<Event> events = log_.events();
+    for (uint32_t i = 0; i < kTrials; ++i) {
+      events.push_back(log_.Next(TrialCreated{Id(i), SampleConfig(0.1), "random"}));
+      events.push_back(log_.Next(AttemptAssigned{.attempt = {Id(i), 1}, .epoch = Epoch(100 + i)}));
+    }
+    Append(events);
+  }
+  void Report(int64_t step, double accuracy) {
+    std::vector<Event> events;
+    for (uint32_t i = 0; i < kTrials; ++i)
+      events.push_back(log_.Next(TrialReported{{Id(i), 1},
+                                               {.step = Step(step),
+                                                .metrics = {{"accuracy", accuracy}},
+                                                .seconds = Seconds(static_cast<double>(step))}}));
+    Append(events);
+  }
+  int64_t UpToDate(int64_t step) {
+    return Number("SELECT count(*) FROM trials WHERE number >= 100 AND step = " +
+                  std::to_string(step));
+  }
+  static TrialId Id(uint32_t i) { return {SweepId(1), TrialNumber(100 + i)}; }
+};
+
+TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsInTheLogAndLeftOut) {
+  Open();
+  Append(log_.events());
+  const auto before = log_.events().size();
+  // The sweep is there already, and then goes on.
+  Append({log_.Next(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()}),
+          log_.Next(TrialEnded{{SweepId(1), TrialNumber(2)}, TrialState::kKilled, "by a person"})});
+  EXPECT_EQ(store_->LastSeq().value, before + 2);
+  EXPECT_EQ(Trial(2).state, "killed");
+  EXPECT_EQ(Number("SELECT seq FROM unshown"), static_cast<int64_t>(before + 1));
+  EXPECT_EQ(Number("SELECT retry FROM unshown"), 1);
+  const auto findings = CheckDatabase(path_).value();
+  const auto tables = std::ranges::find(findings, "tables", &Finding::what);
+  ASSERT_NE(tables, findings.end());
+  EXPECT_THAT(tables->fault.value_or(""), HasSubstr("is in the log alone"));
+}
+
+TEST_F(TableFaults, TheNextStartMakesTheTablesAnewOnce) {
+  Open();
+  Append(log_.events());
+  Append(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()});
+  uint64_t done = 0;
+  Open({.progress = [&](uint64_t at, uint64_t total) {
+    done = at;
+    EXPECT_EQ(total, log_.events().size() + 1);
+  }});
+  EXPECT_EQ(done, log_.events().size() + 1);
+  EXPECT_EQ(Number("SELECT retry FROM unshown"), 0);
+  done = 0;
+  Open({.progress = [&](uint64_t at, uint64_t) { done = at; }});
+  EXPECT_EQ(done, 0u);
+}
+
+TEST_F(TableFaults, NoKindOfFactIsRefused) {
+  Open();
+  Append(log_.events());
+  for (Fact& fact : attune::testing::EveryFact()) {
+    Append(std::move(fact));
+  }
+  EXPECT_EQ(store_->LastSeq().value, static_cast<uint64_t>(Number("SELECT count(*) FROM events")));
+}
+
+TEST_F(TableFaults, SecondsThatAreNoNumberAreTaken) {
+  Open();
+  Append(log_.events());
+  Append(TrialReported{
+      {{SweepId(1), TrialNumber(3)}, 1},
+      {.step = Step(4), .metrics = {{"accuracy", 0.5}}, .seconds = Seconds(std::nan(""))}});
+  EXPECT_EQ(Number("SELECT count(*) FROM unshown"), 0);
+  EXPECT_EQ(Trial(3).step, Step(4));
+}
+
+TEST_F(ManyTrials, AFewRowsAreBroughtUpWithABatchAndTheRestByAndBy) {
+  Report(1, 0.5);
+  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kProgressRows));
+  EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
+  EXPECT_FALSE(store_->Tidy());
+  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(Number("SELECT count(*) FROM behind"), 0);
+  EXPECT_FALSE(store_->Tidy());
+}
+
+TEST_F(ManyTrials, ALargeBatchBringsUpMoreRows) {
+  std::vector<Event> events;
+  constexpr size_t kRows = kProgressRows + 1;
+  for (size_t i = 0; i < kRows * kEventsPerProgressRow; ++i)
+    events.push_back(
+        log_.Next(TrialReported{{Id(static_cast<uint32_t>(i % kTrials)), 1},
+                                {.step = Step(1 + static_cast<int64_t>(i / kTrials))}}));
+  Append(events);
+  EXPECT_EQ(Number("SELECT count(*) FROM trials WHERE number >= 100 AND step > 0"),
+            static_cast<int64_t>(kRows));
+}
+
+TEST_F(ManyTrials, NoRowWaitsForMoreThanItsTurn) {
+  for (int64_t step = 1; step <= 8; ++step) Report(step, 0.5);
+  // Three batches bring every row up once.
+  EXPECT_EQ(Number("SELECT count(*) FROM trials WHERE number >= 100 AND step < 5"), 0);
+}
+
+TEST_F(ManyTrials, TheRowOfATrialWhoseAttemptEndsIsUpToDate) {
+  Report(1, 0.5);
+  Report(2, 0.25);
+  const TrialId last = Id(kTrials - 1);
+  Append(AttemptEnded{.attempt = {last, 1}, .outcome = Outcome::kStopped});
+  EXPECT_EQ(Trial(last.number.value).step, Step(2));
+  EXPECT_EQ(Trial(last.number.value).best, 0.5);
+}
+
+TEST_F(ManyTrials, WhatAProcessLeavesBehindIsBroughtUpByTheNext) {
+  Report(1, 0.5);
+  Report(2, 0.25);
+  // An attempt that has ended since, and another one of the same trial that has not reported.
+  Append({log_.Next(AttemptEnded{.attempt = {Id(170), 1}, .outcome = Outcome::kLost}),
+          log_.Next(AttemptAssigned{.attempt = {Id(170), 2}, .epoch = Epoch(5'000)})});
+  EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
+  Open();
+  EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(Trial(Id(170).number.value).seconds, Seconds(2));
+  ExpectSound();
+}
+
+TEST_F(ManyTrials, ADatabaseThatIsBehindIsWhole) {
+  Report(1, 0.5);
+  ExpectSound();
+}
+
+TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
+  Report(1, 0.5);
+  auto other =
+      sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
+  Open({.busy_timeout_ms = 0});
+  Report(2, 0.5);
+  ASSERT_TRUE(other->Execute("BEGIN IMMEDIATE").ok());
+  SampleLog another = log_;
+  EXPECT_FALSE(store_->Append(std::vector{another.Next(SearchExhausted{SweepId(1)})}).ok());
+  ASSERT_TRUE(other->Execute("ROLLBACK").ok());
+  Append(SearchExhausted{SweepId(1)});
+  while (store_->Tidy()) continue;
+  EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
+}
+
+TEST_F(TableFaults, ASnapshotLargerThanARowLiesInSeveral) {
+  Open({.snapshot_part_bytes = 10});
+  Append(log_.events());
+  for (const size_t size : {0, 9, 10, 11, 35}) {
+    const std::string bytes(size, 'b');
+    ASSERT_TRUE(store_->SaveSnapshot(store_->LastSeq(), bytes).ok());
+    EXPECT_EQ((*store_->ReadSnapshot(store_->LastSeq()))->bytes, bytes);
+    EXPECT_EQ(Number("SELECT count(*) FROM snapshots"),
+              static_cast<int64_t>(std::max<size_t>(1, (size + 9) / 10)));
+  }
+}
+
+// ---- a disk whose syncs fail -----------------------------------------------------------------
+
+// SQLite's own file system, but for syncs, which fail while `fails` is set.
+class FrailDisk {
+ public:
+  FrailDisk() {
+    sqlite3_vfs* const real = sqlite3_vfs_find(nullptr);
+    vfs_ = *real;
+    vfs_.zName = "frail";
+    open_ = real->xOpen;
+    vfs_.xOpen = &Open;
+    sqlite3_vfs_register(&vfs_, 1);
+  }
+  ~FrailDisk() {
+    fails = false;
+    sqlite3_vfs_unregister(&vfs_);
+  }
+
+  static inline bool fails = false;
+
+ private:
+  static int Open(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags,
+                  int* out) {
+    const int code = open_(vfs, name, file, flags, out);
+    if (code != SQLITE_OK || file->pMethods == nullptr) return code;
+    sync_ = file->pMethods->xSync;
+    sqlite3_io_methods& methods =
+        methods_.try_emplace(file->pMethods, *file->pMethods).first->second;
+    methods.xSync = &Sync;
+    file->pMethods = &methods;
+    return code;
+  }
+  static int Sync(sqlite3_file* file, int flags) {
+    return fails ? SQLITE_IOERR_FSYNC : sync_(file, flags);
+  }
+
+  static inline decltype(sqlite3_vfs::xOpen) open_ = nullptr;
+  static inline decltype(sqlite3_io_methods::xSync) sync_ = nullptr;
+  // SQLite has some for databases and others for logs.
+  static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods_;
+  sqlite3_vfs vfs_;
+};
+
+TEST_F(TableFaults, AFailedSyncIsNoRefusalAndTheNextStartDecides) {
+  const FrailDisk disk;
+  Open();
+  Append(log_.events());
+  FrailDisk::fails = true;
+  const Status written = store_->Append(std::vector{log_.Next(SearchExhausted{SweepId(1)})});
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().code, ErrorCode::kUnsynced);
+  FrailDisk::fails = false;
+  // As the files are when the process ends now: the mark of the commit had been written.
+  for (const char* file : {"", "-wal"})
+    std::filesystem::copy_file(path_ + file, folder_ / "after.db" + file);
+  const auto after = SqliteStore::Open(folder_ / "after.db");
+  ASSERT_TRUE(after.ok()) << after.error().message;
+  EXPECT_EQ((*after)->LastSeq().value, log_.events().size() + 1);
+}
+
+}  // namespace
+}  // namespace attune::server
