@@ -1,5 +1,6 @@
 #include "trainable/messages.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -52,6 +53,21 @@ double ToReal(const Json& json) {
   if (json == "inf") return std::numeric_limits<double>::infinity();
   if (json == "-inf") return -std::numeric_limits<double>::infinity();
   throw Error("channel: not a number: " + json.dump().substr(0, 80));
+}
+
+void CheckNames(const Metrics& metrics) {
+  if (metrics.size() > kMetricsMax) {
+    throw Error("Report: " + std::to_string(metrics.size()) + " metrics; report at most " +
+                std::to_string(kMetricsMax) + " at a step");
+  }
+  for (const auto& [name, value] : metrics) {
+    const bool odd = std::ranges::any_of(
+        name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+    if (name.empty() || name.size() > kMetricNameBytesMax || odd) {
+      throw Error("Report: a metric is named \"" + name.substr(0, 80) + "\"; use 1 to " +
+                  std::to_string(kMetricNameBytesMax) + " bytes without control characters");
+    }
+  }
 }
 
 std::string Finish(const Json& json) {
@@ -187,6 +203,7 @@ std::string ToLine(const Verdict& verdict) {
 }
 
 std::string ToLine(const ReportLine& report) {
+  CheckNames(report.metrics);
   Json metrics = Json::object();
   for (const auto& [name, value] : report.metrics) metrics[name] = FromReal(value);
   return Finish({{"type", "report"},

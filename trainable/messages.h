@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -53,6 +54,10 @@ struct Verdict {
 // Rank 0 is to wait for a verdict at its next report, milestone or not.
 struct YieldLine {};
 
+// What an executor takes of one report (docs/worker-channel.md).
+inline constexpr std::size_t kMetricsMax = 1000;
+inline constexpr std::size_t kMetricNameBytesMax = 256;
+
 struct ReportLine {
   std::int64_t step = 0;
   Metrics metrics;
@@ -82,6 +87,7 @@ FromRank ParseFromRank(std::string_view line);
 std::string ToLine(const Start& start);
 std::string ToLine(const Rendezvous& rendezvous);
 std::string ToLine(const Verdict& verdict);
+// Throws Error where a metric's name is one that an executor refuses, or there are too many.
 std::string ToLine(const ReportLine& report);
 std::string ToLine(const CheckpointInfo& checkpoint);
 std::string ToLine(const ProgressLine& progress);

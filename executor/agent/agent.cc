@@ -1,5 +1,6 @@
 #include "executor/agent/agent.h"
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -24,6 +25,7 @@ namespace {
 constexpr int kKeepaliveTimeMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kMessageBytesMax = 64 << 20;  // a large Desired: thousands of assignments
+constexpr size_t kMailboxFactsMax = 10'000;
 
 std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options) {
   if (options.channel) return options.channel;
@@ -64,13 +66,14 @@ Mailbox::Clock::time_point Wake(BootClock::time_point at) {
   return Mailbox::Clock::now() + pause;
 }
 
-v1::Hello HelloOf(const AgentOptions& options) {
+v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
   v1::Hello hello;
   hello.set_token(options.token);
   hello.set_version(options.version);
   hello.set_protocol(v1::PROTOCOL_CURRENT);
   hello.set_name(options.name);
   hello.set_instance(options.instance);
+  hello.set_started_us(started_us);
   hello.set_address(options.address);
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);
@@ -84,7 +87,7 @@ v1::Hello HelloOf(const AgentOptions& options) {
 // which waits for nothing but its mailbox.
 class Agent::Impl final : private ServerLink, private Gangs, private Files {
  public:
-  Impl(AgentOptions options, gang::UniqueFd lock);
+  Impl(AgentOptions options, NameLock lock);
   ~Impl() override;
 
   std::optional<gang::Error> Start();
@@ -96,6 +99,12 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
  private:
   void RunThread();
+
+  // Back-pressure, from the outbox to the workers. The supervision thread asks before it reads; the
+  // agent's thread tells it to read on, if it left off, once there is room.
+  bool HasRoom() const { return facts_in_mailbox_ < kMailboxFactsMax && !outbox_full_; }
+  bool MayRead();
+  void ReadOnIfLeftOff();
 
   // Runs `handle` on the agent's thread, unless the present connection is a later one by then.
   template <typename Handle>
@@ -117,7 +126,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   v1::LogChunk ReadLog(const v1::LogRequest& request) override;
 
   const AgentOptions options_;
-  const gang::UniqueFd lock_;
+  const NameLock lock_;
   const gang::Folders folders_;
   const std::unique_ptr<v1::Executors::Stub> stub_;
   Mailbox mailbox_;
@@ -126,18 +135,22 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   CheckpointRemover remover_;
   std::unique_ptr<Connection> connection_;
   uint64_t connection_number_ = 0;
+  std::atomic<size_t> facts_in_mailbox_ = 0;
+  std::atomic<bool> outbox_full_ = false;
+  std::atomic<bool> left_off_ = false;
 
   std::promise<AgentExit> ended_;
   std::shared_future<AgentExit> end_;
   std::thread thread_;
 };
 
-Agent::Impl::Impl(AgentOptions options, gang::UniqueFd lock)
+Agent::Impl::Impl(AgentOptions options, NameLock lock)
     : options_(std::move(options)),
       lock_(std::move(lock)),
       folders_(options_.data_dir),
       stub_(v1::Executors::NewStub(MakeChannel(options_))),
-      machine_(HelloOf(options_), folders_, std::random_device{}(), *this, *this, *this),
+      machine_(HelloOf(options_, lock_.started_us), folders_, std::random_device{}(), *this, *this,
+               *this),
       remover_(folders_,
                [this](const v1::CheckpointRemoval& removal) {
                  Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
@@ -151,13 +164,18 @@ Agent::Impl::~Impl() {
 }
 
 std::optional<gang::Error> Agent::Impl::Start() {
-  gang::OrError<std::unique_ptr<gang::Supervisor>> supervisor = gang::Supervisor::Start(
-      {.launcher_log_dir = folders_.Launchers(),
-       .timing = options_.gang_timing,
-       .launcher = options_.launcher},
-      [this](gang::Fact fact) {
-        Post([this, fact = std::move(fact)] { machine_.OnFact(fact, TakeTime()); });
-      });
+  gang::OrError<std::unique_ptr<gang::Supervisor>> supervisor =
+      gang::Supervisor::Start({.launcher_log_dir = folders_.Launchers(),
+                               .timing = options_.gang_timing,
+                               .launcher = options_.launcher,
+                               .may_read = [this] { return MayRead(); }},
+                              [this](gang::Fact fact) {
+                                ++facts_in_mailbox_;
+                                Post([this, fact = std::move(fact)] {
+                                  --facts_in_mailbox_;
+                                  machine_.OnFact(fact, TakeTime());
+                                });
+                              });
   if (!supervisor.ok()) return gang::Error{supervisor.error()};
   supervisor_ = std::move(supervisor.value());
   thread_ = std::thread([this] { RunThread(); });
@@ -169,9 +187,23 @@ void Agent::Impl::RunThread() {
   while (!machine_.done()) {
     mailbox_.Run(Wake(deadline));
     deadline = machine_.Step(TakeTime());
+    outbox_full_ = machine_.is_full();
+    ReadOnIfLeftOff();
   }
   supervisor_.reset();
   ended_.set_value(machine_.exit());
+}
+
+// Looks again once it has said that it will leave off: room that was made meanwhile is told to
+// nobody.
+bool Agent::Impl::MayRead() {
+  if (HasRoom()) return true;
+  left_off_ = true;
+  return HasRoom();
+}
+
+void Agent::Impl::ReadOnIfLeftOff() {
+  if (HasRoom() && left_off_.exchange(false)) supervisor_->ReadOn();
 }
 
 template <typename Handle>
@@ -215,7 +247,7 @@ v1::LogChunk Agent::Impl::ReadLog(const v1::LogRequest& request) {
 gang::OrError<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
   if (options.version.empty()) options.version = ATTUNE_VERSION;
   if (options.instance.empty()) options.instance = RandomHex();
-  gang::OrError<gang::UniqueFd> lock = LockName(options.data_dir, options.name);
+  gang::OrError<NameLock> lock = LockName(options.data_dir, options.name, TakeTime().wall_us);
   if (!lock.ok()) return gang::Error{lock.error()};
   auto impl = std::make_unique<Impl>(std::move(options), std::move(lock.value()));
   if (auto error = impl->Start()) return *std::move(error);

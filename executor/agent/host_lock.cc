@@ -4,13 +4,35 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <utility>
 
 namespace attune::agent {
+namespace {
 
-gang::OrError<gang::UniqueFd> LockName(const std::filesystem::path& data, const std::string& name) {
+// REQUIRES: the name is locked.
+gang::OrError<int64_t> NoteStart(const std::filesystem::path& folder, int64_t wall_us) {
+  const std::filesystem::path path = folder / "started";
+  const std::filesystem::path fresh = folder / "started.new";
+  int64_t previous_us = 0;
+  std::ifstream(path) >> previous_us;  // 0 where there is none, or none that can be read
+  const int64_t started_us = StartAfter(std::max<int64_t>(previous_us, 0), wall_us);
+  std::ofstream file(fresh);
+  file << started_us << std::endl;
+  std::error_code failed;
+  if (file) std::filesystem::rename(fresh, path, failed);
+  if (!file || failed) return gang::Error{"cannot write " + path.string() + "; is the disk full?"};
+  return started_us;
+}
+
+}  // namespace
+
+gang::OrError<NameLock> LockName(const std::filesystem::path& data, const std::string& name,
+                                 int64_t wall_us) {
   if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) {
     return gang::Error{"an executor cannot be named '" + name +
                        "'; use a name without '/' that does not begin with '.'"};
@@ -33,7 +55,9 @@ gang::OrError<gang::UniqueFd> LockName(const std::filesystem::path& data, const 
       pwrite(lock.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
     return gang::Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
   }
-  return lock;
+  const gang::OrError<int64_t> started_us = NoteStart(path.parent_path(), wall_us);
+  if (!started_us.ok()) return gang::Error{started_us.error()};
+  return NameLock{std::move(lock), started_us.value()};
 }
 
 }  // namespace attune::agent

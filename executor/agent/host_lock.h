@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -8,8 +9,21 @@
 
 namespace attune::agent {
 
+struct NameLock {
+  gang::UniqueFd fd;
+  int64_t started_us = 0;  // v1::Hello::started_us
+};
+
+// When a process starts at `wall_us`, and the last of its name did at `previous_us`: later than
+// that, even if the clock has been set back since.
+constexpr int64_t StartAfter(int64_t previous_us, int64_t wall_us) {
+  return wall_us > previous_us ? wall_us : previous_us + 1;
+}
+
 // Takes `<data>/executors/<name>/lock` for as long as the result lives, so that two executors of
-// one name cannot run on one data folder. The kernel gives it back however the process ends.
-gang::OrError<gang::UniqueFd> LockName(const std::filesystem::path& data, const std::string& name);
+// one name cannot run on one data folder. The kernel gives it back however the process ends. When
+// the process started is kept beside it, for the next one.
+gang::OrError<NameLock> LockName(const std::filesystem::path& data, const std::string& name,
+                                 int64_t wall_us);
 
 }  // namespace attune::agent

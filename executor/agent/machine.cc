@@ -28,6 +28,7 @@ BootClock::time_point Machine::Step(const Now& now) {
     spdlog::warn("the server did not welcome this executor within {} ms", kWelcomeTimeout.count());
     Disconnect();
   }
+  ResendIfDue(now);
   Pump(now);
   TakeLeave(now);
   return NextDeadline();
@@ -36,7 +37,9 @@ BootClock::time_point Machine::Step(const Now& now) {
 BootClock::time_point Machine::NextDeadline() const {
   BootClock::time_point next = std::min(welcome_by_, lease_until_);
   if (connection_ == Connection::kNone && !exit_) next = std::min(next, retry_at_);
-  if (connection_ == Connection::kWelcomed && !writing_) next = std::min(next, heartbeat_at_);
+  if (connection_ == Connection::kWelcomed && !writing_) {
+    next = std::min({next, heartbeat_at_, resend_at_});
+  }
   if (connection_ == Connection::kWelcomed) next = std::min(next, farewell_until_);
   return next;
 }
@@ -96,7 +99,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   if (message.has_refusal()) return On(message.refusal());
   if (connection_ != Connection::kWelcomed) return;
   if (message.has_desired()) On(std::move(*message.mutable_desired()), now);
-  if (message.has_ack()) On(message.ack());
+  if (message.has_ack()) On(message.ack(), now);
   if (message.has_log_request()) On(message.log_request());
 }
 
@@ -109,9 +112,9 @@ void Machine::On(const v1::Welcome& welcome, const Now& now) {
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
   heartbeat_at_ = now.boot + heartbeat_;
   RenewLease(hello_sent_);
-  backoff_.Reset();
   reconciler_.ForgetRevision();
   outbox_.Rewind();
+  resend_at_ = kNever;
 }
 
 void Machine::On(const v1::Refusal& refusal) {
@@ -135,13 +138,24 @@ void Machine::On(v1::Desired desired, const Now& now) {
   Reconcile(now);
 }
 
-void Machine::On(const v1::Ack& ack) {
+void Machine::On(const v1::Ack& ack, const Now& now) {
+  backoff_.Reset();  // not at the welcome: what follows may be a refusal
   if (ack.heartbeat_us() > 0) {
     RenewLease(BootClock::time_point(BootClock::duration(ack.heartbeat_us())));
   }
+  const size_t waited = outbox_.waiting();
   for (const gang::AttemptId& attempt : outbox_.Acknowledge(ack.seq())) {
     reconciler_.OnEndAcknowledged(attempt);
   }
+  if (outbox_.waiting() < waited) resend_at_ = now.boot + kResendAfter;
+  if (outbox_.waiting() == 0) resend_at_ = kNever;
+}
+
+// What the server could not take: it had no room, or its disk was full.
+void Machine::ResendIfDue(const Now& now) {
+  if (now.boot < resend_at_) return;
+  resend_at_ = kNever;
+  outbox_.Rewind();
 }
 
 void Machine::On(const v1::LogRequest& request) {
@@ -172,8 +186,9 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
     *message.mutable_log_chunk() = files_.ReadLog(log_requests_.front());
     message.mutable_log_chunk()->set_request(log_requests_.front().request());
     log_requests_.pop_front();
-  } else if (outbox_.has_unsent()) {
+  } else if (outbox_.may_send()) {
     *message.mutable_facts() = outbox_.TakeBatch();
+    if (resend_at_ == kNever) resend_at_ = now.boot + kResendAfter;
   } else {
     return std::nullopt;
   }

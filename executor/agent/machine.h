@@ -22,6 +22,7 @@ namespace attune::agent {
 inline constexpr std::chrono::milliseconds kWelcomeTimeout{10'000};
 inline constexpr std::chrono::milliseconds kFarewellTimeout{1'000};  // for the last acknowledgement
 inline constexpr std::chrono::milliseconds kHeartbeatMin{10};
+inline constexpr std::chrono::milliseconds kResendAfter{30'000};  // without an acknowledgement
 inline constexpr size_t kLogRequestsMax = 64;
 
 // Why an agent came to its end.
@@ -112,6 +113,10 @@ class Machine {
   bool done() const { return done_; }
   const AgentExit& exit() const { return *exit_; }  // REQUIRES: done()
 
+  // Facts gather here faster than the server takes them: until this is false again, nothing more
+  // should be read from gangs. Only their reports wait then, and in the end those who make them.
+  bool is_full() const { return outbox_.is_full(); }
+
   // Until when the server will not give its gangs away; kNever before it has any.
   BootClock::time_point lease_until() const { return lease_until_; }
 
@@ -121,7 +126,7 @@ class Machine {
   void On(const v1::Welcome& welcome, const Now& now);
   void On(const v1::Refusal& refusal);
   void On(v1::Desired desired, const Now& now);
-  void On(const v1::Ack& ack);
+  void On(const v1::Ack& ack, const Now& now);
   void On(const v1::LogRequest& request);
 
   void Connect(const Now& now);
@@ -131,6 +136,7 @@ class Machine {
   void CancelAll(gang::CancelReason reason);
   void Reconcile(const Now& now);
   bool Act(const Reconciler::Actions& actions, const Now& now);
+  void ResendIfDue(const Now& now);
   void Pump(const Now& now);
   std::optional<v1::FromExecutor> NextMessage(const Now& now);
   void TakeLeave(const Now& now);
@@ -156,6 +162,7 @@ class Machine {
   BootClock::time_point retry_at_ = BootClock::time_point::min();
   BootClock::time_point welcome_by_ = kNever;
   BootClock::time_point heartbeat_at_ = kNever;
+  BootClock::time_point resend_at_ = kNever;
   BootClock::time_point hello_sent_;
   BootClock::time_point lease_until_ = kNever;
 

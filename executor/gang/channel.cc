@@ -23,12 +23,19 @@ Json Number(double value) {
 
 std::optional<double> ReadNumber(const Json& json) {
   if (json.is_number()) return json.get<double>();
-  if (!json.is_string()) return std::nullopt;
-  const auto& text = json.get_ref<const std::string&>();
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (text == "inf") return std::numeric_limits<double>::infinity();
-  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (json == "inf") return std::numeric_limits<double>::infinity();
+  if (json == "-inf") return -std::numeric_limits<double>::infinity();
   return std::nullopt;
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+}
+
+bool HasControlCharacters(std::string_view text) {
+  return std::ranges::any_of(
+      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
 }
 
 // Typed access to the fields of one message; remembers the first that was missing or wrong.
@@ -38,7 +45,7 @@ class Fields {
 
   const std::string& problem() const { return problem_; }
 
-  int64_t Integer(const char* name, int64_t min, int64_t max) {
+  int64_t Integer(const char* name, int64_t min, int64_t max = kIntegerMax) {
     const Json* field = Find(name);
     if (field && field->is_number_integer()) {
       const bool fits = !field->is_number_unsigned() ||
@@ -46,14 +53,17 @@ class Fields {
       const int64_t value = field->get<int64_t>();
       if (fits && value >= min && value <= max) return value;
     }
-    Complain(name, "an integer of at least " + std::to_string(min));
+    Complain(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
     return min;
   }
 
-  double Real(const char* name) {
+  double Seconds(const char* name) {
     const Json* field = Find(name);
-    if (const auto value = field ? ReadNumber(*field) : std::nullopt) return *value;
-    Complain(name, "a number");
+    if (field && field->is_number()) {
+      const double value = field->get<double>();
+      if (std::isfinite(value) && value >= 0) return value;
+    }
+    Complain(name, "a finite number of at least 0");
     return 0;
   }
 
@@ -72,6 +82,15 @@ class Fields {
     return {};
   }
 
+  // A text for machines: a path, a host.
+  std::string Name(const char* name) {
+    std::string text = Text(name);
+    if (text.empty() || HasControlCharacters(text)) {
+      Complain(name, "a text without control characters, and not empty");
+    }
+    return text;
+  }
+
   std::vector<std::pair<std::string, double>> Metrics(const char* name) {
     std::vector<std::pair<std::string, double>> metrics;
     const Json* field = Find(name);
@@ -79,19 +98,41 @@ class Fields {
       Complain(name, "an object of numbers");
       return metrics;
     }
+    if (field->size() > static_cast<size_t>(kMetricsMax)) {
+      ComplainOf(name, std::to_string(field->size()) + " metrics",
+                 "at most " + std::to_string(kMetricsMax));
+      return metrics;
+    }
     for (const auto& [metric, json] : field->items()) {
+      if (metric.empty() || metric.size() > kMetricNameBytesMax || HasControlCharacters(metric)) {
+        ComplainOf(name, "one named " + Quote(metric),
+                   "named in 1 to " + std::to_string(kMetricNameBytesMax) +
+                       " bytes without control characters");
+      }
       const auto value = ReadNumber(json);
-      if (!value) Complain(name, R"(an object of numbers, "nan", "inf" or "-inf")");
+      if (!value) {
+        ComplainOf(name, Quote(metric) + " as " + Quote(Dump(json)),
+                   R"(an object of numbers, "nan", "inf" or "-inf")");
+      }
       metrics.emplace_back(metric, value.value_or(0));
     }
     return metrics;
   }
 
   void Complain(const char* name, const std::string& wanted) {
-    if (problem_.empty()) problem_ = std::string("'") + name + "' must be " + wanted;
+    if (!problem_.empty()) return;
+    const Json* field = Find(name);
+    problem_ = "'" + std::string(name) + "' is " + (field ? Quote(Dump(*field)) : "missing") +
+               " and must be " + wanted;
   }
 
  private:
+  void ComplainOf(const char* name, const std::string& value, const std::string& wanted) {
+    if (problem_.empty()) {
+      problem_ = "'" + std::string(name) + "' has " + value + " and must be " + wanted;
+    }
+  }
+
   const Json* Find(const char* name) const {
     const auto found = json_.find(name);
     return found == json_.end() ? nullptr : &*found;
@@ -108,24 +149,23 @@ bool IsDigest(std::string_view digest) {
 }
 
 Message ReadFields(const std::string& type, Fields& fields) {
-  if (type == "progress") return Progress{fields.Integer("step", 0, INT64_MAX)};
+  if (type == "progress") return Progress{fields.Integer("step", 0)};
   if (type == "report") {
-    return Report{.step = fields.Integer("step", 0, INT64_MAX),
+    return Report{.step = fields.Integer("step", 1),
                   .metrics = fields.Metrics("metrics"),
-                  .seconds = fields.Real("seconds"),
+                  .seconds = fields.Seconds("seconds"),
                   .waits = fields.Boolean("waits")};
   }
   if (type == "checkpoint") {
-    CheckpointSaved checkpoint{
-        .step = fields.Integer("step", 0, INT64_MAX),
-        .path = fields.Text("path"),
-        .digest = fields.Text("digest"),
-        .bytes = static_cast<uint64_t>(fields.Integer("bytes", 0, INT64_MAX))};
+    CheckpointSaved checkpoint{.step = fields.Integer("step", 1),
+                               .path = fields.Name("path"),
+                               .digest = fields.Text("digest"),
+                               .bytes = static_cast<uint64_t>(fields.Integer("bytes", 0))};
     if (!IsDigest(checkpoint.digest)) fields.Complain("digest", "sha256: and 64 hex digits");
     return checkpoint;
   }
   if (type == "rendezvous") {
-    return Rendezvous{fields.Text("host"), static_cast<int>(fields.Integer("port", 1, 65535))};
+    return Rendezvous{fields.Name("host"), static_cast<int>(fields.Integer("port", 1, 65535))};
   }
   if (type == "error") {
     std::string message = fields.Text("message");
@@ -175,7 +215,7 @@ std::string Quote(std::string_view line) {
 
 OrError<Message> ParseMessage(std::string_view line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Error{"not a JSON object: " + Quote(line)};
+  if (!json.is_object()) return Error{"not a JSON object in UTF-8: " + Quote(line)};
   const auto type = json.find("type");
   if (type == json.end() || !type->is_string()) {
     return Error{"a message without a string 'type': " + Quote(line)};

@@ -16,6 +16,9 @@ namespace attune::gang {
 
 // Bytes of one line, its newline not counted.
 inline constexpr size_t kLineBytesMax = 1 << 20;
+inline constexpr int kMetricsMax = 1000;  // of one report
+inline constexpr size_t kMetricNameBytesMax = 256;
+inline constexpr int64_t kIntegerMax = (int64_t{1} << 53) - 1;  // steps, bytes: exact in any JSON
 
 // ---- rank -> executor
 
@@ -42,7 +45,9 @@ struct Unknown {};
 using Message =
     std::variant<Rendezvous, Report, CheckpointSaved, Progress, ErrorText, Done, Unknown>;
 
-// The error quotes the beginning of the line.
+// What passes can be stored, sent on and shown as it is; everything else is refused here, where it
+// can be blamed on the rank that wrote it. The error names the field, its value and what it must
+// be, and quotes the beginning of the line.
 OrError<Message> ParseMessage(std::string_view line);
 
 // Cuts a byte stream into lines.

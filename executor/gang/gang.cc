@@ -364,6 +364,10 @@ void Gang::Yield() {
   SendYield();
 }
 
+void Gang::ReadOn() {
+  for (const auto& rank : ranks_) rank->ReadOn();
+}
+
 void Gang::SendYield() {
   if (Rank* rank = RankZero()) rank->Send(YieldLine());
 }
@@ -380,7 +384,7 @@ void Gang::WatchForStall() {
   Loop::Clock::duration left = spec_.stall_timeout;
   if (SpeaksChannel()) {
     for (const auto& rank : ranks_) {
-      if (!rank->is_running()) continue;
+      if (!rank->is_running() || rank->is_left_unread()) continue;
       const auto silent_for = now - std::max(rank->last_heard(), resumed_at_);
       left = std::min(left, spec_.stall_timeout - silent_for);
       if (silent_for < spec_.stall_timeout) continue;
@@ -404,7 +408,7 @@ void Gang::WatchForLaggards() {
   const Loop::Clock::time_point now = Loop::Clock::now();
   Loop::Clock::duration left = timeout;
   for (const auto& rank : ranks_) {
-    if (!rank->is_running()) continue;
+    if (!rank->is_running() || rank->is_left_unread()) continue;
     const auto silent_for = now - std::max({rank->last_heard(), resumed_at_, *first_finish_});
     left = std::min(left, timeout - silent_for);
     if (silent_for < timeout) continue;

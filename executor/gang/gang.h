@@ -48,6 +48,8 @@ class Gang final : private Rank::Owner {
                                      const EnvironmentChanges& environment)>
         launcher_for;
     FactSink facts;
+    // Whether there is room for more facts now; null: always.
+    std::function<bool()> may_read;
     // Called after Ended; the gang may be destroyed once that call has returned.
     std::function<void(const AttemptId&)> gone;
   };
@@ -64,6 +66,9 @@ class Gang final : private Rank::Owner {
   // happens.
   void Yield();
 
+  // There is room for more facts again.
+  void ReadOn();
+
   // The launcher that its ranks were forked from; null if they were spawned.
   const Launcher* launcher() const { return launcher_; }
 
@@ -73,6 +78,7 @@ class Gang final : private Rank::Owner {
   void OnMessage(Rank& rank, Message message) override;
   void OnBadLine(Rank& rank, const std::string& problem) override;
   void OnExit(Rank& rank) override;
+  bool MayRead() override { return !services_.may_read || services_.may_read(); }
 
   void On(Rank& rank, const Rendezvous& rendezvous);
   void On(Rank& rank, Report report);

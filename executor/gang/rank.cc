@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace attune::gang {
 namespace {
@@ -38,11 +39,21 @@ void Rank::Attach(Child child, Parent parent) {
   child_ = std::move(child);
   parent_ = parent;
   last_heard_ = Loop::Clock::now();
-  channel_watch_ =
-      loop_.Watch(channel_.get(), EPOLLIN, [this](uint32_t events) { OnChannel(events); });
+  WatchChannel();
   if (child_.pidfd) {
     exit_watch_ = loop_.Watch(child_.pidfd.get(), EPOLLIN, [this](uint32_t) { OnPidfd(); });
   }
+}
+
+void Rank::WatchChannel() {
+  channel_watch_ = loop_.Watch(channel_.get(), unsent_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT,
+                               [this](uint32_t events) { OnChannel(events); });
+}
+
+void Rank::ReadOn() {
+  if (!std::exchange(left_unread_, false) || exit_) return;
+  last_heard_ = Loop::Clock::now();
+  WatchChannel();
 }
 
 void Rank::Send(std::string_view line) {
@@ -66,7 +77,10 @@ void Rank::Flush() {
 
 void Rank::OnChannel(uint32_t events) {
   if (events & EPOLLOUT) Flush();
-  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) Read(kTurnBytesMax);
+  if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR))) return;
+  if (owner_.MayRead()) return Read(kTurnBytesMax);
+  left_unread_ = true;
+  channel_watch_.Reset();  // and not only its EPOLLIN: a hang-up would be told without end
 }
 
 void Rank::Read(size_t bytes_max) {

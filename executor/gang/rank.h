@@ -24,6 +24,8 @@ class Rank {
     virtual void OnBadLine(Rank& rank, const std::string& problem) = 0;
     // The process has ended; all that it wrote has been handed to OnMessage before.
     virtual void OnExit(Rank& rank) = 0;
+    // Whether there is room for more messages now; if not, ReadOn() follows.
+    virtual bool MayRead() = 0;
   };
 
   // Who learns how the process ended.
@@ -44,6 +46,9 @@ class Rank {
   // become, or will become, this process's to reap.
   void OnLauncherReport(std::optional<ExitStatus> status);
 
+  // Reads its channel again, where that was left off because there was no room for more.
+  void ReadOn();
+
   void Kill();
 
   const RankSlot& slot() const { return slot_; }
@@ -53,9 +58,12 @@ class Rank {
   const std::optional<ExitStatus>& exit() const { return exit_; }
   bool was_killed() const { return killed_; }
   bool has_spoken() const { return spoken_; }
+  // What it says is not read for want of room; its silence is not its own.
+  bool is_left_unread() const { return left_unread_; }
   Loop::Clock::time_point last_heard() const { return last_heard_; }
 
  private:
+  void WatchChannel();
   void OnChannel(uint32_t events);
   void OnPidfd();
   // Reads until nothing is left or `bytes_max`.
@@ -79,6 +87,7 @@ class Rank {
   bool killed_ = false;
   bool spoken_ = false;
   bool deaf_ = false;  // after a bad line
+  bool left_unread_ = false;
   Loop::Clock::time_point last_heard_;
 };
 

@@ -77,6 +77,12 @@ void Supervisor::Yield(const AttemptId& attempt) {
   });
 }
 
+void Supervisor::ReadOn() {
+  loop_.Post([this] {
+    for (const auto& [attempt, gang] : gangs_) gang->ReadOn();
+  });
+}
+
 void Supervisor::Warm(Program program) {
   loop_.Post([this, program = std::move(program)] {
     if (shutting_down_ || program.command.empty()) return;
@@ -97,6 +103,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .launcher_for = [this](const auto& program,
                              const auto& environment) { return LauncherFor(program, environment); },
       .facts = sink_,
+      .may_read = options_.may_read,
       // Not at once: the gang is still in the call.
       .gone = [this](const AttemptId& id) { loop_.Post([this, id] { ForgetGang(id); }); }};
   Gang& gang =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <thread>
@@ -27,6 +28,10 @@ class Supervisor {
     std::filesystem::path launcher_log_dir;
     GangTiming timing;
     Launcher::Options launcher;
+    // Asked on the supervision thread before channels are read: whether there is room for more
+    // facts. Where not, workers wait once their channels are full, until ReadOn(). Null: there
+    // always is.
+    std::function<bool()> may_read;
   };
 
   // REQUIRES: main called MaybeRunGuard(); without, it is an error.
@@ -44,6 +49,9 @@ class Supervisor {
   void Tell(const AttemptId& attempt, const Verdict& verdict);
 
   void Yield(const AttemptId& attempt);
+
+  // There is room again after may_read() said that there is none.
+  void ReadOn();
 
   // Starts the launcher of a program ahead of its first gang, if it can have one.
   void Warm(Program program);

@@ -1,12 +1,15 @@
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
+#include <variant>
 
 #include "core/base/check.h"
 #include "executor/gang/channel.h"
 
 // A stream of lines that comes in two pieces, cut at a place that its first byte says. Every line
-// is a message or an error that quotes it.
+// is an error that quotes it, or a message that can be stored and sent on.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
@@ -17,7 +20,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (const auto line = lines.Next()) {
       ATTUNE_CHECK(line->find('\n') == std::string_view::npos);
       const auto message = attune::gang::ParseMessage(*line);
-      if (!message.ok()) ATTUNE_CHECK(!message.error().empty());
+      if (!message.ok()) {
+        ATTUNE_CHECK(!message.error().empty());
+      } else if (const auto* report = std::get_if<attune::gang::Report>(&message.value())) {
+        ATTUNE_CHECK(std::isfinite(report->seconds) && report->seconds >= 0 && report->step >= 1);
+        ATTUNE_CHECK(std::ssize(report->metrics) <= attune::gang::kMetricsMax);
+      }
     }
   }
   return 0;

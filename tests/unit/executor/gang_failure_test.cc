@@ -166,7 +166,18 @@ TEST_F(GangFailure, MalformedLineIsQuoted) {
   const Failure failure = RunToFailure(PlainWorker({"1/raw:loss = 0.3", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
   EXPECT_EQ(failure.rank, 1);
-  EXPECT_EQ(failure.message, "rank 1 wrote to its channel not a JSON object: 'loss = 0.3'");
+  EXPECT_EQ(failure.message,
+            "rank 1 wrote to its channel not a JSON object in UTF-8: 'loss = 0.3'");
+}
+
+TEST_F(GangFailure, ValueThatNobodyCouldStoreIsBlamedOnTheRankThatSaysIt) {
+  const Failure failure = RunToFailure(
+      PlainWorker({R"(raw:{"type":"report","step":1,"metrics":{},"seconds":"nan"})", "hang"}));
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_EQ(failure.rank, 0);
+  EXPECT_THAT(failure.message,
+              StartsWith("rank 0 wrote to its channel a report message whose 'seconds' is "
+                         "'\"nan\"' and must be a finite number of at least 0: '{\"type\""));
 }
 
 TEST_F(GangFailure, TooLongLineIsQuoted) {

@@ -65,18 +65,31 @@ TEST_F(DetectResourcesTest, GpusAreCountedFromTheDriverOrTheDevices) {
 TEST(HostLock, IsHeldUntilItsOwnerIsGone) {
   const TempDir dir;
   {
-    const auto first = LockName(dir.path(), "a");
+    const auto first = LockName(dir.path(), "a", 0);
     ASSERT_TRUE(first.ok());
-    EXPECT_THAT(LockName(dir.path(), "a").error(), HasSubstr(std::to_string(getpid())));
-    EXPECT_TRUE(LockName(dir.path(), "b").ok());
+    EXPECT_THAT(LockName(dir.path(), "a", 0).error(), HasSubstr(std::to_string(getpid())));
+    EXPECT_TRUE(LockName(dir.path(), "b", 0).ok());
   }
-  EXPECT_TRUE(LockName(dir.path(), "a").ok());
+  EXPECT_TRUE(LockName(dir.path(), "a", 0).ok());
+}
+
+TEST(HostLock, ProcessOfANameStartsAfterTheOneBeforeItWhateverTheClockSays) {
+  gang::TempDir dir;
+  const auto start = [&](const std::string& name, int64_t wall_us) {
+    return LockName(dir.path(), name, wall_us).value().started_us;
+  };
+  EXPECT_EQ(start("a", 1000), 1000);
+  EXPECT_EQ(start("a", 2000), 2000);
+  EXPECT_EQ(start("a", 500), 2001);
+  EXPECT_EQ(start("b", 500), 500);
+  gang::WriteFile(dir.path() / "executors" / "a" / "started", "what a crash left of it");
+  EXPECT_EQ(start("a", 3000), 3000);
 }
 
 TEST(HostLock, NameThatIsNoFolderNameIsRefused) {
   const TempDir dir;
   for (const char* name : {"", "a/b", "..", ".hidden"}) {
-    EXPECT_FALSE(LockName(dir.path(), name).ok()) << name;
+    EXPECT_FALSE(LockName(dir.path(), name, 0).ok()) << name;
   }
 }
 

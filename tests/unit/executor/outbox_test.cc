@@ -20,7 +20,7 @@ TEST(Outbox, NumbersFactsFromOneAndSendsEachOnce) {
   ASSERT_EQ(batch.facts_size(), 2);
   EXPECT_EQ(batch.facts(0).seq(), 1u);
   EXPECT_EQ(batch.facts(1).seq(), 2u);
-  EXPECT_FALSE(outbox.has_unsent());
+  EXPECT_FALSE(outbox.may_send());
 }
 
 TEST(Outbox, RewindSendsAgainWhatIsNotAcknowledged) {
@@ -28,7 +28,7 @@ TEST(Outbox, RewindSendsAgainWhatIsNotAcknowledged) {
   for (int i = 0; i < 3; ++i) outbox.Add(Report(i));
   outbox.TakeBatch();
   outbox.Acknowledge(1);
-  EXPECT_FALSE(outbox.has_unsent());
+  EXPECT_FALSE(outbox.may_send());
   outbox.Rewind();
   const v1::Facts batch = outbox.TakeBatch();
   ASSERT_EQ(batch.facts_size(), 2);
@@ -42,7 +42,7 @@ TEST(Outbox, AcknowledgementBeforeResendingSkipsTheFact) {
   outbox.Rewind();
   outbox.Acknowledge(1);
   EXPECT_TRUE(outbox.empty());
-  EXPECT_FALSE(outbox.has_unsent());
+  EXPECT_FALSE(outbox.may_send());
 }
 
 TEST(Outbox, MessageHoldsNoMoreThanItsLimits) {
@@ -55,6 +55,32 @@ TEST(Outbox, MessageHoldsNoMoreThanItsLimits) {
   outbox.Add(Report(2));
   EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
   EXPECT_EQ(outbox.TakeBatch().facts_size(), 1);
+}
+
+TEST(Outbox, SentAndNotAcknowledgedIsBounded) {
+  constexpr size_t kBytes = 64 << 10;
+  Outbox outbox;
+  for (int i = 0; i < 100; ++i) outbox.Add(Report(i, kBytes));
+  size_t sent = 0;
+  while (outbox.may_send()) sent += static_cast<size_t>(outbox.TakeBatch().facts_size());
+  EXPECT_GE(sent * kBytes, kUnacknowledgedBytesMax - kBytes);
+  EXPECT_LE(sent * kBytes, kUnacknowledgedBytesMax + kFactBytesPerMessage);
+  outbox.Acknowledge(sent);
+  EXPECT_TRUE(outbox.may_send());
+}
+
+TEST(Outbox, IsFullAtItsLimitAndUntilHalfOfThatIsLeft) {
+  constexpr size_t kBytes = 1 << 20;
+  constexpr int kFacts = kOutboxBytesMax / kBytes;
+  Outbox outbox;
+  for (int i = 0; i < kFacts - 1; ++i) outbox.Add(Report(i, kBytes));
+  EXPECT_FALSE(outbox.is_full());
+  outbox.Add(Report(kFacts, kBytes));
+  EXPECT_TRUE(outbox.is_full());
+  outbox.Acknowledge(kFacts / 2 - 1);
+  EXPECT_TRUE(outbox.is_full());
+  outbox.Acknowledge(kFacts / 2 + 1);
+  EXPECT_FALSE(outbox.is_full());
 }
 
 TEST(Outbox, AcknowledgedEndsAreNamed) {

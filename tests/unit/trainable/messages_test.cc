@@ -80,6 +80,23 @@ TEST(Messages, MetricsThatJsonCannotCarryAreStrings) {
   EXPECT_EQ(report.metrics.at("c"), -inf);
 }
 
+TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
+  ReportLine report{.step = 1};
+  report.metrics[std::string(kMetricNameBytesMax, 'x')] = 1;
+  EXPECT_NO_THROW(ToLine(report));
+  report.metrics = {{std::string(kMetricNameBytesMax + 1, 'x'), 1}};
+  EXPECT_THROW(ToLine(report), Error);
+  report.metrics = {{"", 1}};
+  EXPECT_THROW(ToLine(report), Error);
+  report.metrics = {{"a\nb", 1}};
+  EXPECT_THROW(ToLine(report), Error);
+  report.metrics.clear();
+  for (std::size_t i = 0; i < kMetricsMax; ++i) report.metrics[std::to_string(i)] = 1;
+  EXPECT_NO_THROW(ToLine(report));
+  report.metrics["one more"] = 1;
+  EXPECT_THROW(ToLine(report), Error);
+}
+
 TEST(Messages, ALineIsOneLineWhateverAnExceptionSays) {
   const std::string line = ToLine(ErrorLine{"two\nlines \xff"});
   EXPECT_EQ(line.find('\n'), line.size() - 1);
