@@ -79,7 +79,7 @@ void Write(const std::string& path, int trials, int reports) {
       enough = sweep.created - std::ssize(sweep.live) >= trials;
       facts = Turn(sweep);
     });
-    conductor.Submit(std::move(facts), must);
+    conductor.Record(std::move(facts), must);
   }
   std::printf("%llu events\n", static_cast<unsigned long long>(store->LastSeq().value));
   std::fflush(stdout);

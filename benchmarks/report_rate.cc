@@ -1,7 +1,8 @@
 // How many reports a second become durable, and how soon, from an executor's stream to the log on
-// disk: gRPC over loopback, the brain, and SQLite with synchronous=FULL, in one process.
+// disk: gRPC over loopback, the brain, and SQLite with synchronous=FULL, in one process. And how
+// much memory the server takes while an executor says more than the disk can keep up with.
 //
-//     report_rate [REPORTS [SECONDS]]
+//     report_rate [REPORTS [SECONDS [FLOOD]]]
 
 #include <grpcpp/grpcpp.h>
 
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -44,16 +46,47 @@ Time Now() {
   return Time{std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()};
 }
 
+// A disk of a third of the speed: whoever writes waits twice as long again.
+class SlowStore final : public EventStore {
+ public:
+  explicit SlowStore(EventStore& store) : store_(store) {}
+
+  Status Append(std::span<const Event> batch) override {
+    const auto began = Clock::now();
+    Status written = store_.Append(batch);
+    if (slow) std::this_thread::sleep_for(2 * (Clock::now() - began));
+    return written;
+  }
+  EventSeq LastSeq() const override { return store_.LastSeq(); }
+  Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
+    return store_.Read(after, visit);
+  }
+  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override {
+    return store_.SaveSnapshot(seq, bytes);
+  }
+  Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override {
+    return store_.ReadSnapshot(at_most);
+  }
+  Status Probe() override { return store_.Probe(); }
+
+  bool slow = false;
+
+ private:
+  EventStore& store_;
+};
+
 // A server without its HTTP half, on a folder below the working folder: on a disk, not in memory.
 class BareServer {
  public:
-  BareServer() {
+  explicit BareServer(bool slow = false) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directory(folder_);
     searchers::RegisterSearchers(algorithms_);
     schedulers::RegisterSchedulers(algorithms_);
     store_ = *SqliteStore::Open((folder_ / "attune.db").string());
-    conductor_ = std::make_unique<Conductor>(algorithms_, *store_, Now);
+    slow_ = std::make_unique<SlowStore>(*store_);
+    slow_->slow = slow;
+    conductor_ = std::make_unique<Conductor>(algorithms_, *slow_, Now);
     const std::chrono::milliseconds lease_ttl{60'000};
     service_ = std::make_unique<ExecutorService>(
         *conductor_, ExecutorService::Options{.token = "secret", .lease_ttl = lease_ttl});
@@ -74,6 +107,7 @@ class BareServer {
   const std::filesystem::path folder_ = std::filesystem::current_path() / "report-rate-data";
   Algorithms algorithms_;
   std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<SlowStore> slow_;
   std::unique_ptr<Conductor> conductor_;
   std::unique_ptr<ExecutorService> service_;
   std::unique_ptr<RpcServer> rpc_;
@@ -109,11 +143,18 @@ class Reporter {
     stream_->Finish();
   }
 
+  // Without waiting for anything to be durable, nor keeping when it was.
+  void Flood(int reports) {
+    Make(reports);
+    {
+      const std::lock_guard lock(mutex_);
+      sent_ = seq_;
+    }
+    ATTUNE_CHECK(stream_->Write(message_));
+  }
+
   void Send(int reports) {
-    v1::Facts& facts = *message_.mutable_facts();
-    while (facts.facts_size() > reports) facts.mutable_facts()->RemoveLast();
-    while (facts.facts_size() < reports) AddFact(facts);
-    for (v1::Fact& fact : *facts.mutable_facts()) Fill(fact);
+    Make(reports);
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return sent_ - durable_ < kReportsInFlightMax; });
@@ -141,6 +182,13 @@ class Reporter {
   }
 
  private:
+  void Make(int reports) {
+    v1::Facts& facts = *message_.mutable_facts();
+    while (facts.facts_size() > reports) facts.mutable_facts()->RemoveLast();
+    while (facts.facts_size() < reports) AddFact(facts);
+    for (v1::Fact& fact : *facts.mutable_facts()) Fill(fact);
+  }
+
   static void AddFact(v1::Facts& facts) {
     v1::Report& report = *facts.add_facts()->mutable_report();
     report.add_metrics()->set_name("loss");
@@ -162,7 +210,7 @@ class Reporter {
     while (stream_->Read(&message)) {
       if (!message.has_ack()) continue;
       const std::lock_guard lock(mutex_);
-      durable_at_.resize(message.ack().seq() + 1, Clock::now());
+      if (!sent_at_.empty()) durable_at_.resize(message.ack().seq() + 1, Clock::now());
       durable_ = message.ack().seq();
       changed_.notify_all();
     }
@@ -215,10 +263,38 @@ void MeasureLatency(int seconds) {
       kReportsPerSecond, at(0.5), at(0.99), at(1));
 }
 
+// Most of this process's memory that was resident at a time since the last call, in bytes.
+size_t PeakMemory() {
+  size_t peak_kib = 0;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) peak_kib = std::stoul(line.substr(6));
+  }
+  std::ofstream("/proc/self/clear_refs") << "5";
+  return peak_kib * 1024;
+}
+
+// The executor is in this process too: what is measured is more than the server's.
+void MeasureFlood(int reports) {
+  BareServer server(/*slow=*/true);
+  Reporter reporter(server.target());
+  PeakMemory();
+  const auto began = Clock::now();
+  for (int sent = 0; sent < reports; sent += kReportsPerBatch) reporter.Flood(kReportsPerBatch);
+  const std::chrono::duration<double> said = Clock::now() - began;
+  reporter.Finish();
+  const std::chrono::duration<double> took = Clock::now() - began;
+  std::printf(
+      "%d reports, faster than a slow disk takes them: said in %.1f s, durable after %.1f s, "
+      "at most %.0f MB resident\n",
+      reports, said.count(), took.count(), static_cast<double>(PeakMemory()) / 1e6);
+}
+
 }  // namespace
 }  // namespace attune::server
 
 int main(int argc, char** argv) {
   attune::server::MeasureRate(argc > 1 ? std::atoi(argv[1]) : 500'000);
   attune::server::MeasureLatency(argc > 2 ? std::atoi(argv[2]) : 10);
+  attune::server::MeasureFlood(argc > 3 ? std::atoi(argv[3]) : 1'000'000);
 }

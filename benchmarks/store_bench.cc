@@ -114,7 +114,7 @@ void AppendReports(benchmark::State& state) {
   state.counters["bytes_per_report"] =
       BytesPerReport(folder.database(), before, state.iterations() * kBatch);
 }
-BENCHMARK(AppendReports)->Arg(10)->Arg(100)->Arg(1'000)->UseRealTime()->MinTime(2);
+BENCHMARK(AppendReports)->Arg(10)->Arg(100)->Arg(1'000)->Arg(100'000)->UseRealTime()->MinTime(2);
 
 void ReadTheLog(benchmark::State& state) {
   const ScratchFolder folder;

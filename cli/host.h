@@ -14,6 +14,10 @@
 
 namespace attune::cli {
 
+// Shorter leases end by the scheduler's whims, longer ones keep slots from everybody else.
+inline constexpr double kLeaseSecondsMin = 1;
+inline constexpr double kLeaseSecondsMax = 3600;
+
 struct ServeOptions {
   std::filesystem::path data_dir = "attune-data";
   std::string host = "127.0.0.1";
@@ -21,6 +25,7 @@ struct ServeOptions {
   std::optional<int> rpc_port;   // the same
   bool rpc = true;               // listen for executors of other processes
   bool executor = false;         // and run one in this process
+  double lease_seconds = 15;     // of silence, until an executor gives its gangs up
 };
 
 struct ExecutorOptions {

@@ -21,16 +21,43 @@ std::string Address(const std::string& host, int port) {
          std::to_string(port);
 }
 
+// The store, which is opened only when the ports are: its tables may have to be made anew. Nobody
+// asks before.
+class LateStore final : public EventStore {
+ public:
+  Status Open(const std::filesystem::path& database, OnProgress progress) {
+    auto opened = SqliteStore::Open(database, {.progress = std::move(progress)});
+    if (!opened.ok()) return opened.error();
+    store_ = std::move(opened).value();
+    return {};
+  }
+
+  Status Append(std::span<const Event> batch) override { return store_->Append(batch); }
+  EventSeq LastSeq() const override { return store_->LastSeq(); }
+  Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
+    return store_->Read(after, visit);
+  }
+  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override {
+    return store_->SaveSnapshot(seq, bytes);
+  }
+  Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override {
+    return store_->ReadSnapshot(at_most);
+  }
+  Status Probe() override { return store_->Probe(); }
+  bool Tidy() override { return store_->Tidy(); }
+
+ private:
+  std::unique_ptr<SqliteStore> store_;
+};
+
 }  // namespace
 
 // In the order of construction; a part uses those above it.
 struct Server::Parts {
-  Parts(DataFolder opened, std::unique_ptr<SqliteStore> events, std::unique_ptr<Reader> rows,
-        const ServerOptions& options)
+  Parts(DataFolder opened, const ServerOptions& options)
       : folder(std::move(opened)),
-        store(std::move(events)),
-        reader(std::move(rows)),
-        conductor(*options.algorithms, *store, SteadyClock()),
+        reader(Reader::At(folder.database())),
+        conductor(*options.algorithms, store, SteadyClock()),
         executors(conductor, {.token = folder.token(), .lease_ttl = options.lease_ttl}),
         backend(conductor, executors, *reader),
         host(options.host) {}
@@ -42,8 +69,8 @@ struct Server::Parts {
     rpc.reset();
   }
 
+  // The ports first: executors keep their leases and people are told how far it is.
   Status Start(const ServerOptions& options) {
-    if (Status replayed = conductor.Start(); !replayed.ok()) return replayed;
     auto rpc_started = RpcServer::Start(executors, {.listen = options.rpc,
                                                     .host = options.host,
                                                     .port = options.rpc_port,
@@ -61,12 +88,18 @@ struct Server::Parts {
                                            .program_exists = {}});
     if (!http_started.ok()) return http_started.error();
     http = std::move(http_started).value();
-    return folder.Announce("http://" + Address(host, http->port()),
-                           options.rpc ? Address(host, rpc->port()) : "");
+    const Status announced = folder.Announce("http://" + Address(host, http->port()),
+                                             options.rpc ? Address(host, rpc->port()) : "");
+    if (!announced.ok()) return announced;
+    const auto tables = [this](uint64_t done, uint64_t total) {
+      conductor.TellStarting("it has made its tables anew from", done, total);
+    };
+    if (Status opened = store.Open(folder.database(), tables); !opened.ok()) return opened;
+    return conductor.Start();
   }
 
   DataFolder folder;
-  std::unique_ptr<SqliteStore> store;
+  LateStore store;
   std::unique_ptr<Reader> reader;
   Conductor conductor;
   ExecutorService executors;
@@ -80,12 +113,7 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   ATTUNE_CHECK(options.algorithms != nullptr);
   auto folder = DataFolder::Open(options.data_dir);
   if (!folder.ok()) return folder.error();
-  auto store = SqliteStore::Open(folder->database());
-  if (!store.ok()) return store.error();
-  auto reader = Reader::Open(folder->database());
-  if (!reader.ok()) return reader.error();
-  auto parts = std::make_unique<Parts>(std::move(folder).value(), std::move(store).value(),
-                                       std::move(reader).value(), options);
+  auto parts = std::make_unique<Parts>(std::move(folder).value(), options);
   if (Status started = parts->Start(options); !started.ok()) return started.error();
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }

@@ -29,6 +29,9 @@ struct ServerOptions {
 
 // A tuning server: the conductor, its store, REST and the executors' service in one process.
 //
+// Start listens at once, and returns when the log has been read: until then executors keep their
+// leases, and HTTP answers how far it is.
+//
 // Start fails with a message for people when the data folder is held by another server
 // (kConflict), its database is newer than this program or damaged (kCorrupt), a port is taken
 // (kUnavailable), or the folder cannot be written (kDenied, kStorageFull). While it runs,

@@ -11,7 +11,7 @@ std::vector<Backend::ExecutorStatus> ServerBackend::Executors() {
     for (const auto& [name, executor] : brain.state().executors) {
       const Host& host = executor.host;
       all.push_back({.name = name,
-                     .state = !executor.lost && executors_.Reachable(name) ? "online" : "lost",
+                     .state = !executor.lost && executors_.Connected(name) ? "online" : "lost",
                      .address = executor.address,
                      .total = host.total,
                      .free = {.cpus = host.cpus_free,

@@ -26,6 +26,7 @@ class ServerBackend final : public Backend {
   std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                            uint32_t limit_bytes) override;
+  Status Started() override { return conductor_.Started(); }
   Status Ready() override { return conductor_.Ready(); }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override {
     return conductor_.WaitForEvents(seq, timeout_ms);

@@ -3,6 +3,8 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+#include <cmath>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -75,13 +77,15 @@ std::span<const server::Asset> Page() {
 
 // A port that nobody asked for by name is any free one where the usual one is taken.
 Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& options) {
-  server::ServerOptions wanted{.algorithms = &BuiltIn(),
-                               .assets = Page(),
-                               .data_dir = options.data_dir,
-                               .host = options.host,
-                               .http_port = options.http_port.value_or(kHttpPort),
-                               .rpc_port = options.rpc_port.value_or(kRpcPort),
-                               .rpc = options.rpc};
+  server::ServerOptions wanted{
+      .algorithms = &BuiltIn(),
+      .assets = Page(),
+      .data_dir = options.data_dir,
+      .host = options.host,
+      .http_port = options.http_port.value_or(kHttpPort),
+      .rpc_port = options.rpc_port.value_or(kRpcPort),
+      .rpc = options.rpc,
+      .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000))};
   Result<std::unique_ptr<server::Server>> started = server::Server::Start(wanted);
   if (started.ok() || started.error().code != ErrorCode::kUnavailable) return started;
   if (options.http_port.has_value() && options.rpc_port.has_value()) return started;

@@ -21,6 +21,7 @@ struct RunFlags {
   bool listen = false;
   bool no_executor = false;
   bool quiet = false;
+  double lease_seconds = ServeOptions().lease_seconds;
   OutputFlags output;
 
   ServeOptions Serve() const {
@@ -28,7 +29,8 @@ struct RunFlags {
             .http_port = port,
             .rpc_port = rpc_port,
             .rpc = listen || rpc_port.has_value() || no_executor,
-            .executor = !no_executor};
+            .executor = !no_executor,
+            .lease_seconds = lease_seconds};
   }
 };
 
@@ -187,6 +189,11 @@ void AddRunVerb(CLI::App& app, Action& chosen) {
   verb->add_option("--rpc-port", flags->rpc_port, "listen for other executors here")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
+  verb->add_option("--lease", flags->lease_seconds,
+                   "of silence, until an executor tears its gangs down")
+      ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))
+      ->type_name("SECONDS")
+      ->capture_default_str();
   verb->add_flag("--listen", flags->listen, "listen for other executors on the usual port, 7071");
   verb->add_flag("--no-executor", flags->no_executor,
                  "run no trial in this process; wait for other executors");

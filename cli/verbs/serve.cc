@@ -85,6 +85,11 @@ void AddServe(CLI::App& app, Action& chosen) {
                    "for executors; 7071, or any free one where it is taken")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
+  verb->add_option("--lease", options.lease_seconds,
+                   "of silence, until an executor tears its gangs down")
+      ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))
+      ->type_name("SECONDS")
+      ->capture_default_str();
   verb->add_flag("--with-executor", options.executor, "run trials on this machine too");
   verb->add_flag("--insecure-no-tls", flags->insecure,
                  "allow a --host that other machines can reach");

@@ -1,74 +1,76 @@
 #include "server/conductor/conductor.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <future>
-#include <limits>
 #include <utility>
-
-#include "core/brain/snapshot.h"
 
 namespace attune::server {
 namespace {
 
-constexpr size_t kBatchItems = 4096;  // of one transaction
-constexpr std::chrono::milliseconds kProbeInterval{500};
 constexpr std::chrono::microseconds kTimerMin{1'000};
+constexpr uint64_t kProgressEvents = 4096;  // read between two words about how far it is
 
 const Error kStopping{ErrorCode::kUnavailable, "the server is stopping"};
 
+// Nothing of this process may be said any more, not even by the destructors of what lives in it.
+void EndProcess(const Error& why) {
+  spdlog::critical("the server ends: {}; what is on disk decides at its next start", why.message);
+  spdlog::shutdown();
+  std::_Exit(EXIT_FAILURE);
+}
+
 }  // namespace
 
-Conductor::Conductor(const Algorithms& algorithms, EventStore& store, Clock clock)
-    : algorithms_(algorithms), store_(store), clock_(std::move(clock)) {}
+Conductor::Conductor(const Algorithms& algorithms, EventStore& store, Clock clock, Fatal fatal)
+    : algorithms_(algorithms),
+      clock_(std::move(clock)),
+      fatal_(fatal ? std::move(fatal) : EndProcess),
+      machine_({.make_mind = [this] { return MakeBrainMind(algorithms_, reachable_); },
+                .store = &store}) {
+  machine_.Subscribe(this);
+}
 
 Conductor::~Conductor() { Stop(); }
 
 Status Conductor::Start() {
-  if (Status status = Restore(); !status.ok()) return status;
-  durable_seq_ = brain_->state().last_seq;
-  ahead_us_ = std::max<int64_t>(0, brain_->state().last_time.us - clock_().us);
+  const auto read = [this](EventSeq seq, EventSeq last) {
+    if (seq.value % kProgressEvents == 0) TellStarting("it has read", seq.value, last.value);
+  };
+  if (Status started = machine_.Start(clock_(), read); !started.ok()) return started;
   thread_ = std::thread([this] { Run(); });
   return {};
 }
 
-Status Conductor::Restore() {
-  auto brain = std::make_unique<Brain>(algorithms_, reachable_);
-  EventSeq after{0};
-  for (EventSeq at_most{std::numeric_limits<int64_t>::max()};;) {
-    const auto snapshot = store_.ReadSnapshot(at_most);
-    if (!snapshot.ok() || !*snapshot) break;  // the log alone says everything
-    if (brain->Load((*snapshot)->bytes).ok()) {
-      after = (*snapshot)->seq;
-      break;
-    }
-    brain = std::make_unique<Brain>(algorithms_, reachable_);
-    at_most = EventSeq((*snapshot)->seq.value - 1);
-  }
-  const Status read = store_.Read(after, [&](const Event& event) { brain->Replay(event); });
-  if (!read.ok()) return read;
-  brain_ = std::move(brain);
-  snapshot_seq_ = after;
-  return {};
+// ---- what comes in --------------------------------------------------------------------------
+
+void Conductor::Submit(Command command, Done done) {
+  Submission submission{.done = std::move(done)};
+  submission.commands.push_back(std::move(command));
+  Push(std::move(submission));
 }
 
-// A snapshot saves time at the next start and nothing else: without one the log is read.
-void Conductor::SaveSnapshot() {
-  if (brain_->state().last_seq != durable_seq_) return;  // the log could not be read again
-  snapshot_seq_ = durable_seq_;
-  static_cast<void>(store_.SaveSnapshot(snapshot_seq_, SaveState(brain_->state())));
+void Conductor::Record(std::vector<Command> facts, Stored stored) {
+  Push({.commands = std::move(facts), .stored = std::move(stored)});
 }
 
-void Conductor::Submit(std::vector<Command> commands, Done done) {
-  Enqueue({.commands = std::move(commands), .done = std::move(done)});
-}
+void Conductor::Post(Look look) { Push({.look = std::move(look)}); }
+
+void Conductor::Nudge() { Push({}); }
 
 Result<std::vector<Event>> Conductor::Execute(Command command) {
+  {
+    std::lock_guard lock(mutex_);
+    if (queue_.full())
+      return Error{ErrorCode::kUnavailable,
+                   "more waits than can be decided now: try again in a moment"};
+  }
   std::promise<Result<std::vector<Event>>> promise;
   auto answer = promise.get_future();
-  std::vector<Command> commands;
-  commands.push_back(std::move(command));
-  Submit(std::move(commands), [&](const Result<std::span<const Event>>& result) {
+  Submit(std::move(command), [&](const Result<std::span<const Event>>& result) {
     if (result.ok()) {
       promise.set_value(std::vector<Event>(result->begin(), result->end()));
     } else {
@@ -77,8 +79,6 @@ Result<std::vector<Event>> Conductor::Execute(Command command) {
   });
   return answer.get();
 }
-
-void Conductor::Post(Look look) { Enqueue({.look = std::move(look)}); }
 
 void Conductor::Query(const Look& look) {
   std::promise<void> looked;
@@ -90,26 +90,42 @@ void Conductor::Query(const Look& look) {
   done.wait();
 }
 
-void Conductor::Nudge() { Enqueue({}); }
-
-void Conductor::Enqueue(Item item) {
+void Conductor::Push(Submission submission) {
   {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
-      queue_.push_back(std::move(item));
+      queue_.Push(std::move(submission));
       wake_.notify_one();
       return;
     }
   }
-  if (item.done) item.done(kStopping);
-  if (item.look) item.look(Brain(algorithms_, reachable_));
+  Refuse(std::move(submission));
+}
+
+void Conductor::Refuse(Submission submission) {
+  if (submission.done) submission.done(kStopping);
+  if (submission.stored) submission.stored(kStopping);
+  if (submission.look) submission.look(Brain(algorithms_, reachable_));
+}
+
+// ---- what is known of it --------------------------------------------------------------------
+
+Status Conductor::Started() const {
+  std::lock_guard lock(mutex_);
+  if (started_) return {};
+  return Error{ErrorCode::kUnavailable, starting_ + "; try again in a moment"};
+}
+
+void Conductor::TellStarting(const std::string& what, uint64_t done, uint64_t total) {
+  std::lock_guard lock(mutex_);
+  starting_ = "the server is starting: " + what + " " + std::to_string(done) + " of the " +
+              std::to_string(total) + " events of its log";
 }
 
 Status Conductor::Ready() const {
+  if (Status started = Started(); !started.ok()) return started;
   std::lock_guard lock(mutex_);
-  if (stopping_) return kStopping;
-  if (stalled_) return *stalled_;
-  return {};
+  return stopping_ ? Status(kStopping) : writable_;
 }
 
 EventSeq Conductor::WaitForEvents(EventSeq seq, int timeout_ms) const {
@@ -119,6 +135,20 @@ EventSeq Conductor::WaitForEvents(EventSeq seq, int timeout_ms) const {
   return durable_seq_;
 }
 
+void Conductor::OnStarted(const Brain&) {
+  std::lock_guard lock(mutex_);
+  started_ = true;
+}
+
+void Conductor::OnState(EventSeq durable, const Status& writable) {
+  std::lock_guard lock(mutex_);
+  durable_seq_ = durable;
+  writable_ = writable;
+  durable_.notify_all();
+}
+
+// ---- the thread -----------------------------------------------------------------------------
+
 void Conductor::Stop() {
   {
     std::lock_guard lock(mutex_);
@@ -127,119 +157,40 @@ void Conductor::Stop() {
     durable_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  // What was queued by whoever did not know that the log could not be read.
+  while (!queue_.empty()) {
+    for (Submission& submission : queue_.TakeBatch()) Refuse(std::move(submission));
+  }
 }
 
 void Conductor::Run() {
-  Handle({});  // what was waiting when the last process ended
+  bool untidy = true;
   for (;;) {
-    std::deque<Item> items;
-    bool probe = false;
-    const std::optional<Time> due = brain_->Due(Now());
+    std::vector<Submission> batch;
+    const Time now = clock_();
+    const std::optional<Time> next = machine_.NextStep(now);
     {
       std::unique_lock lock(mutex_);
       const auto ready = [&] { return !queue_.empty() || stopping_; };
-      if (stalled_) {
-        wake_.wait_for(lock, kProbeInterval, ready);
-        probe = true;
-      } else if (due) {
-        const std::chrono::microseconds left(due->us - Now().us);
-        wake_.wait_for(lock, std::max(left, kTimerMin), ready);
-      } else {
+      if (untidy && !ready() && (!next || *next > now)) {
+        lock.unlock();
+        untidy = machine_.Tidy();
+        continue;
+      }
+      if (!next) {
         wake_.wait(lock, ready);
+      } else if (*next > now) {
+        wake_.wait_for(lock, std::max(std::chrono::microseconds(next->us - now.us), kTimerMin),
+                       ready);
       }
       if (queue_.empty() && stopping_) break;
-      while (!queue_.empty() && items.size() < kBatchItems) {
-        items.push_back(std::move(queue_.front()));
-        queue_.pop_front();
-      }
+      batch = queue_.TakeBatch();
     }
-    if (probe) TryAgain();
-    Handle(std::move(items));
-    if (durable_seq_.value - snapshot_seq_.value >= kSnapshotEvents) SaveSnapshot();
+    if (const Status whole = machine_.Step(std::move(batch), clock_()); !whole.ok())
+      return fatal_(whole.error());
+    untidy = true;
   }
-  if (durable_seq_ > snapshot_seq_) SaveSnapshot();
-}
-
-// Decides on a batch, writes it, and only then answers and publishes.
-void Conductor::Handle(std::deque<Item> items) {
-  struct Range {
-    size_t begin = 0, end = 0;
-    std::optional<Error> refused;
-  };
-  std::vector<Event> events;
-  std::vector<Range> ranges(items.size());
-  std::optional<Error> stalled;
-  {
-    std::lock_guard lock(mutex_);
-    stalled = stalled_;
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    ranges[i].begin = events.size();
-    ranges[i].refused = stalled;
-    if (!stalled) ranges[i].refused = Decide(items[i].commands, events);
-    ranges[i].end = events.size();
-  }
-  if (!stalled) {
-    auto following = brain_->Advance(Now());
-    events.insert(events.end(), std::make_move_iterator(following.begin()),
-                  std::make_move_iterator(following.end()));
-  }
-  std::optional<Error> failed;
-  if (!events.empty()) {
-    if (const Status written = store_.Append(events); !written.ok()) {
-      failed = written.error();
-      Drop(*failed);
-    }
-  }
-  if (!failed && !events.empty()) {
-    std::lock_guard lock(mutex_);
-    durable_seq_ = events.back().seq;
-    durable_.notify_all();
-  }
-  const std::span<const Event> all(events);
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (items[i].done) {
-      const Range& range = ranges[i];
-      if (failed) {
-        items[i].done(*failed);
-      } else if (range.refused) {
-        items[i].done(*range.refused);
-      } else {
-        items[i].done(all.subspan(range.begin, range.end - range.begin));
-      }
-    }
-    if (items[i].look) items[i].look(*brain_);
-  }
-  if (!failed && !events.empty()) Publish(all);
-}
-
-std::optional<Error> Conductor::Decide(const std::vector<Command>& commands,
-                                       std::vector<Event>& events) {
-  for (const Command& command : commands) {
-    auto decided = brain_->Execute(command, Now());
-    if (!decided.ok()) return decided.error();
-    events.insert(events.end(), std::make_move_iterator(decided->begin()),
-                  std::make_move_iterator(decided->end()));
-  }
-  return std::nullopt;
-}
-
-// The store refused the batch: memory goes back to what is on disk.
-void Conductor::Drop(const Error& why) {
-  const Status restored = Restore();
-  std::lock_guard lock(mutex_);
-  stalled_ = restored.ok() ? why : restored.error();
-}
-
-void Conductor::TryAgain() {
-  if (!store_.Probe().ok()) return;
-  if (brain_->state().last_seq != durable_seq_ && !Restore().ok()) return;
-  std::lock_guard lock(mutex_);
-  stalled_.reset();
-}
-
-void Conductor::Publish(std::span<const Event> events) {
-  for (Listener* listener : listeners_) listener->OnDurable(events, *brain_);
+  machine_.SaveSnapshot();
 }
 
 }  // namespace attune::server

@@ -1,12 +1,8 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,56 +11,54 @@
 #include "core/brain/brain.h"
 #include "core/log/command.h"
 #include "server/conductor/clock.h"
+#include "server/conductor/conductor_machine.h"
+#include "server/conductor/queue.h"
+#include "server/conductor/submissions.h"
 #include "server/store/event_store.h"
 
 namespace attune::server {
 
-// Told of what has become durable, on the conductor's thread: be quick, and do not call back in.
-class Listener {
+// The one thread that owns all state: a ConductorMachine with a queue, a clock and a thread. Every
+// method may be called from any thread; callbacks and listeners run on the conductor's.
+class Conductor final : public Submissions, private Listener {
  public:
-  virtual ~Listener() = default;
-  virtual void OnDurable(std::span<const Event> events, const Brain& brain) = 0;
-};
-
-// The one thread that owns all state. Every method may be called from any thread; callbacks run on
-// the conductor's thread, after the commit, in the order of submission.
-class Conductor {
- public:
-  // The events that the commands led to; with an error nothing has happened.
-  using Done = std::function<void(const Result<std::span<const Event>>&)>;
-  using Look = std::function<void(const Brain&)>;
+  // Called where the machine says that the process must end; does not return.
+  using Fatal = std::function<void(const Error&)>;
 
   // Algorithms and store outlive the conductor. The clock does not go back; where the log is ahead
-  // of it, the conductor goes on from there at the clock's pace.
-  Conductor(const Algorithms& algorithms, EventStore& store, Clock clock);
+  // of it, the conductor goes on from there at the clock's pace. Without `fatal` the process ends
+  // with a line on stderr.
+  Conductor(const Algorithms& algorithms, EventStore& store, Clock clock, Fatal fatal = {});
 
-  ~Conductor();  // stops
+  ~Conductor() override;  // stops
 
   // REQUIRES: called before Start. Without it no executor is reachable; it is asked on the
   // conductor's thread.
   void SetReachable(Reachable reachable) { reachable_ = std::move(reachable); }
-  void Subscribe(Listener* listener) { listeners_.push_back(listener); }
+  void Subscribe(Listener* listener) { machine_.Subscribe(listener); }
 
-  // Rebuilds the brain from the newest snapshot that can be loaded and the log after it, then
-  // begins to decide.
+  // Reads the log, then begins to decide. What is submitted before waits.
   Status Start();
 
-  // Commands of one submission are decided together and share one answer: the first refusal refuses
-  // the rest. `done` may be empty.
-  void Submit(std::vector<Command> commands, Done done);
+  // Before Start, for Started: how far something is that has to be done first.
+  void TellStarting(const std::string& what, uint64_t done, uint64_t total);
 
-  // Submits and waits. `kUnavailable` once the conductor stops.
+  void Submit(Command command, Done done) override;
+  void Record(std::vector<Command> facts, Stored stored) override;
+  void Post(Look look) override;
+  void Nudge() override;
+
+  // Submits and waits. `kUnavailable` when too much waits already, and once the conductor stops.
   Result<std::vector<Event>> Execute(Command command);
 
-  // Runs `look` between two batches, on durable state only; Query waits for it.
-  void Post(Look look);
+  // Waits for the look.
   void Query(const Look& look);
 
-  // What is reachable has changed: look again for what can start.
-  void Nudge();
-
-  // Why nothing can be decided or written now.
+  // Why nothing can be decided or written now: the log is being read, or the store refuses.
   Status Ready() const;
+
+  // Why there is no state to look at: the log is being read, and how far that is.
+  Status Started() const;
 
   // Blocks until an event after `seq` is durable, `timeout_ms` has passed or the conductor stops;
   // returns the last durable one.
@@ -75,44 +69,30 @@ class Conductor {
   void Stop();
 
  private:
-  struct Item {
-    std::vector<Command> commands;
-    Done done;
-    Look look;
-  };
+  void OnStarted(const Brain& brain) override;
+  void OnState(EventSeq durable, const Status& writable) override;
+  void OnDurable(std::span<const Event>, const Brain&) override {}
 
-  void Enqueue(Item item);
+  void Push(Submission submission);
+  void Refuse(Submission submission);
   void Run();
-  void Handle(std::deque<Item> items);
-  std::optional<Error> Decide(const std::vector<Command>& commands, std::vector<Event>& events);
-  void Drop(const Error& why);
-  void TryAgain();
-  Status Restore();
-  void SaveSnapshot();
-  Time Now() const { return Time{clock_().us + ahead_us_}; }
-  void Publish(std::span<const Event> events);
 
   const Algorithms& algorithms_;
-  EventStore& store_;
-  Clock clock_;
+  const Clock clock_;
+  const Fatal fatal_;
   Reachable reachable_ = [](const std::string&) { return false; };
-  std::vector<Listener*> listeners_;
-  int64_t ahead_us_ = 0;  // what the log was ahead of the clock at the start
-  // Conductor's thread only, once started.
-  std::unique_ptr<Brain> brain_;
-  EventSeq snapshot_seq_{0};  // of the newest snapshot that was loaded or tried
+  ConductorMachine machine_;  // the conductor's thread's, once that runs
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;     // something is queued, or stop
   mutable std::condition_variable durable_;  // durable_seq_ grew, or stop
-  std::deque<Item> queue_;
+  Queue queue_;
   EventSeq durable_seq_{0};
-  std::optional<Error> stalled_;  // why the store cannot be written
+  std::string starting_ = "the server is starting";
+  bool started_ = false;
+  Status writable_;
   bool stopping_ = false;
   std::thread thread_;
 };
-
-// A snapshot is written after so many events and at the end, so that a start replays no more.
-inline constexpr uint64_t kSnapshotEvents = 200'000;
 
 }  // namespace attune::server

@@ -21,6 +21,7 @@ struct Api::Route {
 
 namespace {
 
+constexpr const char* kApi = "/api/v1/";
 constexpr const char* kSweeps = "/api/v1/sweeps";
 constexpr const char* kSweep = "/api/v1/sweeps/{sweep}";
 constexpr const char* kTrials = "/api/v1/sweeps/{sweep}/trials";
@@ -96,7 +97,11 @@ Response Api::Handle(const Request& request) {
     if (route.verb != path.verb) continue;
     const auto target = Match(route.path, path.path);
     if (!target) continue;
-    if (route.method == request.method) return route.handle(*this, request, *target);
+    if (route.method == request.method) {
+      const Status started = options_.backend->Started();
+      if (!started.ok() && path.path.starts_with(kApi)) return Problem(started.error());
+      return route.handle(*this, request, *target);
+    }
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
     if (route.method == "GET") allowed += ", HEAD";
   }
@@ -273,7 +278,7 @@ Response Api::Live(const Request&, const Target&) { return JsonAnswer({{"status"
 
 Response Api::Ready(const Request&, const Target&) {
   if (const Status ready = options_.backend->Ready(); !ready.ok())
-    return Problem(503, ready.error().message);
+    return Problem(Error{ErrorCode::kUnavailable, ready.error().message});
   return JsonAnswer({{"status", "ready"}});
 }
 

@@ -42,6 +42,9 @@ class Backend {
   virtual Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                                    uint32_t limit_bytes) = 0;
 
+  // Why there is nothing to show yet: the server reads its log, and how far that is.
+  virtual Status Started() { return {}; }
+
   virtual Status Ready() = 0;  // why it cannot decide or write, for /readyz
 
   // Blocks until an event after `seq` is durable or `timeout_ms` has passed or the server stops;

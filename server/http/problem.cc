@@ -79,7 +79,11 @@ Response Problem(int status, std::string detail) {
   return Answer(status, Members(status, std::move(detail)));
 }
 
-Response Problem(const Error& error) { return Problem(StatusOf(error.code), error.message); }
+Response Problem(const Error& error) {
+  Response response = Problem(StatusOf(error.code), error.message);
+  if (error.code == ErrorCode::kUnavailable) response.Set("Retry-After", "1");
+  return response;
+}
 
 Response ProblemOfBody(const Error& error) {
   return error.code == ErrorCode::kInvalid ? Problem(422, error.message) : Problem(error);

@@ -11,7 +11,7 @@ namespace attune::server {
 
 // Answers in application/problem+json (RFC 9457).
 Response Problem(int status, std::string detail);
-Response Problem(const Error& error);        // by its code
+Response Problem(const Error& error);        // by its code; what may be tried again says when
 Response ProblemOfBody(const Error& error);  // the same, but what is invalid is the body: 422
 Response Problem(int status, std::string detail, const std::vector<sweepfile::Fault>& faults);
 

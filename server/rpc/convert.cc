@@ -1,5 +1,6 @@
 #include "server/rpc/convert.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace attune::server {
@@ -174,6 +175,16 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+FactBatch FromProto(v1::Facts& facts) {
+  FactBatch batch{.bytes = facts.ByteSizeLong() + facts.facts_size() * sizeof(Command)};
+  batch.commands.reserve(facts.facts_size());
+  for (v1::Fact& fact : *facts.mutable_facts()) {
+    batch.last = std::max<uint64_t>(batch.last, fact.seq());
+    if (auto command = FromProto(std::move(fact))) batch.commands.push_back(std::move(*command));
+  }
+  return batch;
 }
 
 v1::Desired ToDesired(const State& state, const std::string& executor) {

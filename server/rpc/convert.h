@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "attune/v1/executor.pb.h"
 #include "core/brain/state.h"
@@ -16,6 +19,14 @@ Resources FromProto(const v1::Resources& resources);
 
 // nullopt when the fact has no body this server knows. Takes the fact's texts.
 std::optional<Command> FromProto(v1::Fact&& fact);
+
+// Facts of one message, of which a server may know fewer kinds than the executor.
+struct FactBatch {
+  std::vector<Command> commands;
+  uint64_t last = 0;  // number of the last fact
+  size_t bytes = 0;   // of memory that they take, roughly
+};
+FactBatch FromProto(v1::Facts& facts);  // takes what they hold
 
 // All that the executor should run, and what it should delete; without a revision.
 v1::Desired ToDesired(const State& state, const std::string& executor);

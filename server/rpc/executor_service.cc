@@ -1,9 +1,5 @@
 #include "server/rpc/executor_service.h"
 
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "server/rpc/convert.h"
@@ -12,227 +8,112 @@
 namespace attune::server {
 namespace {
 
-constexpr int kHeartbeatsPerLease = 4;
 constexpr std::chrono::seconds kLogPatience{5};
 
-// Comparison that takes as long for a wrong token as for the right one.
-bool SameToken(const std::string& given, const std::string& expected) {
-  unsigned difference = given.size() == expected.size() ? 0 : 1;
-  for (size_t i = 0; i < expected.size(); ++i)
-    difference |= static_cast<unsigned char>(expected[i]) ^
-                  static_cast<unsigned char>(i < given.size() ? given[i] : 0);
-  return difference == 0;
+Time Now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return Time{std::chrono::duration_cast<std::chrono::microseconds>(since).count()};
 }
 
-std::string OtherProtocol(const v1::Hello& hello) {
-  return "the executor is of release " + (hello.version().empty() ? "?" : hello.version()) +
-         " and speaks protocol " + std::to_string(hello.protocol()) +
-         ", this server is of release " + ATTUNE_VERSION + " and speaks protocol " +
-         std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
-}
-
-template <class T, class... Kinds>
-constexpr bool OneOf = (std::is_same_v<T, Kinds> || ...);
-
-// Whether this event can change what an executor should run.
-bool ChangesDesired(const Event& event) {
-  return std::visit(
-      []<class F>(const F&) {
-        return OneOf<F, AttemptAssigned, AttemptEnded, TrialDecided, TrialEnded, TrialYielding,
-                     SweepResumed, SweepExtended, CheckpointDropped, CheckpointRemoved>;
-      },
-      event.fact);
+int64_t Microseconds(std::chrono::milliseconds duration) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
 }
 
 }  // namespace
 
 ExecutorService::ExecutorService(Conductor& conductor, Options options)
-    : conductor_(conductor), options_(std::move(options)) {
+    : conductor_(conductor),
+      sessions_(*this, {.token = std::move(options.token),
+                        .lease_ttl_us = Microseconds(options.lease_ttl),
+                        .patience_us = Microseconds(options.lease_ttl * 3 / 2)}) {
   conductor_.Subscribe(this);
   conductor_.SetReachable([this](const std::string& executor) { return Reachable(executor); });
 }
 
-ExecutorService::~ExecutorService() = default;
+bool ExecutorService::Connected(const std::string& executor) const {
+  std::lock_guard lock(mutex_);
+  return sessions_.Connected(executor);
+}
 
 bool ExecutorService::Reachable(const std::string& executor) const {
   std::lock_guard lock(mutex_);
-  const auto found = streams_.find(executor);
-  return found != streams_.end() && !found->second->leaving;
+  return sessions_.Reachable(executor);
 }
+
+void ExecutorService::CheckLeases() {
+  std::lock_guard lock(mutex_);
+  sessions_.OnTime(Now());
+}
+
+// ---- streams --------------------------------------------------------------------------------
 
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* ExecutorService::Connect(
     grpc::CallbackServerContext*) {
-  return ExecutorStream::Open(*this).get();
+  return new ExecutorStream(*this);
 }
 
-void ExecutorService::OnHello(const StreamPtr& stream, const v1::Hello& hello) {
-  if (!SameToken(hello.token(), options_.token)) {
-    stream->Refuse(v1::Refusal::BAD_TOKEN,
-                   "the token is not this server's: give the content of DATA-DIR/token with "
-                   "--token-file");
-    return;
-  }
-  if (hello.protocol() != v1::PROTOCOL_CURRENT) {
-    stream->Refuse(v1::Refusal::VERSION, OtherProtocol(hello));
-    return;
-  }
-  if (hello.name().empty() || hello.instance().empty()) {
-    stream->Refuse(v1::Refusal::BAD_HELLO,
-                   std::string("the executor did not say its ") +
-                       (hello.name().empty() ? "name: start it with --name NAME" : "instance"));
-    return;
-  }
-  stream->executor = hello.name();
-  stream->instance = hello.instance();
-  {
-    std::lock_guard lock(mutex_);
-    heard_[hello.name()] = Clock::now();
-  }
-  std::vector<Command> commands;
-  commands.push_back(JoinExecutor{.name = hello.name(),
-                                  .instance = hello.instance(),
-                                  .address = hello.address(),
-                                  .resources = FromProto(hello.resources())});
-  conductor_.Submit(std::move(commands),
-                    [this, stream](const auto& joined) { Welcome(stream, joined); });
-}
-
-// On the conductor's thread: the joining is durable, or was refused.
-void ExecutorService::Welcome(const StreamPtr& stream,
-                              const Result<std::span<const Event>>& joined) {
-  if (!joined.ok()) {
-    stream->Refuse(v1::Refusal::BUSY, joined.error().message);
-    return;
-  }
-  v1::ToExecutor message;
-  v1::Welcome& welcome = *message.mutable_welcome();
-  welcome.set_lease_ttl_ms(static_cast<uint32_t>(options_.lease_ttl.count()));
-  welcome.set_heartbeat_ms(static_cast<uint32_t>(options_.lease_ttl.count() / kHeartbeatsPerLease));
-  stream->Send(std::move(message));
-
-  StreamPtr earlier;
-  {
-    std::lock_guard lock(mutex_);
-    earlier = std::exchange(streams_[stream->executor], stream);
-  }
-  if (earlier != nullptr) {
-    if (earlier->instance == stream->instance) {
-      earlier->Close();
-    } else {
-      earlier->Refuse(v1::Refusal::SUPERSEDED,
-                      "another process has joined as executor " + stream->executor);
-    }
-  }
-  spdlog::debug("executor {} joined", stream->executor);
-  conductor_.Post([stream](const Brain& brain) {
-    stream->welcomed = true;
-    SendDesired(*stream, brain);
-  });
-}
-
-void ExecutorService::OnFacts(const StreamPtr& stream, v1::Facts& facts) {
-  if (stream->executor.empty()) return stream->Close();
-  Heard(*stream);
-  std::vector<Command> commands;
-  uint64_t last = 0;
-  commands.reserve(facts.facts_size());
-  for (v1::Fact& fact : *facts.mutable_facts()) {
-    last = std::max<uint64_t>(last, fact.seq());
-    if (auto command = FromProto(std::move(fact))) commands.push_back(std::move(*command));
-  }
-  conductor_.Submit(std::move(commands), [stream, last](const auto& recorded) {
-    if (!recorded.ok()) {
-      stream->Refuse(v1::Refusal::BUSY, recorded.error().message);
-      return;
-    }
-    stream->acknowledged = last;
-    v1::ToExecutor message;
-    message.mutable_ack()->set_seq(last);
-    stream->Send(std::move(message));
-  });
-}
-
-void ExecutorService::Heard(const ExecutorStream& stream) {
+SessionId ExecutorService::OnOpened(ExecutorLink& link) {
   std::lock_guard lock(mutex_);
-  heard_[stream.executor] = Clock::now();
+  return sessions_.OnOpened(link);
 }
 
-void ExecutorService::OnHeartbeat(const StreamPtr& stream, const v1::Heartbeat& heartbeat) {
-  if (stream->executor.empty()) return stream->Close();
-  Heard(*stream);
-  v1::ToExecutor message;
-  message.mutable_ack()->set_seq(stream->acknowledged);
-  message.mutable_ack()->set_heartbeat_us(heartbeat.time_us());
-  stream->Send(std::move(message));
-}
-
-void ExecutorService::OnClosed(const StreamPtr& stream) {
-  {
+// The next message may be read into this one as soon as the sessions have been told.
+void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
+  if (message.has_facts()) {
+    FactBatch batch = FromProto(*message.mutable_facts());
     std::lock_guard lock(mutex_);
-    const auto current = streams_.find(stream->executor);
-    if (current == streams_.end() || current->second != stream) return;
-    streams_.erase(current);
+    return sessions_.OnFacts(id, std::move(batch), Now());
   }
-  spdlog::debug("executor {} disconnected", stream->executor);
+  const v1::FromExecutor taken = std::move(message);
+  std::lock_guard lock(mutex_);
+  if (taken.has_hello()) return sessions_.OnHello(id, taken.hello(), Now());
+  if (taken.has_heartbeat()) return sessions_.OnHeartbeat(id, taken.heartbeat(), Now());
+  if (taken.has_goodbye()) return sessions_.OnGoodbye(id);
+  if (taken.has_log_chunk()) OnLogChunk(taken.log_chunk());
+  sessions_.OnOther(id);
 }
 
-// ---- what became durable --------------------------------------------------------------------
+void ExecutorService::OnClosed(SessionId id) {
+  std::lock_guard lock(mutex_);
+  sessions_.OnClosed(id);
+}
+
+// ---- the conductor --------------------------------------------------------------------------
+
+void ExecutorService::OnStarted(const Brain& brain) {
+  std::lock_guard lock(mutex_);
+  sessions_.OnStarted(brain, Now());
+}
+
+void ExecutorService::OnState(EventSeq, const Status& writable) {
+  std::lock_guard lock(mutex_);
+  sessions_.OnState(writable);
+}
 
 void ExecutorService::OnDurable(std::span<const Event> events, const Brain& brain) {
-  if (std::ranges::none_of(events, ChangesDesired)) return;
-  std::vector<StreamPtr> streams;
-  {
+  std::lock_guard lock(mutex_);
+  sessions_.OnDurable(events, brain);
+}
+
+void ExecutorService::Submit(Command command, Done done) {
+  conductor_.Submit(std::move(command), [this, done = std::move(done)](const auto& result) {
     std::lock_guard lock(mutex_);
-    for (const auto& [name, stream] : streams_) streams.push_back(stream);
-  }
-  for (const StreamPtr& stream : streams) {
-    if (stream->welcomed) SendDesired(*stream, brain);
-  }
-}
-
-void ExecutorService::SendDesired(ExecutorStream& stream, const Brain& brain) {
-  v1::ToExecutor message;
-  v1::Desired& desired = *message.mutable_desired();
-  desired = ToDesired(brain.state(), stream.executor);
-  std::string serialised = desired.SerializeAsString();
-  if (stream.revision > 0 && serialised == stream.desired) return;
-  stream.desired = std::move(serialised);
-  desired.set_revision(++stream.revision);
-  stream.Send(std::move(message));
-}
-
-// ---- leases ---------------------------------------------------------------------------------
-
-void ExecutorService::CheckLeases() {
-  struct Known {
-    std::string name;
-    Incarnation incarnation;
-  };
-  std::vector<Known> known;
-  conductor_.Query([&](const Brain& brain) {
-    for (const auto& [name, executor] : brain.state().executors) {
-      if (!executor.lost) known.push_back({name, executor.incarnation});
-    }
+    if (done) done(result);
   });
-  for (const Known& executor : known) {
-    StreamPtr stream;
-    {
-      std::lock_guard lock(mutex_);
-      const auto heard = heard_.find(executor.name);
-      const auto last = heard == heard_.end() ? started_ : heard->second;
-      if (Clock::now() - last <= Patience()) continue;
-      if (const auto found = streams_.find(executor.name); found != streams_.end())
-        stream = found->second;
-    }
-    if (stream != nullptr) stream->Close();
-    std::vector<Command> commands;
-    commands.push_back(LoseExecutor{
-        executor.name, executor.incarnation,
-        "nothing was heard from it for " +
-            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(Patience()).count()) +
-            " s"});
-    conductor_.Submit(std::move(commands), {});
-  }
+}
+
+void ExecutorService::Record(std::vector<Command> facts, Stored stored) {
+  conductor_.Record(std::move(facts), [this, stored = std::move(stored)](const Status& status) {
+    std::lock_guard lock(mutex_);
+    stored(status);
+  });
+}
+
+void ExecutorService::Post(Look look) {
+  conductor_.Post([this, look = std::move(look)](const Brain& brain) {
+    std::lock_guard lock(mutex_);
+    look(brain);
+  });
 }
 
 // ---- logs -----------------------------------------------------------------------------------
@@ -240,30 +121,31 @@ void ExecutorService::CheckLeases() {
 Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& executor,
                                                            const AttemptId& attempt, int rank,
                                                            int64_t offset, uint32_t limit_bytes) {
-  StreamPtr stream;
   std::future<v1::LogChunk> answer;
   uint64_t request = 0;
   {
     std::lock_guard lock(mutex_);
-    const auto found = streams_.find(executor);
-    if (found == streams_.end())
+    ExecutorLink* link = sessions_.LinkOf(executor);
+    if (link == nullptr)
       return Error{ErrorCode::kUnavailable,
                    "executor " + executor +
                        ", which holds this log, is not connected: start it "
                        "again on the same data folder"};
-    stream = found->second;
+    if (log_requests_.size() >= kLogRequestsMax)
+      return Error{ErrorCode::kUnavailable,
+                   std::to_string(kLogRequestsMax) +
+                       " readers of logs wait for their executors already: try again in a moment"};
     request = ++last_log_request_;
     answer = log_requests_[request].get_future();
+    v1::ToExecutor message;
+    v1::LogRequest& log = *message.mutable_log_request();
+    log.set_request(request);
+    *log.mutable_attempt() = ToProto(attempt, Epoch{});
+    log.set_rank(static_cast<uint32_t>(rank));
+    log.set_offset(offset);
+    log.set_limit_bytes(limit_bytes);
+    link->Send(std::move(message));
   }
-  v1::ToExecutor message;
-  v1::LogRequest& log = *message.mutable_log_request();
-  log.set_request(request);
-  *log.mutable_attempt() = ToProto(attempt, Epoch{});
-  log.set_rank(static_cast<uint32_t>(rank));
-  log.set_offset(offset);
-  log.set_limit_bytes(limit_bytes);
-  stream->Send(std::move(message));
-
   const bool answered = answer.wait_for(kLogPatience) == std::future_status::ready;
   {
     std::lock_guard lock(mutex_);
@@ -277,7 +159,6 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
 }
 
 void ExecutorService::OnLogChunk(const v1::LogChunk& chunk) {
-  std::lock_guard lock(mutex_);
   const auto found = log_requests_.find(chunk.request());
   if (found == log_requests_.end()) return;
   found->second.set_value(chunk);

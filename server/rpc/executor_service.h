@@ -3,24 +3,24 @@
 #include <chrono>
 #include <future>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "server/conductor/conductor.h"
+#include "server/rpc/sessions.h"
 
 namespace attune::server {
 
-class ExecutorStream;
+// So many readers of ranks' logs wait at once, at most; each holds a thread.
+inline constexpr size_t kLogRequestsMax = 64;
 
-// The executors' side of the server: one stream an executor. Facts become commands, what became
-// durable becomes desired state and acknowledgements.
-//
-// An executor is reachable from the moment its joining is durable until it says goodbye or its
-// stream closes. It is lost when nothing was heard from it for longer than its lease, with a
-// margin, so that it has torn its gangs down before they are given away.
-class ExecutorService final : public v1::Executors::CallbackService, public Listener {
+// The executors' side of the server: Sessions, with gRPC's streams, a lock and a steady clock. It
+// also asks executors for the logs of ranks.
+class ExecutorService final : public v1::Executors::CallbackService,
+                              public Listener,
+                              private Submissions {
  public:
   struct Options {
     std::string token;
@@ -34,18 +34,20 @@ class ExecutorService final : public v1::Executors::CallbackService, public List
 
   // The conductor outlives the service; the service subscribes itself.
   ExecutorService(Conductor& conductor, Options options);
-  ~ExecutorService() override;
 
+  bool Connected(const std::string& executor) const;
   bool Reachable(const std::string& executor) const;
 
   // Part of a rank's log, from the executor that holds it; waits for the answer. kUnavailable when
-  // the executor is not connected or does not answer.
+  // the executor is not connected or does not answer, or too many wait already.
   Result<LogSlice> ReadLog(const std::string& executor, const AttemptId& attempt, int rank,
                            int64_t offset, uint32_t limit_bytes);
 
   // Declares lost every executor whose lease has run out. To be called a few times a lease.
   void CheckLeases();
 
+  void OnStarted(const Brain& brain) override;
+  void OnState(EventSeq durable, const Status& writable) override;
   void OnDurable(std::span<const Event> events, const Brain& brain) override;
 
   grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* Connect(
@@ -53,28 +55,25 @@ class ExecutorService final : public v1::Executors::CallbackService, public List
 
  private:
   friend class ExecutorStream;
-  using Clock = std::chrono::steady_clock;
-  using StreamPtr = std::shared_ptr<ExecutorStream>;
 
   // Called by streams.
-  void OnHello(const StreamPtr& stream, const v1::Hello& hello);
-  void OnFacts(const StreamPtr& stream, v1::Facts& facts);  // takes what they hold
-  void OnHeartbeat(const StreamPtr& stream, const v1::Heartbeat& heartbeat);
-  void OnLogChunk(const v1::LogChunk& chunk);
-  void OnClosed(const StreamPtr& stream);
+  SessionId OnOpened(ExecutorLink& link);
+  void OnMessage(SessionId id, v1::FromExecutor& message);  // takes what facts hold
+  void OnClosed(SessionId id);
 
-  void Heard(const ExecutorStream& stream);
-  void Welcome(const StreamPtr& stream, const Result<std::span<const Event>>& joined);
-  static void SendDesired(ExecutorStream& stream, const Brain& brain);
-  std::chrono::milliseconds Patience() const { return options_.lease_ttl * 3 / 2; }
+  void OnLogChunk(const v1::LogChunk& chunk);
+
+  // The conductor's, with answers that come under this object's lock.
+  void Submit(Command command, Done done) override;
+  void Record(std::vector<Command> facts, Stored stored) override;
+  void Post(Look look) override;
+  void Nudge() override { conductor_.Nudge(); }
 
   Conductor& conductor_;
-  const Options options_;
 
-  mutable std::mutex mutex_;
-  std::map<std::string, StreamPtr> streams_;        // joined, by executor
-  std::map<std::string, Clock::time_point> heard_;  // last message of an executor
-  const Clock::time_point started_ = Clock::now();
+  // Recursive, because a conductor that stops answers in the midst of what it is asked.
+  mutable std::recursive_mutex mutex_;
+  Sessions sessions_;
   std::map<uint64_t, std::promise<v1::LogChunk>> log_requests_;
   uint64_t last_log_request_ = 0;
 };

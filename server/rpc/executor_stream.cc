@@ -7,11 +7,9 @@
 
 namespace attune::server {
 
-std::shared_ptr<ExecutorStream> ExecutorStream::Open(ExecutorService& service) {
-  std::shared_ptr<ExecutorStream> stream(new ExecutorStream(service));
-  stream->self_ = stream;
-  stream->StartRead(&stream->incoming_);
-  return stream;
+ExecutorStream::ExecutorStream(ExecutorService& service)
+    : service_(service), id_(service.OnOpened(*this)) {
+  StartRead(&incoming_);
 }
 
 void ExecutorStream::Send(v1::ToExecutor message) {
@@ -33,14 +31,6 @@ void ExecutorStream::Supersede(v1::ToExecutor& newer) {
     ack.set_heartbeat_us(std::max(ack.heartbeat_us(), older->ack().heartbeat_us()));
   }
   outbox_.erase(older);
-}
-
-void ExecutorStream::Refuse(v1::Refusal::Code code, const std::string& message) {
-  v1::ToExecutor refusal;
-  refusal.mutable_refusal()->set_code(code);
-  refusal.mutable_refusal()->set_message(message);
-  Send(std::move(refusal));
-  Close();
 }
 
 void ExecutorStream::Close() {
@@ -72,38 +62,19 @@ void ExecutorStream::OnWriteDone(bool ok) {
   WriteNext();
 }
 
-void ExecutorStream::OnReadDone(bool ok) {
-  if (!ok) return Close();
-  Handle(incoming_);
-  StartRead(&incoming_);
+void ExecutorStream::ReadOn() {
+  std::lock_guard lock(mutex_);
+  if (!closing_) StartRead(&incoming_);
 }
 
-void ExecutorStream::Handle(v1::FromExecutor& message) {
-  const auto self = shared_from_this();
-  switch (message.message_case()) {
-    case v1::FromExecutor::kHello:
-      if (executor.empty()) service_.OnHello(self, message.hello());
-      return;
-    case v1::FromExecutor::kFacts:
-      service_.OnFacts(self, *message.mutable_facts());
-      return;
-    case v1::FromExecutor::kHeartbeat:
-      service_.OnHeartbeat(self, message.heartbeat());
-      return;
-    case v1::FromExecutor::kLogChunk:
-      service_.OnLogChunk(message.log_chunk());
-      return;
-    case v1::FromExecutor::kGoodbye:
-      leaving = true;
-      return;
-    case v1::FromExecutor::MESSAGE_NOT_SET:
-      return;
-  }
+void ExecutorStream::OnReadDone(bool ok) {
+  if (!ok) return Close();
+  service_.OnMessage(id_, incoming_);
 }
 
 void ExecutorStream::OnDone() {
-  service_.OnClosed(shared_from_this());
-  self_.reset();
+  service_.OnClosed(id_);
+  delete this;
 }
 
 }  // namespace attune::server

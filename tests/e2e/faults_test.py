@@ -191,6 +191,36 @@ class Disk(EndToEnd):
             self.assertEqual(run.wait(), 0, run.stderr)
             self.assertEqual(sum(json.loads(run.stdout)["trials"].values()), 2)
 
+    def test_a_disk_that_stays_full_longer_than_leases_ends_no_gang(self):
+        lease_s = float(os.environ.get("ATTUNE_LEASE_S", 1))
+        full_s = float(os.environ.get("ATTUNE_DISK_FULL_S", 3 * lease_s))
+        gate = self.close_gate(3)
+        port = free_port()
+        args = ["--no-executor", "--rpc-port", port, "--lease", lease_s]
+        with small_disk(self.data, megabytes=16):
+            run = self.run_sweep(self.write(sweep()), *args, "-o", "json")
+            run.await_stderr(r"http://")
+            # What the gangs write lies on another disk.
+            self.start("executor", "--server", f"127.0.0.1:{port}", "--name", "box", "--cpus", 2,
+                       "--data-dir", self.folder / "host", "--token-file", self.data / "token")
+            for trial in (0, 1):
+                self.await_report(trial=trial, step=2)
+            gangs = [ProcessExit(pid) for trial in (0, 1)
+                     for pid in pids_of(self.get(f"/sweeps/s1/trials/{trial}"))]
+            filler = fill(self.data)
+            gate.close()
+            while self.request("/readyz")[0] == 200:
+                pass  # what the gangs report finds no room
+            self.assertFalse(gangs[0].wait(full_s), "a gang ended while the disk was full")
+            self.assertFalse(gangs[1].wait(0), "a gang ended while the disk was full")
+            filler.unlink()
+            self.assertEqual(run.wait(), 0, run.stderr)
+            self.assertEqual(sum(json.loads(run.stdout)["trials"].values()), 8)
+            serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+            serve.await_stderr(r"http://")
+            self.assertEqual([t["attempts"] for t in self.check_histories_are_whole()], [1] * 8)
+            serve.kill()
+
 
 if __name__ == "__main__":
     unittest.main()

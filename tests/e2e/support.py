@@ -112,10 +112,10 @@ class ProcessExit:
     def __init__(self, pid):
         self.fd = os.pidfd_open(pid)
 
-    def wait(self):
+    def wait(self, patience_s=PATIENCE_S):
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
-        ended = bool(poll.poll(PATIENCE_S * 1000))
+        ended = bool(poll.poll(patience_s * 1000))
         os.close(self.fd)
         return ended
 

@@ -17,7 +17,7 @@ class Asker {
   struct Stage {
     simulate::Timeline& timeline;
     RandomStream& random;
-    FakeServer& server;
+    ServerHost& server;
     const Books& books;
     Reality& reality;
     People& people;

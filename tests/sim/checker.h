@@ -29,6 +29,8 @@ class Checker {
   virtual void OnEvent(const Event&) {}
   // After the last event of a batch: nothing more follows from it.
   virtual void OnBatch() {}
+  // Nothing has gone wrong for a minute or more.
+  virtual void OnQuietMinute(Time) {}
   // Once faults have ceased and everything has come to its end.
   virtual void AtEnd() {}
 

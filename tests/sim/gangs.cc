@@ -85,6 +85,7 @@ void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason re
   if (found == gangs_.end()) return;
   if (reason == gang::CancelReason::kUnwanted)
     return End(found->second, {gang::Outcome::kCancelled, {}});
+  around_.reality.LosesLease(host_, around_.timeline.now());
   Fail(found->second, gang::FailureKind::kLease, -1, "torn down, for the lease was over");
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/agent/host_lock.h"
+
 namespace attune::sim {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr char kDataDir[] = "/data";
 }  // namespace
 
 agent::Now Host::Now() const {
-  const int64_t now_us = around_.timeline.now().us;
+  const int64_t now_us = around_.timeline.now().us - slept_us_;
   return {.boot = agent::BootClock::time_point(agent::BootClock::duration(kBootUs + now_us)),
           .wall_us = now_us};
 }
@@ -36,6 +38,10 @@ void Host::After(int64_t us, simulate::Timeline::Action action) {
 
 void Host::Start() {
   ++process_;
+  const int64_t clock_us =
+      around_.random.Integer(-around_.faults.clock_jump_us, around_.faults.clock_jump_us);
+  started_us_ = agent::StartAfter(started_us_, Now().wall_us + clock_us);
+  around_.reality.Disturbed(name_, around_.timeline.now());
   gangs_ = std::make_unique<TrainingGangs>(
       around_, name_,
       [this](int64_t us, simulate::Timeline::Action action) { After(us, std::move(action)); },
@@ -55,6 +61,7 @@ v1::Hello Host::Hello() const {
   hello.set_protocol(v1::PROTOCOL_CURRENT);
   hello.set_name(name_);
   hello.set_instance(name_ + "#" + std::to_string(process_));
+  hello.set_started_us(started_us_);
   hello.mutable_resources()->set_cpus(static_cast<uint32_t>(resources_.cpus));
   hello.mutable_resources()->set_gpus(static_cast<uint32_t>(resources_.gpus));
   hello.mutable_resources()->set_memory_bytes(static_cast<uint64_t>(resources_.memory_bytes));
@@ -79,6 +86,7 @@ void Host::Exit() {
   said_seq_ = 0;
   deferred_.clear();
   stream_.reset();
+  around_.reality.Disconnects(name_);
   around_.reality.HostStandsStill(name_, false);
 }
 
@@ -89,14 +97,18 @@ void Host::Leave() {
 
 void Host::Freeze() {
   frozen_ = true;
+  frozen_at_ = around_.timeline.now();
   around_.reality.HostStandsStill(name_, true);
 }
 
 // Processes move again before the executor's does, or after it.
 void Host::Thaw() {
   frozen_ = false;
+  if (around_.variant == Variant::kSleepsThroughLease)
+    slept_us_ += around_.timeline.now().us - frozen_at_.us;
   if (Now().boot >= machine_->lease_until()) gangs_->MoveOnceMore();
   around_.reality.HostStandsStill(name_, false);
+  around_.reality.Disturbed(name_, around_.timeline.now());
   const uint64_t process = process_;
   for (auto& action : std::exchange(deferred_, {})) {
     if (process == process_) action();
@@ -152,7 +164,10 @@ void Host::OnClosed(StreamId stream) {
   });
 }
 
-void Host::Connect() { stream_ = around_.network.Connect(*this); }
+void Host::Connect() {
+  stream_ = around_.network.Connect(*this);
+  around_.reality.Connects(name_, around_.timeline.now());
+}
 
 void Host::Write(v1::FromExecutor message) {
   if (message.has_facts()) KeepFacts(*message.mutable_facts());
@@ -167,6 +182,7 @@ void Host::Write(v1::FromExecutor message) {
 void Host::Close() {
   const StreamId stream = *stream_;
   stream_.reset();
+  around_.reality.Disconnects(name_);
   around_.network.CloseByExecutor(stream);
   After(0, [this] {
     machine_->OnClosed("", Now());

@@ -59,6 +59,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
 
   // Of the process that is there.
   uint64_t process_ = 0;  // counts them
+  int64_t started_us_ = 0;
   std::unique_ptr<TrainingGangs> gangs_;
   std::unique_ptr<agent::Machine> machine_;
   std::vector<gang::Fact> facts_;  // that the machine has not been told yet
@@ -69,6 +70,8 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   uint64_t said_seq_ = 0;
 
   bool frozen_ = false;
+  Time frozen_at_;
+  int64_t slept_us_ = 0;                              // that its clock has missed
   std::vector<simulate::Timeline::Action> deferred_;  // while it stands still
   std::optional<StreamId> stream_;
 };

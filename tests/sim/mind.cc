@@ -9,71 +9,45 @@
 namespace attune::sim {
 namespace {
 
-class RealMind final : public Mind {
- public:
-  explicit RealMind(const Algorithms& algorithms, Reachable reachable)
-      : brain_(algorithms, std::move(reachable)) {}
-  Result<std::vector<Event>> Execute(const Command& command, Time now) override {
-    return brain_.Execute(command, now);
-  }
-  std::vector<Event> Advance(Time now) override { return brain_.Advance(now); }
-  Status Load(std::string_view snapshot) override { return brain_.Load(snapshot); }
-  void Replay(const Event& event) override { brain_.Replay(event); }
-  const State& state() const override { return brain_.state(); }
-
- private:
-  Brain brain_;
-};
-
-// The brain's two moves, written once more, with a fault.
-class BrokenMind final : public Mind {
+// The brain, with a fault around it.
+class BrokenMind final : public server::Mind {
  public:
   BrokenMind(Variant variant, Reachable reachable)
-      : variant_(variant), state_(AlgorithmsFor(variant)), reachable_(std::move(reachable)) {}
+      : variant_(variant), brain_(AlgorithmsFor(variant), reachable), reachable_(reachable) {}
 
   Result<std::vector<Event>> Execute(const Command& given, Time now) override {
-    now = std::max(now, state_.last_time);
     Command command = given;
     if (variant_ == Variant::kForgetsEpoch) TakeForPresent(command);
-    std::vector<Event> events;
-    for (bool more = true; more;) {
-      auto facts = Decide(state_, command, now);
-      if (!facts.ok()) return facts.error();
-      more = GoesOn(command, *facts);
-      Commit(std::move(*facts), now, events);
-    }
+    auto events = brain_.Execute(command, now);
+    if (events.ok() && variant_ == Variant::kFreesDonor) FreeDonors(*events);
     return events;
   }
 
   std::vector<Event> Advance(Time now) override {
-    now = std::max(now, state_.last_time);
+    now = std::max(now, state().last_time);
     std::vector<Event> events;
     for (;;) {
       // What runs in the reserved gang's shade is forgotten, so that ever more of it starts.
-      if (variant_ == Variant::kIgnoresReservation && state_.reservation)
-        state_.reservation->since = state_.last_epoch;
-      if (variant_ == Variant::kReleasesWhenAway && state_.reservation &&
-          !reachable_(state_.reservation->executor))
-        Commit({ReservationReleased{state_.reservation->sweep, "wrong on purpose"}}, now, events);
-      std::vector<Fact> facts = attune::Advance(state_, reachable_, now);
+      if (variant_ == Variant::kIgnoresReservation && state().reservation)
+        const_cast<State&>(state()).reservation->since = state().last_epoch;
+      if (variant_ == Variant::kReleasesWhenAway && state().reservation &&
+          !reachable_(state().reservation->executor))
+        Commit({ReservationReleased{state().reservation->sweep, "wrong on purpose"}}, now, events);
+      std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
       if (facts.empty()) return events;
       Commit(std::move(facts), now, events);
     }
   }
 
-  Status Load(std::string_view snapshot) override { return LoadState(snapshot, state_); }
-  void Replay(const Event& event) override { Apply(state_, event); }
-  const State& state() const override { return state_; }
+  Brain& brain() override { return brain_; }
 
  private:
+  const State& state() const { return brain_.state(); }
+
   void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events) {
     for (Fact& fact : facts) {
-      const Event event{EventSeq(state_.last_seq.value + 1), now, std::move(fact)};
-      Apply(state_, event);
-      events.push_back(event);
-      const auto* decided = std::get_if<TrialDecided>(&event.fact);
-      if (variant_ == Variant::kFreesDonor && decided != nullptr && decided->cloned)
-        Free(*decided, now, events);
+      events.push_back({EventSeq(state().last_seq.value + 1), now, std::move(fact)});
+      brain_.Replay(events.back());
     }
   }
 
@@ -83,7 +57,7 @@ class BrokenMind final : public Mind {
     if (record == nullptr) return;
     std::visit(
         [&](auto& fact) {
-          const Trial* trial = state_.Find(fact.attempt.trial);
+          const Trial* trial = state().Find(fact.attempt.trial);
           if (trial == nullptr || !trial->live) return;
           fact.attempt = trial->live->id;
           record->epoch = trial->live->epoch;
@@ -91,24 +65,27 @@ class BrokenMind final : public Mind {
         record->fact);
   }
 
-  void Free(const TrialDecided& decided, Time now, std::vector<Event>& events) {
-    const Event dropped{EventSeq(state_.last_seq.value + 1), now,
-                        CheckpointDropped{.checkpoint = decided.verdict.donor,
-                                          .executor = decided.cloned->executor,
-                                          .path = decided.cloned->ref.path,
-                                          .reason = "wrong on purpose"}};
-    Apply(state_, dropped);
-    events.push_back(dropped);
+  void FreeDonors(std::vector<Event>& events) {
+    std::vector<Fact> dropped;
+    for (const Event& event : events) {
+      const auto* decided = std::get_if<TrialDecided>(&event.fact);
+      if (decided == nullptr || !decided->cloned) continue;
+      dropped.push_back(CheckpointDropped{.checkpoint = decided->verdict.donor,
+                                          .executor = decided->cloned->executor,
+                                          .path = decided->cloned->ref.path,
+                                          .reason = "wrong on purpose"});
+    }
+    if (!events.empty()) Commit(std::move(dropped), events.back().time, events);
   }
 
   Variant variant_;
-  State state_;
+  Brain brain_;
   Reachable reachable_;
 };
 
 }  // namespace
 
-std::unique_ptr<Mind> MakeMind(Variant variant, Reachable reachable) {
+std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
   switch (variant) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
@@ -116,8 +93,28 @@ std::unique_ptr<Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kReleasesWhenAway:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));
     default:
-      return std::make_unique<RealMind>(AlgorithmsFor(variant), std::move(reachable));
+      return server::MakeBrainMind(AlgorithmsFor(variant), std::move(reachable));
   }
+}
+
+std::set<std::string> Scribe::Reached() {
+  std::set<std::string> reached;
+  for (const auto& [name, executor] : brain().state().executors) {
+    if (reachable_(name)) reached.insert(name);
+  }
+  return reached;
+}
+
+Result<std::vector<Event>> Scribe::Execute(const Command& command, Time now) {
+  auto events = mind_->Execute(command, now);
+  if (events.ok() && !events->empty()) inputs_.push_back({command, now, Reached()});
+  return events;
+}
+
+std::vector<Event> Scribe::Advance(Time now) {
+  auto events = mind_->Advance(now);
+  if (!events.empty() || !inputs_.empty()) inputs_.push_back({std::nullopt, now, Reached()});
+  return events;
 }
 
 }  // namespace attune::sim

@@ -1,26 +1,45 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <set>
+#include <string>
 #include <vector>
 
-#include "core/brain/brain.h"
+#include "server/conductor/mind.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {
 
 // The brain as the server in this world has it: the real one, or one that is wrong on purpose.
-class Mind {
- public:
-  virtual ~Mind() = default;
-  virtual Result<std::vector<Event>> Execute(const Command& command, Time now) = 0;
-  virtual std::vector<Event> Advance(Time now) = 0;
-  virtual Status Load(std::string_view snapshot) = 0;
-  virtual void Replay(const Event& event) = 0;
-  virtual const State& state() const = 0;
+std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable);
+
+// One thing the brain was asked, as it went into a batch that became durable: a command, or to
+// advance.
+struct Input {
+  std::optional<Command> command;
+  Time now;
+  std::set<std::string> reachable;
 };
 
-std::unique_ptr<Mind> MakeMind(Variant variant, Reachable reachable);
+// Writes down what a mind is asked, where that led to something.
+class Scribe final : public server::Mind {
+ public:
+  // `inputs` is added to, and outlives the scribe.
+  Scribe(std::unique_ptr<server::Mind> mind, Reachable reachable, std::vector<Input>& inputs)
+      : mind_(std::move(mind)), reachable_(std::move(reachable)), inputs_(inputs) {}
+
+  Result<std::vector<Event>> Execute(const Command& command, Time now) override;
+  std::vector<Event> Advance(Time now) override;
+  Brain& brain() override { return mind_->brain(); }
+
+ private:
+  std::set<std::string> Reached();
+
+  std::unique_ptr<server::Mind> mind_;
+  Reachable reachable_;
+  std::vector<Input>& inputs_;
+};
 
 }  // namespace attune::sim

@@ -20,7 +20,7 @@ const auto& Pick(const Map& map, int64_t index) {
 
 void People::Insist(Command command, std::function<void(bool)> then) {
   const auto answered = std::make_shared<bool>(false);
-  server_.Submit(command, [this, answered, then](const FakeServer::Answer& answer) {
+  server_.Submit(command, [this, answered, then](const ServerHost::Answer& answer) {
     if (!answer.ok() && answer.error().code == ErrorCode::kStorageFull) return;  // ask again
     if (std::exchange(*answered, true)) return;
     if (answer.ok()) promises_.OnAnswered(*answer);
@@ -37,7 +37,7 @@ void People::DoSomething() {
   // What they looked at may be out of date when they ask.
   const int64_t after_us = Integer(0, 1) == 0 ? 0 : Integer(0, kThinkUs);
   timeline_.After(after_us, [this, command = std::move(*command)] {
-    server_.Submit(command, [this](const FakeServer::Answer& answer) {
+    server_.Submit(command, [this](const ServerHost::Answer& answer) {
       if (answer.ok()) promises_.OnAnswered(*answer);
     });
   });

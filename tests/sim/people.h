@@ -6,15 +6,15 @@
 #include "cli/simulate/timeline.h"
 #include "core/base/random.h"
 #include "tests/sim/books.h"
-#include "tests/sim/fake_server.h"
 #include "tests/sim/promises.h"
+#include "tests/sim/server_host.h"
 
 namespace attune::sim {
 
 // People and their programs, who ask the server over and over until it answers.
 class People {
  public:
-  People(simulate::Timeline& timeline, RandomStream& random, FakeServer& server, const Books& books,
+  People(simulate::Timeline& timeline, RandomStream& random, ServerHost& server, const Books& books,
          Promises& promises)
       : timeline_(timeline), random_(random), server_(server), books_(books), promises_(promises) {}
 
@@ -36,7 +36,7 @@ class People {
 
   simulate::Timeline& timeline_;
   RandomStream& random_;
-  FakeServer& server_;
+  ServerHost& server_;
   const Books& books_;
   Promises& promises_;
   int keys_ = 0;

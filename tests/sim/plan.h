@@ -26,6 +26,9 @@ struct FaultRates {
   double snapshot_used = 0;  // a restart of the server
   // At most.
   int64_t delay_us = 0;       // of a message
+  int64_t batch_us = 0;       // until the conductor looks at its queue
+  int64_t replay_us = 0;      // until a server that has started has read its log
+  int64_t disk_full_us = 0;   // until there is space again
   int64_t clock_jump_us = 0;  // of the server's wall clock, at a restart, to either side
 };
 

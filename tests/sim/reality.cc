@@ -5,6 +5,12 @@
 #include "tests/sim/gangs.h"
 
 namespace attune::sim {
+namespace {
+
+// Two leases: longer than it takes to connect again and be answered.
+constexpr int64_t kUndisturbedUs = 40'000'000;
+
+}  // namespace
 
 void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec) {
   Gang gang{.attempt = IdOf(spec.attempt), .executor = executor};
@@ -40,6 +46,18 @@ void Reality::HostStandsStill(const std::string& executor, bool still) {
   } else {
     still_.erase(executor);
   }
+}
+
+void Reality::LosesLease(const std::string& executor, Time now) {
+  const auto calm = [now](Time since) { return now.us - since.us > kUndisturbedUs; };
+  if (listens_since_ && calm(*listens_since_) && calm(disturbed_[executor]))
+    findings_.Report("the gangs of " + executor +
+                     " are torn down for their lease, and the server was there all the time");
+}
+
+const Time* Reality::ConnectedSince(const std::string& executor) const {
+  const auto found = connected_.find(executor);
+  return found == connected_.end() ? nullptr : &found->second;
 }
 
 bool Reality::Runs(Epoch epoch) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,6 +30,19 @@ class Reality {
   // Whether its processes are there and move.
   bool Runs(Epoch epoch) const;
 
+  // The server's process listens from now on, or is gone; something befalls a host, or its
+  // connection.
+  void ServerListens(Time now) { listens_since_ = now; }
+  void ServerDies() { listens_since_.reset(); }
+  void Disturbed(const std::string& executor, Time now) { disturbed_[executor] = now; }
+  // Its gangs are torn down, because nobody has answered it for a lease.
+  void LosesLease(const std::string& executor, Time now);
+
+  void Connects(const std::string& executor, Time now) { connected_[executor] = now; }
+  void Disconnects(const std::string& executor) { connected_.erase(executor); }
+  // Since when its connection stands; null: it has none.
+  const Time* ConnectedSince(const std::string& executor) const;
+
   // Which executors the server could reach when it decided last.
   void ServerSees(std::set<std::string> executors) { seen_ = std::move(executors); }
   bool IsSeen(const std::string& executor) const { return seen_.contains(executor); }
@@ -54,6 +68,9 @@ class Reality {
   std::map<Epoch, Gang> gangs_;
   std::set<std::string> still_;
   std::set<std::string> seen_;
+  std::optional<Time> listens_since_;
+  std::map<std::string, Time> disturbed_;
+  std::map<std::string, Time> connected_;
   std::set<std::pair<Epoch, Step>> reports_;
   std::set<std::string> files_;
 };

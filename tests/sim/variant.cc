@@ -18,7 +18,10 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kIgnoresReservation, "ignores-reservation"},
     {Variant::kReleasesWhenAway, "releases-when-away"},
     {Variant::kRecordsTwice, "records-twice"},
+    {Variant::kSleepsThroughLease, "sleeps-through-lease"},
     {Variant::kForgetsRestart, "forgets-restart"},
+    {Variant::kLeasesInLog, "leases-in-log"},
+    {Variant::kKeepsZombies, "keeps-zombies"},
 };
 
 }  // namespace

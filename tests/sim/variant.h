@@ -6,7 +6,7 @@
 namespace attune::sim {
 
 // Services that are wrong on purpose, to see that the checkers notice. Each is a change of the
-// doubles in this folder; core has no part in it.
+// doubles in this folder; the originals have no part in it.
 enum class Variant {
   kNone,
   kActsBeforeAppend,    // the server answers and publishes, and then appends
@@ -20,7 +20,10 @@ enum class Variant {
   kIgnoresReservation,  // gangs start as if no slots were reserved
   kReleasesWhenAway,    // a reservation is released as soon as its executor is away
   kRecordsTwice,        // a scheduler records each report twice at its rung
+  kSleepsThroughLease,  // an executor's clock stands still while its host does
   kForgetsRestart,      // the server comes back without the last event of its log
+  kLeasesInLog,         // while the disk is full no executor is heard
+  kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost
 };
 
 std::string_view Name(Variant variant);  // as --variant takes it: acts-before-append

@@ -13,9 +13,8 @@ using simulate::kSecondUs;
 constexpr int64_t kHourUs = 3600 * kSecondUs;
 constexpr int64_t kEndsWithinUs = 24 * kHourUs;  // once nothing goes wrong any more
 constexpr int64_t kTidyUs = 60 * kSecondUs;
-constexpr int64_t kAwayUs = 60 * kSecondUs;      // at most, an executor
-constexpr int64_t kStillUs = 90 * kSecondUs;     // at most, a host
-constexpr int64_t kDiskFullUs = 20 * kSecondUs;  // at most
+constexpr int64_t kAwayUs = 60 * kSecondUs;   // at most, an executor
+constexpr int64_t kStillUs = 90 * kSecondUs;  // at most, a host
 constexpr int64_t kCalmDelayUs = kSecondUs / 100;
 
 }  // namespace
@@ -26,8 +25,8 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
       faults_(plan.faults),
       random_(plan.seed, TrialNumber{}, "sim/world"),
       checkers_(AllCheckers({books_, reality_, findings_})),
-      server_(timeline_, random_, faults_, *this, disk.store(), variant),
       network_(timeline_, random_, server_),
+      server_({timeline_, random_, network_, reality_, faults_, *this, disk.store(), variant}),
       people_(timeline_, random_, server_, books_, promises_),
       surroundings_{.timeline = timeline_,
                     .random = random_,
@@ -39,7 +38,6 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
                     .value = [this](const TrialId& trial, const Config& config,
                                     Step step) { return ValueOf(trial, config, step); },
                     .variant = variant} {
-  server_.SetNetwork(network_);
   network_.SetDelay(faults_.delay_us);
 }
 
@@ -112,7 +110,9 @@ void World::ScheduleFaults() {
   Often(faults_.server_crashes, [this] { server_.CrashSoon(); });
   Often(faults_.connection_breaks, [this] {
     WithSomeExecutor([this](Host& executor) {
-      if (executor.stream()) network_.Break(*executor.stream());
+      if (!executor.stream()) return;
+      network_.Break(*executor.stream());
+      reality_.Disturbed(executor.name(), timeline_.now());
     });
   });
   Often(faults_.executor_crashes, [this] {
@@ -137,7 +137,7 @@ void World::ScheduleFaults() {
   });
   Often(faults_.disk_full, [this] {
     disk_.SetFull(true);
-    timeline_.After(random_.Integer(0, kDiskFullUs), [this] { disk_.SetFull(false); });
+    timeline_.After(random_.Integer(0, faults_.disk_full_us), [this] { disk_.SetFull(false); });
   });
   if (!askers_.empty()) {
     Often(0.5, [this] {
@@ -148,7 +148,9 @@ void World::ScheduleFaults() {
 
 // Nothing goes wrong from now on, and nobody interferes.
 void World::Quiet() {
-  if (!quiet_) {
+  if (quiet_) {
+    for (const auto& checker : checkers_) checker->OnQuietMinute(timeline_.now());
+  } else {
     quiet_ = true;
     faults_ = FaultRates{};
     network_.SetDelay(kCalmDelayUs);
@@ -160,7 +162,7 @@ void World::Quiet() {
     if (!executor->up()) executor->Start();
   }
   people_.Tidy();
-  over_ = Over();
+  over_ = timeline_.now().us > plan_.quiet_at_us && Over();
   timeline_.After(kTidyUs, [this] { Quiet(); });
 }
 

@@ -13,12 +13,12 @@
 #include "tests/sim/asker.h"
 #include "tests/sim/checkers/checkers.h"
 #include "tests/sim/disk.h"
-#include "tests/sim/fake_server.h"
 #include "tests/sim/host.h"
 #include "tests/sim/network.h"
 #include "tests/sim/people.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/promises.h"
+#include "tests/sim/server_host.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {
@@ -66,8 +66,8 @@ class World final : private ServerObserver {
   Reality reality_{findings_};
   Promises promises_{books_, findings_};
   std::vector<std::unique_ptr<Checker>> checkers_;
-  FakeServer server_;
   Network network_;
+  ServerHost server_;
   People people_;
   Surroundings surroundings_;
   std::vector<std::unique_ptr<Host>> executors_;

@@ -27,6 +27,7 @@ class MemoryStore final : public server::EventStore {
     ++commits;
     return {};
   }
+  EventSeq LastSeq() const override { return EventSeq(events.size()); }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     read_after.push_back(after);
     for (const Event& event : events) {

@@ -277,6 +277,20 @@ TEST_F(ApiTest, ExecutorsShowWhatIsFree) {
       R"("cpus_free":1,"gpus":0,"gpus_free":0,"memory_bytes":25165824000,"memory_free":0}]})");
 }
 
+TEST_F(ApiTest, WhileTheServerStartsItLivesAndSaysHowFarItIs) {
+  const Error starting{ErrorCode::kUnavailable, "it has read 5 of the 9 events of its log"};
+  backend_.starting = starting;
+  backend_.refusal = starting;
+  EXPECT_EQ(client_->Get("/livez")->status, 200);
+  EXPECT_EQ(client_->Get("/version")->status, 200);
+  for (const char* path : {"/readyz", "/api/v1/sweeps", "/api/v1/sweeps/s1", "/api/v1/events"}) {
+    const auto answer = client_->Get(path);
+    EXPECT_EQ(answer->status, 503) << path;
+    EXPECT_EQ(answer->get_header_value("Retry-After"), "1") << path;
+    EXPECT_NE(answer->body.find(starting.message), std::string::npos) << path;
+  }
+}
+
 TEST_F(ApiTest, HealthIsToldToAnyone) {
   client_->set_default_headers({});
   EXPECT_EQ(client_->Get("/livez")->status, 200);

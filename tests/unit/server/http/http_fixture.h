@@ -111,6 +111,7 @@ class FakeBackend final : public Backend {
                     .offset = 17,
                     .file_bytes = 40};
   }
+  Status Started() override { return starting; }
   Status Ready() override { return refusal; }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override {
     std::unique_lock lock(mutex_);
@@ -129,6 +130,7 @@ class FakeBackend final : public Backend {
 
   std::function<void()> before_executors;  // may hold a worker up
   Status refusal;                          // the answer to everything that can be refused
+  Status starting;                         // why there is nothing to show yet
 
  private:
   void Add(const Event& event) {

@@ -378,7 +378,7 @@ TEST_F(ExecutorServiceTest, AnExecutorThatReadsLateGetsTheNewestAnswersOnly) {
   EXPECT_LT(answers, kHeartbeats / 2);
 }
 
-TEST_F(ExecutorServiceTest, AFullDiskSendsTheExecutorAwayWithItsFacts) {
+TEST_F(ExecutorServiceTest, AFullDiskKeepsTheExecutorAndAsksForItsFactsOnceThereIsSpace) {
   FakeExecutor executor(rpc->LocalChannel());
   CreateSweep();
   const auto desired =
@@ -387,6 +387,14 @@ TEST_F(ExecutorServiceTest, AFullDiskSendsTheExecutorAwayWithItsFacts) {
     store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
   });
   executor.Report(desired.assignments(0).attempt(), 1, 0.7);
+  while (conductor->Ready().ok()) std::this_thread::yield();
+  executor.SayHeartbeat(1234);
+  const v1::Ack ack = executor.Await(v1::ToExecutor::kAck).ack();
+  EXPECT_EQ(ack.heartbeat_us(), 1234);
+  EXPECT_EQ(ack.seq(), 0u);
+  conductor->Query([&](const Brain&) { store.full.reset(); });
+  now += kProbeIntervalUs;
+  conductor->Nudge();
   EXPECT_EQ(executor.Await(v1::ToExecutor::kRefusal).refusal().code(), v1::Refusal::BUSY);
 }
 

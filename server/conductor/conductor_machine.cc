@@ -1,0 +1,143 @@
+#include "server/conductor/conductor_machine.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "core/brain/snapshot.h"
+
+namespace attune::server {
+
+Status ConductorMachine::Start(Time clock, const Progress& read) {
+  if (Status restored = Restore(read); !restored.ok()) return restored;
+  ahead_us_ = std::max<int64_t>(0, brain().state().last_time.us - clock.us);
+  TellState();
+  for (Listener* listener : listeners_) listener->OnStarted(brain());
+  return {};
+}
+
+Status ConductorMachine::Restore(const Progress& read) {
+  auto mind = options_.make_mind();
+  EventSeq after{0};
+  for (EventSeq at_most{std::numeric_limits<int64_t>::max()};;) {
+    const auto snapshot = options_.store->ReadSnapshot(at_most);
+    if (!snapshot.ok() || !*snapshot) break;  // the log alone says everything
+    if (mind->brain().Load((*snapshot)->bytes).ok()) {
+      after = (*snapshot)->seq;
+      break;
+    }
+    mind = options_.make_mind();
+    at_most = EventSeq((*snapshot)->seq.value - 1);
+  }
+  const EventSeq last = options_.store->LastSeq();
+  const Status whole = options_.store->Read(after, [&](const Event& event) {
+    mind->brain().Replay(event);
+    if (read) read(event.seq, last);
+  });
+  if (!whole.ok()) return whole;
+  mind_ = std::move(mind);
+  snapshot_seq_ = after;
+  return {};
+}
+
+std::optional<Time> ConductorMachine::NextStep(Time clock) const {
+  if (stalled_) return probe_at_;
+  if (more_) return clock;
+  const auto due = brain().Due(LogTime(clock));
+  if (!due) return std::nullopt;
+  return Time{due->us - ahead_us_};
+}
+
+// A snapshot saves time at the next start and nothing else: without one the log is read.
+void ConductorMachine::SaveSnapshot() {
+  if (last_seq() <= snapshot_seq_) return;
+  snapshot_seq_ = last_seq();
+  static_cast<void>(options_.store->SaveSnapshot(snapshot_seq_, SaveState(brain().state())));
+}
+
+Status ConductorMachine::Step(std::vector<Submission> batch, Time clock) {
+  if (stalled_) Probe(clock);
+  std::vector<Event> events;
+  const std::vector<Decided> decided = Decide(batch, LogTime(clock), events);
+  if (Status kept = Append(events, clock); !kept.ok()) return kept;
+  Answer(batch, decided, events);
+  if (!stalled_ && !events.empty()) {
+    for (Listener* listener : listeners_) listener->OnDurable(events, brain());
+  }
+  if (last_seq().value - snapshot_seq_.value >= options_.snapshot_events) SaveSnapshot();
+  return {};
+}
+
+std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
+    const std::vector<Submission>& batch, Time now, std::vector<Event>& events) {
+  const auto add = [&events](std::vector<Event> led_to) {
+    std::ranges::move(led_to, std::back_inserter(events));
+  };
+  std::vector<Decided> all(batch.size());
+  if (stalled_) return all;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    all[i].begin = events.size();
+    for (const Command& command : batch[i].commands) {
+      auto led_to = mind_->Execute(command, now);
+      if (led_to.ok()) {
+        add(std::move(led_to).value());
+      } else {
+        all[i].refused = led_to.error();
+      }
+    }
+    all[i].end = events.size();
+  }
+  add(mind_->Advance(now));
+  more_ = false;
+  return all;
+}
+
+// With the store's refusal memory goes back to what is on disk. If that is not known, or cannot be
+// read, it is not known either what this process may say.
+Status ConductorMachine::Append(std::span<const Event> events, Time clock) {
+  if (events.empty()) return {};
+  if (const Status written = options_.store->Append(events); !written.ok()) {
+    if (written.error().code == ErrorCode::kUnsynced) return written;
+    if (Status restored = Restore({}); !restored.ok()) return restored;
+    stalled_ = written.error();
+    more_ = true;
+    probe_at_ = Time{clock.us + kProbeIntervalUs};
+  }
+  TellState();
+  return {};
+}
+
+void ConductorMachine::Probe(Time clock) {
+  if (clock < probe_at_) return;
+  probe_at_ = Time{clock.us + kProbeIntervalUs};
+  if (!options_.store->Probe().ok()) return;
+  stalled_.reset();
+  TellState();
+}
+
+void ConductorMachine::Answer(const std::vector<Submission>& batch,
+                              const std::vector<Decided>& decided, std::span<const Event> events) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const Submission& submission = batch[i];
+    const Decided& range = decided[i];
+    if (submission.stored) submission.stored(stalled_ ? Status(*stalled_) : Status());
+    if (submission.done) {
+      if (stalled_) {
+        submission.done(*stalled_);
+      } else if (range.refused) {
+        submission.done(*range.refused);
+      } else {
+        submission.done(events.subspan(range.begin, range.end - range.begin));
+      }
+    }
+    if (submission.look) submission.look(brain());
+  }
+}
+
+void ConductorMachine::TellState() {
+  const Status writable = stalled_ ? Status(*stalled_) : Status();
+  for (Listener* listener : listeners_) listener->OnState(last_seq(), writable);
+}
+
+}  // namespace attune::server

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/result.h"
+#include "server/conductor/mind.h"
+#include "server/conductor/queue.h"
+#include "server/conductor/submissions.h"
+#include "server/store/event_store.h"
+
+namespace attune::server {
+
+// A snapshot is written after so many events and at the end, so that a start replays no more.
+inline constexpr uint64_t kSnapshotEvents = 200'000;
+
+// While the store refuses, it is asked this often whether it still does.
+inline constexpr int64_t kProbeIntervalUs = 500'000;
+
+// What owns all state, without a thread, a lock or a clock of its own: it is given a batch, decides
+// and applies in order, appends all of it in one transaction, and only then answers and publishes.
+//
+// An exception from the store, a listener or a callback goes through; the object is then good for
+// nothing but to be destroyed: as if the process had died at that instant.
+class ConductorMachine {
+ public:
+  struct Options {
+    MakeMind make_mind;
+    EventStore* store = nullptr;  // outlives the machine
+    uint64_t snapshot_events = kSnapshotEvents;
+  };
+  explicit ConductorMachine(Options options) : options_(std::move(options)) {}
+
+  // REQUIRES: called before Start; the listener outlives the machine.
+  void Subscribe(Listener* listener) { listeners_.push_back(listener); }
+
+  // How far the reading of the log is: an event, of the last there is.
+  using Progress = std::function<void(EventSeq read, EventSeq last)>;
+
+  // Rebuilds the brain from the newest snapshot that can be loaded and the log after it. `read` is
+  // told of every event that was read; it may be empty. Where the log is ahead of the clock, time
+  // goes on from there at the clock's pace.
+  Status Start(Time clock, const Progress& read);
+
+  // Handles one batch, which may be empty. With an error the process must end: nobody has been
+  // answered, and only the disk says what has happened. REQUIRES: Start was ok.
+  Status Step(std::vector<Submission> batch, Time clock);
+
+  // When to call Step although nothing was submitted; nullopt: there is no need.
+  std::optional<Time> NextStep(Time clock) const;
+
+  // A little of the store's work that can wait, for when nothing else is to be done; whether some
+  // is left.
+  bool Tidy() { return options_.store->Tidy(); }
+
+  // At the end, to save the next start time.
+  void SaveSnapshot();
+
+  const Brain& brain() const { return mind_->brain(); }
+
+ private:
+  struct Decided {  // what a submission led to, as a range of the batch's events
+    size_t begin = 0, end = 0;
+    std::optional<Error> refused;
+  };
+
+  Status Restore(const Progress& read);
+  std::vector<Decided> Decide(const std::vector<Submission>& batch, Time now,
+                              std::vector<Event>& events);
+  Status Append(std::span<const Event> events, Time clock);
+  void Probe(Time clock);
+  void Answer(const std::vector<Submission>& batch, const std::vector<Decided>& decided,
+              std::span<const Event> events);
+  void TellState();
+  Time LogTime(Time clock) const { return Time{clock.us + ahead_us_}; }
+  EventSeq last_seq() const { return mind_->brain().state().last_seq; }
+
+  Options options_;
+  std::vector<Listener*> listeners_;
+  std::unique_ptr<Mind> mind_;
+  int64_t ahead_us_ = 0;          // what the log was ahead of the clock at the start
+  EventSeq snapshot_seq_{0};      // of the newest snapshot that was loaded or tried
+  bool more_ = true;              // something may follow although nobody asks
+  std::optional<Error> stalled_;  // why the store cannot be written
+  Time probe_at_;                 // while it is stalled
+};
+
+}  // namespace attune::server

@@ -1,0 +1,29 @@
+#include "server/conductor/mind.h"
+
+#include <utility>
+
+namespace attune::server {
+namespace {
+
+class BrainMind final : public Mind {
+ public:
+  BrainMind(const Algorithms& algorithms, Reachable reachable)
+      : brain_(algorithms, std::move(reachable)) {}
+
+  Result<std::vector<Event>> Execute(const Command& command, Time now) override {
+    return brain_.Execute(command, now);
+  }
+  std::vector<Event> Advance(Time now) override { return brain_.Advance(now); }
+  Brain& brain() override { return brain_; }
+
+ private:
+  Brain brain_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mind> MakeBrainMind(const Algorithms& algorithms, Reachable reachable) {
+  return std::make_unique<BrainMind>(algorithms, std::move(reachable));
+}
+
+}  // namespace attune::server

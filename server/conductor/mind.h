@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/brain/brain.h"
+
+namespace attune::server {
+
+// The brain's moves, as the conductor makes them. The simulator puts a scribe here, or a fault.
+class Mind {
+ public:
+  virtual ~Mind() = default;
+  virtual Result<std::vector<Event>> Execute(const Command& command, Time now) = 0;
+  virtual std::vector<Event> Advance(Time now) = 0;
+  virtual Brain& brain() = 0;  // to load, to replay, to look at
+};
+
+// A fresh one, of which nothing is known yet.
+using MakeMind = std::function<std::unique_ptr<Mind>()>;
+
+// The brain itself. `algorithms` outlives it.
+std::unique_ptr<Mind> MakeBrainMind(const Algorithms& algorithms, Reachable reachable);
+
+}  // namespace attune::server

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "server/conductor/submissions.h"
+
+namespace attune::server {
+
+// What waits for the conductor: a command with its answer, facts with theirs, a look, or, with
+// nothing in it, a nudge.
+struct Submission {
+  std::vector<Command> commands;
+  Done done;      // of the one command
+  Stored stored;  // of all of them
+  Look look;
+};
+
+// Of one batch, which is one transaction; a submission is never split.
+inline constexpr size_t kBatchCommands = 4096;
+
+// So many commands may wait. Who could ask again later is then refused; who is slowed down in
+// another way (facts: their stream is not read on) and what the server itself asks is not counted
+// out.
+inline constexpr size_t kQueueCommands = 16'384;
+
+// In order, and one thread at a time.
+class Queue {
+ public:
+  void Push(Submission submission);
+  std::vector<Submission> TakeBatch();
+  bool empty() const { return waiting_.empty(); }
+  bool full() const { return commands_ >= kQueueCommands; }
+
+ private:
+  std::deque<Submission> waiting_;
+  size_t commands_ = 0;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,423 @@
+#include "server/rpc/sessions.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace attune::server {
+namespace {
+
+constexpr int kHeartbeatsPerLease = 4;
+constexpr int64_t kMillisecondUs = 1'000;
+constexpr int64_t kSecondUs = 1'000'000;
+
+// Comparison that takes as long for a wrong token as for the right one.
+bool SameToken(const std::string& given, const std::string& expected) {
+  unsigned difference = given.size() == expected.size() ? 0 : 1;
+  for (size_t i = 0; i < expected.size(); ++i)
+    difference |= static_cast<unsigned char>(expected[i]) ^
+                  static_cast<unsigned char>(i < given.size() ? given[i] : 0);
+  return difference == 0;
+}
+
+std::string OtherProtocol(const v1::Hello& hello) {
+  return "the executor is of release " + (hello.version().empty() ? "?" : hello.version()) +
+         " and speaks protocol " + std::to_string(hello.protocol()) +
+         ", this server is of release " + ATTUNE_VERSION + " and speaks protocol " +
+         std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
+}
+
+v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message) {
+  v1::Refusal refusal;
+  refusal.set_code(code);
+  refusal.set_message(message);
+  return refusal;
+}
+
+}  // namespace
+
+Sessions::Sessions(Submissions& submissions, Options options)
+    : submissions_(submissions), options_(std::move(options)) {}
+
+Sessions::Session* Sessions::Find(SessionId id) {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() || found->second.closing ? nullptr : &found->second;
+}
+
+// ---- a connection's beginning and end -------------------------------------------------------
+
+SessionId Sessions::OnOpened(ExecutorLink& link) {
+  const SessionId id = ++last_session_;
+  sessions_[id].link = &link;
+  return id;
+}
+
+void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
+  now_ = now;
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  if (session->stage != Stage::kSilent) return ReadOnOrHold(id, *session);
+  if (const auto fault = Fault(hello)) return Refuse(*session, fault->code(), fault->message());
+  session->hello = hello;
+  Hear(*session, now);
+  Executor& executor = executors_[hello.name()];
+  executor.started_us = std::max(executor.started_us, hello.started_us());
+  ReadOnOrHold(id, *session);
+  if (started_) return Join(id);
+  session->stage = Stage::kWaiting;
+  TakeOver(id);
+}
+
+std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
+  if (!SameToken(hello.token(), options_.token))
+    return MakeRefusal(v1::Refusal::BAD_TOKEN,
+                       "the token is not this server's: give the content of DATA-DIR/token with "
+                       "--token-file");
+  if (hello.protocol() != v1::PROTOCOL_CURRENT)
+    return MakeRefusal(v1::Refusal::VERSION, OtherProtocol(hello));
+  if (hello.name().empty() || hello.instance().empty())
+    return MakeRefusal(v1::Refusal::BAD_HELLO,
+                       std::string("the executor did not say its ") +
+                           (hello.name().empty() ? "name: start it with --name NAME" : "instance"));
+  // Only while the successor is about: a clock that was set back must not lock an executor out.
+  const auto known = executors_.find(hello.name());
+  if (known != executors_.end() && hello.started_us() > 0 &&
+      hello.started_us() < known->second.started_us && !Silent(known->second))
+    return MakeRefusal(v1::Refusal::SUPERSEDED,
+                       "a process that began later is executor " + hello.name());
+  return std::nullopt;
+}
+
+void Sessions::Join(SessionId id) {
+  Session& session = sessions_.at(id);
+  session.stage = Stage::kJoining;
+  const v1::Hello& hello = session.hello;
+  const Executor& executor = executors_[hello.name()];
+  if (!executor.lost && !executor.losing && executor.instance == hello.instance())
+    return OnJoined(id, std::span<const Event>());
+  submissions_.Submit(JoinExecutor{.name = hello.name(),
+                                   .instance = hello.instance(),
+                                   .address = hello.address(),
+                                   .resources = FromProto(hello.resources())},
+                      [this, id](const auto& joined) { OnJoined(id, joined); });
+}
+
+void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& joined) {
+  if (joined.ok()) {
+    for (const Event& event : *joined) {
+      if (const auto* fact = std::get_if<ExecutorJoined>(&event.fact)) Learn(*fact);
+    }
+  }
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  if (!joined.ok()) return Refuse(*session, v1::Refusal::BUSY, joined.error().message);
+  session->stage = Stage::kJoined;
+  session->incarnation = executors_[session->hello.name()].incarnation;
+  TakeOver(id);
+  spdlog::debug("executor {} joined", session->hello.name());
+  submissions_.Post([this, id](const Brain& brain) {
+    if (Session* present = Find(id)) SendDesired(*present, brain);
+  });
+  submissions_.Nudge();
+  Settle();
+}
+
+void Sessions::TakeOver(SessionId id) {
+  Session& session = sessions_.at(id);
+  Welcome(session);
+  Executor& executor = executors_[session.hello.name()];
+  Session* earlier = Find(std::exchange(executor.session, id));
+  if (earlier == nullptr || earlier == &session) return;
+  if (earlier->hello.instance() == session.hello.instance()) return Close(*earlier);
+  Refuse(*earlier, v1::Refusal::SUPERSEDED,
+         "another process has joined as executor " + session.hello.name());
+}
+
+void Sessions::Welcome(Session& session) {
+  if (std::exchange(session.welcomed, true)) return;
+  v1::ToExecutor message;
+  v1::Welcome& welcome = *message.mutable_welcome();
+  welcome.set_lease_ttl_ms(static_cast<uint32_t>(options_.lease_ttl_us / kMillisecondUs));
+  welcome.set_heartbeat_ms(
+      static_cast<uint32_t>(options_.lease_ttl_us / kHeartbeatsPerLease / kMillisecondUs));
+  session.link->Send(std::move(message));
+}
+
+void Sessions::Refuse(Session& session, v1::Refusal::Code code, const std::string& message) {
+  v1::ToExecutor refusal;
+  *refusal.mutable_refusal() = MakeRefusal(code, message);
+  session.link->Send(std::move(refusal));
+  Close(session);
+}
+
+// Nothing of it counts any more; who has been its executor's connection is that no longer.
+void Sessions::Close(Session& session) {
+  session.closing = true;
+  session.link->Close();
+}
+
+void Sessions::OnClosed(SessionId id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  const auto executor = executors_.find(found->second.hello.name());
+  if (executor != executors_.end() && executor->second.session == id) {
+    executor->second.session = 0;
+    spdlog::debug("executor {} disconnected", executor->first);
+  }
+  held_.erase(id);
+  pending_ -= found->second.pending;
+  sessions_.erase(found);
+}
+
+// ---- what executors say ---------------------------------------------------------------------
+
+void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  if (session->stage == Stage::kSilent) return Close(*session);
+  Hear(*session, now);
+  if (!started_) session->deaf = true;
+  // What comes after a gap must not be acknowledged.
+  if (session->deaf) return ReadOnOrHold(id, *session);
+  session->pending += batch.bytes;
+  pending_ += batch.bytes;
+  FactBatch& waiting = session->waiting;
+  std::ranges::move(batch.commands, std::back_inserter(waiting.commands));
+  waiting.last = batch.last;
+  waiting.bytes += batch.bytes;
+  ReadOnOrHold(id, *session);
+  if (!session->storing) Store(id, *session);
+}
+
+// One batch of a session at a time: were one refused and a later one taken, what the first one said
+// would be out of date when it is said again.
+void Sessions::Store(SessionId id, Session& session) {
+  FactBatch batch = std::exchange(session.waiting, {});
+  session.storing = true;
+  submissions_.Record(std::move(batch.commands),
+                      [this, id, last = batch.last, bytes = batch.bytes](const Status& stored) {
+                        OnStored(id, last, bytes, stored);
+                      });
+}
+
+void Sessions::OnStored(SessionId id, uint64_t last, size_t bytes, const Status& stored) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  Session& session = found->second;
+  session.storing = false;
+  Release(session, bytes);
+  if (!stored.ok()) {
+    session.deaf = true;
+    Release(session, std::exchange(session.waiting, {}).bytes);
+  } else if (!session.closing) {
+    session.acknowledged = std::max(session.acknowledged, last);
+    Acknowledge(session, 0);
+    if (session.waiting.bytes > 0) Store(id, session);
+  }
+  for (const SessionId held : std::set(held_)) {
+    if (Session* next = Find(held)) ReadOnOrHold(held, *next);
+  }
+}
+
+void Sessions::Release(Session& session, size_t bytes) {
+  session.pending -= bytes;
+  pending_ -= bytes;
+}
+
+void Sessions::OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  if (session->stage == Stage::kSilent) return Close(*session);
+  Hear(*session, now);
+  Acknowledge(*session, heartbeat.time_us());
+  ReadOnOrHold(id, *session);
+}
+
+void Sessions::OnGoodbye(SessionId id) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  session->leaving = true;
+  ReadOnOrHold(id, *session);
+}
+
+void Sessions::OnOther(SessionId id) {
+  if (Session* session = Find(id)) ReadOnOrHold(id, *session);
+}
+
+void Sessions::Hear(const Session& session, Time now) {
+  now_ = now;
+  executors_[session.hello.name()].heard = now;
+}
+
+bool Sessions::Silent(const Executor& executor) const {
+  return now_.us - executor.heard.us > options_.patience_us;
+}
+
+void Sessions::Acknowledge(Session& session, int64_t heartbeat_us) {
+  v1::ToExecutor message;
+  message.mutable_ack()->set_seq(session.acknowledged);
+  message.mutable_ack()->set_heartbeat_us(heartbeat_us);
+  session.link->Send(std::move(message));
+}
+
+bool Sessions::MayRead(const Session& session) const {
+  return session.pending == 0 ||
+         (session.pending < kSessionBytesMax && pending_ < kSessionsBytesMax);
+}
+
+void Sessions::ReadOnOrHold(SessionId id, Session& session) {
+  if (!MayRead(session)) {
+    held_.insert(id);
+    return;
+  }
+  held_.erase(id);
+  session.link->ReadOn();
+}
+
+// ---- what became durable --------------------------------------------------------------------
+
+void Sessions::OnStarted(const Brain& brain, Time now) {
+  now_ = now;
+  for (const auto& [name, executor] : brain.state().executors) {
+    if (executor.lost) continue;
+    Executor& known = executors_[name];
+    known.instance = executor.instance;
+    known.incarnation = executor.incarnation;
+    known.lost = false;
+  }
+  for (auto& [name, executor] : executors_) executor.heard = now;
+  touched_.Load(brain.state());
+  started_ = true;
+  settle_by_ = Time{now.us + options_.patience_us};
+  std::vector<SessionId> waiting;
+  for (const auto& [id, session] : sessions_) {
+    if (session.stage == Stage::kWaiting && !session.closing) waiting.push_back(id);
+  }
+  for (const SessionId id : waiting) Join(id);
+  CloseDeaf("the server has read its log: connect again, and send what it has not acknowledged");
+  Settle();
+}
+
+void Sessions::OnState(const Status& writable) {
+  if (!started_ || !writable.ok()) return;
+  CloseDeaf("the server can write again: connect again, and send what it has not acknowledged");
+}
+
+void Sessions::CloseDeaf(const std::string& why) {
+  for (auto& [id, session] : sessions_) {
+    if (session.deaf && !session.closing) Refuse(session, v1::Refusal::BUSY, why);
+  }
+}
+
+void Sessions::Learn(const ExecutorJoined& joined) {
+  const bool unheard = !executors_.contains(joined.name);
+  Executor& executor = executors_[joined.name];
+  if (unheard) executor.heard = now_;
+  executor.instance = joined.instance;
+  executor.incarnation = joined.incarnation;
+  executor.lost = executor.losing = false;
+}
+
+void Sessions::Learn(const ExecutorLost& lost) {
+  const auto found = executors_.find(lost.name);
+  if (found == executors_.end() || found->second.incarnation != lost.incarnation) return;
+  Executor& executor = found->second;
+  executor.lost = true;
+  executor.losing = false;
+  Session* session = Find(executor.session);
+  if (session != nullptr && session->stage == Stage::kJoined)
+    Refuse(*session, v1::Refusal::BUSY, "the executor was given up: it has to join again");
+}
+
+void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
+  for (const Event& event : events) {
+    if (const auto* joined = std::get_if<ExecutorJoined>(&event.fact)) Learn(*joined);
+    if (const auto* lost = std::get_if<ExecutorLost>(&event.fact)) Learn(*lost);
+  }
+  const Touched::Executors touched = touched_.By(events);
+  if (touched.removals) {
+    for (auto& [id, session] : sessions_) {
+      if (session.removals && !session.closing) SendDesired(session, brain);
+    }
+  }
+  for (const std::string& name : touched.names) {
+    const auto executor = executors_.find(name);
+    if (executor == executors_.end()) continue;
+    Session* session = Find(executor->second.session);
+    if (session != nullptr && session->stage == Stage::kJoined) SendDesired(*session, brain);
+  }
+  Settle();
+}
+
+void Sessions::SendDesired(Session& session, const Brain& brain) {
+  v1::ToExecutor message;
+  v1::Desired& desired = *message.mutable_desired();
+  desired = ToDesired(brain.state(), session.hello.name());
+  std::string serialised = desired.SerializeAsString();
+  if (session.revision > 0 && serialised == session.desired) return;
+  session.desired = std::move(serialised);
+  session.removals = desired.removals_size() > 0;
+  desired.set_revision(++session.revision);
+  session.link->Send(std::move(message));
+}
+
+// ---- leases ---------------------------------------------------------------------------------
+
+void Sessions::OnTime(Time now) {
+  now_ = now;
+  if (!started_) return;
+  std::erase_if(executors_, [&](const auto& entry) {
+    const Executor& executor = entry.second;
+    return executor.lost && executor.session == 0 && Silent(executor);
+  });
+  std::vector<std::string> silent;
+  for (const auto& [name, executor] : executors_) {
+    if (!executor.lost && !executor.losing && Silent(executor)) silent.push_back(name);
+  }
+  for (const std::string& name : silent) {
+    Executor& executor = executors_.at(name);
+    if (Session* session = Find(executor.session)) Close(*session);
+    executor.losing = true;
+    submissions_.Submit(LoseExecutor{name, executor.incarnation,
+                                     "nothing was heard from it for " +
+                                         std::to_string(options_.patience_us / kSecondUs) + " s"},
+                        [this, name](const auto& lost) {
+                          const auto found = executors_.find(name);
+                          if (!lost.ok() && found != executors_.end()) found->second.losing = false;
+                        });
+  }
+  if (now > settle_by_ && !std::exchange(settled_, true)) submissions_.Nudge();
+}
+
+bool Sessions::AllBack() const {
+  return std::ranges::all_of(executors_, [this](const auto& entry) {
+    return entry.second.lost || Connected(entry.first);
+  });
+}
+
+void Sessions::Settle() {
+  if (!started_ || settled_ || !AllBack()) return;
+  settled_ = true;
+  submissions_.Nudge();
+}
+
+bool Sessions::Connected(const std::string& executor) const {
+  const auto found = executors_.find(executor);
+  if (found == executors_.end()) return false;
+  const auto session = sessions_.find(found->second.session);
+  return session != sessions_.end() && !session->second.closing &&
+         session->second.stage == Stage::kJoined;
+}
+
+bool Sessions::Reachable(const std::string& executor) const {
+  return settled_ && Connected(executor) && !sessions_.at(executors_.at(executor).session).leaving;
+}
+
+ExecutorLink* Sessions::LinkOf(const std::string& executor) {
+  if (!Connected(executor)) return nullptr;
+  return sessions_.at(executors_.at(executor).session).link;
+}
+
+}  // namespace attune::server

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attune/v1/executor.pb.h"
+#include "core/brain/brain.h"
+#include "server/conductor/submissions.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/touched.h"
+
+namespace attune::server {
+
+// One connection of an executor, as the sessions see it.
+class ExecutorLink {
+ public:
+  virtual ~ExecutorLink() = default;
+  virtual void Send(v1::ToExecutor message) = 0;  // after all that was sent before
+  virtual void Close() = 0;                       // after what was sent
+  virtual void ReadOn() = 0;                      // its next message may come
+};
+
+using SessionId = uint64_t;
+
+// So much of what executors said may wait for the disk: of one of them, and of all. Beyond that
+// they are not read on, and gRPC's flow control slows them down; one message of each is always
+// taken.
+inline constexpr size_t kSessionBytesMax = 48 << 20;
+inline constexpr size_t kSessionsBytesMax = 96 << 20;
+
+// What the server knows of executors' connections, without threads, sockets or a clock: facts
+// become commands, what became durable becomes desired state and acknowledgements.
+//
+// Leases are no matter of the log. An executor that the log knows, and does not call lost, is
+// welcomed and its heartbeats are answered whatever the store says; so is any other while the log
+// is still being read, when nothing is given away. Facts that cannot be stored are dropped, and
+// asked for again by closing the stream once they can be. Only the joining of an unknown one needs
+// the store.
+//
+// An executor is lost when nothing was heard from it for longer than its lease, with a margin, so
+// that it has torn its gangs down before they are given away. One that is called lost is not left
+// connected: it has to join again.
+//
+// Callbacks to Submissions are made one at a time with the calls of this object; one may come out
+// of the call that it was given to.
+class Sessions {
+ public:
+  struct Options {
+    std::string token;
+    int64_t lease_ttl_us = 0;
+    int64_t patience_us = 0;  // until an executor is lost; longer than a lease
+  };
+
+  // The conductor's side outlives the sessions.
+  Sessions(Submissions& submissions, Options options);
+
+  // The link outlives its OnClosed. Its first message is read without being asked for.
+  SessionId OnOpened(ExecutorLink& link);
+  void OnHello(SessionId id, const v1::Hello& hello, Time now);
+  void OnFacts(SessionId id, FactBatch batch, Time now);
+  void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
+  void OnGoodbye(SessionId id);
+  void OnOther(SessionId id);  // a message that is no matter of the sessions'
+  void OnClosed(SessionId id);
+
+  // To be called a few times a lease. `now` is of a clock that does not go back.
+  void OnTime(Time now);
+
+  // As a Listener hears it.
+  void OnStarted(const Brain& brain, Time now);
+  void OnState(const Status& writable);
+  void OnDurable(std::span<const Event> events, const Brain& brain);
+
+  bool Connected(const std::string& executor) const;
+
+  // Whether gangs may be placed on it: connected, and not leaving. After a start that is so of
+  // nobody until all that are not lost are back, or had the time to be: what is free would look
+  // like less than it is.
+  bool Reachable(const std::string& executor) const;
+
+  ExecutorLink* LinkOf(const std::string& executor);  // null when it is not connected
+
+ private:
+  enum class Stage { kSilent, kWaiting, kJoining, kJoined };
+  struct Session {
+    ExecutorLink* link = nullptr;
+    Stage stage = Stage::kSilent;
+    v1::Hello hello;
+    Incarnation incarnation;  // once joined
+    bool welcomed = false;
+    bool leaving = false;  // it said goodbye
+    bool deaf = false;     // facts of it were dropped
+    bool closing = false;
+    size_t pending = 0;    // bytes of facts that wait to be stored
+    bool storing = false;  // some of them are with the conductor
+    FactBatch waiting;     // the others, which go there next
+    uint64_t acknowledged = 0;
+    uint64_t revision = 0;
+    std::string desired;    // the last one sent, serialised
+    bool removals = false;  // there were any in it
+  };
+  struct Executor {
+    // As the log has it.
+    std::string instance;
+    Incarnation incarnation;
+    bool lost = true;
+    // As it is heard.
+    bool losing = false;  // the log is about to call it lost
+    Time heard;
+    int64_t started_us = 0;  // of the newest process that was heard
+    SessionId session = 0;   // 0: none
+  };
+
+  Session* Find(SessionId id);  // null when it has gone or is about to
+  void Refuse(Session& session, v1::Refusal::Code code, const std::string& message);
+  void Close(Session& session);
+  std::optional<v1::Refusal> Fault(const v1::Hello& hello) const;
+  void Join(SessionId id);
+  void OnJoined(SessionId id, const Result<std::span<const Event>>& joined);
+  void TakeOver(SessionId id);  // it is its executor's connection from now on
+  void Welcome(Session& session);
+  void Store(SessionId id, Session& session);
+  void OnStored(SessionId id, uint64_t last, size_t bytes, const Status& stored);
+  void Release(Session& session, size_t bytes);
+  void Acknowledge(Session& session, int64_t heartbeat_us);
+  void SendDesired(Session& session, const Brain& brain);
+  void Learn(const ExecutorJoined& joined);
+  void Learn(const ExecutorLost& lost);
+  void Hear(const Session& session, Time now);
+  bool Silent(const Executor& executor) const;  // for too long
+  void ReadOnOrHold(SessionId id, Session& session);
+  bool MayRead(const Session& session) const;
+  bool AllBack() const;
+  void Settle();
+  void CloseDeaf(const std::string& why);
+
+  Submissions& submissions_;
+  const Options options_;
+  std::map<SessionId, Session> sessions_;
+  SessionId last_session_ = 0;
+  std::map<std::string, Executor> executors_;  // that are not lost, or heard
+  Touched touched_;
+  std::set<SessionId> held_;  // that are not read on
+  size_t pending_ = 0;        // of all sessions
+  bool started_ = false;
+  bool settled_ = false;
+  Time settle_by_;
+  Time now_;  // as it was last said
+};
+
+}  // namespace attune::server

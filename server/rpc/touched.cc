@@ -1,0 +1,73 @@
+#include "server/rpc/touched.h"
+
+#include <type_traits>
+#include <variant>
+
+namespace attune::server {
+namespace {
+
+template <class T, class... Kinds>
+constexpr bool OneOf = (std::is_same_v<T, Kinds> || ...);
+
+// What is only told, or is of no concern to those that run something.
+bool ChangesNothing(const Fact& fact) {
+  return std::visit(
+      []<class F>(const F&) {
+        return OneOf<F, SweepCreated, SearchExhausted, TrialCreated, AttemptStarted,
+                     AttemptFirstStep, TrialReported, CheckpointSaved, CheckpointPinned,
+                     TrialRequeued, SlotsReserved, ReservationReleased, ExecutorJoined,
+                     ExecutorLost>;
+      },
+      fact);
+}
+
+std::set<std::string> HostsOf(const std::vector<RankSlot>& ranks) {
+  std::set<std::string> hosts;
+  for (const RankSlot& rank : ranks) hosts.insert(rank.executor);
+  return hosts;
+}
+
+}  // namespace
+
+void Touched::Load(const State& state) {
+  where_.clear();
+  for (const auto& [id, sweep] : state.sweeps) {
+    for (const TrialNumber number : sweep.live) {
+      const Trial& trial = *sweep.Find(number);
+      where_[trial.id] = HostsOf(trial.live->ranks);
+    }
+  }
+}
+
+Touched::Executors Touched::By(std::span<const Event> events) {
+  Executors touched;
+  for (const Event& event : events) {
+    if (ChangesNothing(event.fact)) continue;
+    if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact))
+      where_[assigned->attempt.trial] = HostsOf(assigned->ranks);
+    if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
+      touched.names.insert(dropped->executor);
+    if (std::holds_alternative<CheckpointRemoved>(event.fact)) touched.removals = true;
+    if (const auto trial = TrialOf(event.fact)) {
+      Add(*trial, touched);
+    } else if (const auto sweep = SweepOf(event.fact)) {
+      Add(*sweep, touched);
+    }
+    if (const auto* ended = std::get_if<AttemptEnded>(&event.fact))
+      where_.erase(ended->attempt.trial);
+  }
+  return touched;
+}
+
+void Touched::Add(const TrialId& trial, Executors& touched) const {
+  const auto found = where_.find(trial);
+  if (found != where_.end()) touched.names.insert(found->second.begin(), found->second.end());
+}
+
+void Touched::Add(SweepId sweep, Executors& touched) const {
+  for (auto each = where_.lower_bound(TrialId{sweep, TrialNumber{0}});
+       each != where_.end() && each->first.sweep == sweep; ++each)
+    touched.names.insert(each->second.begin(), each->second.end());
+}
+
+}  // namespace attune::server

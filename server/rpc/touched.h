@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/brain/state.h"
+#include "core/log/event.h"
+
+namespace attune::server {
+
+// Which executors' desired state events can have changed, so that only theirs is made again. It may
+// name too many, never too few.
+class Touched {
+ public:
+  struct Executors {
+    std::set<std::string> names;
+    bool removals = false;  // and all that are to remove something
+  };
+
+  void Load(const State& state);
+  Executors By(std::span<const Event> events);
+
+ private:
+  void Add(const TrialId& trial, Executors& touched) const;
+  void Add(SweepId sweep, Executors& touched) const;
+
+  std::map<TrialId, std::set<std::string>> where_;  // gangs that hold slots
+};
+
+}  // namespace attune::server

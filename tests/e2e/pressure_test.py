@@ -1,0 +1,35 @@
+"""More is reported than can be stored: nothing is lost, and memory stays bounded."""
+
+import os
+import pathlib
+import resource
+import sqlite3
+import sys
+import unittest
+
+import support
+from support import EndToEnd, sweep
+
+REPORTS = int(os.environ.get("ATTUNE_REPORTS", 500_000))
+RESIDENT_MB_MAX = 400
+support.PATIENCE_S = 600
+
+
+class Flood(EndToEnd):
+    def test_a_flood_of_reports_waits_in_the_worker_and_not_in_memory(self):
+        self.environment["FLOOD_REPORTS"] = str(REPORTS)
+        flood = [sys.executable, str(pathlib.Path(__file__).with_name("flood.py"))]
+        file = self.write(sweep(command=flood, scheduler={"name": "fifo"}, stop={"max_trials": 1},
+                                checkpoint={}))
+        self.assertEqual(self.attune("run", file, "--data-dir", self.data, "--port", 0)[0], 0)
+
+        with sqlite3.connect(self.data / "attune.db") as log:
+            stored, = log.execute("SELECT count(*) FROM events WHERE kind = 'trial_reported'").fetchone()
+        self.assertEqual(stored, REPORTS)
+        resident_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        print(f"{REPORTS} reports, at most {resident_mb:.0f} MB resident")
+        self.assertLess(resident_mb, RESIDENT_MB_MAX)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,187 @@
+#include "tests/sim/server_process.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+#include "server/rpc/convert.h"
+
+namespace attune::sim {
+
+class ServerProcess::Link final : public server::ExecutorLink {
+ public:
+  Link(ServerProcess& process, StreamId stream)
+      : process_(process), stream_(stream), id_(process.sessions_.OnOpened(*this)) {}
+
+  void Send(v1::ToExecutor message) override {
+    if (message.has_desired()) Tamper(*message.mutable_desired());
+    process_.stage_.network.Send(stream_, std::move(message));
+  }
+  void Close() override { process_.stage_.network.CloseByServer(stream_); }
+  void ReadOn() override {}
+
+  void Refuse() {
+    v1::ToExecutor message;
+    message.mutable_refusal()->set_code(v1::Refusal::BUSY);
+    Send(std::move(message));
+    Close();
+  }
+  void Acknowledge(uint64_t seq) {
+    v1::ToExecutor message;
+    message.mutable_ack()->set_seq(seq);
+    Send(std::move(message));
+  }
+
+  server::SessionId id() const { return id_; }
+  std::string executor;
+
+ private:
+  void Tamper(v1::Desired& desired) const {
+    if (process_.stage_.variant == Variant::kForgetsRemovals) desired.clear_removals();
+    if (process_.stage_.variant == Variant::kResumesTwice) AddThoseResumedElsewhere(desired);
+  }
+
+  void AddThoseResumedElsewhere(v1::Desired& desired) const {
+    const State& state = *process_.state();
+    for (const auto& [id, sweep] : state.sweeps) {
+      for (const TrialNumber number : sweep.live) {
+        const Trial* trial = sweep.Find(number);
+        if (!trial->live->resume || trial->checkpoints.empty() || !Wanted(*trial)) continue;
+        const std::string& present = trial->live->ranks.front().executor;
+        if (trial->checkpoints.back().executor != executor || present == executor) continue;
+        const v1::Desired rightful = server::ToDesired(state, present);
+        for (const v1::Assignment& theirs : rightful.assignments()) {
+          if (theirs.attempt().epoch() == trial->live->epoch.value)
+            *desired.add_assignments() = theirs;
+        }
+      }
+    }
+  }
+
+  ServerProcess& process_;
+  const StreamId stream_;
+  const server::SessionId id_;
+};
+
+ServerProcess::ServerProcess(Stage stage)
+    : stage_(std::move(stage)),
+      sessions_(*this, {.lease_ttl_us = kLeaseUs,
+                        .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2
+                                                                                  : kPatienceUs}),
+      machine_({.make_mind = [this]() -> std::unique_ptr<server::Mind> {
+                  const auto reaches = [this](const std::string& name) { return Reaches(name); };
+                  return std::make_unique<Scribe>(MakeMind(stage_.variant, reaches), reaches,
+                                                  stage_.inputs);
+                },
+                .store = &stage_.store,
+                .snapshot_events = stage_.snapshot_events}) {
+  machine_.Subscribe(this);
+}
+
+ServerProcess::~ServerProcess() = default;
+
+void ServerProcess::Start(Time clock) {
+  const Status started = machine_.Start(clock, {});
+  ATTUNE_CHECK(started.ok());
+}
+
+void ServerProcess::Step(Time clock) {
+  stage_.inputs.clear();
+  const Status stepped = machine_.Step(queue_.TakeBatch(), clock);
+  ATTUNE_CHECK(stepped.ok());
+  stage_.store.Flush();
+  if (stage_.dies_at == DeathPoint::kBetweenBatches) throw Death{};
+}
+
+bool ServerProcess::Reaches(const std::string& executor) const {
+  return sessions_.Reachable(executor);
+}
+
+// ---- what the sessions and people ask --------------------------------------------------------
+
+void ServerProcess::Push(server::Submission submission) {
+  queue_.Push(std::move(submission));
+  stage_.wake();
+}
+
+void ServerProcess::Submit(Command command, server::Done done) {
+  if (const auto* join = std::get_if<JoinExecutor>(&command);
+      join != nullptr && stage_.variant == Variant::kKeepsZombies && IsKnown(*join))
+    return done(std::span<const Event>());
+  server::Submission submission{.done = std::move(done)};
+  submission.commands.push_back(std::move(command));
+  Push(std::move(submission));
+}
+
+void ServerProcess::Record(std::vector<Command> facts, server::Stored stored) {
+  Push({.commands = std::move(facts), .stored = std::move(stored)});
+}
+
+// As the state has it, which may be about to lose it.
+bool ServerProcess::IsKnown(const JoinExecutor& join) const {
+  const auto known = state()->executors.find(join.name);
+  return known != state()->executors.end() && !known->second.lost &&
+         known->second.instance == join.instance;
+}
+
+// ---- what happened ---------------------------------------------------------------------------
+
+void ServerProcess::OnStarted(const Brain& brain) {
+  started_ = true;
+  sessions_.OnStarted(brain, stage_.timeline.now());
+}
+
+void ServerProcess::OnState(EventSeq, const Status& writable) {
+  refuses_ = !writable.ok();
+  sessions_.OnState(writable);
+}
+
+void ServerProcess::OnDurable(std::span<const Event> events, const Brain& brain) {
+  if (stage_.dies_at == DeathPoint::kAfterAnswers) throw Death{};
+  if (stage_.variant != Variant::kKeepsZombies) return sessions_.OnDurable(events, brain);
+  std::vector<Event> heard;
+  for (const Event& event : events) {
+    if (!std::holds_alternative<ExecutorLost>(event.fact)) heard.push_back(event);
+  }
+  sessions_.OnDurable(heard, brain);
+}
+
+// ---- connections -----------------------------------------------------------------------------
+
+ServerProcess::Link& ServerProcess::LinkOf(StreamId stream) {
+  auto& link = links_[stream];
+  if (link == nullptr) link = std::make_unique<Link>(*this, stream);
+  return *link;
+}
+
+void ServerProcess::OnMessage(StreamId stream, v1::FromExecutor message) {
+  Link& link = LinkOf(stream);
+  if (TurnsAway(link, message)) return;
+  const Time now = stage_.timeline.now();
+  if (message.has_hello()) {
+    link.executor = message.hello().name();
+    sessions_.OnHello(link.id(), message.hello(), now);
+  }
+  if (message.has_facts() && !message.facts().facts().empty()) {
+    if (stage_.variant == Variant::kAcksBeforeDurable)
+      link.Acknowledge(message.facts().facts().rbegin()->seq());
+    sessions_.OnFacts(link.id(), server::FromProto(*message.mutable_facts()), now);
+  }
+  if (message.has_heartbeat()) sessions_.OnHeartbeat(link.id(), message.heartbeat(), now);
+  if (message.has_goodbye()) sessions_.OnGoodbye(link.id());
+}
+
+// In kLeasesInLog nothing is heard of executors that the store has no room for.
+bool ServerProcess::TurnsAway(Link& link, const v1::FromExecutor& message) {
+  if (stage_.variant != Variant::kLeasesInLog || !refuses_) return false;
+  if (message.has_hello() || message.has_facts()) link.Refuse();
+  return message.has_hello() || message.has_facts() || message.has_heartbeat();
+}
+
+void ServerProcess::OnClosed(StreamId stream) {
+  const auto link = links_.find(stream);
+  if (link == links_.end()) return;
+  sessions_.OnClosed(link->second->id());
+  links_.erase(link);
+}
+
+}  // namespace attune::sim

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/simulate/timeline.h"
+#include "server/conductor/conductor_machine.h"
+#include "server/conductor/queue.h"
+#include "server/rpc/sessions.h"
+#include "tests/sim/frail_store.h"
+#include "tests/sim/mind.h"
+#include "tests/sim/network.h"
+#include "tests/sim/variant.h"
+
+namespace attune::sim {
+
+// From when the newest answered heartbeat was sent.
+inline constexpr int64_t kLeaseUs = 20'000'000;
+inline constexpr int64_t kPatienceUs = kLeaseUs * 3 / 2;  // of the server
+
+// One process of the server: the conductor's machine and the executors' sessions, as they are, on
+// one thread. Deaths come out of Step as exceptions; the object is then to be destroyed.
+class ServerProcess final : private server::Submissions, private server::Listener {
+ public:
+  struct Stage {
+    simulate::Timeline& timeline;
+    Network& network;
+    FrailStore& store;
+    std::vector<Input>& inputs;
+    Variant variant;
+    uint64_t snapshot_events;
+    std::optional<DeathPoint>& dies_at;
+    std::function<void()> wake;  // something was submitted
+  };
+  explicit ServerProcess(Stage stage);
+  ~ServerProcess() override;
+
+  void Start(Time clock);  // the log is read, at this instant
+  void Step(Time clock);
+  std::optional<Time> NextStep(Time clock) const { return machine_.NextStep(clock); }
+  bool waits() const { return !queue_.empty(); }
+
+  void OnMessage(StreamId stream, v1::FromExecutor message);
+  void OnClosed(StreamId stream);
+  void CheckLeases() { sessions_.OnTime(stage_.timeline.now()); }
+
+  void Submit(Command command, server::Done done) override;
+  const State* state() const { return started_ ? &machine_.brain().state() : nullptr; }
+
+ private:
+  // A connection, or one that is tampered with.
+  class Link;
+
+  void Record(std::vector<Command> facts, server::Stored stored) override;
+  void Post(server::Look look) override { Push({.look = std::move(look)}); }
+  void Nudge() override { Push({}); }
+  void Push(server::Submission submission);
+
+  void OnStarted(const Brain& brain) override;
+  void OnState(EventSeq durable, const Status& writable) override;
+  void OnDurable(std::span<const Event> events, const Brain& brain) override;
+
+  Link& LinkOf(StreamId stream);
+  bool TurnsAway(Link& link, const v1::FromExecutor& message);
+  bool IsKnown(const JoinExecutor& join) const;
+  bool Reaches(const std::string& executor) const;
+
+  const Stage stage_;
+  server::Queue queue_;
+  std::map<StreamId, std::unique_ptr<Link>> links_;
+  server::Sessions sessions_;
+  server::ConductorMachine machine_;
+  bool started_ = false;
+  bool refuses_ = false;  // the store does
+};
+
+}  // namespace attune::sim

@@ -1,0 +1,236 @@
+#include "server/conductor/conductor_machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tests/support/memory_store.h"
+#include "tests/support/toy_algorithms.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const Error kFull{ErrorCode::kStorageFull, "the disk is full"};
+
+// A store that fails, or dies, where the test wants it to.
+class FrailStore final : public EventStore {
+ public:
+  Status Append(std::span<const Event> batch) override {
+    if (dies) throw std::runtime_error("the process died");
+    return kept.Append(batch);
+  }
+  EventSeq LastSeq() const override { return kept.LastSeq(); }
+  Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
+    if (unreadable) return Error{ErrorCode::kCorrupt, "the log cannot be read"};
+    return kept.Read(after, visit);
+  }
+  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override {
+    return kept.SaveSnapshot(seq, bytes);
+  }
+  Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override {
+    return kept.ReadSnapshot(at_most);
+  }
+  Status Probe() override {
+    ++probes;
+    return kept.Probe();
+  }
+
+  attune::testing::MemoryStore kept;
+  bool dies = false;
+  bool unreadable = false;
+  int probes = 0;
+};
+
+class Diary final : public Listener {
+ public:
+  void OnStarted(const Brain&) override { lines.push_back("started"); }
+  void OnState(EventSeq durable, const Status& writable) override {
+    lines.push_back("durable " + std::to_string(durable.value) +
+                    (writable.ok() ? "" : ", refuses"));
+  }
+  void OnDurable(std::span<const Event> events, const Brain&) override {
+    lines.push_back("published " + std::to_string(events.size()));
+  }
+  std::vector<std::string> lines;
+};
+
+class ConductorMachineTest : public ::testing::Test {
+ protected:
+  ConductorMachineTest() {
+    machine.Subscribe(&diary);
+    EXPECT_TRUE(machine.Start(Time{0}, {}).ok());
+  }
+
+  Submission Asking(Command command) {
+    Submission submission{.done = [this](const Result<std::span<const Event>>& result) {
+      diary.lines.push_back(result.ok() ? "answered " + std::to_string(result->size())
+                                        : result.error().message);
+    }};
+    submission.commands.push_back(std::move(command));
+    return submission;
+  }
+  static CreateSweep Create() { return {attune::testing::ToySpec(), "text", ""}; }
+  static JoinExecutor Join(int cpus) { return {"box", "a", "127.0.0.1", {.cpus = cpus}}; }
+
+  Status Step(int64_t at_us, Submission submission) {
+    std::vector<Submission> batch;
+    batch.push_back(std::move(submission));
+    return machine.Step(std::move(batch), Time{at_us});
+  }
+  Status Step(int64_t at_us) { return machine.Step({}, Time{at_us}); }
+
+  FrailStore store;
+  Diary diary;
+  const Algorithms algorithms = attune::testing::ToyAlgorithms();
+  ConductorMachine machine{
+      {.make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+       .store = &store}};
+};
+
+TEST_F(ConductorMachineTest, AppendsThenAnswersThenPublishes) {
+  diary.lines.clear();
+  ASSERT_TRUE(Step(1, Asking(Create())).ok());
+  EXPECT_THAT(diary.lines, ::testing::ElementsAre("durable 1", "answered 1", "published 1"));
+}
+
+TEST_F(ConductorMachineTest, ARefusedFactLeavesTheOthersOfItsSubmissionAlone) {
+  bool stored = false;
+  std::vector<Command> facts;
+  facts.push_back(StopSweep{SweepId{7}});  // there is none
+  facts.push_back(Join(1));
+  ASSERT_TRUE(
+      Step(1, {.commands = std::move(facts), .stored = [&](const Status& s) { stored = s.ok(); }})
+          .ok());
+  EXPECT_TRUE(stored);
+  EXPECT_THAT(store.kept.events, SizeIs(1));
+}
+
+TEST_F(ConductorMachineTest, ARefusedCommandIsAnsweredAloneOfItsBatch) {
+  std::vector<Submission> batch;
+  batch.push_back(Asking(Create()));
+  batch.push_back(Asking(StopSweep{SweepId{7}}));
+  batch.push_back(Asking(Create()));
+  ASSERT_TRUE(machine.Step(std::move(batch), Time{1}).ok());
+  EXPECT_THAT(diary.lines, ::testing::Contains("answered 1").Times(2));
+  EXPECT_THAT(diary.lines, ::testing::Contains("there is no sweep s7"));
+  EXPECT_THAT(store.kept.events, SizeIs(2));
+  EXPECT_EQ(store.kept.commits, 1);
+}
+
+TEST_F(ConductorMachineTest, WhatWaitedWhenTheLastProcessEndedIsLookedAtAtOnce) {
+  EXPECT_EQ(machine.NextStep(Time{5}), Time{5});
+  ASSERT_TRUE(Step(5).ok());
+  EXPECT_EQ(machine.NextStep(Time{5}), std::nullopt);
+}
+
+TEST_F(ConductorMachineTest, AStoreThatRefusesIsAskedAgainAtItsTimeAndNotBefore) {
+  store.kept.full = kFull;
+  ASSERT_TRUE(Step(0, Asking(Create())).ok());
+  EXPECT_EQ(diary.lines.back(), "the disk is full");
+  EXPECT_TRUE(machine.brain().state().sweeps.empty());
+  EXPECT_EQ(machine.NextStep(Time{1}), Time{kProbeIntervalUs});
+
+  ASSERT_TRUE(Step(kProbeIntervalUs - 1, Asking(Create())).ok());
+  EXPECT_EQ(store.probes, 0);
+  EXPECT_EQ(diary.lines.back(), "the disk is full");
+  ASSERT_TRUE(Step(kProbeIntervalUs).ok());
+  EXPECT_EQ(store.probes, 1);
+  EXPECT_EQ(machine.NextStep(Time{kProbeIntervalUs}), Time{2 * kProbeIntervalUs});
+
+  store.kept.full.reset();
+  ASSERT_TRUE(Step(2 * kProbeIntervalUs, Asking(Create())).ok());
+  EXPECT_THAT(store.kept.events, SizeIs(1));
+}
+
+TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndWhenItTakesAgain) {
+  store.kept.full = kFull;
+  ASSERT_TRUE(Step(0, Asking(Create())).ok());
+  store.kept.full.reset();
+  ASSERT_TRUE(Step(kProbeIntervalUs).ok());
+  EXPECT_THAT(diary.lines, ::testing::ElementsAre("durable 0", "started", "durable 0, refuses",
+                                                  "the disk is full", "durable 0"));
+}
+
+TEST_F(ConductorMachineTest, LooksSeeDurableStateOnlyWhileTheStoreRefuses) {
+  store.kept.full = kFull;
+  Submission create = Asking(Create());
+  size_t seen = 1;
+  create.look = [&](const Brain& brain) { seen = brain.state().sweeps.size(); };
+  ASSERT_TRUE(Step(0, std::move(create)).ok());
+  EXPECT_EQ(seen, 0u);
+}
+
+TEST_F(ConductorMachineTest,
+       AStoreThatCanNeitherBeWrittenNorReadEndsTheProcessAndNobodyIsAnswered) {
+  store.kept.full = kFull;
+  store.unreadable = true;
+  diary.lines.clear();
+  const Status ended = Step(0, Asking(Create()));
+  ASSERT_FALSE(ended.ok());
+  EXPECT_THAT(ended.error().message, HasSubstr("cannot be read"));
+  EXPECT_TRUE(diary.lines.empty());
+}
+
+TEST_F(ConductorMachineTest, AStoreThatDoesNotKnowWhatIsOnItsDiskEndsTheProcess) {
+  store.kept.full = Error{ErrorCode::kUnsynced, "the disk did not say"};
+  diary.lines.clear();
+  EXPECT_FALSE(Step(0, Asking(Create())).ok());
+  EXPECT_TRUE(diary.lines.empty());
+}
+
+TEST_F(ConductorMachineTest, AProcessThatDiesInItsAppendHasToldNobody) {
+  store.dies = true;
+  diary.lines.clear();
+  EXPECT_THROW(static_cast<void>(Step(0, Asking(Create()))), std::runtime_error);
+  EXPECT_TRUE(diary.lines.empty());
+}
+
+TEST_F(ConductorMachineTest, ASnapshotIsWrittenWhenEnoughHasHappened) {
+  ConductorMachine small(
+      {.make_mind = [this] { return MakeBrainMind(algorithms, [](const auto&) { return true; }); },
+       .store = &store,
+       .snapshot_events = 2});
+  ASSERT_TRUE(small.Start(Time{0}, {}).ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(store.kept.snapshots.empty());
+    std::vector<Submission> batch;
+    batch.push_back(Asking(Create()));
+    ASSERT_TRUE(small.Step(std::move(batch), Time{i}).ok());
+  }
+  EXPECT_THAT(store.kept.snapshots, SizeIs(1));
+}
+
+TEST(Queue, ABatchTakesSubmissionsWholeUntilItHasEnough) {
+  Queue queue;
+  const auto push = [&](size_t commands) {
+    Submission submission;
+    for (size_t i = 0; i < commands; ++i) submission.commands.push_back(KillSweep{});
+    queue.Push(std::move(submission));
+  };
+  push(kBatchCommands - 1);
+  push(2);
+  push(1);
+  EXPECT_THAT(queue.TakeBatch(), SizeIs(2));
+  EXPECT_THAT(queue.TakeBatch(), SizeIs(1));
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(Queue, ItIsFullWhenSoManyCommandsWait) {
+  Queue queue;
+  for (size_t i = 0; i < kQueueCommands; ++i) {
+    EXPECT_FALSE(queue.full());
+    Submission submission;
+    submission.commands.push_back(KillSweep{});
+    queue.Push(std::move(submission));
+  }
+  EXPECT_TRUE(queue.full());
+  static_cast<void>(queue.TakeBatch());
+  EXPECT_FALSE(queue.full());
+}
+
+}  // namespace
+}  // namespace attune::server

@@ -1,0 +1,110 @@
+#include "server/rpc/touched.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/brain/brain.h"
+#include "server/rpc/convert.h"
+#include "tests/support/toy_algorithms.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class TouchedTest : public ::testing::Test {
+ protected:
+  TouchedTest() {
+    for (const char* name : {"a", "b", "c"}) Do(JoinExecutor{name, "1", "", {.cpus = 1}});
+  }
+
+  // What is touched; checks that whoever is not touched wants what it wanted.
+  Touched::Executors Do(Command command) {
+    auto events = std::move(brain.Execute(command, Time{++now})).value();
+    for (Event& event : brain.Advance(Time{now})) events.push_back(std::move(event));
+    const Touched::Executors by = touched.By(events);
+    for (const auto& [name, executor] : brain.state().executors) {
+      const v1::Desired desired = ToDesired(brain.state(), name);
+      const bool looked = by.names.contains(name) || (by.removals && removing.contains(name));
+      if (!looked) {
+        EXPECT_EQ(wanted[name], desired.SerializeAsString()) << name;
+      }
+      wanted[name] = desired.SerializeAsString();
+      if (desired.removals_size() > 0) removing.insert(name);
+    }
+    return by;
+  }
+
+  Trial Live(uint32_t number) const {
+    const Trial& trial = *brain.state().Find(TrialId(SweepId(1), TrialNumber(number)));
+    return {.id = trial.id, .milestone = trial.milestone, .live = trial.live};
+  }
+  Command Report(uint32_t number, int64_t step, double score, bool waits = true) const {
+    const Trial trial = Live(number);
+    return RecordFact{
+        trial.live->epoch,
+        TrialReported{trial.live->id,
+                      {.step = Step(step), .metrics = {{"score", score}}, .waits = waits}}};
+  }
+  std::string HostOf(uint32_t number) const { return Live(number).live->ranks.front().executor; }
+
+  const Algorithms algorithms = attune::testing::ToyAlgorithms();
+  Brain brain{algorithms, [](const std::string&) { return true; }};
+  Touched touched;
+  std::map<std::string, std::string> wanted;
+  std::set<std::string> removing;
+  int64_t now = 0;
+};
+
+TEST_F(TouchedTest, AssignmentsTouchTheExecutorsOfTheirRanks) {
+  EXPECT_THAT(Do(CreateSweep{attune::testing::ToySpec(), "", ""}).names,
+              ElementsAre("a", "b", "c"));
+}
+
+TEST_F(TouchedTest, AReportTouchesNobodyAndItsVerdictOneExecutor) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  EXPECT_THAT(Do(Report(1, 1, 0.9, false)).names, IsEmpty());
+  EXPECT_THAT(Do(Report(1, 2, 0.9)).names, ElementsAre(HostOf(1)));
+}
+
+TEST_F(TouchedTest, AnEndTouchesWhereItWasAndWhereTheNextBegins) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  const std::string host = HostOf(1);
+  const Trial trial = Live(1);
+  EXPECT_THAT(
+      Do(RecordFact{trial.live->epoch, AttemptEnded{trial.live->id, Outcome::kFinished, {}}}).names,
+      ElementsAre(host));
+}
+
+TEST_F(TouchedTest, WhatConcernsASweepTouchesWhereItRuns) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  EXPECT_THAT(Do(PauseSweep{SweepId(1)}).names, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Do(ResumeSweep{SweepId(1)}).names, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Do(ExtendSweep{.sweep = SweepId(1), .max_step = Step(9)}).names,
+              ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Do(KillTrial{TrialId(SweepId(1), TrialNumber(2))}).names, ElementsAre(HostOf(2)));
+}
+
+TEST_F(TouchedTest, ALoadedStateIsKnown) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  touched = Touched();
+  touched.Load(brain.state());
+  EXPECT_THAT(Do(KillTrial{TrialId(SweepId(1), TrialNumber(0))}).names, ElementsAre(HostOf(0)));
+}
+
+TEST_F(TouchedTest, DroppedCheckpointsTouchTheirHolderUntilTheyAreRemoved) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  const Trial trial = Live(0);
+  for (int64_t step = 1; step <= 2; ++step) {
+    const CheckpointRef saved{Step(step), "/step-" + std::to_string(step), "sha256:0"};
+    const auto by = Do(RecordFact{trial.live->epoch, CheckpointSaved{trial.live->id, saved}});
+    EXPECT_EQ(by.names.contains(HostOf(0)), step == 2);
+  }
+  EXPECT_TRUE(Do(RecordRemoval{{trial.id, 1, Step(1)}}).removals);
+}
+
+}  // namespace
+}  // namespace attune::server
