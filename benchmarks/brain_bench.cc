@@ -1,6 +1,8 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -145,6 +147,126 @@ void SaveTheState(benchmark::State& state) {
   state.counters["bytes"] = static_cast<double>(bytes);
 }
 BENCHMARK(SaveTheState)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+
+// ---- many sweeps on many executors -----------------------------------------------------------
+
+constexpr int kSweeps = 1'000;
+constexpr int kExecutors = 1'000;
+constexpr int kSlots = 8;  // of each
+constexpr size_t kPortion = 2'000;
+
+double SecondsSince(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
+
+class Cluster {
+ public:
+  Cluster() {
+    for (int i = 0; i < kExecutors; ++i)
+      Do(JoinExecutor{"n" + std::to_string(i), "a", "", {.cpus = kSlots}});
+    SweepSpec spec = BenchSweep();
+    for (int i = 0; i < kSweeps; ++i) Do(CreateSweep{spec, "", ""});
+  }
+
+  // Everything that can start does. The seconds that the longest portion took.
+  double Fill() {
+    double longest = 0;
+    for (bool more = true; more;) {
+      const auto begin = std::chrono::steady_clock::now();
+      more = brain.Advance(Time{++now}, kPortion).more;
+      longest = std::max(longest, SecondsSince(begin));
+    }
+    return longest;
+  }
+
+  // The next report of some gang, and what follows. The seconds it took.
+  double Report() {
+    const Sweep& sweep =
+        *brain.state().Find(SweepId{static_cast<uint64_t>(++reports % kSweeps) + 1});
+    const Trial& trial = *sweep.Find(*sweep.live.begin());
+    const Attempt& live = *trial.live;
+    const RecordFact fact{
+        live.epoch, TrialReported{live.id, {Step(trial.last_step.value + 1), {{"loss", 0.5}}}},
+        live.ranks.front().executor};
+    const auto begin = std::chrono::steady_clock::now();
+    Do(fact);
+    brain.Advance(Time{now}, kPortion);
+    return SecondsSince(begin);
+  }
+
+  Brain brain{All(), [](const std::string&) { return true; }};
+  int64_t now = 0;
+  int64_t reports = 0;
+
+ private:
+  void Do(const Command& command) {
+    benchmark::DoNotOptimize(brain.Execute(command, Time{++now}).value().size());
+  }
+};
+
+void ColdFill(benchmark::State& state) {
+  double longest = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto cluster = std::make_unique<Cluster>();
+    state.ResumeTiming();
+    longest = std::max(longest, cluster->Fill());
+    state.PauseTiming();
+    cluster.reset();
+    state.ResumeTiming();
+  }
+  state.counters["longest_portion_ms"] = longest * 1e3;
+  state.SetItemsProcessed(state.iterations() * kExecutors * kSlots);
+  state.SetLabel("gangs");
+}
+BENCHMARK(ColdFill)->Unit(benchmark::kMillisecond);
+
+void IdlePass(benchmark::State& state) {
+  Cluster cluster;
+  cluster.Fill();
+  for (auto _ : state)
+    benchmark::DoNotOptimize(cluster.brain.Advance(Time{++cluster.now}, kPortion).events.size());
+}
+BENCHMARK(IdlePass)->Unit(benchmark::kMicrosecond);
+
+// As after a word from the network: who can be reached is asked again.
+void IdlePassThatLooksAgain(benchmark::State& state) {
+  Cluster cluster;
+  cluster.Fill();
+  for (auto _ : state) benchmark::DoNotOptimize(cluster.brain.Advance(Time{++cluster.now}).size());
+}
+BENCHMARK(IdlePassThatLooksAgain)->Unit(benchmark::kMicrosecond);
+
+void ReportWhileAllWait(benchmark::State& state) {
+  Cluster cluster;
+  cluster.Fill();
+  std::vector<double> seconds;
+  for (auto _ : state) seconds.push_back(cluster.Report());
+  std::ranges::sort(seconds);
+  state.counters["p99_us"] = seconds[seconds.size() * 99 / 100] * 1e6;
+}
+BENCHMARK(ReportWhileAllWait)->Unit(benchmark::kMicrosecond);
+
+// Trials that were asked for, so that each has an attempt to end.
+void KillASweep(benchmark::State& state) {
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto brain = std::make_unique<Brain>(All(), [](const std::string&) { return true; });
+    SweepSpec spec = BenchSweep();
+    spec.program = {};
+    benchmark::DoNotOptimize(brain->Execute(CreateSweep{spec, "", ""}, Time{1}).value().size());
+    for (int64_t i = 0; i < state.range(0); ++i)
+      benchmark::DoNotOptimize(brain->Execute(AskTrial{SweepId{1}, ""}, Time{2}).value().size());
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(brain->Execute(KillSweep{SweepId{1}}, Time{3}).value().size());
+    state.PauseTiming();
+    brain.reset();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetLabel("trials");
+}
+BENCHMARK(KillASweep)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace attune

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/brain/agenda.h"
 #include "core/brain/consequences.h"
 #include "core/brain/contention.h"
 #include "core/brain/decide.h"
@@ -83,18 +84,48 @@ void End(const Sweep& sweep, Time now, Facts& facts) {
   }
 }
 
+// Lost executors do not pile up; what one was to delete is given up with it.
+void ForgetLost(const State& state, Time now, const Agenda& agenda, Facts& facts) {
+  const auto& lost = agenda.Lost();
+  if (lost.empty()) return;
+  const auto& [since, name] = *lost.begin();
+  const bool long_ago = now.us - since.us >= kForgetLostAfterUs;
+  if (!long_ago && lost.size() <= kLostExecutors) return;
+  std::string reason = long_ago ? "it was lost a week ago"
+                                : "of more than " + std::to_string(kLostExecutors) +
+                                      " lost executors it was lost first";
+  if (const auto removals = state.removals.find(name); removals != state.removals.end())
+    reason += "; " + std::to_string(removals->second.size()) +
+              " checkpoints that it was to delete stay on it";
+  facts.push_back(ExecutorForgotten{name, std::move(reason)});
+}
+
 }  // namespace
 
-std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now) {
+std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now,
+                          Agenda& agenda) {
   Facts facts;
-  for (const auto& [id, sweep] : state.sweeps) {
-    DropSurplus(sweep, facts);
-    if (facts.empty()) StopAtLimit(sweep, now, facts);
-    if (facts.empty()) End(sweep, now, facts);
+  for (const SweepId id : agenda.Sweeps(now)) {
+    const Sweep* sweep = state.Find(id);
+    if (sweep == nullptr) {
+      agenda.Drop(id);
+      continue;
+    }
+    DropSurplus(*sweep, facts);
+    if (facts.empty()) StopAtLimit(*sweep, now, facts);
+    if (facts.empty()) End(*sweep, now, facts);
     if (!facts.empty()) return facts;
+    agenda.Rest(state, *sweep, now);
   }
-  StartGang(state, reachable, now, facts);
+  StartGang(state, reachable, now, agenda, facts);
+  if (facts.empty()) ForgetLost(state, now, agenda, facts);
   return facts;
+}
+
+std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now) {
+  Agenda agenda;
+  agenda.Take(state, {.all = true});
+  return Advance(state, reachable, now, agenda);
 }
 
 std::optional<Time> Due(const State& state, Time now) {
@@ -103,9 +134,10 @@ std::optional<Time> Due(const State& state, Time now) {
     if (time > now && (!first || time < *first)) first = time;
   };
   for (const auto& [id, sweep] : state.sweeps) {
-    if (sweep.state != SweepState::kRunning) continue;
-    for (TrialNumber number : sweep.pending) consider(sweep.Find(number)->not_before);
-    if (const auto deadline = Deadline(sweep)) consider(*deadline);
+    if (const auto due = DueOf(sweep, now)) consider(*due);
+  }
+  for (const auto& [name, executor] : state.executors) {
+    if (executor.lost) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
   }
   return first;
 }

@@ -146,6 +146,7 @@ class Applier {
     trial.until = fact.until;
     trial.requested = true;
     trial.held = false;
+    RemovePending(sweep, trial);
     trial.not_before = now_;
     trial.yield.reset();
     Move(trial, TrialState::kPending);
@@ -168,7 +169,7 @@ class Applier {
     Move(trial, TrialState::kRunning);
     for (const RankSlot& slot : fact.ranks) Occupy(sweep, trial, slot);
     if (!fact.ranks.empty() && state_.reservation && state_.reservation->sweep == sweep.id)
-      state_.reservation.reset();
+      EndReservation();
   }
 
   void operator()(const AttemptStarted& fact) {
@@ -219,13 +220,24 @@ class Applier {
     Move(trial, TrialState::kPending);
   }
 
+  void operator()(const AttemptPartEnded& fact) {
+    Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+    Trial& trial = TrialAt(fact.attempt.trial);
+    Attempt& live = *trial.live;
+    for (const RankSlot& slot : live.ranks) {
+      if (slot.executor == fact.executor) Release(sweep, trial, slot);
+    }
+    live.gone.insert(fact.executor);
+    if (live.fell != Outcome::kFinished) return;
+    live.fell = fact.outcome;
+    live.failure = fact.failure;
+  }
+
   void operator()(const AttemptEnded& fact) {
     Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
     Trial& trial = TrialAt(fact.attempt.trial);
     for (const RankSlot& slot : trial.live->ranks) {
-      Release(sweep, trial, slot);
-      sweep.gpu_seconds += static_cast<double>(slot.gpus.size()) * 1e-6 *
-                           static_cast<double>(now_.us - trial.live->decided.us);
+      if (!trial.live->gone.contains(slot.executor)) Release(sweep, trial, slot);
     }
     trial.seconds.value += trial.live->seconds.value;
     if (fact.outcome == Outcome::kFailed && fact.failure.kind != FailureKind::kLease &&
@@ -240,6 +252,7 @@ class Applier {
 
   void operator()(const TrialRequeued& fact) {
     Trial& trial = TrialAt(fact.trial);
+    RemovePending(SweepAt(fact.trial.sweep), trial);
     trial.not_before = fact.not_before;
     trial.held = false;
     Move(trial, TrialState::kPending);
@@ -261,10 +274,13 @@ class Applier {
   void operator()(const CheckpointSaved& fact) {
     Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
     Trial& trial = TrialAt(fact.attempt.trial);
-    trial.checkpoints.push_back(
-        {.attempt = fact.attempt.number,
-         .ref = fact.checkpoint,
-         .executor = trial.live->ranks.empty() ? "" : trial.live->ranks.front().executor});
+    KeptCheckpoint kept{.attempt = fact.attempt.number, .ref = fact.checkpoint};
+    if (!trial.live->ranks.empty()) {
+      kept.executor = trial.live->ranks.front().executor;
+      const auto executor = state_.executors.find(kept.executor);
+      if (executor != state_.executors.end()) kept.folder = executor->second.folder;
+    }
+    trial.checkpoints.push_back(std::move(kept));
     LetGoOfDonor(sweep, trial);
     Review(sweep, trial.id.number);
   }
@@ -282,7 +298,8 @@ class Applier {
   }
 
   void operator()(const CheckpointDropped& fact) {
-    state_.removals[fact.executor][fact.checkpoint] = fact.path;
+    if (state_.executors.contains(fact.executor))  // else nobody is left to delete it
+      state_.removals[fact.executor][fact.checkpoint] = fact.path;
     Sweep& sweep = SweepAt(fact.checkpoint.trial.sweep);
     Trial* trial = sweep.Find(fact.checkpoint.trial.number);
     if (trial == nullptr) return;
@@ -302,10 +319,15 @@ class Applier {
   // ---- slots and executors -----------------------------------------------------------------
 
   void operator()(const SlotsReserved& fact) {
-    state_.reservation = {fact.sweep, fact.executor, state_.last_epoch};
+    Reservation reservation{.sweep = fact.sweep, .since = state_.last_epoch};
+    for (const GangPart& part : fact.parts) reservation.workers[part.executor] = part.workers;
+    if (fact.parts.empty())
+      reservation.workers[fact.executor] = MinWorkers(SweepAt(fact.sweep).spec.gang);
+    state_.reservation = std::move(reservation);
+    state_.touched.reservation = true;
   }
 
-  void operator()(const ReservationReleased&) { state_.reservation.reset(); }
+  void operator()(const ReservationReleased&) { EndReservation(); }
 
   void operator()(const ExecutorJoined& fact) {
     Executor& executor = state_.executors[fact.name];
@@ -313,17 +335,46 @@ class Applier {
                 .instance = fact.instance,
                 .incarnation = fact.incarnation,
                 .address = fact.address,
+                .folder = fact.folder,
                 .host = {.name = fact.name,
                          .total = fact.resources,
                          .cpus_free = fact.resources.cpus,
-                         .memory_free = fact.resources.memory_bytes}};
+                         .memory_free = fact.resources.memory_bytes,
+                         .spans = fact.spans}};
+    if (!fact.folder.empty()) state_.folders[fact.folder].insert(fact.name);
+    Touch(fact.name);
     for (int gpu = 0; gpu < fact.resources.gpus; ++gpu) executor.host.gpus_free.push_back(gpu);
     state_.last_incarnation = fact.incarnation;
   }
 
-  void operator()(const ExecutorLost& fact) { state_.executors.at(fact.name).lost = true; }
+  void operator()(const ExecutorLost& fact) {
+    Executor& executor = state_.executors.at(fact.name);
+    executor.lost = true;
+    executor.lost_at = now_;
+    const auto folder = state_.folders.find(executor.folder);
+    if (folder != state_.folders.end()) {
+      folder->second.erase(fact.name);
+      if (folder->second.empty()) state_.folders.erase(folder);
+    }
+    Touch(fact.name);
+  }
+
+  void operator()(const ExecutorForgotten& fact) {
+    state_.executors.erase(fact.name);
+    state_.removals.erase(fact.name);
+    Touch(fact.name);
+  }
 
  private:
+  void Touch(const std::string& executor) {
+    if (!state_.touched.all) state_.touched.executors.insert(executor);
+  }
+
+  void EndReservation() {
+    state_.reservation.reset();
+    state_.touched.reservation = true;
+  }
+
   Sweep& SweepAt(SweepId id) {
     const auto found = state_.sweeps.find(id);
     ATTUNE_CHECK(found != state_.sweeps.end());
@@ -363,13 +414,13 @@ class Applier {
   }
 
   // Whether it waits for an attempt, or for a promotion.
-  static void Place(Sweep& sweep, const Trial& trial) {
+  void Place(Sweep& sweep, const Trial& trial) {
     const bool pending = trial.state == TrialState::kPending && !trial.live;
     const bool paused = trial.state == TrialState::kPaused && !trial.live && !trial.held;
     if (pending) {
-      sweep.pending.insert(trial.id.number);
+      AddPending(sweep, trial);
     } else {
-      sweep.pending.erase(trial.id.number);
+      RemovePending(sweep, trial);
     }
     if (paused) {
       sweep.paused[trial.id.number] = trial.last_step;
@@ -384,6 +435,17 @@ class Applier {
     trial.cloned = cloned;
     trial.last_step = cloned.ref.step;
     sweep.clones.insert(trial.id.number);
+  }
+
+  void AddPending(Sweep& sweep, const Trial& trial) {
+    sweep.pending.insert(trial.id.number);
+    if (trial.not_before > now_) sweep.delayed.emplace(trial.not_before, trial.id.number);
+  }
+
+  // REQUIRES: not_before is what it was when the trial was added.
+  static void RemovePending(Sweep& sweep, const Trial& trial) {
+    sweep.pending.erase(trial.id.number);
+    sweep.delayed.erase({trial.not_before, trial.id.number});
   }
 
   static void Remember(Sweep& sweep, const Trial& trial, const std::string& idempotency_key) {
@@ -433,12 +495,16 @@ class Applier {
     executor.host.cpus_free -= slot.cpus;
     executor.host.memory_free -= slot.memory_bytes;
     for (int gpu : slot.gpus) std::erase(executor.host.gpus_free, gpu);
+    Touch(slot.executor);
     sweep.used.cpus += slot.cpus;
     sweep.used.gpus += static_cast<int>(slot.gpus.size());
     sweep.used.memory_bytes += slot.memory_bytes;
   }
 
   void Release(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
+    Touch(slot.executor);
+    sweep.gpu_seconds += static_cast<double>(slot.gpus.size()) * 1e-6 *
+                         static_cast<double>(now_.us - trial.live->decided.us);
     Executor& executor = state_.executors.at(slot.executor);
     executor.attempts.erase(trial.live->epoch);
     executor.host.cpus_free += slot.cpus;
@@ -468,6 +534,7 @@ void Apply(State& state, const Event& event) {
   }
   const auto id = SweepOf(event.fact);
   if (!id) return;
+  if (!state.touched.all) state.touched.sweeps.insert(*id);
   const auto sweep = state.sweeps.find(*id);
   if (sweep == state.sweeps.end()) return;  // it has ended with this event
   sweep->second.searcher->Observe(event);

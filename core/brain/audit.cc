@@ -63,8 +63,12 @@ bool Fits(const State& state, const Event& event) {
     return state.Find(created->sweep) == nullptr;
   if (const auto* lost = std::get_if<ExecutorLost>(&fact))
     return state.executors.contains(lost->name);
+  if (const auto* forgotten = std::get_if<ExecutorForgotten>(&fact)) {
+    const auto executor = state.executors.find(forgotten->name);
+    return executor != state.executors.end() && executor->second.attempts.empty();
+  }
   const auto id = SweepOf(fact);
-  if (!id || is.operator()<CheckpointRemoved, SlotsReserved, ReservationReleased>()) return true;
+  if (!id || is.operator()<CheckpointRemoved, ReservationReleased>()) return true;
   const Sweep* sweep = state.Find(*id);
   const auto ended = state.ended.find(*id);
   if (is.operator()<SweepReopened>())
@@ -189,7 +193,10 @@ void Auditor::Expect(const TrialReported& reported, Time now) {
   const Trial* trial = state_.Find(reported.attempt.trial);
   if (trial == nullptr || !trial->live) return;
   Facts facts;
-  Record(state_, RecordFact{trial->live->epoch, reported}, now, facts);
+  const auto& ranks = trial->live->ranks;
+  Record(state_,
+         RecordFact{trial->live->epoch, reported, ranks.empty() ? "" : ranks.front().executor}, now,
+         facts);
   if (facts.empty()) return;
   expected_.assign(std::make_move_iterator(facts.begin() + 1),
                    std::make_move_iterator(facts.end()));

@@ -1,6 +1,7 @@
 #include "core/brain/brain.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace attune {
@@ -18,13 +19,33 @@ Result<std::vector<Event>> Brain::Execute(const Command& command, Time now) {
 }
 
 std::vector<Event> Brain::Advance(Time now) {
+  LookAgain();
+  return Advance(now, std::numeric_limits<size_t>::max()).events;
+}
+
+Brain::Portion Brain::Advance(Time now, size_t max_events) {
   now = std::max(now, state_.last_time);
-  std::vector<Event> events;
-  for (;;) {
-    std::vector<Fact> facts = attune::Advance(state_, reachable_, now);
-    if (facts.empty()) return events;
-    Commit(std::move(facts), now, events);
+  agenda_.BeginPass();
+  Portion portion;
+  while (portion.events.size() < max_events) {
+    NoteChanges();
+    std::vector<Fact> facts = attune::Advance(state_, reachable_, now, agenda_);
+    if (facts.empty()) return portion;
+    Commit(std::move(facts), now, portion.events);
   }
+  portion.more = true;
+  return portion;
+}
+
+std::optional<Time> Brain::Due(Time now) const {
+  const Touched& touched = state_.touched;
+  const bool noted = !touched.all && touched.sweeps.empty() && touched.executors.empty();
+  return noted ? agenda_.Due(state_, now) : attune::Due(state_, now);
+}
+
+void Brain::NoteChanges() {
+  agenda_.Take(state_, state_.touched);
+  state_.touched = {.all = false};
 }
 
 void Brain::Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events) {

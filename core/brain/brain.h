@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/brain/agenda.h"
 #include "core/brain/decide.h"
 #include "core/brain/snapshot.h"
 #include "core/brain/state.h"
@@ -29,8 +30,18 @@ class Brain {
   // Everything that follows from the state and the time alone, to its end.
   std::vector<Event> Advance(Time now);
 
+  // The same in portions: once there are so many events, the rest is for the next call. What is
+  // reachable is asked again for what starts now; whether somebody has come back, only after
+  // LookAgain.
+  struct Portion {
+    std::vector<Event> events;
+    bool more = false;
+  };
+  Portion Advance(Time now, size_t max_events);
+  void LookAgain() { agenda_.LookAgain(); }
+
   // When to call Advance again although nothing has happened; nullopt: there is no need.
-  std::optional<Time> Due(Time now) const { return attune::Due(state_, now); }
+  std::optional<Time> Due(Time now) const;
 
   // Proposals that searchers have yet to think about, begun after this position
   // (core/brain/thought.h).
@@ -54,8 +65,10 @@ class Brain {
 
  private:
   void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events);
+  void NoteChanges();
 
   State state_;
+  Agenda agenda_;
   Reachable reachable_;
 };
 

@@ -28,6 +28,13 @@ bool HasEnded(const AttemptId& attempt, const Facts& facts) {
   });
 }
 
+// An attempt without ranks ends with its trial. REQUIRES: nothing says yet that it has ended.
+void EndWithAttempt(const Trial& trial, TrialState state, const std::string& reason, Facts& facts) {
+  if (trial.live && trial.live->ranks.empty())
+    facts.push_back(AttemptEnded{trial.live->id, OutcomeOf(state), {}});
+  facts.push_back(TrialEnded{trial.id, state, reason});
+}
+
 }  // namespace
 
 Step NextMilestone(const Sweep& sweep, const Trial& trial, Step after) {
@@ -39,15 +46,17 @@ Step NextMilestone(const Sweep& sweep, const Trial& trial, Step after) {
 }
 
 void EndTrial(const Trial& trial, TrialState state, const std::string& reason, Facts& facts) {
-  if (trial.live && trial.live->ranks.empty() && !HasEnded(trial.live->id, facts))
-    facts.push_back(AttemptEnded{trial.live->id, OutcomeOf(state), {}});
-  facts.push_back(TrialEnded{trial.id, state, reason});
+  if (trial.live && HasEnded(trial.live->id, facts)) {
+    facts.push_back(TrialEnded{trial.id, state, reason});
+  } else {
+    EndWithAttempt(trial, state, reason, facts);
+  }
 }
 
 void KillTrials(const Sweep& sweep, const std::string& reason, const Trial* except, Facts& facts) {
   for (const auto& [number, trial] : sweep.trials) {
     if (!Ended(trial.state) && &trial != except)
-      EndTrial(trial, TrialState::kKilled, reason, facts);
+      EndWithAttempt(trial, TrialState::kKilled, reason, facts);
   }
 }
 

@@ -18,7 +18,8 @@ Step NextMilestone(const Sweep& sweep, const Trial& trial, Step after);
 // ranks ends here.
 void EndTrial(const Trial& trial, TrialState state, const std::string& reason, Facts& facts);
 
-// Every trial of the sweep that is not over, but for `except`, is killed.
+// Every trial of the sweep that is not over, but for `except`, is killed. REQUIRES: no fact yet
+// says that an attempt of one of those has ended, unless it has ranks.
 void KillTrials(const Sweep& sweep, const std::string& reason, const Trial* except, Facts& facts);
 
 // The sweep starts nothing more of its own. What runs goes on; what waits ends as `waiting`.

@@ -2,72 +2,27 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/brain/next_trial.h"
+#include "core/brain/origin.h"
 #include "core/brain/placement.h"
 
 namespace attune {
 namespace {
 
-std::vector<Host> ReachableHosts(const State& state, const Reachable& reachable) {
-  std::vector<Host> hosts;
-  for (const auto& [name, executor] : state.executors) {
-    if (!executor.lost && reachable(name)) hosts.push_back(executor.host);
-  }
-  return hosts;
-}
-
-double DominantShare(const Resources& used, const Resources& total) {
-  const auto share = [](auto part, auto whole) {
-    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
-  };
-  return std::max({share(used.cpus, total.cpus), share(used.gpus, total.gpus),
-                   share(used.memory_bytes, total.memory_bytes)});
-}
-
 bool Reserves(const State& state, const Sweep& sweep) {
   return state.reservation && state.reservation->sweep == sweep.id;
 }
 
-// Of all executors that are not lost: shares do not change while one is away for a moment.
-Resources TotalOf(const State& state) {
-  Resources total;
-  for (const auto& [name, executor] : state.executors) {
-    if (executor.lost) continue;
-    total.cpus += executor.host.total.cpus;
-    total.gpus += executor.host.total.gpus;
-    total.memory_bytes += executor.host.total.memory_bytes;
-  }
-  return total;
-}
-
-// The sweeps that have something to start, in the order in which they are served.
-std::vector<const Sweep*> InOrder(const State& state, Time now) {
-  const Resources total = TotalOf(state);
-  using Place = std::tuple<int, bool, double, SweepId>;
-  std::vector<std::pair<Place, const Sweep*>> order;
-  for (const auto& [id, sweep] : state.sweeps) {
-    if (sweep.spec.External() || !MayStart(sweep) || !HasNext(sweep, now)) continue;
-    order.push_back(
-        {{-sweep.spec.priority, !Reserves(state, sweep), DominantShare(sweep.used, total), id},
-         &sweep});
-  }
-  std::ranges::sort(order);
-  std::vector<const Sweep*> sweeps;
-  for (const auto& [place, sweep] : order) sweeps.push_back(sweep);
-  return sweeps;
-}
-
-// What gangs that began since the reservation occupy on its executor.
-Resources InShade(const State& state, const Reservation& reservation) {
+// What gangs that began since the reservation occupy on this executor of it.
+Resources InShade(const State& state, const Executor& executor) {
   Resources used;
-  const Executor& executor = state.executors.at(reservation.executor);
-  for (auto it = executor.attempts.upper_bound(reservation.since); it != executor.attempts.end();
-       ++it) {
+  const auto& attempts = executor.attempts;
+  for (auto it = attempts.upper_bound(state.reservation->since); it != attempts.end(); ++it) {
     for (const RankSlot& slot : state.Find(it->second)->live->ranks) {
+      if (slot.executor != executor.name) continue;
       used.cpus += slot.cpus;
       used.gpus += static_cast<int>(slot.gpus.size());
       used.memory_bytes += slot.memory_bytes;
@@ -76,15 +31,20 @@ Resources InShade(const State& state, const Reservation& reservation) {
   return used;
 }
 
-// The hosts as this sweep sees them: what is reserved for another is not there for it.
-std::vector<Host> VisibleTo(const State& state, const Sweep& sweep, std::vector<Host> hosts) {
-  if (!state.reservation || Reserves(state, sweep)) return hosts;
-  const Sweep& holder = *state.Find(state.reservation->sweep);
-  if (holder.spec.priority < sweep.spec.priority) return hosts;
-  for (Host& host : hosts) {
-    if (host.name != state.reservation->executor) continue;
-    const Resources need = TotalOf(holder.spec.gang);
-    const Resources shade = InShade(state, *state.reservation);
+// Whether what is reserved for another is not there for this sweep.
+bool Yields(const State& state, const Sweep& sweep) {
+  return state.reservation && !Reserves(state, sweep) &&
+         state.Find(state.reservation->sweep)->spec.priority >= sweep.spec.priority;
+}
+
+void MaskReserved(const State& state, Hosts& hosts) {
+  const Resources& per_worker = state.Find(state.reservation->sweep)->spec.gang.per_worker;
+  for (const auto& [name, workers] : state.reservation->workers) {
+    if (hosts.Find(name) == nullptr) continue;
+    const Executor& executor = state.executors.at(name);
+    Host host = executor.host;
+    const Resources need = Times(per_worker, workers);
+    const Resources shade = InShade(state, executor);
     const auto left = [](auto total, auto kept, auto used) {
       return std::max<decltype(total)>(total - kept - used, 0);
     };
@@ -93,74 +53,185 @@ std::vector<Host> VisibleTo(const State& state, const Sweep& sweep, std::vector<
         host.memory_free, left(host.total.memory_bytes, need.memory_bytes, shade.memory_bytes));
     const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, shade.gpus));
     if (host.gpus_free.size() > gpus) host.gpus_free.resize(gpus);
+    hosts.Mask(std::move(host));
   }
-  return hosts;
+}
+
+// The hosts as this sweep sees them.
+void ShowTo(const State& state, const Sweep& sweep, Hosts& hosts) {
+  hosts.Unmask();
+  if (Yields(state, sweep)) MaskReserved(state, hosts);
+}
+
+// What the sweep's next gang needs: that of a trial that waits, or of a new one (null).
+GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting) {
+  GangRequest request = RequestFor(sweep.spec.gang);
+  // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
+  if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
+  Origin origin = OriginOf(state, *waiting);
+  request.only = std::move(origin.readers);
+  if (origin.checkpoint != nullptr && !request.only)
+    request.preferred = origin.checkpoint->executor;
+  return request;
+}
+
+// Whether some trial of the sweep may start on the executors that are reserved for it.
+bool MayGoWhereReserved(const State& state, Time now) {
+  const Sweep& sweep = *state.Find(state.reservation->sweep);
+  PassedOver over;
+  for (;;) {
+    const Trial* waiting = NextWaiting(sweep, now, over);
+    if (waiting == nullptr) return HasNext(sweep, now, over);
+    const GangRequest request = RequestOf(state, sweep, waiting);
+    const auto readable = [&](const auto& part) { return request.only->contains(part.first); };
+    if (!request.only || std::ranges::all_of(state.reservation->workers, readable)) return true;
+    over.insert(waiting->id.number);
+  }
 }
 
 // Why the reservation has lost its sense; empty: it has not. An executor that is away for a while
 // keeps it: what a restart of the server interrupts is decided as if there had been none.
-std::string Void(const State& state, const std::vector<const Sweep*>& order) {
+std::string Void(const State& state, const Agenda& agenda, Time now) {
   const Reservation& reservation = *state.reservation;
-  if (std::ranges::none_of(order, [&](const Sweep* s) { return s->id == reservation.sweep; }))
-    return "the sweep has nothing to start now";
-  const Executor& executor = state.executors.at(reservation.executor);
-  if (executor.lost) return "executor " + reservation.executor + " is lost";
-  if (!Within(TotalOf(state.Find(reservation.sweep)->spec.gang), executor.host.total))
-    return "executor " + reservation.executor + " has become too small";
+  if (!agenda.HasTurn(reservation.sweep)) return "the sweep has nothing to start now";
+  const Resources& per_worker = state.Find(reservation.sweep)->spec.gang.per_worker;
+  for (const auto& [name, workers] : reservation.workers) {
+    const auto executor = state.executors.find(name);
+    if (executor == state.executors.end() || executor->second.lost)
+      return "executor " + name + " is lost";
+    if (!Within(Times(per_worker, workers), executor->second.host.total))
+      return "executor " + name + " has become too small";
+  }
+  if (!MayGoWhereReserved(state, now))
+    return "the sweep's checkpoints cannot be read where slots were reserved";
   return "";
 }
 
-std::string Shortage(const State& state, const Sweep& sweep, const std::vector<Host>& hosts) {
-  const std::vector<Host> visible = VisibleTo(state, sweep, hosts);
-  const auto placed = Place(sweep.spec.gang, visible);
-  const auto* shortage = std::get_if<std::string>(&placed);
-  if (shortage == nullptr) return "";
-  std::string text = *shortage;
-  if (state.reservation) {
-    text += "; slots of " + state.reservation->executor + " are kept for " +
-            (Reserves(state, sweep) ? "it" : "sweep " + ToString(state.reservation->sweep));
-  }
-  return text;
+std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& request,
+                     Hosts& hosts) {
+  ShowTo(state, sweep, hosts);
+  if (!Place(request, hosts).empty()) return "";
+  std::string text = Shortage(request, hosts);
+  if (!state.reservation) return text;
+  std::string names;
+  for (const auto& [name, workers] : state.reservation->workers)
+    names += (names.empty() ? "" : ", ") + name;
+  return text + "; slots of " + names + " are kept for " +
+         (Reserves(state, sweep) ? "it" : "sweep " + ToString(state.reservation->sweep));
 }
+
+Hosts ReachableHosts(const State& state, const Reachable& reachable) {
+  Hosts hosts;
+  for (const auto& [name, executor] : state.executors) {
+    if (!executor.lost && reachable(name)) hosts.Put(executor.host);
+  }
+  return hosts;
+}
+
+// One round over the sweeps whose turn it may be.
+class Round {
+ public:
+  Round(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts& facts)
+      : state_(state), now_(now), agenda_(agenda), hosts_(hosts), facts_(facts) {}
+
+  void Go() {
+    for (const auto& turn : agenda_.Turns(state_)) {
+      const Sweep& sweep = *state_.Find(std::get<SweepId>(turn));
+      if (agenda_.Waits(sweep.id)) continue;
+      Try(sweep);
+      if (!facts_.empty()) return;
+    }
+    agenda_.NothingStarts();
+  }
+
+ private:
+  void Try(const Sweep& sweep) {
+    See(Yields(state_, sweep));
+    PassedOver over;
+    std::optional<GangRequest> first;  // of those that found no room and could
+    for (;;) {
+      const Trial* waiting = NextWaiting(sweep, now_, over);
+      if (waiting == nullptr && !HasNext(sweep, now_, over)) break;
+      GangRequest request = RequestOf(state_, sweep, waiting);
+      const bool anywhere = !request.only;
+      const Agenda::Kind kind{request.min_workers, request.per_worker, masked_};
+      const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
+      bool large_enough = false;
+      if (known != agenda_.without_room.end()) {
+        large_enough = known->second;
+      } else if (auto ranks = Place(request, hosts_); !ranks.empty()) {
+        return Start(sweep, std::move(ranks), over);
+      } else {
+        large_enough = !Nearest(request, hosts_).empty();
+        if (anywhere) agenda_.without_room.emplace(kind, large_enough);
+      }
+      if (large_enough && !first) first = std::move(request);
+      if (anywhere) break;
+      agenda_.MarkChoosy(sweep.id);
+      over.insert(waiting->id.number);
+    }
+    if (passed_ != nullptr || !first) return;
+    passed_ = &sweep;
+    passed_request_ = *std::move(first);
+  }
+
+  void Start(const Sweep& sweep, std::vector<RankSlot> ranks, const PassedOver& over) {
+    Facts start;
+    StartNext(state_, sweep, std::move(ranks), "", now_, start, over);
+    if (start.empty()) return agenda_.LetWait(sweep.id);
+    if (passed_ != nullptr && !Reserves(state_, *passed_)) return Reserve(sweep);
+    facts_ = std::move(start);
+  }
+
+  void Reserve(const Sweep& next) {
+    hosts_.Unmask();
+    std::vector<GangPart> parts = Nearest(passed_request_, hosts_);
+    SlotsReserved fact{passed_->id, parts.front().executor,
+                       Shortage(state_, *passed_, passed_request_, hosts_) + "; sweep " +
+                           ToString(next.id) + " may not take its turn for ever"};
+    if (parts.size() > 1) fact.parts = std::move(parts);
+    facts_.push_back(std::move(fact));
+  }
+
+  void See(bool masked) {
+    if (masked == masked_) return;
+    masked_ = masked;
+    hosts_.Unmask();
+    if (masked) MaskReserved(state_, hosts_);
+  }
+
+  const State& state_;
+  const Time now_;
+  Agenda& agenda_;
+  Hosts& hosts_;
+  Facts& facts_;
+  bool masked_ = false;
+  const Sweep* passed_ = nullptr;  // the first whose gang does not fit, and could
+  GangRequest passed_request_;
+};
 
 }  // namespace
 
-void StartGang(const State& state, const Reachable& reachable, Time now, Facts& facts) {
-  const std::vector<Host> hosts = ReachableHosts(state, reachable);
-  const std::vector<const Sweep*> order = InOrder(state, now);
+void StartGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
+               Facts& facts) {
   if (state.reservation) {
-    if (std::string why = Void(state, order); !why.empty()) {
+    if (std::string why = Void(state, agenda, now); !why.empty()) {
       facts.push_back(ReservationReleased{state.reservation->sweep, std::move(why)});
       return;
     }
   }
-  const Sweep* passed = nullptr;  // the first whose gang does not fit
-  for (const Sweep* sweep : order) {
-    auto placed = Place(sweep->spec.gang, VisibleTo(state, *sweep, hosts));
-    auto* ranks = std::get_if<std::vector<RankSlot>>(&placed);
-    if (ranks == nullptr) {
-      if (passed == nullptr && Nearest(sweep->spec.gang, hosts) != nullptr) passed = sweep;
-      continue;
-    }
-    if (passed != nullptr && !Reserves(state, *passed)) {
-      const std::string executor = Nearest(passed->spec.gang, hosts)->name;
-      facts.push_back(SlotsReserved{passed->id, executor,
-                                    Shortage(state, *passed, hosts) + "; sweep " +
-                                        ToString(sweep->id) + " may not take its turn for ever"});
-      return;
-    }
-    StartNext(state, *sweep, std::move(*ranks), "", now, facts);
-    if (!facts.empty()) return;  // its searcher waits
-  }
+  if (Hosts* hosts = agenda.HostsToTry(state, reachable))
+    Round(state, now, agenda, *hosts, facts).Go();
 }
 
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
   const Time now = state.last_time;
   if (sweep.spec.External() || !MayStart(sweep)) return "";
   // A sweep whose gangs fill the machine waits for nobody but itself.
-  const bool more =
-      NextWaiting(sweep, now) != nullptr || (sweep.live.empty() && HasNext(sweep, now));
-  return more ? Shortage(state, sweep, ReachableHosts(state, reachable)) : "";
+  const Trial* waiting = NextWaiting(sweep, now);
+  if (waiting == nullptr && !(sweep.live.empty() && HasNext(sweep, now))) return "";
+  Hosts hosts = ReachableHosts(state, reachable);
+  return Shortage(state, sweep, RequestOf(state, sweep, waiting), hosts);
 }
 
 std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable) {
@@ -174,7 +245,8 @@ std::string Waiting(const State& state, const Trial& trial, const Reachable& rea
   if (sweep.spec.External()) return "nobody has asked for it";
   if (!MayStart(sweep))
     return "max_concurrent_trials: " + std::to_string(sweep.live.size()) + " trials are running";
-  const std::string shortage = Shortage(state, sweep, ReachableHosts(state, reachable));
+  Hosts hosts = ReachableHosts(state, reachable);
+  const std::string shortage = Shortage(state, sweep, RequestOf(state, sweep, &trial), hosts);
   return shortage.empty() ? "waits for its turn" : shortage;
 }
 

@@ -1,6 +1,7 @@
 #include "core/brain/decide.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/brain/consequences.h"
@@ -199,7 +200,9 @@ class Decider {
                        .instance = command.instance,
                        .incarnation = Incarnation(state_.last_incarnation.value + 1),
                        .address = command.address,
-                       .resources = command.resources});
+                       .resources = command.resources,
+                       .spans = command.spans,
+                       .folder = command.folder});
     return {};
   }
 
@@ -358,16 +361,18 @@ class Decider {
     record.checkpoints.clear();
   }
 
-  // Its gangs are gone with it; their trials go on elsewhere.
+  // What it had of gangs is gone with it; their trials go on elsewhere.
   void Lose(const Executor& executor, const std::string& reason) {
+    std::set<TrialId> over;  // one that failed before may have ended its whole sweep
+    size_t seen = 0;
     for (const auto& [epoch, id] : executor.attempts) {
+      for (; seen < facts_.size(); ++seen) {
+        if (const auto* ended = std::get_if<TrialEnded>(&facts_[seen])) over.insert(ended->trial);
+      }
       const Trial& trial = *state_.Find(id);
-      Add(AttemptEnded{trial.live->id, Outcome::kLost, {}});
-      if (trial.state == TrialState::kRunning)
-        Requeue(*state_.Find(id.sweep), trial, "executor " + executor.name + " was lost: " + reason,
-                now_, facts_);
-      else
-        EndWaiting(*state_.Find(id.sweep), trial, facts_);
+      AttemptEnded end{trial.live->id, Outcome::kLost, {}};
+      end.failure.message = "executor " + executor.name + " was lost: " + reason;
+      EndPart(state_, trial, executor.name, end, over.contains(id), now_, facts_);
     }
     Add(ExecutorLost{executor.name, executor.incarnation, reason});
   }

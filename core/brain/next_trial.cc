@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/brain/origin.h"
+
 namespace attune {
 namespace {
 
@@ -11,7 +13,9 @@ Fact Assign(const State& state, const Sweep& sweep, const Trial& trial, std::vec
                        .epoch = Epoch(state.last_epoch.value + 1),
                        .ranks = std::move(ranks),
                        .idempotency_key = idempotency_key};
-  if (const KeptCheckpoint* source = trial.Source()) fact.resume = source->ref;
+  Origin origin = OriginOf(state, trial);
+  if (origin.checkpoint != nullptr) fact.resume = origin.checkpoint->ref;
+  fact.reason = std::move(origin.reason);
   // A milestone that was set and not reached still holds; a new or promoted trial gets its next.
   fact.milestone =
       trial.milestone.value > 0 ? trial.milestone : NextMilestone(sweep, trial, trial.last_step);
@@ -92,10 +96,10 @@ bool MayCreate(const Sweep& sweep) {
          (sweep.spec.stop.max_trials == 0 || sweep.created < sweep.spec.stop.max_trials);
 }
 
-NextUp WhatIsNext(const Sweep& sweep, Time now) {
+NextUp WhatIsNext(const Sweep& sweep, Time now, const PassedOver& passed) {
   for (TrialNumber number : sweep.pending) {
     const Trial* trial = sweep.Find(number);
-    if (trial->not_before <= now) return trial;
+    if (trial->not_before <= now && !passed.contains(number)) return trial;
   }
   if (sweep.stopping_as) return Done{sweep.reason};
   NextMove move = sweep.scheduler->Next(ViewOf(sweep));
@@ -107,24 +111,25 @@ NextUp WhatIsNext(const Sweep& sweep, Time now) {
   return move;
 }
 
-bool HasNext(const Sweep& sweep, Time now) {
-  const NextUp next = WhatIsNext(sweep, now);
+bool HasNext(const Sweep& sweep, Time now, const PassedOver& passed) {
+  const NextUp next = WhatIsNext(sweep, now, passed);
   const auto* move = std::get_if<NextMove>(&next);
   if (move == nullptr || std::holds_alternative<Promote>(*move)) return true;
   if (!std::holds_alternative<New>(*move) || !MayCreate(sweep)) return false;
   return HasPoint(sweep) || (!sweep.thinking && !sweep.search_waits);
 }
 
-const Trial* NextWaiting(const Sweep& sweep, Time now) {
-  const NextUp next = WhatIsNext(sweep, now);
+const Trial* NextWaiting(const Sweep& sweep, Time now, const PassedOver& passed) {
+  const NextUp next = WhatIsNext(sweep, now, passed);
   if (const auto* trial = std::get_if<const Trial*>(&next)) return *trial;
   const auto* promote = std::get_if<Promote>(&std::get<NextMove>(next));
   return promote != nullptr ? sweep.Find(promote->trial) : nullptr;
 }
 
 void StartNext(const State& state, const Sweep& sweep, std::vector<RankSlot> ranks,
-               const std::string& idempotency_key, Time now, Facts& facts) {
-  const NextUp next = WhatIsNext(sweep, now);
+               const std::string& idempotency_key, Time now, Facts& facts,
+               const PassedOver& passed) {
+  const NextUp next = WhatIsNext(sweep, now, passed);
   if (const auto* waiting = std::get_if<const Trial*>(&next)) {
     facts.push_back(Assign(state, sweep, **waiting, std::move(ranks), idempotency_key));
   } else if (const auto* promote = std::get_if<Promote>(&std::get<NextMove>(next))) {

@@ -1,7 +1,9 @@
 #include "core/brain/placement.h"
 
 #include <algorithm>
-#include <tuple>
+#include <limits>
+#include <string_view>
+#include <utility>
 
 namespace attune {
 namespace {
@@ -15,89 +17,209 @@ std::string Gibibytes(int64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
 }
 
-// "needs 8 GPUs: n3 has 6 free, n5 has 2", naming the resource that is short.
-std::string Shortage(const Resources& need, const std::vector<Host>& hosts) {
-  if (hosts.empty()) return "no executor is connected";
-  const auto all = [&](auto short_of) { return std::ranges::all_of(hosts, short_of); };
-  std::string text;
-  const auto list = [&](auto free) {
-    const char* separator = ": ";
-    for (const Host& host : hosts) {
-      text += separator + host.name + " has " + free(host) + " free";
-      separator = ", ";
-    }
+// How many ranks fit into so much.
+int Capacity(const Resources& per_worker, const Resources& room) {
+  int64_t capacity = std::numeric_limits<int>::max();
+  const auto bound = [&](int64_t each, int64_t free) {
+    if (each > 0) capacity = std::min(capacity, std::max<int64_t>(free, 0) / each);
   };
-  if (need.gpus > 0 && all([&](const Host& h) { return need.gpus > std::ssize(h.gpus_free); })) {
-    text = "needs " + Count(need.gpus, "GPU");
-    list([](const Host& h) { return std::to_string(h.gpus_free.size()); });
-  } else if (all([&](const Host& h) { return need.memory_bytes > h.memory_free; })) {
-    text = "needs " + Gibibytes(need.memory_bytes) + " of memory";
-    list([](const Host& h) { return Gibibytes(h.memory_free); });
-  } else {
-    text = "needs " + Count(need.cpus, "CPU");
-    list([](const Host& h) { return std::to_string(h.cpus_free); });
+  bound(per_worker.gpus, room.gpus);
+  bound(per_worker.cpus, room.cpus);
+  bound(per_worker.memory_bytes, room.memory_bytes);
+  return static_cast<int>(capacity);
+}
+
+std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) {
+  if (!request.only) return hosts.All();
+  std::vector<const Host*> chosen;
+  for (const std::string& name : *request.only) {
+    if (const Host* host = hosts.Find(name)) chosen.push_back(host);
   }
-  if (std::ranges::none_of(hosts, [&](const Host& h) { return Within(need, h.total); }))
-    text += "; no executor is large enough for this gang";
-  return text;
+  return chosen;
+}
+
+std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts) {
+  std::vector<const Host*> spanning = hosts.Spanning();
+  if (request.only)
+    std::erase_if(spanning, [&](const Host* host) { return !request.only->contains(host->name); });
+  return spanning;
+}
+
+// The slots of the ranks that follow those there are.
+void AddRanks(const Resources& per_worker, const Host& host, int workers,
+              std::vector<RankSlot>& ranks) {
+  auto gpu = host.gpus_free.begin();
+  for (int local_rank = 0; local_rank < workers; ++local_rank) {
+    ranks.push_back({.executor = host.name,
+                     .local_rank = local_rank,
+                     .cpus = per_worker.cpus,
+                     .gpus = {gpu, gpu + per_worker.gpus},
+                     .memory_bytes = per_worker.memory_bytes});
+    gpu += per_worker.gpus;
+  }
+}
+
+const Host* One(const GangRequest& request, int workers, const Hosts& hosts) {
+  const Resources need = Times(request.per_worker, workers);
+  const auto allowed = [&](const std::string& name) {
+    return !request.only || request.only->contains(name);
+  };
+  if (!request.preferred.empty() && allowed(request.preferred)) {
+    const Host* host = hosts.Find(request.preferred);
+    if (host != nullptr && Within(need, host->Free())) return host;
+  }
+  if (!request.only) return hosts.Best(need, request.placement);
+  Hosts few;
+  for (const Host* host : Chosen(request, hosts)) few.Put(*host);
+  return few.Best(need, request.placement);
+}
+
+struct Share {
+  const Host* host;
+  int capacity;
+  int workers = 0;
+};
+
+// Of these, as few as so many ranks need, and how many go where; empty: they have not room enough.
+std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolicy placement) {
+  std::ranges::stable_sort(shares, std::ranges::greater(), &Share::capacity);
+  size_t used = 0;
+  int64_t room = 0;
+  while (used < shares.size() && room < workers && shares[used].capacity > 0)
+    room += shares[used++].capacity;
+  if (room < workers) return {};
+  if (placement == PlacementPolicy::kSpread) {
+    shares.resize(used);
+    for (int left = workers; left > 0;) {
+      for (Share& share : shares) {
+        if (left == 0 || share.workers == share.capacity) continue;
+        ++share.workers;
+        --left;
+      }
+    }
+    return shares;
+  }
+  int left = workers;
+  for (size_t i = 0; i + 1 < used; ++i) {
+    shares[i].workers = shares[i].capacity;
+    left -= shares[i].workers;
+  }
+  size_t last = used - 1;  // the fullest of those that have room for the rest
+  for (size_t i = used; i < shares.size() && shares[i].capacity >= left; ++i) {
+    if (shares[i].capacity < shares[last].capacity) last = i;
+  }
+  shares[used - 1] = shares[last];
+  shares[used - 1].workers = left;
+  shares.resize(used);
+  return shares;
+}
+
+std::vector<Share> Over(const GangRequest& request, int workers, const Hosts& hosts) {
+  std::vector<Share> shares;
+  for (const Host* host : Spanning(request, hosts))
+    shares.push_back({host, Capacity(request.per_worker, host->Free())});
+  return Divide(std::move(shares), workers, request.placement);
 }
 
 }  // namespace
 
-Resources TotalOf(const GangSpec& gang) {
-  return {.cpus = gang.workers * gang.per_worker.cpus,
-          .gpus = gang.workers * gang.per_worker.gpus,
-          .memory_bytes = gang.workers * gang.per_worker.memory_bytes};
+GangRequest RequestFor(const GangSpec& gang) {
+  return {.min_workers = MinWorkers(gang),
+          .max_workers = gang.workers,
+          .per_worker = gang.per_worker,
+          .placement = gang.placement};
+}
+
+Resources Times(const Resources& per_worker, int workers) {
+  return {.cpus = workers * per_worker.cpus,
+          .gpus = workers * per_worker.gpus,
+          .memory_bytes = workers * per_worker.memory_bytes};
 }
 
 bool Within(const Resources& need, const Resources& room) {
   return need.cpus <= room.cpus && need.gpus <= room.gpus && need.memory_bytes <= room.memory_bytes;
 }
 
-std::variant<std::vector<RankSlot>, std::string> Place(const GangSpec& gang,
-                                                       const std::vector<Host>& hosts) {
-  const Resources need = TotalOf(gang);
-  const int64_t sign = gang.placement == PlacementPolicy::kPack ? 1 : -1;
-  const auto left_over = [&](const Host& host) {
-    return std::tuple(sign * (std::ssize(host.gpus_free) - need.gpus),
-                      sign * (host.cpus_free - need.cpus),
-                      sign * (host.memory_free - need.memory_bytes), std::string_view(host.name));
-  };
-  const Host* best = nullptr;
-  for (const Host& host : hosts) {
-    if (Within(need, host.Free()) && (best == nullptr || left_over(host) < left_over(*best)))
-      best = &host;
-  }
-  if (best == nullptr) return Shortage(need, hosts);
-
+std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts) {
   std::vector<RankSlot> ranks;
-  auto gpu = best->gpus_free.begin();
-  for (int rank = 0; rank < gang.workers; ++rank) {
-    RankSlot slot{.executor = best->name,
-                  .local_rank = rank,
-                  .cpus = gang.per_worker.cpus,
-                  .gpus = {gpu, gpu + gang.per_worker.gpus},
-                  .memory_bytes = gang.per_worker.memory_bytes};
-    gpu += gang.per_worker.gpus;
-    ranks.push_back(std::move(slot));
+  for (int workers = request.max_workers; workers >= request.min_workers; --workers) {
+    if (const Host* host = One(request, workers, hosts)) {
+      AddRanks(request.per_worker, *host, workers, ranks);
+      return ranks;
+    }
+    for (const Share& share : Over(request, workers, hosts))
+      AddRanks(request.per_worker, *share.host, share.workers, ranks);
+    if (!ranks.empty()) return ranks;
   }
   return ranks;
 }
 
-const Host* Nearest(const GangSpec& gang, const std::vector<Host>& hosts) {
-  const Resources need = TotalOf(gang);
+std::string Shortage(const GangRequest& request, const Hosts& all) {
+  std::vector<const Host*> hosts = Chosen(request, all);
+  if (hosts.empty() && request.only)
+    return "its checkpoint lies on executor " + *request.only->begin() + ", which is away";
+  if (hosts.empty()) return "no executor is connected";
+  const Resources need = Times(request.per_worker, request.min_workers);
+  const std::vector<const Host*> spanning = Spanning(request, all);
+  // Whether neither one executor nor those that span have enough of it together.
+  const auto short_of = [&](int64_t needed, auto free) {
+    int64_t together = 0;
+    for (const Host* host : spanning) together += free(*host);
+    return together < needed &&
+           std::ranges::all_of(hosts, [&](const Host* host) { return free(*host) < needed; });
+  };
+  const auto list = [&](auto free, auto in_words) {
+    std::ranges::stable_sort(hosts, std::ranges::greater(),
+                             [&](const Host* host) { return free(*host); });
+    std::string text;
+    for (size_t i = 0; i < std::min(hosts.size(), kHostsNamed); ++i)
+      text +=
+          (i == 0 ? ": " : ", ") + hosts[i]->name + " has " + in_words(free(*hosts[i])) + " free";
+    if (hosts.size() > kHostsNamed)
+      text += ", and " + std::to_string(hosts.size() - kHostsNamed) + " others have no more";
+    return text;
+  };
+  const auto gpus = [](const Host& host) { return std::ssize(host.gpus_free); };
+  const auto cpus = [](const Host& host) { return static_cast<int64_t>(host.cpus_free); };
+  const auto memory = [](const Host& host) { return host.memory_free; };
+  const auto plain = [](int64_t n) { return std::to_string(n); };
+  std::string text;
+  if (need.gpus > 0 && short_of(need.gpus, gpus)) {
+    text = "needs " + Count(need.gpus, "GPU") + list(gpus, plain);
+  } else if (short_of(need.memory_bytes, memory)) {
+    text = "needs " + Gibibytes(need.memory_bytes) + " of memory" + list(memory, Gibibytes);
+  } else {
+    text = "needs " + Count(need.cpus, "CPU") + list(cpus, plain);
+  }
+  if (Nearest(request, all).empty()) text += "; no executor is large enough for this gang";
+  return text;
+}
+
+std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& hosts) {
+  const int workers = request.min_workers;
+  const Resources need = Times(request.per_worker, workers);
   const auto shortage = [&](const Host& host) {
     const Resources free = host.Free();
     return std::tuple(std::max(need.gpus - free.gpus, 0), std::max(need.cpus - free.cpus, 0),
-                      std::max<int64_t>(need.memory_bytes - free.memory_bytes, 0),
-                      std::string_view(host.name));
+                      std::max<int64_t>(need.memory_bytes - free.memory_bytes, 0));
   };
   const Host* nearest = nullptr;
-  for (const Host& host : hosts) {
-    if (Within(need, host.total) && (nearest == nullptr || shortage(host) < shortage(*nearest)))
-      nearest = &host;
+  for (const Host* host : Chosen(request, hosts)) {
+    if (Within(need, host->total) && (nearest == nullptr || shortage(*host) < shortage(*nearest)))
+      nearest = host;
   }
-  return nearest;
+  if (nearest != nullptr) return {{nearest->name, workers}};
+  // The largest, so that there are few; of equals those with most free.
+  std::vector<Share> shares;
+  for (const Host* host : Spanning(request, hosts))
+    shares.push_back({host, Capacity(request.per_worker, host->total)});
+  std::ranges::stable_sort(shares, std::ranges::greater(), [&](const Share& share) {
+    return Capacity(request.per_worker, share.host->Free());
+  });
+  std::vector<GangPart> parts;
+  for (const Share& share : Divide(std::move(shares), workers, PlacementPolicy::kPack))
+    parts.push_back({share.host->name, share.workers});
+  return parts;
 }
 
 }  // namespace attune

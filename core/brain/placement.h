@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
-#include <variant>
+#include <tuple>
 #include <vector>
 
 #include "core/log/event.h"
@@ -16,27 +19,90 @@ struct Host {
   int cpus_free = 0;
   int64_t memory_free = 0;
   std::vector<int> gpus_free;  // indices, ascending
+  bool spans = false;          // gangs can have ranks here and elsewhere
 
   Resources Free() const { return {cpus_free, static_cast<int>(gpus_free.size()), memory_free}; }
 };
 
-// What all ranks of a gang occupy together.
-Resources TotalOf(const GangSpec& gang);
+// What the next gang of a sweep needs.
+struct GangRequest {
+  int min_workers = 1;
+  int max_workers = 1;
+  Resources per_worker;
+  PlacementPolicy placement = PlacementPolicy::kPack;
+  std::string preferred;                      // executor that is taken where it has room
+  std::optional<std::set<std::string>> only;  // no other executor will do
+};
+
+inline int MinWorkers(const GangSpec& gang) {
+  return gang.min_workers > 0 ? gang.min_workers : gang.workers;
+}
+
+// A gang that goes anywhere.
+GangRequest RequestFor(const GangSpec& gang);
+
+// What so many ranks occupy together.
+Resources Times(const Resources& per_worker, int workers);
 
 // Whether each amount of the one is within the other's.
 bool Within(const Resources& need, const Resources& room);
 
-// Slots for every rank of a gang, or the reason why there are none now: "needs 8 GPUs: n3 has 6
-// free, n5 has 2 free".
-//
-// All or nothing, on a single executor: the one that it fills best (kPack) or the one with most
-// left (kSpread), GPUs before CPUs before memory; ties go to the name that sorts first. GPUs are
-// whole and of one rank only.
-std::variant<std::vector<RankSlot>, std::string> Place(const GangSpec& gang,
-                                                       const std::vector<Host>& hosts);
+// The executors that gangs can be placed on, found by what is free on them.
+class Hosts {
+ public:
+  Hosts() = default;
+  explicit Hosts(const std::vector<Host>& hosts);  // which outlive this
 
-// The executor that is nearest to having room for a gang that does not fit now; null when none is
-// large enough for it.
-const Host* Nearest(const GangSpec& gang, const std::vector<Host>& hosts);
+  // Adds the host or takes in how it has changed; true: it has more room than before. It outlives
+  // this, or is removed before.
+  bool Put(const Host& host);
+  bool Remove(const std::string& name);  // whether it was there
+
+  // From now on this host is seen as it stands here, until Unmask.
+  void Mask(Host host);
+  void Unmask() { masks_.clear(); }
+
+  const Host* Find(const std::string& name) const;  // null: it is not there
+  std::vector<const Host*> All() const;             // by name
+  std::vector<const Host*> Spanning() const;        // that gangs can have a part on, by name
+
+  // The one that would have least left over after this (kPack), or most (kSpread): GPUs before CPUs
+  // before memory; ties go to the name that sorts first. Null: none has room.
+  const Host* Best(const Resources& need, PlacementPolicy placement) const;
+
+ private:
+  using Room = std::tuple<int, int, int64_t, std::string>;  // GPUs, CPUs, memory, name
+  struct Entry {
+    const Host* host;
+    Room room;
+  };
+  using Place = std::set<Room>::const_iterator;
+
+  Place Tightest(const Resources& need) const;
+  Place Roomiest(const Resources& need) const;
+
+  std::map<std::string, Entry> entries_;
+  std::set<Room> rooms_;
+  std::set<std::string> spanning_;
+  std::map<std::string, Host> masks_;
+};
+
+// Slots for every rank of a gang, in order of rank; none: there is no room now.
+//
+// All or nothing. As many ranks as there is room for, up to max_workers; of so many, on a single
+// executor if they fit on one (Hosts::Best), else over as few as they need of those that span: full
+// ones and a last one that they fill best (kPack), or evenly (kSpread). Ranks of one executor are
+// consecutive, and local_rank counts within it. GPUs are whole and of one rank only.
+std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
+
+// Why it has no room: "needs 8 GPUs: n3 has 6 free, n5 has 2 free", those with most first.
+std::string Shortage(const GangRequest& request, const Hosts& hosts);
+
+// So many executors are named in a sentence at most.
+inline constexpr size_t kHostsNamed = 8;
+
+// Where the gang, at its smallest, is nearest to having room: one executor, or several of those
+// that span, which are large enough for it. Empty: there are none.
+std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& hosts);
 
 }  // namespace attune

@@ -47,8 +47,8 @@ std::string Missing(const Objective& objective, const Report& report) {
 
 class Recorder {
  public:
-  Recorder(const Sweep& sweep, const Trial& trial, Time now, Facts& facts)
-      : sweep_(sweep), trial_(trial), now_(now), facts_(facts) {}
+  Recorder(const Sweep& sweep, const Trial& trial, std::string executor, Time now, Facts& facts)
+      : sweep_(sweep), trial_(trial), executor_(std::move(executor)), now_(now), facts_(facts) {}
 
   void operator()(const AttemptStarted& fact) {
     if (trial_.live->state == AttemptState::kAssigned) facts_.push_back(fact);
@@ -69,7 +69,8 @@ class Recorder {
   // A retried attempt walks again over steps that were reported before: those change nothing, but a
   // rank that waits gets an answer. One that is to leave has nothing new to report.
   void operator()(const TrialReported& fact) {
-    if (trial_.state != TrialState::kRunning || trial_.live->verdict != VerdictKind::kContinue)
+    if (trial_.state != TrialState::kRunning || trial_.live->verdict != VerdictKind::kContinue ||
+        trial_.live->fell != Outcome::kFinished)
       return;
     const Report& report = fact.report;
     const bool waits = report.waits || Told();
@@ -96,16 +97,28 @@ class Recorder {
     }
   }
 
-  void operator()(const AttemptEnded& fact) {
-    AttemptEnded ended = fact;
+  void operator()(const AttemptEnded& fact) { End(fact, false); }
+
+  void End(AttemptEnded ended, bool over) {
+    if (trial_.live->HoldsBeside(executor_)) {
+      facts_.push_back(AttemptPartEnded{ended.attempt, executor_, ended.outcome, ended.failure});
+      return;
+    }
+    if (trial_.live->fell != Outcome::kFinished) {
+      ended.outcome = trial_.live->fell;
+      ended.failure = trial_.live->failure;
+    }
     const VerdictKind verdict = trial_.live->verdict;
-    if (fact.outcome == Outcome::kFinished && verdict == VerdictKind::kStop &&
+    if (ended.outcome == Outcome::kFinished && verdict == VerdictKind::kStop &&
         trial_.state == TrialState::kStopped)
       ended.outcome = Outcome::kStopped;
-    if (fact.outcome == Outcome::kFinished &&
+    if (ended.outcome == Outcome::kFinished &&
         (verdict == VerdictKind::kPause || verdict == VerdictKind::kExploit))
       ended.outcome = Outcome::kPaused;
+    const Failure failure =
+        ended.outcome == Outcome::kLost ? std::exchange(ended.failure, {}) : ended.failure;
     facts_.push_back(ended);
+    if (over) return;
     EndWaiting(sweep_, trial_, facts_);
     if (trial_.state != TrialState::kRunning) return;  // already decided; only its slots were held
 
@@ -121,12 +134,16 @@ class Recorder {
         Requeue(sweep_, trial_, "goes on as a clone of trial " + Text(trial_.donor), now_, facts_);
         return;
       case Outcome::kFailed:
-        Failed(fact.failure);
+        Failed(failure);
+        return;
+      case Outcome::kLost:
+        Requeue(sweep_, trial_, failure.message, now_, facts_);
         return;
       default:
-        Requeue(sweep_, trial_,
-                "attempt " + std::to_string(fact.attempt.number) + " was torn down by its executor",
-                now_, facts_);
+        Requeue(
+            sweep_, trial_,
+            "attempt " + std::to_string(ended.attempt.number) + " was torn down by its executor",
+            now_, facts_);
     }
   }
 
@@ -211,6 +228,7 @@ class Recorder {
 
   const Sweep& sweep_;
   const Trial& trial_;
+  const std::string executor_;  // that speaks
   const Time now_;
   Facts& facts_;
 };
@@ -223,7 +241,23 @@ void Record(const State& state, const RecordFact& command, Time now, Facts& fact
   if (trial == nullptr || !trial->live || trial->live->epoch != command.epoch ||
       trial->live->id != id)
     return;
-  std::visit(Recorder(*state.Find(id.trial.sweep), *trial, now, facts), command.fact);
+  const auto& ranks = trial->live->ranks;
+  std::string executor = command.executor;
+  if (!ranks.empty()) {
+    const std::string& first = ranks.front().executor;
+    if (executor.empty() && trial->live->HoldsBeside(first))
+      return;  // of several nobody said which
+    if (executor.empty()) executor = first;
+    if (!trial->live->Holds(executor)) return;
+    if (executor != first && !std::holds_alternative<AttemptEnded>(command.fact)) return;
+  }
+  std::visit(Recorder(*state.Find(id.trial.sweep), *trial, std::move(executor), now, facts),
+             command.fact);
+}
+
+void EndPart(const State& state, const Trial& trial, const std::string& executor,
+             const AttemptEnded& end, bool over, Time now, Facts& facts) {
+  Recorder(*state.Find(trial.id.sweep), trial, executor, now, facts).End(end, over);
 }
 
 }  // namespace attune

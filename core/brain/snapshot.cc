@@ -11,8 +11,9 @@ namespace attune {
 
 template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
-  archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.resume,
-          attempt.decided, attempt.seconds, attempt.verdict, attempt.verdict_step);
+  archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
+          attempt.fell, attempt.failure, attempt.resume, attempt.decided, attempt.seconds,
+          attempt.verdict, attempt.verdict_step);
 }
 template <class A>
 void Fields(A& archive, Like<A, Trial>& trial) {
@@ -33,8 +34,9 @@ template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
   archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.state, sweep.stopping_as, sweep.reason,
           sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported, sweep.trials,
-          sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending, sweep.live,
-          sweep.surplus, sweep.clones, sweep.paused, sweep.retained, sweep.by_key, sweep.used);
+          sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending, sweep.delayed,
+          sweep.live, sweep.surplus, sweep.clones, sweep.paused, sweep.retained, sweep.by_key,
+          sweep.used);
   for (auto& count : sweep.by_state) archive(count);
   archive(sweep.best, sweep.reached, sweep.since_best, sweep.running_since, sweep.ran_us,
           sweep.gpu_seconds);
@@ -45,16 +47,16 @@ void Fields(A& archive, Like<A, EndedSweep>& ended) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {
-  archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free);
+  archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free, host.spans);
 }
 template <class A>
 void Fields(A& archive, Like<A, Executor>& executor) {
-  archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.lost,
-          executor.host, executor.attempts);
+  archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.folder,
+          executor.lost, executor.lost_at, executor.host, executor.attempts);
 }
 template <class A>
 void Fields(A& archive, Like<A, Reservation>& reservation) {
-  archive(reservation.sweep, reservation.executor, reservation.since);
+  archive(reservation.sweep, reservation.workers, reservation.since);
 }
 template <class A>
 void Fields(A& archive, Like<A, RecordChange>& change) {
@@ -62,14 +64,14 @@ void Fields(A& archive, Like<A, RecordChange>& change) {
 }
 template <class A>
 void PlainFields(A& archive, Like<A, State>& state) {
-  archive(state.ended, state.reopenable, state.by_key, state.executors, state.reservation,
-          state.removals, state.changes, state.last_seq, state.last_time, state.last_sweep,
-          state.last_epoch, state.last_incarnation);
+  archive(state.ended, state.reopenable, state.by_key, state.executors, state.folders,
+          state.reservation, state.removals, state.changes, state.last_seq, state.last_time,
+          state.last_sweep, state.last_epoch, state.last_incarnation);
 }
 
 namespace {
 
-constexpr uint32_t kForm = 3;
+constexpr uint32_t kForm = 4;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

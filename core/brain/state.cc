@@ -1,5 +1,7 @@
 #include "core/brain/state.h"
 
+#include <algorithm>
+
 #include "core/base/random.h"
 
 namespace attune {
@@ -38,8 +40,21 @@ const Trial* State::Find(const TrialId& id) const {
   return sweep == nullptr ? nullptr : sweep->Find(id.number);
 }
 
+bool Attempt::Holds(const std::string& executor) const {
+  return !gone.contains(executor) && std::ranges::any_of(ranks, [&](const RankSlot& slot) {
+    return slot.executor == executor;
+  });
+}
+
+bool Attempt::HoldsBeside(const std::string& executor) const {
+  return std::ranges::any_of(ranks, [&](const RankSlot& slot) {
+    return slot.executor != executor && !gone.contains(slot.executor);
+  });
+}
+
 bool Wanted(const Trial& trial) {
-  return trial.state != TrialState::kFailed && trial.state != TrialState::kKilled;
+  return trial.state != TrialState::kFailed && trial.state != TrialState::kKilled &&
+         trial.live->fell == Outcome::kFinished;
 }
 
 namespace {

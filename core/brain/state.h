@@ -22,6 +22,10 @@ struct Attempt {
   AttemptState state = AttemptState::kAssigned;
   bool stepped = false;         // every rank has finished its first optimizer step
   std::vector<RankSlot> ranks;  // none: the sweep has no program
+  std::set<std::string> gone;   // executors whose part of the gang has ended
+  // How the first part ended that did not finish; the gang falls with it. kFinished: none has.
+  Outcome fell = Outcome::kFinished;
+  Failure failure;
   std::optional<CheckpointRef> resume;
   Time decided;
   Seconds seconds{0};  // trained, by its newest report
@@ -29,6 +33,11 @@ struct Attempt {
   // What rank 0 is told: go on to the trial's milestone, or leave at the step it waits at.
   VerdictKind verdict = VerdictKind::kContinue;
   Step verdict_step{0};  // of the report it answers; 0: none was judged yet
+
+  // Whether a part of the gang holds slots on this executor.
+  bool Holds(const std::string& executor) const;
+  // Whether one does on another.
+  bool HoldsBeside(const std::string& executor) const;
 };
 
 struct Trial {
@@ -92,10 +101,12 @@ struct Sweep {
   // and each of its checkpoints stays for good.
   std::map<TrialNumber, Trial> trials;
 
-  int created = 0;                            // trials so far
-  int points_used = 0;                        // of spec.initial_points
-  ProposalNumber next_proposal{0};            // that the searcher is asked for
-  std::set<TrialNumber> pending;              // trials that wait for an attempt
+  int created = 0;                  // trials so far
+  int points_used = 0;              // of spec.initial_points
+  ProposalNumber next_proposal{0};  // that the searcher is asked for
+  std::set<TrialNumber> pending;    // trials that wait for an attempt
+  // Of those, the ones that were to wait for a while, with until when.
+  std::set<std::pair<Time, TrialNumber>> delayed;
   std::set<TrialNumber> live;                 // whose attempt holds slots
   std::set<TrialNumber> surplus;              // with a checkpoint that nothing keeps
   std::set<TrialNumber> clones;               // that go on from a donor's checkpoint
@@ -133,16 +144,27 @@ struct Executor {
   std::string instance;
   Incarnation incarnation;
   std::string address;
+  std::string folder;  // of its checkpoints (ExecutorJoined)
   bool lost = false;
+  Time lost_at;
   Host host;                          // what is free of it
   std::map<Epoch, TrialId> attempts;  // that hold slots here
 };
 
-// The slots of one executor that are kept for a gang too large for what is free now.
+// The slots that are kept for a gang too large for what is free now.
 struct Reservation {
   SweepId sweep;
-  std::string executor;
-  Epoch since;  // attempts of later epochs on that executor run in the gang's shade
+  std::map<std::string, int> workers;  // for how many of its ranks, by executor
+  Epoch since;  // attempts of later epochs on those executors run in the gang's shade
+};
+
+// What has changed since somebody looked last, so that only that is looked at again. No part of
+// what is saved: of a state that was loaded or replayed all of it counts as changed.
+struct Touched {
+  bool all = true;
+  std::set<SweepId> sweeps;
+  std::set<std::string> executors;
+  bool reservation = false;
 };
 
 // The newest change to the record of a trial that has ended.
@@ -165,6 +187,7 @@ struct State {
   std::deque<SweepId> reopenable;         // by when they ended
   std::map<std::string, SweepId> by_key;  // idempotency keys of both
   std::map<std::string, Executor> executors;
+  std::map<std::string, std::set<std::string>> folders;  // whose, of executors that are not lost
   std::optional<Reservation> reservation;
   // Checkpoints whose files are to go, by the executor that holds them, with their paths.
   std::map<std::string, std::map<CheckpointId, std::string>> removals;
@@ -174,13 +197,14 @@ struct State {
   SweepId last_sweep{0};
   Epoch last_epoch{0};
   Incarnation last_incarnation{0};
+  Touched touched;
 
   const Sweep* Find(SweepId id) const;  // null when it has ended
   const Trial* Find(const TrialId& id) const;
 };
 
-// Whether the executor should run this trial's live attempt (to its end, or to the step at which it
-// leaves). REQUIRES: trial.live.
+// Whether its executors should run this trial's live attempt (to its end, or to the step at which
+// it leaves). REQUIRES: trial.live.
 bool Wanted(const Trial& trial);
 
 // Every attempt that holds slots on an executor and that it should run, in order of epoch; and

@@ -16,7 +16,9 @@ double RanSeconds(const Sweep& sweep, Time now) {
 
 int Gpus(const Trial& trial) {
   size_t gpus = 0;
-  for (const RankSlot& slot : trial.live->ranks) gpus += slot.gpus.size();
+  for (const RankSlot& slot : trial.live->ranks) {
+    if (!trial.live->gone.contains(slot.executor)) gpus += slot.gpus.size();
+  }
   return static_cast<int>(gpus);
 }
 

@@ -96,6 +96,8 @@ struct JoinExecutor {
   std::string instance;
   std::string address;
   Resources resources;
+  bool spans = false;  // gangs can have ranks here and elsewhere
+  std::string folder;  // identity of its data folder (ExecutorJoined); empty: not known
 };
 
 // An executor's lease has ended. Ignored when the incarnation is not the current one.
@@ -107,9 +109,13 @@ struct LoseExecutor {
 
 // What an executor says about an attempt, fenced by the attempt's epoch: a fact of another epoch,
 // of an attempt that has ended, or said before changes nothing.
+//
+// Of a gang over several executors the one with rank 0 speaks for all; the others say only how
+// their part has ended.
 struct RecordFact {
   Epoch epoch;
   std::variant<AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved, AttemptEnded> fact;
+  std::string executor;  // that says it; empty: whoever asked for the trial, or its only executor
 };
 
 // The files of a dropped checkpoint are gone. Said again, it changes nothing.

@@ -55,6 +55,7 @@ struct KeptCheckpoint {
   uint32_t attempt = 0;
   CheckpointRef ref;
   std::string executor;         // that holds it
+  std::string folder;           // in which data folder (ExecutorJoined); empty: that executor's
   std::optional<double> value;  // of the objective at its step
   bool pinned = false;          // by a person
   bool operator==(const KeptCheckpoint&) const = default;
@@ -173,6 +174,7 @@ struct AttemptAssigned {
   std::optional<CheckpointRef> resume;
   Step milestone;               // 0: none
   std::string idempotency_key;  // of the request that asked for it; empty: none
+  std::string reason;           // why not from its newest checkpoint; empty: from that one
 };
 struct AttemptStarted {
   static constexpr std::string_view kKind = "attempt_started";
@@ -233,7 +235,14 @@ struct CheckpointRemoved {  // its files are gone
   static constexpr std::string_view kKind = "checkpoint_removed";
   CheckpointId checkpoint;
 };
-struct AttemptEnded {
+struct AttemptPartEnded {  // on one executor of several; the last one ends the attempt
+  static constexpr std::string_view kKind = "attempt_part_ended";
+  AttemptId attempt;
+  std::string executor;
+  Outcome outcome;
+  Failure failure;  // kFailed; kLost: a message
+};
+struct AttemptEnded {  // as its first part that did not finish
   static constexpr std::string_view kKind = "attempt_ended";
   AttemptId attempt;
   Outcome outcome;
@@ -251,11 +260,18 @@ struct TrialEnded {
   TrialState state;
   std::string reason;
 };
+// Slots for so many ranks of a gang, on one executor.
+struct GangPart {
+  std::string executor;
+  int workers = 0;
+  bool operator==(const GangPart&) const = default;
+};
 struct SlotsReserved {  // others leave this executor alone until the sweep's next gang fits there
   static constexpr std::string_view kKind = "slots_reserved";
   SweepId sweep;
   std::string executor;
   std::string reason;
+  std::vector<GangPart> parts;  // where it needs several, `executor` among them; empty: one does
 };
 struct ReservationReleased {
   static constexpr std::string_view kKind = "reservation_released";
@@ -269,6 +285,10 @@ struct ExecutorJoined {
   Incarnation incarnation;
   std::string address;
   Resources resources;
+  bool spans = false;  // gangs can have ranks here and elsewhere
+  // Which data folder it keeps checkpoints in: executors that say the same read and write the same
+  // files. Empty: nothing is known, and every checkpoint is taken to be readable everywhere.
+  std::string folder;
 };
 struct ExecutorLost {
   static constexpr std::string_view kKind = "executor_lost";
@@ -276,14 +296,20 @@ struct ExecutorLost {
   Incarnation incarnation;
   std::string reason;
 };
+struct ExecutorForgotten {  // a lost one, with what it was to delete
+  static constexpr std::string_view kKind = "executor_forgotten";
+  std::string name;
+  std::string reason;
+};
 
-using Fact = std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepReopened,
-                          SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
-                          TrialCreated, TrialReopened, AttemptAssigned, AttemptStarted,
-                          AttemptFirstStep, TrialReported, TrialYielding, TrialDecided,
-                          TrialPromoted, CheckpointSaved, CheckpointPinned, CheckpointDropped,
-                          CheckpointRemoved, AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
-                          ReservationReleased, ExecutorJoined, ExecutorLost>;
+using Fact =
+    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepReopened,
+                 SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
+                 TrialCreated, TrialReopened, AttemptAssigned, AttemptStarted, AttemptFirstStep,
+                 TrialReported, TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved,
+                 CheckpointPinned, CheckpointDropped, CheckpointRemoved, AttemptPartEnded,
+                 AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased,
+                 ExecutorJoined, ExecutorLost, ExecutorForgotten>;
 
 // A fact with its place in the log.
 struct Event {

@@ -125,6 +125,7 @@ void Fields(A& archive, Like<A, AttemptAssigned>& fact) {
   archive("resume", fact.resume);
   archive("milestone", fact.milestone);
   archive.Sparse("idempotency_key", fact.idempotency_key);
+  archive.Sparse("reason", fact.reason);
 }
 template <class A>
 void Fields(A& archive, Like<A, AttemptStarted>& fact) {
@@ -161,6 +162,14 @@ void Fields(A& archive, Like<A, TrialPromoted>& fact) {
   archive.Sparse("config", fact.config);
   archive.Sparse("donor", fact.donor);
   archive.Sparse("cloned", fact.cloned);
+}
+template <class A>
+void Fields(A& archive, Like<A, AttemptPartEnded>& fact) {
+  About(archive, fact.attempt);
+  archive("executor", fact.executor);
+  archive("outcome", fact.outcome);
+  if (fact.outcome == Outcome::kFailed || fact.outcome == Outcome::kLost)
+    archive("failure", fact.failure);
 }
 template <class A>
 void Fields(A& archive, Like<A, AttemptEnded>& fact) {
@@ -209,10 +218,16 @@ void Fields(A& archive, Like<A, CheckpointRemoved>& fact) {
 // ---- slots and executors ---------------------------------------------------------------------
 
 template <class A>
+void Fields(A& archive, Like<A, GangPart>& part) {
+  archive("executor", part.executor);
+  archive("workers", part.workers);
+}
+template <class A>
 void Fields(A& archive, Like<A, SlotsReserved>& fact) {
   About(archive, fact.sweep);
   archive("executor", fact.executor);
   archive("reason", fact.reason);
+  archive.Sparse("parts", fact.parts);
 }
 template <class A>
 void Fields(A& archive, Like<A, ReservationReleased>& fact) {
@@ -226,11 +241,18 @@ void Fields(A& archive, Like<A, ExecutorJoined>& fact) {
   archive("incarnation", fact.incarnation);
   archive("address", fact.address);
   Fields(archive, fact.resources);
+  archive.Sparse("spans", fact.spans);
+  archive.Sparse("folder", fact.folder);
 }
 template <class A>
 void Fields(A& archive, Like<A, ExecutorLost>& fact) {
   archive("name", fact.name);
   archive("incarnation", fact.incarnation);
+  archive("reason", fact.reason);
+}
+template <class A>
+void Fields(A& archive, Like<A, ExecutorForgotten>& fact) {
+  archive("name", fact.name);
   archive("reason", fact.reason);
 }
 

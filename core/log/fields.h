@@ -54,6 +54,7 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   Fields(archive, kept.ref);
   archive("attempt", kept.attempt);
   archive("executor", kept.executor);
+  archive.Sparse("folder", kept.folder);
   archive("value", kept.value);
   archive("pinned", kept.pinned);
 }
@@ -154,7 +155,7 @@ void Fields(A& archive, Like<A, Program>& program) {
 }
 template <class A>
 void Fields(A& archive, Like<A, GangSpec>& gang) {
-  archive(gang.workers, gang.per_worker, gang.placement);
+  archive(gang.workers, gang.min_workers, gang.per_worker, gang.placement);
 }
 template <class A>
 void Fields(A& archive, Like<A, CheckpointPolicy>& policy) {

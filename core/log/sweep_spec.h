@@ -44,7 +44,8 @@ enum class PlacementPolicy {
 };
 
 struct GangSpec {
-  int workers = 1;  // world size
+  int workers = 1;      // world size
+  int min_workers = 0;  // it starts with so few where there is no room for more; 0: with all or not
   Resources per_worker{.cpus = 1};
   PlacementPolicy placement = PlacementPolicy::kPack;
   bool operator==(const GangSpec&) const = default;

@@ -13,6 +13,7 @@
 #include "executor/agent/boot_clock.h"
 #include "executor/agent/checkpoint_remover.h"
 #include "executor/agent/connection.h"
+#include "executor/agent/data_folder.h"
 #include "executor/agent/host_lock.h"
 #include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
@@ -75,6 +76,7 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
   hello.set_instance(options.instance);
   hello.set_started_us(started_us);
   hello.set_address(options.address);
+  hello.set_folder(FolderIdentity(options.data_dir));
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);
   hello.mutable_resources()->set_memory_bytes(options.resources.memory_bytes);

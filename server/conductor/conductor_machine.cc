@@ -88,8 +88,9 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
     }
     all[i].end = events.size();
   }
-  add(mind_->Advance(now));
-  more_ = false;
+  Brain::Portion following = mind_->Advance(now);
+  add(std::move(following.events));
+  more_ = following.more;
   return all;
 }
 

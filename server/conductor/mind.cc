@@ -13,7 +13,10 @@ class BrainMind final : public Mind {
   Result<std::vector<Event>> Execute(const Command& command, Time now) override {
     return brain_.Execute(command, now);
   }
-  std::vector<Event> Advance(Time now) override { return brain_.Advance(now); }
+  Brain::Portion Advance(Time now) override {
+    brain_.LookAgain();
+    return brain_.Advance(now, kPortionEvents);
+  }
   Brain& brain() override { return brain_; }
 
  private:

@@ -13,9 +13,14 @@ class Mind {
  public:
   virtual ~Mind() = default;
   virtual Result<std::vector<Event>> Execute(const Command& command, Time now) = 0;
-  virtual std::vector<Event> Advance(Time now) = 0;
+  // What follows, or a portion of it: no more than one transaction should hold.
+  virtual Brain::Portion Advance(Time now) = 0;
   virtual Brain& brain() = 0;  // to load, to replay, to look at
 };
+
+// How many events that nobody has asked for one transaction holds, about: what is submitted
+// meanwhile waits no longer than that.
+inline constexpr size_t kPortionEvents = 2'000;
 
 // A fresh one, of which nothing is known yet.
 using MakeMind = std::function<std::unique_ptr<Mind>()>;

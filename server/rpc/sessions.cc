@@ -100,7 +100,9 @@ void Sessions::Join(SessionId id) {
   submissions_.Submit(JoinExecutor{.name = hello.name(),
                                    .instance = hello.instance(),
                                    .address = hello.address(),
-                                   .resources = FromProto(hello.resources())},
+                                   .resources = FromProto(hello.resources()),
+                                   .spans = hello.spans(),
+                                   .folder = hello.folder()},
                       [this, id](const auto& joined) { OnJoined(id, joined); });
 }
 
@@ -178,6 +180,9 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
   if (session == nullptr) return;
   if (session->stage == Stage::kSilent) return Close(*session);
   Hear(*session, now);
+  for (Command& command : batch.commands) {
+    if (auto* record = std::get_if<RecordFact>(&command)) record->executor = session->hello.name();
+  }
   if (!started_) session->deaf = true;
   // What comes after a gap must not be acknowledged.
   if (session->deaf) return ReadOnOrHold(id, *session);
@@ -335,6 +340,10 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
   for (const Event& event : events) {
     if (const auto* joined = std::get_if<ExecutorJoined>(&event.fact)) Learn(*joined);
     if (const auto* lost = std::get_if<ExecutorLost>(&event.fact)) Learn(*lost);
+    if (const auto* forgotten = std::get_if<ExecutorForgotten>(&event.fact)) {
+      const auto found = executors_.find(forgotten->name);
+      if (found != executors_.end() && found->second.session == 0) executors_.erase(found);
+    }
   }
   const Touched::Executors touched = touched_.By(events);
   if (touched.removals) {

@@ -70,6 +70,7 @@ class Recorder {
     trial.live = AttemptBook{.id = fact.attempt,
                              .epoch = fact.epoch,
                              .ranks = fact.ranks,
+                             .first = fact.ranks.empty() ? "" : fact.ranks.front().executor,
                              .resume = fact.resume,
                              .assigned = now_};
     books_.last_epoch = fact.epoch;
@@ -118,6 +119,20 @@ class Recorder {
     trial.cloned = fact.cloned;
     trial.last_step = fact.cloned->ref.step;
   }
+  void operator()(const AttemptPartEnded& fact) {
+    SweepBook& sweep = Of(fact.attempt.trial.sweep);
+    TrialBook& trial = Of(fact.attempt.trial);
+    if (!trial.live) return;
+    for (const RankSlot& slot : trial.live->ranks) {
+      if (slot.executor != fact.executor) continue;
+      sweep.gpu_seconds += 1e-6 * static_cast<double>(slot.gpus.size()) *
+                           static_cast<double>(now_.us - trial.live->assigned.us);
+    }
+    std::erase_if(trial.live->ranks,
+                  [&](const RankSlot& slot) { return slot.executor == fact.executor; });
+    if (books_.reservation) books_.reservation->ahead.erase({fact.executor, trial.live->epoch});
+    trial.live->fallen |= fact.outcome != Outcome::kFinished;
+  }
   void operator()(const AttemptEnded& fact) {
     SweepBook& sweep = Of(fact.attempt.trial.sweep);
     TrialBook& trial = Of(fact.attempt.trial);
@@ -125,7 +140,10 @@ class Recorder {
     for (const RankSlot& slot : trial.live->ranks)
       sweep.gpu_seconds += 1e-6 * static_cast<double>(slot.gpus.size()) *
                            static_cast<double>(now_.us - trial.live->assigned.us);
-    if (books_.reservation) books_.reservation->ahead.erase(trial.live->epoch);
+    if (books_.reservation) {
+      for (const RankSlot& slot : trial.live->ranks)
+        books_.reservation->ahead.erase({slot.executor, trial.live->epoch});
+    }
     trial.seconds.value += trial.live->seconds.value;
     trial.live.reset();
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
@@ -149,7 +167,7 @@ class Recorder {
     CheckpointBook checkpoint{.attempt = fact.attempt.number, .ref = fact.checkpoint};
     if (trial.live) {
       trial.live->saved = true;
-      if (!trial.live->ranks.empty()) checkpoint.executor = trial.live->ranks.front().executor;
+      if (!trial.live->ranks.empty()) checkpoint.executor = trial.live->first;
     }
     trial.donor.reset();
     trial.cloned.reset();
@@ -169,19 +187,24 @@ class Recorder {
   }
 
   void operator()(const SlotsReserved& fact) {
-    ReservationBook reservation{.sweep = fact.sweep, .executor = fact.executor};
+    ReservationBook reservation{.sweep = fact.sweep};
+    for (const GangPart& part : fact.parts) reservation.workers[part.executor] = part.workers;
+    if (fact.parts.empty()) reservation.workers[fact.executor] = Of(fact.sweep).spec.gang.workers;
     for (const AttemptBook* attempt : books_.Live()) {
       for (const RankSlot& slot : attempt->ranks) {
-        if (slot.executor == fact.executor) reservation.ahead.insert(attempt->epoch);
+        if (reservation.workers.contains(slot.executor))
+          reservation.ahead.insert({slot.executor, attempt->epoch});
       }
     }
     books_.reservation = std::move(reservation);
   }
   void operator()(const ReservationReleased&) { books_.reservation.reset(); }
   void operator()(const ExecutorJoined& fact) {
-    books_.executors[fact.name] = {fact.instance, fact.incarnation, fact.resources};
+    books_.executors[fact.name] = {fact.instance, fact.incarnation, fact.resources, fact.spans,
+                                   fact.folder};
   }
   void operator()(const ExecutorLost& fact) { books_.executors[fact.name].lost = true; }
+  void operator()(const ExecutorForgotten& fact) { books_.executors.erase(fact.name); }
 
  private:
   SweepBook& Of(SweepId id) { return books_.sweeps[id]; }

@@ -15,7 +15,9 @@ namespace attune::sim {
 struct AttemptBook {
   AttemptId id;
   Epoch epoch;
-  std::vector<RankSlot> ranks;
+  std::vector<RankSlot> ranks;  // that hold slots: those of parts that have not ended
+  std::string first;            // executor of rank 0
+  bool fallen = false;          // a part has ended, and had not finished
   std::optional<CheckpointRef> resume;
   Time assigned;
   Step last_reported{0};
@@ -79,13 +81,15 @@ struct ExecutorBook {
   std::string instance;
   Incarnation incarnation;
   Resources resources;
+  bool spans = false;
+  std::string folder;
   bool lost = false;
 };
 
 struct ReservationBook {
   SweepId sweep;
-  std::string executor;
-  std::set<Epoch> ahead;  // of the attempts that held slots there when it was made
+  std::map<std::string, int> workers;             // for how many ranks, by executor
+  std::set<std::pair<std::string, Epoch>> ahead;  // attempts that held slots there when it was made
 };
 
 class Books {

@@ -33,6 +33,8 @@ VerdictKind KindOf(gang::Action action) {
   return VerdictKind::kStop;
 }
 
+bool HasRankZero(const gang::GangSpec& spec) { return spec.ranks.front().rank == 0; }
+
 int64_t Microseconds(std::chrono::milliseconds duration) {
   return std::chrono::microseconds(duration).count();
 }
@@ -46,7 +48,7 @@ TrialId TrialOf(const gang::AttemptId& attempt) {
 AttemptId IdOf(const gang::AttemptId& attempt) { return {TrialOf(attempt), attempt.attempt}; }
 
 TrainingGangs::~TrainingGangs() {
-  for (const auto& [attempt, gang] : gangs_) around_.reality.GangGone(Epoch(attempt.epoch));
+  for (const auto& [attempt, gang] : gangs_) around_.reality.GangGone(Epoch(attempt.epoch), host_);
 }
 
 void TrainingGangs::ForGang(const Gang& gang, int64_t us, std::function<void(Gang&)> act) {
@@ -61,7 +63,7 @@ void TrainingGangs::ForGang(const Gang& gang, int64_t us, std::function<void(Gan
 void TrainingGangs::Run(gang::GangSpec spec) {
   const gang::AttemptId attempt = spec.attempt;
   if (gangs_.contains(attempt)) return;
-  around_.reality.GangStarts(host_, spec);
+  around_.reality.GangStarts(host_, folder_, spec);
   Gang& gang = gangs_[attempt];
   gang.config = ConfigOf(spec);
   gang.orders = {.milestone = Step(spec.milestone),
@@ -103,8 +105,10 @@ void TrainingGangs::Yield(const gang::AttemptId& attempt) {
 
 void TrainingGangs::MoveOnceMore() {
   for (auto& [attempt, gang] : gangs_) {
-    around_.reality.GangDoomed(Epoch(attempt.epoch));
-    if (gang.phase == Phase::kRunning && !gang.worker.waits() && around_.Happens(0.5)) Say(gang);
+    around_.reality.GangDoomed(Epoch(attempt.epoch), host_);
+    if (gang.phase == Phase::kRunning && HasRankZero(gang.spec) && !gang.worker.waits() &&
+        around_.Happens(0.5))
+      Say(gang);
   }
 }
 
@@ -131,6 +135,7 @@ void TrainingGangs::Train(Gang& gang) {
   const bool fails = around_.Happens(around_.faults.rank_fails);
   ForGang(gang, us, [this, us, rank, fails](Gang& trained) {
     if (trained.worker.waits()) return;  // it has moved once more meanwhile
+    if (!fails && !HasRankZero(trained.spec)) return Follow(trained);
     if (fails) return Fail(trained, gang::FailureKind::kExit, rank, "a rank fails");
     trained.seconds += static_cast<double>(us) / kSecondUs;
     Say(trained);
@@ -143,6 +148,13 @@ void TrainingGangs::Train(Gang& gang) {
   });
 }
 
+// A part without rank 0 leaves once that one has left.
+void TrainingGangs::Follow(Gang& gang) {
+  if (around_.reality.HasRankZeroLeft(Epoch(gang.spec.attempt.epoch)))
+    return End(gang, {gang::Outcome::kFinished, {}});
+  Train(gang);
+}
+
 // What rank 0 has to say after one more step.
 void TrainingGangs::Say(Gang& gang) {
   const gang::AttemptId& attempt = gang.spec.attempt;
@@ -151,7 +163,7 @@ void TrainingGangs::Say(Gang& gang) {
     const std::string path =
         gang.spec.checkpoint_dir /
         ("step-" + std::to_string(said.step.value) + "-attempt-" + std::to_string(attempt.attempt));
-    around_.reality.FileSaved(path);
+    around_.reality.FileSaved(path, folder_);
     Emit(gang, gang::CheckpointSaved{
                    .step = said.step.value, .path = path, .digest = kDigest, .bytes = 1});
   }
@@ -192,7 +204,9 @@ void TrainingGangs::End(Gang& gang, gang::Ended ended) {
   ForGang(gang, around_.random.Integer(1, kTeardownUs),
           [this, ended = std::move(ended)](Gang& gone) {
             const gang::AttemptId attempt = gone.spec.attempt;
-            around_.reality.GangGone(Epoch(attempt.epoch));
+            around_.reality.GangGone(Epoch(attempt.epoch), host_);
+            if (HasRankZero(gone.spec) && ended.outcome == gang::Outcome::kFinished)
+              around_.reality.RankZeroLeft(Epoch(attempt.epoch));
             gangs_.erase(attempt);
             facts_({attempt, around_.timeline.now().us, ended});
           });

@@ -24,9 +24,11 @@ class TrainingGangs final : public agent::Gangs {
 
   // `after` runs something later, unless this process of the executor is gone by then; `facts` is
   // told what happens, never from within a call of these gangs.
-  TrainingGangs(Surroundings& surroundings, std::string host, After after, gang::FactSink facts)
+  TrainingGangs(Surroundings& surroundings, std::string host, std::string folder, After after,
+                gang::FactSink facts)
       : around_(surroundings),
         host_(std::move(host)),
+        folder_(std::move(folder)),
         after_(std::move(after)),
         facts_(std::move(facts)) {}
   ~TrainingGangs() override;  // they are gone, and nobody is told
@@ -57,6 +59,7 @@ class TrainingGangs final : public agent::Gangs {
   void ForGang(const Gang& gang, int64_t us, std::function<void(Gang&)> act);
   void Launched(Gang& gang);
   void Train(Gang& gang);
+  void Follow(Gang& gang);
   void Say(Gang& gang);
   void Deliver(Gang& gang);
   void Fail(Gang& gang, gang::FailureKind kind, int rank, std::string message);
@@ -65,6 +68,7 @@ class TrainingGangs final : public agent::Gangs {
 
   Surroundings& around_;
   const std::string host_;
+  const std::string folder_;
   const After after_;
   const gang::FactSink facts_;
   std::map<gang::AttemptId, Gang> gangs_;

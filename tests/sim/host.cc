@@ -43,7 +43,7 @@ void Host::Start() {
   started_us_ = agent::StartAfter(started_us_, Now().wall_us + clock_us);
   around_.reality.Disturbed(name_, around_.timeline.now());
   gangs_ = std::make_unique<TrainingGangs>(
-      around_, name_,
+      around_, name_, planned_.folder,
       [this](int64_t us, simulate::Timeline::Action action) { After(us, std::move(action)); },
       [this](gang::Fact fact) {
         facts_.push_back(std::move(fact));
@@ -62,9 +62,12 @@ v1::Hello Host::Hello() const {
   hello.set_name(name_);
   hello.set_instance(name_ + "#" + std::to_string(process_));
   hello.set_started_us(started_us_);
-  hello.mutable_resources()->set_cpus(static_cast<uint32_t>(resources_.cpus));
-  hello.mutable_resources()->set_gpus(static_cast<uint32_t>(resources_.gpus));
-  hello.mutable_resources()->set_memory_bytes(static_cast<uint64_t>(resources_.memory_bytes));
+  hello.mutable_resources()->set_cpus(static_cast<uint32_t>(planned_.resources.cpus));
+  hello.mutable_resources()->set_gpus(static_cast<uint32_t>(planned_.resources.gpus));
+  hello.mutable_resources()->set_memory_bytes(
+      static_cast<uint64_t>(planned_.resources.memory_bytes));
+  hello.set_spans(planned_.spans);
+  hello.set_folder(planned_.folder);
   return hello;
 }
 

@@ -18,8 +18,8 @@ namespace attune::sim {
 // that are made up.
 class Host final : public ExecutorEnd, private agent::ServerLink, private agent::Files {
  public:
-  Host(Surroundings& surroundings, std::string name, Resources resources)
-      : around_(surroundings), name_(std::move(name)), resources_(resources) {}
+  Host(Surroundings& surroundings, std::string name, PlannedHost planned)
+      : around_(surroundings), name_(std::move(name)), planned_(std::move(planned)) {}
 
   void Start();   // a new process. REQUIRES: none is there
   void Crash();   // the process and its gangs are gone
@@ -31,6 +31,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   bool frozen() const { return frozen_; }
   std::optional<StreamId> stream() const { return stream_; }
   const std::string& name() const { return name_; }
+  const PlannedHost& planned() const { return planned_; }
 
   void OnMessage(StreamId stream, v1::ToExecutor message) override;
   void OnClosed(StreamId stream) override;
@@ -55,7 +56,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
 
   Surroundings& around_;
   const std::string name_;
-  const Resources resources_;
+  const PlannedHost planned_;
 
   // Of the process that is there.
   uint64_t process_ = 0;  // counts them

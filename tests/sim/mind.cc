@@ -23,7 +23,7 @@ class BrokenMind final : public server::Mind {
     return events;
   }
 
-  std::vector<Event> Advance(Time now) override {
+  Brain::Portion Advance(Time now) override {
     now = std::max(now, state().last_time);
     std::vector<Event> events;
     for (;;) {
@@ -31,10 +31,10 @@ class BrokenMind final : public server::Mind {
       if (variant_ == Variant::kIgnoresReservation && state().reservation)
         const_cast<State&>(state()).reservation->since = state().last_epoch;
       if (variant_ == Variant::kReleasesWhenAway && state().reservation &&
-          !reachable_(state().reservation->executor))
+          !reachable_(state().reservation->workers.begin()->first))
         Commit({ReservationReleased{state().reservation->sweep, "wrong on purpose"}}, now, events);
       std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
-      if (facts.empty()) return events;
+      if (facts.empty()) return {std::move(events), false};
       Commit(std::move(facts), now, events);
     }
   }
@@ -111,10 +111,11 @@ Result<std::vector<Event>> Scribe::Execute(const Command& command, Time now) {
   return events;
 }
 
-std::vector<Event> Scribe::Advance(Time now) {
-  auto events = mind_->Advance(now);
-  if (!events.empty() || !inputs_.empty()) inputs_.push_back({std::nullopt, now, Reached()});
-  return events;
+Brain::Portion Scribe::Advance(Time now) {
+  auto portion = mind_->Advance(now);
+  if (!portion.events.empty() || !inputs_.empty())
+    inputs_.push_back({std::nullopt, now, Reached()});
+  return portion;
 }
 
 }  // namespace attune::sim

@@ -31,7 +31,7 @@ class Scribe final : public server::Mind {
       : mind_(std::move(mind)), reachable_(std::move(reachable)), inputs_(inputs) {}
 
   Result<std::vector<Event>> Execute(const Command& command, Time now) override;
-  std::vector<Event> Advance(Time now) override;
+  Brain::Portion Advance(Time now) override;
   Brain& brain() override { return mind_->brain(); }
 
  private:

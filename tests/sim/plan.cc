@@ -30,9 +30,9 @@ class Planner {
     const int64_t executors = Integer(1, 4);
     const bool gpus = Coin();
     for (int64_t i = 0; i < executors; ++i) {
-      plan_.executors.push_back({.cpus = static_cast<int>(Integer(2, 8)),
-                                 .gpus = gpus ? static_cast<int>(Integer(0, 4)) : 0,
-                                 .memory_bytes = Integer(4, 16) * kGibibyte});
+      plan_.executors.push_back({.resources = {.cpus = static_cast<int>(Integer(2, 8)),
+                                               .gpus = gpus ? static_cast<int>(Integer(0, 4)) : 0,
+                                               .memory_bytes = Integer(4, 16) * kGibibyte}});
     }
     const int64_t sweeps = Integer(1, 3);
     const bool equal = sweeps > 1 && OneIn(3);  // so that their shares can be compared
@@ -45,6 +45,9 @@ class Planner {
       }
       plan_.sweeps.back().spec.name = "sweep-" + std::to_string(i + 1);
     }
+    MakeFolders();
+    if (OneIn(10)) MakeSpanning();
+    MakeGone();
     return std::move(plan_);
   }
 
@@ -114,7 +117,7 @@ class Planner {
   // Fits one of the executors, or the sweep would wait for ever.
   void MakeGang(SweepSpec& spec) {
     const Resources& host =
-        plan_.executors[static_cast<size_t>(Integer(0, std::ssize(plan_.executors) - 1))];
+        plan_.executors[static_cast<size_t>(Integer(0, std::ssize(plan_.executors) - 1))].resources;
     GangSpec& gang = spec.gang;
     gang.placement = Coin() ? PlacementPolicy::kPack : PlacementPolicy::kSpread;
     const int cpus = static_cast<int>(Integer(1, OneIn(3) ? host.cpus : 2));
@@ -123,6 +126,57 @@ class Planner {
     if (host.gpus > 0 && Coin())
       gang.per_worker.gpus = static_cast<int>(Integer(0, host.gpus)) / gang.workers;
     if (OneIn(3)) gang.per_worker.memory_bytes = host.memory_bytes / Integer(1, 4) / gang.workers;
+  }
+
+  // Every host has a data folder of its own, all share one, or none says a word about it.
+  void MakeFolders() {
+    const int64_t kind = Integer(0, 3);
+    for (size_t i = 0; i < plan_.executors.size() && kind < 2; ++i)
+      plan_.executors[i].folder = kind == 0 ? "shared" : "own-" + std::to_string(i + 1);
+  }
+
+  static int Fits(const Resources& each, const Resources& room) {
+    int64_t fits = room.cpus / each.cpus;
+    if (each.gpus > 0) fits = std::min<int64_t>(fits, room.gpus / each.gpus);
+    if (each.memory_bytes > 0) fits = std::min(fits, room.memory_bytes / each.memory_bytes);
+    return static_cast<int>(fits);
+  }
+
+  // Some gangs need more than one host. Each rank has to read the checkpoint, so that hosts with
+  // folders of their own would not do.
+  void MakeSpanning() {
+    for (PlannedHost& host : plan_.executors) {
+      host.spans = true;
+      host.folder = plan_.executors.front().folder.empty() ? "" : "shared";
+    }
+    for (PlannedSweep& planned : plan_.sweeps) {
+      if (planned.spec.External() || OneIn(3)) continue;
+      GangSpec& gang = planned.spec.gang;
+      int all = 0;
+      for (const PlannedHost& host : plan_.executors) all += Fits(gang.per_worker, host.resources);
+      gang.workers = static_cast<int>(Integer(std::min(gang.workers, all), all));
+    }
+  }
+
+  // One host never comes back, if the others have room for every gang.
+  void MakeGone() {
+    if (!OneIn(4)) return;
+    auto& hosts = plan_.executors;
+    PlannedHost& gone = hosts[static_cast<size_t>(Integer(0, std::ssize(hosts) - 1))];
+    for (const PlannedSweep& planned : plan_.sweeps) {
+      const GangSpec& gang = planned.spec.gang;
+      if (planned.spec.External()) continue;
+      int together = 0;
+      int most = 0;
+      for (const PlannedHost& host : hosts) {
+        if (&host == &gone) continue;
+        const int fits = Fits(gang.per_worker, host.resources);
+        most = std::max(most, fits);
+        if (host.spans) together += fits;
+      }
+      if (std::max(most, together) < gang.workers) return;
+    }
+    gone.gone_at_us = Integer(5, plan_.quiet_at_us / kSecondUs) * kSecondUs;
   }
 
   void MakeLimits(SweepSpec& spec) {

@@ -32,6 +32,13 @@ struct FaultRates {
   int64_t clock_jump_us = 0;  // of the server's wall clock, at a restart, to either side
 };
 
+struct PlannedHost {
+  Resources resources;
+  bool spans = false;
+  std::string folder;      // Hello.folder
+  int64_t gone_at_us = 0;  // it dies then and never comes back; 0: it always does
+};
+
 struct PlannedSweep {
   SweepSpec spec;
   int64_t created_at_us = 0;
@@ -41,7 +48,7 @@ struct PlannedSweep {
 // A whole world before it begins: everything that is drawn ahead.
 struct Plan {
   uint64_t seed = 0;
-  std::vector<Resources> executors;
+  std::vector<PlannedHost> executors;
   std::vector<PlannedSweep> sweeps;
   FaultRates faults;
   double people = 0;        // what they do, a minute

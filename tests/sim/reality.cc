@@ -12,15 +12,20 @@ constexpr int64_t kUndisturbedUs = 40'000'000;
 
 }  // namespace
 
-void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec) {
+void Reality::GangStarts(const std::string& executor, const std::string& folder,
+                         const gang::GangSpec& spec) {
   Gang gang{.attempt = IdOf(spec.attempt), .executor = executor};
-  for (const gang::RankSlot& slot : spec.ranks)
+  for (const gang::RankSlot& slot : spec.ranks) {
+    gang.ranks.push_back(slot.rank);
     gang.gpus.insert(gang.gpus.end(), slot.gpus.begin(), slot.gpus.end());
+  }
   const std::string who = "attempt " + ToString(gang.attempt) + " on " + executor;
 
-  for (const auto& [epoch, other] : gangs_) {
+  for (const auto& [part, other] : gangs_) {
     if (!Moves(other)) continue;
-    if (other.attempt.trial == gang.attempt.trial)
+    const bool other_part = part.first == Epoch(spec.attempt.epoch) &&
+                            std::ranges::find_first_of(gang.ranks, other.ranks) == gang.ranks.end();
+    if (other.attempt.trial == gang.attempt.trial && !other_part)
       findings_.Report(who + " starts while attempt " + ToString(other.attempt) + " runs on " +
                        other.executor);
     const bool shares = std::ranges::any_of(
@@ -30,13 +35,18 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
   }
   if (spec.resume && !HasFile(spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
-  gangs_.emplace(Epoch(spec.attempt.epoch), std::move(gang));
+  if (spec.resume && files_[spec.resume->path] != folder)
+    findings_.Report(who + " is to go on from " + spec.resume->path.string() +
+                     ", which it cannot read");
+  gangs_.emplace(std::pair(Epoch(spec.attempt.epoch), executor), std::move(gang));
 }
 
-void Reality::GangGone(Epoch epoch) { gangs_.erase(epoch); }
+void Reality::GangGone(Epoch epoch, const std::string& executor) {
+  gangs_.erase({epoch, executor});
+}
 
-void Reality::GangDoomed(Epoch epoch) {
-  const auto found = gangs_.find(epoch);
+void Reality::GangDoomed(Epoch epoch, const std::string& executor) {
+  const auto found = gangs_.find({epoch, executor});
   if (found != gangs_.end()) found->second.doomed = true;
 }
 
@@ -61,7 +71,12 @@ const Time* Reality::ConnectedSince(const std::string& executor) const {
 }
 
 bool Reality::Runs(Epoch epoch) const {
-  const auto found = gangs_.find(epoch);
+  return std::ranges::any_of(
+      gangs_, [&](const auto& entry) { return entry.first.first == epoch && Moves(entry.second); });
+}
+
+bool Reality::Runs(Epoch epoch, const std::string& executor) const {
+  const auto found = gangs_.find({epoch, executor});
   return found != gangs_.end() && Moves(found->second);
 }
 

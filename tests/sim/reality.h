@@ -20,15 +20,22 @@ class Reality {
  public:
   explicit Reality(Findings& findings) : findings_(findings) {}
 
-  void GangStarts(const std::string& executor, const gang::GangSpec& spec);
-  void GangGone(Epoch epoch);
+  // `folder`: of that host (Hello.folder).
+  void GangStarts(const std::string& executor, const std::string& folder,
+                  const gang::GangSpec& spec);
+  void GangGone(Epoch epoch, const std::string& executor);
   // The host of this gang stood still for longer than its lease: it is torn down before it trains
   // another step, and nobody else has to wait for that.
-  void GangDoomed(Epoch epoch);
+  void GangDoomed(Epoch epoch, const std::string& executor);
   // Nothing moves on this host, or does again.
   void HostStandsStill(const std::string& executor, bool still);
   // Whether its processes are there and move.
-  bool Runs(Epoch epoch) const;
+  bool Runs(Epoch epoch) const;  // any part of it
+  bool Runs(Epoch epoch, const std::string& executor) const;
+
+  // What the other parts of a gang over several hosts see of rank 0.
+  void RankZeroLeft(Epoch epoch) { left_.insert(epoch); }
+  bool HasRankZeroLeft(Epoch epoch) const { return left_.contains(epoch); }
 
   // The server's process listens from now on, or is gone; something befalls a host, or its
   // connection.
@@ -50,7 +57,7 @@ class Reality {
   void Reported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
   bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
 
-  void FileSaved(const std::string& path) { files_.insert(path); }
+  void FileSaved(const std::string& path, const std::string& folder) { files_[path] = folder; }
   void FileDeleted(const std::string& path) { files_.erase(path); }
   bool HasFile(const std::string& path) const { return files_.contains(path); }
 
@@ -58,6 +65,7 @@ class Reality {
   struct Gang {
     AttemptId attempt;
     std::string executor;
+    std::vector<int> ranks;
     std::vector<int> gpus;
     bool doomed = false;
   };
@@ -65,14 +73,15 @@ class Reality {
   bool Moves(const Gang& gang) const { return !gang.doomed && !still_.contains(gang.executor); }
 
   Findings& findings_;
-  std::map<Epoch, Gang> gangs_;
+  std::map<std::pair<Epoch, std::string>, Gang> gangs_;  // each part
+  std::set<Epoch> left_;
   std::set<std::string> still_;
   std::set<std::string> seen_;
   std::optional<Time> listens_since_;
   std::map<std::string, Time> disturbed_;
   std::map<std::string, Time> connected_;
   std::set<std::pair<Epoch, Step>> reports_;
-  std::set<std::string> files_;
+  std::map<std::string, std::string> files_;  // and the folder they are in
 };
 
 }  // namespace attune::sim

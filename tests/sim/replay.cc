@@ -47,7 +47,7 @@ void CheckDecisions(const World& world, Variant variant, Findings& findings) {
         return findings.Report("a brain that never crashed refuses: " + decided.error().message);
       events = std::move(*decided);
     } else {
-      events = mind->Advance(input.now);
+      events = mind->Advance(input.now).events;
     }
     for (const Event& event : events) {
       const std::string again = Describe(event);

@@ -77,7 +77,7 @@ struct Teller {
       for (int gpu : slot.gpus) text += " gpu" + Text(gpu);
     }
     if (f.resume) text += ", from " + f.resume->path;
-    return text + Why(f.idempotency_key);
+    return text + Why(f.idempotency_key) + Why(f.reason);
   }
   std::string operator()(const AttemptStarted& f) const { return ToString(f.attempt) + " started"; }
   std::string operator()(const AttemptFirstStep& f) const {
@@ -113,6 +113,10 @@ struct Teller {
   std::string operator()(const CheckpointRemoved& f) const {
     return Text(f.checkpoint) + " removed";
   }
+  std::string operator()(const AttemptPartEnded& f) const {
+    return ToString(f.attempt) + " ended on " + f.executor + ": " + std::string(Name(f.outcome)) +
+           Why(f.failure.message);
+  }
   std::string operator()(const AttemptEnded& f) const {
     return ToString(f.attempt) + " ended: " + std::string(Name(f.outcome)) + Why(f.failure.message);
   }
@@ -123,7 +127,9 @@ struct Teller {
     return ToString(f.trial) + " ended: " + std::string(Name(f.state)) + Why(f.reason);
   }
   std::string operator()(const SlotsReserved& f) const {
-    return f.executor + " reserved for " + ToString(f.sweep) + Why(f.reason);
+    std::string text = f.executor + " reserved for " + ToString(f.sweep);
+    for (const GangPart& part : f.parts) text += ", " + part.executor + ":" + Text(part.workers);
+    return text + Why(f.reason);
   }
   std::string operator()(const ReservationReleased& f) const {
     return ToString(f.sweep) + " lets its reservation go" + Why(f.reason);
@@ -134,6 +140,9 @@ struct Teller {
            Text(f.resources.gpus) + " GPUs";
   }
   std::string operator()(const ExecutorLost& f) const { return f.name + " lost" + Why(f.reason); }
+  std::string operator()(const ExecutorForgotten& f) const {
+    return f.name + " forgotten" + Why(f.reason);
+  }
 };
 
 }  // namespace

@@ -61,8 +61,15 @@ void World::Populate() {
   for (size_t i = 0; i < plan_.executors.size(); ++i) {
     executors_.push_back(
         std::make_unique<Host>(surroundings_, "host-" + std::to_string(i + 1), plan_.executors[i]));
-    timeline_.After(random_.Integer(0, 5 * kSecondUs),
-                    [executor = executors_.back().get()] { executor->Start(); });
+    timeline_.After(random_.Integer(0, 5 * kSecondUs), [this, executor = executors_.back().get()] {
+      if (!IsGone(*executor)) executor->Start();
+    });
+  }
+  for (const auto& executor : executors_) {
+    if (executor->planned().gone_at_us == 0) continue;
+    timeline_.At(Time{executor->planned().gone_at_us}, [executor = executor.get()] {
+      if (executor->up()) executor->Crash();
+    });
   }
   for (const PlannedSweep& planned : plan_.sweeps) {
     const std::string key = "create-" + planned.spec.name;
@@ -99,9 +106,14 @@ void World::WithSomeExecutor(const std::function<void(Host&)>& act) {
   if (executor.up() && !executor.frozen()) act(executor);
 }
 
+bool World::IsGone(const Host& executor) const {
+  const int64_t gone_at_us = executor.planned().gone_at_us;
+  return gone_at_us > 0 && timeline_.now().us >= gone_at_us;
+}
+
 void World::ComeBack(Host& executor) {
   timeline_.After(random_.Integer(0, kAwayUs), [&executor] {
-    if (!executor.up()) executor.Start();
+    if (!executor.up() && !IsGone(executor)) executor.Start();
   });
 }
 
@@ -159,7 +171,7 @@ void World::Quiet() {
   }
   for (const auto& executor : executors_) {
     if (executor->frozen()) executor->Thaw();
-    if (!executor->up()) executor->Start();
+    if (!executor->up() && !IsGone(*executor)) executor->Start();
   }
   people_.Tidy();
   over_ = timeline_.now().us > plan_.quiet_at_us && Over();
@@ -177,7 +189,8 @@ std::string World::Unfinished() const {
              std::to_string(sweep.Live()) + " gangs";
     for (const auto& [number, trial] : sweep.trials) {
       for (const CheckpointBook& checkpoint : trial.checkpoints) {
-        if (checkpoint.dropped && !checkpoint.removed)
+        if (checkpoint.dropped && !checkpoint.removed &&
+            !books_.executors.at(checkpoint.executor).lost)
           return checkpoint.ref.path + " was dropped and is not deleted";
       }
     }

@@ -50,6 +50,7 @@ class World final : private ServerObserver {
   void ScheduleFaults();
   void Often(double a_minute, std::function<void()> act);
   void WithSomeExecutor(const std::function<void(Host&)>& act);
+  bool IsGone(const Host& executor) const;
   void ComeBack(Host& executor);
   void Quiet();
   bool Over() const;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/sim/checkers/checkers.h"
 
 namespace attune::sim {
@@ -46,6 +48,16 @@ class Attempts final : public Checker {
     Live(fact.attempt, "saves a checkpoint");
     if (!fact.checkpoint.path.ends_with("-attempt-" + std::to_string(fact.attempt.number)))
       Find(ToString(fact.attempt) + " has not saved " + fact.checkpoint.path);
+  }
+  void On(const AttemptPartEnded& fact) {
+    const AttemptBook* live = Live(fact.attempt, "ends on " + fact.executor);
+    if (live == nullptr) return;
+    const auto there = [&](const RankSlot& slot) { return slot.executor == fact.executor; };
+    if (std::ranges::none_of(live->ranks, there) || std::ranges::all_of(live->ranks, there))
+      Find(ToString(fact.attempt) + " ends in part on " + fact.executor +
+           ", where it has no part or the last one");
+    if (reality_.Runs(live->epoch, fact.executor))
+      Find(ToString(fact.attempt) + " has ended on " + fact.executor + ", and runs there");
   }
   void On(const AttemptEnded& fact) {
     const AttemptBook* live = Live(fact.attempt, "ends");

@@ -30,6 +30,7 @@ class Slots final : public Checker {
     if (sweep == nullptr) return Find(ToString(fact.attempt) + " is of no sweep");
     const GangSpec& gang = sweep->spec.gang;
     const size_t expected = sweep->spec.External() ? 0 : static_cast<size_t>(gang.workers);
+    CheckSpan(fact);
     if (fact.ranks.size() != expected)
       Find(ToString(fact.attempt) + " has slots for " + std::to_string(fact.ranks.size()) +
            " ranks of " + std::to_string(expected));
@@ -53,6 +54,20 @@ class Slots final : public Checker {
       if (use.held.cpus > total.cpus || use.held.memory_bytes > total.memory_bytes ||
           (!use.gpus.empty() && *use.gpus.rbegin() >= total.gpus))
         Find(ToString(fact.attempt) + ": more is held on " + name + " than there is");
+    }
+  }
+
+  // Only over executors that say they can, and with local ranks counted on each.
+  void CheckSpan(const AttemptAssigned& fact) {
+    std::map<std::string, int> workers;
+    for (const RankSlot& slot : fact.ranks) {
+      if (slot.local_rank != workers[slot.executor]++)
+        Find(ToString(fact.attempt) + " counts its ranks on " + slot.executor + " wrongly");
+    }
+    for (const auto& [name, count] : workers) {
+      const auto executor = books_.executors.find(name);
+      if (workers.size() > 1 && executor != books_.executors.end() && !executor->second.spans)
+        Find(ToString(fact.attempt) + " has a part on " + name + ", which spans nothing");
     }
   }
 

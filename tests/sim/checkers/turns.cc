@@ -24,24 +24,40 @@ class Turns final : public Checker {
   void OnBatch() override {
     const auto& reservation = books_.reservation;
     if (!reservation || !reservation->ahead.empty()) return;
-    if (!reality_.IsSeen(reservation->executor)) return;  // it is away
+    for (const auto& [name, workers] : reservation->workers) {
+      if (!reality_.IsSeen(name)) return;  // it is away
+    }
     const SweepBook& holder = *books_.Find(reservation->sweep);
     const bool outranked = std::ranges::any_of(books_.sweeps, [&](const auto& entry) {
       return entry.second.spec.priority > holder.spec.priority;
     });
     if (!outranked)
-      Find("all before it have ended on " + reservation->executor +
-           ", which is reserved for sweep " + ToString(holder.id) +
-           ", and its gang does not start");
+      Find("all before it have ended on " + Names(*reservation) + ", which is reserved for sweep " +
+           ToString(holder.id) + ", and its gang does not start");
   }
 
  private:
+  static std::string Names(const ReservationBook& reservation) {
+    std::string names;
+    for (const auto& [name, workers] : reservation.workers)
+      names += (names.empty() ? "" : ", ") + name;
+    return names;
+  }
+
+  // Whether a checkpoint of the trial's may lie where only some can read it.
+  bool Bound(const TrialBook& trial) const {
+    return (!trial.checkpoints.empty() || trial.cloned) &&
+           std::ranges::any_of(books_.executors,
+                               [](const auto& entry) { return !entry.second.folder.empty(); });
+  }
+
   // Whether the sweep would start one more gang now if it were its turn.
-  static bool Waits(const SweepBook& sweep, Time now) {
+  bool Waits(const SweepBook& sweep, Time now) const {
     if (sweep.state != SweepState::kRunning || sweep.stopping) return false;
     if (std::ranges::any_of(sweep.trials, [&](const auto& entry) {
           const TrialBook& trial = entry.second;
-          return trial.state == TrialState::kPending && !trial.live && trial.not_before <= now;
+          return trial.state == TrialState::kPending && !trial.live && trial.not_before <= now &&
+                 !Bound(trial);
         }))
       return true;
     // A grid may come to its end without having said so.
@@ -55,14 +71,16 @@ class Turns final : public Checker {
     if (!reservation || sweep == nullptr) return;
     const int most = sweep->spec.max_concurrent_trials;
     if (!Waits(*sweep, now) || (most > 0 && sweep->Live() >= most)) return;
-    const ExecutorBook& executor = books_.executors.at(reservation->executor);
-    const GangSpec& gang = sweep->spec.gang;
-    const Resources& room = executor.resources;
-    if (!executor.lost && gang.workers * gang.per_worker.cpus <= room.cpus &&
-        gang.workers * gang.per_worker.gpus <= room.gpus &&
-        gang.workers * gang.per_worker.memory_bytes <= room.memory_bytes)
-      Find("sweep " + ToString(fact.sweep) + " loses the slots reserved on " +
-           reservation->executor + ", which is not lost");
+    for (const auto& [name, workers] : reservation->workers) {
+      const ExecutorBook& executor = books_.executors.at(name);
+      const Resources& each = sweep->spec.gang.per_worker;
+      const Resources& room = executor.resources;
+      if (executor.lost || workers * each.cpus > room.cpus || workers * each.gpus > room.gpus ||
+          workers * each.memory_bytes > room.memory_bytes)
+        return;
+    }
+    Find("sweep " + ToString(fact.sweep) + " loses the slots reserved on " + Names(*reservation) +
+         ", which is not lost");
   }
 
   void Share(const AttemptAssigned& fact, Time now) {
@@ -83,28 +101,31 @@ class Turns final : public Checker {
   void Shade(const AttemptAssigned& fact) {
     const auto& reservation = books_.reservation;
     if (!reservation || reservation->sweep == fact.attempt.trial.sweep) return;
-    if (fact.ranks.front().executor != reservation->executor) return;
     const SweepBook& holder = *books_.Find(reservation->sweep);
     if (books_.Find(fact.attempt.trial.sweep)->spec.priority > holder.spec.priority) return;
-    Resources used{.cpus = holder.spec.gang.workers * holder.spec.gang.per_worker.cpus,
-                   .gpus = holder.spec.gang.workers * holder.spec.gang.per_worker.gpus};
+    for (const auto& [name, workers] : reservation->workers) Shade(fact, name, holder, workers);
+  }
+  void Shade(const AttemptAssigned& fact, const std::string& executor, const SweepBook& holder,
+             int workers) {
+    Resources used{.cpus = workers * holder.spec.gang.per_worker.cpus,
+                   .gpus = workers * holder.spec.gang.per_worker.gpus};
     const auto add = [&](const std::vector<RankSlot>& ranks) {
       for (const RankSlot& slot : ranks) {
-        if (slot.executor != reservation->executor) continue;
+        if (slot.executor != executor) continue;
         used.cpus += slot.cpus;
         used.gpus += static_cast<int>(slot.gpus.size());
       }
     };
     for (const AttemptBook* attempt : books_.Live()) {
-      if (!reservation->ahead.contains(attempt->epoch)) add(attempt->ranks);
+      if (!books_.reservation->ahead.contains({executor, attempt->epoch})) add(attempt->ranks);
     }
     const Resources before = used;
     add(fact.ranks);
     // A sweep of a higher priority may have taken more of one kind than is left.
-    const Resources& total = books_.executors.at(reservation->executor).resources;
+    const Resources& total = books_.executors.at(executor).resources;
     if ((used.cpus > before.cpus && used.cpus > total.cpus) ||
         (used.gpus > before.gpus && used.gpus > total.gpus))
-      Find(ToString(fact.attempt) + " takes slots of " + reservation->executor +
+      Find(ToString(fact.attempt) + " takes slots of " + executor +
            " that are reserved for sweep " + ToString(holder.id));
   }
 };

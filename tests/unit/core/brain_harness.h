@@ -44,6 +44,18 @@ class BrainTest : public ::testing::Test {
                           const std::string& instance = "a") {
     return Do(JoinExecutor{executor, instance, "127.0.0.1", resources});
   }
+  // One that gangs can have a part on, with a data folder of its own unless another is given.
+  std::vector<Event> JoinSpanning(const std::string& executor, Resources resources,
+                                  const std::string& folder = "") {
+    return Do(JoinExecutor{executor, "a", "127.0.0.1", resources, true, folder});
+  }
+  std::vector<Event> JoinWithFolder(const std::string& executor, Resources resources,
+                                    const std::string& folder) {
+    return Do(JoinExecutor{executor, "a", "127.0.0.1", resources, false, folder});
+  }
+  std::vector<Event> Lose(const std::string& executor) {
+    return Do(LoseExecutor{executor, brain.state().executors.at(executor).incarnation, "silent"});
+  }
   SweepId Create(SweepSpec spec) {
     Do(CreateSweep{.spec = std::move(spec), .source = "text"});
     return brain.state().last_sweep;
@@ -72,10 +84,10 @@ class BrainTest : public ::testing::Test {
 
   // An executor's word about the trial's live attempt.
   template <class F>
-  std::vector<Event> Tell(uint32_t number, F fact) {
+  std::vector<Event> Tell(uint32_t number, F fact, const std::string& executor = "") {
     const Attempt& live = *trial(number).live;
     fact.attempt = live.id;
-    return Do(RecordFact{.epoch = live.epoch, .fact = fact});
+    return Do(RecordFact{.epoch = live.epoch, .fact = fact, .executor = executor});
   }
   std::vector<Event> Report(uint32_t number, int64_t step, double score, bool waits = false) {
     return Tell(number,
@@ -129,7 +141,10 @@ class BrainTest : public ::testing::Test {
   int64_t now = 0;
   const Algorithms algorithms = testing::ToyAlgorithms();
   bool connected = true;
-  Brain brain{algorithms, [this](const std::string&) { return connected; }};
+  Reachable reachable;  // while they are connected; empty: all are
+  Brain brain{algorithms, [this](const std::string& executor) {
+                return connected && (!reachable || reachable(executor));
+              }};
   std::vector<Event> log;
 };
 

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "core/base/random.h"
+#include "tests/conformance/seed.h"
+
 namespace attune {
 namespace {
 
@@ -19,12 +24,33 @@ GangSpec Gang(int workers, Resources per_worker) {
   return {.workers = workers, .per_worker = per_worker};
 }
 
+GangRequest Gang(int min_workers, int max_workers, Resources per_worker) {
+  return {.min_workers = min_workers, .max_workers = max_workers, .per_worker = per_worker};
+}
+
+Host Spanning(Host host) {
+  host.spans = true;
+  return host;
+}
+
+std::vector<RankSlot> Placed(const GangRequest& request, const std::vector<Host>& hosts) {
+  return Place(request, Hosts(hosts));
+}
 std::vector<RankSlot> Placed(const GangSpec& gang, const std::vector<Host>& hosts) {
-  return std::get<std::vector<RankSlot>>(Place(gang, hosts));
+  return Placed(RequestFor(gang), hosts);
 }
 
 std::string Refused(const GangSpec& gang, const std::vector<Host>& hosts) {
-  return std::get<std::string>(Place(gang, hosts));
+  EXPECT_TRUE(Placed(gang, hosts).empty());
+  return Shortage(RequestFor(gang), Hosts(hosts));
+}
+
+// "a:0 a:1 b:0": where each rank is, with its local rank.
+std::string Where(const std::vector<RankSlot>& ranks) {
+  std::string text;
+  for (const RankSlot& slot : ranks)
+    text += (text.empty() ? "" : " ") + slot.executor + ":" + std::to_string(slot.local_rank);
+  return text;
 }
 
 TEST(Placement, AGangFitsWholeOrNotAtAll) {
@@ -65,6 +91,139 @@ TEST(Placement, TheShortResourceIsNamed) {
 
 TEST(Placement, WithoutExecutorsItSaysSo) {
   EXPECT_EQ(Refused(Gang(1, {.cpus = 1}), {}), "no executor is connected");
+}
+
+TEST(Placement, ManyExecutorsAreNotAllNamed) {
+  std::vector<Host> hosts;
+  for (size_t i = 0; i < kHostsNamed + 2; ++i)
+    hosts.push_back(MakeHost(std::string("n") + static_cast<char>('a' + i), 4));
+  hosts[5].cpus_free = 3;
+  hosts[5].total.cpus = 8;
+  for (Host& host : hosts) host.cpus_free -= 1;
+  const std::string text = Refused(Gang(4, {.cpus = 1}), hosts);
+  EXPECT_THAT(text, testing::StartsWith("needs 4 CPUs: na has 3 free, "));
+  EXPECT_THAT(text, testing::EndsWith(", and 2 others have no more"));
+}
+
+TEST(Placement, OneExecutorIsTakenBeforeSeveral) {
+  EXPECT_EQ(Where(Placed(Gang(2, {.cpus = 1}), {Spanning(MakeHost("a", 1)), MakeHost("b", 2),
+                                                Spanning(MakeHost("c", 1))})),
+            "b:0 b:1");
+}
+
+TEST(Placement, AGangSpansOnlyThoseThatSayTheyCan) {
+  const GangSpec gang = Gang(4, {.cpus = 1});
+  EXPECT_EQ(Where(Placed(
+                gang, {MakeHost("a", 3), Spanning(MakeHost("b", 2)), Spanning(MakeHost("c", 2))})),
+            "b:0 b:1 c:0 c:1");
+  EXPECT_EQ(Refused(gang, {MakeHost("a", 3), Spanning(MakeHost("b", 2)), MakeHost("c", 2)}),
+            "needs 4 CPUs: a has 3 free, b has 2 free, c has 2 free; no executor is large enough "
+            "for this gang");
+}
+
+TEST(Placement, APackedGangSpansFewAndFillsTheLastBest) {
+  const std::vector<Host> hosts = {Spanning(MakeHost("a", 2)), Spanning(MakeHost("b", 4)),
+                                   Spanning(MakeHost("c", 1)), Spanning(MakeHost("d", 3))};
+  EXPECT_EQ(Where(Placed(Gang(5, {.cpus = 1}), hosts)), "b:0 b:1 b:2 b:3 c:0");
+  EXPECT_EQ(Where(Placed(Gang(6, {.cpus = 1}), hosts)), "b:0 b:1 b:2 b:3 a:0 a:1");
+}
+
+TEST(Placement, ASpreadGangIsDealtEvenly) {
+  GangSpec gang = Gang(5, {.cpus = 1});
+  gang.placement = PlacementPolicy::kSpread;
+  EXPECT_EQ(Where(Placed(gang, {Spanning(MakeHost("a", 4)), Spanning(MakeHost("b", 4)),
+                                Spanning(MakeHost("c", 1))})),
+            "a:0 a:1 a:2 b:0 b:1");
+}
+
+TEST(Placement, OverSeveralEachRankHasGpusOfItsOwnHost) {
+  Host a = Spanning(MakeHost("a", 4, 4));
+  a.gpus_free = {1, 3};
+  const auto ranks = Placed(Gang(3, {.cpus = 1, .gpus = 1}), {a, Spanning(MakeHost("b", 4, 1))});
+  ASSERT_EQ(Where(ranks), "a:0 a:1 b:0");
+  EXPECT_THAT(ranks[1].gpus, testing::ElementsAre(3));
+  EXPECT_THAT(ranks[2].gpus, testing::ElementsAre(0));
+}
+
+TEST(Placement, AnElasticGangTakesWhatThereIsDownToItsLeast) {
+  EXPECT_EQ(Where(Placed(Gang(2, 4, {.cpus = 1}), {MakeHost("a", 3), MakeHost("b", 1)})),
+            "a:0 a:1 a:2");
+  EXPECT_EQ(Where(Placed(Gang(4, 4, {.cpus = 1}), {MakeHost("a", 3), MakeHost("b", 1)})), "");
+}
+
+TEST(Placement, ThePreferredExecutorIsTakenWhereItHasRoom) {
+  GangRequest request = Gang(1, 1, {.cpus = 1});
+  request.preferred = "big";
+  EXPECT_EQ(Where(Placed(request, {MakeHost("big", 8), MakeHost("small", 1)})), "big:0");
+  EXPECT_EQ(Where(Placed(request, {MakeHost("big", 0), MakeHost("small", 1)})), "small:0");
+}
+
+TEST(Placement, NoOtherExecutorWillDoWhereSomeAreNamed) {
+  GangRequest request = Gang(1, 1, {.cpus = 1});
+  request.only = {"b", "d"};
+  EXPECT_EQ(Where(Placed(request, {MakeHost("a", 8), MakeHost("b", 0), MakeHost("d", 2)})), "d:0");
+  EXPECT_EQ(Where(Placed(request, {MakeHost("a", 8), MakeHost("b", 0)})), "");
+  EXPECT_EQ(Shortage(request, Hosts({MakeHost("a", 8)})),
+            "its checkpoint lies on executor b, which is away");
+}
+
+TEST(Placement, AMaskedHostIsSeenAsTheMaskSays) {
+  const std::vector<Host> all = {MakeHost("a", 4), MakeHost("b", 8)};
+  Hosts hosts(all);
+  hosts.Mask(MakeHost("a", 1));
+  EXPECT_EQ(Where(Place(Gang(2, 2, {.cpus = 1}), hosts)), "b:0 b:1");
+  hosts.Unmask();
+  EXPECT_EQ(Where(Place(Gang(2, 2, {.cpus = 1}), hosts)), "a:0 a:1");
+}
+
+TEST(Placement, TheNearestIsOneExecutorOrTheFewestThatSpan) {
+  Host a = Spanning(MakeHost("a", 4));
+  Host b = Spanning(MakeHost("b", 4));
+  Host c = Spanning(MakeHost("c", 2));
+  a.cpus_free = 1;
+  const Hosts hosts({a, b, c});
+  EXPECT_EQ(Nearest(Gang(3, 3, {.cpus = 1}), hosts), (std::vector<GangPart>{{"b", 3}}));
+  EXPECT_EQ(Nearest(Gang(6, 6, {.cpus = 1}), hosts), (std::vector<GangPart>{{"b", 4}, {"c", 2}}));
+  EXPECT_EQ(Nearest(Gang(11, 11, {.cpus = 1}), hosts), std::vector<GangPart>{});
+}
+
+// Against a search that looks at every host.
+TEST(Placement, TheBestHostIsFoundAmongMany) {
+  const uint64_t seed = conformance::BaseSeed();
+  RandomStream random(seed, TrialNumber{}, "test/placement");
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Host> all;
+    for (int64_t i = random.Integer(1, 30); i > 0; --i)
+      all.push_back(MakeHost("h" + std::to_string(i), static_cast<int>(random.Integer(0, 4)),
+                             static_cast<int>(random.Integer(0, 3)), random.Integer(0, 3)));
+    Hosts hosts(all);
+    std::map<std::string, Host> seen;
+    for (const Host& host : all) seen[host.name] = host;
+    if (random.Integer(0, 1) == 1) {
+      Host mask = all[static_cast<size_t>(random.Integer(0, std::ssize(all) - 1))];
+      mask.cpus_free = static_cast<int>(random.Integer(0, mask.cpus_free));
+      seen[mask.name] = mask;
+      hosts.Mask(mask);
+    }
+    const Resources need{.cpus = static_cast<int>(random.Integer(0, 4)),
+                         .gpus = static_cast<int>(random.Integer(0, 2)),
+                         .memory_bytes = random.Integer(0, 3)};
+    for (const auto placement : {PlacementPolicy::kPack, PlacementPolicy::kSpread}) {
+      const Host* best = nullptr;
+      const int64_t sign = placement == PlacementPolicy::kPack ? 1 : -1;
+      const auto left = [&](const Host& host) {
+        return std::tuple(sign * std::ssize(host.gpus_free), sign * host.cpus_free,
+                          sign * host.memory_free, host.name);
+      };
+      for (const auto& [name, host] : seen) {
+        if (Within(need, host.Free()) && (best == nullptr || left(host) < left(*best)))
+          best = &host;
+      }
+      const Host* found = hosts.Best(need, placement);
+      EXPECT_EQ(found == nullptr ? "" : found->name, best == nullptr ? "" : best->name)
+          << "ATTUNE_SEED=" << seed << " round " << round;
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,226 @@
+#include "core/brain/agenda.h"
+
+#include <algorithm>
+
+#include "core/brain/next_trial.h"
+#include "core/brain/stoppers.h"
+
+namespace attune {
+namespace {
+
+// A budget of GPU-hours is a sum of many numbers: from so long before it is used up the sweep is
+// looked at whenever anything is.
+constexpr int64_t kRoundingUs = 10'000;
+
+double DominantShare(const Resources& used, const Resources& total) {
+  const auto share = [](auto part, auto whole) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+  };
+  return std::max({share(used.cpus, total.cpus), share(used.gpus, total.gpus),
+                   share(used.memory_bytes, total.memory_bytes)});
+}
+
+Agenda::Turn TurnOf(const State& state, const Sweep& sweep, const Resources& total) {
+  const bool reserves = state.reservation && state.reservation->sweep == sweep.id;
+  return {-sweep.spec.priority, !reserves, DominantShare(sweep.used, total), sweep.id};
+}
+
+void Add(const Resources& more, int sign, Resources& total) {
+  total.cpus += sign * more.cpus;
+  total.gpus += sign * more.gpus;
+  total.memory_bytes += sign * more.memory_bytes;
+}
+
+}  // namespace
+
+std::optional<Time> DueOf(const Sweep& sweep, Time now) {
+  if (sweep.state != SweepState::kRunning) return std::nullopt;
+  std::optional<Time> first;
+  const auto later =
+      std::ranges::find_if(sweep.delayed, [&](const auto& entry) { return entry.first > now; });
+  if (later != sweep.delayed.end()) first = later->first;
+  if (const auto deadline = Deadline(sweep); deadline && *deadline > now)
+    first = first ? std::min(*first, *deadline) : *deadline;
+  return first;
+}
+
+// ---- what has changed -----------------------------------------------------------------------
+
+void Agenda::Take(const State& state, const Touched& touched) {
+  if (touched.all) return TakeAll(state);
+  sweeps_.insert(touched.sweeps.begin(), touched.sweeps.end());
+  for (const std::string& name : touched.executors) TakeExecutor(state, name);
+  if (touched.reservation) TakeReservation(state);
+}
+
+void Agenda::TakeAll(const State& state) {
+  *this = Agenda();
+  for (const auto& [id, sweep] : state.sweeps) sweeps_.insert(id);
+  for (const auto& [name, executor] : state.executors) TakeExecutor(state, name);
+  TakeReservation(state);
+}
+
+void Agenda::TakeExecutor(const State& state, const std::string& name) {
+  unplaced_.insert(name);
+  const auto executor = state.executors.find(name);
+  const bool known = executor != state.executors.end();
+  std::optional<Present> present;
+  if (known && !executor->second.lost)
+    present = Present{executor->second.host.total, executor->second.incarnation};
+  const auto before = present_.find(name);
+  const bool changed = before == present_.end() ? present.has_value() : present != before->second;
+  if (changed) {
+    shares_stale_ = true;
+    MoreRoom();  // also for those whose checkpoint has become unavailable
+    if (before != present_.end()) {
+      Add(before->second.total, -1, total_);
+      present_.erase(before);
+    }
+    if (present) {
+      Add(present->total, 1, total_);
+      present_.emplace(name, *present);
+    }
+  }
+  if (const auto since = lost_at_.find(name); since != lost_at_.end()) {
+    lost_.erase({since->second, name});
+    lost_at_.erase(since);
+  }
+  if (known && !present) {
+    lost_.emplace(executor->second.lost_at, name);
+    lost_at_.emplace(name, executor->second.lost_at);
+  }
+}
+
+void Agenda::TakeReservation(const State& state) {
+  const auto before = reserver_;
+  reserver_.reset();
+  if (state.reservation) reserver_ = state.reservation->sweep;
+  for (const auto& id : {before, reserver_}) {
+    const Sweep* sweep = id ? state.Find(*id) : nullptr;
+    if (sweep != nullptr && HasTurn(*id)) SetTurn(state, *sweep);
+  }
+  MoreRoom();
+}
+
+void Agenda::MoreRoom() {
+  without_room.clear();
+  may_start_ = true;
+}
+
+// ---- sweeps ---------------------------------------------------------------------------------
+
+std::vector<SweepId> Agenda::Sweeps(Time now) {
+  while (!due_.empty() && due_.begin()->first.us - kRoundingUs <= now.us) {
+    const SweepId id = due_.begin()->second;
+    due_.erase(due_.begin());
+    due_of_.erase(id);
+    sweeps_.insert(id);
+  }
+  return {sweeps_.begin(), sweeps_.end()};
+}
+
+void Agenda::Rest(const State& state, const Sweep& sweep, Time now) {
+  if (sweep.spec.External() || !MayStart(sweep) || !HasNext(sweep, now)) {
+    NoTurn(sweep.id);
+  } else {
+    may_start_ |= !HasTurn(sweep.id) || waiting_.contains(sweep.id) || choosy_.contains(sweep.id);
+    SetTurn(state, sweep);
+  }
+  waiting_.erase(sweep.id);
+  Forget(sweep.id);
+  const auto deadline = Deadline(sweep);
+  if (deadline && deadline->us - kRoundingUs <= now.us) sweeps_.insert(sweep.id);
+  if (const auto due = DueOf(sweep, now)) {
+    if (due->us - kRoundingUs <= now.us) {
+      sweeps_.insert(sweep.id);
+    } else {
+      due_.emplace(*due, sweep.id);
+      due_of_.emplace(sweep.id, *due);
+    }
+  }
+}
+
+void Agenda::Drop(SweepId sweep) {
+  NoTurn(sweep);
+  Forget(sweep);
+  waiting_.erase(sweep);
+  choosy_.erase(sweep);
+}
+
+void Agenda::Forget(SweepId sweep) {
+  sweeps_.erase(sweep);
+  const auto due = due_of_.find(sweep);
+  if (due == due_of_.end()) return;
+  due_.erase({due->second, sweep});
+  due_of_.erase(due);
+}
+
+std::optional<Time> Agenda::Due(const State& state, Time now) const {
+  std::optional<Time> first;
+  const auto consider = [&](Time time) {
+    if (time > now && (!first || time < *first)) first = time;
+  };
+  for (const SweepId id : sweeps_) {
+    const Sweep* sweep = state.Find(id);
+    if (sweep == nullptr) continue;
+    if (const auto due = DueOf(*sweep, now)) consider(*due);
+  }
+  for (const auto& [time, sweep] : due_) {
+    consider(time);
+    if (time > now) break;
+  }
+  if (!lost_.empty()) consider(Time{lost_.begin()->first.us + kForgetLostAfterUs});
+  return first;
+}
+
+// ---- gangs ----------------------------------------------------------------------------------
+
+void Agenda::SetTurn(const State& state, const Sweep& sweep) {
+  const Turn turn = TurnOf(state, sweep, total_);
+  const auto [known, fresh] = turn_of_.try_emplace(sweep.id, turn);
+  if (!fresh) {
+    if (known->second == turn) return;
+    turns_.erase(known->second);
+    known->second = turn;
+  }
+  turns_.insert(turn);
+}
+
+void Agenda::NoTurn(SweepId sweep) {
+  const auto known = turn_of_.find(sweep);
+  if (known == turn_of_.end()) return;
+  turns_.erase(known->second);
+  turn_of_.erase(known);
+}
+
+const std::set<Agenda::Turn>& Agenda::Turns(const State& state) {
+  if (!std::exchange(shares_stale_, false)) return turns_;
+  turns_.clear();
+  for (auto& [id, turn] : turn_of_) {
+    turn = TurnOf(state, *state.Find(id), total_);
+    turns_.insert(turn);
+  }
+  return turns_;
+}
+
+Hosts* Agenda::HostsToTry(const State& state, const Reachable& reachable) {
+  for (const std::string& name : std::exchange(unplaced_, {})) PutHost(state, reachable, name);
+  if (look_again_ || (may_start_ && !asked_)) {
+    for (const auto& [name, total] : present_) PutHost(state, reachable, name);
+    look_again_ = false;
+    asked_ = true;
+  }
+  hosts_.Unmask();
+  return may_start_ ? &hosts_ : nullptr;
+}
+
+void Agenda::PutHost(const State& state, const Reachable& reachable, const std::string& name) {
+  const auto executor = state.executors.find(name);
+  if (executor != state.executors.end() && !executor->second.lost && reachable(name)) {
+    if (hosts_.Put(executor->second.host)) MoreRoom();
+  } else if (hosts_.Remove(name)) {
+    without_room.clear();
+  }
+}
+
+}  // namespace attune

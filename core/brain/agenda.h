@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/brain/decide.h"
+#include "core/brain/placement.h"
+#include "core/brain/state.h"
+
+namespace attune {
+
+// What may follow from a state, so that Advance looks at nothing that cannot have changed since it
+// looked last. It is made of the state, of what has changed in it (State::touched) and of time
+// alone: with a fresh agenda the same follows, only later.
+class Agenda {
+ public:
+  // Takes in what has changed; then nothing counts as changed. The state stays where it is.
+  void Take(const State& state, const Touched& touched);
+
+  // What is reachable may have changed: it is asked again, even if nothing else has changed.
+  void LookAgain() { look_again_ = true; }
+  // What was asked before may be out of date.
+  void BeginPass() { asked_ = false; }
+
+  // ---- sweeps, and what follows from each alone --------------------------------------------
+
+  // The sweeps to look at, by now.
+  std::vector<SweepId> Sweeps(Time now);
+  // Nothing follows from the sweep alone: it rests until it is touched, or due.
+  void Rest(const State& state, const Sweep& sweep, Time now);
+  void Drop(SweepId sweep);  // it has ended
+
+  // As Due of the state (core/brain/decide.h).
+  std::optional<Time> Due(const State& state, Time now) const;
+
+  // ---- gangs -------------------------------------------------------------------------------
+
+  // Whose turn comes first: of the highest priority, then the one for which slots are reserved,
+  // then of the smallest dominant share, then the oldest.
+  using Turn = std::tuple<int, bool, double, SweepId>;
+
+  // The sweeps that have something to start, in the order in which they are served.
+  const std::set<Turn>& Turns(const State& state);
+  bool HasTurn(SweepId sweep) const { return turn_of_.contains(sweep); }
+
+  // Its searcher waits: it starts nothing before something happens to it.
+  void LetWait(SweepId sweep) { waiting_.insert(sweep); }
+  bool Waits(SweepId sweep) const { return waiting_.contains(sweep); }
+  // A trial of it waits for executors of its own: what it may start next is not all alike.
+  void MarkChoosy(SweepId sweep) { choosy_.insert(sweep); }
+
+  // The executors that can be reached, unmasked; null: no gang can start that could not before.
+  Hosts* HostsToTry(const State& state, const Reachable& reachable);
+  void NothingStarts() { may_start_ = false; }
+
+  // A kind of gang that has found no room, and whether some executor is large enough for it. There
+  // is none until something changes.
+  struct Kind {
+    int workers = 0;
+    Resources per_worker;
+    bool masked = false;  // slots are reserved before it
+    auto Key() const {
+      return std::tuple(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes, masked);
+    }
+    bool operator<(const Kind& other) const { return Key() < other.Key(); }
+  };
+  std::map<Kind, bool> without_room;
+
+  // ---- executors that are lost -------------------------------------------------------------
+
+  // Since when, and which: those lost first come first.
+  const std::set<std::pair<Time, std::string>>& Lost() const { return lost_; }
+
+ private:
+  void TakeAll(const State& state);
+  void TakeExecutor(const State& state, const std::string& name);
+  void TakeReservation(const State& state);
+  void SetTurn(const State& state, const Sweep& sweep);
+  void NoTurn(SweepId sweep);
+  void Forget(SweepId sweep);
+  void PutHost(const State& state, const Reachable& reachable, const std::string& name);
+  void MoreRoom();
+
+  std::set<SweepId> sweeps_;  // to look at
+  std::set<std::pair<Time, SweepId>> due_;
+  std::map<SweepId, Time> due_of_;
+
+  std::set<Turn> turns_;
+  std::map<SweepId, Turn> turn_of_;
+  std::set<SweepId> waiting_;
+  std::set<SweepId> choosy_;
+  std::optional<SweepId> reserver_;
+
+  struct Present {
+    Resources total;
+    Incarnation incarnation;
+    bool operator==(const Present&) const = default;
+  };
+  std::map<std::string, Present> present_;  // executors that are not lost
+  Resources total_;                         // of these
+  bool shares_stale_ = false;               // total_ has changed since turns were made
+
+  bool may_start_ = true;
+  bool look_again_ = true;
+  bool asked_ = false;              // in this pass, who can be reached
+  std::set<std::string> unplaced_;  // executors that hosts_ has as they were
+  Hosts hosts_;
+
+  std::set<std::pair<Time, std::string>> lost_;
+  std::map<std::string, Time> lost_at_;
+};
+
+// As Advance of a state alone, and at no greater cost than what has changed. REQUIRES: the agenda
+// has taken in all that has changed.
+std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now, Agenda& agenda);
+
+// When, after `now`, time alone makes something follow from the sweep.
+std::optional<Time> DueOf(const Sweep& sweep, Time now);
+
+// An executor that has been lost for so long is forgotten, and the earlier ones of more than so
+// many: names are cheap, and would pile up. It had nothing left; if it comes back, it joins anew.
+inline constexpr int64_t kForgetLostAfterUs = int64_t{7} * 24 * 3600 * 1'000'000;
+inline constexpr size_t kLostExecutors = 1'000;
+
+}  // namespace attune

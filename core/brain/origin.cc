@@ -1,0 +1,48 @@
+#include "core/brain/origin.h"
+
+#include <utility>
+
+namespace attune {
+namespace {
+
+// The folder that the checkpoint lies in; empty: nobody has said.
+std::string FolderOf(const State& state, const KeptCheckpoint& kept) {
+  if (!kept.folder.empty()) return kept.folder;
+  const auto executor = state.executors.find(kept.executor);
+  return executor == state.executors.end() ? "" : executor->second.folder;
+}
+
+std::string Text(const KeptCheckpoint& kept) {
+  return "the checkpoint of step " + std::to_string(kept.ref.step.value);
+}
+
+}  // namespace
+
+Origin OriginOf(const State& state, const Trial& trial) {
+  const KeptCheckpoint* newest = trial.Source();
+  Origin origin;
+  if (newest == nullptr) return origin;
+  const auto available = [&](const KeptCheckpoint& kept) {
+    const std::string folder = FolderOf(state, kept);
+    if (folder.empty()) return true;
+    const auto readers = state.folders.find(folder);
+    if (readers == state.folders.end()) return false;
+    origin.readers = readers->second;
+    return true;
+  };
+  if (available(*newest)) {
+    origin.checkpoint = newest;
+    return origin;
+  }
+  for (auto kept = trial.checkpoints.rbegin(); kept != trial.checkpoints.rend(); ++kept) {
+    if (!available(*kept)) continue;
+    origin.checkpoint = &*kept;
+    break;
+  }
+  origin.reason = Text(*newest) + " lies on executor " + newest->executor +
+                  ", which is lost; it goes on from " +
+                  (origin.checkpoint != nullptr ? Text(*origin.checkpoint) : "the beginning");
+  return origin;
+}
+
+}  // namespace attune

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/brain/state.h"
+
+namespace attune {
+
+// What a trial's next attempt goes on from, and where that can be read.
+struct Origin {
+  const KeptCheckpoint* checkpoint = nullptr;  // null: from the beginning
+  std::string reason;                          // why not from the newest one; empty: from that one
+  std::optional<std::set<std::string>> readers;  // the executors that can read it; nullopt: all
+};
+
+// A checkpoint lies in the data folder of the executor that saved it, and every executor that says
+// it has the same folder can read it (ExecutorJoined::folder). Without a word about the folder a
+// checkpoint is taken to be readable everywhere, wherever its executor is.
+//
+// While one executor with the folder is not lost, the trial waits for that one: it may be back
+// within its lease, and its progress is worth more than the wait. Once all of them are lost the
+// checkpoint is unavailable, and the trial goes back to the newest of its own that is not, or to
+// the beginning. That is no failure of its own, and is not counted as one.
+Origin OriginOf(const State& state, const Trial& trial);
+
+}  // namespace attune

@@ -1,0 +1,210 @@
+#include "core/brain/agenda.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/brain/brain.h"
+#include "tests/conformance/seed.h"
+#include "tests/support/every_fact.h"
+#include "tests/support/toy_algorithms.h"
+
+namespace attune {
+namespace {
+
+// Executors that come and go, sweeps of many kinds, and whatever may happen to them.
+class Town {
+ public:
+  explicit Town(uint64_t seed) : random_(seed, TrialNumber{}, "test/agenda") {}
+
+  // Something happens.
+  void Turn() {
+    now_ += OneIn(3) ? 0 : Integer(1, 3'000'000);
+    switch (Integer(0, 11)) {
+      case 0:
+        return Join();
+      case 1:
+        if (OneIn(3)) return Lose();
+        return Look();
+      case 2:
+        if (state().sweeps.size() < 6) Create();
+        return;
+      case 3:
+        return Steer();
+      default:
+        for (int64_t i = Integer(1, 4); i > 0; --i) Say();
+    }
+  }
+
+  // What follows, in portions; and what follows of a copy that knows nothing of before.
+  std::pair<std::string, std::string> Follow() {
+    Brain copy(algorithms_, Sees());
+    EXPECT_TRUE(copy.Load(SaveState(state())).ok());
+    const std::string fresh = Text(copy.Advance(Time{now_}));
+    std::string with_history;
+    for (;;) {
+      Brain::Portion portion = brain_.Advance(Time{now_}, static_cast<size_t>(Integer(1, 3)));
+      with_history += Text(portion.events);
+      if (!portion.more) break;
+    }
+    EXPECT_EQ(brain_.Due(Time{now_}), Due(state(), Time{now_}));
+    return {with_history, fresh};
+  }
+
+ private:
+  const State& state() const { return brain_.state(); }
+  Reachable Sees() {
+    return [this](const std::string& name) { return !away_.contains(name); };
+  }
+  int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
+  bool OneIn(int64_t n) { return Integer(1, n) == 1; }
+  std::string SomeHost() { return "h" + std::to_string(Integer(1, 5)); }
+
+  static std::string Text(const std::vector<Event>& events) {
+    std::string text;
+    for (const Event& event : events) text += testing::Bytes(event.fact);
+    return text;
+  }
+
+  // Refusals are no matter.
+  void Do(const Command& command) {
+    const auto done = brain_.Execute(command, Time{now_});
+    static_cast<void>(done);
+  }
+
+  void Join() {
+    const std::string name = SomeHost();
+    away_.erase(name);
+    Do(JoinExecutor{.name = name,
+                    .instance = std::to_string(Integer(1, 2)),
+                    .resources = {.cpus = static_cast<int>(Integer(1, 6)),
+                                  .gpus = static_cast<int>(Integer(0, 3)),
+                                  .memory_bytes = Integer(0, 8)},
+                    .spans = OneIn(2),
+                    .folder = OneIn(2)   ? "folder of " + name
+                              : OneIn(2) ? "shared"
+                                         : ""});
+    brain_.LookAgain();
+  }
+  void Lose() {
+    const auto executor = state().executors.find(SomeHost());
+    if (executor != state().executors.end())
+      Do(LoseExecutor{executor->first, executor->second.incarnation, "silent"});
+  }
+  void Look() {
+    if (OneIn(2)) {
+      away_.insert(SomeHost());
+    } else {
+      away_.erase(SomeHost());
+      brain_.LookAgain();
+    }
+  }
+
+  void Create() {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = static_cast<int>(Integer(1, 5)),
+                 .per_worker = {.cpus = static_cast<int>(Integer(0, 2)),
+                                .gpus = OneIn(3) ? 1 : 0,
+                                .memory_bytes = Integer(0, 2)},
+                 .placement = OneIn(2) ? PlacementPolicy::kPack : PlacementPolicy::kSpread};
+    if (OneIn(4)) spec.gang.min_workers = static_cast<int>(Integer(1, spec.gang.workers));
+    if (spec.gang.per_worker.cpus == 0) spec.gang.per_worker.gpus = 1;
+    spec.priority = static_cast<int>(Integer(0, 1));
+    spec.stop.max_trials = static_cast<int>(Integer(1, 8));
+    if (OneIn(4)) spec.max_concurrent_trials = 2;
+    if (OneIn(4)) spec.stop.max_time = Seconds(static_cast<double>(Integer(1, 60)));
+    if (OneIn(4)) spec.stop.max_gpu_hours = static_cast<double>(Integer(1, 30)) / 3600;
+    if (OneIn(4)) spec.scheduler.name = "cloner";
+    spec.failure.backoff = Seconds(static_cast<double>(Integer(0, 4)));
+    Do(CreateSweep{.spec = spec});
+  }
+
+  const Sweep* SomeSweep() {
+    if (state().sweeps.empty()) return nullptr;
+    auto sweep = state().sweeps.begin();
+    std::advance(sweep, Integer(0, std::ssize(state().sweeps) - 1));
+    return &sweep->second;
+  }
+  void Steer() {
+    const Sweep* sweep = SomeSweep();
+    if (sweep == nullptr) return;
+    const SweepId id = sweep->id;
+    switch (Integer(0, 6)) {
+      case 0:
+        return Do(PauseSweep{id});
+      case 1:
+      case 2:
+        return Do(ResumeSweep{id});
+      case 3:
+        return Do(EnqueueTrial{id, {{"x", int64_t{7}}}, ""});
+      case 4:
+        if (OneIn(4)) Do(KillSweep{id});
+        return;
+      case 5:
+        return Do(ExtendSweep{.sweep = id, .max_trials = sweep->created + 1});
+      default:
+        if (!sweep->live.empty()) Do(KillTrial{{id, *sweep->live.begin()}});
+    }
+  }
+
+  // An executor says something about a gang of its.
+  void Say() {
+    const Sweep* sweep = SomeSweep();
+    if (sweep == nullptr || sweep->live.empty()) return;
+    auto number = sweep->live.begin();
+    std::advance(number, Integer(0, std::ssize(sweep->live) - 1));
+    const Trial& trial = *sweep->Find(*number);
+    const Attempt live = *trial.live;
+    const RankSlot& slot = live.ranks[static_cast<size_t>(Integer(0, std::ssize(live.ranks) - 1))];
+    const auto tell = [&](auto fact, const std::string& executor) {
+      fact.attempt = live.id;
+      Do(RecordFact{live.epoch, std::move(fact), executor});
+    };
+    const Step next(trial.last_step.value + 1);
+    switch (Integer(0, 5)) {
+      case 0:
+        return tell(AttemptEnded{.outcome = Outcome::kFinished}, slot.executor);
+      case 1:
+        return tell(AttemptEnded{.outcome = Outcome::kFailed,
+                                 .failure = {.kind = FailureKind::kExit, .message = "it broke"}},
+                    slot.executor);
+      case 2:
+        return tell(
+            CheckpointSaved{
+                .checkpoint = {next, "/" + ToString(live.id) + "/" + std::to_string(next.value),
+                               ""}},
+            live.ranks.front().executor);
+      default:
+        return tell(
+            TrialReported{
+                .report = {next, {{"score", random_.Uniform(0, 2)}}, Seconds(1), OneIn(2)}},
+            live.ranks.front().executor);
+    }
+  }
+
+  RandomStream random_;
+  int64_t now_ = 1;
+  const Algorithms algorithms_ = testing::ToyAlgorithms();
+  std::set<std::string> away_;
+  Brain brain_{algorithms_, Sees()};
+};
+
+TEST(Agenda, WhatHasHistoryDecidesAsWhatHasNone) {
+  constexpr int kTurns = 250;
+  for (uint64_t round = 0; round < conformance::kRounds * 4; ++round) {
+    const uint64_t seed = conformance::BaseSeed() + round;
+    Town town(seed);
+    for (int turn = 0; turn < kTurns; ++turn) {
+      town.Turn();
+      const auto [with_history, fresh] = town.Follow();
+      ASSERT_EQ(with_history, fresh) << conformance::SeedNote(seed) << ", turn " << turn;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,176 @@
+#include "core/brain/origin.h"
+
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Trial 0 runs on the roomy executor "n1", beside the small "box".
+class Origins : public BrainTest {
+ protected:
+  static SweepSpec One() {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = 1, .per_worker = {.cpus = 3}};
+    spec.stop.max_trials = 1;
+    spec.checkpoint.keep_last = 2;
+    spec.failure.backoff = Seconds(0);
+    spec.failure.max_restarts = 0;
+    return spec;
+  }
+  const std::string& Host(uint32_t number) { return trial(number).live->ranks[0].executor; }
+};
+
+TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  SweepSpec spec = One();
+  spec.failure.max_restarts = 1;
+  Create(spec);
+  ASSERT_EQ(Host(0), "n1");
+  Save(0, 1);
+  Fail(0);
+  EXPECT_EQ(Host(0), "n1");
+  EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
+}
+
+TEST_F(Origins, WhileTheHolderIsFullTheTrialWaitsAndOthersPassIt) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  SweepSpec spec = One();
+  spec.stop.max_trials = 2;
+  Create(spec);
+  Save(0, 1);
+  Tell(0, CheckpointSaved{.checkpoint = {Step(1), Path(0, 1), "sha256:"}});
+  connected = false;
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  SweepSpec urgent = One();
+  urgent.priority = 1;
+  const SweepId first = id();
+  connected = true;
+  Create(urgent);
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "n1");
+  JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  EXPECT_FALSE(sweep(first).Find(TrialNumber(0))->live);
+  EXPECT_EQ(sweep(first).Find(TrialNumber(1))->live->ranks[0].executor, "n2");
+  Finish(0);
+  EXPECT_EQ(sweep(first).Find(TrialNumber(0))->live->ranks[0].executor, "n1");
+}
+
+TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  const SweepId id = Create(One());
+  Save(0, 1);
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  ASSERT_TRUE(trial(0).live);
+  reachable = [](const std::string& executor) { return executor != "n1"; };
+  JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  EXPECT_FALSE(trial(0).live) << "n2 cannot read it";
+  EXPECT_EQ(brain.Waiting(sweep(id)), "its checkpoint lies on executor n1, which is away");
+  reachable = {};
+  Wait(1);
+  EXPECT_EQ(Host(0), "n1");
+}
+
+TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(One());
+  Save(0, 1);
+  Report(0, 1, 0.5);
+  Lose("n1");
+  const auto events = JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  ASSERT_NE(Find<AttemptAssigned>(events), nullptr);
+  EXPECT_FALSE(Find<AttemptAssigned>(events)->resume);
+  EXPECT_EQ(Find<AttemptAssigned>(events)->reason,
+            "the checkpoint of step 1 lies on executor n1, which is lost; it goes on from the "
+            "beginning");
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_EQ(trial(0).last_step, Step(1)) << "what was reported stays reported";
+}
+
+TEST_F(Origins, ItGoesBackToAnOlderCheckpointThatIsNotLost) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(One());
+  Save(0, 1);
+  connected = false;
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  Lose("n1");
+  connected = true;
+  JoinWithFolder("n1", {.cpus = 2}, "of n1");  // back, too small for now
+  JoinWithFolder("n2", {.cpus = 3}, "of n1");  // the same folder, seen from another host
+  ASSERT_EQ(Host(0), "n2");
+  EXPECT_EQ(trial(0).live->resume->path, Path(0, 1)) << "one that is not lost can read it";
+}
+
+TEST_F(Origins, ASharedFolderKeepsNobodyFromGoingOnElsewhere) {
+  JoinWithFolder("n1", {.cpus = 3}, "shared");
+  JoinWithFolder("n2", {.cpus = 3}, "shared");
+  Create(One());
+  ASSERT_EQ(Host(0), "n1");
+  Save(0, 1);
+  const auto events = Lose("n1");
+  EXPECT_EQ(Host(0), "n2");
+  EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 1));
+  EXPECT_EQ(Find<AttemptAssigned>(events)->reason, "");
+}
+
+TEST_F(Origins, WithoutAWordAboutFoldersAllIsReadableEverywhere) {
+  Join("n1", {.cpus = 3});
+  Create(One());
+  Save(0, 1);
+  Lose("n1");
+  Join("n2", {.cpus = 3});
+  EXPECT_EQ(Host(0), "n2");
+  EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
+}
+
+TEST_F(Origins, AnExecutorThatCameBackWithAnotherFolderHoldsItNoMore) {
+  JoinWithFolder("n1", {.cpus = 3}, "first");
+  Create(One());
+  Save(0, 1);
+  Do(JoinExecutor{"n1", "b", "127.0.0.1", {.cpus = 3}, false, "second"});
+  ASSERT_EQ(Host(0), "n1");
+  EXPECT_FALSE(trial(0).live->resume);
+}
+
+// ---- executors that stay lost ----------------------------------------------------------------
+
+class LostExecutors : public BrainTest {};
+
+TEST_F(LostExecutors, AreForgottenAfterAWeekWithWhatTheyWereToDelete) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  SweepSpec spec = testing::ToySpec();
+  spec.gang.per_worker.cpus = 3;
+  spec.stop.max_trials = 1;
+  Create(spec);
+  Save(0, 1);
+  Save(0, 2);
+  ASSERT_EQ(brain.state().removals.at("n1").size(), 1u);
+  Lose("n1");
+  const Time due = *brain.Due(Time{now});
+  EXPECT_EQ(due.us, brain.state().executors.at("n1").lost_at.us + kForgetLostAfterUs);
+  EXPECT_EQ(Find<ExecutorForgotten>(Wait(kForgetLostAfterUs * 1e-6 - 1)), nullptr);
+  const auto events = Wait(1);
+  ASSERT_NE(Find<ExecutorForgotten>(events), nullptr);
+  EXPECT_THAT(Find<ExecutorForgotten>(events)->reason,
+              HasSubstr("1 checkpoints that it was to delete stay on it"));
+  EXPECT_FALSE(brain.state().executors.contains("n1"));
+  EXPECT_FALSE(brain.state().removals.contains("n1"));
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  EXPECT_EQ(trial(0).live->resume->path, Path(0, 2)) << "back after all, it still holds it";
+}
+
+TEST_F(LostExecutors, AreNoMoreThanSoMany) {
+  for (size_t i = 0; i < kLostExecutors; ++i) {
+    Join("n" + std::to_string(i), {.cpus = 1});
+    EXPECT_EQ(Find<ExecutorForgotten>(Lose("n" + std::to_string(i))), nullptr);
+  }
+  Join("last", {.cpus = 1});
+  const auto events = Lose("last");
+  ASSERT_NE(Find<ExecutorForgotten>(events), nullptr);
+  EXPECT_EQ(Find<ExecutorForgotten>(events)->name, "n0");
+}
+
+}  // namespace
+}  // namespace attune

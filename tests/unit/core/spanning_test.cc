@@ -1,0 +1,176 @@
+#include "core/brain/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A gang of four over two executors with two CPUs each.
+class Spanning : public BrainTest {
+ protected:
+  Spanning() {
+    JoinSpanning("a", {.cpus = 2});
+    JoinSpanning("b", {.cpus = 2});
+  }
+  static SweepSpec Wide(int workers = 4) {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = workers, .per_worker = {.cpus = 1}};
+    spec.stop.max_trials = 1;
+    spec.failure.max_restarts = 1;
+    spec.failure.backoff = Seconds(0);
+    return spec;
+  }
+  int Free(const std::string& executor) const {
+    return brain.state().executors.at(executor).host.cpus_free;
+  }
+  std::vector<std::string> Wanted(const std::string& executor) const {
+    std::vector<std::string> wanted;
+    for (const Trial* each : WantedOn(brain.state(), executor))
+      wanted.push_back(ToString(each->live->id));
+    return wanted;
+  }
+  std::vector<std::string> Unwanted(const std::string& executor) const {
+    std::vector<std::string> unwanted;
+    for (const Trial* each : UnwantedOn(brain.state(), executor))
+      unwanted.push_back(ToString(each->live->id));
+    return unwanted;
+  }
+  std::vector<Event> EndPart(const std::string& executor, Outcome outcome,
+                             const std::string& message = "") {
+    return Tell(0,
+                AttemptEnded{.outcome = outcome,
+                             .failure = {.kind = outcome == Outcome::kFailed ? FailureKind::kExit
+                                                                             : FailureKind::kNone,
+                                         .message = message}},
+                executor);
+  }
+};
+
+TEST_F(Spanning, AGangTooLargeForOneIsPlacedOverSeveral) {
+  Create(Wide());
+  const auto& ranks = trial(0).live->ranks;
+  ASSERT_EQ(ranks.size(), 4u);
+  EXPECT_EQ(ranks[0].executor, "a");
+  EXPECT_EQ(ranks[3].executor, "b");
+  EXPECT_EQ(ranks[3].local_rank, 1);
+  EXPECT_EQ(Free("a"), 0);
+  EXPECT_EQ(Free("b"), 0);
+  EXPECT_THAT(Wanted("a"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(Wanted("b"), ElementsAre("s1/0.1"));
+}
+
+TEST_F(Spanning, ThePartThatHasEndedFreesItsOwnSlotsOnly) {
+  Create(Wide());
+  const auto events = EndPart("b", Outcome::kFinished);
+  ASSERT_NE(Find<AttemptPartEnded>(events), nullptr);
+  EXPECT_EQ(Find<AttemptEnded>(events), nullptr);
+  EXPECT_EQ(Free("b"), 2);
+  EXPECT_EQ(Free("a"), 0);
+  EXPECT_EQ(sweep().used.cpus, 2);
+  EXPECT_THAT(Wanted("a"), ElementsAre("s1/0.1")) << "the rest ends by itself";
+  EXPECT_THAT(Wanted("b"), ElementsAre());
+  EndPart("b", Outcome::kFinished);  // said again
+  EndPart("a", Outcome::kFinished);
+  EXPECT_EQ(StateOf(0), TrialState::kCompleted);
+}
+
+TEST_F(Spanning, TheFirstFailureIsTheAttemptsAndTheOtherPartsAreTornDown) {
+  Create(Wide());
+  EndPart("b", Outcome::kFailed, "it broke on b");
+  EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(Wanted("a"), ElementsAre());
+  EXPECT_EQ(trial(0).failures, 0) << "not before the gang has left";
+  const auto events = EndPart("a", Outcome::kKilled);
+  ASSERT_NE(Find<AttemptEnded>(events), nullptr);
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFailed);
+  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "it broke on b");
+  EXPECT_THAT(Find<TrialRequeued>(events)->reason, HasSubstr("it broke on b; restart 1 of 1"));
+  EXPECT_EQ(trial(0).failures, 1);
+}
+
+TEST_F(Spanning, ALostExecutorFreesNothingElsewhereAndCostsNoRestart) {
+  Create(Wide());
+  EXPECT_EQ(Find<TrialRequeued>(Lose("b")), nullptr) << "its rest still runs on a";
+  EXPECT_EQ(Free("a"), 0);
+  EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
+  const auto events = EndPart("a", Outcome::kFailed, "a rank has lost its peers");
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
+  EXPECT_EQ(Find<TrialRequeued>(events)->reason, "executor b was lost: silent");
+  EXPECT_EQ(trial(0).failures, 0);
+}
+
+TEST_F(Spanning, AGangThatHasFallenReportsNothingNew) {
+  Create(Wide());
+  Tell(0, TrialReported{.report = {Step(1), {{"score", 1.0}}}}, "a");
+  EXPECT_EQ(trial(0).last_step, Step(1));
+  EndPart("b", Outcome::kFailed, "it broke");
+  EXPECT_TRUE(Tell(0, TrialReported{.report = {Step(2), {{"score", 1.0}}}}, "a").empty());
+}
+
+TEST_F(Spanning, OnlyTheExecutorOfRankZeroSpeaksForTheGang) {
+  Create(Wide());
+  EXPECT_TRUE(Tell(0, AttemptStarted{}, "b").empty());
+  EXPECT_TRUE(Tell(0, TrialReported{.report = {Step(1), {{"score", 1.0}}}}, "b").empty());
+  EXPECT_TRUE(Tell(0, AttemptEnded{.outcome = Outcome::kFinished}, "box").empty());
+  EXPECT_TRUE(Tell(0, AttemptEnded{.outcome = Outcome::kFinished}).empty()) << "nobody said who";
+  EXPECT_FALSE(Tell(0, AttemptStarted{}, "a").empty());
+}
+
+TEST_F(Spanning, AKilledGangEndsWithItsLastPart) {
+  Create(Wide());
+  Do(KillTrial{Id(0)});
+  EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1"));
+  EndPart("a", Outcome::kKilled);
+  EXPECT_THAT(Unwanted("a"), ElementsAre());
+  EXPECT_EQ(Free("a"), 2);
+  EXPECT_NE(brain.state().Find(id()), nullptr);
+  EndPart("b", Outcome::kKilled);
+  EXPECT_EQ(Ending().state, SweepState::kCompleted);
+}
+
+TEST_F(Spanning, EnoughExecutorsAreReservedForAGangThatSpans) {
+  SweepSpec small = testing::ToySpec();
+  small.gang = {.workers = 1, .per_worker = {.cpus = 1}};
+  small.stop.max_trials = 0;
+  const SweepId ones = Create(small);
+  EXPECT_EQ(sweep(ones).live.size(), 6u);
+  const SweepId wide = Create(Wide());
+  const auto free_one = [&](const std::string& executor) {
+    for (TrialNumber number : sweep(ones).live) {
+      const Attempt live = *sweep(ones).Find(number)->live;
+      if (live.ranks[0].executor == executor)
+        return Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}, executor});
+    }
+    return std::vector<Event>();
+  };
+  const auto events = free_one("a");
+  ASSERT_NE(Find<SlotsReserved>(events), nullptr);
+  EXPECT_EQ(Find<SlotsReserved>(events)->parts, (std::vector<GangPart>{{"a", 2}, {"b", 2}}));
+  EXPECT_THAT(brain.Waiting(sweep(wide)), HasSubstr("slots of a, b are kept for it"));
+  free_one("box");
+  EXPECT_EQ(sweep(ones).live.size(), 5u) << "the executor beside them is used on";
+  free_one("a");
+  free_one("b");
+  EXPECT_EQ(sweep(wide).live.size(), 0u);
+  free_one("b");
+  EXPECT_EQ(sweep(wide).live.size(), 1u);
+  EXPECT_FALSE(brain.state().reservation);
+}
+
+TEST_F(Spanning, AStateWithPartsThatHaveEndedIsSavedAndLoaded) {
+  Create(Wide());
+  EndPart("b", Outcome::kFailed, "it broke on b");
+  const std::string saved = SaveState(brain.state());
+  Brain loaded(algorithms, [](const std::string&) { return true; });
+  ASSERT_TRUE(loaded.Load(saved).ok());
+  EXPECT_EQ(SaveState(loaded.state()), saved);
+  Brain replayed(algorithms, [](const std::string&) { return true; });
+  for (const Event& event : log) replayed.Replay(event);
+  EXPECT_EQ(SaveState(replayed.state()), saved);
+}
+
+}  // namespace
+}  // namespace attune
