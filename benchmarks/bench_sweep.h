@@ -9,7 +9,7 @@ inline SweepSpec BenchSweep() {
   SweepSpec spec;
   spec.name = "bench";
   spec.program.command = {"/bin/true"};
-  spec.objective = Minimise("loss");
+  spec.objectives = {Minimise("loss")};
   spec.space = SearchSpace(
       {{.name = "lr", .domain = FloatDomain{.min = 1e-5, .max = 0.1, .scale = Scale::kLog}},
        {.name = "layers", .domain = IntDomain{.min = 2, .max = 8}}});

@@ -29,7 +29,7 @@ Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
                                           Text(options.max) +
                                           ", so no trial could be stopped; lower min or raise max"};
   }
-  return {std::make_unique<Asha>(spec.objective, options)};
+  return {std::make_unique<Asha>(spec.objective(), options)};
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ bool EndsSomeTime(const SweepSpec& spec) {
   const StopPolicy& stop = spec.stop;
   const bool uses_gpus = spec.gang.per_worker.gpus > 0;
   return spec.External() || stop.max_trials > 0 || stop.max_time.value > 0 ||
-         (stop.max_gpu_hours > 0 && uses_gpus) || stop.patience > 0 || stop.target.has_value();
+         (stop.max_gpu_hours > 0 && uses_gpus) || stop.patience > 0 || !stop.targets.empty();
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {

@@ -19,8 +19,8 @@ class ServerBackend final : public Backend {
   ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader)
       : conductor_(conductor), executors_(executors), reader_(reader) {}
 
-  Result<std::vector<Event>> Execute(Command command) override {
-    return conductor_.Execute(std::move(command));
+  Result<std::vector<Event>> Execute(Command command, const std::string& actor) override {
+    return conductor_.Execute(std::move(command), actor);
   }
   void Look(const std::function<void(const Brain&)>& look) override { conductor_.Query(look); }
   std::vector<ExecutorStatus> Executors() override;

@@ -71,6 +71,27 @@ Json SpaceToJson(const SearchSpace& space) {
   return json;
 }
 
+void AddObjectives(const SweepSpec& spec, Json& json) {
+  Json metrics = Json::array();
+  for (size_t i = 0; i < spec.objectives.size(); ++i) {
+    const Objective& objective = spec.objectives[i];
+    Json& metric = metrics.emplace_back(
+        Json{{"name", objective.metric}, {"mode", objective.mode == Mode::kMin ? "min" : "max"}});
+    if (i < spec.stop.targets.size() && spec.stop.targets[i])
+      metric["target"] = *spec.stop.targets[i];
+  }
+  if (metrics.size() == 1) {
+    json["metric"] = std::move(metrics.front());
+  } else {
+    json["metrics"] = std::move(metrics);
+  }
+  for (const Constraint& constraint : spec.constraints) {
+    Json& bounds = json["constraints"][constraint.metric] = Json::object();
+    if (constraint.min) bounds["min"] = *constraint.min;
+    if (constraint.max) bounds["max"] = *constraint.max;
+  }
+}
+
 void AddProgram(const Program& program, Json& json) {
   json["command"] = ListToJson(program.command);
   json["env"] = Json::object();
@@ -171,9 +192,7 @@ Json ToJson(const SweepSpec& spec) {
   Json json = {{"apiVersion", "attune/v1"}, {"kind", "Sweep"}, {"name", spec.name}};
   json["tags"] = ListToJson(spec.tags);
   if (!spec.External()) AddProgram(spec.program, json);
-  json["metric"] = {{"name", spec.objective.metric},
-                    {"mode", spec.objective.mode == Mode::kMin ? "min" : "max"}};
-  if (spec.stop.target) json["metric"]["target"] = *spec.stop.target;
+  AddObjectives(spec, json);
   json["parameters"] = SpaceToJson(spec.space);
   json["initial_points"] = Json::array();
   for (const Config& point : spec.initial_points) json["initial_points"].push_back(ToJson(point));

@@ -98,8 +98,16 @@ const Section& FileKeys() {
            .fallback_words = "the sweep file's folder"},
           {.name = "metric",
            .type = KeyType::kSection,
-           .help = "What the sweep improves",
-           .required = true},
+           .help = "What the sweep improves; this or `metrics` is needed"},
+          {.name = "metrics",
+           .type = KeyType::kSections,
+           .help = "Several metrics that the sweep improves together, each written as `metric` is; "
+                   "schedulers judge by the first",
+           .fallback_words = "`metric` alone"},
+          {.name = "constraints",
+           .type = KeyType::kMap,
+           .help = "Bounds of reported metrics: a report outside them is nobody's best",
+           .fallback_words = "none"},
           {.name = "parameters",
            .type = KeyType::kMap,
            .help = "The search space: names and domains",
@@ -154,8 +162,20 @@ const Section& MetricKeys() {
                         {"maximise", "max"}}},
           {.name = "target",
            .type = KeyType::kReal,
-           .help = "The sweep is over when the metric is this good or better",
+           .help = "The sweep is over when the metric is this good or better; where several have "
+                   "a target, when one report has reached them all",
            .fallback_words = "none"},
+      }};
+  return section;
+}
+
+const Section& ConstraintKeys() {
+  static const Section section{
+      .name = "constraints.NAME",
+      .help = "Bounds of a metric that the program reports; one of them or both",
+      .keys = {
+          {.name = "min", .type = KeyType::kReal, .help = "At least this"},
+          {.name = "max", .type = KeyType::kReal, .help = "At most this"},
       }};
   return section;
 }
@@ -301,7 +321,7 @@ const Section& CheckpointKeys() {
            .max = kMaxInt},
           {.name = "keep_best",
            .type = KeyType::kInteger,
-           .help = "How many of each trial's best checkpoints, by the metric at their step, stay",
+           .help = "How many of each trial's best checkpoints, by the metrics at their step, stay",
            .fallback = Integer(CheckpointPolicy{}.keep_best),
            .min = 0,
            .max = kMaxInt},
@@ -368,7 +388,7 @@ const Section& StopKeys() {
            .min = 0},
           {.name = "patience",
            .type = KeyType::kInteger,
-           .help = "Trials that end one after another without a better best of the sweep",
+           .help = "Trials that end one after another while the sweep gets no better report",
            .fallback = Integer(0),
            .min = 0,
            .max = kMaxInt},
@@ -380,7 +400,7 @@ const Section& StopKeys() {
            .max = kMaxDuration.value},
           {.name = "trial_patience",
            .type = KeyType::kInteger,
-           .help = "Reports of a trial one after another that are not better than its best",
+           .help = "Reports of a trial one after another that are its best in no metric",
            .fallback = Integer(0),
            .min = 0,
            .max = kMaxInt},
@@ -391,6 +411,7 @@ const Section& StopKeys() {
 std::vector<Section> AllSections(const Algorithms& algorithms) {
   return {FileKeys(),
           MetricKeys(),
+          ConstraintKeys(),
           ParameterKeys(),
           BoundsKeys(),
           SearcherKeys(algorithms),
@@ -427,6 +448,7 @@ std::string_view Name(KeyType type) {
     case KeyType::kSection:
     case KeyType::kMap:
       return "map";
+    case KeyType::kSections:
     case KeyType::kConfigs:
       return "list of maps";
   }

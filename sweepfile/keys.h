@@ -27,6 +27,7 @@ enum class KeyType {
   kValues,    // a list of values
   kTextMap,   // names and texts
   kSection,   // a map with keys of its own: the section of this name
+  kSections,  // a list of such maps
   kMap,       // names and what a section of its own describes
   kConfigs,   // a list of names and values
 };
@@ -46,7 +47,7 @@ struct Key {
 };
 
 // The keys of one map of the file. `name` is its path, with NAME where any name may stand:
-// "" (the file), metric, parameters.NAME, parameters.NAME.when.NAME.
+// "" (the file), metric, parameters.NAME, parameters.NAME.when.NAME, constraints.NAME.
 struct Section {
   std::string name;
   std::string help;
@@ -57,13 +58,16 @@ struct Section {
 };
 
 constexpr size_t kMaxParameters = 1000;
-constexpr size_t kMaxListedValues = 1000;              // of one parameter, or of one `when`
+constexpr size_t kMaxListedValues = 1000;  // of one parameter, or of one `when`
+constexpr size_t kMaxObjectives = 8;
+constexpr size_t kMaxConstraints = 32;
 constexpr size_t kMaxNameChars = 128;                  // of a sweep, a parameter, a metric
 constexpr int kMaxPriority = 1000;                     // and as far below 0
 constexpr Seconds kMaxDuration{100 * 365.0 * 86'400};  // what a limit may be; 100 years
 
 const Section& FileKeys();
-const Section& MetricKeys();
+const Section& MetricKeys();      // metric, and each one of metrics
+const Section& ConstraintKeys();  // constraints.NAME
 const Section& ParameterKeys();
 const Section& BoundsKeys();  // parameters.NAME.when.NAME, where it is a map
 const Section& ResourcesKeys();

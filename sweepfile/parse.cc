@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "sweepfile/document.h"
 #include "sweepfile/keys.h"
+#include "sweepfile/parse_document.h"
 #include "sweepfile/program.h"
 #include "sweepfile/reader.h"
 #include "sweepfile/scalar.h"
@@ -74,20 +75,79 @@ class SpecReader {
   }
 
   void ReadSearch() {
-    if (file_.Given("metric")) {
-      const Fields metric = Section(MetricKeys());
-      spec_.objective.metric = metric.Get<std::string>("name");
-      CheckName(metric.spot("name"), spec_.objective.metric);
-      spec_.objective.mode = metric.Get<std::string>("mode") == "min" ? Mode::kMin : Mode::kMax;
-      if (const Value* target = metric.Find("target")) {
-        spec_.stop.target = std::get<double>(*target);
-      }
-    }
+    ReadObjectives();
+    ReadConstraints();
     std::optional<SearchSpace> space = ReadSpace(file_.spot("parameters"), faults_);
     if (!space) return;
     spec_.space = *std::move(space);
     spec_.initial_points = ReadInitialPoints(file_.spot("initial_points"), spec_.space, faults_);
     CheckPlaceholders(file_.spot("command"), spec_.space, faults_);
+  }
+
+  void ReadObjectives() {
+    const Spot& one = file_.spot("metric");
+    const Spot& several = file_.spot("metrics");
+    if (one.node == nullptr && several.node == nullptr)
+      return faults_.Add(one.place, one.mark, "missing: what the sweep improves");
+    if (one.node != nullptr && several.node != nullptr)
+      return faults_.Add(several.place, several.mark,
+                         "metric is there as well; put it first in metrics, and remove it");
+    spec_.objectives.clear();
+    if (one.node != nullptr) {
+      ReadObjective(one);
+    } else if (several.node->kind != Node::Kind::kList || several.node->items.empty()) {
+      faults_.AtValue(several, "expected a list such as [{name: loss, mode: min}], found " +
+                                   Describe(*several.node));
+    } else if (several.node->items.size() > kMaxObjectives) {
+      faults_.AtValue(several, "has " + std::to_string(several.node->items.size()) +
+                                   " metrics; at most " + std::to_string(kMaxObjectives) +
+                                   " can be improved together");
+    } else {
+      for (size_t i = 0; i < several.node->items.size(); ++i) ReadObjective(Item(several, i));
+    }
+    auto& targets = spec_.stop.targets;
+    while (!targets.empty() && !targets.back()) targets.pop_back();
+  }
+
+  void ReadObjective(const Spot& spot) {
+    const Fields metric = ReadSection(MetricKeys(), spot, faults_);
+    const auto name = metric.Get<std::string>("name");
+    CheckName(metric.spot("name"), name);
+    const auto same = [&](const Objective& known) { return known.metric == name; };
+    if (!name.empty() && std::ranges::any_of(spec_.objectives, same))
+      faults_.AtValue(metric.spot("name"), name + " is there twice; name each metric once");
+    spec_.objectives.push_back(
+        {name, metric.Get<std::string>("mode") == "min" ? Mode::kMin : Mode::kMax});
+    auto& target = spec_.stop.targets.emplace_back();
+    if (const Value* given = metric.Find("target")) target = std::get<double>(*given);
+  }
+
+  void ReadConstraints() {
+    const Spot& constraints = file_.spot("constraints");
+    if (constraints.node == nullptr) return;
+    if (constraints.node->kind != Node::Kind::kMap)
+      return faults_.AtValue(constraints, "expected a map such as {latency_ms: {max: 20}}, found " +
+                                              Describe(*constraints.node));
+    if (constraints.node->entries.size() > kMaxConstraints)
+      return faults_.AtValue(constraints,
+                             "has more than " + std::to_string(kMaxConstraints) + " metrics");
+    for (const MapEntry& entry : constraints.node->entries)
+      ReadConstraint(entry.key, Child(constraints, entry));
+  }
+
+  void ReadConstraint(const std::string& name, const Spot& spot) {
+    if (name.empty()) return faults_.AtValue(spot, "names no metric");
+    CheckName(spot, name);
+    const Fields bounds = ReadSection(ConstraintKeys(), spot, faults_);
+    Constraint constraint{.metric = name};
+    if (const Value* min = bounds.Find("min")) constraint.min = std::get<double>(*min);
+    if (const Value* max = bounds.Find("max")) constraint.max = std::get<double>(*max);
+    if (!bounds.Given("min") && !bounds.Given("max"))
+      faults_.AtValue(spot, "says nothing; give min, max or both");
+    if (constraint.min && constraint.max && *constraint.min > *constraint.max)
+      faults_.AtValue(bounds.spot("max"),
+                      FormatReal(*constraint.max) + " is below min " + FormatReal(*constraint.min));
+    spec_.constraints.push_back(std::move(constraint));
   }
 
   void ReadAlgorithms() {
@@ -241,9 +301,12 @@ void TryAlgorithms(const SweepSpec& spec, const Algorithms& algorithms, const No
 }  // namespace
 
 Parsed ParseSweep(std::string_view text, const ParseOptions& options) {
+  return ParseDocument(ReadDocument(text), options);
+}
+
+Parsed ParseDocument(Document document, const ParseOptions& options) {
   ATTUNE_CHECK(options.algorithms != nullptr);
   Parsed parsed;
-  Document document = ReadDocument(text);
   parsed.faults = std::move(document.faults);
   Faults faults(parsed.faults);
   if (document.root && document.root->kind == Node::Kind::kMap) {

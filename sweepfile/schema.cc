@@ -41,6 +41,8 @@ Json TypeSchema(const Key& key) {
     case KeyType::kConfigs:
       return {{"type", "array"},
               {"items", {{"type", "object"}, {"additionalProperties", {{"type", kAnyScalar}}}}}};
+    case KeyType::kSections:
+      return {{"type", "array"}, {"items", {{"type", "object"}}}};
     case KeyType::kSection:
     case KeyType::kMap:
       return {{"type", "object"}};
@@ -115,6 +117,12 @@ Json ParametersSchema() {
           {"minProperties", 1},
           {"maxProperties", kMaxParameters},
           {"additionalProperties", parameter}};
+}
+
+Json ConstraintSchema() {
+  Json schema = SectionSchema(ConstraintKeys());
+  schema["anyOf"] = {{{"required", Json::array({"min"})}}, {{"required", Json::array({"max"})}}};
+  return schema;
 }
 
 // One alternative an algorithm, told apart by `name`. The default's may leave it out.
@@ -204,6 +212,12 @@ Json SweepSchema(const Algorithms& algorithms) {
        {&MetricKeys(), &ResourcesKeys(), &CheckpointKeys(), &FailureKeys(), &StopKeys()}) {
     properties[section->name] = SectionSchema(*section);
   }
+  properties["metrics"].update(
+      {{"items", SectionSchema(MetricKeys())}, {"minItems", 1}, {"maxItems", kMaxObjectives}});
+  properties["constraints"].update(
+      {{"additionalProperties", ConstraintSchema()}, {"maxProperties", kMaxConstraints}});
+  schema["oneOf"] = {{{"required", Json::array({"metric"})}},
+                     {{"required", Json::array({"metrics"})}}};
   properties["parameters"] = ParametersSchema();
   properties["searcher"] =
       AlgorithmSchema(SearcherKeys(algorithms), algorithms.searchers(),

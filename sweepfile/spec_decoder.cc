@@ -175,11 +175,33 @@ void SpecDecoder::DecodeProgram() {
   spec_.program.working_directory = Text(json_, "working_directory");
 }
 
-void SpecDecoder::DecodeObjective() {
-  const Json& metric = Member(json_, "metric");
-  spec_.objective = {.metric = Text(metric, "name"),
-                     .mode = Text(metric, "mode") == "min" ? Mode::kMin : Mode::kMax};
-  if (Has(metric, "target")) spec_.stop.target = Real(metric, "target");
+void SpecDecoder::DecodeObjectives() {
+  spec_.objectives.clear();
+  if (Has(json_, "metrics")) {
+    for (const Json& metric : json_["metrics"]) DecodeObjective(metric);
+    if (spec_.objectives.empty()) Fail("metrics are no list");
+  } else {
+    DecodeObjective(Member(json_, "metric"));
+  }
+  auto& targets = spec_.stop.targets;
+  while (!targets.empty() && !targets.back()) targets.pop_back();
+}
+
+void SpecDecoder::DecodeObjective(const Json& metric) {
+  spec_.objectives.push_back({.metric = Text(metric, "name"),
+                              .mode = Text(metric, "mode") == "min" ? Mode::kMin : Mode::kMax});
+  auto& target = spec_.stop.targets.emplace_back();
+  if (Has(metric, "target")) target = Real(metric, "target");
+}
+
+void SpecDecoder::DecodeConstraints() {
+  if (!Has(json_, "constraints")) return;
+  for (const auto& [metric, bounds] : json_["constraints"].items()) {
+    Constraint& constraint = spec_.constraints.emplace_back(Constraint{.metric = metric});
+    if (Has(bounds, "min")) constraint.min = Real(bounds, "min");
+    if (Has(bounds, "max")) constraint.max = Real(bounds, "max");
+    if (!constraint.min && !constraint.max) Fail("constraints." + metric + " has no bounds");
+  }
 }
 
 // `common` is the key beside `name` that is no option.
@@ -253,7 +275,8 @@ Result<SweepSpec> SpecDecoder::Decode() {
   // Without a command there is nothing else about the program either.
   const bool external = !Has(json_, "command") && !Has(json_, "working_directory");
   if (!external) DecodeProgram();
-  DecodeObjective();
+  DecodeObjectives();
+  DecodeConstraints();
   DecodeSpace();
   DecodePoints();
   spec_.searcher = DecodeAlgorithm("searcher", "seed");

@@ -33,7 +33,9 @@ class SpecDecoder {
   Node Scalar(const Json& object, const char* key);
 
   void DecodeProgram();
-  void DecodeObjective();
+  void DecodeObjectives();
+  void DecodeObjective(const Json& metric);
+  void DecodeConstraints();
   void DecodeSpace();
   void DecodePoints();
   void DecodeGang();

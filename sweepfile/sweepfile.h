@@ -49,6 +49,11 @@ struct Parsed {
 // over a limit of document.h is a fault.
 Parsed ParseSweep(std::string_view text, const ParseOptions& options);
 
+// The spec with changes: a JSON Merge Patch (RFC 7396) of its sweep file, {stop: {max_trials: 40}};
+// null takes a key away. JSON or YAML; faults stand at their places in the patch. All but the
+// initial points can be changed here; whether a sweep that has begun may is for others to say.
+Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOptions& options);
+
 // unknown key; did you mean reduction_factor?
 std::string Sentence(const Fault& fault);
 

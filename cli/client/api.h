@@ -55,7 +55,7 @@ class Api {
   // Faults of the document come as `FILE:LINE:COLUMN: …`, with kInvalid.
   Result<Json> CreateSweep(const SweepDocument& document);
 
-  // `verb`: pause, resume, stop, kill, extend. The sweep, with `effect`.
+  // `verb`: pause, resume, stop, kill, extend, edit. The sweep, with `effect`.
   Result<Json> SteerSweep(const std::string& id, const std::string& verb,
                           const Json& body = Json::object());
   // `verb`: kill, retry, continue. The trial, with `effect`.

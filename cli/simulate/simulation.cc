@@ -28,6 +28,10 @@ Status CheckRuns(const SweepSpec& spec, const Curves& curves, const Assumptions&
     return Invalid(
         "the sweep has no `command`: whoever asks for its trials decides when they run, so there "
         "is nothing to simulate");
+  if (spec.objectives.size() > 1 || !spec.constraints.empty())
+    return Invalid(
+        "simulated trials report one metric, and the sweep has several objectives or constraints: "
+        "simulate it with `metric` alone");
   const int largest = SlotsOf(assumed, 0);
   if (spec.gang.workers > largest)
     return Invalid("resources.workers: a trial has " + std::to_string(spec.gang.workers) +
@@ -59,7 +63,7 @@ class Simulation {
         curves_(curves),
         assumed_(assumed),
         brain_(algorithms, [](const std::string&) { return true; }),
-        tally_(spec_.objective, rungs) {}
+        tally_(spec_.objective(), rungs) {}
 
   Result<Summary> Run() {
     for (int i = 0; i < assumed_.executors; ++i) {
@@ -140,7 +144,7 @@ class Simulation {
       Tell(RecordFact{epoch,
                       CheckpointSaved{.attempt = gang.attempt, .checkpoint = {.step = said.step}}});
     Report report{.step = said.step, .seconds = gang.seconds, .waits = said.waits};
-    report.metrics.emplace(spec_.objective.metric, ValueOf(gang));
+    report.metrics.emplace(spec_.objective().metric, ValueOf(gang));
     Tell(RecordFact{epoch, TrialReported{gang.attempt, std::move(report)}});
     if (gang.worker.Obey(OrdersOf(gang)) && !EndsByItself(gang)) {
       Train(epoch);

@@ -35,14 +35,14 @@ Result<std::unique_ptr<simulate::Curves>> CurvesFor(const std::string& name,
   const bool is_file =
       std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
   if (!is_file || std::ranges::find(models, name) != models.end()) {
-    auto made = simulate::MakeCurves(name, spec.objective, spec.space, spec.max_step, spec.seed);
+    auto made = simulate::MakeCurves(name, spec.objective(), spec.space, spec.max_step, spec.seed);
     if (!made.ok()) return Error{made.error().code, made.error().message + ", or name a CSV file"};
     return made;
   }
   std::ifstream file(name, std::ios::binary);
   const std::string csv{std::istreambuf_iterator<char>(file), {}};
   if (!file) return Error{ErrorCode::kDenied, "cannot read " + name};
-  return simulate::ReadCurves(csv, name, spec.objective.metric);
+  return simulate::ReadCurves(csv, name, spec.objective().metric);
 }
 
 ExitCode Simulate(const SimulateFlags& flags, Console& console) {

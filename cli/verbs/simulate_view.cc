@@ -56,7 +56,7 @@ std::string Trials(const Summary& summary) {
 std::string Best(const Simulated& simulated) {
   if (!simulated.summary.best) return "none";
   const Summary::Best& best = *simulated.summary.best;
-  return simulated.spec.objective.metric + ' ' + FormatNumber(best.value) + ", trial " +
+  return simulated.spec.objective().metric + ' ' + FormatNumber(best.value) + ", trial " +
          std::to_string(best.trial.value) + " at step " + std::to_string(best.step.value) +
          ", after " + FormatDuration(best.at.value);
 }
@@ -120,7 +120,7 @@ Json SimulationJson(const Simulated& simulated) {
   if (summary.best) {
     best = {{"trial", summary.best->trial.value},
             {"step", summary.best->step.value},
-            {"metrics", {{spec.objective.metric, summary.best->value}}},
+            {"metrics", {{spec.objective().metric, summary.best->value}}},
             {"seconds", summary.best->at.value}};
   }
   return {{"sweep", spec.name},

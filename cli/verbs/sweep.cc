@@ -3,6 +3,7 @@
 #include "cli/check_sweep.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
+#include "cli/verbs/settings.h"
 #include "cli/verbs/sweep_view.h"
 #include "cli/verbs/verb.h"
 #include "cli/watch/outcome.h"
@@ -21,6 +22,7 @@ struct SweepFlags : ClientFlags {
   std::optional<int64_t> max_step;
   std::string max_time;
   std::optional<double> max_gpu_hours;
+  std::vector<std::string> settings;
 };
 
 using SweepAction = ExitCode (*)(const SweepFlags&, Console&, Api&);
@@ -156,6 +158,13 @@ ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {
                     api.SteerSweep(flags.id, "extend", limits));
 }
 
+ExitCode Edit(const SweepFlags& flags, Console& console, Api& api) {
+  const Result<Json> patch = PatchOf(flags.settings);
+  if (!patch.ok()) return Fail(console, patch.error());
+  return ShowEffect(flags.output, console, "sweep " + flags.id,
+                    api.SteerSweep(flags.id, "edit", *patch));
+}
+
 struct ValidateFlags {
   std::string file;
   OutputFlags output;
@@ -240,6 +249,14 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
         verb.add_option("--max-time", flags.max_time, "time it may run: 90m, 2h; 0s: no limit")
             ->type_name("TIME");
         verb.add_option("--max-gpu-hours", flags.max_gpu_hours, "GPU-hours in all; 0: no limit");
+      });
+
+  Add(*noun, chosen, "edit", "change limits, ranges, priority or options while it runs", Edit,
+      [named](CLI::App& verb, SweepFlags& flags) {
+        named(verb, flags);
+        verb.add_option("KEY=VALUE", flags.settings,
+                        "keys of the sweep file: stop.max_trials=200 parameters.lr.max=0.1")
+            ->required();
       });
 
   CLI::App* const verb =

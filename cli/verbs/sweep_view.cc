@@ -1,5 +1,7 @@
 #include "cli/verbs/sweep_view.h"
 
+#include <algorithm>
+
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
 #include "cli/text/width.h"
@@ -77,6 +79,69 @@ std::string List(const Json& numbers) {
   return text.empty() ? "none" : text;
 }
 
+std::string Words(const Json& words) {
+  std::string text;
+  for (const Json& word : words) {
+    if (word.is_string()) text += (text.empty() ? "" : ", ") + word.get<std::string>();
+  }
+  return text;
+}
+
+// accuracy (max), latency_ms (min)
+std::string Metrics(const Json& sweep) {
+  std::string text;
+  for (const Json& metric : At(sweep, "metrics"))
+    text +=
+        (text.empty() ? "" : ", ") + TextAt(metric, "name") + " (" + TextAt(metric, "mode") + ')';
+  if (!text.empty()) return text;
+  const Json& metric = At(sweep, "metric");
+  return TextAt(metric, "name") + " (" + TextAt(metric, "mode") + ')';
+}
+
+// latency_ms ≤ 20, recall 0.5 … 1
+std::string Constraints(const Json& constraints) {
+  std::string text;
+  for (const auto& [metric, bounds] : constraints.items()) {
+    const std::optional<double> min = NumberOf(At(bounds, "min"));
+    const std::optional<double> max = NumberOf(At(bounds, "max"));
+    text += (text.empty() ? "" : ", ") + metric + ' ';
+    if (min && max) {
+      text += FormatNumber(*min) + " … " + FormatNumber(*max);
+    } else {
+      text += min ? "≥ " + FormatNumber(*min) : "≤ " + FormatNumber(max.value_or(0));
+    }
+  }
+  return text;
+}
+
+// The front of a sweep with several metrics, the best in the first one first.
+std::vector<std::string> FrontSection(const Json& sweep, const Style& style) {
+  std::vector<Json> front;
+  for (const Json& report : At(sweep, "front")) front.push_back(report);
+  if (front.empty()) return {};
+  const bool larger = TextAt(At(sweep, "metric"), "mode") == "max";
+  std::ranges::stable_sort(front, [&](const Json& a, const Json& b) {
+    const double one = NumberOf(At(a, "value")).value_or(0);
+    const double other = NumberOf(At(b, "value")).value_or(0);
+    return larger ? one > other : one < other;
+  });
+  std::vector<Column> columns = {{"TRIAL", true}, {"STEP", true}};
+  for (const Json& metric : At(sweep, "metrics")) columns.push_back({TextAt(metric, "name"), true});
+  columns.push_back({"CONFIGURATION"});
+  Table table(columns);
+  for (const Json& report : front) {
+    std::vector<Cell> cells = {std::to_string(WholeAt(report, "trial")),
+                               std::to_string(WholeAt(report, "step"))};
+    for (const Json& value : At(report, "values"))
+      cells.push_back(FormatNumber(NumberOf(value).value_or(0)));
+    cells.push_back(FormatConfigBriefly(At(report, "config")));
+    table.Add(cells);
+  }
+  std::vector<std::string> lines = {"", style.Paint(Colour::kBold, "front")};
+  for (std::string& line : table.Lines(style, 0)) lines.push_back(std::move(line));
+  return lines;
+}
+
 }  // namespace
 
 double SweepSeconds(const Json& sweep, double now) {
@@ -119,10 +184,15 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   field("reason", TextAt(sweep, "reason"));
   if (!TextAt(sweep, "stopping").empty()) field("ending as", TextAt(sweep, "stopping"));
   field("waiting", TextAt(sweep, "waiting"));
+  field("owner", TextAt(sweep, "owner"));
   field("created", TextAt(sweep, "created"));
+  if (const Json& edit = At(sweep, "edited"); edit.is_object())
+    field("edited", TextAt(edit, "time") + " by " + TextAt(edit, "actor") + ": " +
+                        Words(At(edit, "changes")));
   field("time", FormatDuration(SweepSeconds(sweep, now)));
   const Json& metric = At(sweep, "metric");
-  field("metric", TextAt(metric, "name") + " (" + TextAt(metric, "mode") + ')');
+  field(At(sweep, "metrics").size() > 1 ? "metrics" : "metric", Metrics(sweep));
+  field("within", Constraints(At(sweep, "constraints")));
   field("searcher", TextAt(sweep, "searcher"));
   field("scheduler", TextAt(sweep, "scheduler") + ", rungs " + List(At(sweep, "rungs")));
   field("limits", Limits(sweep));
@@ -136,7 +206,10 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   }
   field("trials", Counts(At(sweep, "trials")));
 
-  if (const Json& best = At(sweep, "best"); best.is_object()) {
+  if (At(sweep, "metrics").size() > 1) {
+    const std::vector<std::string> front = FrontSection(sweep, style);
+    lines.insert(lines.end(), front.begin(), front.end());
+  } else if (const Json& best = At(sweep, "best"); best.is_object()) {
     lines.push_back("");
     lines.push_back(style.Paint(Colour::kBold, "best") + "  trial " +
                     std::to_string(WholeAt(best, "trial")) + ", step " +

@@ -34,6 +34,14 @@ std::string Extent(const SweepModel& sweep) {
   return text;
 }
 
+std::string Joined(const Json& words) {
+  std::string text;
+  for (const Json& word : words) {
+    if (word.is_string()) text += (text.empty() ? "" : ", ") + word.get<std::string>();
+  }
+  return text;
+}
+
 std::string ExecutorChanged(const Json& data) {
   std::string line = "executor " + TextAt(data, "executor") + " is " + TextAt(data, "state");
   if (TextAt(data, "state") != "online") return line;
@@ -57,6 +65,9 @@ std::string EventLine(const ServerEvent& event, const SweepModel& sweep) {
                       sweep.reason());
   } else if (event.kind == "sweep_extended") {
     line = "sweep " + sweep.id() + " extended: " + Extent(sweep);
+  } else if (event.kind == "sweep_edited") {
+    line = "sweep " + sweep.id() + " edited by " + TextAt(event.data, "actor") + ": " +
+           Joined(At(event.data, "changes"));
   } else if (event.kind == "executor_changed") {
     line = ExecutorChanged(event.data);
   } else if (event.data.contains("trial")) {

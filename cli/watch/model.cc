@@ -46,6 +46,9 @@ void SweepModel::Refresh(const Json& sweep) {
   workers_ = WholeAt(sweep, "workers", 1);
   const Json& metric = At(sweep, "metric");
   objective_ = {TextAt(metric, "name"), TextAt(metric, "mode") == "min" ? Mode::kMin : Mode::kMax};
+  constraints_.clear();
+  for (const auto& [name, bounds] : At(sweep, "constraints").items())
+    constraints_.push_back({name, NumberOf(At(bounds, "min")), NumberOf(At(bounds, "max"))});
   rungs_.clear();
   for (const Json& rung : At(sweep, "rungs")) rungs_.push_back(rung.get<int64_t>());
 }
@@ -58,7 +61,7 @@ void SweepModel::Apply(const ServerEvent& event) {
     stopping_ = TextAt(data, "stopping");
     return;
   }
-  if (event.kind == "sweep_extended") {
+  if (event.kind == "sweep_extended" || event.kind == "sweep_edited") {
     max_trials_ = WholeAt(data, "max_trials");
     max_step_ = WholeAt(data, "max_step");
     stopping_.clear();
@@ -85,6 +88,11 @@ void SweepModel::Apply(const ServerEvent& event) {
     const std::optional<double> value = Metric(data, objective_.metric);
     if (!value.has_value()) return;
     row.last = value;
+    const bool counts = std::ranges::all_of(constraints_, [&](const Constraint& constraint) {
+      const std::optional<double> bounded = Metric(data, constraint.metric);
+      return bounded.has_value() && constraint.Holds(*bounded);
+    });
+    if (!counts) return;
     if (!row.best.has_value() || objective_.Better(*value, *row.best)) row.best = value;
   }
 }

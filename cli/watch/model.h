@@ -65,6 +65,7 @@ class SweepModel {
   std::string stopping_;
   std::string waiting_;
   Objective objective_;
+  std::vector<Constraint> constraints_;
   std::vector<int64_t> rungs_;
   int64_t max_step_ = 0;
   int64_t max_trials_ = 0;

@@ -49,15 +49,32 @@ std::optional<Time> DueOf(const Sweep& sweep, Time now) {
 void Agenda::Take(const State& state, const Touched& touched) {
   if (touched.all) return TakeAll(state);
   sweeps_.insert(touched.sweeps.begin(), touched.sweeps.end());
+  for (const SweepId id : touched.sweeps) TakeUse(state, id);
   for (const std::string& name : touched.executors) TakeExecutor(state, name);
   if (touched.reservation) TakeReservation(state);
 }
 
 void Agenda::TakeAll(const State& state) {
   *this = Agenda();
-  for (const auto& [id, sweep] : state.sweeps) sweeps_.insert(id);
+  for (const auto& [id, sweep] : state.sweeps) {
+    sweeps_.insert(id);
+    TakeUse(state, id);
+  }
   for (const auto& [name, executor] : state.executors) TakeExecutor(state, name);
   TakeReservation(state);
+}
+
+// What the sweep uses now, and with it its owner.
+void Agenda::TakeUse(const State& state, SweepId id) {
+  const Sweep* sweep = state.Find(id);
+  const auto known = use_of_.find(id);
+  if (known != use_of_.end()) {
+    Add(known->second.used, -1, owners_[known->second.owner].used);
+    known->second.used = {};
+  }
+  if (sweep == nullptr) return;
+  Add(sweep->used, 1, owners_[sweep->owner].used);
+  use_of_[id] = {sweep->owner, sweep->used};
 }
 
 void Agenda::TakeExecutor(const State& state, const std::string& name) {
@@ -145,6 +162,7 @@ void Agenda::Drop(SweepId sweep) {
   Forget(sweep);
   waiting_.erase(sweep);
   choosy_.erase(sweep);
+  use_of_.erase(sweep);
 }
 
 void Agenda::Forget(SweepId sweep) {
@@ -176,31 +194,49 @@ std::optional<Time> Agenda::Due(const State& state, Time now) const {
 // ---- gangs ----------------------------------------------------------------------------------
 
 void Agenda::SetTurn(const State& state, const Sweep& sweep) {
+  std::set<Turn>& turns = owners_[sweep.owner].turns;
   const Turn turn = TurnOf(state, sweep, total_);
   const auto [known, fresh] = turn_of_.try_emplace(sweep.id, turn);
   if (!fresh) {
     if (known->second == turn) return;
-    turns_.erase(known->second);
+    turns.erase(known->second);
     known->second = turn;
   }
-  turns_.insert(turn);
+  turns.insert(turn);
 }
 
 void Agenda::NoTurn(SweepId sweep) {
   const auto known = turn_of_.find(sweep);
   if (known == turn_of_.end()) return;
-  turns_.erase(known->second);
+  owners_[use_of_.at(sweep).owner].turns.erase(known->second);
   turn_of_.erase(known);
 }
 
-const std::set<Agenda::Turn>& Agenda::Turns(const State& state) {
-  if (!std::exchange(shares_stale_, false)) return turns_;
-  turns_.clear();
-  for (auto& [id, turn] : turn_of_) {
-    turn = TurnOf(state, *state.Find(id), total_);
-    turns_.insert(turn);
+Agenda::Line Agenda::InLine(const State& state) {
+  if (std::exchange(shares_stale_, false)) {
+    for (const auto& [id, turn] : turn_of_) SetTurn(state, *state.Find(id));
   }
-  return turns_;
+  Line line;
+  for (const auto& [name, owner] : owners_)
+    line.Add({DominantShare(owner.used, total_), owner.turns.begin(), owner.turns.end()});
+  return line;
+}
+
+void Agenda::Line::Add(const Rest& rest) {
+  if (rest.next == rest.end) return;
+  const auto& [priority, reserves, share, sweep] = *rest.next;
+  first_.emplace(std::tuple(priority, reserves, rest.share, share, sweep), rest);
+}
+
+std::optional<SweepId> Agenda::Line::Next() {
+  if (first_.empty()) return std::nullopt;
+  const auto first = first_.begin();
+  const SweepId sweep = std::get<SweepId>(first->first);
+  Rest rest = first->second;
+  first_.erase(first);
+  ++rest.next;
+  Add(rest);
+  return sweep;
 }
 
 Hosts* Agenda::HostsToTry(const State& state, const Reachable& reachable) {

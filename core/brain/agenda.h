@@ -41,12 +41,28 @@ class Agenda {
 
   // ---- gangs -------------------------------------------------------------------------------
 
-  // Whose turn comes first: of the highest priority, then the one for which slots are reserved,
-  // then of the smallest dominant share, then the oldest.
+  // Whose turn comes first among an owner's sweeps: of the highest priority, then the one for which
+  // slots are reserved, then of the smallest dominant share, then the oldest.
   using Turn = std::tuple<int, bool, double, SweepId>;
 
-  // The sweeps that have something to start, in the order in which they are served.
-  const std::set<Turn>& Turns(const State& state);
+  // Walks the sweeps that have something to start, in the order in which they are served: that of
+  // their turns, but that before a sweep's own share its owner's counts.
+  class Line {
+   public:
+    std::optional<SweepId> Next();  // nullopt: that was the last
+
+   private:
+    friend class Agenda;
+    struct Rest {
+      double share = 0;  // of the owner
+      std::set<Turn>::const_iterator next, end;
+    };
+    void Add(const Rest& rest);
+
+    std::map<std::tuple<int, bool, double, double, SweepId>, Rest> first_;  // of each owner
+  };
+  // REQUIRES: no turn changes while it is walked.
+  Line InLine(const State& state);
   bool HasTurn(SweepId sweep) const { return turn_of_.contains(sweep); }
 
   // Its searcher waits: it starts nothing before something happens to it.
@@ -81,6 +97,7 @@ class Agenda {
   void TakeAll(const State& state);
   void TakeExecutor(const State& state, const std::string& name);
   void TakeReservation(const State& state);
+  void TakeUse(const State& state, SweepId id);
   void SetTurn(const State& state, const Sweep& sweep);
   void NoTurn(SweepId sweep);
   void Forget(SweepId sweep);
@@ -91,7 +108,16 @@ class Agenda {
   std::set<std::pair<Time, SweepId>> due_;
   std::map<SweepId, Time> due_of_;
 
-  std::set<Turn> turns_;
+  struct Owner {
+    Resources used;  // by its sweeps together
+    std::set<Turn> turns;
+  };
+  struct Use {
+    std::string owner;
+    Resources used;
+  };
+  std::map<std::string, Owner> owners_;
+  std::map<SweepId, Use> use_of_;
   std::map<SweepId, Turn> turn_of_;
   std::set<SweepId> waiting_;
   std::set<SweepId> choosy_;

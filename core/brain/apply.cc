@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "core/brain/retention.h"
 #include "core/brain/snapshot.h"
 #include "core/brain/state.h"
+#include "core/brain/stoppers.h"
 
 namespace attune {
 namespace {
@@ -25,6 +27,7 @@ class Applier {
     sweep.spec = fact.spec;
     state_.algorithms->Complete(sweep.spec);
     sweep.idempotency_key = fact.idempotency_key;
+    sweep.owner = fact.owner;
     sweep.running_since = now_;
     MakeAlgorithms(sweep);
     if (!fact.idempotency_key.empty()) state_.by_key[fact.idempotency_key] = fact.sweep;
@@ -48,18 +51,13 @@ class Applier {
   }
 
   void operator()(const SweepExtended& fact) {
-    Sweep& sweep = SweepAt(fact.sweep);
-    if (fact.stop.target != sweep.spec.stop.target) sweep.reached.reset();
-    sweep.spec.stop = fact.stop;
-    sweep.spec.max_step = fact.max_step;
-    sweep.stopping_as.reset();
-    sweep.exhausted = false;  // the searcher may have more now
-    sweep.thinking.reset();   // it does not know of the edit
-    sweep.reason.clear();
-    sweep.since_best = 0;
-    sweep.searcher->Adapt(sweep.spec);
-    sweep.scheduler->Adapt(sweep.spec);
+    SweepSpec spec = SweepAt(fact.sweep).spec;
+    spec.stop = fact.stop;
+    spec.max_step = fact.max_step;
+    Edit(fact.sweep, std::move(spec));
   }
+
+  void operator()(const SweepEdited& fact) { Edit(fact.sweep, fact.spec); }
 
   void operator()(const SweepReopened& fact) {
     EndedSweep& ended = state_.ended.at(fact.sweep);
@@ -138,7 +136,7 @@ class Applier {
     trial.checkpoints = fact.record.checkpoints;
     if (fact.from_start) {
       trial.last_step = Step(0);
-      trial.best.reset();
+      trial.best.clear();
     }
     trial.failures = 0;
     trial.since_best = 0;
@@ -187,9 +185,12 @@ class Applier {
     trial.last_step = fact.report.step;
     trial.live->seconds = fact.report.seconds;
     ++trial.since_best;
-    const auto metric = fact.report.metrics.find(sweep.spec.objective.metric);
-    if (metric == fact.report.metrics.end() || !std::isfinite(metric->second)) return;
-    Value(sweep, trial, fact, metric->second);
+    NoteBest(sweep.spec, fact.report, trial);
+    auto values =
+        ValuesThatCount(sweep.spec.objectives, sweep.spec.constraints, fact.report.metrics);
+    if (!values.empty())
+      Count(sweep, trial,
+            {trial.id.number, fact.attempt.number, fact.report.step, std::move(values)});
   }
 
   void operator()(const TrialYielding& fact) { TrialAt(fact.trial).yield = fact.verdict; }
@@ -263,7 +264,9 @@ class Applier {
     Trial& trial = TrialAt(fact.trial);
     Move(trial, fact.state);
     const bool tried = fact.state == TrialState::kCompleted || fact.state == TrialState::kStopped;
-    if (tried && !(sweep.best && sweep.best->trial == trial.id.number)) ++sweep.since_best;
+    const bool best =
+        std::ranges::find(sweep.front, trial.id.number, &Best::trial) != sweep.front.end();
+    if (tried && !best) ++sweep.since_best;
     trial.yield.reset();
     if (!trial.live) LetGoOfDonor(sweep, trial);
     Review(sweep, trial.id.number);
@@ -397,6 +400,22 @@ class Applier {
     Review(sweep, trial->id.number);
   }
 
+  void Edit(SweepId id, SweepSpec spec) {
+    Sweep& sweep = SweepAt(id);
+    sweep.spec = std::move(spec);
+    state_.algorithms->Complete(sweep.spec);
+    sweep.edited = state_.last_seq;
+    sweep.stopping_as.reset();
+    sweep.exhausted = false;  // the searcher may have more now
+    sweep.thinking.reset();   // it does not know of the edit
+    sweep.reason.clear();
+    sweep.since_best = 0;
+    sweep.reached.reset();
+    for (const Best& report : sweep.front) NoteReached(sweep, report);
+    sweep.searcher->Adapt(sweep.spec);
+    sweep.scheduler->Adapt(sweep.spec);
+  }
+
   void MakeAlgorithms(Sweep& sweep) {
     auto searcher = state_.algorithms->MakeSearcher(sweep.spec);
     auto scheduler = state_.algorithms->MakeScheduler(sweep.spec);
@@ -452,32 +471,40 @@ class Applier {
     if (!idempotency_key.empty()) sweep.by_key[idempotency_key] = trial.id.number;
   }
 
-  // A finite value of the objective.
-  void Value(Sweep& sweep, Trial& trial, const TrialReported& fact, double value) {
-    const Objective& objective = sweep.spec.objective;
-    if (!trial.best || objective.Better(value, *trial.best)) {
-      trial.best = value;
+  // A trial is judged by its objectives alone: a constraint may be met late.
+  static void NoteBest(const SweepSpec& spec, const Report& report, Trial& trial) {
+    trial.best.resize(spec.objectives.size(), std::numeric_limits<double>::quiet_NaN());
+    for (size_t i = 0; i < spec.objectives.size(); ++i) {
+      const auto metric = report.metrics.find(spec.objectives[i].metric);
+      if (metric == report.metrics.end()) continue;
+      if (!spec.objectives[i].Better(metric->second, trial.best[i])) continue;
+      trial.best[i] = metric->second;
       trial.since_best = 0;
     }
+  }
+
+  // A report of which every objective is finite and every constraint holds.
+  void Count(Sweep& sweep, Trial& trial, Best report) {
     bool review = false;
     if (!trial.checkpoints.empty()) {
       KeptCheckpoint& newest = trial.checkpoints.back();
-      if (newest.attempt == fact.attempt.number && newest.ref.step == fact.report.step) {
-        newest.value = value;
+      if (newest.attempt == report.attempt && newest.ref.step == report.step) {
+        newest.values = report.values;
         review = true;
       }
     }
-    const auto& target = sweep.spec.stop.target;
-    if (target && !sweep.reached && !objective.Worse(value, *target))
-      sweep.reached = {trial.id.number, fact.attempt.number, fact.report.step, value};
-    if (!sweep.best || objective.Better(value, sweep.best->value)) {
-      const auto before = sweep.best;
-      sweep.best = {trial.id.number, fact.attempt.number, fact.report.step, value};
+    NoteReached(sweep, report);
+    const Offered offered = Offer(sweep.spec.objectives, std::move(report), sweep.front);
+    if (offered.joined) {
       sweep.since_best = 0;
-      if (before) Review(sweep, before->trial);
+      for (const Best& left : offered.left) Review(sweep, left.trial);
       review = true;
     }
     if (review) Review(sweep, trial.id.number);
+  }
+
+  static void NoteReached(Sweep& sweep, const Best& report) {
+    if (!sweep.reached && Reached(sweep.spec, report.values)) sweep.reached = report;
   }
 
   void LetGoOfDonor(Sweep& sweep, Trial& trial) {

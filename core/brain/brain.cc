@@ -6,14 +6,44 @@
 
 namespace attune {
 
-Result<std::vector<Event>> Brain::Execute(const Command& command, Time now) {
+namespace {
+
+// Whether the fact is what the command says, rather than what follows from it.
+bool Says(const Command& command, const Fact& fact) {
+  const auto* record = std::get_if<RecordFact>(&command);
+  if (record == nullptr) return true;
+  return std::visit(
+      [&](const auto& said) { return std::holds_alternative<std::decay_t<decltype(said)>>(fact); },
+      record->fact);
+}
+
+// Who says this, where nobody else does: the executor of the gang, or that joins.
+std::string SpeakerOf(const State& state, const Command& command) {
+  if (const auto* join = std::get_if<JoinExecutor>(&command)) return join->name;
+  if (const auto* record = std::get_if<RecordFact>(&command)) {
+    const AttemptId id = std::visit([](const auto& fact) { return fact.attempt; }, record->fact);
+    const Trial* trial = state.Find(id.trial);
+    if (trial != nullptr && trial->live && !trial->live->ranks.empty())
+      return trial->live->ranks.front().executor;
+  }
+  return std::string(kService);
+}
+
+}  // namespace
+
+Result<std::vector<Event>> Brain::Execute(const Command& command, Time now,
+                                          std::string_view actor) {
   now = std::max(now, state_.last_time);
+  const std::string speaker = actor.empty() ? SpeakerOf(state_, command) : std::string(actor);
   std::vector<Event> events;
   for (bool more = true; more;) {
     auto facts = Decide(state_, command, now);
     if (!facts.ok()) return facts.error();
     more = GoesOn(command, *facts);
-    Commit(std::move(facts).value(), now, events);
+    for (Fact& fact : *facts) {
+      const bool said = Says(command, fact);
+      Commit(std::move(fact), now, said ? speaker : kService, events);
+    }
   }
   return events;
 }
@@ -31,7 +61,7 @@ Brain::Portion Brain::Advance(Time now, size_t max_events) {
     NoteChanges();
     std::vector<Fact> facts = attune::Advance(state_, reachable_, now, agenda_);
     if (facts.empty()) return portion;
-    Commit(std::move(facts), now, portion.events);
+    for (Fact& fact : facts) Commit(std::move(fact), now, kService, portion.events);
   }
   portion.more = true;
   return portion;
@@ -48,12 +78,10 @@ void Brain::NoteChanges() {
   state_.touched = {.all = false};
 }
 
-void Brain::Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events) {
-  for (Fact& fact : facts) {
-    const Event& event =
-        events.emplace_back(Event{EventSeq(state_.last_seq.value + 1), now, std::move(fact)});
-    Apply(state_, event);
-  }
+void Brain::Commit(Fact fact, Time now, std::string_view actor, std::vector<Event>& events) {
+  const Event& event = events.emplace_back(
+      Event{EventSeq(state_.last_seq.value + 1), now, std::move(fact), std::string(actor)});
+  Apply(state_, event);
 }
 
 }  // namespace attune

@@ -25,7 +25,10 @@ class Brain {
   // Decides on the command and applies what it leads to. The events must become durable before
   // anybody outside sees them or their effects. Time does not go back: a `now` before that of the
   // last event counts as the same.
-  Result<std::vector<Event>> Execute(const Command& command, Time now);
+  //
+  // `actor` is who asks, by the name of a token. Empty: the executor that the command is about, as
+  // it says so itself, or else kService, which all has as its actor that the brain concludes.
+  Result<std::vector<Event>> Execute(const Command& command, Time now, std::string_view actor = "");
 
   // Everything that follows from the state and the time alone, to its end.
   std::vector<Event> Advance(Time now);
@@ -64,7 +67,7 @@ class Brain {
   const State& state() const { return state_; }
 
  private:
-  void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events);
+  void Commit(Fact fact, Time now, std::string_view actor, std::vector<Event>& events);
   void NoteChanges();
 
   State state_;

@@ -135,10 +135,10 @@ class Round {
       : state_(state), now_(now), agenda_(agenda), hosts_(hosts), facts_(facts) {}
 
   void Go() {
-    for (const auto& turn : agenda_.Turns(state_)) {
-      const Sweep& sweep = *state_.Find(std::get<SweepId>(turn));
-      if (agenda_.Waits(sweep.id)) continue;
-      Try(sweep);
+    Agenda::Line line = agenda_.InLine(state_);
+    while (const auto next = line.Next()) {
+      if (agenda_.Waits(*next)) continue;
+      Try(*state_.Find(*next));
       if (!facts_.empty()) return;
     }
     agenda_.NothingStarts();

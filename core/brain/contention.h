@@ -5,10 +5,11 @@
 
 // Which sweep's gang goes where, when there is not room for all.
 //
-// Sweeps are served by priority, then the one with the smallest dominant share: the largest of its
-// shares of all CPUs, GPUs and memory (Ghodsi et al., "Dominant resource fairness", NSDI 2011).
-// First the trial is chosen, then it is placed. A trial whose checkpoint only some executors can
-// read (core/brain/origin.h) waits for those, and its sweep's next ones pass it meanwhile.
+// Sweeps are served by priority, then those of the owner with the smallest dominant share, of these
+// the one with the smallest: the largest of its shares of all CPUs, GPUs and memory (Ghodsi et al.,
+// "Dominant resource fairness", NSDI 2011). First the trial is chosen, then it is placed. A trial
+// whose checkpoint only some executors can read (core/brain/origin.h) waits for those, and its
+// sweep's next ones pass it meanwhile.
 //
 // A gang that does not fit lets smaller ones of later sweeps pass it (backfill), but not for ever:
 // before the first of them does, slots are reserved for it, on the executor that is nearest to

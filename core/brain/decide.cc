@@ -1,4 +1,5 @@
 #include "core/brain/decide.h"
+#include "core/brain/edit.h"
 
 #include <algorithm>
 #include <set>
@@ -31,7 +32,8 @@ class Decider {
     Add(SweepCreated{.sweep = SweepId(state_.last_sweep.value + 1),
                      .spec = command.spec,
                      .source = command.source,
-                     .idempotency_key = command.idempotency_key});
+                     .idempotency_key = command.idempotency_key,
+                     .owner = command.owner});
     return {};
   }
 
@@ -64,20 +66,23 @@ class Decider {
     Sweep opened;
     const auto found = OpenOrEnded(command.sweep, opened);
     if (!found.ok()) return found.error();
-    const Sweep& sweep = **found;
-    const bool ended = &sweep == &opened;
-    if (!ended) {
-      if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
-    }
-    SweepExtended fact{.sweep = sweep.id, .stop = sweep.spec.stop, .max_step = sweep.spec.max_step};
-    if (command.max_trials) fact.stop.max_trials = *command.max_trials;
-    if (command.max_time) fact.stop.max_time = *command.max_time;
-    if (command.max_gpu_hours) fact.stop.max_gpu_hours = *command.max_gpu_hours;
-    if (command.max_step) fact.max_step = *command.max_step;
-    if (Status allowed = CheckExtension(sweep, fact, ended); !allowed.ok()) return allowed;
-    if (ended) Add(SweepReopened{sweep.id, "extended on request"});
-    Add(std::move(fact));
-    return {};
+    SweepSpec spec = (*found)->spec;
+    if (command.max_trials) spec.stop.max_trials = *command.max_trials;
+    if (command.max_time) spec.stop.max_time = *command.max_time;
+    if (command.max_gpu_hours) spec.stop.max_gpu_hours = *command.max_gpu_hours;
+    if (command.max_step) spec.max_step = *command.max_step;
+    return Edit(**found, *found == &opened, std::move(spec),
+                {.reason = "extended on request", .stop = "", .max_step = "max_step"});
+  }
+
+  Status operator()(const EditSweep& command) {
+    Sweep opened;
+    const auto found = OpenOrEnded(command.sweep, opened);
+    if (!found.ok()) return found.error();
+    if ((*found)->edited > command.seen)
+      return Conflict("sweep " + ToString(command.sweep) +
+                      " has been edited since it was looked at: look at it again, then try again");
+    return Edit(**found, *found == &opened, command.spec, {});
   }
 
   Status operator()(const StopSweep& command) {
@@ -280,33 +285,67 @@ class Decider {
     return !idempotency_key.empty() && sweep.by_key.contains(idempotency_key);
   }
 
-  Status CheckExtension(const Sweep& sweep, const SweepExtended& fact, bool ended) const {
-    if (fact.max_step < sweep.spec.max_step ||
-        (sweep.spec.max_step.value == 0) != (fact.max_step.value == 0))
-      return Error{ErrorCode::kInvalid, "max_step: " + std::to_string(fact.max_step.value) +
-                                            " is not beyond the present " +
-                                            std::to_string(sweep.spec.max_step.value)};
-    if (sweep.spec.External() && fact.stop.max_gpu_hours > 0)
+  // How an edit names itself and the keys that it gives.
+  struct EditWords {
+    std::string reason = "edited on request";
+    std::string stop = "stop.";
+    std::string max_step = "scheduler.max";
+  };
+
+  Status Edit(const Sweep& sweep, bool ended, SweepSpec spec, const EditWords& words) {
+    if (!ended) {
+      if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
+    }
+    auto changes = Changes(sweep.spec, spec);
+    if (!changes.ok()) return changes.error();
+    if (Status allowed = CheckEdit(sweep, spec, words); !allowed.ok()) return allowed;
+    if (ended) {
+      if (Status more = CheckGoesOn(sweep, spec, words); !more.ok()) return more;
+      Add(SweepReopened{sweep.id, words.reason});
+    } else if (changes->empty()) {
+      return {};
+    }
+    spec.initial_points =
+        PointsInside(sweep.spec.initial_points, static_cast<size_t>(sweep.points_used), spec.space);
+    Add(SweepEdited{sweep.id, std::move(spec), *std::move(changes)});
+    return {};
+  }
+
+  Status CheckEdit(const Sweep& sweep, const SweepSpec& spec, const EditWords& words) const {
+    if (spec.max_step < sweep.spec.max_step ||
+        (sweep.spec.max_step.value == 0) != (spec.max_step.value == 0))
       return Error{ErrorCode::kInvalid,
-                   "max_gpu_hours: the sweep has no program, and uses no GPU that Attune knows of"};
-    SweepSpec spec = sweep.spec;
-    spec.stop = fact.stop;
-    spec.max_step = fact.max_step;
+                   words.max_step + ": " + std::to_string(spec.max_step.value) +
+                       " is not beyond the present " + std::to_string(sweep.spec.max_step.value)};
+    if (sweep.spec.External() && spec.stop.max_gpu_hours > 0)
+      return Error{ErrorCode::kInvalid,
+                   words.stop +
+                       "max_gpu_hours: the sweep has no program, and uses no GPU that "
+                       "Attune knows of"};
     if (Status made = CheckAlgorithms(spec); !made.ok()) return made;
-    if (fact.stop.max_trials > 0 && fact.stop.max_trials < sweep.created)
-      return Error{ErrorCode::kInvalid, "max_trials: " + std::to_string(fact.stop.max_trials) +
+    if (spec.stop.max_trials > 0 && spec.stop.max_trials < sweep.created)
+      return Error{ErrorCode::kInvalid, words.stop +
+                                            "max_trials: " + std::to_string(spec.stop.max_trials) +
                                             " is below the " + std::to_string(sweep.created) +
                                             " trials that the sweep has already"};
-    if (!ended) return {};
-    StopPolicy stop = fact.stop;
+    return {};
+  }
+
+  // Whether a sweep that has ended would do more with this specification.
+  static Status CheckGoesOn(const Sweep& sweep, const SweepSpec& spec, const EditWords& words) {
+    StopPolicy stop = spec.stop;
     stop.patience = 0;  // counted anew
-    if (auto limit = LimitReached(sweep, stop, sweep.running_since))
-      return Conflict(limit->text + ": raise that limit as well, or start a new sweep");
-    if (sweep.exhausted)
+    stop.targets.clear();
+    auto limit = LimitReached(sweep, stop, sweep.running_since);
+    for (const Best& report : sweep.front) {
+      if (!limit && Reached(spec, report.values)) limit = TargetReached(spec, report);
+    }
+    if (limit) return Conflict(limit->text + ": raise that limit as well, or start a new sweep");
+    if (sweep.exhausted && spec.space == sweep.spec.space)
       return Conflict("the searcher " + sweep.spec.searcher.name +
                       " has no further configuration to try");
-    if (fact.stop.max_trials == sweep.created)
-      return Error{ErrorCode::kInvalid, "max_trials: the sweep has had its " +
+    if (spec.stop.max_trials == sweep.created)
+      return Error{ErrorCode::kInvalid, words.stop + "max_trials: the sweep has had its " +
                                             std::to_string(sweep.created) +
                                             " trials; ask for more than that"};
     return {};

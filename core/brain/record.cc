@@ -38,11 +38,23 @@ std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
   return text;
 }
 
-std::string Missing(const Objective& objective, const Report& report) {
+// What the report lacks of the metrics that the sweep asks for; empty: nothing.
+std::string Missing(const SweepSpec& spec, const Report& report) {
+  const auto lacks = [&](const auto& asked) { return !report.metrics.contains(asked.metric); };
+  std::string missing;
+  if (const auto objective = std::ranges::find_if(spec.objectives, lacks);
+      objective != spec.objectives.end()) {
+    missing = objective->metric;
+  } else if (const auto constraint = std::ranges::find_if(spec.constraints, lacks);
+             constraint != spec.constraints.end()) {
+    missing = constraint->metric;
+  } else {
+    return "";
+  }
   std::string has;
   for (const auto& [name, value] : report.metrics) has += (has.empty() ? "" : ", ") + name;
-  return "the report at step " + std::to_string(report.step.value) + " has no metric " +
-         objective.metric + (has.empty() ? "" : "; it has " + has);
+  return "the report at step " + std::to_string(report.step.value) + " has no metric " + missing +
+         (has.empty() ? "" : "; it has " + has);
 }
 
 class Recorder {
@@ -81,8 +93,8 @@ class Recorder {
       return;
     }
     facts_.push_back(fact);
-    if (!report.metrics.contains(sweep_.spec.objective.metric)) {
-      FailTrial(sweep_, trial_, Missing(sweep_.spec.objective, report), false, facts_);
+    if (const std::string missing = Missing(sweep_.spec, report); !missing.empty()) {
+      FailTrial(sweep_, trial_, missing, false, facts_);
       return;
     }
     const Step last = LastStep(sweep_, trial_);
@@ -127,7 +139,7 @@ class Recorder {
         EndTrial(trial_, TrialState::kCompleted,
                  trial_.last_step.value > 0
                      ? "the program ended by itself after step " + Text(trial_.last_step)
-                     : "the program ended without reporting " + sweep_.spec.objective.metric,
+                     : "the program ended without reporting " + sweep_.spec.objective().metric,
                  facts_);
         return;
       case Outcome::kPaused:
@@ -155,7 +167,7 @@ class Recorder {
 
   void Complete(const TrialReported& fact, Step last) {
     const std::string text = "reached step " + Text(last) + ", the last";
-    const double value = fact.report.metrics.find(sweep_.spec.objective.metric)->second;
+    const double value = fact.report.metrics.find(sweep_.spec.objective().metric)->second;
     facts_.push_back(TrialDecided{
         .attempt = fact.attempt,
         .step = fact.report.step,

@@ -13,18 +13,34 @@ bool AmongLast(const CheckpointPolicy& policy, const Trial& trial, size_t index)
   return newer < static_cast<size_t>(std::max(policy.keep_last, 1));
 }
 
-// Of equal values the one saved first is better.
+// How many of the trial's checkpoints are better than this one in everything.
+int Dominators(const Sweep& sweep, const Trial& trial, size_t index) {
+  const auto& values = trial.checkpoints[index].values;
+  return static_cast<int>(
+      std::ranges::count_if(trial.checkpoints, [&](const KeptCheckpoint& rival) {
+        return !rival.values.empty() && Dominates(sweep.spec.objectives, rival.values, values);
+      }));
+}
+
+// Those that the fewest others are better than; of these the best in the first objective, then the
+// one saved first.
 bool AmongBest(const Sweep& sweep, const Trial& trial, size_t index) {
-  const auto& value = trial.checkpoints[index].value;
-  if (!value) return false;
-  int better = 0;
+  const auto& values = trial.checkpoints[index].values;
+  if (values.empty()) return false;
+  const int dominators = Dominators(sweep, trial, index);
+  int ahead = 0;
   for (size_t other = 0; other < trial.checkpoints.size(); ++other) {
-    const auto& rival = trial.checkpoints[other].value;
-    if (!rival || other == index) continue;
-    if (sweep.spec.objective.Better(*rival, *value) || (*rival == *value && other < index))
-      ++better;
+    const auto& rival = trial.checkpoints[other].values;
+    if (rival.empty() || other == index) continue;
+    const int its = Dominators(sweep, trial, other);
+    if (its != dominators) {
+      if (its < dominators) ++ahead;
+    } else if (rival[0] == values[0] ? other < index
+                                     : sweep.spec.objective().Better(rival[0], values[0])) {
+      ++ahead;
+    }
   }
-  return better < sweep.spec.checkpoint.keep_best;
+  return ahead < sweep.spec.checkpoint.keep_best;
 }
 
 CheckpointId IdOf(const Trial& trial, const KeptCheckpoint& checkpoint) {
@@ -33,10 +49,11 @@ CheckpointId IdOf(const Trial& trial, const KeptCheckpoint& checkpoint) {
 
 // Beside the scheduler.
 bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
-  const auto& best = sweep.best;
-  if (best && best->trial == id.trial.number && best->attempt == id.attempt &&
-      best->step == id.step)
-    return true;
+  const bool best = std::ranges::any_of(sweep.front, [&](const Best& report) {
+    return report.trial == id.trial.number && report.attempt == id.attempt &&
+           report.step == id.step;
+  });
+  if (best) return true;
   return std::ranges::any_of(sweep.clones,
                              [&](TrialNumber number) { return sweep.Find(number)->donor == id; });
 }

@@ -12,7 +12,7 @@ enum class Keep {
 };
 
 // Whether something of the sweep needs the trial's checkpoint, be the trial in the brain or not: it
-// is the sweep's best, another trial goes on from it, or the scheduler retains it.
+// is of the sweep's front, another trial goes on from it, or the scheduler retains it.
 bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint);
 
 // What keeps the trial's checkpoint at this index.

@@ -23,23 +23,19 @@ void Fields(A& archive, Like<A, Trial>& trial) {
           trial.cloned, trial.live);
 }
 template <class A>
-void Fields(A& archive, Like<A, Best>& best) {
-  archive(best.trial, best.attempt, best.step, best.value);
-}
-template <class A>
 void Fields(A& archive, Like<A, BegunProposal>& begun) {
   archive(begun.proposal, begun.position, begun.searcher);
 }
 template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
-  archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.state, sweep.stopping_as, sweep.reason,
-          sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported, sweep.trials,
-          sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending, sweep.delayed,
-          sweep.live, sweep.surplus, sweep.clones, sweep.paused, sweep.retained, sweep.by_key,
-          sweep.used);
+  archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.owner, sweep.state, sweep.stopping_as,
+          sweep.reason, sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported,
+          sweep.trials, sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending,
+          sweep.delayed, sweep.live, sweep.surplus, sweep.clones, sweep.paused, sweep.retained,
+          sweep.by_key, sweep.used);
   for (auto& count : sweep.by_state) archive(count);
-  archive(sweep.best, sweep.reached, sweep.since_best, sweep.running_since, sweep.ran_us,
-          sweep.gpu_seconds);
+  archive(sweep.front, sweep.reached, sweep.edited, sweep.since_best, sweep.running_since,
+          sweep.ran_us, sweep.gpu_seconds);
 }
 template <class A>
 void Fields(A& archive, Like<A, EndedSweep>& ended) {

@@ -12,6 +12,7 @@
 #include "core/algorithms/algorithms.h"
 #include "core/brain/placement.h"
 #include "core/log/event.h"
+#include "core/space/front.h"
 
 namespace attune {
 
@@ -45,16 +46,16 @@ struct Trial {
   Config config;
   TrialState state = TrialState::kPending;
   uint32_t attempts = 0;
-  int failures = 0;              // attempts that failed by the trial's own doing
-  Step last_step{0};             // of its newest report
-  Step milestone{0};             // the step of the next decision; 0: none
-  Step until{0};                 // goes on to here, unjudged; 0: as any trial
-  bool requested = false;        // by a person: it runs even when the sweep starts nothing itself
-  bool held = false;             // paused with its sweep, not by the scheduler
-  Time not_before;               // its next attempt
-  Seconds seconds{0};            // trained in attempts that have ended
-  std::optional<double> best;    // finite value of the objective
-  int since_best = 0;            // reports since
+  int failures = 0;          // attempts that failed by the trial's own doing
+  Step last_step{0};         // of its newest report
+  Step milestone{0};         // the step of the next decision; 0: none
+  Step until{0};             // goes on to here, unjudged; 0: as any trial
+  bool requested = false;    // by a person: it runs even when the sweep starts nothing itself
+  bool held = false;         // paused with its sweep, not by the scheduler
+  Time not_before;           // its next attempt
+  Seconds seconds{0};        // trained in attempts that have ended
+  std::vector<double> best;  // finite value of each objective, whatever the constraints; NaN: none
+  int since_best = 0;        // reports since one of them
   std::optional<Verdict> yield;  // what it gets at the next report that waits
 
   std::vector<KeptCheckpoint> checkpoints;  // as they were saved
@@ -68,14 +69,6 @@ struct Trial {
   const KeptCheckpoint* Source() const;
 };
 
-// The best report of a sweep.
-struct Best {
-  TrialNumber trial;
-  uint32_t attempt = 0;
-  Step step;
-  double value = 0;
-};
-
 // A proposal that the searcher thinks about.
 struct BegunProposal {
   ProposalNumber proposal;
@@ -87,6 +80,7 @@ struct Sweep {
   SweepId id;
   SweepSpec spec;
   std::string idempotency_key;
+  std::string owner;  // a token by name: sweeps of one owner share what is the owner's
   SweepState state = SweepState::kRunning;
   std::optional<SweepState> stopping_as;  // no new trials; how it will have ended
   std::string reason;
@@ -115,12 +109,13 @@ struct Sweep {
   std::map<std::string, TrialNumber> by_key;  // idempotency keys of requests for trials
   Resources used;                             // by gangs
   std::array<int, 7> by_state{};              // trials, indexed by TrialState
-  std::optional<Best> best;
-  std::optional<Best> reached;  // the first report that was as good as the target
-  int since_best = 0;           // others that ended since the best was reported
-  Time running_since;           // meaningful while it is not paused
-  int64_t ran_us = 0;           // before that
-  double gpu_seconds = 0;       // of attempts that have ended
+  Front front;                                // its best reports
+  std::optional<Best> reached;                // the first report that has reached the targets
+  EventSeq edited{0};                         // the newest event that changed the specification
+  int since_best = 0;                         // trials off the front that ended since it changed
+  Time running_since;                         // meaningful while it is not paused
+  int64_t ran_us = 0;                         // before that
+  double gpu_seconds = 0;                     // of attempts that have ended
 
   int Count(TrialState which) const { return by_state[static_cast<size_t>(which)]; }
   Trial* Find(TrialNumber number);  // null when it has left

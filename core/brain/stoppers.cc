@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace attune {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
 constexpr double kSecondsPerHour = 3600;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double RanSeconds(const Sweep& sweep, Time now) {
   const int64_t since = sweep.state == SweepState::kPaused ? 0 : now.us - sweep.running_since.us;
@@ -38,20 +40,54 @@ std::string Duration(double seconds) {
   return FormatShort(seconds / kSecondsPerHour) + " h";
 }
 
+// accuracy; accuracy or latency
+std::string Names(const std::vector<Objective>& objectives) {
+  std::string text;
+  for (const Objective& objective : objectives)
+    text += (text.empty() ? "" : " or ") + objective.metric;
+  return text;
+}
+
+// Whether the report is the trial's best in some objective.
+bool Improves(const SweepSpec& spec, const Trial& trial, const Report& report) {
+  for (size_t i = 0; i < spec.objectives.size(); ++i) {
+    const auto metric = report.metrics.find(spec.objectives[i].metric);
+    if (metric == report.metrics.end()) continue;
+    const double best = i < trial.best.size() ? trial.best[i] : kNaN;
+    if (spec.objectives[i].Better(metric->second, best)) return true;
+  }
+  return false;
+}
+
 Time Later(Time now, double seconds) {
   return Time{now.us + static_cast<int64_t>(std::ceil(seconds * kMicroseconds))};
 }
 
 }  // namespace
 
-std::optional<Limit> LimitReached(const Sweep& sweep, const StopPolicy& stop, Time now) {
-  const Objective& objective = sweep.spec.objective;
-  if (stop.target && sweep.best && !objective.Worse(sweep.best->value, *stop.target)) {
-    const Best& first = sweep.reached ? *sweep.reached : *sweep.best;
-    return Limit{"target", "the target was reached: trial " + std::to_string(first.trial.value) +
-                               " reported " + objective.metric + " " + FormatShort(first.value) +
-                               " at step " + std::to_string(first.step.value)};
+bool Reached(const SweepSpec& spec, const std::vector<double>& values) {
+  const auto& targets = spec.stop.targets;
+  bool any = false;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!targets[i]) continue;
+    if (spec.objectives[i].Worse(values[i], *targets[i])) return false;
+    any = true;
   }
+  return any;
+}
+
+Limit TargetReached(const SweepSpec& spec, const Best& report) {
+  std::string text = spec.objectives.size() > 1 ? "the targets were reached: trial "
+                                                : "the target was reached: trial ";
+  text += std::to_string(report.trial.value) + " reported ";
+  for (size_t i = 0; i < report.values.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + spec.objectives[i].metric + " " + FormatShort(report.values[i]);
+  }
+  return {"target", text + " at step " + std::to_string(report.step.value)};
+}
+
+std::optional<Limit> LimitReached(const Sweep& sweep, const StopPolicy& stop, Time now) {
+  if (!stop.targets.empty() && sweep.reached) return TargetReached(sweep.spec, *sweep.reached);
   if (stop.max_time.value > 0 && RanSeconds(sweep, now) >= stop.max_time.value)
     return Limit{"max_time", "stop.max_time of " + Duration(stop.max_time.value) + " is used up"};
   if (stop.max_gpu_hours > 0 && GpuSeconds(sweep, now) >= stop.max_gpu_hours * kSecondsPerHour) {
@@ -60,7 +96,10 @@ std::optional<Limit> LimitReached(const Sweep& sweep, const StopPolicy& stop, Ti
   }
   if (stop.patience > 0 && sweep.since_best >= stop.patience) {
     return Limit{"patience", "the last " + std::to_string(sweep.since_best) +
-                                 " trials that ended brought no better " + objective.metric +
+                                 " trials that ended " +
+                                 (sweep.spec.objectives.size() == 1
+                                      ? "brought no better " + sweep.spec.objective().metric
+                                      : "left the front as it was") +
                                  " (stop.patience)"};
   }
   return std::nullopt;
@@ -86,7 +125,7 @@ std::optional<Time> Deadline(const Sweep& sweep) {
 std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                                          const Report& report) {
   const StopPolicy& stop = sweep.spec.stop;
-  const auto metric = report.metrics.find(sweep.spec.objective.metric);
+  const auto metric = report.metrics.find(sweep.spec.objective().metric);
   Reason reason{.step = report.step};
   if (metric != report.metrics.end()) reason.value = metric->second;
 
@@ -98,16 +137,15 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                   Duration(stop.max_trial_time.value);
     return Verdict::Stop(reason);
   }
-  const bool better = std::isfinite(reason.value) &&
-                      (!trial.best || sweep.spec.objective.Better(reason.value, *trial.best));
-  const int since_best = better ? 0 : trial.since_best + 1;
+  const double known = trial.best.empty() ? kNaN : trial.best.front();
+  const int since_best = Improves(sweep.spec, trial, report) ? 0 : trial.since_best + 1;
   if (stop.trial_patience > 0 && since_best >= stop.trial_patience) {
     reason.rule = "trial_patience";
-    if (trial.best) reason.cutoff = *trial.best;
+    reason.cutoff = known;
     reason.text = "stopped at step " + std::to_string(report.step.value) + ": " +
-                  sweep.spec.objective.metric + " has not improved for " +
+                  Names(sweep.spec.objectives) + " has not improved for " +
                   std::to_string(since_best) + " reports" +
-                  (trial.best ? " (best " + FormatShort(*trial.best) + ")" : "");
+                  (std::isnan(known) ? "" : " (best " + FormatShort(known) + ")");
     return Verdict::Stop(reason);
   }
   return std::nullopt;

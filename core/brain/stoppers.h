@@ -21,6 +21,12 @@ std::optional<Limit> LimitReached(const Sweep& sweep, const StopPolicy& stop, Ti
 // When, if nothing else happens, time alone will make the sweep reach one; nullopt: never.
 std::optional<Time> Deadline(const Sweep& sweep);
 
+// Whether values of the objectives are as good as every target; false where there is none.
+bool Reached(const SweepSpec& spec, const std::vector<double>& values);
+
+// The target as a limit that this report has reached.
+Limit TargetReached(const SweepSpec& spec, const Best& report);
+
 // The verdict of the trial's own limits on a report that is not applied yet; nullopt: it goes on.
 std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                                          const Report& report);

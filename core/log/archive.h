@@ -29,7 +29,8 @@
 //
 // Where names are kept, a plain field must be there; one that came Later keeps what its struct
 // says, or a fallback that is given, when an older payload lacks it; a Sparse one is absent while
-// it is what T{} is. Row: the sweep or the trial that the row of the log names, not its payload.
+// it is what T{} is. Listed: a list that older payloads have as one value of another name, or null.
+// Row: the sweep or the trial that the row of the log names, not its payload.
 // What only snapshots hold needs no names: archive(report.step, report.metrics).
 namespace attune {
 
@@ -60,6 +61,10 @@ class ArchiveWriter {
   template <class T>
   void Sparse(const char*, const T& value) {
     Write(value);
+  }
+  template <class T>
+  void Listed(const char*, const char* /*older*/, const std::vector<T>& items) {
+    Write(items);
   }
   template <class Id>
   void Row(const Id& id) {
@@ -136,6 +141,10 @@ class ArchiveReader {
   template <class T>
   void Sparse(const char*, T& value) {
     Read(value);
+  }
+  template <class T>
+  void Listed(const char*, const char* /*older*/, std::vector<T>& items) {
+    Read(items);
   }
   template <class Id>
   void Row(Id& id) {

@@ -18,6 +18,7 @@ struct CreateSweep {
   SweepSpec spec;
   std::string source;
   std::string idempotency_key;
+  std::string owner{kAdmin};
 };
 
 struct PauseSweep {  // start nothing; running trials save a checkpoint and leave
@@ -35,6 +36,16 @@ struct ExtendSweep {
   std::optional<Seconds> max_time;
   std::optional<double> max_gpu_hours;
   std::optional<Step> max_step;  // not below the present one
+};
+
+// Gives the sweep another specification, the present one but for what core/brain/edit.h lets
+// change; its initial points stay, but for those that were not tried and lie outside. Trials that
+// lie outside of new ranges go on. Refused when the sweep was edited after `seen`, the newest event
+// that whoever asks knew of. Opens a sweep that has ended again, unless that is too long ago.
+struct EditSweep {
+  SweepId sweep;
+  SweepSpec spec;
+  EventSeq seen{0};
 };
 
 struct StopSweep {  // finish running trials, start none
@@ -123,8 +134,9 @@ struct RecordRemoval {
   CheckpointId checkpoint;
 };
 
-using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, StopSweep,
-                             KillSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
-                             PinCheckpoint, JoinExecutor, LoseExecutor, RecordFact, RecordRemoval>;
+using Command =
+    std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
+                 Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial, PinCheckpoint,
+                 JoinExecutor, LoseExecutor, RecordFact, RecordRemoval>;
 
 }  // namespace attune

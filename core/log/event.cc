@@ -116,6 +116,8 @@ class RowArchive {
   void Later(const char*, const T&, const T&) {}
   template <class T>
   void Sparse(const char*, const T&) {}
+  template <class T>
+  void Listed(const char*, const char*, const T&) {}
   void Row(SweepId id) { sweep = id; }
   void Row(const TrialId& id) {
     sweep = id.sweep;

@@ -54,10 +54,10 @@ struct CheckpointRef {
 struct KeptCheckpoint {
   uint32_t attempt = 0;
   CheckpointRef ref;
-  std::string executor;         // that holds it
-  std::string folder;           // in which data folder (ExecutorJoined); empty: that executor's
-  std::optional<double> value;  // of the objective at its step
-  bool pinned = false;          // by a person
+  std::string executor;        // that holds it
+  std::string folder;          // in which data folder (ExecutorJoined); empty: that executor's
+  std::vector<double> values;  // of the objectives at its step, where that report counts
+  bool pinned = false;         // by a person
   bool operator==(const KeptCheckpoint&) const = default;
 };
 
@@ -90,12 +90,19 @@ struct Failure {
 // `kKind` is a fact's name in the log, `kVersion` that of its form there (1 where none stands).
 // What its fields are called stands in fact_fields.h.
 
+// Who acts where nobody else does: the service itself.
+inline constexpr std::string_view kService = "attune";
+
+// The first token of a server; and who owns the sweeps of logs that name no owner.
+inline constexpr std::string_view kAdmin = "admin";
+
 struct SweepCreated {
   static constexpr std::string_view kKind = "sweep_created";
   SweepId sweep;
   SweepSpec spec;
   std::string source;           // the sweep file as it was sent
   std::string idempotency_key;  // empty: none
+  std::string owner{kAdmin};    // the token that asked for it, by name
 };
 struct SweepPaused {  // nothing starts; running trials yield
   static constexpr std::string_view kKind = "sweep_paused";
@@ -106,11 +113,17 @@ struct SweepResumed {
   static constexpr std::string_view kKind = "sweep_resumed";
   SweepId sweep;
 };
-struct SweepExtended {  // the limits from now on
+struct SweepExtended {  // the limits from now on; of logs that know no SweepEdited
   static constexpr std::string_view kKind = "sweep_extended";
   SweepId sweep;
   StopPolicy stop;
   Step max_step{0};
+};
+struct SweepEdited {  // the specification from now on, complete
+  static constexpr std::string_view kKind = "sweep_edited";
+  SweepId sweep;
+  SweepSpec spec;
+  std::vector<std::string> changes;  // what is new in it, for people
 };
 struct SweepReopened {  // one that had ended; it runs again, with nothing to do yet
   static constexpr std::string_view kKind = "sweep_reopened";
@@ -303,7 +316,7 @@ struct ExecutorForgotten {  // a lost one, with what it was to delete
 };
 
 using Fact =
-    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepReopened,
+    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited, SweepReopened,
                  SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
                  TrialCreated, TrialReopened, AttemptAssigned, AttemptStarted, AttemptFirstStep,
                  TrialReported, TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved,
@@ -316,6 +329,7 @@ struct Event {
   EventSeq seq;
   Time time;
   Fact fact;
+  std::string actor{kService};  // who made it happen: a token or an executor by name, or kService
 };
 
 // The sweep and the trial a fact is about, where it is about one.

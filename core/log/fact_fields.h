@@ -37,6 +37,7 @@ void Fields(A& archive, Like<A, SweepCreated>& fact) {
   archive("spec", fact.spec);
   archive("source", fact.source);
   archive("idempotency_key", fact.idempotency_key);
+  archive.Later("owner", fact.owner);
 }
 template <class A>
 void Fields(A& archive, Like<A, SweepPaused>& fact) {
@@ -52,6 +53,12 @@ void Fields(A& archive, Like<A, SweepExtended>& fact) {
   About(archive, fact.sweep);
   archive("stop", fact.stop);
   archive("max_step", fact.max_step);
+}
+template <class A>
+void Fields(A& archive, Like<A, SweepEdited>& fact) {
+  About(archive, fact.sweep);
+  archive("spec", fact.spec);
+  archive("changes", fact.changes);
 }
 template <class A>
 void Fields(A& archive, Like<A, SweepReopened>& fact) {

@@ -5,6 +5,7 @@
 
 #include "core/log/archive.h"
 #include "core/log/event.h"
+#include "core/space/front.h"
 
 // What values and specifications consist of, for archives (archive.h).
 namespace attune {
@@ -55,7 +56,7 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive("attempt", kept.attempt);
   archive("executor", kept.executor);
   archive.Sparse("folder", kept.folder);
-  archive("value", kept.value);
+  archive.Listed("values", "value", kept.values);
   archive("pinned", kept.pinned);
 }
 template <class A>
@@ -146,6 +147,14 @@ void Fields(A& archive, Like<A, Objective>& objective) {
   archive(objective.metric, objective.mode);
 }
 template <class A>
+void Fields(A& archive, Like<A, Constraint>& constraint) {
+  archive(constraint.metric, constraint.min, constraint.max);
+}
+template <class A>
+void Fields(A& archive, Like<A, Best>& best) {
+  archive(best.trial, best.attempt, best.step, best.values);
+}
+template <class A>
 void Fields(A& archive, Like<A, AlgorithmSpec>& spec) {
   archive(spec.name, spec.options);
 }
@@ -173,12 +182,12 @@ void Fields(A& archive, Like<A, StopPolicy>& policy) {
   archive("patience", policy.patience);
   archive("max_trial_seconds", policy.max_trial_time);
   archive("trial_patience", policy.trial_patience);
-  archive("target", policy.target);
+  archive.Listed("targets", "target", policy.targets);
 }
 template <class A>
 void Fields(A& archive, Like<A, SweepSpec>& spec) {
-  archive(spec.name, spec.tags, spec.program, spec.objective, spec.space, spec.initial_points,
-          spec.searcher, spec.seed, spec.scheduler, spec.max_step, spec.gang,
+  archive(spec.name, spec.tags, spec.program, spec.objectives, spec.constraints, spec.space,
+          spec.initial_points, spec.searcher, spec.seed, spec.scheduler, spec.max_step, spec.gang,
           spec.max_concurrent_trials, spec.priority, spec.checkpoint, spec.failure, spec.stop);
 }
 

@@ -70,13 +70,15 @@ struct FailurePolicy {
 
 // When a sweep or a trial is over. Of each, 0 means: no such limit.
 struct StopPolicy {
-  int max_trials = 0;            // without it, until the searcher has no more
-  Seconds max_time{0};           // of the sweep, while it is not paused
-  double max_gpu_hours = 0;      // of all its gangs
-  int patience = 0;              // trials that end in a row without a better best
-  Seconds max_trial_time{0};     // training time of a trial
-  int trial_patience = 0;        // reports of a trial in a row that are not its best
-  std::optional<double> target;  // the sweep is over when the objective is this good
+  int max_trials = 0;         // without it, until the searcher has no more
+  Seconds max_time{0};        // of the sweep, while it is not paused
+  double max_gpu_hours = 0;   // of all its gangs
+  int patience = 0;           // trials that end in a row while no better report comes
+  Seconds max_trial_time{0};  // training time of a trial
+  int trial_patience = 0;     // reports of a trial in a row that are its best in no objective
+  // Of the objectives, in their order: the sweep is over when one report has reached each one that
+  // is there. Nothing stands for those after the last.
+  std::vector<std::optional<double>> targets;
   bool operator==(const StopPolicy&) const = default;
 };
 
@@ -85,7 +87,8 @@ struct SweepSpec {
   std::string name;
   std::vector<std::string> tags;
   Program program;
-  Objective objective;
+  std::vector<Objective> objectives = std::vector<Objective>(1);  // at least one
+  std::vector<Constraint> constraints;  // a report that violates one is nobody's best
   SearchSpace space;
   std::vector<Config> initial_points;  // tried first, in this order
   AlgorithmSpec searcher;
@@ -98,6 +101,12 @@ struct SweepSpec {
   CheckpointPolicy checkpoint;
   FailurePolicy failure;
   StopPolicy stop;
+
+  // The first one: what a scheduler judges unless it says otherwise.
+  const Objective& objective() const { return objectives.front(); }
+
+  // The metrics that each report has: those of the objectives, then those of the constraints.
+  std::vector<std::string> ReportedMetrics() const;
 
   // Without a program trials are asked for and told from outside.
   bool External() const { return program.command.empty(); }

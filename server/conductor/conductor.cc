@@ -61,7 +61,7 @@ void Conductor::Post(Look look) { Push({.look = std::move(look)}); }
 
 void Conductor::Nudge() { Push({}); }
 
-Result<std::vector<Event>> Conductor::Execute(Command command) {
+Result<std::vector<Event>> Conductor::Execute(Command command, std::string actor) {
   {
     std::lock_guard lock(mutex_);
     if (queue_.full())
@@ -70,13 +70,16 @@ Result<std::vector<Event>> Conductor::Execute(Command command) {
   }
   std::promise<Result<std::vector<Event>>> promise;
   auto answer = promise.get_future();
-  Submit(std::move(command), [&](const Result<std::span<const Event>>& result) {
+  Submission submission{.actor = std::move(actor)};
+  submission.commands.push_back(std::move(command));
+  submission.done = [&](const Result<std::span<const Event>>& result) {
     if (result.ok()) {
       promise.set_value(std::vector<Event>(result->begin(), result->end()));
     } else {
       promise.set_value(result.error());
     }
-  });
+  };
+  Submit(std::move(commands), done, std::move(actor));
   return answer.get();
 }
 
@@ -86,7 +89,8 @@ void Conductor::Query(const Look& look) {
   Post([&](const Brain& brain) {
     look(brain);
     looked.set_value();
-  });
+  };
+  Push(std::move(submission));
   done.wait();
 }
 

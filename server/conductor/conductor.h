@@ -48,8 +48,9 @@ class Conductor final : public Submissions, private Listener {
   void Post(Look look) override;
   void Nudge() override;
 
-  // Submits and waits. `kUnavailable` when too much waits already, and once the conductor stops.
-  Result<std::vector<Event>> Execute(Command command);
+  // Submits and waits. `actor` is who asks, as Brain::Execute has it. `kUnavailable` when too much
+  // waits already, and once the conductor stops.
+  Result<std::vector<Event>> Execute(Command command, std::string actor = "");
 
   // Waits for the look.
   void Query(const Look& look);

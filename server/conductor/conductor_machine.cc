@@ -79,7 +79,7 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
   for (size_t i = 0; i < batch.size(); ++i) {
     all[i].begin = events.size();
     for (const Command& command : batch[i].commands) {
-      auto led_to = mind_->Execute(command, now);
+      auto led_to = mind_->Execute(command, now, batch[i].actor);
       if (led_to.ok()) {
         add(std::move(led_to).value());
       } else {

@@ -10,8 +10,9 @@ class BrainMind final : public Mind {
   BrainMind(const Algorithms& algorithms, Reachable reachable)
       : brain_(algorithms, std::move(reachable)) {}
 
-  Result<std::vector<Event>> Execute(const Command& command, Time now) override {
-    return brain_.Execute(command, now);
+  Result<std::vector<Event>> Execute(const Command& command, Time now,
+                                     std::string_view actor) override {
+    return brain_.Execute(command, now, actor);
   }
   Brain::Portion Advance(Time now) override {
     brain_.LookAgain();

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/brain/brain.h"
@@ -12,7 +13,8 @@ namespace attune::server {
 class Mind {
  public:
   virtual ~Mind() = default;
-  virtual Result<std::vector<Event>> Execute(const Command& command, Time now) = 0;
+  virtual Result<std::vector<Event>> Execute(const Command& command, Time now,
+                                             std::string_view actor) = 0;
   // What follows, or a portion of it: no more than one transaction should hold.
   virtual Brain::Portion Advance(Time now) = 0;
   virtual Brain& brain() = 0;  // to load, to replay, to look at

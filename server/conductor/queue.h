@@ -12,8 +12,9 @@ namespace attune::server {
 // nothing in it, a nudge.
 struct Submission {
   std::vector<Command> commands;
-  Done done;      // of the one command
-  Stored stored;  // of all of them
+  std::string actor;  // who asks; empty: as Brain::Execute has it
+  Done done;          // of the one command
+  Stored stored;      // of all of them
   Look look;
 };
 

@@ -72,12 +72,11 @@ bool SameSecret(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-Access::Access(std::string host, std::string token)
-    : host_(std::move(host)), token_(std::move(token)) {
-  ATTUNE_CHECK(!token_.empty());
+Access::Access(std::string host, Token token) : host_(std::move(host)), token_(std::move(token)) {
+  ATTUNE_CHECK(!token_.secret.empty());
 }
 
-std::optional<Response> Access::Refuse(const Request& request) const {
+std::optional<Response> Access::Refuse(Request& request) const {
   const std::string host = request.Header("Host").value_or("");
   if (!KnownHost(NameOf(host)))
     return Problem(403, "'" + host + "' is not a name of this server: ask for it at " + host_ +
@@ -96,16 +95,17 @@ std::optional<Response> Access::Refuse(const Request& request) const {
     refusal.Set("WWW-Authenticate", "Bearer realm=\"attune\"");
     return refusal;
   }
+  request.actor = token_.name;
   return std::nullopt;
 }
 
 Response Access::Login(const Request& request) const {
-  if (!SameSecret(request.Query("token").value_or(""), token_))
+  if (!SameSecret(request.Query("token").value_or(""), token_.secret))
     return Problem(401, "the token is not this server's: open the address that attune prints");
   Response response{.status = 303};
   response.Set("Location", "/")
       .Set("Set-Cookie",
-           std::string(kCookie) + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict")
+           std::string(kCookie) + "=" + token_.secret + "; Path=/; HttpOnly; SameSite=Strict")
       .Set("Cache-Control", "no-store")
       .Set("Referrer-Policy", "no-referrer");
   return response;
@@ -122,9 +122,9 @@ bool Access::KnownHost(std::string_view name) const {
 bool Access::Authenticated(const Request& request) const {
   const std::string header = request.Header("Authorization").value_or("");
   if (header.size() > kBearer.size() && SameName(header.substr(0, kBearer.size()), kBearer))
-    return SameSecret(std::string_view(header).substr(kBearer.size()), token_);
+    return SameSecret(std::string_view(header).substr(kBearer.size()), token_.secret);
   const auto cookie = Cookie(request, kCookie);
-  return cookie && SameSecret(*cookie, token_);
+  return cookie && SameSecret(*cookie, token_.secret);
 }
 
 }  // namespace attune::server

@@ -8,15 +8,22 @@
 
 namespace attune::server {
 
+// A secret, and who has it: what is done with it is done in that name.
+struct Token {
+  std::string name;
+  std::string secret;
+};
+
 // Who may ask what. Loopback names are always this server's; a page of another origin, or one that
 // reached us under a name of its own (DNS rebinding), is refused.
 class Access {
  public:
-  // `host`: the address the server listens on. REQUIRES: token is not empty.
-  Access(std::string host, std::string token);
+  // `host`: the address the server listens on. REQUIRES: the token's secret is not empty.
+  Access(std::string host, Token token);
 
-  // The refusal of a request, or nothing when it may go on.
-  std::optional<Response> Refuse(const Request& request) const;
+  // The refusal of a request, or nothing when it may go on: then `request.actor` says in whose
+  // name.
+  std::optional<Response> Refuse(Request& request) const;
 
   // GET /login?token=…: sets the cookie and leads to the page.
   Response Login(const Request& request) const;
@@ -26,7 +33,7 @@ class Access {
   bool Authenticated(const Request& request) const;
 
   std::string host_;
-  std::string token_;
+  Token token_;
 };
 
 // Whether a path is the API's (as opposed to the page's own files and the health checks).

@@ -42,7 +42,7 @@ sweepfile::Parsed Parse(const Request& request, const Api::Options& options) {
 Api::Api(Options options)
     : options_(std::move(options)),
       answers_(*options_.backend, *options_.reader, *options_.algorithms),
-      control_(*options_.backend, *options_.reader, answers_),
+      control_(*options_.backend, *options_.reader, answers_, *options_.algorithms),
       ask_tell_(*options_.backend, *options_.reader),
       streams_(std::make_shared<std::atomic<int>>(0)) {}
 
@@ -72,6 +72,8 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kSweep, "stop", By<kControl, &Control::StopSweep>},
       {"POST", kSweep, "kill", By<kControl, &Control::KillSweep>},
       {"POST", kSweep, "extend", By<kControl, &Control::ExtendSweep>},
+      {"POST", kSweep, "edit", By<kControl, &Control::EditSweep>},
+      {"PATCH", kSweep, "", By<kControl, &Control::EditSweep>},
       {"GET", kTrials, "", Own<&Api::ListTrials>},
       {"POST", kTrials, "", By<kControl, &Control::EnqueueTrial>},
       {"POST", kTrials, "ask", By<kAskTell, &AskTell::Ask>},
@@ -118,8 +120,9 @@ Response Api::CreateSweep(const Request& request, const Target&) {
   if (!key.ok()) return Problem(key.error());
   sweepfile::Parsed parsed = Parse(request, options_);
   if (!parsed.spec) return Refuse(parsed.faults);
-  const auto events =
-      options_.backend->Execute(attune::CreateSweep{*std::move(parsed.spec), request.body, *key});
+  const auto events = options_.backend->Execute(
+      attune::CreateSweep{*std::move(parsed.spec), request.body, *key, request.actor},
+      request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   SweepId id;
   if (!events->empty()) {
@@ -218,7 +221,7 @@ Response Api::GetCurves(const Request& request, const Target& target) {
   if (metric.empty()) {
     const auto sweep = options_.reader->Sweep(target.sweep());
     if (!sweep.ok()) return Problem(sweep.error());
-    metric = sweep->spec.objective.metric;
+    metric = sweep->spec.objective().metric;
   }
   const auto curves = options_.reader->CurvesOf(target.sweep(), metric);
   if (!curves.ok()) return Problem(curves.error());

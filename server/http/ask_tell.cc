@@ -55,7 +55,7 @@ Response AskTell::Ask(const Request& request, const Target& target) {
   if (!key.ok()) return Problem(key.error());
   const auto row = reader_.Sweep(target.sweep());
   if (!row.ok()) return Problem(row.error());
-  const auto events = backend_.Execute(AskTrial{target.sweep(), *key});
+  const auto events = backend_.Execute(AskTrial{target.sweep(), *key}, request.actor);
   if (!events.ok()) {
     const bool none_now = row->spec.External() && events.error().code == ErrorCode::kConflict;
     return none_now ? NoTrial(target.sweep(), events.error().message) : Problem(events.error());
@@ -87,7 +87,7 @@ Response AskTell::Tell(const Request& request, const Target& target) {
                             " has a program, whose workers report: only the trials of a sweep "
                             "without `command` are told about");
   if (const auto trial = reader_.Trial(target.trial); !trial.ok()) return Problem(trial.error());
-  const auto body = ReadTell(request.body, sweep->spec.objective.metric);
+  const auto body = ReadTell(request.body, sweep->spec.ReportedMetrics());
   if (!body.value) return Refuse(body.faults);
   const TellBody& tell = *body.value;
 
@@ -98,10 +98,10 @@ Response AskTell::Tell(const Request& request, const Target& target) {
       attempt = trial->live->id;
   });
   if (!attempt) return ToldBefore(target.trial, tell);
-  if (!tell.report) return End(*attempt, tell);
+  if (!tell.report) return End(*attempt, tell, request.actor);
 
-  const auto events =
-      backend_.Execute(RecordFact{tell.epoch, TrialReported{*attempt, *tell.report}});
+  const auto events = backend_.Execute(
+      RecordFact{tell.epoch, TrialReported{*attempt, *tell.report}}, request.actor);
   if (!events.ok()) return Problem(events.error());
   const auto* decided = Find<TrialDecided>(*events);
   if (decided == nullptr) return ToldBefore(target.trial, tell);
@@ -109,13 +109,13 @@ Response AskTell::Tell(const Request& request, const Target& target) {
       VerdictToJson(Name(decided->verdict.kind), decided->verdict.reason.text, decided->milestone));
 }
 
-Response AskTell::End(const AttemptId& attempt, const TellBody& tell) {
+Response AskTell::End(const AttemptId& attempt, const TellBody& tell, const std::string& actor) {
   AttemptEnded ended{.attempt = attempt, .outcome = tell.outcome};
   if (tell.outcome == Outcome::kFailed)
     ended.failure = {
         .kind = FailureKind::kExit,
         .message = tell.message.empty() ? "its asker said that it failed" : tell.message};
-  const auto events = backend_.Execute(RecordFact{tell.epoch, std::move(ended)});
+  const auto events = backend_.Execute(RecordFact{tell.epoch, std::move(ended)}, actor);
   if (!events.ok()) return Problem(events.error());
   if (events->empty()) return Superseded(attempt.trial, tell.epoch);
   return Response{.status = 204};

@@ -19,7 +19,7 @@ class AskTell {
 
  private:
   Response NoTrial(SweepId sweep, std::string reason);
-  Response End(const AttemptId& attempt, const TellBody& tell);
+  Response End(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
 
   // Of an attempt that is over, or never was.
   Response ToldBefore(const TrialId& trial, const TellBody& tell);

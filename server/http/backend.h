@@ -18,8 +18,8 @@ class Backend {
   virtual ~Backend() = default;
 
   // Decides on a command of a person's; what it led to is durable. Events that follow by themselves
-  // (a trial starts) are not among those that are returned.
-  virtual Result<std::vector<Event>> Execute(Command command) = 0;
+  // (a trial starts) are not among those that are returned. `actor` is whose token it came with.
+  virtual Result<std::vector<Event>> Execute(Command command, const std::string& actor) = 0;
 
   // Shows the state as it is between two decisions. `look` is to be quick.
   virtual void Look(const std::function<void(const Brain&)>& look) = 0;

@@ -119,7 +119,7 @@ Result<double> ReadMetric(const sweepfile::Node& node) {
   return sweepfile::ReadReal(node);
 }
 
-Metrics ReadMetrics(Reading& body, const std::string& metric) {
+Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
   Metrics metrics;
   const Spot& spot = body.fields().spot("metrics");
   if (spot.node->kind != sweepfile::Node::Kind::kMap) {
@@ -134,8 +134,10 @@ Metrics ReadMetrics(Reading& body, const std::string& metric) {
       body.faults().AtValue(Child(spot, entry), value.error().message);
     }
   }
-  if (spot.node->Find(metric) == nullptr)
-    body.faults().Add(spot.place.Key(metric), spot.mark, "missing: the metric of the sweep");
+  for (const std::string& metric : needed) {
+    if (spot.node->Find(metric) == nullptr)
+      body.faults().Add(spot.place.Key(metric), spot.mark, "missing: the metric of the sweep");
+  }
   return metrics;
 }
 
@@ -177,7 +179,7 @@ Body<Step> ReadContinue(std::string_view text) {
   return body.Finish(Step(body.fields().Get<int64_t>("until")));
 }
 
-Body<TellBody> ReadTell(std::string_view text, const std::string& metric) {
+Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics) {
   Reading body(text, TellKeys());
   const Fields& fields = body.fields();
   TellBody tell{.epoch = Epoch(static_cast<uint64_t>(fields.Get<int64_t>("epoch"))),
@@ -194,7 +196,7 @@ Body<TellBody> ReadTell(std::string_view text, const std::string& metric) {
     return body.Finish(std::move(tell));
   }
   tell.report = Report{.step = Step(fields.Get<int64_t>("step")),
-                       .metrics = ReadMetrics(body, metric),
+                       .metrics = ReadMetrics(body, metrics),
                        .seconds = Seconds(fields.Get<double>("seconds")),
                        .waits = true};
   return body.Finish(std::move(tell));

@@ -35,7 +35,7 @@ struct TellBody {
   Outcome outcome = Outcome::kFinished;
   std::string message;
 };
-// A report has `metric`, the sweep's.
-Body<TellBody> ReadTell(std::string_view text, const std::string& metric);
+// A report has these metrics, the sweep's.
+Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics);
 
 }  // namespace attune::server

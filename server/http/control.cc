@@ -39,6 +39,20 @@ std::string Limits(const ExtendSweep& command) {
   return text;
 }
 
+// now stop.max_trials 40, parameters.lr.max 0.1
+std::string EffectOf(const std::vector<Event>& events) {
+  std::string text;
+  bool opened = false;
+  for (const Event& event : events) {
+    opened = opened || std::holds_alternative<SweepReopened>(event.fact);
+    const auto* edited = std::get_if<SweepEdited>(&event.fact);
+    if (edited == nullptr) continue;
+    for (const std::string& change : edited->changes) text += (text.empty() ? "" : ", ") + change;
+  }
+  if (events.empty()) return "it is so already";
+  return (opened ? "it is open again: " : "now ") + text;
+}
+
 }  // namespace
 
 Result<std::string> IdempotencyKey(const Request& request) {
@@ -50,8 +64,8 @@ Result<std::string> IdempotencyKey(const Request& request) {
 
 // ---- Sweeps --------------------------------------------------------------------------------
 
-Response Control::PauseSweep(const Request&, const Target& target) {
-  const auto events = backend_.Execute(attune::PauseSweep{target.sweep()});
+Response Control::PauseSweep(const Request& request, const Target& target) {
+  const auto events = backend_.Execute(attune::PauseSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   const int64_t leaving = Count<TrialYielding>(*events);
   std::string effect = "nothing runs, and nothing starts before it is resumed";
@@ -60,8 +74,8 @@ Response Control::PauseSweep(const Request&, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response Control::ResumeSweep(const Request&, const Target& target) {
-  const auto events = backend_.Execute(attune::ResumeSweep{target.sweep()});
+Response Control::ResumeSweep(const Request& request, const Target& target) {
+  const auto events = backend_.Execute(attune::ResumeSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   const int64_t back = Count<TrialRequeued>(*events);
   std::string effect = "it goes on";
@@ -70,8 +84,8 @@ Response Control::ResumeSweep(const Request&, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response Control::StopSweep(const Request&, const Target& target) {
-  const auto events = backend_.Execute(attune::StopSweep{target.sweep()});
+Response Control::StopSweep(const Request& request, const Target& target) {
+  const auto events = backend_.Execute(attune::StopSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   int running = 0;
   backend_.Look([&](const Brain& brain) {
@@ -84,8 +98,8 @@ Response Control::StopSweep(const Request&, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, effect);
 }
 
-Response Control::KillSweep(const Request&, const Target& target) {
-  const auto events = backend_.Execute(attune::KillSweep{target.sweep()});
+Response Control::KillSweep(const Request& request, const Target& target) {
+  const auto events = backend_.Execute(attune::KillSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   std::string effect = Plural(Count<TrialEnded>(*events), "trial") + " ended now";
   if (events->empty()) effect = "it is being killed already";
@@ -95,11 +109,24 @@ Response Control::KillSweep(const Request&, const Target& target) {
 Response Control::ExtendSweep(const Request& request, const Target& target) {
   const auto body = ReadExtension(request.body, target.sweep());
   if (!body.value) return Refuse(body.faults);
-  const auto events = backend_.Execute(*body.value);
+  const auto events = backend_.Execute(*body.value, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   const std::string effect =
       (Count<SweepReopened>(*events) > 0 ? "it is open again: " : "now ") + Limits(*body.value);
   return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response Control::EditSweep(const Request& request, const Target& target) {
+  const auto seen = reader_.LastSeq();
+  if (!seen.ok()) return Problem(seen.error());
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  auto patched = sweepfile::PatchSweep(sweep->spec, request.body, {.algorithms = &algorithms_});
+  if (!patched.spec) return Refuse(patched.faults);
+  const auto events = backend_.Execute(
+      attune::EditSweep{target.sweep(), *std::move(patched.spec), *seen}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return answers_.Sweep(target.sweep(), kAccepted, EffectOf(*events));
 }
 
 // ---- Trials --------------------------------------------------------------------------------
@@ -111,8 +138,8 @@ Response Control::EnqueueTrial(const Request& request, const Target& target) {
   if (!sweep.ok()) return Problem(sweep.error());
   auto body = ReadNewTrial(request.body, sweep->spec.space);
   if (!body.value) return Refuse(body.faults);
-  const auto events =
-      backend_.Execute(attune::EnqueueTrial{target.sweep(), *std::move(body.value), *key});
+  const auto events = backend_.Execute(
+      attune::EnqueueTrial{target.sweep(), *std::move(body.value), *key}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
 
   TrialId trial(target.sweep(), {});
@@ -131,8 +158,8 @@ Response Control::EnqueueTrial(const Request& request, const Target& target) {
   return created;
 }
 
-Response Control::KillTrial(const Request&, const Target& target) {
-  const auto events = backend_.Execute(attune::KillTrial{target.trial});
+Response Control::KillTrial(const Request& request, const Target& target) {
+  const auto events = backend_.Execute(attune::KillTrial{target.trial}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return answers_.Trial(target.trial, kAccepted, "it ended now");
 }
@@ -140,24 +167,26 @@ Response Control::KillTrial(const Request&, const Target& target) {
 Response Control::RetryTrial(const Request& request, const Target& target) {
   const auto body = ReadRetry(request.body);
   if (!body.value) return Refuse(body.faults);
-  return Reopen(target, Step(0), *body.value);
+  return Reopen(request, target, Step(0), *body.value);
 }
 
 Response Control::ContinueTrial(const Request& request, const Target& target) {
   const auto body = ReadContinue(request.body);
   if (!body.value) return Refuse(body.faults);
-  return Reopen(target, *body.value, false);
+  return Reopen(request, target, *body.value, false);
 }
 
-Response Control::Reopen(const Target& target, Step until, bool from_start) {
+Response Control::Reopen(const Request& request, const Target& target, Step until,
+                         bool from_start) {
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
   const auto detail = reader_.Detail(target.trial);
   if (!detail.ok()) return Problem(detail.error());
-  TrialRecord record = RecordOf(*detail, sweep->spec.objective);
+  TrialRecord record = RecordOf(*detail, sweep->spec);
   const Step source =
       record.checkpoints.empty() || from_start ? Step(0) : record.checkpoints.back().ref.step;
-  const auto events = backend_.Execute(ReopenTrial{std::move(record), until, from_start});
+  const auto events =
+      backend_.Execute(ReopenTrial{std::move(record), until, from_start}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   std::string effect = source.value > 0 ? "it will go on from step " + std::to_string(source.value)
                                         : "it will start from the beginning";
@@ -167,11 +196,15 @@ Response Control::Reopen(const Target& target, Step until, bool from_start) {
 
 // ---- Checkpoints ---------------------------------------------------------------------------
 
-Response Control::Pin(const Request&, const Target& target) { return SetPinned(target, true); }
+Response Control::Pin(const Request& request, const Target& target) {
+  return SetPinned(request, target, true);
+}
 
-Response Control::Unpin(const Request&, const Target& target) { return SetPinned(target, false); }
+Response Control::Unpin(const Request& request, const Target& target) {
+  return SetPinned(request, target, false);
+}
 
-Response Control::SetPinned(const Target& target, bool pinned) {
+Response Control::SetPinned(const Request& request, const Target& target, bool pinned) {
   const auto detail = reader_.Detail(target.trial);
   if (!detail.ok()) return Problem(detail.error());
   const auto& all = detail->checkpoints;
@@ -183,7 +216,7 @@ Response Control::SetPinned(const Target& target, bool pinned) {
                            ToString(target.trial);
   if (found == all.end()) return Problem(404, "there is no " + name);
   if (found->dropped) return Problem(409, name + " is gone: " + found->reason);
-  const auto events = backend_.Execute(PinCheckpoint{target.checkpoint(), pinned});
+  const auto events = backend_.Execute(PinCheckpoint{target.checkpoint(), pinned}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return answers_.Trial(target.trial, kAccepted,
                         pinned ? "it stays" : "it stays as long as the sweep file says");

@@ -17,14 +17,15 @@ Result<std::string> IdempotencyKey(const Request& request);
 class Control {
  public:
   // All outlive the object.
-  Control(Backend& backend, Reader& reader, const Answers& answers)
-      : backend_(backend), reader_(reader), answers_(answers) {}
+  Control(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms)
+      : backend_(backend), reader_(reader), answers_(answers), algorithms_(algorithms) {}
 
   Response PauseSweep(const Request& request, const Target& target);
   Response ResumeSweep(const Request& request, const Target& target);
   Response StopSweep(const Request& request, const Target& target);
   Response KillSweep(const Request& request, const Target& target);
   Response ExtendSweep(const Request& request, const Target& target);
+  Response EditSweep(const Request& request, const Target& target);
 
   Response EnqueueTrial(const Request& request, const Target& target);
   Response KillTrial(const Request& request, const Target& target);
@@ -35,12 +36,13 @@ class Control {
   Response Unpin(const Request& request, const Target& target);
 
  private:
-  Response Reopen(const Target& target, Step until, bool from_start);
-  Response SetPinned(const Target& target, bool pinned);
+  Response Reopen(const Request& request, const Target& target, Step until, bool from_start);
+  Response SetPinned(const Request& request, const Target& target, bool pinned);
 
   Backend& backend_;
   Reader& reader_;
   const Answers& answers_;
+  const Algorithms& algorithms_;
 };
 
 }  // namespace attune::server

@@ -41,6 +41,16 @@ class Translator {
                            {"limits", LimitsToJson(fact.stop)}});
   }
 
+  void operator()(const SweepEdited& fact) {
+    Add("sweep_edited", {{"name", fact.spec.name},
+                         {"max_trials", fact.spec.stop.max_trials},
+                         {"max_step", fact.spec.max_step.value},
+                         {"priority", fact.spec.priority},
+                         {"max_concurrent_trials", fact.spec.max_concurrent_trials},
+                         {"limits", LimitsToJson(fact.spec.stop)},
+                         {"changes", fact.changes}});
+  }
+
   void operator()(const TrialCreated& fact) {
     Add("trial_created",
         {{"config", sweepfile::ToJson(fact.config)}, {"state", Name(TrialState::kPending)}});
@@ -153,6 +163,7 @@ class Translator {
     if (const auto sweep = SweepOf(event_.fact)) data["sweep"] = ToString(*sweep);
     if (const auto trial = TrialOf(event_.fact)) data["trial"] = trial->number.value;
     data["time"] = FormatTime(event_.time);
+    data["actor"] = event_.actor;
     for (const auto& [key, value] : members.items()) data[key] = value;
     events_.push_back({std::move(name), Dump(data)});
   }

@@ -130,14 +130,15 @@ class Exchange::Library final : public httplib::Server {
     set_keep_alive_max_count(kRequestsPerConnection);
     // Whatever has no body to read is answered before the library's own routing.
     set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
-      if (from.method == "POST") return HandlerResponse::Unhandled;
+      if (TakesBody(from.method)) return HandlerResponse::Unhandled;
       if (from.has_header("Content-Length") || from.has_header("Transfer-Encoding"))
         to.set_header("Connection", "close");  // its body is not read
       Handle(RequestOf(from, run_->patient), to);
       return HandlerResponse::Handled;
     });
-    Post(R"([\s\S]*)", [this](const httplib::Request& from, httplib::Response& to,
-                              const httplib::ContentReader& read) {
+    const HandlerWithContentReader with_body = [this](const httplib::Request& from,
+                                                      httplib::Response& to,
+                                                      const httplib::ContentReader& read) {
       Request request = RequestOf(from, run_->patient);
       bool too_long = false;
       const bool whole = read([&](const char* data, size_t size) {
@@ -150,7 +151,9 @@ class Exchange::Library final : public httplib::Server {
         to.set_header("Connection", "close");
       }
       Handle(request, to);
-    });
+    };
+    Post(R"([\s\S]*)", with_body);
+    Patch(R"([\s\S]*)", with_body);
     // What the library refuses by itself: a request it cannot read.
     const HandlerWithResponse on_error = [](const httplib::Request&, httplib::Response& to) {
       if (to.body.empty() && !to.content_provider_) {

@@ -43,7 +43,7 @@ class HttpServer::Parts {
  public:
   explicit Parts(Options options)
       : options_(std::move(options)),
-        access_(options_.host, options_.token),
+        access_(options_.host, {std::string(kAdmin), options_.token}),
         pages_(options_.assets),
         api_({.backend = options_.backend,
               .reader = options_.reader,
@@ -77,14 +77,14 @@ class HttpServer::Parts {
 
  private:
   // A body is read only after access is granted.
-  bool Admits(const Request& head) const {
-    return head.method == "POST" && !access_.Refuse(head).has_value();
+  bool Admits(Request head) const {
+    return TakesBody(head.method) && !access_.Refuse(head).has_value();
   }
 
-  Response Answer(const Request& request) {
+  Response Answer(Request request) {
     try {
       if (auto refusal = access_.Refuse(request)) {
-        if (request.method == "POST") refusal->Set("Connection", "close");
+        if (TakesBody(request.method)) refusal->Set("Connection", "close");
         return *std::move(refusal);
       }
       if (request.unread == 413)

@@ -18,6 +18,9 @@ struct CaseInsensitive {
   bool operator()(std::string_view a, std::string_view b) const;
 };
 
+// Whether a request of this method has a body that is read.
+inline bool TakesBody(std::string_view method) { return method == "POST" || method == "PATCH"; }
+
 struct Request {
   std::string method;  // HEAD arrives as GET; the transport leaves the body away
   std::string path;    // decoded
@@ -26,6 +29,7 @@ struct Request {
   std::string body;
   int unread = 0;       // the status that says why the body was not read; 0: it was
   bool patient = true;  // whether an answer may be put off (Response::later)
+  std::string actor;    // the name of the token it came with
 
   // The first of that name.
   std::optional<std::string> Header(std::string_view name) const;

@@ -29,14 +29,49 @@ Json CountsToJson(const SweepRow& sweep) {
   return json;
 }
 
-Json BestToJson(const std::optional<BestTrial>& best) {
-  if (!best) return nullptr;
+Json BestToJson(const BestTrial* best) {
+  if (best == nullptr) return nullptr;
   return {{"trial", best->trial.value},
           {"step", best->step.value},
-          {"value", best->value},
+          {"value", best->values.front()},
+          {"values", best->values},
           {"config", sweepfile::ToJson(best->config)},
           {"metrics", sweepfile::ToJson(best->metrics)},
           {"checkpoint", OrNull(best->checkpoint)}};
+}
+
+Json EditToJson(const std::optional<SweepEdit>& edit) {
+  if (!edit) return nullptr;
+  return {{"time", edit->time}, {"actor", edit->actor}, {"changes", edit->changes}};
+}
+
+Json FrontToJson(const std::vector<BestTrial>& front) {
+  Json json = Json::array();
+  for (const BestTrial& report : front) json.push_back(BestToJson(&report));
+  return json;
+}
+
+Json MetricToJson(const Objective& objective) {
+  return {{"name", objective.metric}, {"mode", objective.mode == Mode::kMax ? "max" : "min"}};
+}
+
+// With its target where it has one.
+Json MetricsToJson(const SweepSpec& spec) {
+  Json json = Json::array();
+  for (size_t i = 0; i < spec.objectives.size(); ++i) {
+    json.push_back(MetricToJson(spec.objectives[i]));
+    const auto& targets = spec.stop.targets;
+    json.back()["target"] = RealOrNull(i < targets.size() ? targets[i] : std::nullopt);
+  }
+  return json;
+}
+
+Json ConstraintsToJson(const SweepSpec& spec) {
+  Json json = Json::object();
+  for (const Constraint& constraint : spec.constraints)
+    json[constraint.metric] = {{"min", RealOrNull(constraint.min)},
+                               {"max", RealOrNull(constraint.max)}};
+  return json;
 }
 
 std::string_view ScaleName(Scale scale) { return scale == Scale::kLog ? "log" : "linear"; }
@@ -112,13 +147,14 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const Li
   const SweepSpec& spec = sweep.spec;
   return {{"id", ToString(sweep.id)},
           {"name", spec.name},
+          {"owner", sweep.owner},
           {"state", sweep.state},
           {"reason", sweep.reason},
           {"created", sweep.created},
           {"ended", OrNull(sweep.ended)},
-          {"metric",
-           {{"name", spec.objective.metric},
-            {"mode", spec.objective.mode == Mode::kMax ? "max" : "min"}}},
+          {"metric", MetricToJson(spec.objective())},
+          {"metrics", MetricsToJson(spec)},
+          {"constraints", ConstraintsToJson(spec)},
           {"searcher", spec.searcher.name},
           {"scheduler", spec.scheduler.name},
           {"rungs", StepsToJson(rungs)},
@@ -126,18 +162,24 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const Li
           {"max_trials", spec.stop.max_trials},
           {"workers", spec.gang.workers},
           {"priority", spec.priority},
+          {"max_concurrent_trials", spec.max_concurrent_trials},
           {"external", spec.External()},
           {"limits", LimitsToJson(spec.stop)},
           {"trials", CountsToJson(sweep)},
-          {"best", BestToJson(sweep.best)},
+          {"best", BestToJson(sweep.Best())},
+          {"front", FrontToJson(sweep.front)},
+          {"edited", EditToJson(sweep.edit)},
           {"waiting", live.waiting},
           {"stopping", live.stopping}};
 }
 
 Json LimitsToJson(const StopPolicy& stop) {
-  return {{"target", RealOrNull(stop.target)},           {"max_time", stop.max_time.value},
-          {"max_gpu_hours", stop.max_gpu_hours},         {"patience", stop.patience},
-          {"max_trial_time", stop.max_trial_time.value}, {"trial_patience", stop.trial_patience}};
+  return {{"target", RealOrNull(stop.targets.empty() ? std::nullopt : stop.targets.front())},
+          {"max_time", stop.max_time.value},
+          {"max_gpu_hours", stop.max_gpu_hours},
+          {"patience", stop.patience},
+          {"max_trial_time", stop.max_trial_time.value},
+          {"trial_patience", stop.trial_patience}};
 }
 
 Json ParametersToJson(const SearchSpace& space) {

@@ -1,8 +1,8 @@
 #include "server/http/trial_record.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
+#include <utility>
 
 namespace attune::server {
 namespace {
@@ -15,19 +15,19 @@ TrialState StateOf(std::string_view name) {
   return kKilled;
 }
 
-std::optional<double> ValueAt(const TrialDetail& detail, const CheckpointRow& checkpoint,
-                              const Objective& objective) {
+std::vector<double> ValuesAt(const TrialDetail& detail, const CheckpointRow& checkpoint,
+                             const SweepSpec& spec) {
   for (const ReportRow& row : detail.history) {
     if (row.report.step != checkpoint.step) continue;
-    const auto value = row.report.metrics.find(objective.metric);
-    if (value != row.report.metrics.end() && std::isfinite(value->second)) return value->second;
+    auto values = ValuesThatCount(spec.objectives, spec.constraints, row.report.metrics);
+    if (!values.empty()) return values;
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
 
-TrialRecord RecordOf(const TrialDetail& detail, const Objective& objective) {
+TrialRecord RecordOf(const TrialDetail& detail, const SweepSpec& spec) {
   TrialRecord record{.id = detail.trial.id,
                      .config = detail.trial.config,
                      .state = StateOf(detail.trial.state),
@@ -41,7 +41,7 @@ TrialRecord RecordOf(const TrialDetail& detail, const Objective& objective) {
     record.checkpoints.push_back({.attempt = row.attempt,
                                   .ref = {row.step, row.path, row.digest},
                                   .executor = saver == detail.attempts.end() ? "" : saver->executor,
-                                  .value = ValueAt(detail, row, objective),
+                                  .values = ValuesAt(detail, row, spec),
                                   .pinned = row.pinned});
   }
   // As they were saved: later attempts go on from earlier ones' checkpoints.

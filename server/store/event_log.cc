@@ -9,10 +9,13 @@ void AppendRow(sqlite::Transaction& transaction, const Event& event) {
   std::optional<uint32_t> trial;
   if (encoded.sweep) sweep = encoded.sweep->value;
   if (encoded.trial) trial = encoded.trial->value;
+  std::optional<std::string_view> actor;
+  if (event.actor != kService) actor = event.actor;
   transaction.Run(
-      "INSERT INTO events (seq, sweep, trial, time, kind, version, payload)"
-      " VALUES (?, ?, ?, ?, ?, ?, ?)",
-      event.seq.value, sweep, trial, event.time.us, encoded.kind, encoded.version, encoded.payload);
+      "INSERT INTO events (seq, sweep, trial, time, kind, version, payload, actor)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      event.seq.value, sweep, trial, event.time.us, encoded.kind, encoded.version, encoded.payload,
+      actor);
 }
 
 Result<Event> EventOf(const sqlite::Rows& rows) {
@@ -27,14 +30,20 @@ Result<Event> EventOf(const sqlite::Rows& rows) {
   return Event{.seq = seq, .time = Time{rows.Integer(3)}, .fact = std::move(fact).value()};
 }
 
+Result<Event> EventWithActorOf(const sqlite::Rows& rows) {
+  auto event = EventOf(rows);
+  if (event.ok() && !rows.Null(7)) event->actor = rows.Text(7);
+  return event;
+}
+
 Status ReadLog(sqlite::Connection& connection, EventSeq after,
                const std::function<void(const Event&)>& visit) {
   sqlite::Rows rows = connection.Query(
-      "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
+      "SELECT seq, sweep, trial, time, kind, version, payload, actor FROM events"
       " WHERE seq > ? ORDER BY seq",
       after.value);
   for (uint64_t expected = after.value + 1; rows.Next(); ++expected) {
-    const auto event = EventOf(rows);
+    const auto event = EventWithActorOf(rows);
     if (!event.ok()) return event.error();
     if (event->seq.value != expected)
       return Error{ErrorCode::kCorrupt, "the log goes from event " + std::to_string(expected - 1) +

@@ -17,6 +17,7 @@ void AppendRow(sqlite::Transaction& transaction, const Event& event);
 
 // The row a query stands at; its columns are seq, sweep, trial, time, kind, version, payload.
 Result<Event> EventOf(const sqlite::Rows& rows);
+Result<Event> EventWithActorOf(const sqlite::Rows& rows);  // and `actor` after these
 
 // Every event of seq > after, in order, until the first error.
 Status ReadLog(sqlite::Connection& connection, EventSeq after,

@@ -28,7 +28,8 @@ Source SourceOf(ExportOptions::What what) {
   switch (what) {
     case ExportOptions::What::kEvents:
       return {
-          "SELECT seq, time, sweep, trial, kind, version, payload FROM log.events"
+          "SELECT seq, time, sweep, trial, kind, version, coalesce(actor, 'attune'), payload"
+          " FROM log.events"
           " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY seq",
           {{kPlain, "seq"},
            {kTime, "time"},
@@ -36,6 +37,7 @@ Source SourceOf(ExportOptions::What what) {
            {kPlain, "trial"},
            {kPlain, "kind"},
            {kPlain, "version"},
+           {kPlain, "actor"},
            {kObject, "payload"}}};
     case ExportOptions::What::kTrials:
       return {

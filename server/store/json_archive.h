@@ -49,6 +49,10 @@ class JsonWriter {
   void Sparse(const char* name, const T& value) {
     if (!(value == T{})) (*this)(name, value);
   }
+  template <class T>
+  void Listed(const char* name, const char* /*older*/, const std::vector<T>& items) {
+    (*this)(name, items);
+  }
   template <class Id>
   void Row(const Id&) {}
 
@@ -123,6 +127,12 @@ class JsonReader {
   template <class T>
   void Sparse(const char* name, T& value) {
     Later(name, value, T{});
+  }
+  template <class T>
+  void Listed(const char* name, const char* older, std::vector<T>& items) {
+    if (object_.contains(name)) return (*this)(name, items);
+    items.clear();
+    if (const Json& item = object_.at(older); !item.is_null()) Read(item, items.emplace_back());
   }
   void Row(SweepId& sweep) {
     if (!row_.sweep) Refuse("the row names no sweep");

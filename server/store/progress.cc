@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/store/event_log.h"
+#include "server/store/json.h"
 #include "server/store/report_form.h"
 
 namespace attune::server {
@@ -35,12 +36,12 @@ void Progress::Add(sqlite::Transaction& transaction, EventSeq seq, const TrialRe
   if (!std::exchange(entry.listed, true)) changed_.push_back(trial);
   entry.last = seq;
 
-  const Objective& objective = ObjectiveOf(transaction, trial.sweep);
-  const auto found = fact.report.metrics.find(objective.metric);
-  if (found == fact.report.metrics.end() || !std::isfinite(found->second)) return;
-  const double value = found->second;
-  if (entry.best && !(objective.mode == Mode::kMax ? value > *entry.best : value < *entry.best))
-    return;
+  const Goals& goals = GoalsOf(transaction, trial.sweep);
+  auto values = ValuesThatCount(goals.objectives, goals.constraints, fact.report.metrics);
+  if (values.empty()) return;
+  const double value = values.front();
+  front_.Offer(transaction, goals.objectives, seq, fact, std::move(values));
+  if (entry.best && !goals.objectives.front().Better(value, *entry.best)) return;
   entry.best = value;
   entry.best_report = seq;
 }
@@ -125,13 +126,19 @@ Progress::Entry& Progress::EntryOf(sqlite::Transaction& transaction, const Trial
   return place->second;
 }
 
-const Objective& Progress::ObjectiveOf(sqlite::Transaction& transaction, SweepId sweep) {
-  const auto [place, added] = objectives_.try_emplace(sweep);
+const Progress::Goals& Progress::GoalsOf(sqlite::Transaction& transaction, SweepId sweep) {
+  const auto [place, added] = goals_.try_emplace(sweep);
   if (!added) return place->second;
-  sqlite::Rows rows = transaction.connection().Query(
-      "SELECT metric, mode FROM sweeps WHERE sweep = ?", sweep.value);
-  if (rows.Next())
-    place->second = {std::string(rows.Text(0)), rows.Text(1) == "max" ? Mode::kMax : Mode::kMin};
+  sqlite::Rows rows =
+      transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
+  if (rows.Next()) {
+    auto spec = sweepfile::SpecFromJson(Json::parse(rows.Text(0), nullptr, false));
+    if (spec.ok()) {
+      place->second = {std::move(spec->objectives), std::move(spec->constraints)};
+    } else {
+      transaction.Fail(spec.error());
+    }
+  }
   if (!rows.status().ok()) transaction.Fail(rows.status().error());
   return place->second;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/log/event.h"
+#include "server/store/front_table.h"
 #include "server/store/sqlite.h"
 
 namespace attune::server {
@@ -20,7 +21,8 @@ namespace attune::server {
 inline constexpr size_t kProgressRows = 64;
 inline constexpr size_t kEventsPerProgressRow = 16;
 
-// The columns of `trials` that follow its reports: step, seconds, metrics and the best so far. What
+// The columns of `trials` that follow its reports: step, seconds, metrics and the best so far; and
+// the front of each sweep, which is never behind. What
 // is not in its row yet is known by its place in the log, and the table `behind` says from where on
 // the log is to be read again when the process has ended before.
 //
@@ -38,6 +40,9 @@ class Progress {
   using WriteRow = std::function<void(const TrialId&)>;
   void WriteSome(sqlite::Transaction& transaction, EventSeq last, size_t rows,
                  const WriteRow& write);
+
+  // Brings the fronts up to date.
+  void WriteFronts(sqlite::Transaction& transaction) { front_.Write(transaction); }
 
   bool Waiting() const { return place_ < round_.size() || !changed_.empty(); }
 
@@ -62,11 +67,16 @@ class Progress {
   };
 
   Entry& EntryOf(sqlite::Transaction& transaction, const TrialId& trial);
-  const Objective& ObjectiveOf(sqlite::Transaction& transaction, SweepId sweep);
+  // What a sweep's reports are judged by.
+  struct Goals {
+    std::vector<Objective> objectives;
+    std::vector<Constraint> constraints;
+  };
+  const Goals& GoalsOf(sqlite::Transaction& transaction, SweepId sweep);
   void WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial, Entry& entry);
   bool NextRound(EventSeq last);
 
-  std::map<SweepId, Objective> objectives_;          // of sweeps that report
+  std::map<SweepId, Goals> goals_;                   // of sweeps that report
   std::unordered_map<TrialId, Entry, Hash> trials_;  // with a live attempt
   std::vector<TrialId> changed_;                     // since the round began
   std::vector<TrialId> round_;                       // what the round writes, in order
@@ -76,6 +86,7 @@ class Progress {
   bool behind_ = false;                              // whether the table says so
   EventSeq said_{0};                                 // and what it says
   std::string metrics_, best_metrics_;               // reused
+  FrontTable front_;
 };
 
 }  // namespace attune::server

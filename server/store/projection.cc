@@ -34,6 +34,14 @@ Result<SweepSpec> SpecOf(sqlite::Transaction& transaction, SweepId sweep) {
   return spec;
 }
 
+std::string ObjectivesToJson(const SweepSpec& spec) {
+  Json json = Json::array();
+  for (const Objective& objective : spec.objectives)
+    json.push_back(
+        {{"name", objective.metric}, {"mode", objective.mode == Mode::kMax ? "max" : "min"}});
+  return Dump(json);
+}
+
 // A reason's number that may be absent.
 std::optional<double> Present(double value) {
   if (std::isnan(value)) return std::nullopt;
@@ -59,13 +67,14 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const SweepCreated& fact) {
   const SweepSpec& spec = fact.spec;
   transaction.Run(
-      "INSERT INTO sweeps (sweep, name, state, created, metric, mode, searcher, scheduler,"
+      "INSERT INTO sweeps (sweep, name, owner, state, created, metric, mode, objectives, searcher, "
+      "scheduler,"
       " max_trials, max_step, workers, spec, seq)"
-      " VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      fact.sweep.value, spec.name, FormatTime(event.time), spec.objective.metric,
-      spec.objective.mode == Mode::kMax ? "max" : "min", spec.searcher.name, spec.scheduler.name,
-      spec.stop.max_trials, spec.max_step.value, spec.gang.workers, Dump(sweepfile::ToJson(spec)),
-      event.seq.value);
+      " VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      fact.sweep.value, spec.name, fact.owner, FormatTime(event.time), spec.objective().metric,
+      spec.objective().mode == Mode::kMax ? "max" : "min", ObjectivesToJson(spec),
+      spec.searcher.name, spec.scheduler.name, spec.stop.max_trials, spec.max_step.value,
+      spec.gang.workers, Dump(sweepfile::ToJson(spec)), event.seq.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepPaused& fact) {
@@ -86,6 +95,15 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepE
   transaction.Run(
       "UPDATE sweeps SET max_trials = ?, max_step = ?, spec = ?, reason = '' WHERE sweep = ?",
       fact.stop.max_trials, fact.max_step.value, Dump(sweepfile::ToJson(*spec)), fact.sweep.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact) {
+  const SweepSpec& spec = fact.spec;
+  transaction.Run(
+      "UPDATE sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = ?,"
+      " edited_by = ?, changes = ? WHERE sweep = ?",
+      spec.name, spec.stop.max_trials, spec.max_step.value, Dump(sweepfile::ToJson(spec)),
+      FormatTime(event.time), event.actor, Dump(Json(fact.changes)), fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepReopened& fact) {

@@ -54,6 +54,7 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepResumed& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepExtended& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact);

@@ -46,6 +46,11 @@ void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> 
   }
   WriteRows(transaction, batch.back().seq,
             std::max(kProgressRows, batch.size() / kEventsPerProgressRow), care);
+  if (care == Care::kNone) {
+    progress_.WriteFronts(transaction);
+  } else {
+    Show(transaction, batch.back().seq, [&] { progress_.WriteFronts(transaction); });
+  }
   IndexReports(transaction, batch.front().seq, batch.back().seq);
 }
 

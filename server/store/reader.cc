@@ -47,31 +47,31 @@ Status ReadCounts(sqlite::Connection& connection, SweepRow& sweep) {
   return rows.status();
 }
 
-// Of equals, the trial that was created first.
-Status ReadBest(sqlite::Connection& connection, SweepRow& sweep) {
-  constexpr std::string_view kHighest =
-      "SELECT number, best_step, best, config, best_metrics,"
-      " coalesce((SELECT path FROM checkpoints AS c WHERE c.sweep = t.sweep AND c.trial = t.number"
-      "           AND c.step = t.best_step AND c.dropped IS NULL ORDER BY attempt DESC LIMIT 1), "
-      "checkpoint)"
-      " FROM trials AS t WHERE sweep = ? AND best IS NOT NULL ORDER BY best DESC, number LIMIT 1";
-  constexpr std::string_view kLowest =
-      "SELECT number, best_step, best, config, best_metrics,"
-      " coalesce((SELECT path FROM checkpoints AS c WHERE c.sweep = t.sweep AND c.trial = t.number"
-      "           AND c.step = t.best_step AND c.dropped IS NULL ORDER BY attempt DESC LIMIT 1), "
-      "checkpoint)"
-      " FROM trials AS t WHERE sweep = ? AND best IS NOT NULL ORDER BY best, number LIMIT 1";
-  sqlite::Rows rows = connection.Query(sweep.spec.objective.mode == Mode::kMax ? kHighest : kLowest,
-                                       sweep.id.value);
-  if (rows.Next()) {
-    sweep.best = BestTrial{.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
+Status ReadFront(sqlite::Connection& connection, SweepRow& sweep) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT f.trial, f.step, f.objectives, t.config, f.metrics,"
+      " coalesce((SELECT path FROM checkpoints AS c WHERE c.sweep = f.sweep AND c.trial = f.trial"
+      "           AND c.step = f.step AND c.dropped IS NULL ORDER BY attempt DESC LIMIT 1),"
+      "          t.checkpoint)"
+      " FROM front AS f JOIN trials AS t ON t.sweep = f.sweep AND t.number = f.trial"
+      " WHERE f.sweep = ? ORDER BY f.seq",
+      sweep.id.value);
+  while (rows.Next()) {
+    sweep.front.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
                            .step = Step(rows.Integer(1)),
-                           .value = rows.Real(2),
+                           .values = ParseColumn(rows, 2).get<std::vector<double>>(),
                            .config = ConfigColumn(rows, 3),
                            .metrics = MetricsColumn(rows, 4),
-                           .checkpoint = rows.OptionalText(5)};
+                           .checkpoint = rows.OptionalText(5)});
   }
   return rows.status();
+}
+
+std::optional<SweepEdit> EditOfRow(const sqlite::Rows& rows) {
+  if (rows.Null(8)) return std::nullopt;
+  return SweepEdit{.time = std::string(rows.Text(8)),
+                   .actor = std::string(rows.Text(9)),
+                   .changes = ParseColumn(rows, 10).get<std::vector<std::string>>()};
 }
 
 SweepRow SweepOfRow(const sqlite::Rows& rows) {
@@ -81,7 +81,9 @@ SweepRow SweepOfRow(const sqlite::Rows& rows) {
           .created = std::string(rows.Text(3)),
           .ended = rows.OptionalText(4),
           .reserved = rows.OptionalText(6),
-          .spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5)))};
+          .owner = std::string(rows.Text(7)),
+          .spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5))),
+          .edit = EditOfRow(rows)};
 }
 
 // Newest first, both ends included, with what is counted over their trials.
@@ -90,7 +92,8 @@ Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId
   std::vector<SweepRow> sweeps;
   {
     sqlite::Rows rows = connection.Query(
-        "SELECT sweep, state, reason, created, ended, spec, reserved FROM sweeps"
+        "SELECT sweep, state, reason, created, ended, spec, reserved, owner, edited, edited_by,"
+        " changes FROM sweeps"
         " WHERE sweep BETWEEN ? AND ? ORDER BY sweep DESC LIMIT ?",
         first.value, last.value, limit);
     while (rows.Next()) sweeps.push_back(SweepOfRow(rows));
@@ -98,7 +101,7 @@ Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId
   }
   for (SweepRow& sweep : sweeps) {
     if (Status read = ReadCounts(connection, sweep); !read.ok()) return read.error();
-    if (Status read = ReadBest(connection, sweep); !read.ok()) return read.error();
+    if (Status read = ReadFront(connection, sweep); !read.ok()) return read.error();
   }
   return sweeps;
 }
@@ -333,6 +336,15 @@ std::unique_ptr<Reader> Reader::At(const std::string& path) {
 
 Reader::~Reader() = default;
 
+const BestTrial* SweepRow::Best() const {
+  const BestTrial* best = nullptr;
+  for (const BestTrial& report : front) {
+    if (best == nullptr || spec.objective().Better(report.values[0], best->values[0]))
+      best = &report;
+  }
+  return best;
+}
+
 Result<std::vector<SweepRow>> Reader::Sweeps(std::optional<SweepId> before, int limit) {
   const SweepId last(before ? before->value - 1 : std::numeric_limits<int64_t>::max());
   return InSnapshot<std::vector<SweepRow>>([&](sqlite::Connection& connection) {
@@ -435,12 +447,12 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
     std::optional<uint64_t> only;
     if (sweep) only = sweep->value;
     sqlite::Rows rows = connection.Query(
-        "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
+        "SELECT seq, sweep, trial, time, kind, version, payload, actor FROM events"
         " WHERE seq > ?1 AND (?2 IS NULL OR sweep IS NULL OR sweep = ?2) ORDER BY seq LIMIT ?3",
         after.value, only, limit);
     EventsPage page;
     while (rows.Next()) {
-      auto event = EventOf(rows);
+      auto event = EventWithActorOf(rows);
       if (!event.ok()) return event.error();
       page.events.push_back(std::move(event).value());
     }

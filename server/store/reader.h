@@ -19,10 +19,17 @@ namespace attune::server {
 struct BestTrial {
   TrialNumber trial;
   Step step;
-  double value = 0;
+  std::vector<double> values;  // of the sweep's objectives, in their order
   Config config;
   Metrics metrics;                        // of that step
   std::optional<std::string> checkpoint;  // of that step; else the trial's newest
+};
+
+// The newest change of a sweep's specification.
+struct SweepEdit {
+  std::string time;
+  std::string actor;
+  std::vector<std::string> changes;
 };
 
 struct SweepRow {
@@ -32,9 +39,14 @@ struct SweepRow {
   std::string created;
   std::optional<std::string> ended;
   std::optional<std::string> reserved;  // the executor whose slots are kept for its next gang
+  std::string owner;
   SweepSpec spec;
   std::map<std::string, int64_t, std::less<>> trials;  // how many are in each state; absent: none
-  std::optional<BestTrial> best;
+  std::optional<SweepEdit> edit;
+  std::vector<BestTrial> front;  // its best reports, as they were reported
+
+  // The one that is the best in the first objective; null when there is none.
+  const BestTrial* Best() const;
 };
 
 struct TrialRow {

@@ -41,6 +41,10 @@ constexpr std::array kMigrations = {
         UNIQUE (seq, part)
       );
     )sql",
+    // 4: who made an event happen; NULL: the service itself, or the log does not say.
+    R"sql(
+      ALTER TABLE events ADD COLUMN actor TEXT;
+    )sql",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

@@ -10,6 +10,7 @@ std::string TablesSql() {
   DROP TABLE IF EXISTS main.decisions;
   DROP TABLE IF EXISTS main.checkpoints;
   DROP TABLE IF EXISTS main.executors;
+  DROP TABLE IF EXISTS main.front;
   DROP TABLE IF EXISTS main.report_index;
   DROP TABLE IF EXISTS main.behind;
   DROP TABLE IF EXISTS main.unshown;
@@ -17,6 +18,7 @@ std::string TablesSql() {
   CREATE TABLE sweeps (
     sweep      INTEGER PRIMARY KEY,
     name       TEXT    NOT NULL,
+    owner      TEXT    NOT NULL,
     state      TEXT    NOT NULL,
     reason     TEXT    NOT NULL DEFAULT '',
     created    TEXT    NOT NULL,
@@ -24,13 +26,17 @@ std::string TablesSql() {
     reserved   TEXT,
     metric     TEXT    NOT NULL,
     mode       TEXT    NOT NULL,
+    objectives TEXT    NOT NULL,
     searcher   TEXT    NOT NULL,
     scheduler  TEXT    NOT NULL,
     max_trials INTEGER NOT NULL,
     max_step   INTEGER NOT NULL,
     workers    INTEGER NOT NULL,
     spec       TEXT    NOT NULL,
-    seq        INTEGER NOT NULL
+    seq        INTEGER NOT NULL,
+    edited     TEXT,
+    edited_by  TEXT,
+    changes    TEXT
   );
 
   CREATE TABLE trials (
@@ -129,6 +135,17 @@ std::string TablesSql() {
     joined       TEXT    NOT NULL,
     lost         TEXT
   ) WITHOUT ROWID;
+
+  CREATE TABLE front (
+    seq        INTEGER PRIMARY KEY,
+    sweep      INTEGER NOT NULL,
+    trial      INTEGER NOT NULL,
+    attempt    INTEGER NOT NULL,
+    step       INTEGER NOT NULL,
+    objectives TEXT    NOT NULL,
+    metrics    TEXT    NOT NULL
+  );
+  CREATE INDEX front_by_sweep ON front (sweep, trial);
 
   CREATE TABLE report_index (
     sweep INTEGER NOT NULL,

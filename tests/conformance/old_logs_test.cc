@@ -97,7 +97,7 @@ class OldLog : public ::testing::TestWithParam<std::string> {
       if (!attempt.ranks.empty())
         Do(RecordFact{attempt.epoch,
                       CheckpointSaved{attempt.id, {step, "/tmp/checkpoint", "sha256:0"}, 1}});
-      const std::string& metric = sweep.spec.objective.metric;
+      const std::string& metric = sweep.spec.objective().metric;
       Report report{.step = step, .waits = true};
       report.metrics[metric] = 1.0 / (1.0 + number.value);
       Do(RecordFact{attempt.epoch, TrialReported{attempt.id, report}});

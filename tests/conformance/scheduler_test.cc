@@ -60,7 +60,7 @@ class SweepOfScheduler {
   SweepOfScheduler(const std::string& name, uint64_t seed, Mode mode)
       : random_(seed, TrialNumber(0), "conformance/sweep") {
     const auto& entry = *algorithms_.FindScheduler(name);
-    spec_ = {.objective = {"accuracy", mode},
+    spec_ = {.objectives = {{"accuracy", mode}},
              .seed = seed,
              .scheduler = WithFallbacks(name, entry.options),
              .max_step = Step(kMaxStep)};
@@ -153,7 +153,7 @@ class SweepOfScheduler {
 
   const Scheduler& scheduler() const { return *scheduler_; }
   const Config& config() const { return config_; }
-  const Objective& objective() const { return spec_.objective; }
+  const Objective& objective() const { return spec_.objective(); }
 
  private:
   double Value() {

@@ -38,7 +38,7 @@ class SweepOfSearcher {
   SweepOfSearcher(const std::string& name, uint64_t seed)
       : random_(seed, TrialNumber(0), "conformance/sweep") {
     const auto& entry = *algorithms_.FindSearcher(name);
-    spec_ = {.objective = Maximise("accuracy"),
+    spec_ = {.objectives = {Maximise("accuracy")},
              .space = RandomSpace(seed, /*countable=*/false),
              .searcher = WithFallbacks(name, entry.options),
              .seed = seed,

@@ -13,7 +13,7 @@ namespace {
 template <class Toy>
 Entry<Scheduler> ToyEntry(std::string name) {
   return {.name = std::move(name), .make = [](const SweepSpec& spec) {
-            return Result<std::unique_ptr<Scheduler>>(std::make_unique<Toy>(spec.objective));
+            return Result<std::unique_ptr<Scheduler>>(std::make_unique<Toy>(spec.objective()));
           }};
 }
 

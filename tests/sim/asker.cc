@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tests/sim/metrics.h"
+
 namespace attune::sim {
 namespace {
 
@@ -71,7 +73,8 @@ void Asker::Tell() {
   const Step step = worker_.step();
   const TrialBook* book = stage_.books.Find(attempt_.trial);
   Report report{.step = step, .seconds = Seconds(seconds_), .waits = true};
-  report.metrics.emplace("loss", stage_.value(attempt_.trial, book->config, step));
+  report.metrics =
+      MetricsAt(attempt_.trial, step, stage_.value(attempt_.trial, book->config, step));
   stage_.reality.Reported(epoch_, step);
   stage_.people.Insist(RecordFact{epoch_, TrialReported{attempt_, std::move(report)}},
                        [this, life = life_](bool) {

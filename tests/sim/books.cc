@@ -2,9 +2,47 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace attune::sim {
 namespace {
+
+// What the objectives have in a report that has each of them and violates no constraint.
+std::vector<double> Counted(const SweepSpec& spec, const Metrics& metrics) {
+  std::vector<double> values;
+  for (const Constraint& bound : spec.constraints) {
+    const double value = metrics.contains(bound.metric) ? metrics.at(bound.metric) : NAN;
+    if (!std::isfinite(value) || value < bound.min.value_or(value) ||
+        value > bound.max.value_or(value))
+      return {};
+  }
+  for (const Objective& objective : spec.objectives) {
+    const double value = metrics.contains(objective.metric) ? metrics.at(objective.metric) : NAN;
+    if (!std::isfinite(value)) return {};
+    values.push_back(value);
+  }
+  return values;
+}
+
+// As good in everything: by numbers that are turned so that more is better.
+bool AsGood(const SweepSpec& spec, const std::vector<double>& a, const std::vector<double>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double sign = spec.objectives[i].mode == Mode::kMax ? 1 : -1;
+    if (sign * a[i] < sign * b[i]) return false;
+  }
+  return true;
+}
+
+void Offer(SweepBook& sweep, BestBook report) {
+  const auto as_good = [&](const BestBook& known) {
+    return AsGood(sweep.spec, known.values, report.values);
+  };
+  if (std::ranges::any_of(sweep.front, as_good)) return;
+  std::erase_if(sweep.front, [&](const BestBook& known) {
+    return AsGood(sweep.spec, report.values, known.values);
+  });
+  sweep.front.push_back(std::move(report));
+}
 
 class Recorder {
  public:
@@ -15,6 +53,7 @@ class Recorder {
     sweep.id = fact.sweep;
     sweep.spec = fact.spec;
     sweep.key = fact.idempotency_key;
+    sweep.owner = fact.owner;
     sweep.running_since = now_;
   }
   void operator()(const SweepPaused& fact) { Rest(Of(fact.sweep), SweepState::kPaused); }
@@ -26,6 +65,13 @@ class Recorder {
     sweep.stopping.reset();
     sweep.exhausted = false;
     sweep.thinks.reset();
+  }
+  void operator()(const SweepEdited& fact) {
+    SweepBook& sweep = Of(fact.sweep);
+    sweep.spec = fact.spec;
+    sweep.stopping.reset();
+    sweep.exhausted = false;
+    ++sweep.edited;
   }
   void operator()(const SweepReopened& fact) {
     SweepBook& sweep = Of(fact.sweep);
@@ -88,15 +134,13 @@ class Recorder {
       trial.live->last_reported = fact.report.step;
       trial.live->seconds = fact.report.seconds;
     }
-    const auto metric = fact.report.metrics.find(sweep.spec.objective.metric);
-    if (metric == fact.report.metrics.end() || !std::isfinite(metric->second)) return;
+    const std::vector<double> values = Counted(sweep.spec, fact.report.metrics);
+    if (values.empty()) return;
     for (CheckpointBook& checkpoint : trial.checkpoints) {
       if (checkpoint.attempt == fact.attempt.number && checkpoint.ref.step == fact.report.step)
-        checkpoint.value = metric->second;
+        checkpoint.values = values;
     }
-    if (sweep.best && !sweep.spec.objective.Better(metric->second, *sweep.best)) return;
-    sweep.best = metric->second;
-    sweep.best_at = {trial.id, fact.attempt.number, fact.report.step};
+    Offer(sweep, {{trial.id, fact.attempt.number, fact.report.step}, values});
   }
   void operator()(const TrialYielding&) {}
   void operator()(const TrialDecided& fact) {
@@ -239,9 +283,23 @@ TrialRecord TrialBook::Record(EventSeq seen) const {
   for (const CheckpointBook& book : checkpoints) {
     if (!book.dropped)
       record.checkpoints.push_back(
-          {book.attempt, book.ref, book.executor, book.value, book.pinned});
+          {book.attempt, book.ref, book.executor, book.values, book.pinned});
   }
   return record;
+}
+
+bool SweepBook::OnFront(const CheckpointId& checkpoint) const {
+  return std::ranges::find(front, checkpoint, &BestBook::at) != front.end();
+}
+
+bool SweepBook::TargetReached() const {
+  const auto& targets = spec.stop.targets;
+  return !targets.empty() && std::ranges::any_of(front, [&](const BestBook& report) {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i] && spec.objectives[i].Worse(report.values[i], *targets[i])) return false;
+    }
+    return true;
+  });
 }
 
 int SweepBook::Live() const {

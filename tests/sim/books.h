@@ -30,7 +30,7 @@ struct CheckpointBook {
   uint32_t attempt = 0;
   CheckpointRef ref;
   std::string executor;
-  std::optional<double> value;
+  std::vector<double> values;
   bool pinned = false;
   bool may_stay = false;  // whatever the policy says
   bool dropped = false;
@@ -57,22 +57,31 @@ struct TrialBook {
   TrialRecord Record(EventSeq seen) const;  // as a server makes it from its tables
 };
 
+// A report that counts and than which none is better in everything.
+struct BestBook {
+  CheckpointId at;
+  std::vector<double> values;
+};
+
 struct SweepBook {
   SweepId id;
   SweepSpec spec;  // with its limits as they are now
   std::string key;
+  std::string owner;
   SweepState state = SweepState::kRunning;
   std::optional<SweepState> stopping;
   bool exhausted = false;
   std::optional<ProposalNumber> thinks;  // of it
   int reopened = 0;
+  int edited = 0;
   std::map<TrialNumber, TrialBook> trials;
   Time running_since;
   int64_t ran_us = 0;
   double gpu_seconds = 0;  // of attempts that have ended
-  std::optional<double> best;
-  CheckpointId best_at;  // attempt and step of the best report
+  std::vector<BestBook> front;
 
+  bool OnFront(const CheckpointId& checkpoint) const;
+  bool TargetReached() const;  // by a report of the front
   int Live() const;
   int Created() const { return static_cast<int>(trials.size()); }
 };

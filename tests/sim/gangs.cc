@@ -4,6 +4,8 @@
 #include <variant>
 #include <vector>
 
+#include "tests/sim/metrics.h"
+
 namespace attune::sim {
 namespace {
 
@@ -168,10 +170,12 @@ void TrainingGangs::Say(Gang& gang) {
                    .step = said.step.value, .path = path, .digest = kDigest, .bytes = 1});
   }
   if (!std::exchange(gang.stepped, true)) Emit(gang, gang::FirstStep{});
-  const double loss = around_.value(TrialOf(attempt), gang.config, said.step);
+  const TrialId trial = TrialOf(attempt);
+  const double loss = around_.value(trial, gang.config, said.step);
+  const Metrics metrics = MetricsAt(trial, said.step, loss);
   around_.reality.Reported(Epoch(attempt.epoch), said.step);
   Emit(gang, gang::Report{.step = said.step.value,
-                          .metrics = {{"loss", loss}},
+                          .metrics = {metrics.begin(), metrics.end()},
                           .seconds = gang.seconds,
                           .waits = said.waits});
 }

@@ -15,10 +15,16 @@ class BrokenMind final : public server::Mind {
   BrokenMind(Variant variant, Reachable reachable)
       : variant_(variant), brain_(AlgorithmsFor(variant), reachable), reachable_(reachable) {}
 
-  Result<std::vector<Event>> Execute(const Command& given, Time now) override {
+  Result<std::vector<Event>> Execute(const Command& given, Time now,
+                                     std::string_view actor) override {
     Command command = given;
     if (variant_ == Variant::kForgetsEpoch) TakeForPresent(command);
-    auto events = brain_.Execute(command, now);
+    const auto* edit = std::get_if<EditSweep>(&command);
+    const Sweep* edited = edit == nullptr ? nullptr : state().Find(edit->sweep);
+    const SweepSpec before = edited == nullptr ? SweepSpec() : edited->spec;
+    auto events = brain_.Execute(command, now, actor);
+    if (events.ok() && edited != nullptr && variant_ == Variant::kForgetsEdits)
+      ForgetEdit(edit->sweep, before);
     if (events.ok() && variant_ == Variant::kFreesDonor) FreeDonors(*events);
     return events;
   }
@@ -49,6 +55,13 @@ class BrokenMind final : public server::Mind {
       events.push_back({EventSeq(state().last_seq.value + 1), now, std::move(fact)});
       brain_.Replay(events.back());
     }
+  }
+
+  // The searcher goes on in the space that the sweep had before.
+  void ForgetEdit(SweepId id, const SweepSpec& before) {
+    auto& sweeps = const_cast<State&>(state()).sweeps;
+    if (const auto sweep = sweeps.find(id); sweep != sweeps.end())
+      sweep->second.searcher->Adapt(before);
   }
 
   // A fact of any attempt of the trial counts as the live one's.
@@ -89,6 +102,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
   switch (variant) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
+    case Variant::kForgetsEdits:
     case Variant::kIgnoresReservation:
     case Variant::kReleasesWhenAway:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));
@@ -105,8 +119,9 @@ std::set<std::string> Scribe::Reached() {
   return reached;
 }
 
-Result<std::vector<Event>> Scribe::Execute(const Command& command, Time now) {
-  auto events = mind_->Execute(command, now);
+Result<std::vector<Event>> Scribe::Execute(const Command& command, Time now,
+                                           std::string_view actor) {
+  auto events = mind_->Execute(command, now, actor);
   if (events.ok() && !events->empty()) inputs_.push_back({command, now, Reached()});
   return events;
 }

@@ -30,7 +30,8 @@ class Scribe final : public server::Mind {
   Scribe(std::unique_ptr<server::Mind> mind, Reachable reachable, std::vector<Input>& inputs)
       : mind_(std::move(mind)), reachable_(std::move(reachable)), inputs_(inputs) {}
 
-  Result<std::vector<Event>> Execute(const Command& command, Time now) override;
+  Result<std::vector<Event>> Execute(const Command& command, Time now,
+                                     std::string_view actor) override;
   Brain::Portion Advance(Time now) override;
   Brain& brain() override { return mind_->brain(); }
 

@@ -56,7 +56,39 @@ std::optional<Command> People::Whim() {
   return WhimAbout(Pick(sweep.trials, Integer(0, std::ssize(sweep.trials) - 1)));
 }
 
+// As a person would have it who looked at the sweep just now.
+EditSweep People::Edit(const SweepBook& sweep) {
+  EditSweep edit{.sweep = sweep.id, .spec = sweep.spec, .seen = books_.last_seq};
+  SweepSpec& spec = edit.spec;
+  if (Integer(0, 1) == 0) spec.space = OtherRanges(spec.space);
+  if (Integer(0, 2) == 0) spec.priority = static_cast<int>(Integer(-1, 1));
+  if (Integer(0, 2) == 0) spec.max_concurrent_trials = static_cast<int>(Integer(0, 3));
+  if (Integer(0, 2) == 0) spec.stop.max_trials = sweep.Created() + static_cast<int>(Integer(0, 3));
+  if (Integer(0, 3) == 0) spec.failure.max_restarts += static_cast<int>(Integer(1, 2));
+  if (Integer(0, 3) == 0) spec.stop.targets = {Integer(0, 1) == 0 ? 0.1 : 0.9};
+  const auto factor = spec.scheduler.options.find("reduction_factor");
+  if (factor != spec.scheduler.options.end() && Integer(0, 1) == 0) factor->second = Integer(2, 4);
+  return edit;
+}
+
+// Each range keeps a part of itself, or grows; each choice loses its last value, where it has more.
+SearchSpace People::OtherRanges(const SearchSpace& space) {
+  std::vector<Parameter> parameters = space.parameters();
+  for (Parameter& parameter : parameters) {
+    if (Integer(0, 1) == 0) continue;
+    if (auto* range = std::get_if<FloatDomain>(&parameter.domain)) {
+      range->max = Integer(0, 1) == 0 ? range->max * 2 : (range->min + range->max) / 2;
+    } else if (auto* whole = std::get_if<IntDomain>(&parameter.domain)) {
+      whole->max = Integer(0, 1) == 0 ? whole->max + whole->step : whole->min;
+    } else if (auto* choice = std::get_if<CategoricalDomain>(&parameter.domain)) {
+      if (choice->values.size() > 1) choice->values.pop_back();
+    }
+  }
+  return SearchSpace::Check(parameters).empty() ? SearchSpace(std::move(parameters)) : space;
+}
+
 std::optional<Command> People::WhimAbout(const SweepBook& sweep) {
+  if (edit_ && Integer(0, 2) == 0) return Edit(sweep);
   switch (Integer(0, 9)) {
     case 0:
     case 1:

@@ -15,8 +15,13 @@ namespace attune::sim {
 class People {
  public:
   People(simulate::Timeline& timeline, RandomStream& random, ServerHost& server, const Books& books,
-         Promises& promises)
-      : timeline_(timeline), random_(random), server_(server), books_(books), promises_(promises) {}
+         Promises& promises, bool edit)
+      : timeline_(timeline),
+        random_(random),
+        server_(server),
+        books_(books),
+        promises_(promises),
+        edit_(edit) {}
 
   // Asked again until there is an answer, with the same key where there is one. `then` is told
   // whether it was accepted.
@@ -32,6 +37,8 @@ class People {
   std::optional<Command> Whim();
   std::optional<Command> WhimAbout(const SweepBook& sweep);
   std::optional<Command> WhimAbout(const TrialBook& trial);
+  EditSweep Edit(const SweepBook& sweep);
+  SearchSpace OtherRanges(const SearchSpace& space);
   int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
 
   simulate::Timeline& timeline_;
@@ -39,6 +46,7 @@ class People {
   ServerHost& server_;
   const Books& books_;
   Promises& promises_;
+  const bool edit_;
   int keys_ = 0;
 };
 

@@ -26,6 +26,8 @@ class Planner {
     plan_.step_us = Integer(1, 12) * kSecondUs;
     plan_.people = Coin() ? 0 : random_.Uniform(0.2, 4);
     plan_.sqlite = plan_.seed % kSqliteEvery == 0;
+    plan_.edits = OneIn(10);
+    if (plan_.edits) plan_.people = random_.Uniform(2, 6);
     MakeFaults();
     const int64_t executors = Integer(1, 4);
     const bool gpus = Coin();
@@ -43,6 +45,7 @@ class Planner {
       } else {
         plan_.sweeps.push_back(MakeSweep());
       }
+      plan_.sweeps.back().owner = Coin() ? "ada" : "bob";
       plan_.sweeps.back().spec.name = "sweep-" + std::to_string(i + 1);
     }
     MakeFolders();
@@ -82,7 +85,9 @@ class Planner {
                          .curves = PickName(simulate::CurveModels())};
     SweepSpec& spec = planned.spec;
     spec.program.command = {"/bin/train"};
-    spec.objective = {"loss", Coin() ? Mode::kMin : Mode::kMax};
+    spec.objectives = {{"loss", Coin() ? Mode::kMin : Mode::kMax}};
+    if (OneIn(4)) spec.objectives.push_back({"cost", Coin() ? Mode::kMin : Mode::kMax});
+    if (OneIn(8)) spec.constraints = {{.metric = "cost", .min = 0.1, .max = 0.7}};
     spec.seed = static_cast<uint64_t>(Integer(0, 1 << 30));
     const bool countable = Coin();
     spec.space = RandomSpace(countable);
@@ -200,7 +205,10 @@ class Planner {
       spec.failure.stall_timeout = FailurePolicy().stall_timeout;
       stop.max_gpu_hours = 0;
     }
-    if (OneIn(10)) stop.target = spec.objective.mode == Mode::kMin ? 0.2 : 0.8;
+    if (OneIn(10)) {
+      for (const Objective& objective : spec.objectives)
+        stop.targets.emplace_back(objective.mode == Mode::kMin ? 0.2 : 0.8);
+    }
   }
 
   const std::string& PickName(const std::vector<std::string>& names) {

@@ -43,6 +43,7 @@ struct PlannedSweep {
   SweepSpec spec;
   int64_t created_at_us = 0;
   std::string curves;  // cli/simulate/curves.h
+  std::string owner;
 };
 
 // A whole world before it begins: everything that is drawn ahead.
@@ -52,6 +53,7 @@ struct Plan {
   std::vector<PlannedSweep> sweeps;
   FaultRates faults;
   double people = 0;        // what they do, a minute
+  bool edits = false;       // they edit sweeps, too
   int64_t quiet_at_us = 0;  // faults end and people go away
   int64_t step_us = 0;      // a step of training, about
   bool sqlite = false;

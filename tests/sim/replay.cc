@@ -42,7 +42,7 @@ void CheckDecisions(const World& world, Variant variant, Findings& findings) {
     reachable = input.reachable;
     std::vector<Event> events;
     if (input.command) {
-      auto decided = mind->Execute(*input.command, input.now);
+      auto decided = mind->Execute(*input.command, input.now, "");
       if (!decided.ok())
         return findings.Report("a brain that never crashed refuses: " + decided.error().message);
       events = std::move(*decided);

@@ -62,7 +62,7 @@ class Halving final : public Scheduler {
       Forget(assigned->attempt.trial.number);
     if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) Forget(ended->trial.number);
   }
-  void Adapt(const SweepSpec& spec) override { objective_ = spec.objective; }
+  void Adapt(const SweepSpec& spec) override { objective_ = spec.objective(); }
   void Save(ArchiveWriter& archive) const override { archive(rungs_, paused_); }
   void Load(ArchiveReader& archive) override { archive(rungs_, paused_); }
 
@@ -142,7 +142,7 @@ class Exploiting final : public Scheduler {
     retained_.clear();
     if (const auto best = Best(std::nullopt)) retained_.insert(newest_.at(*best));
   }
-  void Adapt(const SweepSpec& spec) override { objective_ = spec.objective; }
+  void Adapt(const SweepSpec& spec) override { objective_ = spec.objective(); }
   void Save(ArchiveWriter& archive) const override {
     archive(values_, newest_, retained_, followed_, configs_);
   }

@@ -19,6 +19,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kReleasesWhenAway, "releases-when-away"},
     {Variant::kRecordsTwice, "records-twice"},
     {Variant::kSleepsThroughLease, "sleeps-through-lease"},
+    {Variant::kForgetsEdits, "forgets-edits"},
     {Variant::kForgetsRestart, "forgets-restart"},
     {Variant::kLeasesInLog, "leases-in-log"},
     {Variant::kKeepsZombies, "keeps-zombies"},

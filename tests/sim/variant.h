@@ -21,6 +21,7 @@ enum class Variant {
   kReleasesWhenAway,    // a reservation is released as soon as its executor is away
   kRecordsTwice,        // a scheduler records each report twice at its rung
   kSleepsThroughLease,  // an executor's clock stands still while its host does
+  kForgetsEdits,        // proposals go on in the space that a sweep had before it was edited
   kForgetsRestart,      // the server comes back without the last event of its log
   kLeasesInLog,         // while the disk is full no executor is heard
   kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost

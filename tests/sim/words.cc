@@ -42,6 +42,11 @@ struct Teller {
     return ToString(f.sweep) + " extended: max_trials " + Text(f.stop.max_trials) + ", max_step " +
            Text(f.max_step);
   }
+  std::string operator()(const SweepEdited& f) const {
+    std::string text;
+    for (const std::string& change : f.changes) text += (text.empty() ? "" : ", ") + change;
+    return ToString(f.sweep) + " edited: " + text;
+  }
   std::string operator()(const SweepReopened& f) const {
     return ToString(f.sweep) + " reopened" + Why(f.reason);
   }

@@ -27,7 +27,7 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
       checkers_(AllCheckers({books_, reality_, findings_})),
       network_(timeline_, random_, server_),
       server_({timeline_, random_, network_, reality_, faults_, *this, disk.store(), variant}),
-      people_(timeline_, random_, server_, books_, promises_),
+      people_(timeline_, random_, server_, books_, promises_, plan_.edits),
       surroundings_{.timeline = timeline_,
                     .random = random_,
                     .network = network_,
@@ -74,7 +74,7 @@ void World::Populate() {
   for (const PlannedSweep& planned : plan_.sweeps) {
     const std::string key = "create-" + planned.spec.name;
     timeline_.After(planned.created_at_us, [this, &planned, key] {
-      people_.Insist(CreateSweep{planned.spec, "", key});
+      people_.Insist(CreateSweep{planned.spec, "", key, planned.owner});
     });
     if (!planned.spec.External()) continue;
     for (int i = 0; i < 2; ++i) {
@@ -230,8 +230,8 @@ double World::ValueOf(const TrialId& trial, const Config& config, Step step) {
     const SweepSpec& spec = books_.Find(trial.sweep)->spec;
     const auto planned = std::ranges::find(plan_.sweeps, spec.name,
                                            [](const PlannedSweep& each) { return each.spec.name; });
-    auto made =
-        simulate::MakeCurves(planned->curves, spec.objective, spec.space, spec.max_step, spec.seed);
+    auto made = simulate::MakeCurves(planned->curves, spec.objective(), spec.space, spec.max_step,
+                                     spec.seed);
     curves = std::move(made).value();
   }
   return curves->ValueAt(trial.number, config, step);

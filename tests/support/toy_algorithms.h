@@ -170,7 +170,7 @@ inline SweepSpec ToySpec() {
   SweepSpec spec;
   spec.name = "toy";
   spec.program.command = {"/bin/true"};
-  spec.objective = Maximise("score");
+  spec.objectives = {Maximise("score")};
   spec.space = SearchSpace({{.name = "x", .domain = IntDomain{.min = 0, .max = 999}}});
   spec.searcher.name = "counting";
   spec.scheduler.name = "toy";

@@ -5,7 +5,7 @@ namespace attune::sim {
 std::vector<std::unique_ptr<Checker>> AllCheckers(const Evidence& evidence) {
   std::vector<std::unique_ptr<Checker>> checkers;
   for (auto make : {CheckSlots, CheckAttempts, CheckCheckpoints, CheckLifecycle, CheckLimits,
-                    CheckVerdicts, CheckTurns, CheckConnections})
+                    CheckVerdicts, CheckTurns, CheckConnections, CheckEdits})
     checkers.push_back(make(evidence));
   return checkers;
 }

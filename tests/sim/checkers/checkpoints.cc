@@ -46,8 +46,8 @@ class Checkpoints final : public Checker {
     const bool anew = fact.reason == "its trial begins anew";  // as a person has asked
     if (!anew && Newest(trial, *book) && !Ended(trial.state))
       Find(fact.path + " is dropped, and its trial would go on from it");
-    if (sweep.best && sweep.best_at == fact.checkpoint)
-      Find(fact.path + " is dropped, and is the sweep's best");
+    if (sweep.OnFront(fact.checkpoint))
+      Find(fact.path + " is dropped, and is one of the sweep's best");
     for (const auto& [number, other] : sweep.trials) {
       if (other.cloned && other.cloned->ref == book->ref)
         Find(fact.path + " is dropped, and trial " + ToString(other.id) + " is its clone");
@@ -92,8 +92,9 @@ class Checkpoints final : public Checker {
       return !book.dropped && !book.may_stay;
     });
     const CheckpointPolicy& policy = sweep.spec.checkpoint;
-    const bool best = sweep.best && sweep.best_at.trial == trial.id;
-    if (kept > policy.keep_last + policy.keep_best + (best ? 1 : 0))
+    const auto best = std::ranges::count_if(
+        sweep.front, [&](const BestBook& report) { return report.at.trial == trial.id; });
+    if (kept > policy.keep_last + policy.keep_best + best)
       Find("trial " + ToString(trial.id) + " keeps " + std::to_string(kept) + " checkpoints");
   }
 };

@@ -58,8 +58,7 @@ class Limits final : public Checker {
     if (stop.max_time.value > 0 && ran >= stop.max_time.value) Find(who + " is beyond max_time");
     if (stop.max_gpu_hours > 0 && GpuSeconds(*sweep, now) > 3600 * stop.max_gpu_hours + 1e-3)
       Find(who + " is beyond max_gpu_hours");
-    if (stop.target && sweep->best && !sweep->spec.objective.Worse(*sweep->best, *stop.target))
-      Find(who + " starts after the target was reached");
+    if (sweep->TargetReached()) Find(who + " starts after the target was reached");
   }
 
   static double GpuSeconds(const SweepBook& sweep, Time now) {

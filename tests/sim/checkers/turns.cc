@@ -5,8 +5,9 @@
 namespace attune::sim {
 namespace {
 
-// Equal sweeps take turns, and a gang for which slots are reserved starts once those before it have
-// ended. Slots stay reserved while their executor is not lost and the gang could start.
+// Owners of equal sweeps take turns, and so do equal sweeps of one owner; a gang for which slots
+// are reserved starts once those before it have ended. Slots stay reserved while their executor is
+// not lost and the gang could start.
 class Turns final : public Checker {
  public:
   using Checker::Checker;
@@ -29,7 +30,8 @@ class Turns final : public Checker {
     }
     const SweepBook& holder = *books_.Find(reservation->sweep);
     const bool outranked = std::ranges::any_of(books_.sweeps, [&](const auto& entry) {
-      return entry.second.spec.priority > holder.spec.priority;
+      // An edit may have lowered it since it took the slots.
+      return entry.second.spec.priority > holder.spec.priority || entry.second.edited > 0;
     });
     if (!outranked)
       Find("all before it have ended on " + Names(*reservation) + ", which is reserved for sweep " +
@@ -83,6 +85,21 @@ class Turns final : public Checker {
          ", which is not lost");
   }
 
+  // Whether gangs can be counted instead of what they use.
+  bool AllAlike() const {
+    return std::ranges::all_of(books_.sweeps, [&](const auto& entry) {
+      return entry.second.spec.gang == books_.sweeps.begin()->second.spec.gang &&
+             !entry.second.spec.External();
+    });
+  }
+  int LiveOf(const std::string& owner) const {
+    int live = 0;
+    for (const auto& [id, sweep] : books_.sweeps) {
+      if (sweep.owner == owner) live += sweep.Live();
+    }
+    return live;
+  }
+
   void Share(const AttemptAssigned& fact, Time now) {
     const SweepBook* mine = books_.Find(fact.attempt.trial.sweep);
     if (mine == nullptr || books_.reservation || mine->spec.max_concurrent_trials > 0) return;
@@ -90,7 +107,12 @@ class Turns final : public Checker {
       const bool equal = id != mine->id && other.spec.gang == mine->spec.gang &&
                          !other.spec.External() && other.spec.priority == mine->spec.priority &&
                          other.spec.max_concurrent_trials == 0;
-      if (equal && Waits(other, now) && other.Live() < mine->Live())
+      if (!equal || !Waits(other, now)) continue;
+      if (AllAlike() && LiveOf(other.owner) < LiveOf(mine->owner))
+        Find(ToString(fact.attempt) + " starts as gang " + std::to_string(LiveOf(mine->owner) + 1) +
+             " of " + mine->owner + "'s, and " + other.owner + " waits with " +
+             std::to_string(LiveOf(other.owner)));
+      if (other.owner == mine->owner && other.Live() < mine->Live())
         Find(ToString(fact.attempt) + " starts as gang " + std::to_string(mine->Live() + 1) +
              " of its sweep, and sweep " + ToString(id) + ", its equal, waits with " +
              std::to_string(other.Live()));

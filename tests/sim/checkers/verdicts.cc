@@ -41,7 +41,7 @@ class Verdicts final : public Checker {
     if (reason.rank < 1 || reason.rank > reason.peers)
       Find(who + " has rank " + std::to_string(reason.rank) + " of " +
            std::to_string(reason.peers));
-    const Objective& objective = books_.Find(trial.sweep)->spec.objective;
+    const Objective& objective = books_.Find(trial.sweep)->spec.objective();
     if (fact.verdict.kind == VerdictKind::kStop && objective.Better(reason.value, reason.cutoff))
       Find(who + " is stopped, and is better than the cutoff");
   }

@@ -35,7 +35,7 @@ class SlowNumbers final : public Numbers {
 SweepSpec Spec(int max_trials, int64_t max_step) {
   return {.name = "planned",
           .program = {.command = {"train"}},
-          .objective = Minimise("loss"),
+          .objectives = {Minimise("loss")},
           .space = SearchSpace({{.name = "lr", .domain = FloatDomain{.min = 0, .max = 1}}}),
           .searcher = {.name = "random"},
           .scheduler = {.name = "fifo"},
@@ -141,7 +141,7 @@ Summary SimulatedWithToy(SweepSpec spec, int slots, const Curves& curves) {
   searchers::RegisterSearchers(algorithms);
   algorithms.Add(Entry<Scheduler>{
       .name = "toy", .make = [](const SweepSpec& made) -> Result<std::unique_ptr<Scheduler>> {
-        return {std::make_unique<Toy>(made.objective)};
+        return {std::make_unique<Toy>(made.objective())};
       }});
   spec.scheduler = {.name = "toy"};
   return Simulate(spec, algorithms, curves, {.slots = slots}).value();
@@ -172,7 +172,7 @@ TEST(Simulation, IsTheSameForTheSameSeed) {
   SweepSpec spec = Asha(50, 27);
   const auto run = [&](uint64_t seed) {
     spec.seed = seed;
-    const auto curves = MakeCurves("mixed", spec.objective, spec.space, spec.max_step, seed);
+    const auto curves = MakeCurves("mixed", spec.objective(), spec.space, spec.max_step, seed);
     return Simulated(spec, {.slots = 7}, **curves).value();
   };
   const Summary one = run(1);
@@ -201,7 +201,7 @@ TEST(Simulation, MadeUpCurvesNeedALastStep) {
 
 TEST(Simulation, ASweepThatDoesNotEndIsGivenUp) {
   SweepSpec spec = Spec(0, 1);
-  spec.stop.target = -1;
+  spec.stop.targets = {-1};
   EXPECT_THAT(Simulated(spec, {.trials_endless = 100}).error().message,
               HasSubstr("set stop.max_trials"));
 }

@@ -53,6 +53,24 @@ TEST_F(Steer, ExtendSendsTheLimitsThatAreGiven) {
   EXPECT_EQ(Json::parse(server_.last_body()), (Json{{"max_trials", 40}, {"max_time", "2h"}}));
 }
 
+TEST_F(Steer, EditSendsAMergePatchOfTheSweepFile) {
+  server_.AnswerPost("/sweeps/s1:edit", With(SweepJson("s1", "running"), "now priority 2"), 202);
+  const Ran ran = Attune({"sweep", "edit", "s1", "stop.max_trials=200", "parameters.lr.max=1e-1",
+                          "parameters.a.b.min=2", "stop.max_time=2h", "metric.target=null"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_EQ(ran.err, "sweep s1: now priority 2\n");
+  EXPECT_EQ(Json::parse(server_.last_body()),
+            Json::parse(R"({"stop": {"max_trials": 200, "max_time": "2h"},
+                            "parameters": {"lr": {"max": 0.1}, "a.b": {"min": 2}},
+                            "metric": {"target": null}})"));
+}
+
+TEST_F(Steer, EditWantsKeysAndValues) {
+  EXPECT_THAT(Attune({"sweep", "edit", "s1", "priority"}).err, HasSubstr("write KEY=VALUE"));
+  EXPECT_THAT(Attune({"sweep", "edit", "s1", "stop=1", "stop.patience=2"}).err,
+              HasSubstr("leave one of them out"));
+}
+
 TEST_F(Steer, EnqueueSendsTypedValuesAndPrintsTheTrialAlone) {
   server_.AnswerPost("/sweeps/s1/trials", TrialJson(12, "pending"), 201);
   const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "lr=1e-3", "-p", "optimizer=sgd", "-p",

@@ -50,6 +50,21 @@ TEST_F(Contention, EqualsShareByTheirDominantResource) {
   EXPECT_EQ(Gangs(ones), 4u);
 }
 
+TEST_F(Contention, OwnersShareBeforeTheirSweepsDo) {
+  Join("gpus", {.gpus = 8});
+  const auto create = [&](const std::string& owner) {
+    Do(CreateSweep{.spec = Gangs(1), .owner = owner});
+    return brain.state().last_sweep;
+  };
+  const SweepId first = create("ada");
+  const SweepId second = create("ada");
+  const SweepId other = create("bob");
+  for (int i = 0; i < 12; ++i) FreeOne(i % 2 == 0 ? first : Gangs(second) > 0 ? second : first);
+  EXPECT_EQ(Gangs(other), 4u);
+  EXPECT_EQ(Gangs(first), 2u);
+  EXPECT_EQ(Gangs(second), 2u);
+}
+
 TEST_F(Contention, ALargeGangIsNotStarvedBySmallOnes) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));

@@ -21,7 +21,7 @@ class Stoppers : public BrainTest {
 };
 
 TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
-  Create(Spec({.target = 0.9}));
+  Create(Spec({.targets = {0.9}}));
   const auto events = Report(0, 1, 0.95);
   ASSERT_NE(Find<SweepStopping>(events), nullptr);
   EXPECT_EQ(Find<SweepStopping>(events)->outcome, SweepState::kCompleted);
@@ -36,7 +36,7 @@ TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
 }
 
 TEST_F(Stoppers, TheReasonNamesTheFirstReportThatReachedTheTarget) {
-  Create(Spec({.target = 0.9}));
+  Create(Spec({.targets = {0.9}}));
   const Attempt& live = *trial(0).live;
   for (const int64_t step : {1, 2, 3}) {  // in one batch: nothing follows in between
     const attune::Report report{Step(step), {{"score", 0.9 + 0.01 * static_cast<double>(step)}}};
@@ -47,7 +47,7 @@ TEST_F(Stoppers, TheReasonNamesTheFirstReportThatReachedTheTarget) {
 }
 
 TEST_F(Stoppers, NotANumberReachesNoTarget) {
-  Create(Spec({.target = 0.9}));
+  Create(Spec({.targets = {0.9}}));
   EXPECT_EQ(Find<SweepStopping>(Report(0, 1, std::numeric_limits<double>::quiet_NaN())), nullptr);
   EXPECT_EQ(Find<SweepStopping>(Report(0, 2, std::numeric_limits<double>::infinity())), nullptr);
 }
@@ -129,7 +129,7 @@ TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
 }
 
 TEST_F(Stoppers, ATrialThatAPersonAskedForIsSparedByTheSweepsLimits) {
-  Create(Spec({.target = 0.9}));
+  Create(Spec({.targets = {0.9}}));
   Do(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5}}}});
   Finish(0);
   Report(1, 1, 0.95);

@@ -258,7 +258,7 @@ TEST(Asha, AgreesWithCountingOverAThousandReports) {
 
 SweepSpec Spec(int64_t min, int64_t max) {
   return {
-      .objective = Maximise("accuracy"),
+      .objectives = {Maximise("accuracy")},
       .scheduler = {.name = "asha", .options = {{"min", min}, {"reduction_factor", int64_t{4}}}},
       .max_step = Step(max)};
 }

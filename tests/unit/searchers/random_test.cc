@@ -165,7 +165,7 @@ TEST(Random, WithoutALimitNamesTheKeyOfTheSweepFile) {
 TEST(Random, AnyLimitOfTheSweepWillDo) {
   for (const StopPolicy& stop :
        {StopPolicy{.max_trials = 1}, StopPolicy{.max_time = Seconds(1)},
-        StopPolicy{.max_gpu_hours = 1}, StopPolicy{.patience = 1}, StopPolicy{.target = 0.1}}) {
+        StopPolicy{.max_gpu_hours = 1}, StopPolicy{.patience = 1}, StopPolicy{.targets = {0.1}}}) {
     const SweepSpec spec{.program = {.command = {"train"}},
                          .space = Conditional(),
                          .gang = {.per_worker = {.gpus = 1}},

@@ -23,7 +23,7 @@ SweepSpec FullSpec() {
       .program = {.command = {"/bin/train", "", "${args}", "~", "line\nbreak"},
                   .environment = {{"Z", "1"}, {"A", ""}},
                   .working_directory = "/home/ada/mnist"},
-      .objective = Minimise("val_loss"),
+      .objectives = {Minimise("val_loss")},
       .space = SearchSpace(
           {{.name = "z", .domain = FloatDomain{.min = 1.0, .max = 2.0, .scale = Scale::kLog}},
            {.name = "y",
@@ -54,7 +54,7 @@ SweepSpec FullSpec() {
                .patience = 3,
                .max_trial_time = Seconds(90),
                .trial_patience = 2,
-               .target = -0.5}};
+               .targets = {-0.5}}};
 }
 
 TEST(Codec, SpecsReturnAsTheyWere) {
@@ -84,6 +84,18 @@ TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
   spec.failure.backoff = FailurePolicy{}.backoff;
   spec.stop = {.max_trials = 500};
   EXPECT_EQ(*read, spec);
+}
+
+TEST(Codec, SeveralMetricsAndConstraintsReturn) {
+  SweepSpec spec = FullSpec();
+  spec.objectives = {Minimise("val_loss"), Maximise("images/s"), Minimise("watts")};
+  spec.stop.targets = {std::nullopt, 100.5};
+  spec.constraints = {{.metric = "latency_ms", .max = 20},
+                      {.metric = "recall", .min = 0.5, .max = 1}};
+  const Json json = ToJson(spec);
+  EXPECT_FALSE(json.contains("metric"));
+  EXPECT_EQ(json["metrics"][1].dump(), R"({"name":"images/s","mode":"max","target":100.5})");
+  EXPECT_EQ(*SpecFromJson(Reread(json)), spec);
 }
 
 TEST(Codec, SweepsWithoutAProgramSayNothingOfOne) {

@@ -44,6 +44,12 @@ parameters: {lr: {min: 1e-5, max: 0.1, scale: log}, n: {min: 1, max: 4}}
 max_concurrent_trials: 3
 failure: {max_restarts: 0, backoff: 0s}
 stop: {max_time: 1h, max_trial_time: 90s}
+)",
+    R"(name: many
+metrics: [{name: accuracy, mode: max, target: 0.9}, {name: latency, goal: minimize}]
+constraints: {latency: {max: 20}, recall: {min: 0.5, max: 1}}
+parameters: {lr: {min: 1e-5, max: 0.1, scale: log}}
+stop: {max_trials: 5}
 )"};
 
 const char* const kTokens[] = {"{",         "}",        "[",

@@ -41,7 +41,7 @@ stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_tri
   EXPECT_THAT(spec.program.environment,
               ElementsAre(Pair("OMP_NUM_THREADS", "1"), Pair("MODE", "no")));
   EXPECT_EQ(spec.program.working_directory, "/home/ada/mnist/work");
-  EXPECT_EQ(spec.objective, Minimise("val_loss"));
+  EXPECT_EQ(spec.objective(), Minimise("val_loss"));
   EXPECT_THAT(spec.initial_points,
               ElementsAre(Config{{"lr", 1e-3}, {"layers", int64_t{4}}, {"batch", int64_t{256}}}));
   EXPECT_EQ(spec.searcher.name, "random");
@@ -63,7 +63,7 @@ stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_tri
                                    .patience = 100,
                                    .max_trial_time = Seconds(7200),
                                    .trial_patience = 5,
-                                   .target = 0.05}));
+                                   .targets = {0.05}}));
 }
 
 TEST(ParseSweep, FillsDefaults) {
@@ -79,6 +79,62 @@ TEST(ParseSweep, FillsDefaults) {
   EXPECT_EQ(spec.checkpoint, CheckpointPolicy{});
   EXPECT_EQ(spec.stop, StopPolicy{.max_trials = 4});
   EXPECT_EQ(spec.priority, 0);
+}
+
+TEST(ParseSweep, ReadsSeveralMetricsAndConstraints) {
+  const SweepSpec spec = Spec(R"(
+metrics: [{name: accuracy, mode: max}, {name: latency_ms, goal: minimize, target: 8},
+          {name: watts, mode: min}]
+constraints: {latency_ms: {max: 20}, recall: {min: 0.5, max: 1}}
+parameters: {lr: {min: 0.1, max: 1.0}}
+)");
+  EXPECT_THAT(spec.objectives,
+              ElementsAre(Maximise("accuracy"), Minimise("latency_ms"), Minimise("watts")));
+  EXPECT_THAT(spec.stop.targets, ElementsAre(std::nullopt, 8.0));
+  EXPECT_THAT(spec.constraints, ElementsAre(Constraint{.metric = "latency_ms", .max = 20},
+                                            Constraint{.metric = "recall", .min = 0.5, .max = 1}));
+  EXPECT_THAT(spec.ReportedMetrics(),
+              ElementsAre("accuracy", "latency_ms", "watts", "latency_ms", "recall"));
+  EXPECT_EQ(Spec(ResolvedYaml(spec)), spec);
+}
+
+TEST(ParseSweep, FaultsOfMetricsAndConstraintsStandAtTheirKeys) {
+  const std::string rest = "parameters: {lr: {min: 0.1, max: 1.0}}\nstop: {patience: 5}\n";
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "sweep.yaml:1:1: metric: missing: what the sweep improves\n"},
+      {"metric: {name: a, mode: min}\nmetrics: [{name: b, mode: min}]\n",
+       "sweep.yaml:2:1: metrics: metric is there as well; put it first in metrics, and remove "
+       "it\n"},
+      {"metrics: []\n",
+       "sweep.yaml:1:1: metrics: expected a list such as [{name: loss, mode: min}], found an empty "
+       "list\n"},
+      {"metrics: [{name: a, mode: min}, {name: a, mode: max}]\n",
+       "sweep.yaml:1:40: metrics[1].name: a is there twice; name each metric once\n"},
+      {"metrics: [{name: a, mode: min}, {name: b, mod: max}]\n",
+       "sweep.yaml:1:33: metrics[1].mode: missing: whether smaller or larger is better: min, max\n"
+       "sweep.yaml:1:43: metrics[1].mod: unknown key; did you mean mode?\n"},
+      {"metric: {name: a, mode: min}\nconstraints: {a: {}}\n",
+       "sweep.yaml:2:15: constraints.a: says nothing; give min, max or both\n"},
+      {"metric: {name: a, mode: min}\nconstraints: {a: {min: 3, max: 2}}\n",
+       "sweep.yaml:2:32: constraints.a.max: 2.0 is below min 3.0\n"},
+      {"metric: {name: a, mode: min}\nconstraints: {a: 20}\n",
+       "sweep.yaml:2:18: constraints.a: expected a map, found 20\n"},
+  };
+  for (const auto& [head, faults] : cases) EXPECT_EQ(FaultsOf(head + rest), faults) << head;
+}
+
+TEST(ParseSweep, MetricsAndConstraintsAreLimited) {
+  const auto text = [](size_t metrics, size_t constraints) {
+    std::string file = "parameters: {lr: {min: 0.1, max: 1.0}}\nstop: {patience: 5}\nmetrics:\n";
+    for (size_t i = 0; i < metrics; ++i)
+      file += "  - {name: m" + std::to_string(i) + ", mode: min}\n";
+    file += "constraints:\n";
+    for (size_t i = 0; i < constraints; ++i) file += "  c" + std::to_string(i) + ": {min: 1}\n";
+    return file;
+  };
+  EXPECT_EQ(FaultsOf(text(kMaxObjectives, kMaxConstraints)), "");
+  EXPECT_THAT(FaultsOf(text(kMaxObjectives + 1, 1)), HasSubstr("at most 8 can be improved"));
+  EXPECT_THAT(FaultsOf(text(1, kMaxConstraints + 1)), HasSubstr("has more than 32 metrics"));
 }
 
 TEST(ParseSweep, WithoutACommandTrialsAreAskedForFromOutside) {

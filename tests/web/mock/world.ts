@@ -43,7 +43,10 @@ export class World {
       reason: '',
       created: this.now(),
       ended: null,
+      owner: 'admin',
       metric: { name: 'accuracy', mode: 'max' },
+      metrics: [{ name: 'accuracy', mode: 'max', ...sweep.metric, target: null }],
+      constraints: {},
       searcher: 'random',
       scheduler: 'asha',
       rungs: [1, 3, 9],
@@ -51,6 +54,7 @@ export class World {
       max_trials: 12,
       workers: 2,
       priority: 0,
+      max_concurrent_trials: 0,
       external: false,
       limits: {
         target: null,
@@ -71,6 +75,8 @@ export class World {
         killed: 0,
       },
       best: null,
+      front: [],
+      edited: null,
       waiting: '',
       stopping: '',
       file: '',
@@ -169,6 +175,7 @@ export class World {
         trial: number,
         step,
         value,
+        values: [value],
         config,
         metrics,
         checkpoint: null,
@@ -272,6 +279,16 @@ export class World {
     this.emit('sweep_extended', { sweep: id, max_trials, max_step, limits: sweep.limits });
   }
 
+  edit(id: string, change: Partial<Sweep>, changes: string[]): void {
+    const sweep = Object.assign(this.sweep(id), change);
+    const { name, max_trials, max_step, priority, max_concurrent_trials, limits } = sweep;
+    sweep.edited = { time: this.now(), actor: 'admin', changes };
+    this.emit('sweep_edited', {
+      ...{ sweep: id, name, max_trials, max_step, priority, max_concurrent_trials, limits },
+      changes,
+    });
+  }
+
   log(trial: TrialDetail, rank: number, text: string): void {
     const key = logKey(trial.sweep, trial.number, trial.attempts, rank);
     this.logs.set(key, (this.logs.get(key) ?? '') + text);
@@ -322,6 +339,7 @@ export class World {
       kind,
       seq: this.seq + 1,
       time: this.now(),
+      actor: 'admin',
       ...fields,
     } as AttuneEvent;
     this.events.push(event);

@@ -207,6 +207,17 @@ describe('what events cannot tell', () => {
     expect(model.sweep).toMatchObject({ max_trials: 40, max_step: 27, stopping: '' });
   });
 
+  it('takes what an edit changes, and says who made it', () => {
+    const { world, model } = emptySweep();
+    world.edit('s1', { max_trials: 40, priority: 2 }, ['stop.max_trials 40', 'priority 2']);
+    expect(model.apply(since(world, model))).toBe(true);
+    expect(model.sweep).toMatchObject({ max_trials: 40, priority: 2 });
+    expect(model.sweep.edited).toMatchObject({
+      actor: 'admin',
+      changes: ['stop.max_trials 40', 'priority 2'],
+    });
+  });
+
   it('takes back at a resume what a pause had said of its trials', () => {
     const { world, model } = emptySweep();
     const [running, pending] = [world.addTrial('s1', { lr: 1 }), world.addTrial('s1', { lr: 2 })];

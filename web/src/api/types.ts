@@ -14,6 +14,17 @@ export interface Metric {
   mode: 'min' | 'max';
 }
 
+/** One of the metrics that a sweep improves. */
+export interface Objective extends Metric {
+  target: number | null;
+}
+
+/** Bounds of a metric: a report outside of them does not count. */
+export interface Constraint {
+  min: number | null;
+  max: number | null;
+}
+
 export interface Parameter {
   name: string;
   type: 'float' | 'int' | 'categorical' | 'constant' | 'bool';
@@ -28,10 +39,20 @@ export interface Parameter {
 export interface Best {
   trial: number;
   step: number;
+  /** Of the sweep's first metric. */
   value: WireNumber;
+  /** Of all its metrics, in their order. */
+  values: WireNumber[];
   config: Config;
   metrics: WireMetrics;
   checkpoint: string | null;
+}
+
+/** The newest change of a sweep's specification. */
+export interface Edit {
+  time: string;
+  actor: string;
+  changes: string[];
 }
 
 /** Limits beside max_trials and max_step; times in seconds, 0: none. */
@@ -47,11 +68,16 @@ export interface Limits {
 export interface Sweep {
   id: string;
   name: string;
+  /** The name of the token that it was created with. */
+  owner: string;
   state: SweepState;
   reason: string;
   created: string;
   ended: string | null;
+  /** The first of `metrics`. */
   metric: Metric;
+  metrics: Objective[];
+  constraints: Record<string, Constraint>;
   searcher: string;
   scheduler: string;
   rungs: number[];
@@ -59,11 +85,16 @@ export interface Sweep {
   max_trials: number;
   workers: number;
   priority: number;
+  max_concurrent_trials: number;
   external: boolean;
   limits: Limits;
   parameters?: Parameter[];
   trials: Record<TrialState, number>;
+  /** The best in the first metric. */
   best: Best | null;
+  /** The reports that no other is better than in everything, as they came. */
+  front: Best[];
+  edited: Edit | null;
   waiting: string;
   /** As what a sweep that starts nothing more will have ended. */
   stopping: '' | SweepState;
@@ -184,6 +215,8 @@ interface EventBase {
   seq: number;
   sweep: string;
   time: string;
+  /** Who made it happen: a token or an executor by name, or the service itself: `attune`. */
+  actor: string;
 }
 interface TrialEventBase extends EventBase {
   trial: number;
@@ -202,6 +235,16 @@ export type SweepExtended = EventBase & {
   max_trials: number;
   max_step: number;
   limits: Limits;
+};
+export type SweepEdited = EventBase & {
+  kind: 'sweep_edited';
+  name: string;
+  max_trials: number;
+  max_step: number;
+  priority: number;
+  max_concurrent_trials: number;
+  limits: Limits;
+  changes: string[];
 };
 export type TrialCreated = TrialEventBase & {
   kind: 'trial_created';
@@ -275,6 +318,7 @@ export type AttuneEvent =
   | SweepCreated
   | SweepChanged
   | SweepExtended
+  | SweepEdited
   | TrialCreated
   | TrialChanged
   | TrialYielding
@@ -292,6 +336,7 @@ export const eventKinds: readonly EventKind[] = [
   'sweep_created',
   'sweep_changed',
   'sweep_extended',
+  'sweep_edited',
   'trial_created',
   'trial_changed',
   'trial_yielding',

@@ -64,7 +64,12 @@ export class LiveTrial {
     let rare = false;
     for (const event of events) {
       // What a trial waits for changes with its sweep, with executors and with other trials.
-      if (event.kind === 'sweep_changed' || event.kind === 'sweep_extended') rare = true;
+      if (
+        event.kind === 'sweep_changed' ||
+        event.kind === 'sweep_extended' ||
+        event.kind === 'sweep_edited'
+      )
+        rare = true;
       if (trial?.waiting && event.kind !== 'trial_reported') rare = true;
       if ('trial' in event && event.trial !== this.number) continue;
       this.yielding.value = yieldingAfter(event, this.yielding.peek());

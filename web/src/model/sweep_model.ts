@@ -1,5 +1,6 @@
 import type { AttuneEvent, Curves, Sweep, Trial, TrialReported } from '../api/types';
 import { Curve } from './curve';
+import { counts, joinsFront } from './front';
 import { better, fromWire } from './numbers';
 import { countStates } from './states';
 import { formatClock } from './time';
@@ -96,6 +97,16 @@ export class SweepModel {
         this.sweep = { ...this.sweep, max_trials, max_step, limits, reason: '', stopping: '' };
         return true;
       }
+      case 'sweep_edited': {
+        const { name, max_trials, max_step, priority, max_concurrent_trials, limits } = event;
+        const edited = { time: event.time, actor: event.actor, changes: event.changes };
+        this.sweep = {
+          ...this.sweep,
+          ...{ name, max_trials, max_step, priority, max_concurrent_trials, limits, edited },
+          ...{ reason: '', stopping: '' as const },
+        };
+        return true;
+      }
       case 'trial_created':
         if (this.trials.has(event.trial)) return false;
         this.trials.set(event.trial, newRow(event));
@@ -148,7 +159,7 @@ export class SweepModel {
     }
 
     const { name, mode } = this.sweep.metric;
-    const judged = event.metrics[name];
+    const judged = counts(this.sweep, event.metrics) ? event.metrics[name] : undefined;
     const value = judged === undefined ? undefined : fromWire(judged);
     this.update(event.trial, (row) => ({
       ...row,
@@ -157,7 +168,9 @@ export class SweepModel {
       metrics: event.metrics,
       best: bestOf(mode, row.best, value),
     }));
-    return value !== undefined && this.takeBest(event, value);
+    if (value === undefined) return false;
+    const best = this.takeBest(event, value);
+    return best || (this.sweep.metrics.length > 1 && joinsFront(this.sweep, event.metrics));
   }
 
   private takeBest(event: TrialReported, value: number): boolean {
@@ -170,6 +183,7 @@ export class SweepModel {
         trial: event.trial,
         step: event.step,
         value: event.metrics[metric.name] ?? 'nan',
+        values: this.sweep.metrics.map((each) => event.metrics[each.name] ?? 'nan'),
         config: this.trials.get(event.trial)?.config ?? {},
         metrics: event.metrics,
         checkpoint: null,

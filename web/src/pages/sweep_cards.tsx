@@ -2,7 +2,8 @@ import type { JSX } from 'preact';
 
 import type { Config, Sweep } from '../api/types';
 import { rungCounts } from '../model/curve';
-import { formatConfig, formatCount, formatMetric, fromWire } from '../model/numbers';
+import { orderedFront } from '../model/front';
+import { formatConfig, formatCount, formatMetric, fromWire, plural } from '../model/numbers';
 import type { SweepModel } from '../model/sweep_model';
 import { trialUrl } from '../router';
 import { CopyButton } from '../ui/parts';
@@ -48,6 +49,53 @@ export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
         </div>
       ) : (
         <p class="muted small">No checkpoint of it yet.</p>
+      )}
+    </section>
+  );
+}
+
+/** The best reports of a sweep with several metrics: none is better than another in everything. */
+export function FrontCard({ sweep }: { sweep: Sweep }): JSX.Element {
+  const front = orderedFront(sweep);
+  return (
+    <section class="panel card" aria-labelledby="front-title" data-testid="front">
+      <div class="card-head">
+        <h2 id="front-title">Front</h2>
+        <span class="muted">
+          {plural(front.length, 'report')} that no other beats in everything
+        </span>
+      </div>
+      {front.length === 0 ? (
+        <p class="muted">No report counts yet.</p>
+      ) : (
+        <table class="front">
+          <thead>
+            <tr>
+              <th scope="col">trial</th>
+              <th scope="col">step</th>
+              {sweep.metrics.map(({ name, mode }) => (
+                <th key={name} scope="col" title={mode === 'max' ? 'maximised' : 'minimised'}>
+                  {name} <span aria-hidden="true">{mode === 'max' ? '↑' : '↓'}</span>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {front.map((report) => (
+              <tr key={`${report.trial}-${report.step}`}>
+                <th scope="row">
+                  <a href={trialUrl(sweep.id, report.trial)}>trial {report.trial}</a>
+                </th>
+                <td class="number">{report.step}</td>
+                {report.values.map((value, i) => (
+                  <td key={sweep.metrics[i]?.name} class="number">
+                    {formatMetric(fromWire(value))}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
       )}
     </section>
   );

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 
 import type { Sweep } from '../api/types';
+import { constraintsSummary } from '../model/front';
 import { formatCount } from '../model/numbers';
 import { sentence } from '../model/reason';
 import { finished } from '../model/states';
@@ -39,6 +40,14 @@ export function SweepHead({ sweep, onActed }: { sweep: Sweep; onActed(): void })
           </span>
         </p>
       )}
+      {sweep.edited && (
+        <p class="notice" role="status">
+          <span>
+            <b>Edited</b> by {sweep.edited.actor}, <When time={sweep.edited.time} />:{' '}
+            {sweep.edited.changes.join(', ')}
+          </span>
+        </p>
+      )}
       <Facts sweep={sweep} />
       <Tabs id={sweep.id} />
     </>
@@ -49,11 +58,19 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
   const created = parseTime(sweep.created);
   const end = sweep.ended ? parseTime(sweep.ended) : Date.now();
   const limits = limitsSummary(sweep.limits);
+  const constraints = constraintsSummary(sweep.constraints);
   return (
     <dl class="facts">
-      <Fact name="Objective">
-        {sweep.metric.mode === 'max' ? 'maximise' : 'minimise'} <b>{sweep.metric.name}</b>
+      <Fact name={sweep.metrics.length > 1 ? 'Objectives' : 'Objective'}>
+        {sweep.metrics.map(({ name, mode }, i) => (
+          <span key={name}>
+            {i > 0 && ', '}
+            {mode === 'max' ? 'maximise' : 'minimise'} <b>{name}</b>
+          </span>
+        ))}
       </Fact>
+      {constraints !== '' && <Fact name="Within">{constraints}</Fact>}
+      <Fact name="Owner">{sweep.owner}</Fact>
       <Fact name="Search">
         {sweep.searcher} <span class="muted">·</span> {sweep.scheduler}
       </Fact>

@@ -20,7 +20,7 @@ import { Icon } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { Loading, StateChips, Trouble } from '../ui/parts';
 import { paintEpoch } from '../ui/theme';
-import { BestCard, RungCard } from './sweep_cards';
+import { BestCard, FrontCard, RungCard } from './sweep_cards';
 import { SweepFile } from './sweep_file';
 import { SweepHead } from './sweep_head';
 import { TrialTable } from './trial_table';
@@ -114,7 +114,7 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
           />
         </section>
         <div class="side">
-          <BestCard sweep={sweep} />
+          {sweep.metrics.length > 1 ? <FrontCard sweep={sweep} /> : <BestCard sweep={sweep} />}
           {sweep.rungs.length > 0 && <RungCard model={model} />}
         </div>
       </div>

@@ -55,6 +55,8 @@ TEST_F(ApiTest, ASweepIsShownAsDocumented) {
 
 TEST_F(ApiTest, TheBestTrialComesWithItsConfigurationAndCheckpoint) {
   const Json best = GetJson("/api/v1/sweeps/s1").at("best");
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("front"), Json::array({best}));
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("owner"), "admin");
   EXPECT_EQ(best.at("trial"), 0);
   EXPECT_EQ(best.at("step"), 9);
   EXPECT_EQ(best.at("value"), 0.871);

@@ -100,6 +100,30 @@ TEST_F(ControlTest, AnExtensionThatCannotBeIsRefused) {
   PostJson("/api/v1/sweeps/s2:extend", "{", 400);
 }
 
+TEST_F(ControlTest, AnEditIsAMergePatchOfTheSweepFile) {
+  const Json sweep =
+      PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5, "stop": {"max_time": "2h"}})", 202);
+  EXPECT_EQ(sweep.at("effect"), "now priority 5, stop.max_time 7200 s");
+  EXPECT_EQ(sweep.at("priority"), 5);
+  EXPECT_EQ(sweep.at("limits").at("max_time"), 7200.0);
+  EXPECT_EQ(sweep.at("edited").at("actor"), "admin");
+  EXPECT_EQ(sweep.at("edited").at("changes")[0], "priority 5");
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5})", 202).at("effect"),
+            "it is so already");
+}
+
+TEST_F(ControlTest, AnEditThatCannotBeIsRefusedByItsKey) {
+  const Json seed = PostJson("/api/v1/sweeps/s2:edit", R"({"searcher": {"seed": 99}})", 422);
+  EXPECT_THAT(seed.at("detail"),
+              HasSubstr("searcher.seed: cannot change once the sweep has begun"));
+  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:edit", R"({"stop": {"max_trails": 4}})", 422)
+                .at("errors")[0]
+                .at("pointer"),
+            "/stop/max_trails");
+  PostJson("/api/v1/sweeps/s2:edit", "{", 400);
+  PostJson("/api/v1/sweeps/s9:edit", "{}", 404);
+}
+
 TEST_F(ControlTest, AnEnqueuedTrialIsCreatedAndLocated) {
   const auto answer = client_->Post("/api/v1/sweeps/s2/trials",
                                     R"({"config": {"lr": 0.05, "layers": 4}})", "application/json");

@@ -120,7 +120,7 @@ class Translation : public HttpFixture {
     const auto events = Translate({EventSeq(1), Time{kSampleStart}, std::move(fact)}, *reader_);
     if (events.empty()) return "";
     Json data = Json::parse(events.front().data);
-    for (const char* common : {"seq", "sweep", "trial", "time"}) data.erase(common);
+    for (const char* common : {"seq", "sweep", "trial", "time", "actor"}) data.erase(common);
     return events.front().name + " " + data.dump();
   }
 
@@ -144,6 +144,20 @@ TEST_F(Translation, AnExtensionTellsTheLimits) {
             R"(sweep_extended {"max_trials":40,"max_step":27,"limits":{"target":null,)"
             R"("max_time":60.0,"max_gpu_hours":0.0,"patience":0,"max_trial_time":0.0,)"
             R"("trial_patience":0}})");
+}
+
+TEST_F(Translation, AnEditTellsWhatChangedAndWhoDidIt) {
+  SweepSpec spec = SampleSpec();
+  spec.priority = 3;
+  const Event event{EventSeq(1), Time{kSampleStart}, SweepEdited{sweep_, spec, {"priority 3"}},
+                    "ada"};
+  const auto events = Translate(event, *reader_);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].name, "sweep_edited");
+  const Json data = Json::parse(events[0].data);
+  EXPECT_EQ(data.at("actor"), "ada");
+  EXPECT_EQ(data.at("priority"), 3);
+  EXPECT_EQ(data.at("changes"), Json({"priority 3"}));
 }
 
 TEST_F(Translation, ATrialThatWaitsAfterAFailureTellsUntilWhen) {

@@ -82,10 +82,10 @@ class FakeBackend final : public Backend {
     changed_.notify_all();
   }
 
-  Result<std::vector<Event>> Execute(Command command) override {
+  Result<std::vector<Event>> Execute(Command command, const std::string& actor) override {
     const std::lock_guard lock(mutex_);
     if (!refusal.ok()) return refusal.error();
-    auto events = brain_.Execute(command, brain_.state().last_time);
+    auto events = brain_.Execute(command, brain_.state().last_time, actor);
     if (!events.ok()) return events;
     Append(*events);
     Append(brain_.Advance(brain_.state().last_time));

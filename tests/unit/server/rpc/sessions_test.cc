@@ -433,25 +433,6 @@ TEST_F(SessionsTest, FactsThatComeWhileOthersAreStoredGoTogether) {
   EXPECT_EQ(server->queue.TakeBatch().size(), 1u);  // the other two wait for it
 }
 
-TEST_F(SessionsTest, FactsGoToTheStoreOneBatchOfASessionAtATimeSoThatNoneIsOvertaken) {
-  const auto link = server->Join("box");
-  FillAndTry();
-  store.full.reset();
-  server->SayRemoved(*link, 1);
-  server->SayRemoved(*link, 2);
-  server->Run();  // refuses the first; the store could be written by now
-  now.us += kProbeIntervalUs;
-  server->Run();
-  EXPECT_EQ(link->acknowledged(), 0u);
-  EXPECT_TRUE(link->closed);
-}
-
-TEST_F(SessionsTest, FactsThatComeWhileOthersAreStoredGoTogether) {
-  const auto link = server->Join("box");
-  for (uint64_t seq = 1; seq <= 3; ++seq) server->SayRemoved(*link, seq);
-  EXPECT_EQ(server->queue.TakeBatch().size(), 1u);  // the other two wait for it
-}
-
 TEST_F(SessionsTest, AStreamThatIsNotReadOnMayClose) {
   const auto link = server->Join("box");
   server->SayRemoved(*link, 1, kSessionBytesMax);

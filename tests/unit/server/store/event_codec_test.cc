@@ -53,6 +53,21 @@ TEST(EventCodec, AFieldThatCameLaterKeepsWhatItsStructSays) {
   EXPECT_EQ(std::get<AttemptEnded>(*decoded).failure.rank, -1);
 }
 
+TEST(EventCodec, AListThatWasOneValueOnceIsReadFromIt) {
+  const auto targets = [](const std::string& target) {
+    const auto decoded = Decode(
+        {.kind = "sweep_extended",
+         .sweep = SweepId(1),
+         .payload = R"({"stop":{"max_trials":9,"max_seconds":0.0,"max_gpu_hours":0.0,"patience":0,)"
+                    R"("max_trial_seconds":0.0,"trial_patience":0,"target":)" +
+                    target + R"(},"max_step":3})"});
+    EXPECT_TRUE(decoded.ok()) << decoded.error().message;
+    return std::get<SweepExtended>(*decoded).stop.targets;
+  };
+  EXPECT_EQ(targets("0.5"), std::vector<std::optional<double>>{0.5});
+  EXPECT_TRUE(targets("null").empty());
+}
+
 TEST(EventCodec, WhatAnotherTrialHasIsNamedInFull) {
   const CheckpointId id{TrialId(SweepId(1), TrialNumber(7)), 2, Step(9)};
   Json json = Json::object();

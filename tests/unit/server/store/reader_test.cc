@@ -60,7 +60,7 @@ TEST_F(ReaderTest, OnlyFiniteValuesAreBest) {
 
 TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {
   SweepSpec spec = SampleSpec();
-  spec.objective = Minimise("loss");
+  spec.objectives = {Minimise("loss")};
   Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
   for (uint32_t number = 0; number < 3; ++number) {
     const TrialId trial(SweepId(2), TrialNumber(number));
@@ -72,16 +72,70 @@ TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {
     }
   }
   const auto sweep = reader_->Sweep(SweepId(2));
-  ASSERT_TRUE(sweep.ok() && sweep->best);
-  EXPECT_EQ(sweep->best->trial, TrialNumber(1));
-  EXPECT_EQ(sweep->best->value, 1.0);
-  EXPECT_EQ(sweep->best->step, Step(2));
+  ASSERT_TRUE(sweep.ok() && sweep->Best() != nullptr);
+  EXPECT_EQ(sweep->Best()->trial, TrialNumber(1));
+  EXPECT_EQ(sweep->Best()->values.front(), 1.0);
+  EXPECT_EQ(sweep->Best()->step, Step(2));
+}
+
+TEST_F(ReaderTest, TheFrontIsWhatIsFeasibleAndNotDominated) {
+  SweepSpec spec = SampleSpec();
+  spec.objectives = {Maximise("accuracy"), Minimise("latency")};
+  spec.constraints = {{.metric = "memory", .max = 8}};
+  Add(SweepCreated{.sweep = SweepId(2), .spec = spec, .owner = "ada"});
+  const TrialId trial(SweepId(2), TrialNumber(0));
+  Add(TrialCreated{trial, SampleConfig(0.1), "random"});
+  Add(AttemptAssigned{.attempt = {trial, 1}, .epoch = Epoch(10)});
+  int64_t step = 0;
+  const auto report = [&](double accuracy, double latency, double memory) {
+    Add(TrialReported{
+        {trial, 1},
+        {.step = Step(++step),
+         .metrics = {{"accuracy", accuracy}, {"latency", latency}, {"memory", memory}}}});
+  };
+  report(0.5, 20, 4);
+  report(0.7, 30, 4);
+  report(0.9, 10, 9);  // too large
+  report(0.6, 20, 8);  // better than the first in everything
+  report(std::nan(""), 1, 1);
+  const auto sweep = reader_->Sweep(SweepId(2));
+  ASSERT_TRUE(sweep.ok()) << sweep.error().message;
+  ASSERT_EQ(sweep->front.size(), 2u);
+  EXPECT_EQ(sweep->front[0].step, Step(2));
+  EXPECT_EQ(sweep->front[1].values, (std::vector<double>{0.6, 20}));
+  EXPECT_EQ(sweep->front[1].metrics.at("memory"), 8);
+  EXPECT_EQ(sweep->Best()->step, Step(2));
+  EXPECT_EQ(reader_->Trial(trial)->best, 0.7);
+  EXPECT_EQ(sweep->owner, "ada");
+}
+
+TEST_F(ReaderTest, AnEditChangesTheSpecificationAndSaysWho) {
+  SweepSpec spec = SampleSpec();
+  spec.priority = 7;
+  spec.stop.max_trials = 41;
+  Event event = log_.Next(SweepEdited{SweepId(1), spec, {"priority 7", "stop.max_trials 41"}});
+  event.actor = "ada";
+  ASSERT_TRUE(store_->Append({&event, 1}).ok());
+  const auto sweep = reader_->Sweep(SweepId(1));
+  EXPECT_EQ(sweep->spec, spec);
+  EXPECT_EQ(sweep->edit->actor, "ada");
+  EXPECT_EQ(sweep->edit->changes.size(), 2u);
+}
+
+TEST_F(ReaderTest, EventsSayWhoMadeThem) {
+  Event event = log_.Next(SearchExhausted{SweepId(1)});
+  event.actor = "box";
+  ASSERT_TRUE(store_->Append({&event, 1}).ok());
+  const auto page = reader_->EventsAfter(EventSeq(event.seq.value - 2), std::nullopt, 10);
+  ASSERT_EQ(page->events.size(), 2u);
+  EXPECT_EQ(page->events[0].actor, kService);
+  EXPECT_EQ(page->events[1].actor, "box");
 }
 
 TEST_F(ReaderTest, TheBestStepsOwnCheckpointGoesBeforeTheNewest) {
   Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9", "sha256:09"}, 1});
   Add(CheckpointSaved{{Trial(0), 2}, {Step(10), "/step-10", "sha256:10"}, 1});
-  EXPECT_EQ(reader_->Sweep(SweepId(1))->best->checkpoint, "/step-9");
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint, "/step-9");
   EXPECT_EQ(reader_->Trial(Trial(0))->checkpoint, "/step-10");
 }
 

@@ -20,7 +20,7 @@ inline SweepSpec SampleSpec() {
   spec.program = {.command = {"/opt/mnist", "--data", "${args}"},
                   .environment = {{"NCCL_DEBUG", "WARN"}},
                   .working_directory = "/opt"};
-  spec.objective = Maximise("accuracy");
+  spec.objectives = {Maximise("accuracy")};
   spec.space = SearchSpace({
       {.name = "lr", .domain = FloatDomain{.min = 0.001, .max = 0.5, .scale = Scale::kLog}},
       {.name = "width", .domain = IntDomain{.min = 8, .max = 64, .step = 8}},
@@ -196,7 +196,7 @@ inline std::vector<Fact> OtherFacts() {
                         .patience = 7,
                         .max_trial_time = Seconds(60.5),
                         .trial_patience = 3,
-                        .target = 0.99};
+                        .targets = {0.99}};
   const TrialRecord record{.id = trial,
                            .config = SampleConfig(0.2),
                            .state = TrialState::kPaused,

@@ -42,8 +42,8 @@ std::vector<std::string> ReadAll(const SqliteStore& store, uint64_t after = 0) {
 std::vector<std::string> Tables(const std::string& path) {
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   std::vector<std::string> lines;
-  for (const std::string table :
-       {"sweeps", "trials", "attempts", "decisions", "checkpoints", "executors", "report_index"}) {
+  for (const std::string table : {"sweeps", "trials", "attempts", "decisions", "checkpoints",
+                                  "executors", "front", "report_index"}) {
     sqlite::Rows columns = connection->Query(
         "SELECT group_concat('quote(' || name || ')', '||''|''||') FROM pragma_table_info(?)",
         table);

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/log/sweep_spec.h"
+
+// Changes of a sweep that has begun. Its name and tags, limits, priority, failure policy, targets,
+// the ranges and values of its parameters, and the options of its searcher and its scheduler may
+// change; whatever else its trials so far stand on may not.
+namespace attune {
+
+// What differs, for people: "stop.max_trials 200", "parameters.lr.max 0.1". The error names the
+// first key that cannot change. The initial points are not compared.
+Result<std::vector<std::string>> Changes(const SweepSpec& from, const SweepSpec& to);
+
+// Of the points from `used` on, those that lie in this space, after the ones before.
+std::vector<Config> PointsInside(const std::vector<Config>& points, size_t used,
+                                 const SearchSpace& space);
+
+}  // namespace attune

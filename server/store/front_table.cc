@@ -1,0 +1,84 @@
+#include "server/store/front_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/store/json.h"
+#include "server/store/report_form.h"
+
+namespace attune::server {
+namespace {
+
+CheckpointId PlaceOf(SweepId sweep, const Best& report) {
+  return {{sweep, report.trial}, report.attempt, report.step};
+}
+
+bool Has(const Front& front, const Best& report) {
+  return std::ranges::any_of(front, [&](const Best& known) {
+    return known.trial == report.trial && known.attempt == report.attempt &&
+           known.step == report.step;
+  });
+}
+
+}  // namespace
+
+void FrontTable::Offer(sqlite::Transaction& transaction, const std::vector<Objective>& objectives,
+                       EventSeq seq, const TrialReported& fact, std::vector<double> values) {
+  const SweepId sweep = fact.attempt.trial.sweep;
+  Entry& entry = EntryOf(transaction, sweep);
+  const Best report{.trial = fact.attempt.trial.number,
+                    .attempt = fact.attempt.number,
+                    .step = fact.report.step,
+                    .values = std::move(values)};
+  const Offered offered = attune::Offer(objectives, report, entry.now);
+  if (!offered.joined) return;
+  for (const Best& left : offered.left) entry.fresh.erase(PlaceOf(sweep, left));
+  Fresh& fresh = entry.fresh[PlaceOf(sweep, report)] = {.seq = seq};
+  WriteMetrics(fact.report.metrics, fresh.metrics);
+  entry.changed = true;
+}
+
+void FrontTable::Write(sqlite::Transaction& transaction) {
+  for (auto& [sweep, entry] : fronts_) {
+    if (std::exchange(entry.changed, false)) Write(transaction, sweep, entry);
+  }
+}
+
+void FrontTable::Write(sqlite::Transaction& transaction, SweepId sweep, Entry& entry) {
+  for (const Best& left : entry.written) {
+    if (Has(entry.now, left)) continue;
+    transaction.Run("DELETE FROM front WHERE sweep = ? AND trial = ? AND attempt = ? AND step = ?",
+                    sweep.value, left.trial.value, left.attempt, left.step.value);
+  }
+  for (const Best& report : entry.now) {
+    const auto fresh = entry.fresh.find(PlaceOf(sweep, report));
+    if (fresh == entry.fresh.end()) continue;
+    transaction.Run(
+        "INSERT INTO front (seq, sweep, trial, attempt, step, objectives, metrics)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        fresh->second.seq.value, sweep.value, report.trial.value, report.attempt, report.step.value,
+        Dump(Json(report.values)), fresh->second.metrics);
+  }
+  entry.written = entry.now;
+  entry.fresh.clear();
+}
+
+FrontTable::Entry& FrontTable::EntryOf(sqlite::Transaction& transaction, SweepId sweep) {
+  const auto [place, added] = fronts_.try_emplace(sweep);
+  Entry& entry = place->second;
+  if (!added) return entry;
+  sqlite::Rows rows = transaction.connection().Query(
+      "SELECT trial, attempt, step, objectives FROM front WHERE sweep = ? ORDER BY seq",
+      sweep.value);
+  while (rows.Next()) {
+    entry.now.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
+                         .attempt = static_cast<uint32_t>(rows.Integer(1)),
+                         .step = Step(rows.Integer(2)),
+                         .values = Json::parse(rows.Text(3)).get<std::vector<double>>()});
+  }
+  if (!rows.status().ok()) transaction.Fail(rows.status().error());
+  entry.written = entry.now;
+  return entry;
+}
+
+}  // namespace attune::server

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/log/event.h"
+#include "core/space/front.h"
+#include "server/store/sqlite.h"
+
+namespace attune::server {
+
+// The rows of `front`: of each sweep the reports that are its best now (core/space/front.h). Of the
+// reports of one batch only those that are still on the front at its end reach the table.
+//
+// Errors stay in the transaction.
+class FrontTable {
+ public:
+  // A report that counts, with the values of the sweep's objectives. One that is there already
+  // changes nothing.
+  void Offer(sqlite::Transaction& transaction, const std::vector<Objective>& objectives,
+             EventSeq seq, const TrialReported& fact, std::vector<double> values);
+
+  void Write(sqlite::Transaction& transaction);
+
+  // After a rollback.
+  void Forget() { fronts_.clear(); }
+
+ private:
+  // A report's place in a front is known by its trial, attempt and step.
+  struct Fresh {
+    EventSeq seq;
+    std::string metrics;
+  };
+  struct Entry {
+    Front now;
+    Front written;
+    std::map<CheckpointId, Fresh> fresh;  // on the front since the last Write
+    bool changed = false;
+  };
+
+  Entry& EntryOf(sqlite::Transaction& transaction, SweepId sweep);
+  static void Write(sqlite::Transaction& transaction, SweepId sweep, Entry& entry);
+
+  std::map<SweepId, Entry> fronts_;  // of sweeps that report
+};
+
+}  // namespace attune::server

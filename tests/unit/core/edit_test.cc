@@ -1,0 +1,170 @@
+#include "core/brain/edit.h"
+
+#include "core/brain/audit.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Edits : public BrainTest {
+ protected:
+  static SweepSpec Ranged() {
+    SweepSpec spec = testing::ToySpec();
+    spec.space = SearchSpace({{.name = "x", .domain = IntDomain{.min = 0, .max = 1000}},
+                              {.name = "lr", .domain = FloatDomain{.min = 0.1, .max = 1}},
+                              {.name = "kind", .domain = CategoricalDomain{{int64_t{1}, true}}},
+                              {.name = "fixed", .domain = ConstantDomain{1.5}}});
+    return spec;
+  }
+  static std::vector<Parameter> ParametersOf(const SweepSpec& spec) {
+    return spec.space.parameters();
+  }
+  static Error RefusedChange(const SweepSpec& to) {
+    const auto changes = Changes(Ranged(), to);
+    EXPECT_FALSE(changes.ok());
+    return changes.ok() ? Error{} : changes.error();
+  }
+  EditSweep With(SweepSpec spec) const {
+    return {.sweep = id(), .spec = std::move(spec), .seen = brain.state().last_seq};
+  }
+};
+
+TEST_F(Edits, SayWhatIsNewByTheKeysOfTheSweepFile) {
+  SweepSpec to = Ranged();
+  to.priority = 3;
+  to.stop.max_trials = 200;
+  to.stop.targets = {0.5};
+  auto parameters = ParametersOf(to);
+  std::get<FloatDomain>(parameters[1].domain).max = 2.5;
+  std::get<CategoricalDomain>(parameters[2].domain).values.pop_back();
+  to.space = SearchSpace(parameters);
+  EXPECT_THAT(*Changes(Ranged(), to),
+              ElementsAre("priority 3", "stop.max_trials 200", "target of score 0.5",
+                          "parameters.lr.max 2.5", "parameters.kind.values [1]"));
+  EXPECT_THAT(*Changes(to, to), IsEmpty());
+}
+
+TEST_F(Edits, WhatTrialsStandOnCannotChange) {
+  SweepSpec to = Ranged();
+  to.seed = 5;
+  EXPECT_EQ(
+      RefusedChange(to).message,
+      "searcher.seed: cannot change once the sweep has begun, because its trials so far stand "
+      "on it; start a new sweep with it");
+  const auto with = [](auto change) {
+    SweepSpec spec = Ranged();
+    change(spec);
+    return spec;
+  };
+  EXPECT_THAT(RefusedChange(with([](auto& s) { s.program.command = {"other"}; })).message,
+              HasSubstr("command: "));
+  EXPECT_THAT(RefusedChange(with([](auto& s) { s.objectives = {Minimise("score")}; })).message,
+              HasSubstr("metric: "));
+  EXPECT_THAT(RefusedChange(with([](auto& s) {
+                s.constraints = {{"cost", 1}};
+              })).message,
+              HasSubstr("constraints: "));
+  EXPECT_THAT(RefusedChange(with([](auto& s) { s.gang.workers = 7; })).message,
+              HasSubstr("resources: "));
+  EXPECT_THAT(RefusedChange(with([](auto& s) { s.searcher.name = "grid"; })).message,
+              HasSubstr("searcher.name: "));
+  EXPECT_THAT(RefusedChange(with([](auto& s) {
+                auto parameters = s.space.parameters();
+                parameters.pop_back();
+                s.space = SearchSpace(parameters);
+              })).message,
+              HasSubstr("parameters.fixed: "));
+  EXPECT_THAT(RefusedChange(with([](auto& s) {
+                auto parameters = s.space.parameters();
+                std::get<FloatDomain>(parameters[1].domain).scale = Scale::kLog;
+                s.space = SearchSpace(parameters);
+              })).message,
+              HasSubstr("parameters.lr.scale: "));
+}
+
+TEST_F(Edits, TheSpecificationOfNowIsTheOneThatWasGiven) {
+  Create(testing::ToySpec());
+  SweepSpec spec = sweep().spec;
+  spec.priority = 4;
+  spec.max_concurrent_trials = 1;
+  const auto events = Do(With(spec));
+  ASSERT_NE(Find<SweepEdited>(events), nullptr);
+  EXPECT_THAT(Find<SweepEdited>(events)->changes,
+              ElementsAre("priority 4", "max_concurrent_trials 1"));
+  EXPECT_EQ(sweep().spec, spec);
+  EXPECT_THAT(*brain.Execute(With(spec), Tick()), IsEmpty()) << "it is so already";
+}
+
+TEST_F(Edits, OneThatKnowsNothingOfTheLastIsRefused) {
+  Create(testing::ToySpec());
+  EditSweep mine = With(sweep().spec);
+  mine.spec.priority = 1;
+  EditSweep theirs = mine;
+  theirs.spec.priority = 2;
+  Do(mine);
+  EXPECT_EQ(Refused(theirs).code, ErrorCode::kConflict);
+  EXPECT_THAT(Refused(theirs).message, HasSubstr("has been edited since it was looked at"));
+}
+
+TEST_F(Edits, ALimitBelowWhatThereIsIsRefusedByItsKey) {
+  Create(testing::ToySpec());
+  SweepSpec spec = sweep().spec;
+  spec.stop.max_trials = 1;
+  EXPECT_THAT(Refused(With(spec)).message, HasSubstr("stop.max_trials: 1 is below the 2 trials"));
+}
+
+TEST_F(Edits, PointsThatWereNotTriedAndLieOutsideAreLeftOut) {
+  const std::vector<Config> points = {
+      {{"x", int64_t{900}}}, {{"x", int64_t{5}}}, {{"x", int64_t{800}}}};
+  const SearchSpace space({{.name = "x", .domain = IntDomain{.min = 0, .max = 10}}});
+  EXPECT_EQ(PointsInside(points, 1, space), (std::vector<Config>{points[0], points[1]}));
+}
+
+TEST_F(Edits, ATargetThatWasReachedBeforeEndsTheSweep) {
+  Create(testing::ToySpec());
+  Report(0, 1, 0.7);
+  SweepSpec spec = sweep().spec;
+  spec.stop.targets = {0.6};
+  const auto events = Do(With(spec));
+  ASSERT_NE(Find<SweepStopping>(events), nullptr);
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("reported score 0.7 at step 1"));
+}
+
+TEST_F(Edits, AnEndedSweepGoesOnWithWhatIsGiven) {
+  SweepSpec spec = testing::ToySpec();
+  spec.stop.max_trials = 2;
+  Create(spec);
+  Finish(0);
+  Finish(1);
+  ASSERT_TRUE(Ended(StateOf(id())));
+  spec.priority = 1;
+  EXPECT_THAT(Refused(With(spec)).message, HasSubstr("the sweep has had its 2 trials"));
+  spec.stop.max_trials = 3;
+  const auto events = Do(With(spec));
+  EXPECT_NE(Find<SweepReopened>(events), nullptr);
+  EXPECT_NE(Find<TrialCreated>(events), nullptr);
+}
+
+TEST_F(Edits, AnEditedLogIsDerivedAgainAndReplaysToTheSameState) {
+  Create(testing::ToySpec());
+  Report(0, 1, 0.5);
+  SweepSpec spec = sweep().spec;
+  spec.priority = 2;
+  Do(With(spec));
+  Finish(0);
+  const Algorithms algorithms = testing::ToyAlgorithms();
+  Auditor auditor(algorithms);
+  State replayed(algorithms);
+  for (const Event& event : log) {
+    EXPECT_EQ(auditor.Next(event), std::nullopt);
+    Apply(replayed, event);
+  }
+  EXPECT_EQ(SaveState(replayed), SaveState(brain.state()));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,203 @@
+#include <limits>
+
+#include "core/brain/retention.h"
+#include "tests/unit/core/brain_harness.h"
+
+// What sweeps with several objectives, or with constraints, do.
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+class Objectives : public BrainTest {
+ protected:
+  // Score is to be large and cost small.
+  static SweepSpec Two(StopPolicy stop = {}) {
+    SweepSpec spec = testing::ToySpec();
+    spec.scheduler.name = "cloner";  // decides nothing about good trials
+    spec.objectives.push_back(Minimise("cost"));
+    spec.max_step = Step(100);
+    spec.stop = std::move(stop);
+    return spec;
+  }
+  static SweepSpec Bounded(StopPolicy stop = {}) {
+    SweepSpec spec = Two(std::move(stop));
+    spec.objectives.pop_back();
+    spec.constraints = {{.metric = "cost", .max = 20}};
+    return spec;
+  }
+  std::vector<Event> Say(uint32_t number, int64_t step, double score, double cost,
+                         bool waits = false) {
+    return Tell(number,
+                TrialReported{
+                    .report = {Step(step), {{"score", score}, {"cost", cost}}, Seconds(0), waits}});
+  }
+  std::vector<Event> Train(uint32_t number, int64_t step, double score, double cost) {
+    Save(number, step);
+    return Say(number, step, score, cost);
+  }
+  std::vector<uint32_t> Front() const {
+    std::vector<uint32_t> trials;
+    for (const Best& report : sweep().front) trials.push_back(report.trial.value);
+    return trials;
+  }
+  std::vector<int64_t> Kept(uint32_t number) const {
+    std::vector<int64_t> steps;
+    for (const KeptCheckpoint& kept : trial(number).checkpoints)
+      steps.push_back(kept.ref.step.value);
+    return steps;
+  }
+};
+
+TEST_F(Objectives, TheFrontIsWhatNoOtherReportDominates) {
+  Create(Two());
+  Say(0, 1, 0.8, 20);
+  Say(1, 1, 0.9, 30);
+  EXPECT_THAT(Front(), ElementsAre(0, 1));
+  Say(0, 2, 0.9, 20);
+  EXPECT_THAT(Front(), ElementsAre(0));
+  Say(1, 2, kNaN, 1);  // the worst, whatever it costs
+  EXPECT_THAT(Front(), ElementsAre(0));
+}
+
+TEST_F(Objectives, AReportThatViolatesAConstraintIsNotTheBest) {
+  Create(Bounded());
+  Say(0, 1, 0.9, 20.5);
+  EXPECT_THAT(Front(), IsEmpty());
+  Say(0, 2, 0.3, 20);
+  Say(1, 1, 0.8, kNaN);
+  ASSERT_THAT(Front(), ElementsAre(0));
+  EXPECT_THAT(sweep().front[0].values, ElementsAre(0.3));
+}
+
+TEST_F(Objectives, AMissingMetricIsAFailureThatNamesIt) {
+  Create(Two());
+  const auto events = Report(0, 1, 0.5);
+  ASSERT_NE(Find<TrialEnded>(events), nullptr);
+  EXPECT_EQ(Find<TrialEnded>(events)->state, TrialState::kFailed);
+  EXPECT_EQ(Find<TrialEnded>(events)->reason,
+            "the report at step 1 has no metric cost; it has score");
+}
+
+TEST_F(Objectives, AMissingMetricOfAConstraintIsAFailureThatNamesIt) {
+  Create(Bounded());
+  EXPECT_THAT(Find<TrialEnded>(Report(0, 1, 0.5))->reason, HasSubstr("has no metric cost"));
+}
+
+TEST_F(Objectives, CheckpointsOfTheFrontStay) {
+  SweepSpec spec = Two();
+  spec.checkpoint = {.keep_last = 1, .keep_best = 0};
+  Create(spec);
+  Train(0, 1, 0.8, 20);
+  Train(0, 2, 0.9, 30);
+  Train(0, 3, 0.7, 40);
+  Train(0, 4, 0.6, 50);
+  EXPECT_THAT(Kept(0), ElementsAre(1, 2, 4));
+  Train(0, 5, 0.9, 20);  // better than both
+  EXPECT_THAT(Kept(0), ElementsAre(5));
+}
+
+TEST_F(Objectives, TheBestCheckpointsOfATrialAreThoseThatFewestDominate) {
+  SweepSpec spec = Two();
+  spec.checkpoint = {.keep_last = 1, .keep_best = 2};
+  Create(spec);
+  Say(1, 1, 5, 0);  // the front is another trial's
+  Train(0, 1, 0.8, 20);
+  Train(0, 2, 0.9, 30);
+  Train(0, 3, 0.7, 40);
+  Train(0, 4, 0.6, 50);
+  EXPECT_THAT(Kept(0), ElementsAre(1, 2, 4));
+  Train(0, 5, 0.95, 60);
+  Train(0, 6, 0.1, 70);
+  EXPECT_THAT(Kept(0), ElementsAre(2, 5, 6));  // of equals the best scores
+}
+
+TEST_F(Objectives, AnInfeasibleCheckpointIsNotAmongTheBestOfItsTrial) {
+  SweepSpec spec = Bounded();
+  spec.checkpoint = {.keep_last = 1, .keep_best = 1};
+  Create(spec);
+  Train(1, 1, 5, 1);
+  Train(0, 1, 0.5, 10);
+  Train(0, 2, 0.9, 30);
+  Train(0, 3, 0.4, 10);
+  EXPECT_THAT(Kept(0), ElementsAre(1, 3));
+}
+
+TEST_F(Objectives, TargetsAreReachedByOneReport) {
+  Create(Two({.targets = {0.9, 10}}));
+  EXPECT_EQ(Find<SweepStopping>(Say(0, 1, 0.95, 30)), nullptr);
+  EXPECT_EQ(Find<SweepStopping>(Say(1, 1, 0.5, 5)), nullptr);
+  const auto events = Say(1, 2, 0.9, 10);
+  ASSERT_NE(Find<SweepStopping>(events), nullptr);
+  EXPECT_EQ(Find<SweepStopping>(events)->reason,
+            "the targets were reached: trial 1 reported score 0.9, cost 10 at step 2");
+}
+
+TEST_F(Objectives, OnlyTheTargetsThatAreThereMustBeReached) {
+  Create(Two({.targets = {std::nullopt, 10}}));
+  EXPECT_EQ(Find<SweepStopping>(Say(0, 1, 0.95, 30)), nullptr);
+  EXPECT_NE(Find<SweepStopping>(Say(0, 2, 0, 9)), nullptr);
+}
+
+TEST_F(Objectives, AnInfeasibleReportReachesNoTarget) {
+  Create(Bounded({.targets = {0.9}}));
+  EXPECT_EQ(Find<SweepStopping>(Say(0, 1, 0.95, 30)), nullptr);
+  EXPECT_NE(Find<SweepStopping>(Say(0, 2, 0.95, 20)), nullptr);
+}
+
+TEST_F(Objectives, PatienceCountsTrialsThatLeftTheFrontAsItWas) {
+  Create(Two({.patience = 2}));
+  Say(0, 1, 0.9, 30);
+  Say(1, 1, 0.8, 20);
+  Finish(0);
+  Finish(1);  // both are on the front
+  EXPECT_EQ(sweep().since_best, 0);
+  Say(2, 1, 0.7, 40);
+  Finish(2);
+  EXPECT_EQ(sweep().since_best, 1);
+  Say(3, 1, 0.1, 1);  // worse in one thing and better in the other
+  EXPECT_EQ(sweep().since_best, 0);
+  Finish(3);
+  for (const uint32_t number : {4, 5}) {
+    Say(number, 1, 0.05, 40);
+    Finish(number);
+  }
+  EXPECT_TRUE(sweep().stopping_as);
+  EXPECT_THAT(sweep().reason, HasSubstr("left the front as it was (stop.patience)"));
+}
+
+TEST_F(Objectives, ATrialsPatienceEndsWhenNoneOfItsMetricsImproves) {
+  Create(Two({.trial_patience = 2}));
+  Say(0, 1, 0.5, 30);
+  Say(0, 2, 0.4, 29);
+  Say(0, 3, 0.6, 31);
+  Say(0, 4, 0.6, 31);
+  const auto events = Say(0, 5, 0.6, 31);
+  ASSERT_NE(Find<TrialYielding>(events), nullptr);
+  EXPECT_THAT(Find<TrialYielding>(events)->verdict.reason.text,
+              HasSubstr("score or cost has not improved for 2 reports (best 0.6)"));
+}
+
+TEST_F(Objectives, ATrialsPatienceLooksAtNoConstraint) {
+  Create(Bounded({.trial_patience = 2}));
+  for (int64_t step = 1; step <= 9; ++step)  // it improves, and may become feasible
+    EXPECT_EQ(Find<TrialYielding>(Say(0, step, static_cast<double>(step), 99)), nullptr);
+}
+
+TEST_F(Objectives, ASavedStateKeepsThem) {
+  Create(Two({.targets = {0.99, 1}}));
+  Train(0, 1, 0.8, 20);
+  Train(1, 1, 0.9, 30);
+  State loaded(*brain.state().algorithms);
+  const std::string saved = SaveState(brain.state());
+  ASSERT_TRUE(LoadState(saved, loaded).ok());
+  EXPECT_EQ(loaded.Find(id())->front, sweep().front);
+  EXPECT_EQ(SaveState(loaded), saved);
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,43 @@
+import type { Best, Sweep, WireMetrics } from '../api/types';
+import { better, compareByMode, fromWire } from './numbers';
+
+/** Whether a report counts: every metric of the sweep is finite and no constraint is violated. */
+export function counts(sweep: Sweep, metrics: WireMetrics): boolean {
+  const value = (name: string): number => fromWire(metrics[name] ?? 'nan');
+  const within = Object.entries(sweep.constraints).every(
+    ([name, { min, max }]) =>
+      Number.isFinite(value(name)) &&
+      value(name) >= (min ?? -Infinity) &&
+      value(name) <= (max ?? Infinity),
+  );
+  return within && sweep.metrics.every(({ name }) => Number.isFinite(value(name)));
+}
+
+/** Whether a report that counts would be one of the sweep's best: none is as good in everything. */
+export function joinsFront(sweep: Sweep, metrics: WireMetrics): boolean {
+  return !sweep.front.some((known) =>
+    sweep.metrics.every(
+      ({ name, mode }, i) =>
+        !better(mode, fromWire(metrics[name] ?? 'nan'), fromWire(known.values[i] ?? 'nan')),
+    ),
+  );
+}
+
+/** The front with the best in the first metric first. */
+export function orderedFront(sweep: Sweep): Best[] {
+  const { mode } = sweep.metric;
+  return [...sweep.front].sort((a, b) => compareByMode(mode, fromWire(a.value), fromWire(b.value)));
+}
+
+/** "latency_ms ≤ 20, recall 0.5 … 1". */
+export function constraintsSummary(constraints: Sweep['constraints']): string {
+  return Object.entries(constraints)
+    .map(([name, { min, max }]) =>
+      min !== null && max !== null
+        ? `${name} ${min} … ${max}`
+        : min !== null
+          ? `${name} ≥ ${min}`
+          : `${name} ≤ ${max}`,
+    )
+    .join(', ');
+}
