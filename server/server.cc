@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/conductor/conductor.h"
+#include "server/conductor/thinker.h"
 #include "server/data_folder.h"
 #include "server/http/http_server.h"
 #include "server/rpc/executor_service.h"
@@ -58,9 +59,12 @@ struct Server::Parts {
       : folder(std::move(opened)),
         reader(Reader::At(folder.database())),
         conductor(*options.algorithms, store, SteadyClock()),
+        thinker(conductor),
         executors(conductor, {.token = folder.token(), .lease_ttl = options.lease_ttl}),
         backend(conductor, executors, *reader),
-        host(options.host) {}
+        host(options.host) {
+    conductor.Subscribe(&thinker);
+  }
 
   // No callback of the conductor and no request may meet a part that is gone.
   ~Parts() {
@@ -102,6 +106,7 @@ struct Server::Parts {
   LateStore store;
   std::unique_ptr<Reader> reader;
   Conductor conductor;
+  Thinker thinker;
   ExecutorService executors;
   ServerBackend backend;
   std::unique_ptr<RpcServer> rpc;

@@ -19,12 +19,12 @@ struct Submission {
 };
 
 // Of one batch, which is one transaction; a submission is never split.
-inline constexpr size_t kBatchCommands = 4096;
+inline constexpr size_t kBatchCommands = 8192;
 
 // So many commands may wait. Who could ask again later is then refused; who is slowed down in
 // another way (facts: their stream is not read on) and what the server itself asks is not counted
 // out.
-inline constexpr size_t kQueueCommands = 16'384;
+inline constexpr size_t kQueueCommands = 32'768;
 
 // In order, and one thread at a time.
 class Queue {

@@ -188,10 +188,7 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
   if (session->deaf) return ReadOnOrHold(id, *session);
   session->pending += batch.bytes;
   pending_ += batch.bytes;
-  FactBatch& waiting = session->waiting;
-  std::ranges::move(batch.commands, std::back_inserter(waiting.commands));
-  waiting.last = batch.last;
-  waiting.bytes += batch.bytes;
+  session->waiting.push_back(std::move(batch));
   ReadOnOrHold(id, *session);
   if (!session->storing) Store(id, *session);
 }
@@ -199,7 +196,14 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
 // One batch of a session at a time: were one refused and a later one taken, what the first one said
 // would be out of date when it is said again.
 void Sessions::Store(SessionId id, Session& session) {
-  FactBatch batch = std::exchange(session.waiting, {});
+  FactBatch batch;
+  while (!session.waiting.empty() && batch.commands.size() < kBatchCommands) {
+    FactBatch next = std::move(session.waiting.front());
+    session.waiting.pop_front();
+    std::ranges::move(next.commands, std::back_inserter(batch.commands));
+    batch.last = next.last;
+    batch.bytes += next.bytes;
+  }
   session.storing = true;
   submissions_.Record(std::move(batch.commands),
                       [this, id, last = batch.last, bytes = batch.bytes](const Status& stored) {
@@ -215,11 +219,12 @@ void Sessions::OnStored(SessionId id, uint64_t last, size_t bytes, const Status&
   Release(session, bytes);
   if (!stored.ok()) {
     session.deaf = true;
-    Release(session, std::exchange(session.waiting, {}).bytes);
+    for (const FactBatch& dropped : std::exchange(session.waiting, {}))
+      Release(session, dropped.bytes);
   } else if (!session.closing) {
     session.acknowledged = std::max(session.acknowledged, last);
     Acknowledge(session, 0);
-    if (session.waiting.bytes > 0) Store(id, session);
+    if (!session.waiting.empty()) Store(id, session);
   }
   for (const SessionId held : std::set(held_)) {
     if (Session* next = Find(held)) ReadOnOrHold(held, *next);
@@ -306,7 +311,8 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
 }
 
 void Sessions::OnState(const Status& writable) {
-  if (!started_ || !writable.ok()) return;
+  const bool refused = std::exchange(refused_, !writable.ok());
+  if (!started_ || !refused || refused_) return;
   CloseDeaf("the server can write again: connect again, and send what it has not acknowledged");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "attune/v1/executor.pb.h"
 #include "core/brain/brain.h"
+#include "server/conductor/queue.h"
 #include "server/conductor/submissions.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/touched.h"
@@ -96,9 +98,9 @@ class Sessions {
     bool leaving = false;  // it said goodbye
     bool deaf = false;     // facts of it were dropped
     bool closing = false;
-    size_t pending = 0;    // bytes of facts that wait to be stored
-    bool storing = false;  // some of them are with the conductor
-    FactBatch waiting;     // the others, which go there next
+    size_t pending = 0;             // bytes of facts that wait to be stored
+    bool storing = false;           // some of them are with the conductor
+    std::deque<FactBatch> waiting;  // the others, which go there next
     uint64_t acknowledged = 0;
     uint64_t revision = 0;
     std::string desired;    // the last one sent, serialised
@@ -148,6 +150,7 @@ class Sessions {
   std::set<SessionId> held_;  // that are not read on
   size_t pending_ = 0;        // of all sessions
   bool started_ = false;
+  bool refused_ = false;  // by the store, what was told it last
   bool settled_ = false;
   Time settle_by_;
   Time now_;  // as it was last said

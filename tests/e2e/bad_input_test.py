@@ -69,6 +69,12 @@ class Program(EndToEnd):
         with database:
             return database.execute("SELECT failure FROM attempts ORDER BY trial, number").fetchone()[0]
 
+    def failures(self):
+        database = sqlite3.connect(self.data / "attune.db")
+        with database:
+            return [text for text, in database.execute(
+                "SELECT failure FROM attempts WHERE failure IS NOT NULL AND outcome = 'failed'")]
+
     def test_that_does_not_exist(self):
         code, out, err = self.attune("run", self.write(sweep(command=["./no-such-program"])),
                                      "--data-dir", self.data, "--port", 0)
@@ -104,6 +110,21 @@ class Program(EndToEnd):
         code, _, err = self.run_failing(**self.mode("babble", failure={"max_restarts": 0}))
         self.assertEqual(code, 5, err)
         self.assertIn("hello", self.failure())
+
+    def test_that_says_what_cannot_be_stored_holds_up_no_other(self):
+        spec = sweep(parameters={"x": {"values": [0.25, 0.75]},
+                                 "mode": {"values": ["nan-seconds", "well"]}},
+                     searcher={"name": "grid"}, failure={"max_restarts": 0})
+        process = self.run_sweep(self.write(spec), "-o", "json")
+        process.wait()
+        trials = json.loads(process.stdout)["trials"]
+        self.assertEqual(trials["failed"], 2, "\n".join(process.stderr))
+        self.assertEqual(sum(trials.values()), 4)
+        failures = self.failures()
+        self.assertEqual(len(failures), 2)
+        for failure in failures:
+            self.assertIn("rank 0", failure)
+            self.assertIn("'seconds' is '\\\"nan\\\"'", failure)
 
     def test_whose_last_rank_dies_names_it(self):
         self.close_gate(1)  # for rank 0, which would go on

@@ -198,7 +198,9 @@ class Disk(EndToEnd):
         port = free_port()
         args = ["--no-executor", "--rpc-port", port, "--lease", lease_s]
         with small_disk(self.data, megabytes=16):
-            run = self.run_sweep(self.write(sweep()), *args, "-o", "json")
+            # Nothing is decided about a trial before its last step.
+            fifo = {"name": "fifo", "max": 4}
+            run = self.run_sweep(self.write(sweep(scheduler=fifo)), *args, "-o", "json")
             run.await_stderr(r"http://")
             # What the gangs write lies on another disk.
             self.start("executor", "--server", f"127.0.0.1:{port}", "--name", "box", "--cpus", 2,

@@ -81,6 +81,9 @@ def misbehave(mode, channel, start):
     if mode == "babble":
         channel.socket.sendall(b"hello\n")
         signal.pause()
+    if mode == "nan-seconds":
+        channel.send(type="report", step=1, metrics={"score": 1.0}, seconds="nan")
+        signal.pause()
     if mode == "die" and start["rank"] == start["world_size"] - 1:
         os.kill(os.getpid(), signal.SIGKILL)
 

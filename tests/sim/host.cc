@@ -150,6 +150,7 @@ void Host::OnMessage(StreamId stream, v1::ToExecutor message) {
   After(0, [this, stream, message = std::move(message)]() mutable {
     if (stream_ != stream) return;
     if (message.has_ack()) Acknowledged(message.ack().seq());
+    if (message.refusal().code() == v1::Refusal::SUPERSEDED) around_.reality.IsSuperseded(name_);
     for (const v1::Assignment& assignment : message.desired().assignments())
       around_.witness.OnAssigned(assignment);
     HandInFacts();

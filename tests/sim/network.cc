@@ -9,6 +9,8 @@ namespace {
 
 constexpr int64_t kNoticeUs = 3'000'000;  // at most, until an end learns that the other is gone
 
+constexpr int64_t kSlowHelloUs = 60'000'000;  // at most, until a Hello that waits is read
+
 }  // namespace
 
 StreamId Network::Connect(ExecutorEnd& executor) {
@@ -23,11 +25,13 @@ Time Network::Arrival(Time& last) {
 
 void Network::Send(StreamId id, v1::FromExecutor message) {
   if (streams_[id].broken) return;
-  const Time at = Arrival(streams_[id].to_server);
+  Time& last = streams_[id].to_server;
+  if (message.has_hello() && random_.Uniform() < slow_hellos_)
+    last = Time{timeline_.now().us + random_.Integer(0, kSlowHelloUs)};
+  const Time at = Arrival(last);
   timeline_.At(at, [this, id, message = std::move(message)]() mutable {
     const Stream& stream = streams_[id];
     if (!stream.server_hears || (stream.broken && timeline_.now() > stream.late_until)) return;
-    if (stream.broken && message.has_hello()) return;
     server_.OnMessage(id, std::move(message));
   });
 }

@@ -27,15 +27,16 @@ class ExecutorEnd {
 
 // Connections with an order and without a promise: a message is late by a random time, and when a
 // connection breaks, what was on its way to the executor is lost, and of what was on its way to
-// the server a beginning still arrives, perhaps after a later connection was made; but not a Hello,
-// for which a connection must stand. Either end learns of the break some time later, or at once if
-// it closed the connection itself.
+// the server a beginning still arrives, perhaps after a later connection was made. A Hello may lie
+// unread for long. Either end learns of the break some time later, or at once if it closed the
+// connection itself.
 class Network {
  public:
   Network(simulate::Timeline& timeline, RandomStream& random, ServerEnd& server)
       : timeline_(timeline), random_(random), server_(server) {}
 
   void SetDelay(int64_t most_us) { delay_us_ = most_us; }
+  void SetSlowHellos(double share) { slow_hellos_ = share; }
 
   StreamId Connect(ExecutorEnd& executor);
   void Send(StreamId stream, v1::FromExecutor message);
@@ -63,6 +64,7 @@ class Network {
   RandomStream& random_;
   ServerEnd& server_;
   int64_t delay_us_ = 1000;
+  double slow_hellos_ = 0;
   std::vector<Stream> streams_;
 };
 

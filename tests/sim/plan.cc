@@ -74,7 +74,8 @@ class Planner {
     faults.never_starts = Rate(0.05);
     faults.snapshot_used = Rate(2);  // above 1: always
     faults.delay_us = Integer(1, Coin() ? 100 : 4000) * kSecondUs / 1000;
-    faults.batch_us = Coin() ? 0 : Integer(0, 3 * kSecondUs);
+    faults.slow_hellos = Rate(0.3);
+    faults.batch_us = Coin() ? 0 : Integer(0, 10 * kSecondUs);
     faults.replay_us = Coin() ? 0 : Integer(0, 60) * kSecondUs;
     faults.disk_full_us = Integer(1, Coin() ? 20 : 120) * kSecondUs;
     faults.clock_jump_us = Coin() ? 0 : Integer(0, 90) * kSecondUs;

@@ -24,6 +24,7 @@ struct FaultRates {
   double cannot_start = 0;   // a gang
   double never_starts = 0;   // a gang
   double snapshot_used = 0;  // a restart of the server
+  double slow_hellos = 0;    // a connection: its Hello lies unread for a while
   // At most.
   int64_t delay_us = 0;       // of a message
   int64_t batch_us = 0;       // until the conductor looks at its queue

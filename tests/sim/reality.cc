@@ -65,6 +65,10 @@ void Reality::LosesLease(const std::string& executor, Time now) {
                      " are torn down for their lease, and the server was there all the time");
 }
 
+void Reality::IsSuperseded(const std::string& executor) {
+  findings_.Report("the only process of " + executor + " is told that another has its name");
+}
+
 const Time* Reality::ConnectedSince(const std::string& executor) const {
   const auto found = connected_.find(executor);
   return found == connected_.end() ? nullptr : &found->second;

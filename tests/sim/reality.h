@@ -45,6 +45,9 @@ class Reality {
   // Its gangs are torn down, because nobody has answered it for a lease.
   void LosesLease(const std::string& executor, Time now);
 
+  // A process, of which there is one a host at a time, is told that there is a newer one.
+  void IsSuperseded(const std::string& executor);
+
   void Connects(const std::string& executor, Time now) { connected_[executor] = now; }
   void Disconnects(const std::string& executor) { connected_.erase(executor); }
   // Since when its connection stands; null: it has none.

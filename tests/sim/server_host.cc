@@ -13,8 +13,9 @@ using simulate::kSecondUs;
 
 constexpr int64_t kBatchUs = 3'000;  // until the conductor looks at its queue, on a good day
 constexpr int64_t kLookAgainUs = 1'000;
-constexpr int64_t kDownUs = 40 * kSecondUs;  // at most, from a crash to the next start
-constexpr uint64_t kSnapshotEvery = 40;      // events
+constexpr int64_t kThoughtUs = 5 * kSecondUs;  // at most
+constexpr int64_t kDownUs = 40 * kSecondUs;    // at most, from a crash to the next start
+constexpr uint64_t kSnapshotEvery = 40;        // events
 
 }  // namespace
 
@@ -48,7 +49,8 @@ void ServerHost::Start() {
       .snapshot_events =
           faults.snapshot_used > 0 ? kSnapshotEvery : std::numeric_limits<uint64_t>::max(),
       .dies_at = dies_at_,
-      .wake = [this] { WakeSoon(); }});
+      .wake = [this] { WakeSoon(); },
+      .think = [this](Propose thought) { BringLater(std::move(thought)); }});
   stage_.reality.ServerListens(stage_.timeline.now());
   After(stage_.random.Integer(0, faults.replay_us), [this] { ReadLog(); });
 }
@@ -78,6 +80,12 @@ void ServerHost::Die() {
     clock_offset_us_ += stage_.random.Integer(-jump, jump);
     Start();
   });
+}
+
+// What was being thought when the process dies is forgotten with it.
+void ServerHost::BringLater(Propose thought) {
+  After(stage_.random.Integer(0, kThoughtUs),
+        [this, thought = std::move(thought)] { process_->Submit(thought, {}); });
 }
 
 // ---- its moves ------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ class ServerHost final : public ServerEnd {
   void CheckLeases();
   void Wake(int64_t after_us);
   void WakeSoon();
+  void BringLater(Propose thought);
   void Step();
   void StepWhenDue();
   void Die();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "server/conductor/thinker.h"
 #include "server/rpc/convert.h"
 
 namespace attune::sim {
@@ -128,6 +129,7 @@ bool ServerProcess::IsKnown(const JoinExecutor& join) const {
 void ServerProcess::OnStarted(const Brain& brain) {
   started_ = true;
   sessions_.OnStarted(brain, stage_.timeline.now());
+  for (const Thought& thought : brain.Thoughts()) stage_.think(thought.Think());
 }
 
 void ServerProcess::OnState(EventSeq, const Status& writable) {
@@ -137,6 +139,7 @@ void ServerProcess::OnState(EventSeq, const Status& writable) {
 
 void ServerProcess::OnDurable(std::span<const Event> events, const Brain& brain) {
   if (stage_.dies_at == DeathPoint::kAfterAnswers) throw Death{};
+  for (const Thought& thought : server::ThoughtsAfter(events, brain)) stage_.think(thought.Think());
   if (stage_.variant != Variant::kKeepsZombies) return sessions_.OnDurable(events, brain);
   std::vector<Event> heard;
   for (const Event& event : events) {
@@ -159,6 +162,7 @@ void ServerProcess::OnMessage(StreamId stream, v1::FromExecutor message) {
   const Time now = stage_.timeline.now();
   if (message.has_hello()) {
     link.executor = message.hello().name();
+    if (stage_.variant == Variant::kTakesDeadHellos) message.mutable_hello()->clear_started_us();
     sessions_.OnHello(link.id(), message.hello(), now);
   }
   if (message.has_facts() && !message.facts().facts().empty()) {

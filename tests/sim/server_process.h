@@ -36,7 +36,8 @@ class ServerProcess final : private server::Submissions, private server::Listene
     Variant variant;
     uint64_t snapshot_events;
     std::optional<DeathPoint>& dies_at;
-    std::function<void()> wake;  // something was submitted
+    std::function<void()> wake;          // something was submitted
+    std::function<void(Propose)> think;  // brings it later
   };
   explicit ServerProcess(Stage stage);
   ~ServerProcess() override;

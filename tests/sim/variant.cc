@@ -22,6 +22,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsEdits, "forgets-edits"},
     {Variant::kForgetsRestart, "forgets-restart"},
     {Variant::kLeasesInLog, "leases-in-log"},
+    {Variant::kTakesDeadHellos, "takes-dead-hellos"},
     {Variant::kKeepsZombies, "keeps-zombies"},
 };
 

@@ -24,6 +24,7 @@ enum class Variant {
   kForgetsEdits,        // proposals go on in the space that a sweep had before it was edited
   kForgetsRestart,      // the server comes back without the last event of its log
   kLeasesInLog,         // while the disk is full no executor is heard
+  kTakesDeadHellos,     // of two processes of a name the one whose Hello is read last is taken
   kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost
 };
 

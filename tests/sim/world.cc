@@ -39,6 +39,7 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
                                     Step step) { return ValueOf(trial, config, step); },
                     .variant = variant} {
   network_.SetDelay(faults_.delay_us);
+  network_.SetSlowHellos(faults_.slow_hellos);
 }
 
 void World::Run() {
@@ -166,6 +167,7 @@ void World::Quiet() {
     quiet_ = true;
     faults_ = FaultRates{};
     network_.SetDelay(kCalmDelayUs);
+    network_.SetSlowHellos(0);
     disk_.SetFull(false);
     for (const auto& asker : askers_) asker->Return();
   }
