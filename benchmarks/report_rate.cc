@@ -21,7 +21,10 @@
 #include "benchmarks/bench_sweep.h"
 #include "core/base/check.h"
 #include "schedulers/register.h"
+#include "searchers/random.h"
 #include "searchers/register.h"
+#include "server/conductor/thinker.h"
+#include "server/conductor/thread_pool.h"
 #include "server/rpc/rpc_server.h"
 #include "server/store/sqlite_store.h"
 
@@ -33,7 +36,30 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTrials = 64;
 constexpr int kReportsPerBatch = 1'000;
 constexpr int kReportsPerSecond = 1'000;  // when latency is measured
+constexpr int kTrialsThoughtOfMax = 1'000;
 constexpr uint64_t kReportsInFlightMax = 20'000;
+
+constexpr std::chrono::milliseconds kThinkTime{200};
+
+// Takes its time, as a model would, for each proposal.
+class SlowSearcher final : public Searcher {
+ public:
+  explicit SlowSearcher(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
+  bool Thinks() const override { return true; }
+  Suggestion Suggest(ProposalNumber proposal) const override {
+    const auto until = Clock::now() + kThinkTime;
+    while (Clock::now() < until) {  // with a processor, not asleep
+    }
+    return random_.Suggest(proposal);
+  }
+  void Observe(const Event&) override {}
+  void Adapt(const SweepSpec& spec) override { random_.Adapt(spec); }
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
+
+ private:
+  searchers::Random random_;
+};
 
 SweepSpec Spec() {
   SweepSpec spec = BenchSweep();
@@ -86,7 +112,14 @@ class BareServer {
     store_ = *SqliteStore::Open((folder_ / "attune.db").string());
     slow_ = std::make_unique<SlowStore>(*store_);
     slow_->slow = slow;
+    algorithms_.Add(Entry<Searcher>{.name = "slow", .make = [](const SweepSpec& spec) {
+                                      return Result<std::unique_ptr<Searcher>>(
+                                          std::make_unique<SlowSearcher>(spec));
+                                    }});
     conductor_ = std::make_unique<Conductor>(algorithms_, *slow_, Now);
+    thinker_ = std::make_unique<Thinker>(
+        *conductor_, [this](std::function<void()> job) { threads_.Run(std::move(job)); });
+    conductor_->Subscribe(thinker_.get());
     const std::chrono::milliseconds lease_ttl{60'000};
     service_ = std::make_unique<ExecutorService>(
         *conductor_, ExecutorService::Options{.token = "secret", .lease_ttl = lease_ttl});
@@ -96,9 +129,25 @@ class BareServer {
   }
 
   ~BareServer() {
+    threads_.Stop();
     conductor_->Stop();
     rpc_.reset();
     std::filesystem::remove_all(folder_);
+  }
+
+  // Another sweep, whose searcher thinks without a pause.
+  void BeginThinking() {
+    SweepSpec spec = Spec();
+    spec.searcher.name = "slow";
+    spec.stop.max_trials = kTrialsThoughtOfMax;
+    ATTUNE_CHECK(conductor_->Execute(CreateSweep{spec, "", ""}).ok());
+  }
+  int Thought() {
+    int created = 0;
+    conductor_->Query([&](const Brain& brain) {
+      created = brain.state().sweeps.at(brain.state().last_sweep).created;
+    });
+    return created;
   }
 
   std::string target() const { return "127.0.0.1:" + std::to_string(rpc_->port()); }
@@ -109,6 +158,8 @@ class BareServer {
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<SlowStore> slow_;
   std::unique_ptr<Conductor> conductor_;
+  ThreadPool threads_{1};
+  std::unique_ptr<Thinker> thinker_;
   std::unique_ptr<ExecutorService> service_;
   std::unique_ptr<RpcServer> rpc_;
 };
@@ -126,7 +177,7 @@ class Reporter {
     hello.set_protocol(v1::PROTOCOL_CURRENT);
     hello.set_name("bench");
     hello.set_instance("1");
-    hello.mutable_resources()->set_cpus(kTrials);
+    hello.mutable_resources()->set_cpus(kTrials + kTrialsThoughtOfMax);
     stream_->Write(message);
     v1::ToExecutor answer;
     while (stream_->Read(&answer) && answer.desired().assignments_size() < kTrials) {
@@ -243,9 +294,10 @@ void MeasureRate(int reports) {
               kTrials, kReportsPerBatch, reports / took.count());
 }
 
-void MeasureLatency(int seconds) {
+void MeasureLatency(int seconds, bool beside_a_thinker) {
   BareServer server;
   Reporter reporter(server.target());
+  if (beside_a_thinker) server.BeginThinking();
   auto next = Clock::now();
   for (int sent = 0; sent < seconds * kReportsPerSecond; ++sent) {
     reporter.Send(1);
@@ -261,6 +313,9 @@ void MeasureLatency(int seconds) {
       "%d reports/s, one at a time: durable after %.2f ms (median), %.2f ms (p99), "
       "%.2f ms (worst)\n",
       kReportsPerSecond, at(0.5), at(0.99), at(1));
+  if (beside_a_thinker)
+    std::printf("  beside a searcher that thought of %d trials, %lld ms each\n", server.Thought(),
+                static_cast<long long>(kThinkTime.count()));
 }
 
 // Most of this process's memory that was resident at a time since the last call, in bytes.
@@ -295,6 +350,7 @@ void MeasureFlood(int reports) {
 
 int main(int argc, char** argv) {
   attune::server::MeasureRate(argc > 1 ? std::atoi(argv[1]) : 500'000);
-  attune::server::MeasureLatency(argc > 2 ? std::atoi(argv[2]) : 10);
+  attune::server::MeasureLatency(argc > 2 ? std::atoi(argv[2]) : 10, false);
+  attune::server::MeasureLatency(argc > 2 ? std::atoi(argv[2]) : 10, true);
   attune::server::MeasureFlood(argc > 3 ? std::atoi(argv[3]) : 1'000'000);
 }

@@ -6,6 +6,7 @@
 
 #include "server/conductor/conductor.h"
 #include "server/conductor/thinker.h"
+#include "server/conductor/thread_pool.h"
 #include "server/data_folder.h"
 #include "server/http/http_server.h"
 #include "server/rpc/executor_service.h"
@@ -21,6 +22,9 @@ std::string Address(const std::string& host, int port) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
          std::to_string(port);
 }
+
+// Sweeps whose searchers think at the same time; more take turns.
+constexpr int kThinkingThreads = 2;
 
 // The store, which is opened only when the ports are: its tables may have to be made anew. Nobody
 // asks before.
@@ -59,7 +63,7 @@ struct Server::Parts {
       : folder(std::move(opened)),
         reader(Reader::At(folder.database())),
         conductor(*options.algorithms, store, SteadyClock()),
-        thinker(conductor),
+        thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
         executors(conductor, {.token = folder.token(), .lease_ttl = options.lease_ttl}),
         backend(conductor, executors, *reader),
         host(options.host) {
@@ -68,6 +72,7 @@ struct Server::Parts {
 
   // No callback of the conductor and no request may meet a part that is gone.
   ~Parts() {
+    thinking.Stop();
     conductor.Stop();
     http.reset();
     rpc.reset();
@@ -106,6 +111,7 @@ struct Server::Parts {
   LateStore store;
   std::unique_ptr<Reader> reader;
   Conductor conductor;
+  ThreadPool thinking{kThinkingThreads};
   Thinker thinker;
   ExecutorService executors;
   ServerBackend backend;

@@ -6,6 +6,7 @@
 
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
+#include "core/brain/replay.h"
 #include "core/brain/thought.h"
 #include "core/log/command.h"
 #include "core/log/fact_fields.h"
@@ -104,23 +105,11 @@ bool Fits(const State& state, const Event& event) {
   return trial->live || is.operator()<TrialYielding, TrialRequeued, TrialEnded>();
 }
 
-// Why this program cannot make the algorithms of the event's sweep; empty: it can.
-std::string NotMade(const State& state, const Event& event) {
-  const auto* created = std::get_if<SweepCreated>(&event.fact);
-  if (created == nullptr) return "";
-  SweepSpec spec = created->spec;
-  state.algorithms->Complete(spec);
-  const auto searcher = state.algorithms->MakeSearcher(spec);
-  if (!searcher.ok()) return searcher.error().message;
-  const auto scheduler = state.algorithms->MakeScheduler(spec);
-  return scheduler.ok() ? "" : scheduler.error().message;
-}
-
 }  // namespace
 
 std::optional<std::string> Auditor::Next(const Event& event) {
-  if (std::string why = NotMade(state_, event); !why.empty())
-    return "sweep " + ToString(*SweepOf(event.fact)) + " cannot be decided again: " + why;
+  if (const Status made = CanReplay(*state_.algorithms, event); !made.ok())
+    return made.error().message;
   if (!Fits(state_, event)) return "does not fit what came before it: no brain has written this";
   std::optional<std::string> fault;
   if (!expected_.empty()) {

@@ -93,7 +93,11 @@ bool MayGoWhereReserved(const State& state, Time now) {
 // keeps it: what a restart of the server interrupts is decided as if there had been none.
 std::string Void(const State& state, const Agenda& agenda, Time now) {
   const Reservation& reservation = *state.reservation;
-  if (!agenda.HasTurn(reservation.sweep)) return "the sweep has nothing to start now";
+  const Sweep* holder = state.Find(reservation.sweep);
+  // While its searcher thinks, the gang is about to be.
+  const bool thinks =
+      holder != nullptr && holder->thinking && MayStart(*holder) && MayCreate(*holder);
+  if (!thinks && !agenda.HasTurn(reservation.sweep)) return "the sweep has nothing to start now";
   const Resources& per_worker = state.Find(reservation.sweep)->spec.gang.per_worker;
   for (const auto& [name, workers] : reservation.workers) {
     const auto executor = state.executors.find(name);
@@ -102,7 +106,7 @@ std::string Void(const State& state, const Agenda& agenda, Time now) {
     if (!Within(Times(per_worker, workers), executor->second.host.total))
       return "executor " + name + " has become too small";
   }
-  if (!MayGoWhereReserved(state, now))
+  if (!thinks && !MayGoWhereReserved(state, now))
     return "the sweep's checkpoints cannot be read where slots were reserved";
   return "";
 }
@@ -178,7 +182,12 @@ class Round {
   void Start(const Sweep& sweep, std::vector<RankSlot> ranks, const PassedOver& over) {
     Facts start;
     StartNext(state_, sweep, std::move(ranks), "", now_, start, over);
-    if (start.empty()) return agenda_.LetWait(sweep.id);
+    if (start.empty()) {
+      agenda_.LetWait(sweep.id);
+      if (Reserves(state_, sweep))
+        facts_.push_back(ReservationReleased{sweep.id, "its searcher has nothing to start now"});
+      return;
+    }
     if (passed_ != nullptr && !Reserves(state_, *passed_)) return Reserve(sweep);
     facts_ = std::move(start);
   }

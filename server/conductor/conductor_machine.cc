@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/brain/replay.h"
 #include "core/brain/snapshot.h"
 
 namespace attune::server {
@@ -31,11 +32,15 @@ Status ConductorMachine::Restore(const Progress& read) {
     at_most = EventSeq((*snapshot)->seq.value - 1);
   }
   const EventSeq last = options_.store->LastSeq();
+  Status replayed;
   const Status whole = options_.store->Read(after, [&](const Event& event) {
+    if (replayed.ok()) replayed = CanReplay(*mind->brain().state().algorithms, event);
+    if (!replayed.ok()) return;
     mind->brain().Replay(event);
     if (read) read(event.seq, last);
   });
   if (!whole.ok()) return whole;
+  if (!replayed.ok()) return replayed;
   mind_ = std::move(mind);
   snapshot_seq_ = after;
   return {};

@@ -1,55 +1,58 @@
 #include "server/conductor/thinker.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace attune::server {
 
-std::vector<Thought> ThoughtsAfter(std::span<const Event> events, const Brain& brain) {
-  const auto begun = std::ranges::find_if(
-      events, [](const Event& event) { return std::holds_alternative<ProposalBegun>(event.fact); });
-  if (begun == events.end()) return {};
-  return brain.Thoughts(EventSeq(begun->seq.value - 1));
-}
+void Thinker::OnStarted(const Brain& brain) { Begin(brain); }
 
-Thinker::Thinker(Submissions& submissions) : submissions_(submissions) {
-  for (int i = 0; i < kThinkers; ++i) threads_.emplace_back([this] { Run(); });
+void Thinker::OnState(EventSeq, const Status& writable) {
+  if (writable.ok()) SayAgain();
 }
-
-Thinker::~Thinker() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    wake_.notify_all();
-  }
-  for (std::thread& thread : threads_) thread.join();
-}
-
-void Thinker::OnStarted(const Brain& brain) { Add(brain.Thoughts()); }
 
 void Thinker::OnDurable(std::span<const Event> events, const Brain& brain) {
-  Add(ThoughtsAfter(events, brain));
+  SayAgain();
+  const bool begun = std::ranges::any_of(
+      events, [](const Event& event) { return std::holds_alternative<ProposalBegun>(event.fact); });
+  if (begun) Begin(brain);
 }
 
-void Thinker::Add(std::vector<Thought> thoughts) {
-  if (thoughts.empty()) return;
-  std::lock_guard lock(mutex_);
-  std::ranges::move(thoughts, std::back_inserter(waiting_));
-  wake_.notify_all();
-}
-
-void Thinker::Run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    if (stopping_) return;
-    const Thought thought = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    submissions_.Submit(thought.Think(), {});
-    lock.lock();
+void Thinker::Begin(const Brain& brain) {
+  std::vector<Thought> thoughts = brain.Thoughts(begun_);
+  begun_ = brain.state().last_seq;
+  const size_t count = thoughts.size();
+  {
+    std::lock_guard lock(mutex_);
+    std::ranges::move(thoughts, std::back_inserter(due_));
   }
+  for (size_t i = 0; i < count; ++i) run_([this] { ThinkOne(); });
+}
+
+void Thinker::ThinkOne() {
+  std::unique_lock lock(mutex_);
+  const Thought thought = std::move(due_.front());
+  due_.pop_front();
+  lock.unlock();
+  Say(thought.Think());
+}
+
+void Thinker::Say(Propose proposal) {
+  Command command = proposal;
+  conductor_.Submit(std::move(command), [this, proposal = std::move(proposal)](const auto& result) {
+    if (result.ok()) return;
+    std::lock_guard lock(mutex_);
+    refused_.push_back(proposal);
+  });
+}
+
+void Thinker::SayAgain() {
+  std::vector<Propose> refused;
+  {
+    std::lock_guard lock(mutex_);
+    refused.swap(refused_);
+  }
+  for (Propose& proposal : refused) Say(std::move(proposal));
 }
 
 }  // namespace attune::server

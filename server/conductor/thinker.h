@@ -1,10 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "core/brain/thought.h"
@@ -12,36 +11,34 @@
 
 namespace attune::server {
 
-// Proposals that are thought about at once.
-inline constexpr int kThinkers = 2;
-
-// Makes the proposals of searchers that think, on threads of its own, and brings each as a command.
-// It begins when the log is durable up to what a searcher saw; what was begun and not brought when
-// the last process ended is thought again, the same. The conductor never waits for it.
+// Has the thoughts of searchers thought somewhere else, and submits what they suggest. The
+// conductor never waits for it. A proposal that the store had no room for is submitted again; one
+// that died with the process is begun again by the next one, as the log says.
 class Thinker final : public Listener {
  public:
-  // The conductor outlives the object.
-  explicit Thinker(Submissions& submissions);
+  // Has the job done later, on any thread; not within the call.
+  using Run = std::function<void(std::function<void()> job)>;
 
-  // Waits for the thoughts under way; forgets the others.
-  ~Thinker() override;
+  // The conductor outlives the thinker, which outlives every job. Subscribe it before the start.
+  Thinker(Submissions& conductor, Run run) : conductor_(conductor), run_(std::move(run)) {}
 
   void OnStarted(const Brain& brain) override;
+  void OnState(EventSeq durable, const Status& writable) override;
   void OnDurable(std::span<const Event> events, const Brain& brain) override;
 
  private:
-  void Add(std::vector<Thought> thoughts);
-  void Run();
+  void Begin(const Brain& brain);
+  void ThinkOne();
+  void Say(Propose proposal);
+  void SayAgain();
 
-  Submissions& submissions_;
+  Submissions& conductor_;
+  const Run run_;
+  EventSeq begun_{0};  // conductor's thread only: thoughts up to here were begun
+
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Thought> waiting_;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  std::deque<Thought> due_;       // a job each
+  std::vector<Propose> refused_;  // to be submitted again
 };
-
-// The proposals that these events have made due.
-std::vector<Thought> ThoughtsAfter(std::span<const Event> events, const Brain& brain);
 
 }  // namespace attune::server

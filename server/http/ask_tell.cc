@@ -63,14 +63,17 @@ Response AskTell::Ask(const Request& request, const Target& target) {
 
   const auto* assigned = Find<AttemptAssigned>(*events);
   std::optional<Json> offer;
+  bool thinks = false;
   backend_.Look([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(target.sweep());
     if (sweep == nullptr) return;
+    thinks = sweep->thinking.has_value();
     const Trial* trial = Given(*sweep, assigned, *key);
     if (trial != nullptr && trial->live) offer = Offer(*sweep, *trial);
   });
   if (offer) return JsonAnswer(*offer);
-  return NoTrial(target.sweep(), "every trial is running, or waits after a failure");
+  return NoTrial(target.sweep(), thinks ? "the searcher thinks about the next trial: ask again"
+                                        : "every trial is running, or waits after a failure");
 }
 
 Response AskTell::NoTrial(SweepId sweep, std::string reason) {

@@ -122,6 +122,7 @@ class ProcessExit:
 
 class EndToEnd(unittest.TestCase):
     maxDiff = None
+    program = ATTUNE
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attune-e2e-"))
@@ -143,7 +144,7 @@ class EndToEnd(unittest.TestCase):
         return str(path)
 
     def start(self, *args):
-        process = Process([ATTUNE, *map(str, args)], env=self.environment, cwd=self.folder)
+        process = Process([self.program, *map(str, args)], env=self.environment, cwd=self.folder)
         self.processes.append(process)
         return process
 

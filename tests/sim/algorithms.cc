@@ -64,6 +64,10 @@ Algorithms Known(bool double_asha) {
   schedulers::RegisterSchedulers(schedulers);
   for (const Entry<Scheduler>& entry : schedulers.schedulers())
     made.Add(double_asha && entry.name == "asha" ? Doubled(entry) : entry);
+  made.Add(Entry<Searcher>{.name = std::string(kPondering), .make = [](const SweepSpec& spec) {
+                             return Result<std::unique_ptr<Searcher>>(
+                                 std::make_unique<Pondering>(spec));
+                           }});
   made.Add(ToyEntry<Halving>("halving"));
   made.Add(ToyEntry<Exploiting>("exploiting"));
   return made;
@@ -89,7 +93,11 @@ const Algorithms& AlgorithmsFor(Variant variant) {
 }
 
 const std::vector<std::string>& SearcherNames() {
-  static const std::vector<std::string> names = NamesOf(TestAlgorithms().searchers());
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> quick = NamesOf(TestAlgorithms().searchers());
+    std::erase(quick, kPondering);
+    return quick;
+  }();
   return names;
 }
 

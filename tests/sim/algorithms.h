@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/algorithms/algorithms.h"
@@ -8,14 +9,17 @@
 
 namespace attune::sim {
 
-// The real searchers and schedulers, and two toys that use what those may not: "halving" pauses at
-// every rung and promotes; "exploiting" clones better trials' checkpoints.
+// The searcher that thinks.
+inline constexpr std::string_view kPondering = "pondering";
+
+// The real searchers and schedulers, and toys that use what those may not: "pondering" thinks;
+// "halving" pauses at every rung and promotes; "exploiting" clones better trials' checkpoints.
 const Algorithms& TestAlgorithms();
 
 // The same; in kRecordsTwice, asha records every report for two trials.
 const Algorithms& AlgorithmsFor(Variant variant);
 
-const std::vector<std::string>& SearcherNames();
+const std::vector<std::string>& SearcherNames();  // that do not think
 const std::vector<std::string>& SchedulerNames();
 
 // With every option at its fallback. REQUIRES: the name is known.

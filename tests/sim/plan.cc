@@ -105,6 +105,7 @@ class Planner {
       spec.scheduler = SpecOf("fifo");
     spec.searcher = SpecOf(countable && Coin() ? "grid" : PickName(SearcherNames()));
     if (!TestAlgorithms().MakeSearcher(spec).ok()) spec.searcher = SpecOf("random");
+    if (OneIn(20)) spec.searcher = SpecOf(std::string(kPondering));  // about each tenth world
     return planned;
   }
 

@@ -11,9 +11,9 @@ namespace {
 
 using simulate::kSecondUs;
 
+constexpr int64_t kThinkUs = 9 * kSecondUs;  // that a proposal takes at most
 constexpr int64_t kBatchUs = 3'000;  // until the conductor looks at its queue, on a good day
 constexpr int64_t kLookAgainUs = 1'000;
-constexpr int64_t kThoughtUs = 5 * kSecondUs;  // at most
 constexpr int64_t kDownUs = 40 * kSecondUs;    // at most, from a crash to the next start
 constexpr uint64_t kSnapshotEvery = 40;        // events
 
@@ -50,7 +50,10 @@ void ServerHost::Start() {
           faults.snapshot_used > 0 ? kSnapshotEvery : std::numeric_limits<uint64_t>::max(),
       .dies_at = dies_at_,
       .wake = [this] { WakeSoon(); },
-      .think = [this](Propose thought) { BringLater(std::move(thought)); }});
+      .think =
+          [this](std::function<void()> job) {
+            After(stage_.random.Integer(1, kThinkUs), std::move(job));
+          }});
   stage_.reality.ServerListens(stage_.timeline.now());
   After(stage_.random.Integer(0, faults.replay_us), [this] { ReadLog(); });
 }
@@ -83,11 +86,6 @@ void ServerHost::Die() {
 }
 
 // What was being thought when the process dies is forgotten with it.
-void ServerHost::BringLater(Propose thought) {
-  After(stage_.random.Integer(0, kThoughtUs),
-        [this, thought = std::move(thought)] { process_->Submit(thought, {}); });
-}
-
 // ---- its moves ------------------------------------------------------------------------------
 
 void ServerHost::Submit(Command command, Done done) {

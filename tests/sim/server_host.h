@@ -69,7 +69,6 @@ class ServerHost final : public ServerEnd {
   void CheckLeases();
   void Wake(int64_t after_us);
   void WakeSoon();
-  void BringLater(Propose thought);
   void Step();
   void StepWhenDue();
   void Die();

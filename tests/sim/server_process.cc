@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "server/conductor/thinker.h"
 #include "server/rpc/convert.h"
 
 namespace attune::sim {
@@ -68,6 +67,7 @@ ServerProcess::ServerProcess(Stage stage)
       sessions_(*this, {.lease_ttl_us = kLeaseUs,
                         .patience_us = stage_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2
                                                                                   : kPatienceUs}),
+      thinker_(*this, stage_.think),
       machine_({.make_mind = [this]() -> std::unique_ptr<server::Mind> {
                   const auto reaches = [this](const std::string& name) { return Reaches(name); };
                   return std::make_unique<Scribe>(MakeMind(stage_.variant, reaches), reaches,
@@ -76,6 +76,7 @@ ServerProcess::ServerProcess(Stage stage)
                 .store = &stage_.store,
                 .snapshot_events = stage_.snapshot_events}) {
   machine_.Subscribe(this);
+  machine_.Subscribe(&thinker_);
 }
 
 ServerProcess::~ServerProcess() = default;
@@ -129,7 +130,6 @@ bool ServerProcess::IsKnown(const JoinExecutor& join) const {
 void ServerProcess::OnStarted(const Brain& brain) {
   started_ = true;
   sessions_.OnStarted(brain, stage_.timeline.now());
-  for (const Thought& thought : brain.Thoughts()) stage_.think(thought.Think());
 }
 
 void ServerProcess::OnState(EventSeq, const Status& writable) {
@@ -139,7 +139,6 @@ void ServerProcess::OnState(EventSeq, const Status& writable) {
 
 void ServerProcess::OnDurable(std::span<const Event> events, const Brain& brain) {
   if (stage_.dies_at == DeathPoint::kAfterAnswers) throw Death{};
-  for (const Thought& thought : server::ThoughtsAfter(events, brain)) stage_.think(thought.Think());
   if (stage_.variant != Variant::kKeepsZombies) return sessions_.OnDurable(events, brain);
   std::vector<Event> heard;
   for (const Event& event : events) {

@@ -12,6 +12,7 @@
 #include "cli/simulate/timeline.h"
 #include "server/conductor/conductor_machine.h"
 #include "server/conductor/queue.h"
+#include "server/conductor/thinker.h"
 #include "server/rpc/sessions.h"
 #include "tests/sim/frail_store.h"
 #include "tests/sim/mind.h"
@@ -36,8 +37,8 @@ class ServerProcess final : private server::Submissions, private server::Listene
     Variant variant;
     uint64_t snapshot_events;
     std::optional<DeathPoint>& dies_at;
-    std::function<void()> wake;          // something was submitted
-    std::function<void(Propose)> think;  // brings it later
+    std::function<void()> wake;  // something was submitted
+    server::Thinker::Run think;
   };
   explicit ServerProcess(Stage stage);
   ~ServerProcess() override;
@@ -76,6 +77,7 @@ class ServerProcess final : private server::Submissions, private server::Listene
   server::Queue queue_;
   std::map<StreamId, std::unique_ptr<Link>> links_;
   server::Sessions sessions_;
+  server::Thinker thinker_;
   server::ConductorMachine machine_;
   bool started_ = false;
   bool refuses_ = false;  // the store does

@@ -11,6 +11,7 @@
 #include "core/algorithms/scheduler.h"
 #include "core/log/fields.h"
 #include "core/space/objective.h"
+#include "searchers/random.h"
 
 namespace attune::sim {
 
@@ -167,6 +168,30 @@ class Exploiting final : public Scheduler {
   std::set<CheckpointId> retained_;             // the best trial's
   std::map<TrialNumber, int> followed_;         // how often
   std::map<TrialNumber, Config> configs_;
+};
+
+// Thinks, and proposes another configuration of random search for each report that it has seen:
+// what it says depends on how much of the log it knows. Now and then it waits for another one.
+class Pondering final : public Searcher {
+ public:
+  explicit Pondering(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
+
+  bool Thinks() const override { return true; }
+  Suggestion Suggest(ProposalNumber proposal) const override {
+    if ((proposal.value + seen_) % 5 == 4) return Wait{"it has seen too little"};
+    return random_.Suggest(ProposalNumber(proposal.value + 1'000 * seen_));
+  }
+  void Observe(const Event& event) override {
+    seen_ += std::holds_alternative<TrialReported>(event.fact) ||
+             std::holds_alternative<TrialEnded>(event.fact);
+  }
+  void Adapt(const SweepSpec& spec) override { random_.Adapt(spec); }
+  void Save(ArchiveWriter& archive) const override { archive(seen_); }
+  void Load(ArchiveReader& archive) override { archive(seen_); }
+
+ private:
+  searchers::Random random_;
+  uint32_t seen_ = 0;
 };
 
 }  // namespace attune::sim

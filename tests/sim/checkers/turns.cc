@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tests/sim/algorithms.h"
 #include "tests/sim/checkers/checkers.h"
 
 namespace attune::sim {
@@ -29,6 +30,7 @@ class Turns final : public Checker {
       if (!reality_.IsSeen(name)) return;  // it is away
     }
     const SweepBook& holder = *books_.Find(reservation->sweep);
+    if (holder.thinks) return;
     const bool outranked = std::ranges::any_of(books_.sweeps, [&](const auto& entry) {
       // An edit may have lowered it since it took the slots.
       return entry.second.spec.priority > holder.spec.priority || entry.second.edited > 0;
@@ -62,8 +64,9 @@ class Turns final : public Checker {
                  !Bound(trial);
         }))
       return true;
-    // A grid may come to its end without having said so.
-    return !sweep.exhausted && sweep.spec.searcher.name != "grid" &&
+    // A grid may come to its end without having said so, and who ponders may have nothing yet.
+    const std::string& searcher = sweep.spec.searcher.name;
+    return !sweep.exhausted && searcher != "grid" && searcher != kPondering &&
            sweep.Created() < sweep.spec.stop.max_trials;
   }
 

@@ -1,4 +1,5 @@
 #include "core/brain/audit.h"
+#include "core/brain/replay.h"
 #include "core/brain/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
@@ -179,8 +180,8 @@ TEST_F(ThinkingTest, AThoughtThatDiedWithTheServerIsThoughtAgainTheSame) {
   Brain loaded(algorithms, [](const std::string&) { return true; });
   ASSERT_TRUE(loaded.Load(SaveState(brain.state())).ok());
   const Propose before = brain.Thoughts().front().Think();
-  for (const Brain* brain : {&again, &loaded}) {
-    const Propose after = brain->Thoughts().front().Think();
+  for (const Brain* other : {&again, &loaded}) {
+    const Propose after = other->Thoughts().front().Think();
     EXPECT_EQ(after.position, before.position);
     EXPECT_EQ(after.suggestion, before.suggestion);
   }
@@ -231,6 +232,26 @@ TEST_F(ThinkingTest, WhenItWaitsItIsAskedAgainAfterTheNextEvent) {
   Finish(1);
   EXPECT_NE(Find<TrialCreated>(Think()), nullptr);
   EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(ThinkingTest, SlotsStayReservedForAGangWhoseSearcherThinks) {
+  SweepSpec small = SpecOf("counting");
+  const SweepId first = Create(small);
+  SweepSpec large = SpecOf("thinker");
+  large.gang.workers = 2;
+  const SweepId second = Create(large);
+  const auto finish = [&](uint32_t number) {
+    const Attempt live = *brain.state().Find(first)->Find(TrialNumber(number))->live;
+    return Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
+  };
+  finish(0);
+  ASSERT_TRUE(brain.state().reservation);
+  EXPECT_EQ(brain.state().reservation->sweep, second);
+  for (uint32_t trial = 1; !brain.state().Find(first)->live.empty(); ++trial) finish(trial);
+  ASSERT_TRUE(brain.state().Find(second)->thinking);
+  EXPECT_TRUE(brain.state().reservation) << "the other sweep has more to start";
+  Think();
+  EXPECT_EQ(brain.state().Find(second)->live.size(), 1u);
 }
 
 TEST_F(ThinkingTest, AnEnqueuedTrialThatUsesUpTheLimitLeavesTheProposalAside) {
@@ -293,7 +314,9 @@ TEST_F(SearchTest, ARequiredOptionThatAStoredSpecLacksIsNamed) {
   entry.options = {{.name = "depth", .fallback = int64_t{0}, .required = true, .help = "how deep"}};
   grown.Add(entry);
   for (const auto& scheduler : algorithms.schedulers()) grown.Add(scheduler);
-  EXPECT_THAT(AuditedBy(grown), HasSubstr("searcher.depth: is missing"));
+  EXPECT_THAT(AuditedBy(grown), HasSubstr("sweep s1 cannot be decided again: searcher.depth"));
+  EXPECT_TRUE(CanReplay(grown, log[0]).ok());
+  EXPECT_THAT(CanReplay(grown, log[1]).error().message, HasSubstr("searcher.depth: is missing"));
 }
 
 }  // namespace

@@ -2,76 +2,98 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <memory>
-#include <variant>
+#include <functional>
+#include <utility>
+#include <vector>
 
-#include "server/conductor/conductor.h"
-#include "tests/support/memory_store.h"
+#include "core/brain/brain.h"
 #include "tests/support/toy_algorithms.h"
 
 namespace attune::server {
 namespace {
 
-constexpr int kPatienceMs = 10'000;
+const Error kFull{ErrorCode::kUnavailable, "the disk is full"};
+
+// Keeps what is submitted.
+class Desk final : public Submissions {
+ public:
+  void Submit(Command command, Done done) override {
+    proposals.push_back(std::get<Propose>(command));
+    if (refuses) {
+      done(kFull);
+    } else {
+      done(std::span<const Event>());
+    }
+  }
+  void Record(std::vector<Command>, Stored) override {}
+  void Post(Look) override {}
+  void Nudge() override {}
+
+  std::vector<Propose> proposals;
+  bool refuses = false;
+};
 
 class ThinkerTest : public ::testing::Test {
  protected:
-  // A process of a server, which thinks or not.
-  void Begin(bool thinks) {
-    conductor = std::make_unique<Conductor>(algorithms, store, [this] { return Time{++now}; });
-    conductor->SetReachable([](const std::string&) { return true; });
-    if (thinks) {
-      thinker = std::make_unique<Thinker>(*conductor);
-      conductor->Subscribe(thinker.get());
-    }
-    ASSERT_TRUE(conductor->Start().ok());
-  }
-  void End() {
-    conductor->Stop();
-    thinker.reset();
-    conductor.reset();
-  }
-  void Create() {
+  ThinkerTest() {
     SweepSpec spec = attune::testing::ToySpec();
     spec.searcher.name = "thinker";
-    ASSERT_TRUE(conductor->Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}}).ok());
-    ASSERT_TRUE(conductor->Execute(CreateSweep{spec, "text", ""}).ok());
-  }
-  int Running() {
-    int running = 0;
-    conductor->Query([&](const Brain& brain) {
-      running = brain.state().Find(SweepId(1))->Count(TrialState::kRunning);
-    });
-    return running;
-  }
-  void AwaitRunning(int trials) {
-    EventSeq seen{0};
-    while (Running() < trials) seen = conductor->WaitForEvents(seen, kPatienceMs);
+    Do(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}});
+    begun_ = Do(CreateSweep{.spec = spec});
   }
 
-  attune::testing::MemoryStore store;
-  const Algorithms algorithms = attune::testing::ToyAlgorithms();
-  std::atomic<int64_t> now = 0;
-  std::unique_ptr<Conductor> conductor;
-  std::unique_ptr<Thinker> thinker;
+  std::vector<Event> Do(const Command& command) {
+    std::vector<Event> events = *brain_.Execute(command, Time{++now_});
+    for (Event& event : brain_.Advance(Time{++now_})) events.push_back(std::move(event));
+    return events;
+  }
+  void RunJobs() {
+    for (const auto& job : std::exchange(jobs_, {})) job();
+  }
+
+  int64_t now_ = 0;
+  const Algorithms algorithms_ = attune::testing::ToyAlgorithms();
+  Brain brain_{algorithms_, [](const std::string&) { return true; }};
+  std::vector<Event> begun_;
+  Desk desk_;
+  std::vector<std::function<void()>> jobs_;
+  Thinker thinker_{desk_, [this](std::function<void()> job) { jobs_.push_back(std::move(job)); }};
 };
 
-TEST_F(ThinkerTest, WhatASearcherThinksOfStarts) {
-  Begin(true);
-  Create();
-  AwaitRunning(2);
-  End();
+TEST_F(ThinkerTest, WhatIsDueAtTheStartIsThoughtOf) {
+  thinker_.OnStarted(brain_);
+  RunJobs();
+  ASSERT_EQ(desk_.proposals.size(), 1u);
+  EXPECT_EQ(desk_.proposals.front().position, begun_.back().seq);
 }
 
-TEST_F(ThinkerTest, WhatWasBegunWhenTheLastProcessEndedIsThoughtAgain) {
-  Begin(false);
-  Create();
-  EXPECT_EQ(Running(), 0);
-  End();
-  Begin(true);
-  AwaitRunning(2);
-  End();
+TEST_F(ThinkerTest, WhatWasBegunIsThoughtOfOnceAndNotOnTheCallersThread) {
+  thinker_.OnDurable(begun_, brain_);
+  EXPECT_TRUE(desk_.proposals.empty());
+  thinker_.OnDurable(begun_, brain_);
+  RunJobs();
+  EXPECT_EQ(desk_.proposals.size(), 1u);
+}
+
+TEST_F(ThinkerTest, EachProposalBeginsTheNextThought) {
+  thinker_.OnStarted(brain_);
+  RunJobs();
+  thinker_.OnDurable(Do(desk_.proposals.back()), brain_);
+  RunJobs();
+  ASSERT_EQ(desk_.proposals.size(), 2u);
+  EXPECT_EQ(desk_.proposals.back().proposal, ProposalNumber(1));
+}
+
+TEST_F(ThinkerTest, WhatTheStoreHadNoRoomForIsSubmittedAgainWhenItHas) {
+  thinker_.OnStarted(brain_);
+  desk_.refuses = true;
+  RunJobs();
+  thinker_.OnState(EventSeq(3), kFull);
+  EXPECT_EQ(desk_.proposals.size(), 1u);
+  desk_.refuses = false;
+  thinker_.OnState(EventSeq(3), {});
+  ASSERT_EQ(desk_.proposals.size(), 2u);
+  EXPECT_EQ(desk_.proposals[1].position, desk_.proposals[0].position);
 }
 
 }  // namespace
