@@ -1,5 +1,9 @@
 #include "searchers/grid.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "core/log/fields.h"
 #include "core/space/domain.h"
 
 namespace attune::searchers {
@@ -43,6 +47,10 @@ Grid::Grid(SearchSpace space) : space_(std::move(space)), turns_(space_.order().
 
 Suggestion Grid::Suggest(ProposalNumber) const {
   if (exhausted_) return Exhausted{"every configuration of the grid has been proposed"};
+  return Here();
+}
+
+Config Grid::Here() const {
   Config config;
   for (size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i] == kAbsent) continue;
@@ -54,11 +62,60 @@ Suggestion Grid::Suggest(ProposalNumber) const {
 
 void Grid::Observe(const Event& event) {
   const auto* created = std::get_if<TrialCreated>(&event.fact);
-  if (created && created->origin == kName && !exhausted_) exhausted_ = !Advance();
+  if (!created || created->origin != kName || exhausted_) return;
+  exhausted_ = !Advance();
+  SkipProposed();
 }
 
 void Grid::Adapt(const SweepSpec& spec) {
-  if (spec.space.parameters() != space_.parameters()) *this = Grid(spec.space);
+  if (spec.space.parameters() == space_.parameters()) return;
+  std::vector<Past> earlier = std::move(earlier_);
+  earlier.push_back({std::move(space_), std::move(turns_), exhausted_});
+  *this = Grid(spec.space);
+  earlier_ = std::move(earlier);
+  SkipProposed();
+}
+
+void Grid::SkipProposed() {
+  const auto proposed = [this] {
+    const Config here = Here();
+    return std::ranges::any_of(earlier_, [&](const Past& past) { return Holds(past, here); });
+  };
+  if (earlier_.empty()) return;
+  while (!exhausted_ && proposed()) exhausted_ = !Advance();
+}
+
+bool Grid::Holds(const Past& past, const Config& config) {
+  std::vector<int64_t> turns;
+  size_t present = 0;
+  for (const size_t place : past.space.order()) {
+    const Parameter& parameter = past.space.parameters()[place];
+    const Value* value = config.Find(parameter.name);
+    turns.push_back(kAbsent);
+    if (value == nullptr) continue;
+    ++present;
+    const int64_t count = *CountValues(parameter.domain);
+    int64_t turn = 0;
+    while (turn < count && ValueAt(parameter.domain, turn) != *value) ++turn;
+    if (turn == count) return false;
+    turns.back() = turn;
+  }
+  if (present != config.entries().size()) return false;
+  return past.exhausted || turns < past.turns;
+}
+
+void Grid::Save(ArchiveWriter& archive) const {
+  archive(turns_, exhausted_, earlier_.size());
+  for (const Past& past : earlier_) archive(past.space, past.turns, past.exhausted);
+}
+
+void Grid::Load(ArchiveReader& archive) {
+  size_t earlier = 0;
+  archive(turns_, exhausted_, earlier);
+  for (earlier_.clear(); archive.ok() && earlier > 0; --earlier) {
+    Past& past = earlier_.emplace_back();
+    archive(past.space, past.turns, past.exhausted);
+  }
 }
 
 bool Grid::Advance() {

@@ -15,7 +15,8 @@ namespace attune::searchers {
 // twice.
 //
 // The place in the grid is the number of trials it has been asked for and that were created.
-// Nothing is held but that place.
+// Nothing is held but that place. Where the space is edited, the new grid leaves out what an
+// earlier one has proposed: all that lies before the place at which it was left.
 class Grid final : public Searcher {
  public:
   // Configurations a grid may have. Far more gangs than anyone runs one by one: a larger grid is a
@@ -31,12 +32,22 @@ class Grid final : public Searcher {
 
   Suggestion Suggest(ProposalNumber proposal) const override;
   void Observe(const Event& event) override;
-  // Another space is listed from its beginning.
   void Adapt(const SweepSpec& spec) override;
-  void Save(ArchiveWriter& archive) const override { archive(turns_, exhausted_); }
-  void Load(ArchiveReader& archive) override { archive(turns_, exhausted_); }
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
 
  private:
+  // The configurations of the space, up to a place among them.
+  struct Past {
+    SearchSpace space;
+    std::vector<int64_t> turns;
+    bool exhausted = false;
+  };
+
+  static bool Holds(const Past& past, const Config& config);
+  Config Here() const;
+  // On to the first place from here that no earlier grid has proposed.
+  void SkipProposed();
   // Turns the loops on by one; false: they have ended.
   bool Advance();
   // Puts every loop from this place of the order on to its first value.
@@ -45,6 +56,7 @@ class Grid final : public Searcher {
   SearchSpace space_;
   std::vector<int64_t> turns_;  // by place in order(): index of the value, kAbsent
   bool exhausted_ = false;
+  std::vector<Past> earlier_;
 };
 
 Entry<Searcher> GridEntry();

@@ -126,5 +126,40 @@ TEST(Grid, NeedsNoLimitOfTrials) {
   EXPECT_TRUE(GridEntry().make(spec).ok());
 }
 
+// What is left of the grid, from here on.
+std::vector<std::string> Rest(Grid& grid) {
+  std::vector<std::string> lines;
+  for (;;) {
+    const Suggestion next = grid.Suggest(ProposalNumber(0));
+    if (!std::holds_alternative<Config>(next)) return lines;
+    lines.push_back(Line(std::get<Config>(next)));
+    grid.Observe(Created("grid"));
+  }
+}
+
+TEST(Grid, AnEditedSpaceLeavesOutWhatWasProposed) {
+  Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 3}}}));
+  grid.Observe(Created("grid"));
+  grid.Observe(Created("grid"));
+  grid.Adapt({.space = SearchSpace({{"a", IntDomain{.min = 2, .max = 5}}})});
+
+  ArchiveWriter saved;
+  grid.Save(saved);
+  const std::string bytes = saved.Take();
+  Grid again(SearchSpace({{"a", IntDomain{.min = 2, .max = 5}}}));
+  ArchiveReader archive(bytes);
+  again.Load(archive);
+  EXPECT_TRUE(archive.AtEnd());
+  EXPECT_THAT(Rest(again), ElementsAre("a=3", "a=4", "a=5"));
+  EXPECT_THAT(Rest(grid), ElementsAre("a=3", "a=4", "a=5"));
+}
+
+TEST(Grid, AnExhaustedGridGoesOnWhereItsSpaceGrows) {
+  Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
+  EXPECT_THAT(Rest(grid), ElementsAre("a=1", "a=2"));
+  grid.Adapt({.space = SearchSpace({{"a", IntDomain{.min = 0, .max = 3}}})});
+  EXPECT_THAT(Rest(grid), ElementsAre("a=0", "a=3"));
+}
+
 }  // namespace
 }  // namespace attune::searchers
