@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/secret.h"
 #include "server/http/problem.h"
 
 namespace attune::server {
@@ -62,15 +63,6 @@ std::optional<std::string> Cookie(const Request& request, std::string_view name)
 }  // namespace
 
 bool IsApi(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
-
-bool SameSecret(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const char other = b.empty() ? '\0' : b[i % b.size()];
-    difference |= static_cast<unsigned char>(a[i] ^ other);
-  }
-  return difference == 0;
-}
 
 Access::Access(std::string host, Token token) : host_(std::move(host)), token_(std::move(token)) {
   ATTUNE_CHECK(!token_.secret.empty());

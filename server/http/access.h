@@ -39,7 +39,4 @@ class Access {
 // Whether a path is the API's (as opposed to the page's own files and the health checks).
 bool IsApi(std::string_view path);
 
-// Takes the same time wherever the texts differ.
-bool SameSecret(std::string_view a, std::string_view b);
-
 }  // namespace attune::server

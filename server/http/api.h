@@ -12,9 +12,9 @@
 #include "server/http/ask_tell.h"
 #include "server/http/backend.h"
 #include "server/http/control.h"
-#include "server/http/limits.h"
 #include "server/http/message.h"
 #include "server/http/route.h"
+#include "server/http/wire/limits.h"
 #include "server/store/reader.h"
 
 namespace attune::server {

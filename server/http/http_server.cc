@@ -8,9 +8,9 @@
 #include "core/base/check.h"
 #include "server/http/access.h"
 #include "server/http/api.h"
-#include "server/http/connections.h"
-#include "server/http/exchange.h"
 #include "server/http/problem.h"
+#include "server/http/wire/connections.h"
+#include "server/http/wire/exchange.h"
 
 namespace attune::server {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/algorithms/algorithms.h"
 #include "core/base/result.h"
 #include "server/http/backend.h"
-#include "server/http/limits.h"
 #include "server/http/pages.h"
+#include "server/http/wire/limits.h"
 #include "server/store/reader.h"
 
 namespace attune::server {

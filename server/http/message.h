@@ -10,7 +10,7 @@
 
 #include "core/base/ids.h"
 
-// Requests and answers as the handlers see them. Only exchange.cc knows the HTTP library.
+// Requests and answers as the handlers see them. Only wire/exchange.cc knows the HTTP library.
 namespace attune::server {
 
 struct CaseInsensitive {

@@ -6,21 +6,14 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/secret.h"
+
 namespace attune::server {
 namespace {
 
 constexpr int kHeartbeatsPerLease = 4;
 constexpr int64_t kMillisecondUs = 1'000;
 constexpr int64_t kSecondUs = 1'000'000;
-
-// Comparison that takes as long for a wrong token as for the right one.
-bool SameToken(const std::string& given, const std::string& expected) {
-  unsigned difference = given.size() == expected.size() ? 0 : 1;
-  for (size_t i = 0; i < expected.size(); ++i)
-    difference |= static_cast<unsigned char>(expected[i]) ^
-                  static_cast<unsigned char>(i < given.size() ? given[i] : 0);
-  return difference == 0;
-}
 
 std::string OtherProtocol(const v1::Hello& hello) {
   return "the executor is of release " + (hello.version().empty() ? "?" : hello.version()) +
@@ -71,7 +64,7 @@ void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
 }
 
 std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
-  if (!SameToken(hello.token(), options_.token))
+  if (!SameSecret(hello.token(), options_.token))
     return MakeRefusal(v1::Refusal::BAD_TOKEN,
                        "the token is not this server's: give the content of DATA-DIR/token with "
                        "--token-file");

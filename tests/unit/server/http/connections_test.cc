@@ -1,4 +1,4 @@
-#include "server/http/connections.h"
+#include "server/http/wire/connections.h"
 
 #include <future>
 #include <latch>
@@ -132,6 +132,12 @@ TEST_F(ConnectionsTest, ABodyWithTwoLengthsIsRefused) {
   const std::string answer = client.ReadToEnd();
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(answer, Not(HasSubstr("HTTP/1.1 200")));
+}
+
+TEST_F(ConnectionsTest, ALongAddressIsReadLikeAShortOne) {
+  RawClient client = Connect();
+  client.Send(Request("POST /" + std::string(8'000, 'a'), "Connection: close\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 405"));
 }
 
 TEST_F(ConnectionsTest, PartsOfAnAnswerAreNotSent) {

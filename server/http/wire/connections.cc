@@ -1,4 +1,4 @@
-#include "server/http/connections.h"
+#include "server/http/wire/connections.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

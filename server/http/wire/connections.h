@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "server/http/exchange.h"
-#include "server/http/framing.h"
-#include "server/http/lane.h"
-#include "server/http/limits.h"
-#include "server/http/publisher.h"
+#include "server/http/wire/exchange.h"
+#include "server/http/wire/framing.h"
+#include "server/http/wire/lane.h"
+#include "server/http/wire/limits.h"
+#include "server/http/wire/publisher.h"
 
 namespace attune::server {
 

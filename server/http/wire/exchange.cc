@@ -1,4 +1,4 @@
-#include "server/http/exchange.h"
+#include "server/http/wire/exchange.h"
 
 #include <httplib.h>
 #include <sys/socket.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <utility>
 
-#include "server/http/framing.h"
 #include "server/http/gzip.h"
 #include "server/http/problem.h"
+#include "server/http/wire/framing.h"
 
 namespace attune::server {
 namespace {
@@ -54,9 +54,9 @@ class Memory final : public httplib::Stream {
   std::string answer_;
 };
 
-Request RequestOf(const httplib::Request& from, bool patient) {
+Request RequestOf(const httplib::Request& from, const std::string& path, bool patient) {
   Request request{
-      .method = from.method == "HEAD" ? "GET" : from.method, .path = from.path, .patient = patient};
+      .method = from.method == "HEAD" ? "GET" : from.method, .path = path, .patient = patient};
   for (const auto& [name, value] : from.params) request.query.emplace(name, value);
   for (const auto& [name, value] : from.headers)
     request.headers.emplace(name == kAcceptEncoding ? "Accept-Encoding" : name, value);
@@ -133,13 +133,13 @@ class Exchange::Library final : public httplib::Server {
       if (TakesBody(from.method)) return HandlerResponse::Unhandled;
       if (from.has_header("Content-Length") || from.has_header("Transfer-Encoding"))
         to.set_header("Connection", "close");  // its body is not read
-      Handle(RequestOf(from, run_->patient), to);
+      Handle(RequestOf(from, run_->path, run_->patient), to);
       return HandlerResponse::Handled;
     });
     const HandlerWithContentReader with_body = [this](const httplib::Request& from,
                                                       httplib::Response& to,
                                                       const httplib::ContentReader& read) {
-      Request request = RequestOf(from, run_->patient);
+      Request request = RequestOf(from, run_->path, run_->patient);
       bool too_long = false;
       const bool whole = read([&](const char* data, size_t size) {
         too_long = request.body.size() + size > kMaxBodyBytes;  // it may have come packed
@@ -166,11 +166,13 @@ class Exchange::Library final : public httplib::Server {
   }
 
   Written Answer(std::string_view bytes, bool patient) {
-    Run run{.patient = patient};
+    Run run{.path = {}, .patient = patient};
     run_ = &run;
     Memory memory(bytes);
     bool closed = false;
-    process_request(memory, false, closed, [](httplib::Request& request) {
+    process_request(memory, false, closed, [&run](httplib::Request& request) {
+      // Else the library would match it with a regular expression, and needs megabytes of stack.
+      run.path = std::exchange(request.path, "/");
       // Else the library would pack every answer itself, and packed files a second time.
       request.set_header(kAcceptEncoding, request.get_header_value("Accept-Encoding"));
       request.headers.erase("Accept-Encoding");
@@ -211,6 +213,7 @@ class Exchange::Library final : public httplib::Server {
  private:
   // What a request leads to beside the library's answer.
   struct Run {
+    std::string path;  // decoded
     bool patient = true;
     bool later = false;
     std::optional<Follow> follow;

@@ -1,4 +1,4 @@
-#include "server/http/publisher.h"
+#include "server/http/wire/publisher.h"
 
 #include <algorithm>
 #include <vector>

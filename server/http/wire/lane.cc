@@ -1,4 +1,4 @@
-#include "server/http/lane.h"
+#include "server/http/wire/lane.h"
 
 #include <utility>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/http/limits.h"
 #include "server/http/message.h"
+#include "server/http/wire/limits.h"
 
 namespace attune::server {
 
