@@ -79,7 +79,7 @@ Result<std::vector<Event>> Conductor::Execute(Command command, std::string actor
       promise.set_value(result.error());
     }
   };
-  Submit(std::move(commands), done, std::move(actor));
+  Push(std::move(submission));
   return answer.get();
 }
 
@@ -89,8 +89,7 @@ void Conductor::Query(const Look& look) {
   Post([&](const Brain& brain) {
     look(brain);
     looked.set_value();
-  };
-  Push(std::move(submission));
+  });
   done.wait();
 }
 

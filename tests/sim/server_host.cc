@@ -14,8 +14,8 @@ using simulate::kSecondUs;
 constexpr int64_t kThinkUs = 9 * kSecondUs;  // that a proposal takes at most
 constexpr int64_t kBatchUs = 3'000;  // until the conductor looks at its queue, on a good day
 constexpr int64_t kLookAgainUs = 1'000;
-constexpr int64_t kDownUs = 40 * kSecondUs;    // at most, from a crash to the next start
-constexpr uint64_t kSnapshotEvery = 40;        // events
+constexpr int64_t kDownUs = 40 * kSecondUs;  // at most, from a crash to the next start
+constexpr uint64_t kSnapshotEvery = 40;      // events
 
 }  // namespace
 

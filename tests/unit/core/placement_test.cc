@@ -181,7 +181,8 @@ TEST(Placement, TheNearestIsOneExecutorOrTheFewestThatSpan) {
   Host b = Spanning(MakeHost("b", 4));
   Host c = Spanning(MakeHost("c", 2));
   a.cpus_free = 1;
-  const Hosts hosts({a, b, c});
+  const std::vector<Host> all = {a, b, c};
+  const Hosts hosts(all);
   EXPECT_EQ(Nearest(Gang(3, 3, {.cpus = 1}), hosts), (std::vector<GangPart>{{"b", 3}}));
   EXPECT_EQ(Nearest(Gang(6, 6, {.cpus = 1}), hosts), (std::vector<GangPart>{{"b", 4}, {"c", 2}}));
   EXPECT_EQ(Nearest(Gang(11, 11, {.cpus = 1}), hosts), std::vector<GangPart>{});
