@@ -1,12 +1,14 @@
 // Writes the database of a server that died in the middle of a long sweep: so many trials have
-// ended, after so many reports each, and a few are still running.
+// ended, after so many reports each, and a few are still running. With `asked`, of a sweep without
+// a program, whose trials were asked for.
 //
-//     long_log FILE [TRIALS [REPORTS]]
+//     long_log FILE [TRIALS [REPORTS [asked]]]
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,11 +24,12 @@ namespace {
 
 constexpr int kSlots = 64;
 
-SweepSpec Spec(int trials, int reports) {
+SweepSpec Spec(int trials, int reports, bool asked) {
   SweepSpec spec = BenchSweep();
+  if (asked) spec.program = {};
   spec.scheduler = {"asha", {{"min", int64_t{1}}, {"reduction_factor", int64_t{4}}}};
   spec.max_step = Step(reports);
-  spec.stop.max_trials = trials + kSlots;
+  if (!asked) spec.stop.max_trials = trials + kSlots;
   return spec;
 }
 
@@ -61,7 +64,7 @@ std::vector<Command> Turn(const Sweep& sweep) {
   return facts;
 }
 
-void Write(const std::string& path, int trials, int reports) {
+void Write(const std::string& path, int trials, int reports, bool asked) {
   Algorithms algorithms;
   searchers::RegisterSearchers(algorithms);
   schedulers::RegisterSchedulers(algorithms);
@@ -71,13 +74,14 @@ void Write(const std::string& path, int trials, int reports) {
   ATTUNE_CHECK(conductor.Start().ok());
   const auto must = [](const auto& result) { ATTUNE_CHECK(result.ok()); };
   must(conductor.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = kSlots}}));
-  must(conductor.Execute(CreateSweep{Spec(trials, reports), "", ""}));
+  must(conductor.Execute(CreateSweep{Spec(trials, reports, asked), "", ""}));
   for (bool enough = false; !enough;) {
     std::vector<Command> facts;
     conductor.Query([&](const Brain& brain) {
       const Sweep& sweep = *brain.state().Find(SweepId(1));
       enough = sweep.created - std::ssize(sweep.live) >= trials;
       facts = Turn(sweep);
+      if (asked) facts.resize(facts.size() + kSlots - sweep.live.size(), AskTrial{SweepId(1)});
     });
     conductor.Record(std::move(facts), must);
   }
@@ -92,5 +96,6 @@ void Write(const std::string& path, int trials, int reports) {
 int main(int argc, char** argv) {
   ATTUNE_CHECK(argc > 1);
   attune::server::Write(argv[1], argc > 2 ? std::atoi(argv[2]) : 100'000,
-                        argc > 3 ? std::atoi(argv[3]) : 100);
+                        argc > 3 ? std::atoi(argv[3]) : 100,
+                        argc > 4 && std::string_view(argv[4]) == "asked");
 }

@@ -11,16 +11,19 @@
 namespace attune::server {
 namespace {
 
-Json Offer(const Sweep& sweep, const Trial& trial) {
-  return {{"state", Name(sweep.state)},
+// The answer to who asked: an attempt as it was assigned.
+Json Offer(std::string_view state, const SweepSpec& spec, const AttemptAssigned& fact,
+           const Config& config, Step last) {
+  const TrialNumber trial = fact.attempt.trial.number;
+  return {{"state", state},
           {"reason", ""},
-          {"trial", trial.id.number.value},
-          {"config", sweepfile::ToJson(trial.config)},
-          {"attempt", trial.live->id.number},
-          {"epoch", trial.live->epoch.value},
-          {"seed", SeedOf(sweep.spec, trial.id.number)},
-          {"milestone", trial.milestone.value},
-          {"max_step", LastStep(sweep, trial).value}};
+          {"trial", trial.value},
+          {"config", sweepfile::ToJson(config)},
+          {"attempt", fact.attempt.number},
+          {"epoch", fact.epoch.value},
+          {"seed", SeedOf(spec, trial)},
+          {"milestone", fact.milestone.value},
+          {"max_step", last.value}};
 }
 
 Json VerdictToJson(std::string_view verdict, const std::string& reason, Step milestone) {
@@ -35,13 +38,6 @@ const T* Find(const std::vector<Event>& events) {
   return nullptr;
 }
 
-// The trial that a request got: this one just now, or an earlier one with the same key.
-const Trial* Given(const Sweep& sweep, const AttemptAssigned* assigned, const std::string& key) {
-  if (assigned != nullptr) return sweep.Find(assigned->attempt.trial.number);
-  const auto known = key.empty() ? sweep.by_key.end() : sweep.by_key.find(key);
-  return known == sweep.by_key.end() ? nullptr : sweep.Find(known->second);
-}
-
 Response Superseded(const TrialId& trial, Epoch epoch) {
   return Problem(409, "trial " + ToString(trial) + " has no attempt with epoch " +
                           std::to_string(epoch.value) +
@@ -53,27 +49,54 @@ Response Superseded(const TrialId& trial, Epoch epoch) {
 Response AskTell::Ask(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
+  const auto events = backend_.Execute(AskTrial{target.sweep(), *key}, request.actor);
+  if (events.ok()) {
+    if (const auto* assigned = Find<AttemptAssigned>(*events)) return Offered(*assigned);
+  }
+  if (!key->empty()) {
+    const auto earlier = reader_.Requested(target.sweep(), *key);
+    if (!earlier.ok()) return Problem(earlier.error());
+    const auto* assigned = *earlier ? std::get_if<AttemptAssigned>(&(*earlier)->fact) : nullptr;
+    if (assigned != nullptr) return Offered(*assigned);
+  }
+  if (events.ok()) return NothingNow(target.sweep(), request.patient);
   const auto row = reader_.Sweep(target.sweep());
   if (!row.ok()) return Problem(row.error());
-  const auto events = backend_.Execute(AskTrial{target.sweep(), *key}, request.actor);
-  if (!events.ok()) {
-    const bool none_now = row->spec.External() && events.error().code == ErrorCode::kConflict;
-    return none_now ? NoTrial(target.sweep(), events.error().message) : Problem(events.error());
-  }
+  const bool none_now = row->spec.External() && events.error().code == ErrorCode::kConflict;
+  return none_now ? NoTrial(target.sweep(), events.error().message) : Problem(events.error());
+}
 
-  const auto* assigned = Find<AttemptAssigned>(*events);
-  std::optional<Json> offer;
+// Whoever asks while a searcher thinks gets the trial as soon as it is there, or is told to ask
+// again.
+Response AskTell::NothingNow(SweepId id, bool patient) {
+  std::string reason = "every trial is running, or waits after a failure";
   bool thinks = false;
   backend_.Look([&](const Brain& brain) {
-    const Sweep* sweep = brain.state().Find(target.sweep());
+    const Sweep* sweep = brain.state().Find(id);
     if (sweep == nullptr) return;
     thinks = sweep->thinking.has_value();
-    const Trial* trial = Given(*sweep, assigned, *key);
-    if (trial != nullptr && trial->live) offer = Offer(*sweep, *trial);
+    if (thinks) reason = "the searcher thinks about the next trial: ask again";
+    if (sweep->search_waits) reason = "the searcher waits for what the running trials tell";
+  });
+  return thinks && patient ? Response{.later = true} : NoTrial(id, std::move(reason));
+}
+
+// Of a trial that runs the brain knows all; of one that has ended since, the tables do.
+Response AskTell::Offered(const AttemptAssigned& fact) {
+  const TrialId& id = fact.attempt.trial;
+  std::optional<Json> offer;
+  backend_.Look([&](const Brain& brain) {
+    const Sweep* sweep = brain.state().Find(id.sweep);
+    const Trial* trial = sweep == nullptr ? nullptr : sweep->Find(id.number);
+    if (trial != nullptr)
+      offer = Offer(Name(sweep->state), sweep->spec, fact, trial->config, LastStep(*sweep, *trial));
   });
   if (offer) return JsonAnswer(*offer);
-  return NoTrial(target.sweep(), thinks ? "the searcher thinks about the next trial: ask again"
-                                        : "every trial is running, or waits after a failure");
+  const auto sweep = reader_.Sweep(id.sweep);
+  if (!sweep.ok()) return Problem(sweep.error());
+  const auto trial = reader_.Trial(id);
+  if (!trial.ok()) return Problem(trial.error());
+  return JsonAnswer(Offer(sweep->state, sweep->spec, fact, trial->config, sweep->spec.max_step));
 }
 
 Response AskTell::NoTrial(SweepId sweep, std::string reason) {
@@ -82,24 +105,36 @@ Response AskTell::NoTrial(SweepId sweep, std::string reason) {
   return JsonAnswer({{"state", row->state}, {"reason", std::move(reason)}, {"trial", nullptr}});
 }
 
+AskTell::Told AskTell::About(const TrialId& id) {
+  // Of a sweep that runs the brain knows all: its rows take the longer to read the more trials
+  // there are.
+  std::optional<Told> told;
+  backend_.Look([&](const Brain& brain) {
+    const Sweep* sweep = brain.state().Find(id.sweep);
+    if (sweep == nullptr) return;
+    told = {.external = sweep->spec.External(), .metrics = sweep->spec.ReportedMetrics()};
+    const Trial* trial = sweep->Find(id.number);
+    if (trial == nullptr || !trial->live) return;
+    told->attempt = trial->live->id;
+    told->epoch = trial->live->epoch;
+  });
+  if (told) return *std::move(told);
+  const auto row = reader_.Sweep(id.sweep);
+  if (!row.ok()) return {.unknown = row.error()};
+  return {.external = row->spec.External(), .metrics = row->spec.ReportedMetrics()};
+}
+
 Response AskTell::Tell(const Request& request, const Target& target) {
-  const auto sweep = reader_.Sweep(target.sweep());
-  if (!sweep.ok()) return Problem(sweep.error());
-  if (!sweep->spec.External())
+  const Told told = About(target.trial);
+  if (told.unknown) return Problem(*told.unknown);
+  if (!told.external)
     return Problem(409, "sweep " + ToString(target.sweep()) +
                             " has a program, whose workers report: only the trials of a sweep "
                             "without `command` are told about");
-  if (const auto trial = reader_.Trial(target.trial); !trial.ok()) return Problem(trial.error());
-  const auto body = ReadTell(request.body, sweep->spec.ReportedMetrics());
+  const auto body = ReadTell(request.body, told.metrics);
   if (!body.value) return Refuse(body.faults);
   const TellBody& tell = *body.value;
-
-  std::optional<AttemptId> attempt;
-  backend_.Look([&](const Brain& brain) {
-    const Trial* trial = brain.state().Find(target.trial);
-    if (trial != nullptr && trial->live && trial->live->epoch == tell.epoch)
-      attempt = trial->live->id;
-  });
+  const auto attempt = told.epoch == tell.epoch ? told.attempt : std::nullopt;
   if (!attempt) return ToldBefore(target.trial, tell);
   if (!tell.report) return End(*attempt, tell, request.actor);
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "server/http/backend.h"
 #include "server/http/body.h"
 #include "server/http/message.h"
@@ -18,6 +22,17 @@ class AskTell {
   Response Tell(const Request& request, const Target& target);
 
  private:
+  // What has to be known of a trial that is told about.
+  struct Told {
+    std::optional<Error> unknown;  // there is no such sweep
+    bool external = false;
+    std::vector<std::string> metrics;  // that a report has
+    std::optional<AttemptId> attempt;  // that is live
+    Epoch epoch;                       // its
+  };
+  Told About(const TrialId& id);
+  Response NothingNow(SweepId sweep, bool patient);
+  Response Offered(const AttemptAssigned& fact);
   Response NoTrial(SweepId sweep, std::string reason);
   Response End(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
 

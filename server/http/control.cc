@@ -1,6 +1,7 @@
 #include "server/http/control.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "server/http/body.h"
@@ -140,21 +141,19 @@ Response Control::EnqueueTrial(const Request& request, const Target& target) {
   if (!body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(
       attune::EnqueueTrial{target.sweep(), *std::move(body.value), *key}, request.actor);
-  if (!events.ok()) return ProblemOfBody(events.error());
-
-  TrialId trial(target.sweep(), {});
-  if (!events->empty()) {
+  std::optional<TrialId> trial;
+  if (events.ok() && !events->empty()) {
     trial = std::get<TrialCreated>(events->front().fact).trial;
-  } else {
-    backend_.Look([&](const Brain& brain) {
-      const Sweep* open = brain.state().Find(target.sweep());
-      if (open != nullptr) trial.number = open->by_key.at(*key);
-    });
+  } else if (!key->empty()) {  // an earlier request's, perhaps of a sweep that has ended since
+    const auto earlier = reader_.Requested(target.sweep(), *key);
+    if (!earlier.ok()) return Problem(earlier.error());
+    if (*earlier) trial = TrialOf((*earlier)->fact);
   }
-  Response created = answers_.Trial(trial, 201);
+  if (!trial) return ProblemOfBody(events.error());
+  Response created = answers_.Trial(*trial, 201);
   if (created.status == 201)
-    created.Set("Location", "/api/v1/sweeps/" + ToString(trial.sweep) + "/trials/" +
-                                std::to_string(trial.number.value));
+    created.Set("Location", "/api/v1/sweeps/" + ToString(trial->sweep) + "/trials/" +
+                                std::to_string(trial->number.value));
   return created;
 }
 

@@ -48,6 +48,14 @@ std::optional<double> Present(double value) {
   return value;
 }
 
+// What a request with an idempotency key has led to.
+void Remember(sqlite::Transaction& transaction, SweepId sweep, const std::string& idempotency_key,
+              EventSeq seq) {
+  if (idempotency_key.empty()) return;
+  transaction.Run("INSERT OR IGNORE INTO requests (sweep, key, seq) VALUES (?, ?, ?)", sweep.value,
+                  idempotency_key, seq.value);
+}
+
 std::string Sentence(const Failure& failure) {
   if (failure.log_tail.empty()) return failure.message;
   return failure.message + "\n" + failure.log_tail;
@@ -127,6 +135,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       " VALUES (?, ?, 'pending', ?, ?, ?)",
       fact.trial.sweep.value, fact.trial.number.value, Dump(sweepfile::ToJson(fact.config)),
       fact.origin, FormatTime(event.time));
+  Remember(transaction, fact.trial.sweep, fact.idempotency_key, event.seq);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialReopened& fact) {
@@ -155,6 +164,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.attempt.number, fact.milestone.value, trial.sweep.value, trial.number.value);
   transaction.Run("UPDATE sweeps SET reserved = NULL WHERE sweep = ? AND reserved IS NOT NULL",
                   trial.sweep.value);
+  Remember(transaction, trial.sweep, fact.idempotency_key, event.seq);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

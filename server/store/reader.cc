@@ -42,7 +42,7 @@ Result<int64_t> LastSeqOf(sqlite::Connection& connection) {
 
 Status ReadCounts(sqlite::Connection& connection, SweepRow& sweep) {
   sqlite::Rows rows = connection.Query(
-      "SELECT state, count(*) FROM trials WHERE sweep = ? GROUP BY state", sweep.id.value);
+      "SELECT state, trials FROM trial_counts WHERE sweep = ? AND trials > 0", sweep.id.value);
   while (rows.Next()) sweep.trials.emplace(rows.Text(0), rows.Integer(1));
   return rows.status();
 }
@@ -413,6 +413,23 @@ Result<AttemptRow> Reader::Attempt(const AttemptId& id) {
       return Error{ErrorCode::kNotFound, "there is no attempt " + ToString(id)};
     return std::move(attempts.front());
   });
+}
+
+Result<std::optional<Event>> Reader::Requested(SweepId sweep, const std::string& key) {
+  return InSnapshot<std::optional<Event>>(
+      [&](sqlite::Connection& connection) -> Result<std::optional<Event>> {
+        sqlite::Rows rows = connection.Query(
+            "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
+            " WHERE seq = (SELECT seq FROM requests WHERE sweep = ? AND key = ?)",
+            sweep.value, key);
+        if (!rows.Next()) {
+          if (!rows.status().ok()) return rows.status().error();
+          return std::optional<Event>();
+        }
+        auto event = EventOf(rows);
+        if (!event.ok()) return event.error();
+        return std::optional<Event>(std::move(event).value());
+      });
 }
 
 Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric) {

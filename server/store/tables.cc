@@ -14,6 +14,8 @@ std::string TablesSql() {
   DROP TABLE IF EXISTS main.report_index;
   DROP TABLE IF EXISTS main.behind;
   DROP TABLE IF EXISTS main.unshown;
+  DROP TABLE IF EXISTS main.trial_counts;
+  DROP TABLE IF EXISTS main.requests;
 
   CREATE TABLE sweeps (
     sweep      INTEGER PRIMARY KEY,
@@ -63,6 +65,29 @@ std::string TablesSql() {
   ) WITHOUT ROWID;
   CREATE INDEX trials_by_state ON trials (sweep, state);
   CREATE INDEX trials_by_best ON trials (sweep, best) WHERE best IS NOT NULL;
+
+  CREATE TABLE trial_counts (
+    sweep  INTEGER NOT NULL,
+    state  TEXT    NOT NULL,
+    trials INTEGER NOT NULL,
+    PRIMARY KEY (sweep, state)
+  ) WITHOUT ROWID;
+  CREATE TRIGGER trials_come AFTER INSERT ON trials BEGIN
+    INSERT INTO trial_counts VALUES (new.sweep, new.state, 1)
+      ON CONFLICT DO UPDATE SET trials = trials + 1;
+  END;
+  CREATE TRIGGER trials_change AFTER UPDATE OF state ON trials WHEN old.state <> new.state BEGIN
+    UPDATE trial_counts SET trials = trials - 1 WHERE sweep = old.sweep AND state = old.state;
+    INSERT INTO trial_counts VALUES (new.sweep, new.state, 1)
+      ON CONFLICT DO UPDATE SET trials = trials + 1;
+  END;
+
+  CREATE TABLE requests (
+    sweep INTEGER NOT NULL,
+    key   TEXT    NOT NULL,
+    seq   INTEGER NOT NULL,
+    PRIMARY KEY (sweep, key)
+  ) WITHOUT ROWID;
 
   CREATE TABLE attempts (
     sweep        INTEGER NOT NULL,

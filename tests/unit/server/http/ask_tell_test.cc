@@ -1,3 +1,5 @@
+#include <future>
+
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -76,6 +78,27 @@ TEST_F(AskTellTest, AnAskWithTheSameKeyGivesTheSameTrial) {
   EXPECT_EQ(Ask("k").dump(), Ask("k").dump());
 }
 
+TEST_F(AskTellTest, AnAskThatIsRepeatedAfterTheEndGetsTheFirstAnswer) {
+  Json first = Ask("k");
+  TellEnd(R"({"epoch": )" + first.at("epoch").dump() + R"(, "state": "completed"})");
+  EXPECT_EQ(Ask("k").dump(), first.dump());  // the trial has ended
+  TellEnd(R"({"epoch": )" + Ask().at("epoch").dump() + R"(, "state": "completed"})", 1);
+  Ask();  // the searcher has no more
+  first["state"] = "completed";
+  EXPECT_EQ(Ask("k").dump(), first.dump());  // and so has the sweep
+  EXPECT_TRUE(Ask("another").at("trial").is_null());
+}
+
+TEST_F(AskTellTest, AnEnqueueThatIsRepeatedAfterTheEndGetsTheFirstAnswer) {
+  const std::string path = "/api/v1/sweeps/s2/trials";
+  const std::string body = R"({"config": {"lr": 0.05}})";
+  EXPECT_EQ(PostJson(path, body, 201, "k").at("number"), 0);
+  PostJson("/api/v1/sweeps/s2:kill", "", 202);
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "killed");
+  EXPECT_EQ(PostJson(path, body, 201, "k").at("number"), 0);
+  EXPECT_THAT(PostJson(path, body, 409, "another").at("detail"), HasSubstr("has already ended"));
+}
+
 TEST_F(AskTellTest, WhoAsksForTooManyIsToldWhy) {
   Ask();
   const Json none = Ask();
@@ -144,6 +167,41 @@ TEST_F(AskTellTest, OnlySweepsWithoutAProgramAreAskedAndTold) {
               HasSubstr("has a program"));
   PostJson("/api/v1/sweeps/s9/trials:ask", "", 404);
   PostJson("/api/v1/sweeps/s2/trials/7:tell", R"({"epoch": 1, "state": "failed"})", 404);
+}
+
+constexpr std::string_view kThinking = R"(name: thought
+metric: {name: accuracy, mode: max}
+parameters: {lr: {min: 0.001, max: 0.1}}
+searcher: {name: thinker}
+scheduler: {name: asha, max: 9}
+)";
+
+class ThinkingTest : public HttpFixture {
+ protected:
+  explicit ThinkingTest(HttpLimits limits = {}) : HttpFixture(limits) {
+    PostJson("/api/v1/sweeps", std::string(kThinking), 201);
+  }
+};
+
+TEST_F(ThinkingTest, AnAskWaitsForASearcherThatThinks) {
+  auto asked = std::async(std::launch::async,
+                          [&] { return PostJson("/api/v1/sweeps/s2/trials:ask", "", 200, "k"); });
+  backend_.Think();
+  const Json trial = asked.get();
+  EXPECT_EQ(trial.at("trial"), 0);
+  EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.05})");
+}
+
+class ImpatientTest : public ThinkingTest {
+ protected:
+  ImpatientTest() : ThinkingTest({.workers = 1, .later = std::chrono::milliseconds(50)}) {}
+};
+
+TEST_F(ImpatientTest, WhoWaitsTooLongForAThoughtIsToldToAskAgain) {
+  const Json none = PostJson("/api/v1/sweeps/s2/trials:ask");
+  EXPECT_TRUE(none.at("trial").is_null());
+  EXPECT_EQ(none.at("state"), "running");
+  EXPECT_THAT(none.at("reason"), HasSubstr("the searcher thinks about the next trial: ask again"));
 }
 
 }  // namespace

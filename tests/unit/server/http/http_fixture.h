@@ -27,6 +27,16 @@ class NoSearcher final : public Searcher {
   void Load(ArchiveReader&) override {}
 };
 
+class Thinker final : public Searcher {
+ public:
+  Suggestion Suggest(ProposalNumber) const override { return Config{{"lr", 0.05}}; }
+  bool Thinks() const override { return true; }
+  void Observe(const Event&) override {}
+  void Adapt(const SweepSpec&) override {}
+  void Save(ArchiveWriter&) const override {}
+  void Load(ArchiveReader&) override {}
+};
+
 class ThreeRungs final : public Scheduler {
  public:
   Verdict Judge(const TrialView&, const Report& report) const override {
@@ -50,6 +60,10 @@ inline Algorithms FakeAlgorithms() {
   algorithms.Add(
       Entry<Searcher>{"random", "", {}, [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
                         return std::unique_ptr<Searcher>(std::make_unique<NoSearcher>());
+                      }});
+  algorithms.Add(
+      Entry<Searcher>{"thinker", "", {}, [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
+                        return std::unique_ptr<Searcher>(std::make_unique<Thinker>());
                       }});
   algorithms.Add(Entry<Scheduler>{"asha",
                                   "",
@@ -75,6 +89,17 @@ class FakeBackend final : public Backend {
     const State& state = brain_.state();
     Add(Event{EventSeq(state.last_seq.value + 1), Time{state.last_time.us + 1'000'000},
               std::move(fact)});
+  }
+  // Until somebody has asked for what has to be thought about; then it is.
+  void Think() {
+    std::vector<Thought> thoughts;
+    {
+      std::unique_lock lock(mutex_);
+      EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(10),
+                                    [&] { return !brain_.Thoughts().empty(); }));
+      thoughts = brain_.Thoughts();
+    }
+    for (const Thought& thought : thoughts) EXPECT_TRUE(Execute(thought.Think(), "attune").ok());
   }
   void Stop() {
     const std::lock_guard lock(mutex_);

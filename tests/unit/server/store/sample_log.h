@@ -186,7 +186,7 @@ inline std::vector<Fact> OtherFacts() {
   const CheckpointRef ref{Step(3), "/data/step-3", "sha256:03"};
   const CheckpointId checkpoint{trial, 1, Step(3)};
   const KeptCheckpoint kept{
-      .attempt = 1, .ref = ref, .executor = "box", .value = 0.75, .pinned = true};
+      .attempt = 1, .ref = ref, .executor = "box", .values = {0.75}, .pinned = true};
   const Verdict exploit =
       Verdict::Exploit({{SweepId(1), TrialNumber(0)}, 1, Step(6)}, SampleConfig(0.3),
                        {.rule = "pbt", .value = -0.0, .cutoff = 1e-310});
