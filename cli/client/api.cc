@@ -181,11 +181,11 @@ Result<Json> Api::EnqueueTrial(const std::string& sweep, const Json& config) {
       {{"config", config}});
 }
 
-Result<Json> Api::AskTrial(const std::string& sweep) {
+Result<Json> Api::AskTrial(const std::string& sweep, const std::string& lease) {
   if (!IsId(sweep)) return BadId(sweep);
   return PostJson({.path = kSweeps + '/' + sweep + "/trials:ask",
                    .headers = {{"Idempotency-Key", RandomKey()}}},
-                  Json::object());
+                  lease.empty() ? Json::object() : Json{{"lease", lease}});
 }
 
 Result<Json> Api::TellTrial(const TrialName& trial, const Json& body) {

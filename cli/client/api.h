@@ -66,7 +66,8 @@ class Api {
   Result<Json> EnqueueTrial(const std::string& sweep, const Json& config);
 
   // The next trial of a sweep without a program; its `trial` is null when there is none.
-  Result<Json> AskTrial(const std::string& sweep);
+  // lease: such as 10m; empty: as the server likes.
+  Result<Json> AskTrial(const std::string& sweep, const std::string& lease);
   Result<Json> TellTrial(const TrialName& trial, const Json& body);  // a verdict; {} at the end
 
   struct LogSlice {

@@ -8,6 +8,7 @@ namespace {
 
 struct AskFlags : ClientFlags {
   std::string sweep;
+  std::string lease;
 };
 
 struct TellFlags : ClientFlags {
@@ -18,11 +19,12 @@ struct TellFlags : ClientFlags {
   std::optional<double> seconds;
   bool completed = false;
   bool failed = false;
+  bool running = false;
   std::string message;
 };
 
 ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {
-  const Result<Json> answer = api.AskTrial(flags.sweep);
+  const Result<Json> answer = api.AskTrial(flags.sweep, flags.lease);
   if (!answer.ok()) return Fail(console, answer.error());
   const bool none = At(*answer, "trial").is_null();
   if (flags.output.json()) {
@@ -48,8 +50,8 @@ ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {
 // What is told: the end of the trial, or else a report.
 Result<Json> ReadTell(const TellFlags& flags) {
   Json body = {{"epoch", flags.epoch}};
-  if (flags.completed || flags.failed) {
-    body["state"] = flags.completed ? "completed" : "failed";
+  if (flags.completed || flags.failed || flags.running) {
+    body["state"] = flags.completed ? "completed" : flags.failed ? "failed" : "running";
     if (!flags.message.empty()) body["message"] = flags.message;
     return body;
   }
@@ -95,6 +97,9 @@ void AddAskVerbs(CLI::App& app, Action& chosen) {
       "ask", "the next trial of a sweep without a program, to train it yourself");
   auto ask_flags = std::make_shared<AskFlags>();
   ask->add_option("SWEEP", ask_flags->sweep, "such as s1")->required();
+  ask->add_option("--lease", ask_flags->lease,
+                  "the trial goes to another asker when nothing is told of it for so long")
+      ->type_name("DURATION");
   Add(*ask, chosen, ask_flags, Ask);
 
   CLI::App* const tell = app.add_subcommand("tell", "what an asked trial came to; says what next");
@@ -112,9 +117,12 @@ void AddAskVerbs(CLI::App& app, Action& chosen) {
       ->check(CLI::NonNegativeNumber);
   auto* const completed = tell->add_flag("--completed", flags->completed, "the trial is done");
   auto* const failed = tell->add_flag("--failed", flags->failed, "the trial has failed");
+  auto* const running =
+      tell->add_flag("--running", flags->running, "there is nothing new, but it still runs");
   tell->add_option("--message", flags->message, "why it failed")->needs(failed);
   completed->excludes(failed)->excludes(step)->excludes(metric);
   failed->excludes(step)->excludes(metric);
+  running->excludes(completed)->excludes(failed)->excludes(step)->excludes(metric);
   Add(*tell, chosen, flags, Tell);
 }
 

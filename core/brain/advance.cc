@@ -24,6 +24,21 @@ void StopAtLimit(const Sweep& sweep, Time now, Facts& facts) {
               facts);
 }
 
+// Whoever asked for a trial and tells nothing of it any more is gone: it waits for another.
+void EndLease(const Sweep& sweep, Time now, Facts& facts) {
+  if (sweep.leases.empty() || sweep.leases.begin()->first > now) return;
+  const Trial& trial = *sweep.Find(sweep.leases.begin()->second);
+  facts.push_back(AttemptEnded{trial.live->id, Outcome::kLost, {}});
+  if (trial.state == TrialState::kRunning) {
+    Requeue(sweep, trial,
+            "nothing was told of attempt " + std::to_string(trial.live->id.number) + " for " +
+                FormatShort(trial.live->lease.value) + " s: its asker is gone",
+            now, facts);
+  } else {
+    EndWaiting(sweep, trial, facts);
+  }
+}
+
 void DropSurplus(const Sweep& sweep, Facts& facts) {
   if (sweep.surplus.empty()) return;
   const Trial& trial = *sweep.Find(*sweep.surplus.begin());
@@ -113,6 +128,7 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
     }
     DropSurplus(*sweep, facts);
     if (facts.empty()) StopAtLimit(*sweep, now, facts);
+    if (facts.empty()) EndLease(*sweep, now, facts);
     if (facts.empty()) End(*sweep, now, facts);
     if (!facts.empty()) return facts;
     agenda.Rest(state, *sweep, now);

@@ -34,11 +34,13 @@ void Add(const Resources& more, int sign, Resources& total) {
 }  // namespace
 
 std::optional<Time> DueOf(const Sweep& sweep, Time now) {
-  if (sweep.state != SweepState::kRunning) return std::nullopt;
   std::optional<Time> first;
+  if (!sweep.leases.empty() && sweep.leases.begin()->first > now)
+    first = sweep.leases.begin()->first;
+  if (sweep.state != SweepState::kRunning) return first;
   const auto later =
       std::ranges::find_if(sweep.delayed, [&](const auto& entry) { return entry.first > now; });
-  if (later != sweep.delayed.end()) first = later->first;
+  if (later != sweep.delayed.end()) first = first ? std::min(*first, later->first) : later->first;
   if (const auto deadline = Deadline(sweep); deadline && *deadline > now)
     first = first ? std::min(*first, *deadline) : *deadline;
   return first;

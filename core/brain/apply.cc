@@ -159,6 +159,8 @@ class Applier {
                          .ranks = fact.ranks,
                          .resume = fact.resume,
                          .decided = now_};
+    if (fact.ranks.empty()) trial.live->lease = fact.lease.value > 0 ? fact.lease : kAskedLease;
+    Renew(sweep, trial);
     trial.attempts = fact.attempt.number;
     trial.milestone = fact.milestone;
     state_.last_epoch = fact.epoch;
@@ -168,6 +170,10 @@ class Applier {
     for (const RankSlot& slot : fact.ranks) Occupy(sweep, trial, slot);
     if (!fact.ranks.empty() && state_.reservation && state_.reservation->sweep == sweep.id)
       EndReservation();
+  }
+
+  void operator()(const AttemptRenewed& fact) {
+    Renew(SweepAt(fact.attempt.trial.sweep), TrialAt(fact.attempt.trial));
   }
 
   void operator()(const AttemptStarted& fact) {
@@ -182,6 +188,7 @@ class Applier {
     Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
     Trial& trial = TrialAt(fact.attempt.trial);
     sweep.reported = true;
+    Renew(sweep, trial);
     trial.last_step = fact.report.step;
     trial.live->seconds = fact.report.seconds;
     ++trial.since_best;
@@ -198,6 +205,7 @@ class Applier {
   void operator()(const TrialDecided& fact) {
     Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
     Trial& trial = TrialAt(fact.attempt.trial);
+    Renew(sweep, trial);
     trial.live->verdict = fact.verdict.kind;
     trial.live->verdict_step = fact.step;
     trial.milestone = fact.milestone;
@@ -244,6 +252,7 @@ class Applier {
     if (fact.outcome == Outcome::kFailed && fact.failure.kind != FailureKind::kLease &&
         trial.state == TrialState::kRunning)
       ++trial.failures;
+    sweep.leases.erase({trial.live->lease_until, trial.id.number});
     trial.live.reset();
     if (Ended(trial.state)) LetGoOfDonor(sweep, trial);
     sweep.live.erase(trial.id.number);
@@ -256,6 +265,8 @@ class Applier {
     RemovePending(SweepAt(fact.trial.sweep), trial);
     trial.not_before = fact.not_before;
     trial.held = false;
+    // It starts only when its sweep is no longer paused.
+    if (trial.yield && trial.yield->kind == VerdictKind::kPause) trial.yield.reset();
     Move(trial, TrialState::kPending);
   }
 
@@ -277,6 +288,7 @@ class Applier {
   void operator()(const CheckpointSaved& fact) {
     Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
     Trial& trial = TrialAt(fact.attempt.trial);
+    Renew(sweep, trial);
     KeptCheckpoint kept{.attempt = fact.attempt.number, .ref = fact.checkpoint};
     if (!trial.live->ranks.empty()) {
       kept.executor = trial.live->ranks.front().executor;
@@ -465,6 +477,14 @@ class Applier {
   static void RemovePending(Sweep& sweep, const Trial& trial) {
     sweep.pending.erase(trial.id.number);
     sweep.delayed.erase({trial.not_before, trial.id.number});
+  }
+
+  // Whoever asked for it has been heard of.
+  void Renew(Sweep& sweep, Trial& trial) const {
+    if (trial.live->lease.value <= 0) return;
+    sweep.leases.erase({trial.live->lease_until, trial.id.number});
+    trial.live->lease_until = Time{now_.us + static_cast<int64_t>(trial.live->lease.value * 1e6)};
+    sweep.leases.emplace(trial.live->lease_until, trial.id.number);
   }
 
   static void Remember(Sweep& sweep, const Trial& trial, const std::string& idempotency_key) {

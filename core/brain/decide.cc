@@ -179,7 +179,10 @@ class Decider {
     if (!MayStart(sweep))
       return Conflict("sweep " + ToString(sweep.id) + " has " + std::to_string(sweep.live.size()) +
                       " running trials, as many as max_concurrent_trials allows: tell one first");
-    if (HasNext(sweep, now_)) StartNext(state_, sweep, {}, command.idempotency_key, now_, facts_);
+    if (!HasNext(sweep, now_)) return {};
+    StartNext(state_, sweep, {}, command.idempotency_key, now_, facts_);
+    if (auto* assigned = std::get_if<AttemptAssigned>(&facts_.back()))
+      assigned->lease = command.lease;
     return {};
   }
 

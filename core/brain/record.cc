@@ -13,6 +13,8 @@ namespace {
 // A backoff never grows beyond this many times the first one.
 constexpr double kBackoffGrowth = 32;
 
+constexpr double kRenewAfter = 0.1;  // of a lease
+
 // Doubled for each failure; drawn from its upper half, so that trials that failed together do not
 // come back together.
 Seconds Backoff(const Sweep& sweep, const Trial& trial) {
@@ -61,6 +63,15 @@ class Recorder {
  public:
   Recorder(const Sweep& sweep, const Trial& trial, std::string executor, Time now, Facts& facts)
       : sweep_(sweep), trial_(trial), executor_(std::move(executor)), now_(now), facts_(facts) {}
+
+  // A lease that has hardly been used is not renewed: the log need not know of every heartbeat.
+  void operator()(const AttemptRenewed& fact) {
+    const Attempt& live = *trial_.live;
+    const double used_us =
+        live.lease.value * 1e6 - static_cast<double>(live.lease_until.us - now_.us);
+    if (used_us >= kRenewAfter * live.lease.value * 1e6 && live.lease.value > 0)
+      facts_.push_back(fact);
+  }
 
   void operator()(const AttemptStarted& fact) {
     if (trial_.live->state == AttemptState::kAssigned) facts_.push_back(fact);

@@ -13,7 +13,7 @@ template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
   archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
           attempt.fell, attempt.failure, attempt.resume, attempt.decided, attempt.seconds,
-          attempt.verdict, attempt.verdict_step);
+          attempt.verdict, attempt.verdict_step, attempt.lease, attempt.lease_until);
 }
 template <class A>
 void Fields(A& archive, Like<A, Trial>& trial) {
@@ -67,7 +67,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 4;
+constexpr uint32_t kForm = 5;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
@@ -107,6 +107,10 @@ void ReadSweep(ArchiveReader& archive, const Algorithms& algorithms, Sweep& swee
   archive(searcher, scheduler);
   if (!archive.ok()) return;
   algorithms.Complete(sweep.spec);
+  for (const auto& [number, trial] : sweep.trials) {
+    if (trial.live && trial.live->lease.value > 0)
+      sweep.leases.emplace(trial.live->lease_until, number);
+  }
   if (!Restore(algorithms.MakeSearcher(sweep.spec), searcher, sweep.searcher) ||
       !Restore(algorithms.MakeScheduler(sweep.spec), scheduler, sweep.scheduler))
     archive.Fail();

@@ -30,6 +30,8 @@ struct Attempt {
   std::optional<CheckpointRef> resume;
   Time decided;
   Seconds seconds{0};  // trained, by its newest report
+  Seconds lease{0};    // 0: it is an executor's
+  Time lease_until;    // it is lost then
 
   // What rank 0 is told: go on to the trial's milestone, or leave at the step it waits at.
   VerdictKind verdict = VerdictKind::kContinue;
@@ -101,21 +103,22 @@ struct Sweep {
   std::set<TrialNumber> pending;    // trials that wait for an attempt
   // Of those, the ones that were to wait for a while, with until when.
   std::set<std::pair<Time, TrialNumber>> delayed;
-  std::set<TrialNumber> live;                 // whose attempt holds slots
-  std::set<TrialNumber> surplus;              // with a checkpoint that nothing keeps
-  std::set<TrialNumber> clones;               // that go on from a donor's checkpoint
-  std::map<TrialNumber, Step> paused;         // that can be promoted, with their steps
-  std::set<CheckpointId> retained;            // by the scheduler
-  std::map<std::string, TrialNumber> by_key;  // idempotency keys of requests for trials
-  Resources used;                             // by gangs
-  std::array<int, 7> by_state{};              // trials, indexed by TrialState
-  Front front;                                // its best reports
-  std::optional<Best> reached;                // the first report that has reached the targets
-  EventSeq edited{0};                         // the newest event that changed the specification
-  int since_best = 0;                         // trials off the front that ended since it changed
-  Time running_since;                         // meaningful while it is not paused
-  int64_t ran_us = 0;                         // before that
-  double gpu_seconds = 0;                     // of attempts that have ended
+  std::set<TrialNumber> live;                     // whose attempt holds slots
+  std::set<std::pair<Time, TrialNumber>> leases;  // of asked attempts, by when they run out
+  std::set<TrialNumber> surplus;                  // with a checkpoint that nothing keeps
+  std::set<TrialNumber> clones;                   // that go on from a donor's checkpoint
+  std::map<TrialNumber, Step> paused;             // that can be promoted, with their steps
+  std::set<CheckpointId> retained;                // by the scheduler
+  std::map<std::string, TrialNumber> by_key;      // idempotency keys of requests for trials
+  Resources used;                                 // by gangs
+  std::array<int, 7> by_state{};                  // trials, indexed by TrialState
+  Front front;                                    // its best reports
+  std::optional<Best> reached;                    // the first report that has reached the targets
+  EventSeq edited{0};                             // the newest event that changed the specification
+  int since_best = 0;      // trials off the front that ended since it changed
+  Time running_since;      // meaningful while it is not paused
+  int64_t ran_us = 0;      // before that
+  double gpu_seconds = 0;  // of attempts that have ended
 
   int Count(TrialState which) const { return by_state[static_cast<size_t>(which)]; }
   Trial* Find(TrialNumber number);  // null when it has left

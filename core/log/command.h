@@ -91,6 +91,7 @@ struct ReopenTrial {
 struct AskTrial {
   SweepId sweep;
   std::string idempotency_key;
+  Seconds lease{0};  // see AttemptAssigned
 };
 
 // Whether a checkpoint stays whatever the sweep's policy says. Letting go of one whose trial has
@@ -125,7 +126,9 @@ struct LoseExecutor {
 // their part has ended.
 struct RecordFact {
   Epoch epoch;
-  std::variant<AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved, AttemptEnded> fact;
+  std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved,
+               AttemptEnded>
+      fact;
   std::string executor;  // that says it; empty: whoever asked for the trial, or its only executor
 };
 

@@ -179,6 +179,9 @@ struct SearchWaits {  // it has thought, and proposes nothing before something e
   EventSeq thought;
   std::string reason;
 };
+// What an asked trial's lease is where the asker says nothing of it.
+inline constexpr Seconds kAskedLease{3600};
+
 struct AttemptAssigned {
   static constexpr std::string_view kKind = "attempt_assigned";
   AttemptId attempt;
@@ -188,6 +191,13 @@ struct AttemptAssigned {
   Step milestone;               // 0: none
   std::string idempotency_key;  // of the request that asked for it; empty: none
   std::string reason;           // why not from its newest checkpoint; empty: from that one
+  // Without ranks: when nothing is told of it for so long, whoever asked for it is gone. 0:
+  // kAskedLease.
+  Seconds lease{0};
+};
+struct AttemptRenewed {  // whoever asked for it is still there (AttemptAssigned::lease)
+  static constexpr std::string_view kKind = "attempt_renewed";
+  AttemptId attempt;
 };
 struct AttemptStarted {
   static constexpr std::string_view kKind = "attempt_started";
@@ -318,11 +328,11 @@ struct ExecutorForgotten {  // a lost one, with what it was to delete
 using Fact =
     std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited, SweepReopened,
                  SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
-                 TrialCreated, TrialReopened, AttemptAssigned, AttemptStarted, AttemptFirstStep,
-                 TrialReported, TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved,
-                 CheckpointPinned, CheckpointDropped, CheckpointRemoved, AttemptPartEnded,
-                 AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased,
-                 ExecutorJoined, ExecutorLost, ExecutorForgotten>;
+                 TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted,
+                 AttemptFirstStep, TrialReported, TrialYielding, TrialDecided, TrialPromoted,
+                 CheckpointSaved, CheckpointPinned, CheckpointDropped, CheckpointRemoved,
+                 AttemptPartEnded, AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
+                 ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorForgotten>;
 
 // A fact with its place in the log.
 struct Event {

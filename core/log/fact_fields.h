@@ -133,6 +133,11 @@ void Fields(A& archive, Like<A, AttemptAssigned>& fact) {
   archive("milestone", fact.milestone);
   archive.Sparse("idempotency_key", fact.idempotency_key);
   archive.Sparse("reason", fact.reason);
+  archive.Sparse("lease", fact.lease);
+}
+template <class A>
+void Fields(A& archive, Like<A, AttemptRenewed>& fact) {
+  About(archive, fact.attempt);
 }
 template <class A>
 void Fields(A& archive, Like<A, AttemptStarted>& fact) {

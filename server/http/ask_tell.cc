@@ -23,7 +23,8 @@ Json Offer(std::string_view state, const SweepSpec& spec, const AttemptAssigned&
           {"epoch", fact.epoch.value},
           {"seed", SeedOf(spec, trial)},
           {"milestone", fact.milestone.value},
-          {"max_step", last.value}};
+          {"max_step", last.value},
+          {"lease", (fact.lease.value > 0 ? fact.lease : kAskedLease).value}};
 }
 
 Json VerdictToJson(std::string_view verdict, const std::string& reason, Step milestone) {
@@ -44,12 +45,21 @@ Response Superseded(const TrialId& trial, Epoch epoch) {
                           " any more: ask for a trial, and tell its epoch");
 }
 
+Response RanOut(const TrialId& trial, Epoch epoch) {
+  return Problem(409, "the lease of epoch " + std::to_string(epoch.value) + " of trial " +
+                          ToString(trial) +
+                          " has run out, because nothing was told of it for so long, and the trial "
+                          "waits for another asker: ask again");
+}
+
 }  // namespace
 
 Response AskTell::Ask(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
-  const auto events = backend_.Execute(AskTrial{target.sweep(), *key}, request.actor);
+  const auto lease = ReadAsk(request.body);
+  if (!lease.value) return Refuse(lease.faults);
+  const auto events = backend_.Execute(AskTrial{target.sweep(), *key, *lease.value}, request.actor);
   if (events.ok()) {
     if (const auto* assigned = Find<AttemptAssigned>(*events)) return Offered(*assigned);
   }
@@ -136,6 +146,7 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   const TellBody& tell = *body.value;
   const auto attempt = told.epoch == tell.epoch ? told.attempt : std::nullopt;
   if (!attempt) return ToldBefore(target.trial, tell);
+  if (tell.running) return Renew(*attempt, tell, request.actor);
   if (!tell.report) return End(*attempt, tell, request.actor);
 
   const auto events = backend_.Execute(
@@ -145,6 +156,12 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   if (decided == nullptr) return ToldBefore(target.trial, tell);
   return JsonAnswer(
       VerdictToJson(Name(decided->verdict.kind), decided->verdict.reason.text, decided->milestone));
+}
+
+Response AskTell::Renew(const AttemptId& attempt, const TellBody& tell, const std::string& actor) {
+  const auto events = backend_.Execute(RecordFact{tell.epoch, AttemptRenewed{attempt}}, actor);
+  if (!events.ok()) return Problem(events.error());
+  return Response{.status = 204};
 }
 
 Response AskTell::End(const AttemptId& attempt, const TellBody& tell, const std::string& actor) {
@@ -164,15 +181,18 @@ Response AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
   if (!detail.ok()) return Problem(detail.error());
   const auto attempt = std::ranges::find(detail->attempts, tell.epoch.value, &AttemptRow::epoch);
   if (attempt == detail->attempts.end()) return Superseded(trial, tell.epoch);
-  if (!tell.report) {
-    if (attempt->outcome == Name(tell.outcome)) return Response{.status = 204};
-    return Superseded(trial, tell.epoch);
-  }
+  const auto over = [&] {
+    return attempt->outcome == Name(Outcome::kLost) ? RanOut(trial, tell.epoch)
+                                                    : Superseded(trial, tell.epoch);
+  };
+  if (tell.running) return over();
+  if (!tell.report)
+    return attempt->outcome == Name(tell.outcome) ? Response{.status = 204} : over();
   for (const DecisionRow& decision : detail->decisions) {
     if (decision.attempt == attempt->number && decision.step == tell.report->step)
       return JsonAnswer(VerdictToJson(decision.verdict, decision.reason, decision.milestone));
   }
-  return Superseded(trial, tell.epoch);
+  return over();
 }
 
 }  // namespace attune::server

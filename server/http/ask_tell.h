@@ -34,6 +34,7 @@ class AskTell {
   Response NothingNow(SweepId sweep, bool patient);
   Response Offered(const AttemptAssigned& fact);
   Response NoTrial(SweepId sweep, std::string reason);
+  Response Renew(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
   Response End(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
 
   // Of an attempt that is over, or never was.

@@ -18,6 +18,7 @@ using sweepfile::Section;
 using sweepfile::Spot;
 
 constexpr double kMaxInt = std::numeric_limits<int>::max();
+constexpr double kShortestLeaseSeconds = 1;
 constexpr double kMaxExact = 9007199254740991;  // 2^53 - 1: an integer that JSON carries exactly
 
 // A body as its table of keys says.
@@ -88,6 +89,14 @@ const Section& ContinueKeys() {
   return section;
 }
 
+const Section& AskKeys() {
+  static const Section section{.keys = {{.name = "lease",
+                                         .type = KeyType::kDuration,
+                                         .min = kShortestLeaseSeconds,
+                                         .max = sweepfile::kMaxDuration.value}}};
+  return section;
+}
+
 const Section& TellKeys() {
   static const Section section{
       .keys = {
@@ -100,7 +109,7 @@ const Section& TellKeys() {
           {.name = "step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
           {.name = "metrics", .type = KeyType::kMap},
           {.name = "seconds", .type = KeyType::kReal, .fallback = Value(0.0), .min = 0},
-          {.name = "state", .one_of = {"completed", "failed"}},
+          {.name = "state", .one_of = {"completed", "failed", "running"}},
           {.name = "message", .fallback = Value(std::string())},
       }};
   return section;
@@ -179,6 +188,12 @@ Body<Step> ReadContinue(std::string_view text) {
   return body.Finish(Step(body.fields().Get<int64_t>("until")));
 }
 
+Body<Seconds> ReadAsk(std::string_view text) {
+  Reading body(text, AskKeys());
+  const bool given = body.fields().Find("lease") != nullptr;
+  return body.Finish(Seconds(given ? body.fields().Get<double>("lease") : 0));
+}
+
 Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics) {
   Reading body(text, TellKeys());
   const Fields& fields = body.fields();
@@ -186,6 +201,7 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
                 .message = fields.Get<std::string>("message")};
   if (fields.Given("state")) {
     if (fields.Get<std::string>("state") == "failed") tell.outcome = Outcome::kFailed;
+    tell.running = fields.Get<std::string>("state") == "running";
     if (fields.Given("step") || fields.Given("metrics"))
       body.faults().AtValue(fields.spot("state"), "stands alone; tell the last step before it");
     return body.Finish(std::move(tell));

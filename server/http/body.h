@@ -27,11 +27,15 @@ Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space);
 Body<bool> ReadRetry(std::string_view text);     // {"from_start": true}
 Body<Step> ReadContinue(std::string_view text);  // {"until": 81}
 
+Body<Seconds> ReadAsk(std::string_view text);  // {"lease": "10m"}; 0 where it says nothing
+
 // {"epoch": 12, "step": 3, "metrics": {"loss": 0.5}, "seconds": 8.5}
 // {"epoch": 12, "state": "failed", "message": "out of memory"}
+// {"epoch": 12, "state": "running"}
 struct TellBody {
   Epoch epoch;
-  std::optional<Report> report;  // absent: the attempt has ended
+  std::optional<Report> report;  // absent: the attempt has ended, or is still there
+  bool running = false;
   Outcome outcome = Outcome::kFinished;
   std::string message;
 };

@@ -71,6 +71,8 @@ class Translator {
     AddTrialState(TrialState::kRunning, "");
   }
 
+  void operator()(const AttemptRenewed&) {}
+
   void operator()(const AttemptStarted& fact) {
     Add("attempt_changed", KnownAttempt(fact.attempt, AttemptState::kRunning));
   }

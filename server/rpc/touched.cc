@@ -13,7 +13,7 @@ constexpr bool OneOf = (std::is_same_v<T, Kinds> || ...);
 bool ChangesNothing(const Fact& fact) {
   return std::visit(
       []<class F>(const F&) {
-        return OneOf<F, SweepCreated, SearchExhausted, TrialCreated, AttemptStarted,
+        return OneOf<F, SweepCreated, SearchExhausted, TrialCreated, AttemptRenewed, AttemptStarted,
                      AttemptFirstStep, TrialReported, CheckpointSaved, CheckpointPinned,
                      TrialRequeued, SlotsReserved, ReservationReleased, ExecutorJoined,
                      ExecutorLost>;

@@ -61,6 +61,7 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptAssigned& fact);
+  void On(sqlite::Transaction&, const Event&, const AttemptRenewed&) {}
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptStarted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);

@@ -8,6 +8,7 @@ namespace attune::sim {
 namespace {
 
 constexpr int64_t kPauseUs = 7 * simulate::kSecondUs;  // between two questions
+constexpr double kLeaseSteps = 20;                     // of the longest step
 
 }  // namespace
 
@@ -28,30 +29,36 @@ void Asker::Begin() {
 void Asker::Return() {
   if (!std::exchange(gone_, false)) return;
   ++life_;
+  forgotten_ = asked_;
   Begin();
 }
 
-// What it has asked for before comes first: the answer may have been lost, or it had left.
+// What it has asked for before comes first: the answer may have been lost. What it had left when it
+// lost interest, it has forgotten.
 void Asker::Ask() {
   if (stage_.server.state() == nullptr) return After(kPauseUs, [this] { Ask(); });
-  for (int i = 1; i <= asked_; ++i) {
+  for (int i = forgotten_ + 1; i <= asked_; ++i) {
     if (Adopt(name_ + "-" + std::to_string(i))) return Train();
   }
   const std::string key = name_ + "-" + std::to_string(++asked_);
-  stage_.people.Insist(AskTrial{sweep_, key}, [this, key, life = life_](bool) {
+  const Seconds lease(kLeaseSteps * static_cast<double>(stage_.step_us) / simulate::kSecondUs);
+  stage_.people.Insist(AskTrial{sweep_, key, lease}, [this, key, life = life_](bool) {
     if (life != life_ || gone_) return;
     if (Adopt(key)) return Train();
     After(kPauseUs, [this] { Ask(); });
   });
 }
 
-// Whether a trial was given to the request of this key, and runs.
+// Whether an attempt was given to the request of this key, and is live: the trial may have gone to
+// another since.
 bool Asker::Adopt(const std::string& key) {
   const State* state = stage_.server.state();
   const Sweep* sweep = state == nullptr ? nullptr : state->Find(sweep_);
   if (sweep == nullptr || !sweep->by_key.contains(key)) return false;
   const Trial* trial = sweep->Find(sweep->by_key.at(key));
   if (trial == nullptr || !trial->live) return false;
+  const TrialBook* book = stage_.books.Find(trial->id);
+  if (book == nullptr || !book->live || book->live->key != key) return false;
   attempt_ = trial->live->id;
   epoch_ = trial->live->epoch;
   worker_ = simulate::Worker(trial->last_step);

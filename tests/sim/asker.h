@@ -31,7 +31,7 @@ class Asker {
 
   void Begin();
   void LoseInterest() { gone_ = true; }
-  void Return();  // and goes on with what it had left
+  void Return();  // and asks anew: nobody tidies up what it had left but its lease
 
  private:
   void Ask();
@@ -46,6 +46,7 @@ class Asker {
   std::string sweep_key_;
   std::string name_;
   int asked_ = 0;
+  int forgotten_ = 0;  // the first of those
   bool gone_ = false;
   uint64_t life_ = 0;  // counts its returns: what was begun before is not gone on with
 

@@ -118,11 +118,13 @@ class Recorder {
                              .ranks = fact.ranks,
                              .first = fact.ranks.empty() ? "" : fact.ranks.front().executor,
                              .resume = fact.resume,
-                             .assigned = now_};
+                             .assigned = now_,
+                             .key = fact.idempotency_key};
     books_.last_epoch = fact.epoch;
     if (books_.reservation && books_.reservation->sweep == fact.attempt.trial.sweep)
       books_.reservation.reset();
   }
+  void operator()(const AttemptRenewed&) {}
   void operator()(const AttemptStarted&) {}
   void operator()(const AttemptFirstStep&) {}
 

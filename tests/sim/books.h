@@ -20,6 +20,7 @@ struct AttemptBook {
   bool fallen = false;          // a part has ended, and had not finished
   std::optional<CheckpointRef> resume;
   Time assigned;
+  std::string key;  // of the request that asked for it
   Step last_reported{0};
   Seconds seconds{0};
   bool saved = false;  // a checkpoint of its own

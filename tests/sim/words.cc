@@ -84,6 +84,7 @@ struct Teller {
     if (f.resume) text += ", from " + f.resume->path;
     return text + Why(f.idempotency_key) + Why(f.reason);
   }
+  std::string operator()(const AttemptRenewed& f) const { return ToString(f.attempt) + " renewed"; }
   std::string operator()(const AttemptStarted& f) const { return ToString(f.attempt) + " started"; }
   std::string operator()(const AttemptFirstStep& f) const {
     return ToString(f.attempt) + " first step";

@@ -139,6 +139,12 @@ TEST_F(Steer, AskPrintsTheTrial) {
   EXPECT_THAT(ran.out, HasSubstr("lr          0.1\n"));
 }
 
+TEST_F(Steer, AskSaysForHowLongItMayBeSilent) {
+  server_.AnswerPost("/sweeps/s1/trials:ask", {{"state", "completed"}, {"trial", nullptr}}, 200);
+  Attune({"ask", "s1", "--lease", "10m"});
+  EXPECT_EQ(server_.last_body(), R"({"lease":"10m"})");
+}
+
 TEST_F(Steer, AskForNothingIsThreeAndSaysWhy) {
   server_.AnswerPost("/sweeps/s1/trials:ask",
                      {{"state", "completed"}, {"reason", "it has ended"}, {"trial", nullptr}}, 200);
@@ -165,6 +171,8 @@ TEST_F(Steer, TellOfTheEndSaysHow) {
   EXPECT_EQ(server_.last_body(), R"({"epoch":12,"state":"failed","message":"no memory"})");
   Attune({"tell", "s1/4", "--epoch", "12", "--completed"});
   EXPECT_EQ(server_.last_body(), R"({"epoch":12,"state":"completed"})");
+  Attune({"tell", "s1/4", "--epoch", "12", "--running"});
+  EXPECT_EQ(server_.last_body(), R"({"epoch":12,"state":"running"})");
 }
 
 TEST_F(Steer, TellOfAReportAndAnEndAtOnceIsAUsageError) {

@@ -207,6 +207,47 @@ TEST_F(TrialRequests, AToldFailureIsAskedForAgainAfterItsBackoff) {
   EXPECT_EQ(Find<AttemptAssigned>(Do(AskTrial{id(), ""}))->attempt.number, 2u);
 }
 
+TEST_F(TrialRequests, ATrialWhoseAskerIsGoneWaitsForAnotherWithoutACharge) {
+  Create(External());
+  Do(AskTrial{id(), "", Seconds(60)});
+  Report(0, 1, 0.1);  // renews the lease
+  EXPECT_THAT(Wait(59), IsEmpty());
+  EXPECT_EQ(brain.Due(Time{now}), trial(0).live->lease_until);
+  const auto events = Wait(1);
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
+  EXPECT_THAT(Find<TrialRequeued>(events)->reason, HasSubstr("for 60 s: its asker is gone"));
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_EQ(Find<AttemptAssigned>(Do(AskTrial{id(), ""}))->attempt.number, 2u);
+}
+
+TEST_F(TrialRequests, AHeartbeatRenewsALeaseThatHasBeenUsed) {
+  Create(External());
+  Do(AskTrial{id(), "", Seconds(60)});
+  EXPECT_THAT(Tell(0, AttemptRenewed{}), IsEmpty());  // the log need not know
+  Wait(30);
+  EXPECT_NE(Find<AttemptRenewed>(Tell(0, AttemptRenewed{})), nullptr);
+  EXPECT_THAT(Wait(59), IsEmpty());
+  EXPECT_NE(Find<AttemptEnded>(Wait(2)), nullptr);
+}
+
+TEST_F(TrialRequests, AnAskThatNamesNoLeaseHasOneOfAnHour) {
+  Create(External());
+  Do(AskTrial{id(), ""});
+  EXPECT_THAT(Wait(kAskedLease.value - 1), IsEmpty());
+  EXPECT_NE(Find<AttemptEnded>(Wait(2)), nullptr);
+}
+
+TEST_F(TrialRequests, AnAskedTrialThatIsLostWhileItsSweepIsPausedGoesOnAfterwards) {
+  Create(External());
+  Do(AskTrial{id(), "", Seconds(60)});
+  Do(PauseSweep{id()});
+  Wait(61);
+  EXPECT_EQ(StateOf(0), TrialState::kPending);
+  Do(ResumeSweep{id()});
+  Do(AskTrial{id(), ""});
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.1))->verdict.kind, VerdictKind::kContinue);
+}
+
 TEST_F(TrialRequests, OnlyASweepWithoutAProgramCanBeAsked) {
   Create(testing::ToySpec());
   EXPECT_THAT(Refused(AskTrial{id(), ""}).message, HasSubstr("has a program"));

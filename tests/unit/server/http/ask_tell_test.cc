@@ -99,6 +99,31 @@ TEST_F(AskTellTest, AnEnqueueThatIsRepeatedAfterTheEndGetsTheFirstAnswer) {
   EXPECT_THAT(PostJson(path, body, 409, "another").at("detail"), HasSubstr("has already ended"));
 }
 
+TEST_F(AskTellTest, ATellAfterItsLeaseIsRefusedWithWords) {
+  const Json first = PostJson("/api/v1/sweeps/s2/trials:ask", R"({"lease": "10s"})");
+  EXPECT_EQ(first.at("lease"), 10.0);
+  const std::string epoch = first.at("epoch").dump();
+  TellEnd(R"({"epoch": )" + epoch + R"(, "state": "running"})");
+  backend_.Wait(11'000'000);
+  for (const std::string rest :
+       {R"("step": 1, "metrics": {"accuracy": 0.5}})", R"("state": "running"})"})
+    EXPECT_THAT(Tell(R"({"epoch": )" + epoch + ", " + rest, 409).at("detail"),
+                HasSubstr("the lease of epoch " + epoch + " of trial s2/0 has run out"));
+  const Json again = Ask();
+  EXPECT_EQ(again.at("trial"), 0);
+  EXPECT_EQ(again.at("attempt"), 2);
+  EXPECT_EQ(again.at("lease"), 3600.0);
+}
+
+TEST_F(AskTellTest, ALeaseIsADuration) {
+  const auto place = [&](const std::string& body) {
+    return PostJson("/api/v1/sweeps/s2/trials:ask", body, 422).at("errors")[0].at("pointer");
+  };
+  EXPECT_EQ(place(R"({"lease": 10})"), "/lease");
+  EXPECT_EQ(place(R"({"lease": "999ms"})"), "/lease");
+  EXPECT_EQ(place(R"({"leas": "10s"})"), "/leas");
+}
+
 TEST_F(AskTellTest, WhoAsksForTooManyIsToldWhy) {
   Ask();
   const Json none = Ask();

@@ -101,6 +101,10 @@ class FakeBackend final : public Backend {
     }
     for (const Thought& thought : thoughts) EXPECT_TRUE(Execute(thought.Think(), "attune").ok());
   }
+  void Wait(int64_t us) {
+    const std::lock_guard lock(mutex_);
+    Append(brain_.Advance(Time{brain_.state().last_time.us + us}));
+  }
   void Stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
