@@ -124,7 +124,7 @@ class Program(EndToEnd):
         self.assertEqual(len(failures), 2)
         for failure in failures:
             self.assertIn("rank 0", failure)
-            self.assertIn("'seconds' is '\\\"nan\\\"'", failure)
+            self.assertIn("""'seconds' is '"nan"'""", failure)
 
     def test_whose_last_rank_dies_names_it(self):
         self.close_gate(1)  # for rank 0, which would go on
