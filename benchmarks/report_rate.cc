@@ -41,15 +41,14 @@ constexpr uint64_t kReportsInFlightMax = 20'000;
 
 constexpr std::chrono::milliseconds kThinkTime{200};
 
-// Takes its time, as a model would, for each proposal.
+// Takes its time, as a model would, for each proposal. Asleep: what is measured is whether anybody
+// waits for it, not how many processors there are.
 class SlowSearcher final : public Searcher {
  public:
   explicit SlowSearcher(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
   bool Thinks() const override { return true; }
   Suggestion Suggest(ProposalNumber proposal) const override {
-    const auto until = Clock::now() + kThinkTime;
-    while (Clock::now() < until) {  // with a processor, not asleep
-    }
+    std::this_thread::sleep_for(kThinkTime);
     return random_.Suggest(proposal);
   }
   void Observe(const Event&) override {}

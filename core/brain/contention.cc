@@ -98,7 +98,7 @@ std::string Void(const State& state, const Agenda& agenda, Time now) {
   const bool thinks =
       holder != nullptr && holder->thinking && MayStart(*holder) && MayCreate(*holder);
   if (!thinks && !agenda.HasTurn(reservation.sweep)) return "the sweep has nothing to start now";
-  const Resources& per_worker = state.Find(reservation.sweep)->spec.gang.per_worker;
+  const Resources& per_worker = holder->spec.gang.per_worker;
   for (const auto& [name, workers] : reservation.workers) {
     const auto executor = state.executors.find(name);
     if (executor == state.executors.end() || executor->second.lost)

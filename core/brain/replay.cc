@@ -5,12 +5,17 @@
 namespace attune {
 
 Status CanReplay(const Algorithms& known, const Event& event) {
-  const auto* created = std::get_if<SweepCreated>(&event.fact);
-  if (created == nullptr) return {};
-  SweepSpec spec = created->spec;
+  SweepSpec spec;
+  if (const auto* created = std::get_if<SweepCreated>(&event.fact)) {
+    spec = created->spec;
+  } else if (const auto* edited = std::get_if<SweepEdited>(&event.fact)) {
+    spec = edited->spec;
+  } else {
+    return {};
+  }
   known.Complete(spec);
   const auto named = [&](const Error& error) {
-    return Error{error.code, "sweep " + ToString(created->sweep) +
+    return Error{error.code, "sweep " + ToString(*SweepOf(event.fact)) +
                                  " cannot be decided again: " + error.message};
   };
   if (const auto searcher = known.MakeSearcher(spec); !searcher.ok())

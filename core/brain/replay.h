@@ -6,7 +6,7 @@
 namespace attune {
 
 // Whether this program can replay the event: it may lack an algorithm, or the sweep that is created
-// an option that is required since. The error names it. Apply takes it for granted.
+// or edited an option that is required since. The error names it. Apply takes it for granted.
 Status CanReplay(const Algorithms& known, const Event& event);
 
 }  // namespace attune

@@ -85,7 +85,6 @@ void ServerHost::Die() {
   });
 }
 
-// What was being thought when the process dies is forgotten with it.
 // ---- its moves ------------------------------------------------------------------------------
 
 void ServerHost::Submit(Command command, Done done) {
