@@ -33,8 +33,9 @@ Resources InShade(const State& state, const Executor& executor) {
 
 // Whether what is reserved for another is not there for this sweep.
 bool Yields(const State& state, const Sweep& sweep) {
-  return state.reservation && !Reserves(state, sweep) &&
-         state.Find(state.reservation->sweep)->spec.priority >= sweep.spec.priority;
+  if (!state.reservation || Reserves(state, sweep)) return false;
+  const Sweep* holder = state.Find(state.reservation->sweep);  // null: about to be released
+  return holder != nullptr && holder->spec.priority >= sweep.spec.priority;
 }
 
 void MaskReserved(const State& state, Hosts& hosts) {

@@ -113,7 +113,7 @@ bool World::IsGone(const Host& executor) const {
 }
 
 void World::ComeBack(Host& executor) {
-  timeline_.After(random_.Integer(0, kAwayUs), [&executor] {
+  timeline_.After(random_.Integer(0, kAwayUs), [this, &executor] {
     if (!executor.up() && !IsGone(executor)) executor.Start();
   });
 }
