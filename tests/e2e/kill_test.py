@@ -11,7 +11,7 @@ import unittest
 
 from support import EndToEnd, free_port, sweep
 
-TRIALS = 100
+TRIALS = 200
 KILLS = int(os.environ.get("KILLS", 200))
 EVENTS_BETWEEN = 12  # a life of the server: from none to so many events more
 
