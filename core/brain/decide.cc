@@ -181,6 +181,7 @@ class Decider {
                       " running trials, as many as max_concurrent_trials allows: tell one first");
     if (!HasNext(sweep, now_)) return {};
     StartNext(state_, sweep, {}, command.idempotency_key, now_, facts_);
+    if (facts_.empty()) return {};  // its searcher waits
     if (auto* assigned = std::get_if<AttemptAssigned>(&facts_.back()))
       assigned->lease = command.lease;
     return {};
