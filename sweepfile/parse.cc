@@ -96,8 +96,10 @@ class SpecReader {
     if (one.node != nullptr) {
       ReadObjective(one);
     } else if (several.node->kind != Node::Kind::kList || several.node->items.empty()) {
-      faults_.AtValue(several, "expected a list such as [{name: loss, mode: min}], found " +
-                                   Describe(*several.node));
+      faults_.AtValue(several,
+                      "expected a list such as [{name: loss, mode: min}], found " +
+                          (several.node->kind == Node::Kind::kList ? "an empty list"
+                                                                   : Describe(*several.node)));
     } else if (several.node->items.size() > kMaxObjectives) {
       faults_.AtValue(several, "has " + std::to_string(several.node->items.size()) +
                                    " metrics; at most " + std::to_string(kMaxObjectives) +
@@ -142,7 +144,8 @@ class SpecReader {
     Constraint constraint{.metric = name};
     if (const Value* min = bounds.Find("min")) constraint.min = std::get<double>(*min);
     if (const Value* max = bounds.Find("max")) constraint.max = std::get<double>(*max);
-    if (!bounds.Given("min") && !bounds.Given("max"))
+    const bool map = spot.node != nullptr && spot.node->kind == Node::Kind::kMap;
+    if (map && !bounds.Given("min") && !bounds.Given("max"))
       faults_.AtValue(spot, "says nothing; give min, max or both");
     if (constraint.min && constraint.max && *constraint.min > *constraint.max)
       faults_.AtValue(bounds.spot("max"),
