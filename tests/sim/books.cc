@@ -284,8 +284,11 @@ TrialRecord TrialBook::Record(EventSeq seen) const {
                      .seen = seen};
   for (const CheckpointBook& book : checkpoints) {
     if (!book.dropped)
-      record.checkpoints.push_back(
-          {book.attempt, book.ref, book.executor, book.values, book.pinned});
+      record.checkpoints.push_back({.attempt = book.attempt,
+                                    .ref = book.ref,
+                                    .executor = book.executor,
+                                    .values = book.values,
+                                    .pinned = book.pinned});
   }
   return record;
 }

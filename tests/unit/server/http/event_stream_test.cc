@@ -78,8 +78,8 @@ TEST_F(EventStreamTest, TheWholeLogIsToldInTheWordsOfTheDocument) {
                                  "sweep_changed", "sweep_created", "trial_changed", "trial_created",
                                  "trial_decided", "trial_reported"));
   EXPECT_EQ(events[0].data.dump(),
-            R"({"seq":1,"time":"2026-11-21T10:00:01.000000Z","executor":"box","state":"online",)"
-            R"("cpus":2,"gpus":1,"memory_bytes":25165824000})");
+            R"({"seq":1,"time":"2026-11-21T10:00:01.000000Z","actor":"attune","executor":"box",)"
+            R"("state":"online","cpus":2,"gpus":1,"memory_bytes":25165824000})");
 }
 
 TEST_F(EventStreamTest, AnAssignmentIsTwoEventsAndOnlyTheLastHasTheId) {
