@@ -207,7 +207,7 @@ TEST_F(ReaderTest, TheDocumentsQueriesGiveRows) {
     EXPECT_TRUE(rows.Next()) << sql;
     EXPECT_TRUE(rows.status().ok()) << sql;
   }
-  EXPECT_EQ(queries, 5);
+  EXPECT_EQ(queries, 6);
 }
 
 TEST(FormatTime, IsRfc3339WithMicroseconds) {
