@@ -211,7 +211,7 @@ void Host::KeepFacts(v1::Facts& facts) {
 
 void Host::Acknowledged(uint64_t seq) {
   while (!said_.empty() && said_.front().seq() <= seq) {
-    around_.witness.OnAcknowledged(said_.front());
+    around_.witness.OnAcknowledged(name_, said_.front());
     said_.pop_front();
   }
 }

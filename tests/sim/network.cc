@@ -26,8 +26,10 @@ Time Network::Arrival(Time& last) {
 void Network::Send(StreamId id, v1::FromExecutor message) {
   if (streams_[id].broken) return;
   Time& last = streams_[id].to_server;
-  if (message.has_hello() && random_.Uniform() < slow_hellos_)
+  if (message.has_hello() && random_.Uniform() < slow_hellos_) {
     last = Time{timeline_.now().us + random_.Integer(0, kSlowHelloUs)};
+    slow_hello_(message.hello().name(), last);
+  }
   const Time at = Arrival(last);
   timeline_.At(at, [this, id, message = std::move(message)]() mutable {
     const Stream& stream = streams_[id];

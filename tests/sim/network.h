@@ -36,7 +36,12 @@ class Network {
       : timeline_(timeline), random_(random), server_(server) {}
 
   void SetDelay(int64_t most_us) { delay_us_ = most_us; }
-  void SetSlowHellos(double share) { slow_hellos_ = share; }
+  // This share of all Hellos is read late; `told` whose, and until when the others behind it wait.
+  using SlowHello = std::function<void(const std::string& executor, Time until)>;
+  void SetSlowHellos(double share, SlowHello told) {
+    slow_hellos_ = share;
+    slow_hello_ = std::move(told);
+  }
 
   StreamId Connect(ExecutorEnd& executor);
   void Send(StreamId stream, v1::FromExecutor message);
@@ -65,6 +70,7 @@ class Network {
   ServerEnd& server_;
   int64_t delay_us_ = 1000;
   double slow_hellos_ = 0;
+  SlowHello slow_hello_;
   std::vector<Stream> streams_;
 };
 

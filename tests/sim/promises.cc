@@ -1,5 +1,7 @@
 #include "tests/sim/promises.h"
 
+#include <algorithm>
+
 #include "server/rpc/convert.h"
 #include "tests/sim/words.h"
 
@@ -25,14 +27,17 @@ void Promises::OnAssigned(const v1::Assignment& assignment) {
                      std::to_string(epoch.value) + ", of which the log knows nothing");
 }
 
-void Promises::OnAcknowledged(const v1::Fact& fact) {
+void Promises::OnAcknowledged(const std::string& executor, const v1::Fact& fact) {
   if (!fact.has_attempt()) return;
   const AttemptId id = server::FromProto(fact.attempt());
   if (fact.has_report()) return Reported(id, Step(fact.report().step()));
   const TrialBook* trial = books_.Find(id.trial);
   const bool live =
       trial != nullptr && trial->live && trial->live->epoch == Epoch(fact.attempt().epoch());
-  if (live && fact.has_ended())
+  const bool holds = live && std::ranges::any_of(trial->live->ranks, [&](const RankSlot& slot) {
+                       return slot.executor == executor;
+                     });
+  if (holds && fact.has_ended())
     findings_.Report("the end of " + ToString(id) + " is acknowledged, and not in the log");
   if (live && fact.has_checkpoint() &&
       books_.Find({id.trial, id.number, Step(fact.checkpoint().step())}) == nullptr)

@@ -22,7 +22,7 @@ class Promises final : public Witness {
 
   void OnDurable(const Event& event);
   void OnAnswered(std::span<const Event> events);
-  void OnAcknowledged(const v1::Fact& fact) override;
+  void OnAcknowledged(const std::string& executor, const v1::Fact& fact) override;
   void OnAssigned(const v1::Assignment& assignment) override;
   void AtEnd(std::span<const Event> log);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -41,7 +42,9 @@ class Reality {
   // connection.
   void ServerListens(Time now) { listens_since_ = now; }
   void ServerDies() { listens_since_.reset(); }
-  void Disturbed(const std::string& executor, Time now) { disturbed_[executor] = now; }
+  void Disturbed(const std::string& executor, Time until) {
+    disturbed_[executor] = std::max(disturbed_[executor], until);
+  }
   // Its gangs are torn down, because nobody has answered it for a lease.
   void LosesLease(const std::string& executor, Time now);
 

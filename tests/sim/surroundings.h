@@ -18,7 +18,7 @@ namespace attune::sim {
 class Witness {
  public:
   virtual ~Witness() = default;
-  virtual void OnAcknowledged(const v1::Fact& fact) = 0;
+  virtual void OnAcknowledged(const std::string& executor, const v1::Fact& fact) = 0;
   virtual void OnAssigned(const v1::Assignment& assignment) = 0;
 };
 

@@ -39,7 +39,9 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
                                     Step step) { return ValueOf(trial, config, step); },
                     .variant = variant} {
   network_.SetDelay(faults_.delay_us);
-  network_.SetSlowHellos(faults_.slow_hellos);
+  network_.SetSlowHellos(faults_.slow_hellos, [this](const std::string& executor, Time until) {
+    reality_.Disturbed(executor, until);
+  });
 }
 
 void World::Run() {
@@ -167,7 +169,7 @@ void World::Quiet() {
     quiet_ = true;
     faults_ = FaultRates{};
     network_.SetDelay(kCalmDelayUs);
-    network_.SetSlowHellos(0);
+    network_.SetSlowHellos(0, {});
     disk_.SetFull(false);
     for (const auto& asker : askers_) asker->Return();
   }
