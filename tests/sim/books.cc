@@ -71,6 +71,7 @@ class Recorder {
     sweep.spec = fact.spec;
     sweep.stopping.reset();
     sweep.exhausted = false;
+    sweep.thinks.reset();
     ++sweep.edited;
   }
   void operator()(const SweepReopened& fact) {
