@@ -64,7 +64,8 @@ TEST_F(Db, CheckOfDecisionsFindsALogThatNoBrainHasWritten) {
   const Ran ran = Attune({"check", "--decisions"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_THAT(ran.out, HasSubstr("ok   log: 38 events\n"));
-  EXPECT_THAT(ran.out, HasSubstr("bad  decisions: 0 proposals, 0 verdicts: event 2: does not fit"));
+  EXPECT_THAT(ran.out, HasSubstr("bad  decisions: 1 proposals, 0 verdicts: event 3: trial s1/0 is "
+                                 "recorded with lr=0.1"));
 }
 
 // A sweep whose first trial has just started, as a brain has decided it.
