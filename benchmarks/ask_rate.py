@@ -43,7 +43,7 @@ def tells(values):
 def measure(build, trials):
     with tempfile.TemporaryDirectory(dir=pathlib.Path.cwd()) as folder:  # a disk, not memory
         data = pathlib.Path(folder)
-        subprocess.run([build / "benchmarks/long_log", data / "attune.db", str(trials), "1", "asked"],
+        subprocess.run([build / "benchmarks/long_log", data / "attune.db", str(trials), "2", "asked"],
                        check=True, stdout=subprocess.DEVNULL)
         server = subprocess.Popen(
             [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
@@ -56,7 +56,7 @@ def measure(build, trials):
         for _ in range(ROUNDS):
             took, trial = client.ms("POST", "/trials:ask")
             ask.append(took)
-            report = {"epoch": trial["epoch"], "step": 1, "metrics": {"loss": 0.5}}
+            report = {"epoch": trial["epoch"], "step": 2, "metrics": {"loss": 0.5}}
             took, _ = client.ms("POST", f"/trials/{trial['trial']}:tell", report)
             tell.append(took)
             get.append(client.ms("GET", "")[0])
