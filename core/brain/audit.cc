@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "core/brain/next_trial.h"
+#include "core/brain/origin.h"
 #include "core/brain/record.h"
 #include "core/brain/replay.h"
 #include "core/brain/thought.h"
@@ -159,7 +160,11 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
   ++verdicts_;
   Facts facts;
   const Sweep& sweep = *state_.Find(promoted.trial.sweep);
-  if (HasNext(sweep, now)) StartNext(state_, sweep, {}, "", now, facts);
+  PassedOver over;  // those that may wait for executors of their own
+  for (const TrialNumber number : sweep.pending) {
+    if (OriginOf(state_, *sweep.Find(number)).readers) over.insert(number);
+  }
+  if (HasNext(sweep, now, over)) StartNext(state_, sweep, {}, "", now, facts, over);
   const Fact recorded = promoted;
   if (!facts.empty() && Same(recorded, facts.front())) return std::nullopt;
   return "sweep " + ToString(sweep.id) + ": recorded is a " + Text(recorded) + "; at this place " +

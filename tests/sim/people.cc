@@ -63,7 +63,7 @@ EditSweep People::Edit(const SweepBook& sweep) {
   if (Integer(0, 1) == 0) spec.space = OtherRanges(spec.space);
   if (Integer(0, 2) == 0) spec.priority = static_cast<int>(Integer(-1, 1));
   if (Integer(0, 2) == 0) spec.max_concurrent_trials = static_cast<int>(Integer(0, 3));
-  if (Integer(0, 2) == 0) spec.stop.max_trials = sweep.Created() + static_cast<int>(Integer(0, 3));
+  if (Integer(0, 2) == 0) spec.stop.max_trials = sweep.Created() + static_cast<int>(Integer(1, 3));
   if (Integer(0, 3) == 0) spec.failure.max_restarts += static_cast<int>(Integer(1, 2));
   if (Integer(0, 3) == 0) spec.stop.targets = {Integer(0, 1) == 0 ? 0.1 : 0.9};
   const auto factor = spec.scheduler.options.find("reduction_factor");

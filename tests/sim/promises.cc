@@ -50,7 +50,8 @@ void Promises::Reported(const AttemptId& attempt, Step step) {
   if (reports_.contains({attempt, step})) return;
   const TrialBook* trial = books_.Find(attempt.trial);
   const bool believed = trial != nullptr && trial->live && trial->live->id == attempt &&
-                        trial->state == TrialState::kRunning && !trial->live->left;
+                        trial->state == TrialState::kRunning && !trial->live->left &&
+                        !trial->live->fallen;
   if (believed && trial->last_step < step)
     findings_.Report("the report of " + ToString(attempt) + " at step " +
                      std::to_string(step.value) + " is acknowledged, and not in the log");
