@@ -155,6 +155,7 @@ class Surroundings(EndToEnd):
         self.close_gate(2)
         run = self.run_sweep(self.write(sweep()))
         run.await_stderr(r"http://")
+        self.await_event(lambda kind, _: kind == "sweep_created")
         return run
 
     def test_a_second_server_on_the_same_folder(self):
