@@ -165,6 +165,7 @@ class Cluster {
     for (int i = 0; i < kExecutors; ++i)
       Do(JoinExecutor{"n" + std::to_string(i), "a", "", {.cpus = kSlots}});
     SweepSpec spec = BenchSweep();
+    spec.stop.max_trials = 1'000'000;  // never reached: random search must have a limit
     for (int i = 0; i < kSweeps; ++i) Do(CreateSweep{spec, "", ""});
   }
 
