@@ -1,11 +1,15 @@
 #include "tests/sim/asker.h"
 
+#include <algorithm>
+
 #include <utility>
 
 #include "tests/sim/metrics.h"
 
 namespace attune::sim {
 namespace {
+
+constexpr int kRemembered = 8;  // of its requests, the newest
 
 constexpr int64_t kPauseUs = 7 * simulate::kSecondUs;  // between two questions
 constexpr double kLeaseSteps = 20;                     // of the longest step
@@ -37,7 +41,7 @@ void Asker::Return() {
 // lost interest, it has forgotten.
 void Asker::Ask() {
   if (stage_.server.state() == nullptr) return After(kPauseUs, [this] { Ask(); });
-  for (int i = forgotten_ + 1; i <= asked_; ++i) {
+  for (int i = std::max(forgotten_ + 1, asked_ - kRemembered); i <= asked_; ++i) {
     if (Adopt(name_ + "-" + std::to_string(i))) return Train();
   }
   const std::string key = name_ + "-" + std::to_string(++asked_);
