@@ -115,7 +115,8 @@ Connections::Clock::time_point Connections::In(std::chrono::milliseconds time, s
 
 void Connections::Run() {
   std::array<epoll_event, kEventsAtOnce> events{};
-  auto tick = Clock::now();
+  Tick();
+  auto tick = Clock::now() + kTick;
   while (!end_ || !connections_.empty()) {
     const int count =
         ::epoll_wait(epoll_, events.data(), kEventsAtOnce, static_cast<int>(kTick.count()));

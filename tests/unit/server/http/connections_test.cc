@@ -233,15 +233,14 @@ TEST_F(NarrowTest, MoreBodiesThanThereIsRoomForAreRefused) {
 
 TEST_F(NarrowTest, OneStreamMoreIsRefusedAndStreamsHoldNoWorker) {
   auto streams = ConnectMany(3, Request("GET /api/v1/events"), "retry: 2000");
-  const std::string refusal = [&] {
-    RawClient fourth = Connect();
-    fourth.Send(Request("GET /api/v1/events", "Connection: close\r\n"));
-    return fourth.ReadToEnd();
-  }();
+  RawClient fourth = Connect();
+  fourth.Send(Request("GET /api/v1/events"));
+  const std::string refusal = fourth.ReadUntil("there are already 3 streams");
   EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(refusal, HasSubstr("Retry-After: 10\r\n"));
   EXPECT_THAT(refusal, HasSubstr("there are already 3 streams"));
-  EXPECT_THAT(Executors(), HasSubstr("200 OK"));  // the one worker is free
+  fourth.Send(Request("GET /api/v1/executors"));  // the one worker is free
+  EXPECT_THAT(fourth.ReadUntil("]"), HasSubstr("200 OK"));
   backend_.AwaitWaiter();
   backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, ""});
   for (RawClient& stream : streams)
