@@ -1,0 +1,185 @@
+#pragma once
+
+#include "executor/agent/machine.h"
+
+#include <gmock/gmock.h>
+
+#include <utility>
+#include <vector>
+
+#include "executor/agent/messages.h"
+
+namespace attune::agent {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+inline constexpr milliseconds kLease{120'000};
+inline constexpr milliseconds kBeat{5'000};
+
+// A machine on a bench: a link, gangs and files that note what is asked of them, and a clock that
+// moves when it is told to.
+class MachineTest : public testing::Test, public ServerLink, public Gangs, public Files {
+ protected:
+  MachineTest() : machine_(Hello(), gang::Folders("/data"), 1, *this, *this, *this) { Step(); }
+
+  static v1::Hello Hello() {
+    v1::Hello hello;
+    hello.set_name("host-a");
+    return hello;
+  }
+
+  Now At() const { return {now_, microseconds(now_.time_since_epoch()).count()}; }
+  void Step() { deadline_ = machine_.Step(At()); }
+
+  // Lets time pass, as a thread would: awake whenever the machine wants to be.
+  void Pass(milliseconds span) {
+    const BootClock::time_point end = now_ + span;
+    while (deadline_ <= end) {
+      now_ = std::max(now_, deadline_);
+      Step();
+      ASSERT_LT(++steps_, 1'000'000) << "it wants to be called again at once, for ever";
+    }
+    now_ = end;
+  }
+  // The same, with a network that takes all that is written.
+  void PassWriting(milliseconds span) {
+    for (const BootClock::time_point end = now_ + span; now_ < end;) {
+      Pass(std::min(milliseconds(500), std::chrono::duration_cast<milliseconds>(end - now_)));
+      Written();
+    }
+  }
+  void StandStill(milliseconds span) { now_ += span; }  // the host is suspended
+
+  void Written() {
+    machine_.OnWritten();
+    Step();
+  }
+
+  void Receive(v1::ToExecutor message) {
+    machine_.OnMessage(std::move(message), At());
+    Step();
+  }
+  void Welcome() {
+    v1::ToExecutor message;
+    message.mutable_welcome()->set_lease_ttl_ms(kLease.count());
+    message.mutable_welcome()->set_heartbeat_ms(kBeat.count());
+    Receive(std::move(message));
+  }
+  void Acknowledge(uint64_t seq, int64_t heartbeat_us = 0) {
+    v1::ToExecutor message;
+    message.mutable_ack()->set_seq(seq);
+    message.mutable_ack()->set_heartbeat_us(heartbeat_us);
+    Receive(std::move(message));
+  }
+  void Refuse(v1::Refusal::Code code) {
+    v1::ToExecutor message;
+    message.mutable_refusal()->set_code(code);
+    message.mutable_refusal()->set_message("no");
+    Receive(std::move(message));
+  }
+  v1::ToExecutor Wanting(const std::vector<v1::Assignment>& assignments) {
+    v1::ToExecutor message;
+    message.mutable_desired()->set_revision(++revision_);
+    for (const v1::Assignment& each : assignments) {
+      *message.mutable_desired()->add_assignments() = each;
+    }
+    return message;
+  }
+  static v1::Assignment Trial(uint32_t trial) {
+    v1::Assignment assignment;
+    assignment.mutable_attempt()->set_sweep(1);
+    assignment.mutable_attempt()->set_trial(trial);
+    assignment.mutable_attempt()->set_attempt(1);
+    assignment.mutable_attempt()->set_epoch(trial + 1);
+    assignment.mutable_program()->add_command("train");
+    assignment.set_world_size(1);
+    assignment.add_ranks()->set_cpus(1);
+    return assignment;
+  }
+  static gang::AttemptId Attempt(uint32_t trial) { return FromProto(Trial(trial).attempt()); }
+
+  // Connected, welcomed, with nothing on its way.
+  void GetWelcomed() {
+    Written();
+    Welcome();
+  }
+  // The connection is gone, and the machine has been told.
+  void Break() {
+    machine_.OnBroken();
+    Step();
+    Closed();
+  }
+  void Closed() {
+    machine_.OnClosed("gone", At());
+    Step();
+  }
+
+  void Happen(gang::Fact fact) {
+    machine_.OnFact(fact, At());
+    Step();
+  }
+  void Report(uint32_t trial, int64_t step, const std::string& metric = "loss") {
+    Happen({Attempt(trial), 0, gang::Report{.step = step, .metrics = {{metric, 0.5}}}});
+  }
+  void End(uint32_t trial) {
+    Happen({Attempt(trial), 0, gang::Ended{gang::Outcome::kCancelled, {}}});
+  }
+
+  // Takes what was written since the last call, of one kind.
+  std::vector<v1::FromExecutor> Written(v1::FromExecutor::MessageCase kind) {
+    std::vector<v1::FromExecutor> found;
+    std::erase_if(written_, [&](v1::FromExecutor& message) {
+      if (message.message_case() != kind) return false;
+      found.push_back(std::move(message));
+      return true;
+    });
+    return found;
+  }
+  std::vector<uint64_t> SentSeqs() {
+    std::vector<uint64_t> seqs;
+    for (const auto& message : Written(v1::FromExecutor::kFacts)) {
+      for (const v1::Fact& fact : message.facts().facts()) seqs.push_back(fact.seq());
+    }
+    return seqs;
+  }
+
+  void Connect() override { ++connects_; }
+  void Write(v1::FromExecutor message) override { written_.push_back(std::move(message)); }
+  void Close() override { ++closes_; }
+  void Run(gang::GangSpec spec) override { started_.push_back(spec.attempt); }
+  void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {
+    cancelled_.emplace_back(attempt, reason);
+  }
+  void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
+    told_.emplace_back(attempt, verdict.step);
+  }
+  void Yield(const gang::AttemptId& attempt) override { yielded_.push_back(attempt); }
+  void Remove(const Removals& removals) override { removals_ = removals; }
+  v1::LogChunk ReadLog(const v1::LogRequest& request) override {
+    v1::LogChunk chunk;
+    chunk.set_data("rank " + std::to_string(request.rank()));
+    return chunk;
+  }
+
+  BootClock::time_point now_{seconds(1000)};
+  BootClock::time_point deadline_{};
+  int steps_ = 0;
+  int connects_ = 0;
+  int closes_ = 0;
+  uint64_t revision_ = 0;
+  std::vector<v1::FromExecutor> written_;
+  std::vector<gang::AttemptId> started_;
+  std::vector<std::pair<gang::AttemptId, gang::CancelReason>> cancelled_;
+  std::vector<std::pair<gang::AttemptId, int64_t>> told_;
+  std::vector<gang::AttemptId> yielded_;
+  Removals removals_;
+  Machine machine_;
+};
+
+}  // namespace attune::agent

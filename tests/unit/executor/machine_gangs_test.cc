@@ -1,0 +1,143 @@
+#include "tests/unit/executor/machine_fixture.h"
+
+namespace attune::agent {
+namespace {
+
+// ---- gangs
+
+TEST_F(MachineTest, GangsOutliveAConnection) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  Break();
+  Pass(Backoff::kFirst);
+  GetWelcomed();
+  revision_ = 0;  // numbered anew
+  Receive(Wanting({Trial(0)}));
+  EXPECT_THAT(started_, SizeIs(1));
+  EXPECT_THAT(cancelled_, IsEmpty());
+}
+
+TEST_F(MachineTest, VerdictsAndYieldsArePassedOn) {
+  GetWelcomed();
+  v1::Assignment assignment = Trial(0);
+  assignment.set_verdict_step(3);
+  assignment.set_yield(true);
+  Receive(Wanting({assignment}));
+  EXPECT_THAT(told_, ElementsAre(std::pair(Attempt(0), 3)));
+  EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
+}
+
+TEST_F(MachineTest, AssignmentThatIsNotUnderstoodFailsAndTheNextStarts) {
+  GetWelcomed();
+  v1::Assignment odd = Trial(0);
+  odd.add_config()->set_name("lr");
+  Receive(Wanting({odd, Trial(1)}));
+  EXPECT_THAT(started_, ElementsAre(Attempt(1)));
+  const auto messages = Written(v1::FromExecutor::kFacts);
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_THAT(messages[0].facts().facts(0).ended().failure().message(), HasSubstr("'lr'"));
+}
+
+TEST_F(MachineTest, UnwantedAttemptThatIsUnknownIsSaidToHaveEnded) {
+  GetWelcomed();
+  v1::ToExecutor message = Wanting({});
+  *message.mutable_desired()->add_unwanted() = Trial(5).attempt();
+  Receive(std::move(message));
+  const auto messages = Written(v1::FromExecutor::kFacts);
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_EQ(messages[0].facts().facts(0).attempt().trial(), 5u);
+  EXPECT_EQ(messages[0].facts().facts(0).ended().outcome(), v1::Ended::CANCELLED);
+}
+
+TEST_F(MachineTest, RemovalsArePassedOnAndWhatIsGoneIsAFact) {
+  GetWelcomed();
+  v1::ToExecutor message = Wanting({});
+  message.mutable_desired()->add_removals()->set_step(9);
+  Receive(std::move(message));
+  ASSERT_EQ(removals_.size(), 1);
+  machine_.OnRemoved(removals_[0], At());
+  Step();
+  const auto messages = Written(v1::FromExecutor::kFacts);
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
+}
+
+// ---- the end
+
+TEST_F(MachineTest, StopSaysGoodbyeFirstAndWaitsForTheLastAcknowledgement) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  machine_.Stop({});
+  Step();
+  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), SizeIs(1));
+  Written();
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted)));
+  End(0);
+  Written();
+  EXPECT_EQ(closes_, 0);
+  Acknowledge(1);
+  EXPECT_EQ(closes_, 1);
+  EXPECT_FALSE(machine_.done());
+  Closed();
+  EXPECT_TRUE(machine_.done());
+  EXPECT_EQ(machine_.exit().reason, AgentExit::Reason::kStopped);
+}
+
+TEST_F(MachineTest, FarewellIsShortWhereNobodyAcknowledges) {
+  GetWelcomed();
+  Report(0, 1);
+  Written();
+  machine_.Stop({});
+  Step();
+  Written();
+  Pass(kFarewellTimeout - milliseconds(1));
+  EXPECT_EQ(closes_, 0);
+  Pass(milliseconds(1));
+  EXPECT_EQ(closes_, 1);
+}
+
+TEST_F(MachineTest, StopWithoutAServerEndsAtOnce) {
+  machine_.Stop({});
+  Step();
+  Closed();
+  EXPECT_TRUE(machine_.done());
+}
+
+TEST_F(MachineTest, NothingIsStartedOnceItIsToStop) {
+  GetWelcomed();
+  machine_.Stop({});
+  Receive(Wanting({Trial(0)}));
+  EXPECT_THAT(started_, IsEmpty());
+}
+
+TEST_F(MachineTest, SupersededTearsDownAndIsDoneWhenItsGangsAreGone) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  Refuse(v1::Refusal::SUPERSEDED);
+  Closed();
+  EXPECT_THAT(cancelled_, SizeIs(1));
+  EXPECT_FALSE(machine_.done());
+  End(0);
+  ASSERT_TRUE(machine_.done());
+  EXPECT_EQ(machine_.exit().reason, AgentExit::Reason::kSuperseded);
+  EXPECT_EQ(machine_.exit().message, "no");
+  EXPECT_EQ(connects_, 1);
+}
+
+TEST_F(MachineTest, RefusalForGoodEndsIt) {
+  for (const v1::Refusal::Code code :
+       {v1::Refusal::BAD_TOKEN, v1::Refusal::VERSION, v1::Refusal::BAD_HELLO}) {
+    Machine machine(Hello(), gang::Folders("/data"), 1, *this, *this, *this);
+    machine.Step(At());
+    v1::ToExecutor message;
+    message.mutable_refusal()->set_code(code);
+    machine.OnMessage(std::move(message), At());
+    machine.OnClosed("", At());
+    machine.Step(At());
+    ASSERT_TRUE(machine.done());
+    EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kRefused);
+  }
+}
+
+}  // namespace
+}  // namespace attune::agent
