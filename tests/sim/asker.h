@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/simulate/worker.h"
+#include "tests/sim/checkers/reality.h"
 #include "tests/sim/people.h"
-#include "tests/sim/reality.h"
 
 namespace attune::sim {
 

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/sim/checkers/words.h"
 #include "tests/sim/run.h"
-#include "tests/sim/words.h"
 
 namespace {
 

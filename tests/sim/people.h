@@ -5,9 +5,9 @@
 
 #include "cli/simulate/timeline.h"
 #include "core/base/random.h"
-#include "tests/sim/books.h"
-#include "tests/sim/promises.h"
-#include "tests/sim/server_host.h"
+#include "tests/sim/checkers/books.h"
+#include "tests/sim/checkers/promises.h"
+#include "tests/sim/service/server_host.h"
 
 namespace attune::sim {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "tests/sim/disk.h"
-#include "tests/sim/replay.h"
+#include "tests/sim/checkers/replay.h"
+#include "tests/sim/service/disk.h"
 #include "tests/sim/world.h"
 
 namespace attune::sim {

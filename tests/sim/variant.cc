@@ -23,6 +23,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsRestart, "forgets-restart"},
     {Variant::kLeasesInLog, "leases-in-log"},
     {Variant::kTakesDeadHellos, "takes-dead-hellos"},
+    {Variant::kForgetsFolders, "forgets-folders"},
     {Variant::kKeepsZombies, "keeps-zombies"},
 };
 

@@ -25,6 +25,7 @@ enum class Variant {
   kForgetsRestart,      // the server comes back without the last event of its log
   kLeasesInLog,         // while the disk is full no executor is heard
   kTakesDeadHellos,     // of two processes of a name the one whose Hello is read last is taken
+  kForgetsFolders,      // every checkpoint counts as readable everywhere
   kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost
 };
 

@@ -12,13 +12,13 @@
 #include "core/base/random.h"
 #include "tests/sim/asker.h"
 #include "tests/sim/checkers/checkers.h"
-#include "tests/sim/disk.h"
-#include "tests/sim/host.h"
-#include "tests/sim/network.h"
+#include "tests/sim/checkers/promises.h"
 #include "tests/sim/people.h"
 #include "tests/sim/plan.h"
-#include "tests/sim/promises.h"
-#include "tests/sim/server_host.h"
+#include "tests/sim/service/disk.h"
+#include "tests/sim/service/host.h"
+#include "tests/sim/service/network.h"
+#include "tests/sim/service/server_host.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "tests/sim/checker.h"
+#include "tests/sim/checkers/checker.h"
 
 namespace attune::sim {
 

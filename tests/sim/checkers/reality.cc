@@ -1,8 +1,8 @@
-#include "tests/sim/reality.h"
+#include "tests/sim/checkers/reality.h"
 
 #include <algorithm>
 
-#include "tests/sim/gangs.h"
+#include "tests/sim/service/gangs.h"
 
 namespace attune::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/sim/server_process.h"
+#include "tests/sim/service/server_process.h"
 
 #include <utility>
 

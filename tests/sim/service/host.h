@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "executor/agent/machine.h"
-#include "tests/sim/gangs.h"
-#include "tests/sim/surroundings.h"
+#include "tests/sim/service/gangs.h"
+#include "tests/sim/service/surroundings.h"
 
 namespace attune::sim {
 

@@ -1,9 +1,9 @@
-#include "tests/sim/promises.h"
+#include "tests/sim/checkers/promises.h"
 
 #include <algorithm>
 
 #include "server/rpc/convert.h"
-#include "tests/sim/words.h"
+#include "tests/sim/checkers/words.h"
 
 namespace attune::sim {
 

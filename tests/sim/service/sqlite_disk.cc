@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "server/store/sqlite_store.h"
-#include "tests/sim/disk.h"
+#include "tests/sim/service/disk.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::sim {
@@ -22,11 +22,14 @@ class SqliteDisk final : public Disk, private server::EventStore {
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     return store_->Read(after, visit);
   }
-  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override {
-    return store_->SaveSnapshot(seq, bytes);
+  Status SaveSnapshot(const server::Snapshot& snapshot) override {
+    return store_->SaveSnapshot(snapshot);
   }
   Result<std::optional<server::Snapshot>> ReadSnapshot(EventSeq at_most) const override {
     return store_->ReadSnapshot(at_most);
+  }
+  Result<std::string> ReadEnded(const EndedPart& part) const override {
+    return store_->ReadEnded(part);
   }
   Status Probe() override {
     if (full_) return Error{ErrorCode::kStorageFull, "the disk is full"};

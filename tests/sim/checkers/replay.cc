@@ -1,10 +1,13 @@
-#include "tests/sim/replay.h"
+#include "tests/sim/checkers/replay.h"
+
+#include <map>
+#include <utility>
 
 #include "core/brain/audit.h"
 #include "core/brain/snapshot.h"
 #include "tests/sim/algorithms.h"
-#include "tests/sim/mind.h"
-#include "tests/sim/words.h"
+#include "tests/sim/checkers/words.h"
+#include "tests/sim/service/mind.h"
 
 namespace attune::sim {
 namespace {
@@ -18,7 +21,13 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
   const Algorithms& algorithms = AlgorithmsFor(variant);
   const std::string live = SaveState(*world.state());
   Brain replayed(algorithms, Nobody());
-  const Status read = store.Read(EventSeq{0}, [&](const Event& event) { replayed.Replay(event); });
+  std::map<std::pair<SweepId, uint64_t>, EndedPart> ended;  // all that there ever were
+  const Status read = store.Read(EventSeq{0}, [&](const Event& event) {
+    replayed.Replay(event);
+    if (!std::holds_alternative<SweepEnded>(event.fact)) return;
+    for (EndedPart& part : EndedParts(replayed.state()))
+      ended.insert({{part.sweep, part.mark}, std::move(part)});
+  });
   if (!read.ok()) findings.Report("the log cannot be read: " + read.error().message);
   if (SaveState(replayed.state()) != live)
     findings.Report("the log, replayed, gives another state than the server's");
@@ -27,8 +36,15 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
   Brain restored(algorithms, Nobody());
   if (const Status loaded = restored.Load(world.snapshot()); !loaded.ok())
     return findings.Report("a snapshot cannot be read: " + loaded.error().message);
-  for (size_t i = world.snapshot_seq().value; i < world.log().size(); ++i)
+  for (size_t i = world.snapshot_seq().value; i < world.log().size(); ++i) {
+    if (const auto lacking = Lacks(restored.state(), world.log()[i])) {
+      const auto part = ended.find({lacking->sweep, lacking->mark});
+      if (part == ended.end() || !restored.BringBack(part->second).ok())
+        return findings.Report("what a snapshot names of " + ToString(lacking->sweep) +
+                               " is not what the log gives");
+    }
     restored.Replay(world.log()[i]);
+  }
   if (SaveState(restored.state()) != live)
     findings.Report("a snapshot and the events after it give another state than the server's");
 }

@@ -7,9 +7,9 @@
 #include "cli/simulate/timeline.h"
 #include "core/base/random.h"
 #include "core/space/value.h"
-#include "tests/sim/network.h"
+#include "tests/sim/checkers/reality.h"
 #include "tests/sim/plan.h"
-#include "tests/sim/reality.h"
+#include "tests/sim/service/network.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {

@@ -1,4 +1,4 @@
-#include "tests/sim/words.h"
+#include "tests/sim/checkers/words.h"
 
 #include <cstdio>
 

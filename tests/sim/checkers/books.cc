@@ -1,4 +1,4 @@
-#include "tests/sim/books.h"
+#include "tests/sim/checkers/books.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,9 +14,9 @@
 #include "server/conductor/queue.h"
 #include "server/conductor/thinker.h"
 #include "server/rpc/sessions.h"
-#include "tests/sim/frail_store.h"
-#include "tests/sim/mind.h"
-#include "tests/sim/network.h"
+#include "tests/sim/service/frail_store.h"
+#include "tests/sim/service/mind.h"
+#include "tests/sim/service/network.h"
 #include "tests/sim/variant.h"
 
 namespace attune::sim {

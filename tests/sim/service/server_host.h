@@ -11,11 +11,11 @@
 #include "cli/simulate/timeline.h"
 #include "core/base/random.h"
 #include "server/store/event_store.h"
-#include "tests/sim/frail_store.h"
-#include "tests/sim/network.h"
+#include "tests/sim/checkers/reality.h"
 #include "tests/sim/plan.h"
-#include "tests/sim/reality.h"
-#include "tests/sim/server_process.h"
+#include "tests/sim/service/frail_store.h"
+#include "tests/sim/service/network.h"
+#include "tests/sim/service/server_process.h"
 
 namespace attune::sim {
 

@@ -1,4 +1,4 @@
-#include "tests/sim/host.h"
+#include "tests/sim/service/host.h"
 
 #include <algorithm>
 #include <utility>

@@ -11,7 +11,7 @@
 
 #include "core/base/ids.h"
 #include "executor/gang/spec.h"
-#include "tests/sim/findings.h"
+#include "tests/sim/checkers/findings.h"
 
 namespace attune::sim {
 

@@ -35,8 +35,11 @@ class FrailStore final : public server::EventStore {
   Status Append(std::span<const Event> batch) override;
   EventSeq LastSeq() const override { return store_.LastSeq(); }
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
-  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override;
+  Status SaveSnapshot(const server::Snapshot& snapshot) override;
   Result<std::optional<server::Snapshot>> ReadSnapshot(EventSeq at_most) const override;
+  Result<std::string> ReadEnded(const EndedPart& part) const override {
+    return store_.ReadEnded(part);
+  }
   Status Probe() override { return store_.Probe(); }
 
  private:

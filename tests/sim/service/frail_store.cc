@@ -1,4 +1,4 @@
-#include "tests/sim/frail_store.h"
+#include "tests/sim/service/frail_store.h"
 
 #include <utility>
 
@@ -46,9 +46,10 @@ Status FrailStore::Read(EventSeq after, const std::function<void(const Event&)>&
 }
 
 // A cache of what is written, and of nothing else.
-Status FrailStore::SaveSnapshot(EventSeq seq, std::string_view bytes) {
-  if (seq != store_.LastSeq()) return {};
-  return store_.SaveSnapshot(seq, bytes);
+Status FrailStore::SaveSnapshot(const server::Snapshot& snapshot) {
+  if (snapshot.seq != store_.LastSeq())
+    return Error{ErrorCode::kUnavailable, "the log is not there yet"};
+  return store_.SaveSnapshot(snapshot);
 }
 
 Result<std::optional<server::Snapshot>> FrailStore::ReadSnapshot(EventSeq at_most) const {

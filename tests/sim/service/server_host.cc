@@ -1,4 +1,4 @@
-#include "tests/sim/server_host.h"
+#include "tests/sim/service/server_host.h"
 
 #include <algorithm>
 #include <limits>

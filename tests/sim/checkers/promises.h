@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/log/event.h"
-#include "tests/sim/books.h"
-#include "tests/sim/findings.h"
-#include "tests/sim/surroundings.h"
+#include "tests/sim/checkers/books.h"
+#include "tests/sim/checkers/findings.h"
+#include "tests/sim/service/surroundings.h"
 
 namespace attune::sim {
 

@@ -1,4 +1,4 @@
-#include "tests/sim/gangs.h"
+#include "tests/sim/service/gangs.h"
 
 #include <utility>
 #include <variant>

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "core/log/event.h"
-#include "tests/sim/books.h"
-#include "tests/sim/findings.h"
-#include "tests/sim/reality.h"
+#include "tests/sim/checkers/books.h"
+#include "tests/sim/checkers/findings.h"
+#include "tests/sim/checkers/reality.h"
 
 namespace attune::sim {
 

@@ -1,4 +1,4 @@
-#include "tests/sim/mind.h"
+#include "tests/sim/service/mind.h"
 
 #include <algorithm>
 #include <utility>
@@ -19,6 +19,8 @@ class BrokenMind final : public server::Mind {
                                      std::string_view actor) override {
     Command command = given;
     if (variant_ == Variant::kForgetsEpoch) TakeForPresent(command);
+    auto* join = std::get_if<JoinExecutor>(&command);
+    if (join != nullptr && variant_ == Variant::kForgetsFolders) join->folder.clear();
     const auto* edit = std::get_if<EditSweep>(&command);
     const Sweep* edited = edit == nullptr ? nullptr : state().Find(edit->sweep);
     const SweepSpec before = edited == nullptr ? SweepSpec() : edited->spec;
@@ -103,6 +105,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
     case Variant::kForgetsEdits:
+    case Variant::kForgetsFolders:
     case Variant::kIgnoresReservation:
     case Variant::kReleasesWhenAway:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));

@@ -8,7 +8,7 @@
 
 #include "cli/simulate/worker.h"
 #include "executor/agent/machine.h"
-#include "tests/sim/surroundings.h"
+#include "tests/sim/service/surroundings.h"
 
 namespace attune::sim {
 

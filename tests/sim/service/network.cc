@@ -1,4 +1,4 @@
-#include "tests/sim/network.h"
+#include "tests/sim/service/network.h"
 
 #include <algorithm>
 #include <memory>

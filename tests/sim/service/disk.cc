@@ -1,4 +1,4 @@
-#include "tests/sim/disk.h"
+#include "tests/sim/service/disk.h"
 
 #include "tests/support/memory_store.h"
 
