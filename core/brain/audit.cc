@@ -72,10 +72,8 @@ bool Fits(const State& state, const Event& event) {
   const auto id = SweepOf(fact);
   if (!id || is.operator()<CheckpointRemoved, ReservationReleased>()) return true;
   const Sweep* sweep = state.Find(*id);
-  const auto ended = state.ended.find(*id);
-  if (is.operator()<SweepReopened>())
-    return ended != state.ended.end() && !ended->second.saved.empty();
-  if (is.operator()<CheckpointPinned>()) return sweep != nullptr || ended != state.ended.end();
+  if (is.operator()<SweepReopened>()) return state.ended.contains(*id);
+  if (is.operator()<CheckpointPinned>()) return *id <= state.last_sweep;
   if (sweep == nullptr) return false;
   const auto answers = [&](std::optional<EventSeq> thought) {
     return !thought || (sweep->thinking && sweep->thinking->position == *thought);

@@ -8,6 +8,7 @@
 
 #include "core/brain/agenda.h"
 #include "core/brain/decide.h"
+#include "core/brain/ended.h"
 #include "core/brain/snapshot.h"
 #include "core/brain/state.h"
 #include "core/brain/thought.h"
@@ -56,6 +57,11 @@ class Brain {
   // it. REQUIRES for Load: nothing has happened yet. After an error the brain is not to be used.
   Status Load(std::string_view snapshot) { return LoadState(snapshot, state_); }
   void Replay(const Event& event) { Apply(state_, event); }
+
+  // What is left of ended sweeps lies beside the snapshots (core/brain/ended.h). What Execute and
+  // Replay lack of it has to be brought back first.
+  void LetGoOfEnded() { attune::LetGoOfEnded(state_); }
+  Status BringBack(EndedPart part) { return attune::BringBack(state_, std::move(part)); }
 
   std::string Waiting(const Sweep& sweep) const {
     return attune::Waiting(state_, sweep, reachable_);

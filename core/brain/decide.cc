@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/brain/consequences.h"
+#include "core/brain/ended.h"
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
 #include "core/brain/retention.h"
-#include "core/brain/snapshot.h"
 #include "core/brain/stoppers.h"
 
 namespace attune {
@@ -189,8 +189,7 @@ class Decider {
 
   Status operator()(const PinCheckpoint& command) {
     const SweepId sweep = command.checkpoint.trial.sweep;
-    if (state_.Find(sweep) == nullptr && !state_.ended.contains(sweep))
-      return NotFound("there is no sweep " + ToString(sweep));
+    if (Status exists = CheckExists(sweep); !exists.ok()) return exists;
     Add(CheckpointPinned{command.checkpoint, command.pinned});
     return {};
   }
@@ -252,24 +251,31 @@ class Decider {
   // A sweep that has not ended.
   Result<const Sweep*> Open(SweepId id) const {
     if (const Sweep* sweep = state_.Find(id)) return sweep;
+    if (Status exists = CheckExists(id); !exists.ok()) return exists.error();
     const auto ended = state_.ended.find(id);
-    if (ended == state_.ended.end()) return NotFound("there is no sweep " + ToString(id));
-    return Conflict("sweep " + ToString(id) + " has already ended: it is " +
-                    std::string(Name(ended->second.state)));
+    return Conflict("sweep " + ToString(id) + " has already ended" +
+                    (ended == state_.ended.end()
+                         ? std::string()
+                         : ": it is " + std::string(Name(ended->second.state))));
   }
 
   // A sweep that has not ended, or else one that has and can be opened again, read into `opened`.
   Result<const Sweep*> OpenOrEnded(SweepId id, Sweep& opened) const {
-    const auto ended = state_.ended.find(id);
-    if (ended == state_.ended.end()) return Open(id);
-    if (ended->second.saved.empty())
+    if (const Sweep* sweep = state_.Find(id)) return sweep;
+    if (Status exists = CheckExists(id); !exists.ok()) return exists.error();
+    if (!state_.ended.contains(id))
       return Conflict("sweep " + ToString(id) + " ended too long ago: only the last " +
                       std::to_string(kReopenableSweeps) +
                       " can be opened again; start a new sweep with its best configurations as "
                       "initial_points");
-    if (Status loaded = LoadSweep(ended->second.saved, *state_.algorithms, opened); !loaded.ok())
-      return loaded.error();
+    if (Status read = ReadEnded(state_, id, opened); !read.ok()) return read.error();
     return &opened;
+  }
+
+  // Whether it has ended or not.
+  Status CheckExists(SweepId id) const {
+    if (id.value >= 1 && id <= state_.last_sweep) return {};
+    return NotFound("there is no sweep " + ToString(id));
   }
 
   static Status CheckStarts(const Sweep& sweep) {

@@ -39,7 +39,7 @@ void PlainFields(A& archive, Like<A, Sweep>& sweep) {
 }
 template <class A>
 void Fields(A& archive, Like<A, EndedSweep>& ended) {
-  archive(ended.state, ended.idempotency_key, ended.saved);
+  archive(ended.state, ended.idempotency_key, ended.mark, ended.pins);
 }
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {
@@ -67,20 +67,28 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 5;
+constexpr uint32_t kForm = 6;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
 
 const Error kNotOurs{ErrorCode::kCorrupt, "the snapshot is damaged or of another version"};
 
-uint64_t Checksum(std::string_view bytes) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 0x100000001b3;
-  }
-  return hash;
+std::string Stamp(const std::string& body) {
+  ArchiveWriter whole;
+  whole(kForm, kShape, Mark(body), body);
+  return whole.Take();
+}
+
+std::optional<std::string> Unstamp(std::string_view bytes) {
+  uint32_t form = 0;
+  uint64_t shape = 0;
+  uint64_t mark = 0;
+  std::string body;
+  ArchiveReader whole(bytes);
+  whole(form, shape, mark, body);
+  if (!whole.AtEnd() || form != kForm || shape != kShape || mark != Mark(body)) return std::nullopt;
+  return body;
 }
 
 void WriteSweep(ArchiveWriter& archive, const Sweep& sweep) {
@@ -118,14 +126,25 @@ void ReadSweep(ArchiveReader& archive, const Algorithms& algorithms, Sweep& swee
 
 }  // namespace
 
+uint64_t Mark(std::string_view bytes) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x100000001b3;
+  }
+  return hash;
+}
+
 std::string SaveSweep(const Sweep& sweep) {
   ArchiveWriter archive;
   WriteSweep(archive, sweep);
-  return archive.Take();
+  return Stamp(archive.Take());
 }
 
 Status LoadSweep(std::string_view bytes, const Algorithms& algorithms, Sweep& sweep) {
-  ArchiveReader archive(bytes);
+  const auto body = Unstamp(bytes);
+  if (!body) return kNotOurs;
+  ArchiveReader archive(*body);
   ReadSweep(archive, algorithms, sweep);
   if (!archive.AtEnd()) return kNotOurs;
   return {};
@@ -136,24 +155,13 @@ std::string SaveState(const State& state) {
   PlainFields(archive, state);
   archive(state.sweeps.size());
   for (const auto& [id, sweep] : state.sweeps) WriteSweep(archive, sweep);
-  const std::string body = archive.Take();
-
-  ArchiveWriter whole;
-  whole(kForm, kShape, Checksum(body), body);
-  return whole.Take();
+  return Stamp(archive.Take());
 }
 
 Status LoadState(std::string_view bytes, State& state) {
-  uint32_t form = 0;
-  uint64_t shape = 0;
-  uint64_t checksum = 0;
-  std::string body;
-  ArchiveReader whole(bytes);
-  whole(form, shape, checksum, body);
-  if (!whole.AtEnd() || form != kForm || shape != kShape || checksum != Checksum(body))
-    return kNotOurs;
-
-  ArchiveReader archive(body);
+  const auto body = Unstamp(bytes);
+  if (!body) return kNotOurs;
+  ArchiveReader archive(*body);
   PlainFields(archive, state);
   size_t sweeps = 0;
   archive(sweeps);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,16 +9,20 @@
 
 namespace attune {
 
-// The whole state as bytes, algorithms included: what replaying the log up to state.last_seq gives.
-// Two states are the same exactly when their bytes are.
+// The whole state as bytes, algorithms included: what replaying the log up to state.last_seq gives,
+// beside what is left of ended sweeps (core/brain/ended.h), of which it has the marks. Two states
+// are the same exactly when their bytes are.
 std::string SaveState(const State& state);
 
 // REQUIRES: the state is fresh. kCorrupt when the bytes are not this build's; then the state is not
 // to be used, and the log must be replayed from its beginning.
 Status LoadState(std::string_view bytes, State& state);
 
-// One sweep, as it lies in State::ended.
+// One sweep as bytes; the same rules.
 std::string SaveSweep(const Sweep& sweep);
 Status LoadSweep(std::string_view bytes, const Algorithms& algorithms, Sweep& sweep);
+
+// Names bytes by their content.
+uint64_t Mark(std::string_view bytes);
 
 }  // namespace attune

@@ -127,14 +127,18 @@ struct Sweep {
       const CheckpointId& checkpoint) const;  // null when it has been dropped
 };
 
-// A sweep that has ended.
+// A sweep that has ended and can be opened again.
 struct EndedSweep {
   SweepState state = SweepState::kCompleted;
   std::string idempotency_key;
-  std::string saved;  // the Sweep, to open it again; empty: too long ago
+  uint64_t mark = 0;  // of what is left of it (core/brain/ended.h)
+  // That; empty where it lies beside the snapshots. No part of what is saved.
+  std::string saved;
+  std::map<CheckpointId, bool> pins;  // since then: whether they are
 };
 
-// How many ended sweeps can be opened again: the ones that ended last.
+// How many ended sweeps can be opened again, and are known by their idempotency keys: the ones that
+// ended last.
 inline constexpr size_t kReopenableSweeps = 256;
 
 struct Executor {
@@ -180,9 +184,9 @@ struct State {
   explicit State(const Algorithms& known) : algorithms(&known) {}
 
   const Algorithms* algorithms;
-  std::map<SweepId, Sweep> sweeps;  // that have not ended
-  std::map<SweepId, EndedSweep> ended;
-  std::deque<SweepId> reopenable;         // by when they ended
+  std::map<SweepId, Sweep> sweeps;        // that have not ended
+  std::map<SweepId, EndedSweep> ended;    // that can be opened again
+  std::deque<SweepId> reopenable;         // the same, by when they ended
   std::map<std::string, SweepId> by_key;  // idempotency keys of both
   std::map<std::string, Executor> executors;
   std::map<std::string, std::set<std::string>> folders;  // whose, of executors that are not lost

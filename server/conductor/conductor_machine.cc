@@ -19,31 +19,50 @@ Status ConductorMachine::Start(Time clock, const Progress& read) {
 }
 
 Status ConductorMachine::Restore(const Progress& read) {
-  auto mind = options_.make_mind();
-  EventSeq after{0};
   for (EventSeq at_most{std::numeric_limits<int64_t>::max()};;) {
+    auto mind = options_.make_mind();
     const auto snapshot = options_.store->ReadSnapshot(at_most);
-    if (!snapshot.ok() || !*snapshot) break;  // the log alone says everything
-    if (mind->brain().Load((*snapshot)->bytes).ok()) {
-      after = (*snapshot)->seq;
-      break;
+    const bool some = snapshot.ok() && *snapshot;
+    const EventSeq after = some ? (*snapshot)->seq : EventSeq(0);
+    const bool loaded = !some || Load(mind->brain(), **snapshot);
+    const Status replayed = loaded ? Replay(mind->brain(), after, read) : Status();
+    if (loaded && replayed.ok()) {
+      mind_ = std::move(mind);
+      snapshot_seq_ = after;
+      return {};
     }
-    mind = options_.make_mind();
-    at_most = EventSeq((*snapshot)->seq.value - 1);
+    if (!some) return replayed;  // the log alone says everything
+    at_most = EventSeq(after.value - 1);
   }
+}
+
+bool ConductorMachine::Load(Brain& brain, const Snapshot& snapshot) const {
+  if (!brain.Load(snapshot.bytes).ok()) return false;
+  return std::ranges::all_of(EndedParts(brain.state()), [&](const EndedPart& part) {
+    return std::ranges::any_of(snapshot.ended,
+                               [&](const EndedPart& kept) { return kept.Names(part); });
+  });
+}
+
+Status ConductorMachine::Replay(Brain& brain, EventSeq after, const Progress& read) const {
   const EventSeq last = options_.store->LastSeq();
   Status replayed;
   const Status whole = options_.store->Read(after, [&](const Event& event) {
-    if (replayed.ok()) replayed = CanReplay(*mind->brain().state().algorithms, event);
+    if (replayed.ok()) replayed = CanReplay(*brain.state().algorithms, event);
+    if (replayed.ok()) replayed = BringBack(brain, Lacks(brain.state(), event));
     if (!replayed.ok()) return;
-    mind->brain().Replay(event);
+    brain.Replay(event);
     if (read) read(event.seq, last);
   });
-  if (!whole.ok()) return whole;
-  if (!replayed.ok()) return replayed;
-  mind_ = std::move(mind);
-  snapshot_seq_ = after;
-  return {};
+  return whole.ok() ? replayed : whole;
+}
+
+Status ConductorMachine::BringBack(Brain& brain, std::optional<EndedPart> lacking) const {
+  if (!lacking) return {};
+  auto bytes = options_.store->ReadEnded(*lacking);
+  if (!bytes.ok()) return bytes.error();
+  lacking->bytes = std::move(bytes).value();
+  return brain.BringBack(*std::move(lacking));
 }
 
 std::optional<Time> ConductorMachine::NextStep(Time clock) const {
@@ -58,7 +77,9 @@ std::optional<Time> ConductorMachine::NextStep(Time clock) const {
 void ConductorMachine::SaveSnapshot() {
   if (last_seq() <= snapshot_seq_) return;
   snapshot_seq_ = last_seq();
-  static_cast<void>(options_.store->SaveSnapshot(snapshot_seq_, SaveState(brain().state())));
+  const State& state = brain().state();
+  if (options_.store->SaveSnapshot({snapshot_seq_, SaveState(state), EndedParts(state)}).ok())
+    mind_->brain().LetGoOfEnded();
 }
 
 Status ConductorMachine::Step(std::vector<Submission> batch, Time clock) {
@@ -84,7 +105,10 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
   for (size_t i = 0; i < batch.size(); ++i) {
     all[i].begin = events.size();
     for (const Command& command : batch[i].commands) {
-      auto led_to = mind_->Execute(command, now, batch[i].actor);
+      Brain& brain = mind_->brain();
+      const Status whole = BringBack(brain, Lacks(brain.state(), command));
+      auto led_to = whole.ok() ? mind_->Execute(command, now, batch[i].actor)
+                               : Result<std::vector<Event>>(whole.error());
       if (led_to.ok()) {
         add(std::move(led_to).value());
       } else {

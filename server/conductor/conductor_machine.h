@@ -68,6 +68,9 @@ class ConductorMachine {
   };
 
   Status Restore(const Progress& read);
+  bool Load(Brain& brain, const Snapshot& snapshot) const;
+  Status Replay(Brain& brain, EventSeq after, const Progress& read) const;
+  Status BringBack(Brain& brain, std::optional<EndedPart> lacking) const;
   std::vector<Decided> Decide(const std::vector<Submission>& batch, Time now,
                               std::vector<Event>& events);
   Status Append(std::span<const Event> events, Time clock);

@@ -115,23 +115,32 @@ Response Api::Handle(const Request& request) {
 
 // ---- Sweeps --------------------------------------------------------------------------------
 
+// Or finds the one that an earlier request with this key has made.
+Result<SweepId> Api::MakeSweep(attune::CreateSweep command, const std::string& actor) {
+  const std::string key = command.idempotency_key;
+  if (!key.empty()) {
+    const auto earlier = options_.reader->Requested(SweepId(0), key);
+    if (!earlier.ok()) return earlier.error();
+    if (*earlier) return *SweepOf((*earlier)->fact);
+  }
+  const auto events = options_.backend->Execute(std::move(command), actor);
+  if (!events.ok()) return events.error();
+  if (!events->empty()) return std::get<SweepCreated>(events->front().fact).sweep;
+  SweepId id;  // made by a request beside this one
+  options_.backend->Look([&](const Brain& brain) { id = brain.state().by_key.at(key); });
+  return id;
+}
+
 Response Api::CreateSweep(const Request& request, const Target&) {
   auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
   sweepfile::Parsed parsed = Parse(request, options_);
   if (!parsed.spec) return Refuse(parsed.faults);
-  const auto events = options_.backend->Execute(
-      attune::CreateSweep{*std::move(parsed.spec), request.body, *key, request.actor},
-      request.actor);
-  if (!events.ok()) return ProblemOfBody(events.error());
-  SweepId id;
-  if (!events->empty()) {
-    id = std::get<SweepCreated>(events->front().fact).sweep;
-  } else {
-    options_.backend->Look([&](const Brain& brain) { id = brain.state().by_key.at(*key); });
-  }
-  Response created = answers_.Sweep(id, 201);
-  if (created.status == 201) created.Set("Location", std::string(kSweeps) + "/" + ToString(id));
+  const auto id = MakeSweep({*std::move(parsed.spec), request.body, *std::move(key), request.actor},
+                            request.actor);
+  if (!id.ok()) return ProblemOfBody(id.error());
+  Response created = answers_.Sweep(*id, 201);
+  if (created.status == 201) created.Set("Location", std::string(kSweeps) + "/" + ToString(*id));
   return created;
 }
 

@@ -51,6 +51,7 @@ class Api {
   template <auto part, auto handler>
   static Response By(Api& api, const Request& request, const Target& target);
 
+  Result<SweepId> MakeSweep(attune::CreateSweep command, const std::string& actor);
   Response CreateSweep(const Request& request, const Target& target);
   Response ValidateSweep(const Request& request, const Target& target);
   Response ListSweeps(const Request& request, const Target& target);

@@ -4,17 +4,20 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "core/base/result.h"
+#include "core/brain/ended.h"
 #include "core/log/event.h"
 
 namespace attune::server {
 
-// What the log up to an event leads to, as bytes that only who wrote them understands.
+// What the log up to an event leads to, as bytes that only who wrote them understands, and what is
+// left of the sweeps that had ended, each once whatever the number of snapshots.
 struct Snapshot {
   EventSeq seq;
   std::string bytes;
+  std::vector<EndedPart> ended;
 };
 
 // The append-only log of events: the truth that everything else is derived from.
@@ -32,12 +35,17 @@ class EventStore {
   // Calls `visit` with every event of seq > after, in order.
   virtual Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const = 0;
 
-  // Keeps the bytes beside the log; of all snapshots the newest two stay. It is a cache: an error
-  // changes nothing of the log. REQUIRES: seq is that of the last appended event.
-  virtual Status SaveSnapshot(EventSeq seq, std::string_view bytes) = 0;
+  // Keeps it beside the log; of all snapshots the newest two stay, and of what is left of ended
+  // sweeps all that they name. It is a cache: an error changes nothing of the log. REQUIRES: seq is
+  // that of the last appended event; an ended part without bytes is one that is kept.
+  virtual Status SaveSnapshot(const Snapshot& snapshot) = 0;
 
-  // The newest snapshot of seq <= at_most that is not ahead of the log; nullopt when there is none.
+  // The newest snapshot of seq <= at_most that is not ahead of the log, with the names of all that
+  // is kept of ended sweeps; nullopt when there is none.
   virtual Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const = 0;
+
+  // The bytes of one of those. kNotFound.
+  virtual Result<std::string> ReadEnded(const EndedPart& part) const = 0;
 
   // Whether a write would succeed now; leaves no trace.
   virtual Status Probe() = 0;

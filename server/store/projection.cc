@@ -48,7 +48,7 @@ std::optional<double> Present(double value) {
   return value;
 }
 
-// What a request with an idempotency key has led to.
+// What a request with an idempotency key has led to. Sweep 0: a sweep.
 void Remember(sqlite::Transaction& transaction, SweepId sweep, const std::string& idempotency_key,
               EventSeq seq) {
   if (idempotency_key.empty()) return;
@@ -83,6 +83,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       spec.objective().mode == Mode::kMax ? "max" : "min", ObjectivesToJson(spec),
       spec.searcher.name, spec.scheduler.name, spec.stop.max_trials, spec.max_step.value,
       spec.gang.workers, Dump(sweepfile::ToJson(spec)), event.seq.value);
+  Remember(transaction, SweepId(0), fact.idempotency_key, event.seq);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepPaused& fact) {

@@ -163,8 +163,8 @@ class Reader {
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound
 
-  // What a request with this idempotency key has led to: the fact that carries it. nullopt: there
-  // was none.
+  // What a request of the sweep with this idempotency key has led to: the fact that carries it.
+  // Sweep 0: requests that make sweeps. nullopt: there was none.
   Result<std::optional<Event>> Requested(SweepId sweep, const std::string& key);
 
   // Every report that has the metric, in order of step. kNotFound: no such sweep.

@@ -45,6 +45,17 @@ constexpr std::array kMigrations = {
     R"sql(
       ALTER TABLE events ADD COLUMN actor TEXT;
     )sql",
+    // 5: what is left of ended sweeps, beside the snapshots that name it. `until`: the first
+    // snapshot that does not.
+    R"sql(
+      CREATE TABLE ended_sweeps (
+        sweep   INTEGER NOT NULL,
+        mark    INTEGER NOT NULL,
+        payload BLOB    NOT NULL,
+        until   INTEGER,
+        UNIQUE (sweep, mark)
+      );
+    )sql",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

@@ -152,11 +152,14 @@ Status SqliteStore::Read(EventSeq after, const std::function<void(const Event&)>
   return {};
 }
 
-Status SqliteStore::SaveSnapshot(EventSeq seq, std::string_view bytes) {
-  ATTUNE_CHECK(seq == last_seq_);
+Status SqliteStore::SaveSnapshot(const Snapshot& snapshot) {
+  ATTUNE_CHECK(snapshot.seq == last_seq_);
+  const EventSeq seq = snapshot.seq;
   sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
   // What is ahead of the log, if anything, is of another one.
   transaction.Run("DELETE FROM snapshots WHERE seq >= ?", seq.value);
+  KeepEnded(transaction, snapshot);
+  std::string_view bytes = snapshot.bytes;
   int64_t part = 0;
   do {
     const std::string_view piece = bytes.substr(0, options_.snapshot_part_bytes);
@@ -168,8 +171,23 @@ Status SqliteStore::SaveSnapshot(EventSeq seq, std::string_view bytes) {
       "DELETE FROM snapshots WHERE seq NOT IN"
       " (SELECT DISTINCT seq FROM snapshots ORDER BY seq DESC LIMIT ?)",
       kSnapshotsKept);
+  transaction.Run("DELETE FROM ended_sweeps WHERE until <= (SELECT min(seq) FROM snapshots)");
   if (Status written = transaction.Commit(); !written.ok()) return Named(path_, written.error());
   return {};
+}
+
+// What this snapshot does not name any more is needed by older ones alone.
+void SqliteStore::KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot) {
+  transaction.Run("UPDATE ended_sweeps SET until = ? WHERE until IS NULL OR until >= ?",
+                  snapshot.seq.value, snapshot.seq.value);
+  for (const EndedPart& part : snapshot.ended) {
+    const auto mark = static_cast<int64_t>(part.mark);
+    if (!part.bytes.empty())
+      transaction.Run("INSERT OR REPLACE INTO ended_sweeps (sweep, mark, payload) VALUES (?, ?, ?)",
+                      part.sweep.value, mark, sqlite::Blob{part.bytes});
+    transaction.Run("UPDATE ended_sweeps SET until = NULL WHERE sweep = ? AND mark = ?",
+                    part.sweep.value, mark);
+  }
 }
 
 Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) const {
@@ -184,11 +202,30 @@ Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) cons
                               "  (SELECT max(seq) FROM events)) ORDER BY part",
                               at_most.value);
   while (rows.Next()) {
-    if (!snapshot) snapshot = {EventSeq(static_cast<uint64_t>(rows.Integer(0))), {}};
+    if (!snapshot) snapshot = {.seq = EventSeq(static_cast<uint64_t>(rows.Integer(0)))};
     snapshot->bytes += rows.Bytes(1);
   }
   if (!rows.status().ok()) return Named(path_, rows.status().error());
+  if (!snapshot) return snapshot;
+  sqlite::Rows kept = (*connection)->Query("SELECT sweep, mark FROM ended_sweeps");
+  while (kept.Next())
+    snapshot->ended.push_back({.sweep = SweepId(static_cast<uint32_t>(kept.Integer(0))),
+                               .mark = static_cast<uint64_t>(kept.Integer(1))});
+  if (!kept.status().ok()) return Named(path_, kept.status().error());
   return snapshot;
+}
+
+Result<std::string> SqliteStore::ReadEnded(const EndedPart& part) const {
+  auto connection = sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadOnly,
+                                             options_.busy_timeout_ms);
+  if (!connection.ok()) return Explain(path_, connection.error());
+  sqlite::Rows rows = (*connection)
+                          ->Query("SELECT payload FROM ended_sweeps WHERE sweep = ? AND mark = ?",
+                                  part.sweep.value, static_cast<int64_t>(part.mark));
+  if (rows.Next()) return std::string(rows.Bytes(0));
+  if (!rows.status().ok()) return Named(path_, rows.status().error());
+  return Error{ErrorCode::kNotFound,
+               path_ + " does not keep what is left of sweep " + ToString(part.sweep)};
 }
 
 Status SqliteStore::Probe() {

@@ -41,8 +41,9 @@ class SqliteStore final : public EventStore {
   Status Append(std::span<const Event> batch) override;
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override;
 
-  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override;
+  Status SaveSnapshot(const Snapshot& snapshot) override;
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override;
+  Result<std::string> ReadEnded(const EndedPart& part) const override;
 
   bool Tidy() override;
 
@@ -58,6 +59,7 @@ class SqliteStore final : public EventStore {
  private:
   Status Write(std::span<const Event> batch, Projection::Care care);
   Status MendTables();
+  static void KeepEnded(sqlite::Transaction& transaction, const Snapshot& snapshot);
 
   SqliteStore(std::string path, Options options, std::unique_ptr<sqlite::Connection> connection);
 

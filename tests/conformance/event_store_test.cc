@@ -140,7 +140,7 @@ TEST_P(EventStoreConformance, ReadingBeginsAfterTheGivenEvent) {
 
 TEST_P(EventStoreConformance, WhatWasAppendedSurvivesAReopening) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
-  ASSERT_TRUE(store().SaveSnapshot(log_.events().back().seq, "state").ok());
+  ASSERT_TRUE(store().SaveSnapshot({log_.events().back().seq, "state", {}}).ok());
   bench_->Reopen();
   EXPECT_THAT(ReadAfter(0), ElementsAreArray(Written(log_.events())));
   EXPECT_EQ(SnapshotAt(1'000), log_.events().back().seq);
@@ -181,7 +181,7 @@ TEST_P(EventStoreConformance, TheNewestTwoSnapshotsStay) {
   const std::span<const Event> all(log_.events());
   for (size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(store().Append(all.subspan(i, 1)).ok());
-    ASSERT_TRUE(store().SaveSnapshot(EventSeq(i + 1), "state " + std::to_string(i + 1)).ok());
+    ASSERT_TRUE(store().SaveSnapshot({EventSeq(i + 1), "state " + std::to_string(i + 1), {}}).ok());
   }
   EXPECT_EQ(SnapshotAt(100), EventSeq(3));
   EXPECT_EQ(SnapshotAt(2), EventSeq(2));
@@ -192,17 +192,51 @@ TEST_P(EventStoreConformance, TheNewestTwoSnapshotsStay) {
 TEST_P(EventStoreConformance, SnapshotsAreBytesAndReplaceTheirOwn) {
   const std::string bytes("\0 ' \xff", 5);
   ASSERT_TRUE(store().Append(std::span(log_.events()).first(1)).ok());
-  ASSERT_TRUE(store().SaveSnapshot(EventSeq(1), "first").ok());
-  ASSERT_TRUE(store().SaveSnapshot(EventSeq(1), bytes).ok());
+  ASSERT_TRUE(store().SaveSnapshot({EventSeq(1), "first", {}}).ok());
+  ASSERT_TRUE(store().SaveSnapshot({EventSeq(1), bytes, {}}).ok());
   EXPECT_EQ((*store().ReadSnapshot(EventSeq(1)))->bytes, bytes);
+}
+
+TEST_P(EventStoreConformance, WhatIsLeftOfEndedSweepsIsKeptOnceForAllSnapshots) {
+  const std::string bytes("\0 left", 6);
+  const EndedPart first{SweepId(1), ~uint64_t{0}, bytes};
+  const EndedPart second{SweepId(2), 7, "of the second"};
+  const auto named = [](const EndedPart& part) { return EndedPart{part.sweep, part.mark, ""}; };
+  ASSERT_TRUE(store().Append(std::span(log_.events()).first(1)).ok());
+  ASSERT_TRUE(store().SaveSnapshot({EventSeq(1), "state 1", {first}}).ok());
+  ASSERT_TRUE(store().Append(std::span(log_.events()).subspan(1, 1)).ok());
+  ASSERT_TRUE(store().SaveSnapshot({EventSeq(2), "state 2", {named(first), second}}).ok());
+  bench_->Reopen();
+  const auto snapshot = store().ReadSnapshot(EventSeq(2));
+  ASSERT_TRUE(snapshot.ok() && *snapshot);
+  ASSERT_EQ((*snapshot)->ended.size(), 2u);
+  EXPECT_TRUE((*snapshot)->ended[0].Names(first));
+  EXPECT_TRUE((*snapshot)->ended[1].Names(second));
+  EXPECT_EQ(*store().ReadEnded(named(first)), bytes);
+  EXPECT_EQ(*store().ReadEnded(named(second)), "of the second");
+  const auto absent = store().ReadEnded({SweepId(1), 7, ""});
+  ASSERT_FALSE(absent.ok());
+  EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
+}
+
+TEST_P(EventStoreConformance, WhatNoSnapshotNamesIsDropped) {
+  const EndedPart part{SweepId(1), 7, "left"};
+  const EndedPart name{SweepId(1), 7, ""};
+  const std::vector<std::vector<EndedPart>> ended = {{part}, {}, {}, {part}};
+  const std::vector<bool> kept = {true, true, false, true};
+  for (size_t i = 0; i < ended.size(); ++i) {
+    ASSERT_TRUE(store().Append(std::span(log_.events()).subspan(i, 1)).ok());
+    ASSERT_TRUE(store().SaveSnapshot({EventSeq(i + 1), "state", ended[i]}).ok());
+    EXPECT_EQ(store().ReadEnded(name).ok(), kept[i]) << i;
+  }
 }
 
 TEST_P(EventStoreConformance, ASnapshotThatFindsNoRoomLeavesTheOnesThereAre) {
   ASSERT_TRUE(store().Append(log_.events()).ok());
   const EventSeq last = log_.events().back().seq;
-  ASSERT_TRUE(store().SaveSnapshot(last, "small").ok());
+  ASSERT_TRUE(store().SaveSnapshot({last, "small", {}}).ok());
   bench_->FillTheDisk();
-  EXPECT_FALSE(store().SaveSnapshot(last, std::string(1 << 20, 's')).ok());
+  EXPECT_FALSE(store().SaveSnapshot({last, std::string(1 << 20, 's'), {}}).ok());
   EXPECT_EQ((*store().ReadSnapshot(last))->bytes, "small");
   EXPECT_EQ(ReadAfter(0).size(), log_.events().size());
 }

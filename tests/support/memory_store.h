@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,10 +36,19 @@ class MemoryStore final : public server::EventStore {
     }
     return {};
   }
-  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override {
+  Status SaveSnapshot(const server::Snapshot& snapshot) override {
     if (full) return *full;
-    snapshots[seq] = bytes;
+    snapshots[snapshot.seq] = snapshot.bytes;
     if (snapshots.size() > 2) snapshots.erase(snapshots.begin());
+    named[snapshot.seq].clear();
+    for (const EndedPart& part : snapshot.ended) {
+      named[snapshot.seq].insert({part.sweep, part.mark});
+      if (!part.bytes.empty()) ended[{part.sweep, part.mark}] = part.bytes;
+    }
+    std::erase_if(ended, [&](const auto& kept) {
+      return std::ranges::none_of(
+          snapshots, [&](const auto& one) { return named[one.first].contains(kept.first); });
+    });
     return {};
   }
   Result<std::optional<server::Snapshot>> ReadSnapshot(EventSeq at_most) const override {
@@ -46,7 +56,14 @@ class MemoryStore final : public server::EventStore {
     const auto after = snapshots.upper_bound(last);
     if (after == snapshots.begin()) return std::optional<server::Snapshot>();
     const auto& [seq, bytes] = *std::prev(after);
-    return std::optional(server::Snapshot{seq, bytes});
+    std::vector<EndedPart> kept;
+    for (const auto& [name, part] : ended) kept.push_back({name.first, name.second, ""});
+    return std::optional(server::Snapshot{seq, bytes, std::move(kept)});
+  }
+  Result<std::string> ReadEnded(const EndedPart& part) const override {
+    const auto found = ended.find({part.sweep, part.mark});
+    if (found == ended.end()) return Error{ErrorCode::kNotFound, "not kept"};
+    return found->second;
   }
   Status Probe() override {
     if (full) return *full;
@@ -55,6 +72,9 @@ class MemoryStore final : public server::EventStore {
 
   std::vector<Event> events;
   std::map<EventSeq, std::string> snapshots;
+  using Name = std::pair<SweepId, uint64_t>;
+  std::map<Name, std::string> ended;
+  std::map<EventSeq, std::set<Name>> named;  // by a snapshot
   mutable std::vector<EventSeq> read_after;  // where each Read began
   int commits = 0;
   std::optional<Error> full;

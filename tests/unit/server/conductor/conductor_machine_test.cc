@@ -28,11 +28,12 @@ class FrailStore final : public EventStore {
     if (unreadable) return Error{ErrorCode::kCorrupt, "the log cannot be read"};
     return kept.Read(after, visit);
   }
-  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override {
-    return kept.SaveSnapshot(seq, bytes);
-  }
+  Status SaveSnapshot(const Snapshot& snapshot) override { return kept.SaveSnapshot(snapshot); }
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override {
     return kept.ReadSnapshot(at_most);
+  }
+  Result<std::string> ReadEnded(const EndedPart& part) const override {
+    return kept.ReadEnded(part);
   }
   Status Probe() override {
     ++probes;

@@ -154,6 +154,68 @@ TEST_F(ConductorTest, WithoutASnapshotThatCanBeLoadedTheWholeLogIsRead) {
   next.Query([](const Brain& brain) { EXPECT_EQ(brain.state().sweeps.size(), 1u); });
 }
 
+// A sweep that has ended, and a conductor that has gone with a snapshot of it.
+class EndedSweepTest : public ConductorTest {
+ protected:
+  EndedSweepTest() {
+    EXPECT_TRUE(Create().ok());
+    EXPECT_TRUE(conductor.Execute(StopSweep{SweepId(1)}).ok());
+    conductor.Stop();
+    EXPECT_EQ(store.ended.size(), 1u);
+    store.read_after.clear();
+  }
+  Result<std::vector<Event>> Reopen(Conductor& by) {
+    return by.Execute(ExtendSweep{.sweep = SweepId(1), .max_trials = 1000});
+  }
+};
+
+TEST_F(EndedSweepTest, IsOpenedAgainFromWhatLiesBesideTheSnapshot) {
+  Conductor next(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(next.Start().ok());
+  EXPECT_THAT(store.read_after, ElementsAre(EventSeq(store.events.size())));
+  next.Query(
+      [](const Brain& brain) { EXPECT_TRUE(brain.state().ended.at(SweepId(1)).saved.empty()); });
+  ASSERT_TRUE(Reopen(next).ok());
+  next.Query([](const Brain& brain) {
+    EXPECT_EQ(brain.state().Find(SweepId(1))->state, SweepState::kRunning);
+  });
+}
+
+TEST_F(EndedSweepTest, DamageIsToldToWhoeverWantsItOpened) {
+  store.ended.begin()->second.back() ^= 1;
+  Conductor next(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(next.Start().ok());
+  const auto refused = Reopen(next);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(EndedSweepTest, ASnapshotThatNamesWhatIsNotThereIsSkipped) {
+  store.ended.clear();
+  Conductor next(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(next.Start().ok());
+  EXPECT_THAT(store.read_after, ElementsAre(EventSeq(0)));
+  EXPECT_TRUE(Reopen(next).ok());
+}
+
+TEST_F(EndedSweepTest, ALogThatOpensWhatIsDamagedIsReadFromItsBeginning) {
+  const auto snapshot = *store.snapshots.begin();
+  auto parts = store.ended;
+  {
+    Conductor next(algorithms, store, [this] { return Time{++now}; });
+    ASSERT_TRUE(next.Start().ok());
+    ASSERT_TRUE(Reopen(next).ok());
+  }
+  store.snapshots = {snapshot};  // the last process was killed before it could save another
+  parts.begin()->second.back() ^= 1;
+  store.ended = parts;
+  store.read_after.clear();
+  Conductor last(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(last.Start().ok());
+  EXPECT_THAT(store.read_after, ElementsAre(snapshot.first, EventSeq(0)));
+  last.Query([](const Brain& brain) { EXPECT_NE(brain.state().Find(SweepId(1)), nullptr); });
+}
+
 TEST_F(ConductorTest, ASnapshotThatCannotBeWrittenIsNoErrorOfTheBatch) {
   ASSERT_TRUE(Create().ok());
   conductor.Query([&](const Brain&) {

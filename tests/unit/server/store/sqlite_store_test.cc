@@ -381,10 +381,10 @@ TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
   const std::string path = folder / "attune.db";
   auto store = OpenOrDie(path);
   ASSERT_TRUE(store->Append(SampleLog().events()).ok());
-  ASSERT_TRUE(store->SaveSnapshot(store->LastSeq(), "ours").ok());
+  ASSERT_TRUE(store->SaveSnapshot({store->LastSeq(), "ours", {}}).ok());
   Execute(path, "INSERT INTO snapshots VALUES (1000, 0, 'another')");
   EXPECT_EQ((*store->ReadSnapshot(EventSeq(5'000)))->bytes, "ours");
-  ASSERT_TRUE(store->SaveSnapshot(store->LastSeq(), "ours again").ok());
+  ASSERT_TRUE(store->SaveSnapshot({store->LastSeq(), "ours again", {}}).ok());
   auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
   EXPECT_EQ(connection->Number("SELECT count(*) FROM snapshots").value(), 1);
 }

@@ -210,7 +210,7 @@ TEST_F(TableFaults, ASnapshotLargerThanARowLiesInSeveral) {
   Append(log_.events());
   for (const size_t size : {0, 9, 10, 11, 35}) {
     const std::string bytes(size, 'b');
-    ASSERT_TRUE(store_->SaveSnapshot(store_->LastSeq(), bytes).ok());
+    ASSERT_TRUE(store_->SaveSnapshot({store_->LastSeq(), bytes, {}}).ok());
     EXPECT_EQ((*store_->ReadSnapshot(store_->LastSeq()))->bytes, bytes);
     EXPECT_EQ(Number("SELECT count(*) FROM snapshots"),
               static_cast<int64_t>(std::max<size_t>(1, (size + 9) / 10)));

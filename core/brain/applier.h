@@ -1,0 +1,88 @@
+#pragma once
+
+#include <string>
+
+#include "core/brain/state.h"
+
+namespace attune {
+
+// Changes the state by one fact; searchers and schedulers are told by Apply.
+class Applier {
+ public:
+  Applier(State& state, Time now) : state_(state), now_(now) {}
+
+  // ---- sweeps ------------------------------------------------------------------------------
+  void operator()(const SweepCreated& fact);
+  void operator()(const SweepPaused& fact);
+  void operator()(const SweepResumed& fact);
+  void operator()(const SweepExtended& fact);
+  void operator()(const SweepEdited& fact);
+  void operator()(const SweepReopened& fact);
+  void operator()(const SweepStopping& fact);
+  void operator()(const SweepEnded& fact);
+  void operator()(const ProposalBegun&) {}  // the searcher is saved once it has seen it
+  void operator()(const SearchWaits& fact);
+  void operator()(const SearchExhausted& fact);
+
+  // ---- trials ------------------------------------------------------------------------------
+  void operator()(const TrialCreated& fact);
+  void operator()(const TrialReopened& fact);
+  void operator()(const AttemptAssigned& fact);
+  void operator()(const AttemptRenewed& fact);
+  void operator()(const AttemptStarted& fact);
+  void operator()(const AttemptFirstStep& fact);
+  void operator()(const TrialReported& fact);
+  void operator()(const TrialYielding& fact);
+  void operator()(const TrialDecided& fact);
+  void operator()(const TrialPromoted& fact);
+  void operator()(const AttemptPartEnded& fact);
+  void operator()(const AttemptEnded& fact);
+  void operator()(const TrialRequeued& fact);
+  void operator()(const TrialEnded& fact);
+
+  // ---- checkpoints -------------------------------------------------------------------------
+  void operator()(const CheckpointSaved& fact);
+  void operator()(const CheckpointPinned& fact);
+  void operator()(const CheckpointDropped& fact);
+  void operator()(const CheckpointRemoved& fact);
+
+  // ---- slots and executors -----------------------------------------------------------------
+  void operator()(const SlotsReserved& fact);
+  void operator()(const ReservationReleased&);
+  void operator()(const ExecutorJoined& fact);
+  void operator()(const ExecutorLost& fact);
+  void operator()(const ExecutorForgotten& fact);
+
+ private:
+  void Touch(const std::string& executor);
+  void EndReservation();
+  Sweep& SweepAt(SweepId id);
+  Trial& TrialAt(const TrialId& id);
+  void Pin(Sweep& sweep, const CheckpointPinned& fact);
+  void Edit(SweepId id, SweepSpec spec);
+  void MakeAlgorithms(Sweep& sweep);
+  void Move(Trial& trial, TrialState to);
+
+  // Whether it waits for an attempt, or for a promotion.
+  void Place(Sweep& sweep, const Trial& trial);
+  void Clone(Sweep& sweep, Trial& trial, TrialNumber donor, const KeptCheckpoint& cloned);
+  void AddPending(Sweep& sweep, const Trial& trial);
+  // REQUIRES: not_before is what it was when the trial was added.
+  static void RemovePending(Sweep& sweep, const Trial& trial);
+  // Whoever asked for it has been heard of.
+  void Renew(Sweep& sweep, Trial& trial) const;
+  static void Remember(Sweep& sweep, const Trial& trial, const std::string& idempotency_key);
+  // A trial is judged by its objectives alone: a constraint may be met late.
+  static void NoteBest(const SweepSpec& spec, const Report& report, Trial& trial);
+  // A report of which every objective is finite and every constraint holds.
+  void Count(Sweep& sweep, Trial& trial, Best report);
+  static void NoteReached(Sweep& sweep, const Best& report);
+  void LetGoOfDonor(Sweep& sweep, Trial& trial);
+  void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot);
+  void Release(Sweep& sweep, const Trial& trial, const RankSlot& slot);
+
+  State& state_;
+  Time now_;
+};
+
+}  // namespace attune

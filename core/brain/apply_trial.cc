@@ -1,0 +1,344 @@
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/brain/applier.h"
+#include "core/brain/retention.h"
+#include "core/brain/stoppers.h"
+
+namespace attune {
+
+// ---- trials ------------------------------------------------------------------------------
+
+void Applier::operator()(const TrialCreated& fact) {
+  Sweep& sweep = SweepAt(fact.trial.sweep);
+  ATTUNE_CHECK(fact.trial.number.value == static_cast<uint32_t>(sweep.created));
+  Trial& trial = sweep.trials[fact.trial.number];
+  trial.id = fact.trial;
+  trial.config = fact.config;
+  trial.requested = fact.origin == kEnqueued;
+  ++sweep.created;
+  if (fact.origin == kInitialPoints) ++sweep.points_used;
+  if (fact.thought) sweep.thinking.reset();
+  if (fact.proposal) sweep.next_proposal = ProposalNumber(fact.proposal->value + 1);
+  Remember(sweep, trial, fact.idempotency_key);
+  ++sweep.by_state[static_cast<size_t>(trial.state)];
+  sweep.pending.insert(trial.id.number);
+}
+
+void Applier::operator()(const TrialReopened& fact) {
+  Sweep& sweep = SweepAt(fact.record.id.sweep);
+  const auto [place, absent] = sweep.trials.try_emplace(fact.record.id.number);
+  Trial& trial = place->second;
+  if (absent) {
+    trial.id = fact.record.id;
+    trial.config = fact.record.config;
+    trial.state = fact.record.state;
+    trial.attempts = fact.record.attempts;
+    trial.last_step = fact.record.last_step;
+    trial.seconds = fact.record.seconds;
+  }
+  trial.checkpoints = fact.record.checkpoints;
+  if (fact.from_start) {
+    trial.last_step = Step(0);
+    trial.best.clear();
+  }
+  trial.failures = 0;
+  trial.since_best = 0;
+  trial.milestone = Step(0);
+  trial.until = fact.until;
+  trial.requested = true;
+  trial.held = false;
+  RemovePending(sweep, trial);
+  trial.not_before = now_;
+  trial.yield.reset();
+  Move(trial, TrialState::kPending);
+}
+
+void Applier::operator()(const AttemptAssigned& fact) {
+  Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+  Trial& trial = TrialAt(fact.attempt.trial);
+  ATTUNE_CHECK(!trial.live);
+  trial.live = Attempt{.id = fact.attempt,
+                       .epoch = fact.epoch,
+                       .ranks = fact.ranks,
+                       .resume = fact.resume,
+                       .decided = now_};
+  if (fact.ranks.empty()) trial.live->lease = fact.lease.value > 0 ? fact.lease : kAskedLease;
+  Renew(sweep, trial);
+  trial.attempts = fact.attempt.number;
+  trial.milestone = fact.milestone;
+  state_.last_epoch = fact.epoch;
+  sweep.live.insert(trial.id.number);
+  Remember(sweep, trial, fact.idempotency_key);
+  Move(trial, TrialState::kRunning);
+  for (const RankSlot& slot : fact.ranks) Occupy(sweep, trial, slot);
+  if (!fact.ranks.empty() && state_.reservation && state_.reservation->sweep == sweep.id)
+    EndReservation();
+}
+
+void Applier::operator()(const AttemptRenewed& fact) {
+  Renew(SweepAt(fact.attempt.trial.sweep), TrialAt(fact.attempt.trial));
+}
+
+void Applier::operator()(const AttemptStarted& fact) {
+  TrialAt(fact.attempt.trial).live->state = AttemptState::kRunning;
+}
+
+void Applier::operator()(const AttemptFirstStep& fact) {
+  TrialAt(fact.attempt.trial).live->stepped = true;
+}
+
+void Applier::operator()(const TrialReported& fact) {
+  Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+  Trial& trial = TrialAt(fact.attempt.trial);
+  sweep.reported = true;
+  Renew(sweep, trial);
+  trial.last_step = fact.report.step;
+  trial.live->seconds = fact.report.seconds;
+  ++trial.since_best;
+  NoteBest(sweep.spec, fact.report, trial);
+  auto values = ValuesThatCount(sweep.spec.objectives, sweep.spec.constraints, fact.report.metrics);
+  if (!values.empty())
+    Count(sweep, trial,
+          {trial.id.number, fact.attempt.number, fact.report.step, std::move(values)});
+}
+
+void Applier::operator()(const TrialYielding& fact) { TrialAt(fact.trial).yield = fact.verdict; }
+
+void Applier::operator()(const TrialDecided& fact) {
+  Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+  Trial& trial = TrialAt(fact.attempt.trial);
+  Renew(sweep, trial);
+  trial.live->verdict = fact.verdict.kind;
+  trial.live->verdict_step = fact.step;
+  trial.milestone = fact.milestone;
+  if (fact.verdict.kind == VerdictKind::kPause) {
+    trial.held = fact.verdict.reason.rule == kSweepPaused;
+    Move(trial, TrialState::kPaused);
+  }
+  if (fact.verdict.kind == VerdictKind::kExploit) {
+    trial.config = fact.verdict.config;
+    Clone(sweep, trial, fact.verdict.donor.trial.number, *fact.cloned);
+  }
+  if (fact.verdict.kind != VerdictKind::kContinue) trial.yield.reset();
+}
+
+void Applier::operator()(const TrialPromoted& fact) {
+  Sweep& sweep = SweepAt(fact.trial.sweep);
+  Trial& trial = TrialAt(fact.trial);
+  if (fact.config) trial.config = *fact.config;
+  if (fact.donor) Clone(sweep, trial, fact.donor->trial.number, *fact.cloned);
+  trial.not_before = now_;
+  Move(trial, TrialState::kPending);
+}
+
+void Applier::operator()(const AttemptPartEnded& fact) {
+  Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+  Trial& trial = TrialAt(fact.attempt.trial);
+  Attempt& live = *trial.live;
+  for (const RankSlot& slot : live.ranks) {
+    if (slot.executor == fact.executor) Release(sweep, trial, slot);
+  }
+  live.gone.insert(fact.executor);
+  if (live.fell != Outcome::kFinished) return;
+  live.fell = fact.outcome;
+  live.failure = fact.failure;
+}
+
+void Applier::operator()(const AttemptEnded& fact) {
+  Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+  Trial& trial = TrialAt(fact.attempt.trial);
+  for (const RankSlot& slot : trial.live->ranks) {
+    if (!trial.live->gone.contains(slot.executor)) Release(sweep, trial, slot);
+  }
+  trial.seconds.value += trial.live->seconds.value;
+  if (fact.outcome == Outcome::kFailed && fact.failure.kind != FailureKind::kLease &&
+      trial.state == TrialState::kRunning)
+    ++trial.failures;
+  sweep.leases.erase({trial.live->lease_until, trial.id.number});
+  trial.live.reset();
+  if (Ended(trial.state)) LetGoOfDonor(sweep, trial);
+  sweep.live.erase(trial.id.number);
+  Place(sweep, trial);
+  Review(sweep, trial.id.number);
+}
+
+void Applier::operator()(const TrialRequeued& fact) {
+  Trial& trial = TrialAt(fact.trial);
+  RemovePending(SweepAt(fact.trial.sweep), trial);
+  trial.not_before = fact.not_before;
+  trial.held = false;
+  // It starts only when its sweep is no longer paused.
+  if (trial.yield && trial.yield->kind == VerdictKind::kPause) trial.yield.reset();
+  Move(trial, TrialState::kPending);
+}
+
+void Applier::operator()(const TrialEnded& fact) {
+  Sweep& sweep = SweepAt(fact.trial.sweep);
+  Trial& trial = TrialAt(fact.trial);
+  Move(trial, fact.state);
+  const bool tried = fact.state == TrialState::kCompleted || fact.state == TrialState::kStopped;
+  const bool best =
+      std::ranges::find(sweep.front, trial.id.number, &Best::trial) != sweep.front.end();
+  if (tried && !best) ++sweep.since_best;
+  trial.yield.reset();
+  if (!trial.live) LetGoOfDonor(sweep, trial);
+  Review(sweep, trial.id.number);
+}
+
+// ---- checkpoints -------------------------------------------------------------------------
+
+void Applier::operator()(const CheckpointSaved& fact) {
+  Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
+  Trial& trial = TrialAt(fact.attempt.trial);
+  Renew(sweep, trial);
+  KeptCheckpoint kept{.attempt = fact.attempt.number, .ref = fact.checkpoint};
+  if (!trial.live->ranks.empty()) {
+    kept.executor = trial.live->ranks.front().executor;
+    const auto executor = state_.executors.find(kept.executor);
+    if (executor != state_.executors.end()) kept.folder = executor->second.folder;
+  }
+  trial.checkpoints.push_back(std::move(kept));
+  LetGoOfDonor(sweep, trial);
+  Review(sweep, trial.id.number);
+}
+
+void Applier::operator()(const CheckpointPinned& fact) {
+  const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
+  if (sweep != state_.sweeps.end()) return Pin(sweep->second, fact);
+  const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
+  if (ended != state_.ended.end()) ended->second.pins[fact.checkpoint] = fact.pinned;
+}
+
+void Applier::operator()(const CheckpointDropped& fact) {
+  if (state_.executors.contains(fact.executor))  // else nobody is left to delete it
+    state_.removals[fact.executor][fact.checkpoint] = fact.path;
+  Sweep& sweep = SweepAt(fact.checkpoint.trial.sweep);
+  Trial* trial = sweep.Find(fact.checkpoint.trial.number);
+  if (trial == nullptr) return;
+  std::erase_if(trial->checkpoints, [&](const KeptCheckpoint& kept) {
+    return kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step;
+  });
+  Review(sweep, trial->id.number);
+}
+
+void Applier::operator()(const CheckpointRemoved& fact) {
+  for (auto holder = state_.removals.begin(); holder != state_.removals.end();) {
+    holder->second.erase(fact.checkpoint);
+    holder = holder->second.empty() ? state_.removals.erase(holder) : std::next(holder);
+  }
+}
+
+// ---- what they have in common -------------------------------------------------------------
+
+void Applier::Pin(Sweep& sweep, const CheckpointPinned& fact) {
+  Trial* trial = sweep.Find(fact.checkpoint.trial.number);
+  if (trial == nullptr) return;  // what has left keeps all it has
+  for (KeptCheckpoint& kept : trial->checkpoints) {
+    if (kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step)
+      kept.pinned = fact.pinned;
+  }
+  Review(sweep, trial->id.number);
+}
+
+void Applier::Move(Trial& trial, TrialState to) {
+  Sweep& sweep = SweepAt(trial.id.sweep);
+  --sweep.by_state[static_cast<size_t>(trial.state)];
+  ++sweep.by_state[static_cast<size_t>(to)];
+  trial.state = to;
+  Place(sweep, trial);
+}
+
+void Applier::Place(Sweep& sweep, const Trial& trial) {
+  const bool pending = trial.state == TrialState::kPending && !trial.live;
+  const bool paused = trial.state == TrialState::kPaused && !trial.live && !trial.held;
+  if (pending) {
+    AddPending(sweep, trial);
+  } else {
+    RemovePending(sweep, trial);
+  }
+  if (paused) {
+    sweep.paused[trial.id.number] = trial.last_step;
+  } else {
+    sweep.paused.erase(trial.id.number);
+  }
+}
+
+void Applier::Clone(Sweep& sweep, Trial& trial, TrialNumber donor, const KeptCheckpoint& cloned) {
+  LetGoOfDonor(sweep, trial);
+  trial.donor = {{sweep.id, donor}, cloned.attempt, cloned.ref.step};
+  trial.cloned = cloned;
+  trial.last_step = cloned.ref.step;
+  sweep.clones.insert(trial.id.number);
+}
+
+void Applier::AddPending(Sweep& sweep, const Trial& trial) {
+  sweep.pending.insert(trial.id.number);
+  if (trial.not_before > now_) sweep.delayed.emplace(trial.not_before, trial.id.number);
+}
+
+void Applier::RemovePending(Sweep& sweep, const Trial& trial) {
+  sweep.pending.erase(trial.id.number);
+  sweep.delayed.erase({trial.not_before, trial.id.number});
+}
+
+void Applier::Renew(Sweep& sweep, Trial& trial) const {
+  if (trial.live->lease.value <= 0) return;
+  sweep.leases.erase({trial.live->lease_until, trial.id.number});
+  trial.live->lease_until = Time{now_.us + static_cast<int64_t>(trial.live->lease.value * 1e6)};
+  sweep.leases.emplace(trial.live->lease_until, trial.id.number);
+}
+
+void Applier::Remember(Sweep& sweep, const Trial& trial, const std::string& idempotency_key) {
+  if (!idempotency_key.empty()) sweep.by_key[idempotency_key] = trial.id.number;
+}
+
+void Applier::NoteBest(const SweepSpec& spec, const Report& report, Trial& trial) {
+  trial.best.resize(spec.objectives.size(), std::numeric_limits<double>::quiet_NaN());
+  for (size_t i = 0; i < spec.objectives.size(); ++i) {
+    const auto metric = report.metrics.find(spec.objectives[i].metric);
+    if (metric == report.metrics.end()) continue;
+    if (!spec.objectives[i].Better(metric->second, trial.best[i])) continue;
+    trial.best[i] = metric->second;
+    trial.since_best = 0;
+  }
+}
+
+void Applier::Count(Sweep& sweep, Trial& trial, Best report) {
+  bool review = false;
+  if (!trial.checkpoints.empty()) {
+    KeptCheckpoint& newest = trial.checkpoints.back();
+    if (newest.attempt == report.attempt && newest.ref.step == report.step) {
+      newest.values = report.values;
+      review = true;
+    }
+  }
+  NoteReached(sweep, report);
+  const Offered offered = Offer(sweep.spec.objectives, std::move(report), sweep.front);
+  if (offered.joined) {
+    sweep.since_best = 0;
+    for (const Best& left : offered.left) Review(sweep, left.trial);
+    review = true;
+  }
+  if (review) Review(sweep, trial.id.number);
+}
+
+void Applier::NoteReached(Sweep& sweep, const Best& report) {
+  if (!sweep.reached && Reached(sweep.spec, report.values)) sweep.reached = report;
+}
+
+void Applier::LetGoOfDonor(Sweep& sweep, Trial& trial) {
+  if (!trial.donor) return;
+  const TrialNumber donor = trial.donor->trial.number;
+  trial.donor.reset();
+  trial.cloned.reset();
+  sweep.clones.erase(trial.id.number);
+  Review(sweep, donor);
+}
+
+}  // namespace attune

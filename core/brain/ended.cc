@@ -1,0 +1,83 @@
+#include "core/brain/ended.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/brain/snapshot.h"
+
+namespace attune {
+namespace {
+
+// The sweep that a command may open again.
+std::optional<SweepId> MayReopen(const Command& command) {
+  if (const auto* extend = std::get_if<ExtendSweep>(&command)) return extend->sweep;
+  if (const auto* edit = std::get_if<EditSweep>(&command)) return edit->sweep;
+  if (const auto* reopen = std::get_if<ReopenTrial>(&command)) return reopen->record.id.sweep;
+  return std::nullopt;
+}
+
+std::optional<EndedPart> Lacking(const State& state, SweepId id) {
+  const auto ended = state.ended.find(id);
+  if (ended == state.ended.end() || !ended->second.saved.empty()) return std::nullopt;
+  return EndedPart{.sweep = id, .mark = ended->second.mark};
+}
+
+void Forget(State& state, SweepId id) {
+  const auto ended = state.ended.find(id);
+  state.by_key.erase(ended->second.idempotency_key);
+  state.ended.erase(ended);
+}
+
+}  // namespace
+
+std::vector<EndedPart> EndedParts(const State& state) {
+  std::vector<EndedPart> parts;
+  for (const auto& [id, ended] : state.ended) parts.push_back({id, ended.mark, ended.saved});
+  return parts;
+}
+
+void LetGoOfEnded(State& state) {
+  for (auto& [id, ended] : state.ended) ended.saved = {};
+}
+
+std::optional<EndedPart> Lacks(const State& state, const Command& command) {
+  const auto id = MayReopen(command);
+  return id ? Lacking(state, *id) : std::nullopt;
+}
+
+std::optional<EndedPart> Lacks(const State& state, const Event& event) {
+  const auto* reopened = std::get_if<SweepReopened>(&event.fact);
+  return reopened != nullptr ? Lacking(state, reopened->sweep) : std::nullopt;
+}
+
+Status BringBack(State& state, EndedPart part) {
+  EndedSweep& ended = state.ended.at(part.sweep);
+  if (Mark(part.bytes) != ended.mark)
+    return Error{ErrorCode::kCorrupt, "what the database keeps of sweep " + ToString(part.sweep) +
+                                          " is damaged, so that it cannot be opened again: start a "
+                                          "new sweep with its best configurations as "
+                                          "initial_points"};
+  ended.saved = std::move(part.bytes);
+  return {};
+}
+
+void AddEnded(State& state, const Sweep& sweep) {
+  std::string saved = SaveSweep(sweep);
+  const uint64_t mark = Mark(saved);
+  state.ended[sweep.id] = {.state = sweep.state,
+                           .idempotency_key = sweep.idempotency_key,
+                           .mark = mark,
+                           .saved = std::move(saved)};
+  state.reopenable.push_back(sweep.id);
+  if (state.reopenable.size() <= kReopenableSweeps) return;
+  Forget(state, state.reopenable.front());
+  state.reopenable.pop_front();
+}
+
+Status ReadEnded(const State& state, SweepId id, Sweep& sweep) {
+  const EndedSweep& ended = state.ended.at(id);
+  ATTUNE_CHECK(!ended.saved.empty());
+  return LoadSweep(ended.saved, *state.algorithms, sweep);
+}
+
+}  // namespace attune

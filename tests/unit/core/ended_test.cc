@@ -1,0 +1,97 @@
+#include "core/brain/ended.h"
+
+#include "core/brain/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Ended : public BrainTest {
+ protected:
+  Ended() {
+    spec_.stop.max_trials = 1;
+    Do(CreateSweep{spec_, "text", "key"});
+    Save(0, 2);
+    Report(0, 2, 0.9);
+    Finish(0);
+  }
+
+  const ExtendSweep extend_{.sweep = SweepId(1), .max_trials = 2};
+  SweepSpec spec_ = testing::ToySpec();
+};
+
+TEST_F(Ended, WhatIsLeftLiesElsewhereAndComesBackForWhatNeedsIt) {
+  const std::vector<EndedPart> parts = EndedParts(brain.state());
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_FALSE(parts[0].bytes.empty());
+  brain.LetGoOfEnded();
+  EXPECT_THAT(EndedParts(brain.state()).at(0).bytes, IsEmpty());
+  EXPECT_FALSE(Lacks(brain.state(), CreateSweep{spec_, "text", "another"}));
+  const auto lacking = Lacks(brain.state(), extend_);
+  ASSERT_TRUE(lacking);
+  EXPECT_TRUE(lacking->Names(parts[0]));
+  ASSERT_TRUE(brain.BringBack(parts[0]).ok());
+  EXPECT_FALSE(Lacks(brain.state(), extend_));
+
+  Do(extend_);
+  EXPECT_EQ(sweep().created, 2);
+}
+
+TEST_F(Ended, AReplayFromASnapshotAsksForItWhereTheSweepIsOpenedAgain) {
+  const std::string snapshot = SaveState(brain.state());
+  const std::vector<EndedPart> parts = EndedParts(brain.state());
+  const size_t since = log.size();
+  Do(extend_);
+  Brain next(algorithms, [](const std::string&) { return true; });
+  ASSERT_TRUE(next.Load(snapshot).ok());
+  int asked = 0;
+  for (size_t i = since; i < log.size(); ++i) {
+    if (const auto lacking = Lacks(next.state(), log[i])) {
+      ++asked;
+      ASSERT_TRUE(lacking->Names(parts.at(0)));
+      ASSERT_TRUE(next.BringBack(parts.at(0)).ok());
+    }
+    next.Replay(log[i]);
+  }
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(SaveState(next.state()), SaveState(brain.state()));
+}
+
+TEST_F(Ended, OtherBytesAreRefused) {
+  EndedPart part = EndedParts(brain.state()).at(0);
+  brain.LetGoOfEnded();
+  part.bytes.back() ^= 1;
+  const Status damaged = brain.BringBack(part);
+  ASSERT_FALSE(damaged.ok());
+  EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(damaged.error().message, HasSubstr("sweep s1 is damaged"));
+  EXPECT_TRUE(Lacks(brain.state(), extend_));
+}
+
+TEST_F(Ended, APinSinceTheEndNeedsNothingBack) {
+  const PinCheckpoint pin{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true};
+  brain.LetGoOfEnded();
+  EXPECT_FALSE(Lacks(brain.state(), pin));
+  Do(pin);
+  EXPECT_EQ(EndedParts(brain.state()).size(), 1u);
+}
+
+TEST_F(Ended, TheOldestAreForgottenWithTheirKeys) {
+  for (size_t i = 0; i < kReopenableSweeps; ++i) {
+    Do(CreateSweep{spec_, "text", "key " + std::to_string(i)});
+    Finish(0);
+  }
+  const State& state = brain.state();
+  EXPECT_EQ(state.ended.size(), kReopenableSweeps);
+  EXPECT_EQ(state.by_key.size(), kReopenableSweeps);
+  EXPECT_FALSE(state.by_key.contains("key"));
+  EXPECT_THAT(Refused(extend_).message, HasSubstr("ended too long ago"));
+  EXPECT_THAT(Refused(StopSweep{SweepId(1)}).message, HasSubstr("s1 has already ended"));
+  EXPECT_EQ(Refused(StopSweep{SweepId(1000)}).code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace attune
