@@ -27,7 +27,9 @@ const Algorithms& All() {
 
 SweepSpec Spec(int max_trials) {
   SweepSpec spec = BenchSweep();
-  spec.scheduler = {"asha", {{"min", int64_t{1}}, {"reduction_factor", int64_t{3}}}};
+  spec.scheduler = {
+      "asha",
+      {{"min", int64_t{1}}, {"mode", std::string("stop")}, {"reduction_factor", int64_t{3}}}};
   spec.max_step = Step(81);
   spec.stop.max_trials = max_trials;
   return spec;

@@ -27,7 +27,9 @@ constexpr int kSlots = 64;
 SweepSpec Spec(int trials, int reports, bool asked) {
   SweepSpec spec = BenchSweep();
   if (asked) spec.program = {};
-  spec.scheduler = {"asha", {{"min", int64_t{1}}, {"reduction_factor", int64_t{4}}}};
+  spec.scheduler = {
+      "asha",
+      {{"min", int64_t{1}}, {"mode", std::string("stop")}, {"reduction_factor", int64_t{4}}}};
   spec.max_step = Step(reports);
   if (!asked) spec.stop.max_trials = trials + kSlots;
   return spec;

@@ -1,6 +1,8 @@
 #include "schedulers/asha.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "core/base/check.h"
@@ -8,6 +10,7 @@
 namespace attune::schedulers {
 namespace {
 
+constexpr std::string_view kRule = "asha";
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::string Text(Step step) { return std::to_string(step.value); }
@@ -15,7 +18,10 @@ std::string Text(Step step) { return std::to_string(step.value); }
 Asha::Options OptionsOf(const SweepSpec& spec) {
   return {.min = Step(std::get<int64_t>(spec.scheduler.options.at("min"))),
           .max = spec.max_step,
-          .reduction_factor = std::get<int64_t>(spec.scheduler.options.at("reduction_factor"))};
+          .reduction_factor = std::get<int64_t>(spec.scheduler.options.at("reduction_factor")),
+          .form = std::get<std::string>(spec.scheduler.options.at("mode")) == "promote"
+                      ? Asha::Form::kPromote
+                      : Asha::Form::kStop};
 }
 
 Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
@@ -25,14 +31,19 @@ Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
                  "scheduler.max: asha needs max, the step at which a trial is complete"};
   }
   if (options.min >= options.max) {
-    return Error{ErrorCode::kInvalid, "scheduler.min: " + Text(options.min) + " is not below max " +
-                                          Text(options.max) +
-                                          ", so no trial could be stopped; lower min or raise max"};
+    return Error{ErrorCode::kInvalid,
+                 "scheduler.min: " + Text(options.min) + " is not below max " + Text(options.max) +
+                     ", so all would be trained to their end; lower min or raise max"};
   }
   return {std::make_unique<Asha>(spec.objective(), options)};
 }
 
 }  // namespace
+
+template <class A>
+void Fields(A& archive, Like<A, Asha::Mark>& mark) {
+  archive(mark.value, mark.order);
+}
 
 Asha::Asha(Objective objective, Options options) : objective_(std::move(objective)) {
   SetRungs(options);
@@ -42,66 +53,85 @@ void Asha::SetRungs(const Options& options) {
   ATTUNE_CHECK(options.min >= Step(1) && options.min < options.max);
   ATTUNE_CHECK(options.reduction_factor >= 2);
   reduction_factor_ = options.reduction_factor;
+  form_ = options.form;
   rungs_.clear();
   for (int64_t step = options.min.value; step < options.max.value; step *= reduction_factor_) {
-    rungs_.push_back({Step(step), {}});
+    rungs_.push_back({.step = Step(step)});
     if (step > options.max.value / reduction_factor_) break;  // the product is beyond max
   }
-  rungs_.push_back({options.max, {}});
+  rungs_.push_back({.step = options.max});
 }
 
+// ---- verdicts ------------------------------------------------------------------------------
+
 Verdict Asha::Judge(const TrialView& trial, const Report& report) const {
-  Reason reason{.rule = "asha", .step = report.step};
   const Rung* rung = RungFor(trial.id.number, report.step);
   if (rung == nullptr) {
     const auto next = NextMilestone(trial, report.step);
-    reason.text =
-        "goes on at step " + Text(report.step) +
-        (next ? ": nothing is decided before rung " + Text(*next) : ": the last rung is behind it");
-    return Verdict::Continue(std::move(reason));
+    return Verdict::Continue({.rule = std::string(kRule),
+                              .step = report.step,
+                              .text = "goes on at step " + Text(report.step) +
+                                      (next ? ": nothing is decided before rung " + Text(*next)
+                                            : ": the last rung is behind it")});
   }
-
-  const auto place = static_cast<int64_t>(PlaceIn(*rung, ValueOf(report)));
-  const int64_t peers = std::ssize(rung->values) + 1;
-  const int64_t going_on = peers / reduction_factor_;
+  const Mark mark{ValueOf(report), static_cast<uint32_t>(rung->marks.size())};
+  const Standing standing = StandingIn(*rung, mark);
   const bool last = rung == &rungs_.back();
-
-  reason.rung = rung->step;
-  reason.value = ValueOf(report);
-  reason.rank = place + 1;
-  reason.peers = peers;
-  if (going_on > 0) {
-    // The values of the rung with this one put in at its place.
-    if (going_on == reason.rank) {
-      reason.cutoff = reason.value;
-    } else {
-      reason.cutoff = rung->values[going_on - (going_on > reason.rank ? 2 : 1)];
-    }
+  const bool among = standing.rank <= standing.going_on;
+  const bool finite = std::isfinite(mark.value);
+  const bool promotes = form_ == Form::kPromote;
+  VerdictKind kind = VerdictKind::kContinue;
+  if (!last && promotes && !finite) {
+    kind = VerdictKind::kStop;
+  } else if (!last && promotes && !(among && NextIn(*rung, CandidateOf(trial.id.number, mark)))) {
+    kind = VerdictKind::kPause;
+  } else if (!last && !promotes && !among && standing.going_on > 0) {
+    kind = VerdictKind::kStop;
   }
 
-  const bool stops = !last && going_on > 0 && reason.rank > going_on;
-  reason.text = std::string(last    ? "completes"
-                            : stops ? "stopped"
-                                    : "goes on") +
-                " at step " + Text(report.step) + ": " + Standing(report, reason) +
-                (last ? ", the last" : Rule(going_on, reason.cutoff));
-  return stops ? Verdict::Stop(std::move(reason)) : Verdict::Continue(std::move(reason));
-}
-
-std::string Asha::Standing(const Report& report, const Reason& reason) const {
   const bool reported = report.metrics.contains(objective_.metric);
-  return objective_.metric + " " + (reported ? FormatShort(reason.value) : "(not reported)") +
-         " is rank " + std::to_string(reason.rank) + " of " + std::to_string(reason.peers) +
-         " at rung " + Text(reason.rung);
+  Reason reason = ReasonFor(*rung, standing, mark.value);
+  reason.step = report.step;
+  reason.text = std::string(last                          ? "completes"
+                            : kind == VerdictKind::kStop  ? "stopped"
+                            : kind == VerdictKind::kPause ? "paused"
+                                                          : "goes on") +
+                " at step " + Text(report.step) + ": " +
+                Stands(*rung, standing, reported ? FormatShort(mark.value) : "(not reported)");
+  if (last) {
+    reason.text += ", the last";
+  } else if (promotes && !finite) {
+    reason.text += "; what is not finite is never promoted";
+  } else {
+    reason.text += Rule(standing);
+  }
+  return {.kind = kind, .reason = std::move(reason)};
 }
 
-std::string Asha::Rule(int64_t going_on, double cutoff) const {
-  if (going_on == 0) {
-    return "; none is stopped before " + std::to_string(reduction_factor_) + " have reached it";
+Reason Asha::ReasonFor(const Rung& rung, const Standing& standing, double value) const {
+  return {.rule = std::string(kRule),
+          .rung = rung.step,
+          .value = value,
+          .cutoff = standing.cutoff,
+          .rank = standing.rank,
+          .peers = standing.peers};
+}
+
+std::string Asha::Stands(const Rung& rung, const Standing& standing,
+                         const std::string& value) const {
+  return objective_.metric + " " + value + " is rank " + std::to_string(standing.rank) + " of " +
+         std::to_string(standing.peers) + " at rung " + Text(rung.step);
+}
+
+std::string Asha::Rule(const Standing& standing) const {
+  if (standing.going_on == 0) {
+    return (form_ == Form::kStop ? "; none is stopped before " : "; none goes on before ") +
+           std::to_string(reduction_factor_) + " have reached it";
   }
-  const std::string who =
-      going_on == 1 ? "only the best goes on" : "the best " + std::to_string(going_on) + " go on";
-  return "; " + who + " (cutoff " + FormatShort(cutoff) + ")";
+  const std::string who = standing.going_on == 1
+                              ? "only the best goes on"
+                              : "the best " + std::to_string(standing.going_on) + " go on";
+  return "; " + who + " (cutoff " + FormatShort(standing.cutoff) + ")";
 }
 
 std::optional<Step> Asha::NextMilestone(const TrialView& trial, Step after) const {
@@ -110,38 +140,124 @@ std::optional<Step> Asha::NextMilestone(const TrialView& trial, Step after) cons
   return rungs_[next].step;
 }
 
-void Asha::Observe(const Event& event) {
-  const auto* reported = std::get_if<TrialReported>(&event.fact);
-  if (reported == nullptr) return;
-  const TrialNumber trial = reported->attempt.trial.number;
-  const Rung* found = RungFor(trial, reported->report.step);
-  if (found == nullptr) return;
+// ---- promotions ----------------------------------------------------------------------------
 
+NextMove Asha::Next(const SweepView& sweep) const {
+  for (auto rung = std::next(rungs_.rbegin()); rung != rungs_.rend(); ++rung) {
+    const Candidate* candidate = Promotable(*rung, sweep);
+    if (candidate == nullptr) continue;
+    const Mark& mark = paused_.at(candidate->trial);
+    const Standing standing = StandingIn(*rung, mark);
+    Reason reason = ReasonFor(*rung, standing, mark.value);
+    reason.text = "promoted at rung " + Text(rung->step) + ": " +
+                  Stands(*rung, standing, FormatShort(mark.value)) + Rule(standing);
+    return Promote{.trial = candidate->trial, .reason = std::move(reason)};
+  }
+  if (sweep.may_create || sweep.paused.empty()) return New{};
+  if (sweep.running + sweep.waiting > 0) return Wait{};
+  return Done{"none of the paused trials is among the best 1/" + std::to_string(reduction_factor_) +
+              " of its rung, and no more come"};
+}
+
+const Asha::Candidate* Asha::Promotable(const Rung& rung, const SweepView& sweep) const {
+  const size_t going_on = rung.marks.size() / static_cast<size_t>(reduction_factor_);
+  for (const Candidate& candidate : rung.paused) {
+    if (PlaceIn(rung, paused_.at(candidate.trial)) >= going_on) break;
+    if (sweep.paused.contains(candidate.trial)) return &candidate;
+  }
+  return nullptr;
+}
+
+bool Asha::NextIn(const Rung& rung, const Candidate& candidate) const {
+  if (!rung.paused.empty() && *rung.paused.begin() < candidate) return false;
+  for (const Rung* higher = &rung + 1; higher != &rungs_.back(); ++higher) {
+    const size_t going_on = higher->marks.size() / static_cast<size_t>(reduction_factor_);
+    if (!higher->paused.empty() &&
+        PlaceIn(*higher, paused_.at(higher->paused.begin()->trial)) < going_on)
+      return false;
+  }
+  return true;
+}
+
+Asha::Candidate Asha::CandidateOf(TrialNumber trial, const Mark& mark) const {
+  return {objective_.mode == Mode::kMax ? -mark.value : mark.value, mark.order, trial};
+}
+
+// ---- what was observed ---------------------------------------------------------------------
+
+void Asha::Observe(const Event& event) {
+  if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
+    Record(reported->attempt.trial.number, reported->report);
+  } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
+    const Reason& reason = decided->verdict.reason;
+    if (decided->verdict.kind == VerdictKind::kPause && reason.rule == kRule)
+      Pause(decided->attempt.trial.number, {reason.value, static_cast<uint32_t>(reason.peers - 1)});
+  } else if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) {
+    Forget(assigned->attempt.trial.number);
+  } else if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
+    Forget(promoted->trial.number);
+  } else if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
+    Forget(ended->trial.number);
+  }
+}
+
+void Asha::Record(TrialNumber trial, const Report& report) {
+  const Rung* found = RungFor(trial, report.step);
+  if (found == nullptr) return;
   Rung& rung = rungs_[static_cast<size_t>(found - rungs_.data())];
-  const double value = ValueOf(reported->report);
-  rung.values.insert(rung.values.begin() + static_cast<ptrdiff_t>(PlaceIn(rung, value)), value);
-  passed_[trial] = reported->report.step;
+  AddMark(rung, {ValueOf(report), static_cast<uint32_t>(rung.marks.size())});
+  passed_[trial] = report.step;
+}
+
+void Asha::AddMark(Rung& rung, const Mark& mark) {
+  rung.marks.insert(rung.marks.begin() + static_cast<ptrdiff_t>(PlaceIn(rung, mark)), mark);
+}
+
+void Asha::Pause(TrialNumber trial, const Mark& mark) {
+  paused_[trial] = mark;
+  RungOf(trial).paused.insert(CandidateOf(trial, mark));
+}
+
+void Asha::Forget(TrialNumber trial) {
+  const auto mark = paused_.find(trial);
+  if (mark == paused_.end()) return;
+  RungOf(trial).paused.erase(CandidateOf(trial, mark->second));
+  paused_.erase(mark);
 }
 
 void Asha::Adapt(const SweepSpec& spec) {
-  std::map<Step, std::vector<double>> values;
-  for (Rung& rung : rungs_) values[rung.step] = std::move(rung.values);
+  std::map<Step, std::vector<Mark>> marks;
+  std::map<TrialNumber, Step> recorded_at;
+  for (const auto& [trial, mark] : paused_) recorded_at[trial] = RungOf(trial).step;
+  for (Rung& rung : rungs_) marks[rung.step] = std::move(rung.marks);
   SetRungs(OptionsOf(spec));
-  for (Rung& rung : rungs_) rung.values = std::move(values[rung.step]);
+  for (Rung& rung : rungs_) rung.marks = std::move(marks[rung.step]);
+  for (auto& [trial, mark] : paused_) {
+    Rung& rung = RungOf(trial);
+    if (rung.step != recorded_at.at(trial)) {
+      mark.order = static_cast<uint32_t>(rung.marks.size());
+      AddMark(rung, mark);
+    }
+    rung.paused.insert(CandidateOf(trial, mark));
+  }
 }
 
 void Asha::Save(ArchiveWriter& archive) const {
-  std::vector<std::vector<double>> values;
-  for (const Rung& rung : rungs_) values.push_back(rung.values);
-  archive(values, passed_);
+  std::vector<std::vector<Mark>> marks;
+  for (const Rung& rung : rungs_) marks.push_back(rung.marks);
+  archive(marks, passed_, paused_);
 }
 
 void Asha::Load(ArchiveReader& archive) {
-  std::vector<std::vector<double>> values;
-  archive(values, passed_);
-  if (values.size() != rungs_.size()) return archive.Fail();
-  for (size_t i = 0; i < rungs_.size(); ++i) rungs_[i].values = std::move(values[i]);
+  std::vector<std::vector<Mark>> marks;
+  std::map<TrialNumber, Mark> paused;
+  archive(marks, passed_, paused);
+  if (marks.size() != rungs_.size()) return archive.Fail();
+  for (size_t i = 0; i < rungs_.size(); ++i) rungs_[i].marks = std::move(marks[i]);
+  for (const auto& [trial, mark] : paused) Pause(trial, mark);
 }
+
+// ---- rungs ---------------------------------------------------------------------------------
 
 std::vector<Step> Asha::Rungs() const {
   std::vector<Step> steps;
@@ -152,6 +268,11 @@ std::vector<Step> Asha::Rungs() const {
 const Asha::Rung* Asha::RungFor(TrialNumber trial, Step step) const {
   const size_t reached = RungsUpTo(step);
   return reached > Passed(trial) ? &rungs_[reached - 1] : nullptr;
+}
+
+// Below the first rung there is none after an edit has raised min: then it waits at that one.
+Asha::Rung& Asha::RungOf(TrialNumber paused) {
+  return rungs_[std::max<size_t>(Passed(paused), 1) - 1];
 }
 
 size_t Asha::Passed(TrialNumber trial) const {
@@ -171,20 +292,45 @@ double Asha::ValueOf(const Report& report) const {
   return found == report.metrics.end() ? kNaN : found->second;
 }
 
-size_t Asha::PlaceIn(const Rung& rung, double value) const {
+bool Asha::Before(const Mark& a, const Mark& b) const {
+  if (objective_.Better(a.value, b.value)) return true;
+  return !objective_.Better(b.value, a.value) && a.order < b.order;
+}
+
+size_t Asha::PlaceIn(const Rung& rung, const Mark& mark) const {
   const auto place =
-      std::upper_bound(rung.values.begin(), rung.values.end(), value,
-                       [this](double a, double b) { return objective_.Better(a, b); });
-  return static_cast<size_t>(place - rung.values.begin());
+      std::lower_bound(rung.marks.begin(), rung.marks.end(), mark,
+                       [this](const Mark& a, const Mark& b) { return Before(a, b); });
+  return static_cast<size_t>(place - rung.marks.begin());
+}
+
+Asha::Standing Asha::StandingIn(const Rung& rung, const Mark& mark) const {
+  const size_t place = PlaceIn(rung, mark);
+  const bool recorded = mark.order < rung.marks.size();
+  const size_t peers = rung.marks.size() + (recorded ? 0 : 1);
+  const size_t going_on = peers / static_cast<size_t>(reduction_factor_);
+  Standing standing{.rank = static_cast<int64_t>(place) + 1,
+                    .peers = static_cast<int64_t>(peers),
+                    .going_on = static_cast<int64_t>(going_on)};
+  if (going_on == 0) return standing;
+  const size_t cut = going_on - 1;
+  standing.cutoff =
+      cut == place ? mark.value : rung.marks[cut - (!recorded && cut > place ? 1 : 0)].value;
+  return standing;
 }
 
 Entry<Scheduler> AshaEntry() {
   return {.name = "asha",
-          .help = "stops trials that are not among the best at growing steps; needs max",
+          .help = "trains on only those among the best at growing steps; needs max",
           .options = {{.name = "min",
                        .fallback = int64_t{1},
                        .min = 1,
                        .help = "step of the first rung: the least a trial trains"},
+                      {.name = "mode",
+                       .fallback = std::string("stop"),
+                       .one_of = {"stop", "promote"},
+                       .help = "stop the others for good, or pause every trial at each rung and "
+                               "promote the best with the slots that are free"},
                       {.name = "reduction_factor",
                        .fallback = int64_t{4},
                        .min = 2,

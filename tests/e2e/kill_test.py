@@ -17,6 +17,9 @@ EVENTS_BETWEEN = 12  # a life of the server: from none to so many events more
 
 
 class KilledServer(EndToEnd):
+    kills = KILLS
+    mode = "stop"
+
     def serve(self):
         server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", self.port)
         server.await_stderr(r"http://")
@@ -31,14 +34,15 @@ class KilledServer(EndToEnd):
         for name in ("left", "right"):
             self.start("executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 1,
                        "--data-dir", self.data)
-        spec = sweep(scheduler={"name": "asha", "min": 1, "max": 16, "reduction_factor": 2},
+        spec = sweep(scheduler={"name": "asha", "mode": self.mode, "min": 1, "max": 16,
+                                "reduction_factor": 2},
                      stop={"max_trials": 100_000})
         status, answer = self.request("/api/v1/sweeps?directory=/tmp", "POST",
                                       json.dumps(spec).encode())
         self.assertEqual(status, 201, answer)
 
         seq = 0
-        for _ in range(KILLS):
+        for _ in range(self.kills):
             seq += draw.randrange(EVENTS_BETWEEN + 1)
             self.await_event(lambda kind, data: data["seq"] >= seq, after=max(0, seq - 1))
             server.kill()
@@ -52,7 +56,8 @@ class KilledServer(EndToEnd):
 
         trials = self.check_histories_are_whole()
         self.assertGreaterEqual(len(trials), created)
-        self.assertEqual({trial["attempts"] for trial in trials}, {1})
+        if self.mode == "stop":
+            self.assertEqual({trial["attempts"] for trial in trials}, {1})
         for trial in trials:
             self.check_against_the_rank(trial)
         server.interrupt()
@@ -63,12 +68,17 @@ class KilledServer(EndToEnd):
 
     def check_against_the_rank(self, trial):
         """What the rank says it has reported is what the log holds, value for value."""
-        log = self.data / f"sweeps/s1/trials/{trial['number']}/attempts/1/rank-0.log"
-        said = {int(step): float(score)
+        attempts = self.data / f"sweeps/s1/trials/{trial['number']}/attempts"
+        said = {int(step): float(score) for log in attempts.glob("*/rank-0.log")
                 for step, score in re.findall(r"^step (\d+) score (\S+)$", log.read_text(), re.M)}
         detail = self.get(f"/sweeps/s1/trials/{trial['number']}")
         kept = {report["step"]: report["metrics"]["score"] for report in detail["history"]}
         self.assertEqual(kept, said)
+
+
+class KilledWhilePromoting(KilledServer):
+    kills = KILLS // 4
+    mode = "promote"
 
 
 if __name__ == "__main__":

@@ -29,6 +29,19 @@ class Run(EndToEnd):
         self.assertRegex(out + err, r"stopped at step 1: score 0\.\d+ is rank \d of \d")
         self.assertRegex(out + err, r"checkpoints/step-4-attempt-1")
 
+    def test_promoted_trials_go_on_from_their_checkpoints(self):
+        file = self.write(sweep(stop={"max_trials": 12}, scheduler={
+            "name": "asha", "mode": "promote", "min": 1, "max": 9, "reduction_factor": 3}))
+        code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out + err, r"promoted at rung 1: score 0\.\d+ is rank \d of \d+")
+        self.start("serve", "--data-dir", self.data, "--port", 0).await_stderr(r"http://")
+        trials = self.check_histories_are_whole()
+        steps = sorted(trial["step"] for trial in trials)
+        self.assertEqual(steps[:8], [1] * 8)  # a third of twelve went on, and a third of those
+        self.assertEqual(steps[8:], [3, 3, 3, 9])
+        self.assertEqual([trial["attempts"] for trial in trials if trial["step"] == 1], [1] * 8)
+
     def test_grid_ends_when_it_has_no_more(self):
         file = self.write(sweep(searcher={"name": "grid"}, stop={},
                                 parameters={"x": {"values": [0.1, 0.2, 0.3]}},

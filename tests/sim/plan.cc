@@ -106,6 +106,8 @@ class Planner {
     spec.searcher = SpecOf(countable && Coin() ? "grid" : PickName(SearcherNames()));
     if (!TestAlgorithms().MakeSearcher(spec).ok()) spec.searcher = SpecOf("random");
     if (OneIn(20)) spec.searcher = SpecOf(std::string(kPondering));  // about each tenth world
+    if (spec.scheduler.name == "asha" && Coin())
+      spec.scheduler.options.insert_or_assign("mode", Value(std::string("promote")));
     return planned;
   }
 

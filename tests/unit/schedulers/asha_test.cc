@@ -257,10 +257,12 @@ TEST(Asha, AgreesWithCountingOverAThousandReports) {
 }
 
 SweepSpec Spec(int64_t min, int64_t max) {
-  return {
-      .objectives = {Maximise("accuracy")},
-      .scheduler = {.name = "asha", .options = {{"min", min}, {"reduction_factor", int64_t{4}}}},
-      .max_step = Step(max)};
+  return {.objectives = {Maximise("accuracy")},
+          .scheduler = {.name = "asha",
+                        .options = {{"min", min},
+                                    {"mode", std::string("stop")},
+                                    {"reduction_factor", int64_t{4}}}},
+          .max_step = Step(max)};
 }
 
 TEST(Asha, IsMadeFromTheSweepFile) {
@@ -274,9 +276,10 @@ TEST(Asha, WithoutMaxNamesTheKeyOfTheSweepFile) {
 }
 
 TEST(Asha, MinMustLieBelowMax) {
-  EXPECT_EQ(AshaEntry().make(Spec(9, 9)).error().message,
-            "scheduler.min: 9 is not below max 9, so no trial could be stopped; lower min or raise "
-            "max");
+  EXPECT_EQ(
+      AshaEntry().make(Spec(9, 9)).error().message,
+      "scheduler.min: 9 is not below max 9, so all would be trained to their end; lower min or "
+      "raise max");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +35,48 @@ class SchedulerHarness {
     verdict_ = scheduler_->Judge({id, config_}, report);
     Observe(TrialReported{{id, 1}, report});
     Observe(TrialDecided{{id, 1}, report.step, verdict_, Step(0)});
+    if (verdict_.kind == VerdictKind::kPause) paused_[id.number] = report.step;
     return *this;
+  }
+
+  // What a free slot is for now; a promotion is made.
+  NextMove Next(bool may_create = true, int running = 0) {
+    const NextMove move =
+        scheduler_->Next({.paused = paused_, .running = running, .may_create = may_create});
+    if (const auto* promote = std::get_if<Promote>(&move)) {
+      EXPECT_EQ(paused_.erase(promote->trial), 1u) << "it is not paused";
+      const TrialId id(SweepId(1), promote->trial);
+      Observe(TrialPromoted{.trial = id, .reason = promote->reason});
+      Observe(AttemptAssigned{.attempt = {id, 2}});
+    }
+    return move;
+  }
+  // The trial that a free slot promotes; nullopt: none.
+  std::optional<uint32_t> Promoted(bool may_create = true) {
+    const NextMove move = Next(may_create);
+    const auto* promote = std::get_if<Promote>(&move);
+    if (promote == nullptr) return std::nullopt;
+    promotion_ = promote->reason;
+    return promote->trial.value;
+  }
+  const Reason& promotion() const { return promotion_; }
+
+  // A trial that is paused no longer counts, by a person's doing.
+  void End(uint32_t trial) {
+    paused_.erase(TrialNumber(trial));
+    Observe(TrialEnded{TrialId(SweepId(1), TrialNumber(trial)), TrialState::kKilled, "killed"});
+  }
+  void Adapt(const SweepSpec& spec) { scheduler_->Adapt(spec); }
+  // It goes on as one that has been saved and loaded, into an instance of the same options.
+  template <class S>
+  void Restore(S fresh) {
+    ArchiveWriter bytes;
+    scheduler_->Save(bytes);
+    const std::string held = bytes.Take();
+    scheduler_ = std::make_unique<S>(std::move(fresh));
+    ArchiveReader archive(held);
+    scheduler_->Load(archive);
+    EXPECT_TRUE(archive.AtEnd());
   }
 
   // The verdict on the last report.
@@ -61,10 +104,14 @@ class SchedulerHarness {
   std::string metric_;
   Config config_;
   Verdict verdict_;
+  std::map<TrialNumber, Step> paused_;
+  Reason promotion_;
   uint64_t seq_ = 0;
 };
 
 inline auto Continues() { return ::testing::Field("kind", &Verdict::kind, VerdictKind::kContinue); }
+
+inline auto Pauses() { return ::testing::Field("kind", &Verdict::kind, VerdictKind::kPause); }
 
 inline auto Stops(const std::string& rule) {
   return ::testing::AllOf(
