@@ -52,7 +52,9 @@ void DropSurplus(const Sweep& sweep, Facts& facts) {
 
 void EndPaused(const Sweep& sweep, const std::string& reason, Facts& facts) {
   for (const auto& [number, trial] : sweep.trials) {
-    if (trial.state == TrialState::kPaused) EndTrial(trial, TrialState::kStopped, reason, facts);
+    if (trial.state != TrialState::kPaused) continue;
+    const std::string at = "paused at step " + std::to_string(trial.last_step.value) + ", and ";
+    EndTrial(trial, TrialState::kStopped, at + reason, facts);
   }
 }
 
@@ -79,11 +81,15 @@ void End(const Sweep& sweep, Time now, Facts& facts) {
     if (sweep.thinking && MayCreate(sweep)) return;  // a trial is to come
     const NextUp next = WhatIsNext(sweep, now);
     const NextMove& move = std::get<NextMove>(next);
-    if (const auto* done = std::get_if<Done>(&move)) reason = done->text;
+    if (const auto* done = std::get_if<Done>(&move)) {
+      reason = done->text;
+      unpromoted = "not promoted: " + reason;
+    }
     if (const auto* wait = std::get_if<Wait>(&move)) {
       // No event can come that it waits for; the end of its paused trials is one.
       reason = "the scheduler " + sweep.spec.scheduler.name +
-               " waits while nothing runs that it could wait for: " + wait->text;
+               " waits while nothing runs that it could wait for" +
+               (wait->text.empty() ? "" : ": " + wait->text);
       unpromoted = "not promoted: " + reason;
     }
   }
