@@ -5,6 +5,7 @@
 
 #include "core/base/random.h"
 #include "core/space/domain.h"
+#include "searchers/model/limit.h"
 
 namespace attune::searchers {
 namespace {
@@ -39,20 +40,8 @@ Value Draw(const Domain& domain, RandomStream& stream) {
   return ValueAt(domain, stream.Integer(0, *count - 1));
 }
 
-// Trials that are asked for end with the asking.
-bool EndsSomeTime(const SweepSpec& spec) {
-  const StopPolicy& stop = spec.stop;
-  const bool uses_gpus = spec.gang.per_worker.gpus > 0;
-  return spec.External() || stop.max_trials > 0 || stop.max_time.value > 0 ||
-         (stop.max_gpu_hours > 0 && uses_gpus) || stop.patience > 0 || !stop.targets.empty();
-}
-
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (!EndsSomeTime(spec)) {
-    return Error{ErrorCode::kInvalid,
-                 "stop: random search never ends by itself; set max_trials, max_time, "
-                 "max_gpu_hours (where workers have GPUs) or patience, or metric.target"};
-  }
+  if (auto error = WithoutEnd(spec, "random search")) return *error;
   return {std::make_unique<Random>(spec.space, spec.seed)};
 }
 

@@ -2,12 +2,14 @@
 
 #include "searchers/grid.h"
 #include "searchers/random.h"
+#include "searchers/sobol.h"
 
 namespace attune::searchers {
 
 void RegisterSearchers(Algorithms& algorithms) {
   algorithms.Add(RandomEntry());
   algorithms.Add(GridEntry());
+  algorithms.Add(SobolEntry());
 }
 
 }  // namespace attune::searchers

@@ -31,7 +31,8 @@ ROOMS = {
     "core/algorithms": Room(("core/base", "core/space", "core/log"), pure=True),
     "core/brain": Room(("core/*",), pure=True),
     "core": Room(pure=True),
-    "searchers": Room(ALGORITHMS_SEE, pure=True),
+    "searchers/model": Room(ALGORITHMS_SEE, pure=True),
+    "searchers": Room(ALGORITHMS_SEE + ("searchers/model",), pure=True),
     "schedulers": Room(ALGORITHMS_SEE, pure=True),
     # The service.
     "sweepfile": Room(ALGORITHMS_SEE, ("yaml-cpp", "nlohmann")),

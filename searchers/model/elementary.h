@@ -1,0 +1,26 @@
+#pragma once
+
+// Elementary functions that give the same bits on every machine. The mathematical library picks
+// other code paths for other processors, and its last bit changes with its version; a proposal that
+// hangs on that bit would not come again after a move to another host. Here is nothing but IEEE 754
+// additions, multiplications, divisions and square roots in a fixed order, and the build forbids
+// contracting them (cmake/AttuneBuild.cmake).
+namespace attune::searchers {
+
+// Natural exponential, within 2 units in the last place; 0 below -745, infinity above 709.78. NaN
+// for NaN.
+double Exp(double x);
+
+// Natural logarithm, within 2 units in the last place; -infinity for 0, NaN below and for NaN.
+double Log(double x);
+
+// Distribution function of the standard normal, by the rational approximations of Cody ("Rational
+// Chebyshev approximations for the error function", Mathematics of Computation 23, 1969); relative
+// error below 1e-14 where the result is a normal number.
+double NormalCdf(double z);
+
+// How much of a normal distribution lies within [low, high], in units of its deviation from its
+// mean, without losing the digits of a far tail. REQUIRES: low <= high.
+double NormalMass(double low, double high);
+
+}  // namespace attune::searchers

@@ -1,0 +1,54 @@
+#include "searchers/sobol.h"
+
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace attune::searchers {
+namespace {
+
+Config Point(const Sobol& sobol, uint32_t proposal) {
+  return std::get<Config>(sobol.Suggest(ProposalNumber(proposal)));
+}
+
+TEST(Sobol, EveryPartOfARangeGetsOnePoint) {
+  const Sobol sobol(SearchSpace({{"x", FloatDomain{.min = -4, .max = 4}},
+                                 {"lr", FloatDomain{.min = 1, .max = 256, .scale = Scale::kLog}}}),
+                    7);
+  std::set<int> cells;
+  std::set<int> powers;
+  for (uint32_t i = 0; i < 8; ++i) {
+    const Config config = Point(sobol, i);
+    cells.insert(static_cast<int>(std::get<double>(*config.Find("x")) + 4));
+    powers.insert(static_cast<int>(std::log2(std::get<double>(*config.Find("lr")))));
+  }
+  EXPECT_EQ(cells.size(), 8u);
+  EXPECT_EQ(powers.size(), 8u);
+}
+
+TEST(Sobol, ListedValuesComeEquallyOften) {
+  const Sobol sobol(SearchSpace({{"c", CategoricalDomain{{true, false, int64_t{1}, 0.5}}}}), 7);
+  std::map<Value, int> counts;
+  for (uint32_t i = 0; i < 64; ++i) ++counts[*Point(sobol, i).Find("c")];
+  ASSERT_EQ(counts.size(), 4u);
+  for (const auto& [value, count] : counts) EXPECT_EQ(count, 16) << FormatValue(value);
+}
+
+TEST(Sobol, AnEditedRangeKeepsTheSequence) {
+  const SweepSpec wide{.space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 2}}})};
+  Sobol sobol(SearchSpace({{"x", FloatDomain{.min = 0, .max = 1}}}), 7);
+  const double before = std::get<double>(*Point(sobol, 5).Find("x"));
+  sobol.Adapt(wide);
+  EXPECT_EQ(std::get<double>(*Point(sobol, 5).Find("x")), 2 * before);
+}
+
+TEST(Sobol, WithoutALimitNamesTheKeyOfTheSweepFile) {
+  const SweepSpec spec{.program = {.command = {"train"}},
+                       .space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 1}}})};
+  EXPECT_TRUE(SobolEntry().make(spec).error().message.starts_with(
+      "stop: Sobol search never ends by itself; set max_trials"));
+}
+
+}  // namespace
+}  // namespace attune::searchers
