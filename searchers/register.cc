@@ -3,6 +3,7 @@
 #include "searchers/grid.h"
 #include "searchers/random.h"
 #include "searchers/sobol.h"
+#include "searchers/tpe.h"
 
 namespace attune::searchers {
 
@@ -10,6 +11,7 @@ void RegisterSearchers(Algorithms& algorithms) {
   algorithms.Add(RandomEntry());
   algorithms.Add(GridEntry());
   algorithms.Add(SobolEntry());
+  algorithms.Add(TpeEntry());
 }
 
 }  // namespace attune::searchers

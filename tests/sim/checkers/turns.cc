@@ -64,9 +64,10 @@ class Turns final : public Checker {
                  !Bound(trial);
         }))
       return true;
-    // A grid may come to its end without having said so, and who ponders may have nothing yet.
+    // A space may be used up without the searcher having said so, and who ponders may have nothing
+    // yet.
     const std::string& searcher = sweep.spec.searcher.name;
-    return !sweep.exhausted && searcher != "grid" && searcher != kPondering &&
+    return !sweep.exhausted && searcher != "grid" && searcher != "tpe" && searcher != kPondering &&
            sweep.Created() < sweep.spec.stop.max_trials;
   }
 

@@ -1,0 +1,197 @@
+#include "searchers/model/record.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace attune::searchers {
+namespace {
+
+constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// FNV-1a over the bits of each coordinate, all absent ones being alike.
+uint64_t Hash(const Point& point) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const double coordinate : point) {
+    const uint64_t bits =
+        std::isnan(coordinate) ? ~uint64_t{0} : std::bit_cast<uint64_t>(coordinate);
+    for (int shift = 0; shift < 64; shift += 8) {
+      hash ^= bits >> shift & 0xff;
+      hash *= 0x100000001b3;
+    }
+  }
+  return hash;
+}
+
+double Violation(const Constraint& constraint, const Metrics& metrics) {
+  const auto found = metrics.find(constraint.metric);
+  if (found == metrics.end() || !std::isfinite(found->second)) return kInfinity;
+  return std::max({0.0, constraint.min.value_or(-kInfinity) - found->second,
+                   found->second - constraint.max.value_or(kInfinity)});
+}
+
+}  // namespace
+
+Record::Record(const SweepSpec& spec)
+    : cube_(spec.space), objectives_(spec.objectives), constraints_(spec.constraints) {}
+
+std::optional<uint32_t> Record::Known(TrialNumber number) const {
+  if (number.value >= size()) return std::nullopt;
+  return number.value;
+}
+
+void Record::Put(uint32_t number, const Config& config) {
+  const auto point = cube_.Place(config);
+  trials_[number].placed = point.has_value();
+  if (!point) trials_[number].standing = Standing::kNone;
+  const auto row = points_.begin() + static_cast<ptrdiff_t>(number * cube_.size());
+  std::ranges::copy(point.value_or(Point(cube_.size(), kAbsent)), row);
+  if (point && cube_.Finite()) tried_.insert(Hash(*point));
+}
+
+void Record::Restart(uint32_t number, const Config& config) {
+  trials_[number] = Trial{};
+  Put(number, config);
+}
+
+void Record::Take(uint32_t number, const Report& report) {
+  Trial& trial = trials_[number];
+  trial.step = std::max(trial.step, report.step);
+  const auto values = ValuesThatCount(objectives_, constraints_, report.metrics);
+  if (!values.empty()) {
+    const double value = objectives_.front().mode == Mode::kMin ? values[0] : -values[0];
+    trial.value = trial.has_value ? std::min(trial.value, value) : value;
+    trial.has_value = true;
+    return;
+  }
+  const auto found = report.metrics.find(objectives_.front().metric);
+  if (constraints_.empty() || found == report.metrics.end() || !std::isfinite(found->second))
+    return;
+  double violation = 0;
+  for (const Constraint& constraint : constraints_) {
+    violation += Violation(constraint, report.metrics);
+  }
+  trial.violation = trial.has_violation ? std::min(trial.violation, violation) : violation;
+  trial.has_violation = true;
+}
+
+Standing Record::Ended(const Trial& trial, TrialState state) const {
+  if (state == TrialState::kFailed) return Standing::kFailed;
+  if (trial.has_value) {
+    return state == TrialState::kCompleted ? Standing::kComplete : Standing::kCut;
+  }
+  if (trial.has_violation) return Standing::kInfeasible;
+  const bool unheard = state != TrialState::kCompleted && trial.step == Step(0);
+  return unheard ? Standing::kNone : Standing::kFailed;
+}
+
+std::optional<Record::News> Record::Observe(const Event& event) {
+  if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
+    const uint32_t number = created->trial.number.value;
+    const bool is_new = number >= size();
+    if (is_new) {
+      trials_.resize(number + 1, Trial{.standing = Standing::kNone});
+      points_.resize(trials_.size() * cube_.size(), kAbsent);
+    }
+    Restart(number, created->config);
+    return News{number, is_new ? What::kNew : What::kMoved};
+  }
+  const auto id = TrialOf(event.fact);
+  const auto number = id ? Known(id->number) : std::nullopt;
+  if (!number) return std::nullopt;
+  Trial& trial = trials_[*number];
+  const auto become = [&](Standing standing) -> std::optional<News> {
+    if (trial.standing == standing || !trial.placed) return std::nullopt;
+    trial.standing = standing;
+    return News{*number, What::kStanding};
+  };
+  if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
+    Take(*number, reported->report);
+    return std::nullopt;
+  }
+  if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
+    const Verdict& verdict = decided->verdict;
+    if (verdict.kind == VerdictKind::kExploit) {
+      Restart(*number, verdict.config);
+      return News{*number, What::kMoved};
+    }
+    if (verdict.kind != VerdictKind::kPause || verdict.reason.rule == kSweepPaused) {
+      return std::nullopt;
+    }
+    return become(Ended(trial, TrialState::kStopped));
+  }
+  if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
+    if (!promoted->config) return become(Standing::kRunning);
+    Restart(*number, *promoted->config);
+    return News{*number, What::kMoved};
+  }
+  if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
+    return become(Ended(trial, ended->state));
+  }
+  if (std::holds_alternative<TrialReopened>(event.fact)) return become(Standing::kRunning);
+  return std::nullopt;
+}
+
+void Record::Adapt(const SweepSpec& spec) {
+  objectives_ = spec.objectives;
+  constraints_ = spec.constraints;
+  if (spec.space == cube_.space()) return;
+  const Cube before = std::exchange(cube_, Cube(spec.space));
+  const std::vector<double> rows = std::exchange(points_, {});
+  points_.assign(trials_.size() * cube_.size(), kAbsent);
+  tried_.clear();
+  for (uint32_t number = 0; number < size(); ++number) {
+    if (!trials_[number].placed) continue;
+    const double* row = rows.data() + number * before.size();
+    Put(number, before.Build([&](size_t dimension) { return row[dimension]; }));
+  }
+}
+
+bool Record::Better(uint32_t a, uint32_t b) const {
+  const Trial& one = trials_[a];
+  const Trial& other = trials_[b];
+  if (one.standing != other.standing) return one.standing < other.standing;
+  if (one.standing == Standing::kCut && one.step != other.step) return one.step > other.step;
+  if (one.standing <= Standing::kCut && one.value != other.value) return one.value < other.value;
+  if (one.standing == Standing::kInfeasible && one.violation != other.violation) {
+    return one.violation < other.violation;
+  }
+  return a < b;
+}
+
+bool Record::Tried(const Point& point) const { return tried_.contains(Hash(point)); }
+
+void Record::Save(ArchiveWriter& archive) const {
+  archive(size());
+  for (const Trial& trial : trials_) {
+    archive(trial.value, trial.violation, trial.step, trial.standing, trial.has_value,
+            trial.has_violation, trial.placed);
+  }
+  std::vector<uint64_t> tried(tried_.begin(), tried_.end());
+  std::ranges::sort(tried);
+  archive(points_, tried);
+}
+
+void Record::Load(ArchiveReader& archive) {
+  uint32_t count = 0;
+  archive(count);
+  trials_.clear();
+  for (uint32_t i = 0; archive.ok() && i < count; ++i) {
+    Trial& trial = trials_.emplace_back();
+    archive(trial.value, trial.violation, trial.step, trial.standing, trial.has_value,
+            trial.has_violation, trial.placed);
+  }
+  std::vector<uint64_t> tried;
+  archive(points_, tried);
+  if (!archive.ok() || points_.size() != trials_.size() * cube_.size()) {
+    trials_.clear();
+    points_.clear();
+    return archive.Fail();
+  }
+  tried_ = {tried.begin(), tried.end()};
+}
+
+}  // namespace attune::searchers

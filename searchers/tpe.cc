@@ -1,0 +1,241 @@
+#include "searchers/tpe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/base/check.h"
+#include "searchers/model/limit.h"
+
+namespace attune::searchers {
+namespace {
+
+constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kFewest = 3;  // results of a group without which there is no model of it
+constexpr int kAttempts = 16;  // proposals of the model before random ones, where all are known
+constexpr int kRandomAttempts = 64;  // random ones before the space is gone through
+constexpr int64_t kTriesACandidate = 20;
+
+Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
+  return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials")),
+          .candidates = std::get<int64_t>(spec.options.at("candidates")),
+          .good_fraction = std::get<double>(spec.options.at("good_fraction"))};
+}
+
+Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (spec.objectives.size() > 1) {
+    return Error{ErrorCode::kInvalid,
+                 "searcher.name: tpe improves one metric, and there are " +
+                     std::to_string(spec.objectives.size()) +
+                     "; turn the others into constraints, or use searcher: sobol"};
+  }
+  const bool finite = Cube(spec.space).Finite();
+  if (auto error = WithoutEnd(spec, "TPE"); error && !finite) return *error;
+  return {std::make_unique<Tpe>(spec)};
+}
+
+}  // namespace
+
+size_t Tpe::Group::PlaceOf(uint32_t trial) const {
+  return static_cast<size_t>(std::ranges::lower_bound(trials, trial) - trials.begin());
+}
+
+Tpe::Tpe(const SweepSpec& spec)
+    : options_(OptionsOf(spec.searcher)),
+      seed_(spec.seed),
+      record_(spec),
+      sobol_(record_.cube().size(), spec.seed) {
+  Rebuild();
+}
+
+void Tpe::Rebuild() {
+  const Cube& cube = record_.cube();
+  groups_.clear();
+  for (size_t i = 0; i < cube.groups(); ++i) {
+    std::vector<size_t> dimensions;
+    std::vector<Axis> axes;
+    for (size_t j = 0; j < cube.size(); ++j) {
+      const Cube::Dimension& dimension = cube.dimensions()[j];
+      if (dimension.group != i) continue;
+      dimensions.push_back(j);
+      axes.push_back({dimension.kind, dimension.count});
+    }
+    groups_.push_back(
+        {.dimensions = std::move(dimensions), .axes = axes, .others = WideParzen(axes)});
+  }
+  for (Group& group : groups_) {
+    for (uint32_t trial = 0; trial < record_.size(); ++trial) Add(group, trial);
+    const auto better = [this](uint32_t a, uint32_t b) { return record_.Better(a, b); };
+    std::ranges::sort(group.ranked, better);
+    ChooseGood(group);
+  }
+}
+
+Point Tpe::PointOf(const Group& group, uint32_t trial) const {
+  Point point;
+  for (const size_t dimension : group.dimensions) point.push_back(record_.At(trial, dimension));
+  return point;
+}
+
+// The trial's kernel is among the others' until it is found to be good.
+void Tpe::Add(Group& group, uint32_t trial) {
+  if (std::isnan(record_.At(trial, group.dimensions[0]))) return;
+  group.trials.push_back(trial);
+  group.others.Append(PointOf(group, trial));
+  const Standing standing = record_.trial(trial).standing;
+  group.others.Include(group.trials.size() - 1, standing != Standing::kNone);
+  if (standing < Standing::kRunning) group.ranked.push_back(trial);
+}
+
+void Tpe::Rank(Group& group, uint32_t trial) {
+  const size_t place = group.PlaceOf(trial);
+  if (place == group.trials.size() || group.trials[place] != trial) return;
+  std::erase(group.ranked, trial);
+  const Standing standing = record_.trial(trial).standing;
+  if (standing < Standing::kRunning) {
+    const auto better = [this](uint32_t a, uint32_t b) { return record_.Better(a, b); };
+    group.ranked.insert(std::ranges::upper_bound(group.ranked, trial, better), trial);
+  }
+  group.others.Include(place, standing != Standing::kNone);
+  ChooseGood(group);
+}
+
+void Tpe::ChooseGood(Group& group) {
+  const size_t known = group.ranked.size();
+  size_t count = 0;
+  if (known >= kFewest) {
+    const double share = std::ceil(options_.good_fraction * static_cast<double>(known));
+    count = std::min({static_cast<size_t>(share), kMaxGood, known - 1});
+  }
+  while (count > 0 && record_.trial(group.ranked[count - 1]).standing == Standing::kFailed) --count;
+
+  const std::vector<uint32_t> before = std::move(group.good);
+  group.good.assign(group.ranked.begin(), group.ranked.begin() + static_cast<ptrdiff_t>(count));
+  for (const uint32_t trial : before) {
+    if (std::ranges::find(group.good, trial) != group.good.end()) continue;
+    const bool counts = record_.trial(trial).standing != Standing::kNone;
+    group.others.Include(group.PlaceOf(trial), counts);
+  }
+  for (const uint32_t trial : group.good) group.others.Include(group.PlaceOf(trial), false);
+  if (group.good == before) return;
+  group.best.reset();
+  if (group.good.empty()) return;
+  std::vector<Point> centres;
+  for (const uint32_t trial : group.good) centres.push_back(PointOf(group, trial));
+  group.best.emplace(group.axes, std::move(centres));
+}
+
+void Tpe::Observe(const Event& event) {
+  const auto news = record_.Observe(event);
+  if (!news) return;
+  if (news->what == Record::What::kMoved) return Rebuild();
+  for (Group& group : groups_) {
+    if (news->what == Record::What::kNew) {
+      Add(group, news->trial);
+    } else {
+      Rank(group, news->trial);
+    }
+  }
+}
+
+void Tpe::Adapt(const SweepSpec& spec) {
+  options_ = OptionsOf(spec.searcher);
+  record_.Adapt(spec);
+  sobol_ = SobolSequence(record_.cube().size(), seed_);
+  Rebuild();
+}
+
+void Tpe::Load(ArchiveReader& archive) {
+  record_.Load(archive);
+  Rebuild();
+}
+
+bool Tpe::StartsUp() const {
+  return std::ranges::all_of(groups_, [this](const Group& group) {
+    return static_cast<int64_t>(group.ranked.size()) < options_.startup_trials;
+  });
+}
+
+Suggestion Tpe::Suggest(ProposalNumber proposal) const {
+  const Cube& cube = record_.cube();
+  RandomStream random(seed_, proposal, "tpe/suggest");
+  const bool finite = cube.Finite();
+  for (int attempt = 0; attempt < kAttempts + kRandomAttempts; ++attempt) {
+    Point proposed(cube.size(), kAbsent);
+    const bool by_model = !StartsUp() && attempt < kAttempts;
+    const Config config = cube.Build([&](size_t dimension) {
+      if (by_model) {
+        if (std::isnan(proposed[dimension])) {
+          Propose(groups_[cube.dimensions()[dimension].group], random, proposed);
+        }
+      } else {
+        const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
+        proposed[dimension] = cube.FromUniform(dimension, u);
+      }
+      return proposed[dimension];
+    });
+    if (!finite || !record_.Tried(proposed)) return config;
+  }
+  const auto untried = cube.FirstThat(
+      [&](const Config& config) { return !record_.Tried(cube.Place(config).value()); });
+  if (!untried) return Exhausted{"every configuration of the space has been proposed"};
+  return *untried;
+}
+
+void Tpe::Propose(const Group& group, RandomStream& random, Point& point) const {
+  const Cube& cube = record_.cube();
+  if (!group.best) {
+    for (const size_t dimension : group.dimensions) {
+      point[dimension] = cube.FromUniform(dimension, random.Uniform());
+    }
+    return;
+  }
+
+  // Where the group is the whole of a finite space, candidates that were tried are passed over.
+  const bool whole = groups_.size() == 1 && cube.Finite();
+  const auto wanted = static_cast<size_t>(options_.candidates);
+  std::vector<Point> candidates;
+  for (int64_t tries = 0; candidates.size() < wanted; ++tries) {
+    Point candidate = group.best->Draw(random);
+    for (size_t i = 0; i < candidate.size(); ++i) {
+      candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
+    }
+    const bool enough = tries >= kTriesACandidate * options_.candidates;
+    if (whole && !enough && record_.Tried(candidate)) continue;
+    candidates.push_back(std::move(candidate));
+    if (enough) break;
+  }
+  const std::vector<double> others = group.others.LogDensities(candidates);
+  size_t best = 0;
+  double highest = -std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const double ratio = group.best->LogDensity(candidates[i]) - others[i];
+    if (ratio > highest) best = i, highest = ratio;
+  }
+  for (size_t i = 0; i < group.dimensions.size(); ++i) {
+    point[group.dimensions[i]] = candidates[best][i];
+  }
+}
+
+Entry<Searcher> TpeEntry() {
+  return {.name = "tpe",
+          .help = "likens new trials to the best ones so far (tree-structured Parzen estimator)",
+          .options = {{.name = "startup_trials",
+                       .fallback = int64_t{6},
+                       .min = 1,
+                       .help = "results before there is a model; until then a Sobol sequence"},
+                      {.name = "candidates",
+                       .fallback = int64_t{24},
+                       .min = 1,
+                       .max = 10'000,
+                       .help = "drawn for each proposal, of which the most promising is taken"},
+                      {.name = "good_fraction",
+                       .fallback = 0.2,
+                       .min = 0.01,
+                       .max = 0.5,
+                       .help = "part of the results that counts as good, of which at most 25 do"}},
+          .make = Make};
+}
+
+}  // namespace attune::searchers

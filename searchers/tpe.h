@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/algorithms/algorithms.h"
+#include "core/algorithms/searcher.h"
+#include "searchers/model/parzen.h"
+#include "searchers/model/record.h"
+#include "searchers/model/sobol_sequence.h"
+
+namespace attune::searchers {
+
+// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate and grouped.
+//
+// Trials are ranked (Record::Better): completed ones by value, then those cut short by how far they
+// came, then infeasible ones, then failed ones. The best fifth, at most 25, are the good ones; all
+// others, and those that still run, are not, so that parallel proposals keep away from each other.
+// Of some candidates, drawn from the density of the good ones, the one is proposed where it is
+// largest beside the density of the others.
+//
+// - Parameters under the same conditions exist together and have one joint model, of the trials
+//   that have them all; parents are proposed first (Optuna's `group`).
+// - Better ones among the good weigh more, by their rank; the others weigh all alike
+//   (searchers/model/parzen.h).
+// - The first `startup_trials` trials that end are points of a Sobol sequence.
+// - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
+//
+// An observation changes a kernel a group, and seldom all of them; a suggestion looks at every
+// observation once a candidate.
+class Tpe final : public Searcher {
+ public:
+  struct Options {
+    int64_t startup_trials = 6;
+    int64_t candidates = 24;
+    double good_fraction = 0.2;
+  };
+  static constexpr size_t kMaxGood = 25;
+
+  // REQUIRES: one objective; options within the bounds of TpeEntry().
+  explicit Tpe(const SweepSpec& spec);
+
+  Suggestion Suggest(ProposalNumber proposal) const override;
+  void Observe(const Event& event) override;
+  void Adapt(const SweepSpec& spec) override;
+  void Save(ArchiveWriter& archive) const override { record_.Save(archive); }
+  void Load(ArchiveReader& archive) override;
+
+ private:
+  // Dimensions that exist together, and the trials that have them.
+  struct Group {
+    std::vector<size_t> dimensions;
+    std::vector<Axis> axes;
+    std::vector<uint32_t> trials;      // in the order of creation: that of the kernels
+    std::vector<uint32_t> ranked;      // those whose result is known, the best first
+    std::vector<uint32_t> good;        // the first of them
+    std::optional<RankedParzen> best;  // what they are drawn from; null without them
+    WideParzen others;
+
+    size_t PlaceOf(uint32_t trial) const;
+  };
+
+  void Rebuild();
+  Point PointOf(const Group& group, uint32_t trial) const;
+  void Add(Group& group, uint32_t trial);
+  void Rank(Group& group, uint32_t trial);
+  void ChooseGood(Group& group);
+
+  bool StartsUp() const;
+  // Fills in the group's coordinates.
+  void Propose(const Group& group, RandomStream& random, Point& point) const;
+
+  Options options_;
+  uint64_t seed_;
+  Record record_;
+  SobolSequence sobol_;
+  std::vector<Group> groups_;
+};
+
+Entry<Searcher> TpeEntry();
+
+}  // namespace attune::searchers

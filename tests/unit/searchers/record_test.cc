@@ -1,0 +1,171 @@
+#include "searchers/model/record.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/searchers/history.h"
+
+namespace attune::searchers {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+SweepSpec Spec() {
+  return {.objectives = {Minimise("loss")},
+          .space = SearchSpace({{"x", IntDomain{.min = 0, .max = 9}}})};
+}
+Config X(int64_t x) { return {{"x", x}}; }
+
+// The trials, the best first.
+std::vector<uint32_t> Ranking(const Record& record) {
+  std::vector<uint32_t> trials;
+  for (uint32_t i = 0; i < record.size(); ++i) trials.push_back(i);
+  std::ranges::sort(trials, [&](uint32_t a, uint32_t b) { return record.Better(a, b); });
+  return trials;
+}
+
+TEST(Record, CompletedOnesByValueThenThoseThatCameFarThenTheFailedOnes) {
+  Record record(Spec());
+  History history(record);
+  const uint32_t running = history.Create(X(0));
+  const uint32_t failed = history.Create(X(1));
+  history.Report(failed, {{"loss", 0.0}});
+  history.End(failed, TrialState::kFailed);
+  const uint32_t short_one = history.Create(X(2));
+  history.Report(short_one, {{"loss", 0.1}}, 3);
+  history.End(short_one, TrialState::kStopped);
+  const uint32_t longer = history.Create(X(3));
+  history.Report(longer, {{"loss", 0.9}}, 9);
+  history.Pause(longer);
+  const uint32_t worse = history.Done(X(4), 2);
+  const uint32_t better = history.Done(X(5), 1);
+  const uint32_t nan = history.Done(X(6), kNaN);
+
+  EXPECT_THAT(Ranking(record), ElementsAre(better, worse, longer, short_one, failed, nan, running));
+}
+
+TEST(Record, ATrialIsWorthItsBestReport) {
+  Record record(Spec());
+  History history(record);
+  const uint32_t trial = history.Create(X(0));
+  for (const double loss : {3.0, 1.0, kNaN, 2.0}) history.Report(trial, {{"loss", loss}});
+  history.End(trial);
+  EXPECT_EQ(record.trial(trial).value, 1);
+  EXPECT_EQ(record.trial(trial).standing, Standing::kComplete);
+}
+
+TEST(Record, SmallIsGoodWhateverTheMode) {
+  SweepSpec spec = Spec();
+  spec.objectives = {Maximise("loss")};
+  Record record(spec);
+  History history(record);
+  history.Done(X(0), 1);
+  history.Done(X(1), 2);
+  EXPECT_THAT(Ranking(record), ElementsAre(1, 0));
+}
+
+TEST(Record, OfThoseThatMeetNoConstraintTheNearestIsBest) {
+  SweepSpec spec = Spec();
+  spec.constraints = {{.metric = "ms", .max = 20}, {.metric = "mb", .min = 1, .max = 5}};
+  Record record(spec);
+  History history(record);
+  const auto done = [&](double loss, double ms, double mb) {
+    const uint32_t trial = history.Create(X(0));
+    history.Report(trial, {{"loss", loss}, {"ms", ms}, {"mb", mb}});
+    history.End(trial);
+    return trial;
+  };
+  const uint32_t far = done(0, 30, 7);
+  const uint32_t near = done(1, 21, 5);
+  const uint32_t inside = done(9, 20, 1);
+  EXPECT_THAT(Ranking(record), ElementsAre(inside, near, far));
+  EXPECT_EQ(record.trial(far).violation, 12);
+}
+
+TEST(Record, WhoIsEndedByOthersBeforeItReportsTeachesNothing) {
+  Record record(Spec());
+  History history(record);
+  const uint32_t trial = history.Create(X(0));
+  history.End(trial, TrialState::kKilled);
+  EXPECT_EQ(record.trial(trial).standing, Standing::kNone);
+  history.Tell(TrialReopened{.record = {.id = history.Id(trial)}});
+  EXPECT_EQ(record.trial(trial).standing, Standing::kRunning);
+}
+
+TEST(Record, ASweepThatPausesLeavesItsTrialsRunning) {
+  Record record(Spec());
+  History history(record);
+  const uint32_t trial = history.Create(X(0));
+  history.Report(trial, {{"loss", 1}});
+  history.Pause(trial, std::string(kSweepPaused));
+  EXPECT_EQ(record.trial(trial).standing, Standing::kRunning);
+}
+
+TEST(Record, WhoGoesOnAsAnotherConfigurationBeginsAnew) {
+  Record record(Spec());
+  History history(record);
+  const uint32_t trial = history.Create(X(0));
+  history.Report(trial, {{"loss", 1}});
+  history.Pause(trial);
+  history.Tell(TrialPromoted{.trial = history.Id(trial), .config = X(9)});
+  EXPECT_EQ(record.trial(trial).standing, Standing::kRunning);
+  EXPECT_FALSE(record.trial(trial).has_value);
+  EXPECT_DOUBLE_EQ(record.At(trial, 0), 0.95);
+}
+
+TEST(Record, AnEditedSpaceKeepsWhatLiesInside) {
+  Record record(Spec());
+  History history(record);
+  history.Done(X(2), 1);
+  history.Done(X(9), 2);
+  SweepSpec narrow = Spec();
+  narrow.space = SearchSpace({{"x", IntDomain{.min = 0, .max = 4}}});
+  record.Adapt(narrow);
+  EXPECT_DOUBLE_EQ(record.At(0, 0), 0.5);
+  EXPECT_EQ(record.trial(0).standing, Standing::kComplete);
+  EXPECT_EQ(record.trial(1).standing, Standing::kNone);
+  EXPECT_TRUE(record.Tried({0.5}));
+}
+
+TEST(Record, KnowsWhatWasTriedInAFiniteSpace) {
+  Record record(Spec());
+  History history(record);
+  history.Create(X(3));
+  EXPECT_TRUE(record.Tried({0.35}));
+  EXPECT_FALSE(record.Tried({0.45}));
+}
+
+TEST(Record, ComesBackFromItsBytes) {
+  Record record(Spec());
+  History history(record);
+  history.Done(X(3), 1);
+  history.Create(X(4));
+  ArchiveWriter saved;
+  record.Save(saved);
+  const std::string bytes = saved.Take();
+
+  Record loaded(Spec());
+  ArchiveReader archive(bytes);
+  loaded.Load(archive);
+  EXPECT_TRUE(archive.AtEnd());
+  ArchiveWriter again;
+  loaded.Save(again);
+  EXPECT_EQ(again.Take(), bytes);
+  EXPECT_TRUE(loaded.Tried({0.45}));
+
+  ArchiveReader cut(std::string_view(bytes).substr(0, bytes.size() / 2));
+  loaded.Load(cut);
+  EXPECT_FALSE(cut.ok());
+}
+
+// Beyond the coordinates: what a trial costs, and the hash where the space is finite.
+TEST(Record, ATrialIsSmall) { EXPECT_LE(sizeof(Trial), 32u); }
+
+}  // namespace
+}  // namespace attune::searchers

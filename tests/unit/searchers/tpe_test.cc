@@ -1,0 +1,225 @@
+#include "searchers/tpe.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "searchers/random.h"
+#include "tests/unit/searchers/history.h"
+
+namespace attune::searchers {
+namespace {
+
+Value Text(const char* text) { return std::string(text); }
+
+SweepSpec SpecOf(std::vector<Parameter> parameters, uint64_t seed = 1) {
+  SweepSpec spec{.objectives = {Minimise("loss")},
+                 .space = SearchSpace(std::move(parameters)),
+                 .searcher = {.name = "tpe"},
+                 .seed = seed};
+  for (const Option& option : TpeEntry().options) {
+    spec.searcher.options.emplace(option.name, option.fallback);
+  }
+  return spec;
+}
+
+SweepSpec Plane(uint64_t seed = 1) {
+  return SpecOf({{"x", FloatDomain{.min = -5, .max = 5}},
+                 {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}}},
+                seed);
+}
+
+double Real(const Config& config, std::string_view name) {
+  return std::get<double>(*config.Find(name));
+}
+
+// 0 at x = 2, lr = 1e-4.
+double Loss(const Config& config) {
+  return std::pow((Real(config, "x") - 2) / 10, 2) +
+         std::pow((std::log10(Real(config, "lr")) + 4) / 6, 2);
+}
+
+// The smallest loss of `trials` trials, one after the other.
+template <class LossOf>
+double BestOf(Searcher& searcher, uint32_t trials, LossOf loss) {
+  History history(searcher);
+  double best = std::numeric_limits<double>::infinity();
+  for (uint32_t i = 0; i < trials; ++i) {
+    const Suggestion suggestion = searcher.Suggest(ProposalNumber(i));
+    if (!std::holds_alternative<Config>(suggestion)) break;
+    const Config config = std::get<Config>(suggestion);
+    history.Done(config, loss(config));
+    best = std::min(best, loss(config));
+  }
+  return best;
+}
+
+TEST(Tpe, FindsBetterThanRandomSearchDoes) {
+  int wins = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Tpe tpe(Plane(seed));
+    Random random(Plane().space, seed);
+    wins += BestOf(tpe, 60, Loss) < BestOf(random, 60, Loss);
+  }
+  EXPECT_GE(wins, 18);
+}
+
+// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+TEST(Tpe, TheBitsOfAProposalAreGolden) {
+  Tpe tpe(Plane(7));
+  BestOf(tpe, 40, Loss);
+  const Config config = std::get<Config>(tpe.Suggest(ProposalNumber(40)));
+  EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")),
+            "2.4516597626414596 0.0001314949314070996");
+}
+
+TEST(Tpe, TrialsThatRunPushProposalsAway) {
+  Tpe alone(Plane());
+  BestOf(alone, 30, Loss);
+  const Config before = std::get<Config>(alone.Suggest(ProposalNumber(99)));
+
+  Tpe pending(Plane());
+  BestOf(pending, 30, Loss);
+  double distance = 0;
+  for (uint32_t i = 30; i < 60; ++i) {
+    const Config config = std::get<Config>(pending.Suggest(ProposalNumber(99)));
+    pending.Observe({EventSeq(1000 + i), Time{0},
+                     TrialCreated{.trial = {SweepId(1), TrialNumber(i)}, .config = config}});
+    distance = std::max(distance, std::abs(Real(config, "x") - Real(before, "x")));
+  }
+  EXPECT_GT(distance, 0.5);  // the same draw of the same proposal: only what runs has changed
+}
+
+TEST(Tpe, AFiniteSpaceIsUsedUpWithoutARepeat) {
+  Tpe tpe(SpecOf({{"a", IntDomain{.min = 1, .max = 5}},
+                  {"b", CategoricalDomain{{true, false, int64_t{3}}}},
+                  {"c", IntDomain{.min = 0, .max = 3}, {{"b", {true}}}}}));
+  History history(tpe);
+  std::set<std::string> seen;
+  for (uint32_t i = 0; i < 100; ++i) {
+    const Suggestion suggestion = tpe.Suggest(ProposalNumber(i));
+    if (std::holds_alternative<Exhausted>(suggestion)) break;
+    std::string text;
+    for (const auto& [name, value] : std::get<Config>(suggestion).entries()) {
+      text += name + FormatValue(value) + " ";
+    }
+    EXPECT_TRUE(seen.insert(text).second) << text;
+    history.Done(std::get<Config>(suggestion), static_cast<double>(i % 7));
+  }
+  EXPECT_EQ(seen.size(), 5u * (4 + 2));
+}
+
+TEST(Tpe, ASpaceOfOneConfigurationIsOneTrial) {
+  Tpe tpe(SpecOf({{"a", ConstantDomain{true}}}));
+  History history(tpe);
+  history.Done(std::get<Config>(tpe.Suggest(ProposalNumber(0))), 1);
+  EXPECT_TRUE(std::holds_alternative<Exhausted>(tpe.Suggest(ProposalNumber(1))));
+}
+
+TEST(Tpe, LearnsEachBranchOfAConditionalSpace) {
+  const SweepSpec spec = SpecOf({{"kind", CategoricalDomain{{Text("a"), Text("b"), Text("c")}}},
+                                 {"u", FloatDomain{.min = 0, .max = 1}, {{"kind", {Text("b")}}}},
+                                 {"v", FloatDomain{.min = 0, .max = 1}, {{"kind", {Text("c")}}}}});
+  const auto loss = [](const Config& config) {  // 0 at kind b, u 0.7
+    if (*config.Find("kind") == Text("a")) return 1.0;
+    if (*config.Find("kind") == Text("b")) return std::abs(Real(config, "u") - 0.7);
+    return 0.5 + Real(config, "v");
+  };
+  Tpe tpe(spec);
+  History history(tpe);
+  int near = 0;
+  for (uint32_t i = 0; i < 80; ++i) {
+    const Config config = std::get<Config>(tpe.Suggest(ProposalNumber(i)));
+    history.Done(config, loss(config));
+    if (i >= 40) near += loss(config) < 0.2;
+  }
+  EXPECT_GE(near, 24);  // of 40; by chance 5
+}
+
+TEST(Tpe, FailedTrialsAreAvoided) {
+  Tpe tpe(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}));
+  History history(tpe);
+  int failures = 0;
+  for (uint32_t i = 0; i < 80; ++i) {
+    const Config config = std::get<Config>(tpe.Suggest(ProposalNumber(i)));
+    const uint32_t trial = history.Create(config);
+    const double x = Real(config, "x");
+    if (x > 0.5) {  // nothing else tells one from another
+      history.Report(trial, {{"loss", std::nan("")}});
+      history.End(trial, i % 2 == 0 ? TrialState::kFailed : TrialState::kCompleted);
+      if (i >= 20) ++failures;
+    } else {
+      history.Report(trial, {{"loss", 1.0}});
+      history.End(trial);
+    }
+  }
+  EXPECT_LE(failures, 20);  // of 60; random search has 30
+}
+
+TEST(Tpe, WhereAllFailItStillProposes) {
+  Tpe tpe(Plane());
+  History history(tpe);
+  for (uint32_t i = 0; i < 30; ++i) {
+    const Config config = std::get<Config>(tpe.Suggest(ProposalNumber(i)));
+    history.End(history.Create(config), TrialState::kFailed);
+  }
+}
+
+TEST(Tpe, TenThousandEqualTrialsAndExtremeValuesAreFine) {
+  Tpe tpe(SpecOf({{"x", FloatDomain{.min = 1e-12, .max = 1, .scale = Scale::kLog}},
+                  {"y", FloatDomain{.min = -1e300, .max = 1e300 / 2}},
+                  {"one", FloatDomain{.min = 3, .max = 3}}}));
+  History history(tpe);
+  const Config config = std::get<Config>(tpe.Suggest(ProposalNumber(0)));
+  for (int i = 0; i < 10'000; ++i) history.Done(config, 1e300);
+  for (const double loss : {-1e300, 1e-300, 0.0, -0.0, 1e300}) history.Done(config, loss);
+  const Config next = std::get<Config>(tpe.Suggest(ProposalNumber(10'001)));
+  EXPECT_EQ(Real(next, "one"), 3);
+}
+
+TEST(Tpe, AReopenedTrialCountsOnceMore) {
+  Tpe tpe(Plane());
+  BestOf(tpe, 30, Loss);
+  Tpe other(Plane());
+  BestOf(other, 30, Loss);
+  const TrialId id(SweepId(1), TrialNumber(0));
+  other.Observe({EventSeq(500), Time{0}, TrialReopened{.record = {.id = id}}});
+  other.Observe({EventSeq(501), Time{0}, TrialEnded{id, TrialState::kCompleted, ""}});
+  EXPECT_EQ(tpe.Suggest(ProposalNumber(30)), other.Suggest(ProposalNumber(30)));
+}
+
+TEST(Tpe, AnEditedRangeHoldsForTheNextProposal) {
+  Tpe tpe(Plane());
+  BestOf(tpe, 30, Loss);
+  SweepSpec spec = Plane();
+  spec.space = SearchSpace({{"x", FloatDomain{.min = 3, .max = 5}},
+                            {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}}});
+  tpe.Adapt(spec);
+  for (uint32_t i = 30; i < 50; ++i) {
+    EXPECT_GE(Real(std::get<Config>(tpe.Suggest(ProposalNumber(i))), "x"), 3);
+  }
+}
+
+TEST(Tpe, SeveralMetricsAreRefusedWithTheRemedy) {
+  SweepSpec spec = Plane();
+  spec.objectives.push_back(Minimise("size"));
+  EXPECT_EQ(TpeEntry().make(spec).error().message,
+            "searcher.name: tpe improves one metric, and there are 2; turn the others into "
+            "constraints, or use searcher: sobol");
+}
+
+TEST(Tpe, OnlyAnEndlessSpaceNeedsALimit) {
+  SweepSpec spec = Plane();
+  spec.program.command = {"train"};
+  EXPECT_TRUE(TpeEntry().make(spec).error().message.starts_with("stop: TPE never ends by itself"));
+  spec.space = SearchSpace({{"a", IntDomain{.min = 0, .max = 3}}});
+  EXPECT_TRUE(TpeEntry().make(spec).ok());
+}
+
+}  // namespace
+}  // namespace attune::searchers
