@@ -78,26 +78,28 @@ Point Tpe::PointOf(const Group& group, uint32_t trial) const {
   return point;
 }
 
-// The trial's kernel is among the others' until it is found to be good.
+bool Tpe::IsKnown(uint32_t trial) const {
+  return record_.trial(trial).standing < Standing::kRunning;
+}
+
+// The kernel of a trial that is known is among the others' until it is found to be good.
 void Tpe::Add(Group& group, uint32_t trial) {
   if (std::isnan(record_.At(trial, group.dimensions[0]))) return;
   group.trials.push_back(trial);
   group.others.Append(PointOf(group, trial));
-  const Standing standing = record_.trial(trial).standing;
-  group.others.Include(group.trials.size() - 1, standing != Standing::kNone);
-  if (standing < Standing::kRunning) group.ranked.push_back(trial);
+  group.others.Include(group.trials.size() - 1, IsKnown(trial));
+  if (IsKnown(trial)) group.ranked.push_back(trial);
 }
 
 void Tpe::Rank(Group& group, uint32_t trial) {
   const size_t place = group.PlaceOf(trial);
   if (place == group.trials.size() || group.trials[place] != trial) return;
   std::erase(group.ranked, trial);
-  const Standing standing = record_.trial(trial).standing;
-  if (standing < Standing::kRunning) {
+  if (IsKnown(trial)) {
     const auto better = [this](uint32_t a, uint32_t b) { return record_.Better(a, b); };
     group.ranked.insert(std::ranges::upper_bound(group.ranked, trial, better), trial);
   }
-  group.others.Include(place, standing != Standing::kNone);
+  group.others.Include(place, IsKnown(trial));
   ChooseGood(group);
 }
 
@@ -114,8 +116,7 @@ void Tpe::ChooseGood(Group& group) {
   group.good.assign(group.ranked.begin(), group.ranked.begin() + static_cast<ptrdiff_t>(count));
   for (const uint32_t trial : before) {
     if (std::ranges::find(group.good, trial) != group.good.end()) continue;
-    const bool counts = record_.trial(trial).standing != Standing::kNone;
-    group.others.Include(group.PlaceOf(trial), counts);
+    group.others.Include(group.PlaceOf(trial), IsKnown(trial));
   }
   for (const uint32_t trial : group.good) group.others.Include(group.PlaceOf(trial), false);
   if (group.good == before) return;

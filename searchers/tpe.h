@@ -15,15 +15,18 @@ namespace attune::searchers {
 // Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate and grouped.
 //
 // Trials are ranked (Record::Better): completed ones by value, then those cut short by how far they
-// came, then infeasible ones, then failed ones. The best fifth, at most 25, are the good ones; all
-// others, and those that still run, are not, so that parallel proposals keep away from each other.
-// Of some candidates, drawn from the density of the good ones, the one is proposed where it is
-// largest beside the density of the others.
+// came, then infeasible ones, then failed ones. The best fifth, at most 25, are the good ones. Of
+// some candidates, drawn from the density of the good ones, the one is proposed where it is largest
+// beside the density of the others.
 //
 // - Parameters under the same conditions exist together and have one joint model, of the trials
 //   that have them all; parents are proposed first (Optuna's `group`).
 // - Better ones among the good weigh more, by their rank; the others weigh all alike
 //   (searchers/model/parzen.h).
+// - Trials that still run are in neither density. Among the others ("constant liar") they would
+// send
+//   parallel proposals apart, and measured, away from where they should go: the draws of each
+//   proposal are its own, which is enough (docs/searchers.md).
 // - The first `startup_trials` trials that end are points of a Sobol sequence.
 // - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
 //
@@ -63,6 +66,7 @@ class Tpe final : public Searcher {
 
   void Rebuild();
   Point PointOf(const Group& group, uint32_t trial) const;
+  bool IsKnown(uint32_t trial) const;  // what became of it
   void Add(Group& group, uint32_t trial);
   void Rank(Group& group, uint32_t trial);
   void ChooseGood(Group& group);

@@ -1,0 +1,165 @@
+// searcher_quality [SEEDS]: how good is the best trial of a small budget? Prints two tables in
+// Markdown, those of docs/benchmarks.md; every seed is another instance of every problem.
+//
+// A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
+// mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
+// trials. Scores are averaged as geometric means; intervals (95 %) come from 2,000 bootstrap
+// samples of whole problems.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "benchmarks/searchers/ask_tell.h"
+#include "benchmarks/searchers/problems.h"
+#include "core/base/random.h"
+
+namespace attune::benchmarks {
+namespace {
+
+constexpr int kYardstickRuns = 100;
+constexpr double kLeastScore = 1e-3;
+constexpr int kSamples = 2000;
+
+int Budget(const Problem& problem) {
+  return static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
+}
+
+// With so many workers that ask before the first of them has told; they tell in turn.
+double BestLoss(const Problem& problem, const std::string& searcher, uint64_t seed,
+                size_t workers) {
+  AskTell tuner(problem.space, searcher, seed);
+  std::deque<AskTell::Trial> out;
+  double best = std::numeric_limits<double>::infinity();
+  for (int told = 0, asked = 0; told < Budget(problem); ++told) {
+    while (out.size() < workers && asked < Budget(problem)) {
+      auto trial = tuner.Ask();
+      if (!trial) break;
+      out.push_back(std::move(*trial));
+      ++asked;
+    }
+    if (out.empty()) break;
+    const double loss = problem.loss(out.front().config);
+    best = std::min(best, loss);
+    tuner.Tell(out.front().number, loss);
+    out.pop_front();
+  }
+  return best;
+}
+
+double MeanOfRandom(const Problem& problem) {
+  double sum = 0;
+  for (uint64_t seed = 0; seed < kYardstickRuns; ++seed) {
+    sum += BestLoss(problem, "random", 1'000'000 + seed, 1) - problem.optimum;
+  }
+  return sum / kYardstickRuns;
+}
+
+struct Contender {
+  std::string name;
+  std::string searcher;
+  size_t workers = 1;
+  // By problem, the logarithms of its runs' scores.
+  std::map<std::string, std::vector<double>> scores = {};
+};
+
+struct Mean {
+  double mean, low, high;
+};
+
+// Geometric means, of the contender's scores divided by the base's where there is one.
+Mean Summary(const Contender& contender, const Contender* base,
+             const std::vector<std::string>& of) {
+  std::vector<double> means;
+  for (const std::string& problem : of) {
+    const auto& scores = contender.scores.at(problem);
+    double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
+    if (base != nullptr) {
+      const auto& others = base->scores.at(problem);
+      sum -= std::accumulate(others.begin(), others.end(), 0.0);
+    }
+    means.push_back(sum / static_cast<double>(scores.size()));
+  }
+  RandomStream random(1, TrialNumber(0), "bootstrap");
+  std::vector<double> samples;
+  for (int i = 0; i < kSamples; ++i) {
+    double sum = 0;
+    for (size_t j = 0; j < means.size(); ++j) {
+      sum += means[static_cast<size_t>(random.Integer(0, std::ssize(means) - 1))];
+    }
+    samples.push_back(sum / static_cast<double>(means.size()));
+  }
+  std::ranges::sort(samples);
+  const double mean = std::accumulate(means.begin(), means.end(), 0.0);
+  return {std::exp(mean / static_cast<double>(means.size())), std::exp(samples[kSamples / 40]),
+          std::exp(samples[kSamples - 1 - kSamples / 40])};
+}
+
+void Print(const std::vector<Contender>& contenders, const std::vector<std::string>& problems) {
+  std::printf("| problem |");
+  for (const Contender& contender : contenders) std::printf(" %s |", contender.name.c_str());
+  std::printf("\n| --- |");
+  for (size_t i = 0; i < contenders.size(); ++i) std::printf(" ---: |");
+  std::printf("\n");
+  for (const std::string& problem : problems) {
+    std::printf("| %s |", problem.c_str());
+    for (const Contender& contender : contenders) {
+      std::printf(" %.3f |", Summary(contender, nullptr, {problem}).mean);
+    }
+    std::printf("\n");
+  }
+  std::printf("| **all** |");
+  for (const Contender& contender : contenders) {
+    const Mean all = Summary(contender, nullptr, problems);
+    std::printf(" %.3f [%.3f, %.3f] |", all.mean, all.low, all.high);
+  }
+  std::printf("\n\n| workers | regret, of that with one |\n| ---: | ---: |\n");
+  const auto& one = *std::ranges::find(contenders, "tpe", &Contender::name);
+  for (const Contender& contender : contenders) {
+    if (contender.workers == 1) continue;
+    const Mean ratio = Summary(contender, &one, problems);
+    std::printf("| %zu | %.2f [%.2f, %.2f] |\n", contender.workers, ratio.mean, ratio.low,
+                ratio.high);
+  }
+}
+
+void Run(uint64_t seeds) {
+  std::vector<Contender> contenders{{"random", "random"},
+                                    {"sobol", "sobol"},
+                                    {"tpe", "tpe"},
+                                    {"tpe, 8 workers", "tpe", 8},
+                                    {"tpe, 32 workers", "tpe", 32}};
+  std::vector<std::string> names;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (const Problem& problem : StandardProblems(seed)) {
+      const std::string name = problem.name + " " + std::to_string(problem.dimensions) + "-d";
+      if (seed == 1) names.push_back(name);
+      const double yardstick = MeanOfRandom(problem);
+      for (Contender& contender : contenders) {
+        const double best = BestLoss(problem, contender.searcher, seed, contender.workers);
+        const double score = (best - problem.optimum) / yardstick;
+        contender.scores[name].push_back(std::log(std::max(score, kLeastScore)));
+      }
+    }
+  }
+  Print(contenders, names);
+}
+
+}  // namespace
+}  // namespace attune::benchmarks
+
+int main(int argc, char** argv) {
+  const int seeds = argc > 1 ? std::atoi(argv[1]) : 20;
+  if (argc > 2 || seeds < 1) {
+    std::fprintf(stderr, "usage: searcher_quality [SEEDS], a number from 1 on\n");
+    return 2;
+  }
+  attune::benchmarks::Run(static_cast<uint64_t>(seeds));
+}

@@ -1,0 +1,69 @@
+// What asking and telling cost, in-process and on one thread; the loss itself costs nothing.
+
+#include <benchmark/benchmark.h>
+
+#include "benchmarks/searchers/ask_tell.h"
+#include "core/base/random.h"
+
+namespace attune::benchmarks {
+namespace {
+
+SearchSpace Box(int64_t dimensions) {
+  std::vector<Parameter> parameters;
+  for (int64_t i = 0; i < dimensions; ++i) {
+    parameters.push_back({"x" + std::to_string(i), FloatDomain{.min = -5, .max = 5}, {}});
+  }
+  return SearchSpace(std::move(parameters));
+}
+
+double Sphere(const Config& config) {
+  double sum = 0;
+  for (const auto& [name, value] : config.entries()) {
+    sum += std::get<double>(value) * std::get<double>(value);
+  }
+  return sum;
+}
+
+// A whole loop: dimensions, trials.
+void Loop(benchmark::State& state, const char* searcher) {
+  for (auto _ : state) {
+    AskTell tuner(Box(state.range(0)), searcher, 1);
+    for (int64_t i = 0; i < state.range(1); ++i) {
+      const auto trial = tuner.Ask();
+      tuner.Tell(trial->number, Sphere(trial->config));
+    }
+  }
+}
+BENCHMARK_CAPTURE(Loop, random, "random")->Args({10, 2000})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Loop, sobol, "sobol")->Args({10, 2000})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Loop, tpe, "tpe")
+    ->Args({3, 2000})
+    ->Args({10, 2000})
+    ->Unit(benchmark::kMillisecond);
+
+// One suggestion in 10 dimensions after so many observations, which came by random search.
+void SuggestAfter(benchmark::State& state) {
+  const SearchSpace space = Box(10);
+  Algorithms algorithms;
+  searchers::RegisterSearchers(algorithms);
+  SweepSpec spec{.objectives = {Minimise("loss")}, .space = space, .searcher = {.name = "tpe"}};
+  algorithms.Complete(spec);
+  const auto tpe = algorithms.MakeSearcher(spec).value();
+  spec.searcher = {.name = "random"};
+  const auto random = algorithms.MakeSearcher(spec).value();
+  const auto count = static_cast<uint32_t>(state.range(0));
+  for (uint32_t i = 0; i < count; ++i) {
+    const TrialId id(SweepId(1), TrialNumber(i));
+    const Config config = std::get<Config>(random->Suggest(ProposalNumber(i)));
+    tpe->Observe({EventSeq(0), Time{0}, TrialCreated{.trial = id, .config = config}});
+    tpe->Observe(
+        {EventSeq(0), Time{0}, TrialReported{{id, 1}, {Step(1), {{"loss", Sphere(config)}}}}});
+    tpe->Observe({EventSeq(0), Time{0}, TrialEnded{id, TrialState::kCompleted, ""}});
+  }
+  uint32_t proposal = count;
+  for (auto _ : state) benchmark::DoNotOptimize(tpe->Suggest(ProposalNumber(proposal++)));
+}
+BENCHMARK(SuggestAfter)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace attune::benchmarks
