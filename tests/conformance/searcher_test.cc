@@ -99,6 +99,21 @@ class SweepOfSearcher {
     searcher_->Adapt(spec_);
   }
 
+  // An edit that leaves of every range its lower half.
+  void Narrow() {
+    std::vector<Parameter> parameters = spec_.space.parameters();
+    for (Parameter& parameter : parameters) {
+      if (auto* real = std::get_if<FloatDomain>(&parameter.domain)) {
+        real->max = real->min + (real->max - real->min) / 2;
+      } else if (auto* integer = std::get_if<IntDomain>(&parameter.domain)) {
+        integer->max = integer->min + (integer->max - integer->min) / 2;
+      }
+    }
+    if (!SearchSpace::Check(parameters).empty()) return;  // a condition would never hold
+    spec_.space = SearchSpace(std::move(parameters));
+    searcher_->Adapt(spec_);
+  }
+
   void Observe(Fact fact) {
     log_.push_back({EventSeq(log_.size() + 1), Time{0}, std::move(fact)});
     searcher_->Observe(log_.back());
@@ -230,6 +245,64 @@ TEST_P(SearcherConformance, TheEndIsFinal) {
     sweep.Observe(SearchExhausted{SweepId(1)});
     sweep.Observe(TrialEnded{{SweepId(1), TrialNumber(0)}, TrialState::kFailed, "it broke"});
     EXPECT_TRUE(std::holds_alternative<Exhausted>(sweep.searcher().Suggest(sweep.next())));
+  });
+}
+
+// Scales of many decades, ranges at the ends of what a number can say, single points; values alike
+// or as far apart as they go.
+TEST_P(SearcherConformance, ExtremeSpacesAndValuesAreSearched) {
+  const Algorithms algorithms = Registered();
+  const auto& entry = *algorithms.FindSearcher(GetParam());
+  std::vector<Parameter> countable{
+      {"wide", IntDomain{.min = 1, .max = int64_t{1} << 62, .scale = Scale::kLog}},
+      {"steps", FloatDomain{.min = 1e-300, .max = 9e-300, .step = 1e-300}},
+      {"point", IntDomain{.min = 5, .max = 5}},
+      {"only", CategoricalDomain{{std::string("one")}}}};
+  std::vector<Parameter> ranges{
+      {"decades", FloatDomain{.min = 1e-300, .max = 1e300, .scale = Scale::kLog}},
+      {"huge", FloatDomain{.min = -8e307, .max = 8e307}},
+      {"spot", FloatDomain{.min = 3, .max = 3}}};
+  ranges.insert(ranges.end(), countable.begin(), countable.end());
+  countable.erase(countable.begin());  // too many for a list of all
+  for (const auto& parameters : {ranges, countable}) {
+    const SweepSpec spec{.objectives = {Minimise("loss")},
+                         .space = SearchSpace(parameters),
+                         .searcher = WithFallbacks(GetParam(), entry.options),
+                         .stop = {.max_trials = 200}};
+    const auto made = algorithms.MakeSearcher(spec);
+    if (!made.ok()) continue;  // a space that it refuses
+    Searcher& searcher = **made;
+    constexpr double kLosses[] = {1e300, -1e300, 1e-300, 0, kNaN, 5, 5, 5, -kInf};
+    for (uint32_t i = 0; i < 100; ++i) {
+      const Suggestion suggestion = searcher.Suggest(ProposalNumber(i));
+      if (!std::holds_alternative<Config>(suggestion)) break;
+      const Config& config = std::get<Config>(suggestion);
+      ExpectInSpace(spec.space, config);
+      const TrialId id(SweepId(1), TrialNumber(i));
+      const double loss = kLosses[i % std::size(kLosses)];
+      for (const Fact& fact : std::initializer_list<Fact>{
+               TrialCreated{.trial = id,
+        .config = config,
+        .origin = GetParam(),
+        .proposal = ProposalNumber(i)},
+               TrialReported{{id, 1}, {Step(1), {{"loss", loss}}, Seconds(1)}},
+               TrialEnded{id, TrialState::kCompleted, "done"}}) {
+        searcher.Observe({EventSeq(i + 1), Time{0}, fact});
+      }
+    }
+  }
+}
+
+TEST_P(SearcherConformance, AnEditedSpaceHoldsForTheNextProposal) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    for (uint32_t trial = 0; trial < 12; ++trial) sweep.RunTrial();
+    sweep.Narrow();
+    for (uint32_t trial = 0; trial < 12; ++trial) {
+      const Suggestion suggestion = sweep.searcher().Suggest(sweep.next());
+      if (const auto* config = std::get_if<Config>(&suggestion))
+        ExpectInSpace(sweep.space(), *config);
+      if (!sweep.RunTrial()) break;
+    }
   });
 }
 
