@@ -371,7 +371,7 @@ const Section& StopKeys() {
           {.name = "max_trials",
            .type = KeyType::kInteger,
            .help = "Trials that are started in all; without it until the searcher has no more, "
-                   "which only `grid` comes to",
+                   "which `grid` comes to, and `tpe` where all parameters are steps or lists",
            .fallback = Integer(0),
            .min = 0,
            .max = kMaxInt},

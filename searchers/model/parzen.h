@@ -51,9 +51,9 @@ class RankedParzen {
 
 // Of many points, which come and go: what to stay away from. All kernels have the same widths,
 // 0.1·n^(-1/(d+4)) (Scott's rule), where n follows the number of points in steps of an eighth at
-// most, so that one point more or less usually touches no other kernel. A
-// point costs 4 bytes a dimension and 8 more; a density costs a subtraction, two multiplications
-// and an addition a coordinate, and one exponential a point.
+// most, so that one point more or less usually touches no other kernel. A point costs 4 bytes a
+// dimension and 5 more; a density costs a multiplication and, for each point that is asked about,
+// two subtractions and a multiplication a coordinate, and one exponential a kernel that is near.
 class WideParzen {
  public:
   explicit WideParzen(std::vector<Axis> axes);
