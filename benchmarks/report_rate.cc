@@ -86,11 +86,12 @@ class SlowStore final : public EventStore {
   Status Read(EventSeq after, const std::function<void(const Event&)>& visit) const override {
     return store_.Read(after, visit);
   }
-  Status SaveSnapshot(EventSeq seq, std::string_view bytes) override {
-    return store_.SaveSnapshot(seq, bytes);
-  }
+  Status SaveSnapshot(const Snapshot& snapshot) override { return store_.SaveSnapshot(snapshot); }
   Result<std::optional<Snapshot>> ReadSnapshot(EventSeq at_most) const override {
     return store_.ReadSnapshot(at_most);
+  }
+  Result<std::string> ReadEnded(const EndedPart& part) const override {
+    return store_.ReadEnded(part);
   }
   Status Probe() override { return store_.Probe(); }
 
