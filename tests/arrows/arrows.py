@@ -63,7 +63,25 @@ ROOMS = {
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.
     "trainable/include": Room((), ("torch",)),
-    "trainable": Room(("trainable/include",), ("torch", "gloo", "nlohmann", "cli11", "openssl")),
+    "trainable/base": Room(("trainable/include",), ("nlohmann",)),
+    "trainable/channel": Room(("trainable/include", "trainable/base"), ("nlohmann",)),
+    "trainable/checkpoints": Room(
+        ("trainable/include", "trainable/base"), ("torch", "nlohmann", "openssl")
+    ),
+    "trainable/data": Room(("trainable/include", "trainable/base"), ("torch",)),
+    "trainable/distributed": Room(
+        ("trainable/include", "trainable/base", "trainable/channel"), ("torch", "gloo")
+    ),
+    "trainable/trainer": Room(
+        ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
+         "trainable/data", "trainable/distributed"),
+        ("torch",),
+    ),
+    "trainable/start": Room(
+        ("trainable/include", "trainable/base", "trainable/channel", "trainable/trainer"),
+        ("nlohmann", "cli11"),
+    ),
+    "trainable": Room(),
     "examples": Room(("trainable/include",), ("torch", "nlohmann", "zlib")),
     # These look at everything.
     "tests": Room(("*",), ("*",)),

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "tests/unit/trainable/process.h"
-#include "trainable/channel.h"
+#include "trainable/channel/channel.h"
 
 namespace attune::trainable::testing {
 namespace {

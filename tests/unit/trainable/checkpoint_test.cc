@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "attune/error.h"
-#include "trainable/safetensors.h"
-#include "trainable/sha256.h"
-#include "trainable/state_dict.h"
+#include "trainable/checkpoints/safetensors.h"
+#include "trainable/checkpoints/sha256.h"
+#include "trainable/checkpoints/state_dict.h"
 
 namespace attune::trainable {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainable/sockets.h"
+#include "trainable/base/sockets.h"
 
 // Running the gang program as real processes.
 namespace attune::trainable::testing {

@@ -9,10 +9,10 @@
 #include <iostream>
 #include <optional>
 
-#include "trainable/launcher.h"
-#include "trainable/standalone.h"
-#include "trainable/standalone_options.h"
-#include "trainable/worker.h"
+#include "trainable/start/launcher.h"
+#include "trainable/start/standalone.h"
+#include "trainable/start/standalone_options.h"
+#include "trainable/trainer/worker.h"
 
 // The ELF note by which an executor recognises a program that can be a launcher
 // (docs/worker-channel.md). It is here, in the file that every Main() needs, so that the linker

@@ -1,4 +1,4 @@
-#include "trainable/sockets.h"
+#include "trainable/base/sockets.h"
 
 #include <poll.h>
 #include <sys/prctl.h>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "trainable/launcher.h"
-#include "trainable/standalone_options.h"
+#include "trainable/start/launcher.h"
+#include "trainable/start/standalone_options.h"
 
 namespace attune::trainable {
 

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "trainable/channel.h"
-#include "trainable/messages.h"
-#include "trainable/process_groups.h"
-#include "trainable/random.h"
+#include "trainable/base/random.h"
+#include "trainable/channel/channel.h"
+#include "trainable/channel/messages.h"
+#include "trainable/distributed/process_groups.h"
 
 namespace attune {
 namespace {

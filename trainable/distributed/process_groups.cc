@@ -1,4 +1,4 @@
-#include "trainable/process_groups.h"
+#include "trainable/distributed/process_groups.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -22,7 +22,7 @@
 #endif
 
 #include "attune/error.h"
-#include "trainable/sockets.h"
+#include "trainable/base/sockets.h"
 
 namespace attune::trainable {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainable/sha256.h"
+#include "trainable/checkpoints/sha256.h"
 
 #include <openssl/evp.h>
 

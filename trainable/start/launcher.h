@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainable/sockets.h"
+#include "trainable/base/sockets.h"
 
 namespace attune::trainable {
 

@@ -1,4 +1,4 @@
-#include "trainable/standalone.h"
+#include "trainable/start/standalone.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -16,7 +16,7 @@
 
 #include "attune/checkpoint.h"
 #include "attune/error.h"
-#include "trainable/messages.h"
+#include "trainable/channel/messages.h"
 
 namespace attune::trainable {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainable/worker.h"
+#include "trainable/trainer/worker.h"
 
 #include <ATen/Parallel.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 #include <string>
 
 #include "attune/error.h"
-#include "trainable/channel.h"
-#include "trainable/messages.h"
-#include "trainable/process_groups.h"
+#include "trainable/channel/channel.h"
+#include "trainable/channel/messages.h"
+#include "trainable/distributed/process_groups.h"
 
 #ifdef ATTUNE_CUDA
 #include <c10/cuda/CUDAFunctions.h>

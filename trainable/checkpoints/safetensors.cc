@@ -1,4 +1,4 @@
-#include "trainable/safetensors.h"
+#include "trainable/checkpoints/safetensors.h"
 
 #include <torch/types.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "attune/error.h"
-#include "trainable/manifest.h"
+#include "trainable/checkpoints/manifest.h"
 
 namespace attune::trainable {
 namespace {

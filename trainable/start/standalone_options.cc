@@ -1,4 +1,4 @@
-#include "trainable/standalone_options.h"
+#include "trainable/start/standalone_options.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "trainable/channel.h"
-#include "trainable/messages.h"
+#include "trainable/channel/channel.h"
+#include "trainable/channel/messages.h"
 
 namespace c10d {
 class ProcessGroup;

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainable/sha256.h"
+#include "trainable/checkpoints/sha256.h"
 
 namespace attune::trainable {
 

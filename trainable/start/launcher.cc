@@ -1,4 +1,4 @@
-#include "trainable/launcher.h"
+#include "trainable/start/launcher.h"
 
 #include <fcntl.h>
 #include <poll.h>

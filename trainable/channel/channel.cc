@@ -1,4 +1,4 @@
-#include "trainable/channel.h"
+#include "trainable/channel/channel.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

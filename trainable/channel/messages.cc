@@ -1,4 +1,4 @@
-#include "trainable/messages.h"
+#include "trainable/channel/messages.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "trainable/state_dict.h"
+#include "trainable/checkpoints/state_dict.h"
 
 #include <torch/nn/module.h>
 #include <torch/optim/adagrad.h>

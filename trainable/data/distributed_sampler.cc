@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "attune/error.h"
-#include "trainable/random.h"
+#include "trainable/base/random.h"
 
 namespace attune {
 namespace {

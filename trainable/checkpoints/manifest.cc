@@ -1,4 +1,4 @@
-#include "trainable/manifest.h"
+#include "trainable/checkpoints/manifest.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "attune/error.h"
-#include "trainable/sockets.h"
+#include "trainable/base/sockets.h"
 
 namespace attune::trainable {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "attune/error.h"
-#include "trainable/manifest.h"
-#include "trainable/safetensors.h"
-#include "trainable/sockets.h"
-#include "trainable/state_dict.h"
+#include "trainable/base/sockets.h"
+#include "trainable/checkpoints/manifest.h"
+#include "trainable/checkpoints/safetensors.h"
+#include "trainable/checkpoints/state_dict.h"
 
 namespace attune {
 namespace {

@@ -13,8 +13,8 @@
 #include <variant>
 
 #include "attune/error.h"
-#include "trainable/messages.h"
-#include "trainable/sockets.h"
+#include "trainable/base/sockets.h"
+#include "trainable/channel/messages.h"
 
 namespace attune::trainable {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attune/main.h"
-#include "trainable/sockets.h"
+#include "trainable/base/sockets.h"
 
 namespace attune::trainable {
 
