@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "executor/gang/preparation.h"
+
 namespace attune::agent {
 namespace {
 
@@ -63,7 +65,7 @@ uint64_t MemoryBytes(const SystemRoots& roots) {
   return bytes == std::numeric_limits<uint64_t>::max() ? 0 : bytes;
 }
 
-uint32_t Gpus(const SystemRoots& roots) {
+uint32_t GpusOfTheHost(const SystemRoots& roots) {
   std::error_code failed;
   uint32_t listed = 0;
   for (const auto& entry : fs::directory_iterator(roots.proc / "driver/nvidia/gpus", failed)) {
@@ -80,6 +82,13 @@ uint32_t Gpus(const SystemRoots& roots) {
                            [](unsigned char c) { return std::isdigit(c); });
   }
   return devices;
+}
+
+// Those that this process may use: all of the host's, or those that it was given by name.
+uint32_t Gpus(const SystemRoots& roots) {
+  const uint32_t all = GpusOfTheHost(roots);
+  const auto given = gang::GivenGpus();
+  return all > 0 && given ? static_cast<uint32_t>(given->size()) : all;
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
   spec.max_step = assignment.max_step();
   spec.checkpoint_every = assignment.checkpoint_every();
   if (assignment.has_resume()) {
-    spec.resume = gang::Resume{assignment.resume().step(), assignment.resume().path()};
+    spec.resume = gang::Resume{assignment.resume().step(), assignment.resume().path(),
+                               assignment.resume().digest()};
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
   spec.attempt_dir = folders.Attempt(spec.attempt);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <array>
 
 namespace attune::gang {
 namespace {
@@ -30,20 +29,8 @@ std::string WhatWasSeen(int rank, const ExitStatus& exit) {
 
 }  // namespace
 
-bool SoundsLikeLostPeer(std::string_view error) {
-  // The wordings of Gloo, NCCL, c10d's store, and the system.
-  constexpr std::array<std::string_view, 8> kWordings{
-      "Connection closed by peer", "Connection reset by peer",   "Broken pipe",
-      "Connection refused",        "Timed out waiting",          "Socket closed",
-      "remote process exited",     "failed to recv, got 0 bytes"};
-  return std::ranges::any_of(kWordings, [&](std::string_view wording) {
-    return error.find(wording) != std::string_view::npos;
-  });
-}
-
 const Symptom& Culprit(const std::vector<Symptom>& symptoms) {
-  const auto cause = std::ranges::find_if(
-      symptoms, [](const Symptom& symptom) { return !SoundsLikeLostPeer(symptom.error); });
+  const auto cause = std::ranges::find(symptoms, false, &Symptom::lost_peer);
   return cause == symptoms.end() ? symptoms.front() : *cause;
 }
 

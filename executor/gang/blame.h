@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "executor/gang/facts.h"
@@ -14,16 +13,13 @@ namespace attune::gang {
 struct Symptom {
   int rank = 0;
   std::string error;               // text of its `error` line; empty if there was none
+  bool lost_peer = false;          // its `error` line says that another rank is gone
   std::optional<ExitStatus> exit;  // empty: the gang was torn down before it left by itself
 };
 
-// True if an exception's text tells of a peer that is gone, which makes its rank a victim of the
-// failure rather than its cause.
-bool SoundsLikeLostPeer(std::string_view error);
-
 // The rank that caused a gang's failure, of `symptoms` in the order in which they were seen: the
-// first that does not complain about a peer, or simply the first.
-// REQUIRES: !symptoms.empty().
+// first that has not lost a peer, which makes a rank a victim of the failure rather than its cause,
+// or simply the first. REQUIRES: !symptoms.empty().
 const Symptom& Culprit(const std::vector<Symptom>& symptoms);
 
 // Says what happened to one rank. The log's tail is left to the caller.

@@ -149,6 +149,9 @@ bool IsDigest(std::string_view digest) {
 }
 
 Message ReadFields(const std::string& type, Fields& fields) {
+  if (type == "heartbeat") {
+    return Heartbeat{std::chrono::milliseconds(fields.Integer("silence_ms", 0, kSilenceMsMax))};
+  }
   if (type == "progress") return Progress{fields.Integer("step", 0)};
   if (type == "report") {
     return Report{.step = fields.Integer("step", 1),
@@ -170,7 +173,7 @@ Message ReadFields(const std::string& type, Fields& fields) {
   if (type == "error") {
     std::string message = fields.Text("message");
     if (message.size() > kErrorTextBytesMax) message.resize(kErrorTextBytesMax);
-    return ErrorText{std::move(message)};
+    return ErrorText{std::move(message), fields.Boolean("lost_peer").value_or(false)};
   }
   if (type == "done") return Done{};
   return Unknown{};
@@ -267,7 +270,9 @@ std::string StartLine(const GangSpec& spec, const RankSlot& slot) {
              {"checkpoint_every", spec.checkpoint_every},
              {"checkpoint_dir", spec.checkpoint_dir.string()}};
   if (spec.resume) {
-    start["resume"] = {{"step", spec.resume->step}, {"path", spec.resume->path.string()}};
+    start["resume"] = {{"step", spec.resume->step},
+                       {"path", spec.resume->path.string()},
+                       {"digest", spec.resume->digest}};
   }
   return Line(start);
 }

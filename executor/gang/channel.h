@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,7 +17,8 @@ namespace attune::gang {
 
 // Bytes of one line, its newline not counted.
 inline constexpr size_t kLineBytesMax = 1 << 20;
-inline constexpr int kMetricsMax = 1000;  // of one report
+inline constexpr int64_t kSilenceMsMax = int64_t{7} * 24 * 3600 * 1000;  // a week
+inline constexpr int kMetricsMax = 1000;                                 // of one report
 inline constexpr size_t kMetricNameBytesMax = 256;
 inline constexpr int64_t kIntegerMax = (int64_t{1} << 53) - 1;  // steps, bytes: exact in any JSON
 
@@ -32,9 +34,15 @@ struct Progress {
   int64_t step = 0;
 };
 
+// The rank is alive, and may say nothing more for `silence`.
+struct Heartbeat {
+  std::chrono::milliseconds silence{0};
+};
+
 // Why the rank is about to fail.
 struct ErrorText {
   std::string message;
+  bool lost_peer = false;  // the failure of another rank, as this one sees it
 };
 
 struct Done {};
@@ -42,8 +50,8 @@ struct Done {};
 // A type this executor does not know; ignored, so that workers may be newer than executors.
 struct Unknown {};
 
-using Message =
-    std::variant<Rendezvous, Report, CheckpointSaved, Progress, ErrorText, Done, Unknown>;
+using Message = std::variant<Rendezvous, Report, CheckpointSaved, Progress, Heartbeat, ErrorText,
+                             Done, Unknown>;
 
 // What passes can be stored, sent on and shown as it is; everything else is refused here, where it
 // can be blamed on the rank that wrote it. The error names the field, its value and what it must

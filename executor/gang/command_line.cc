@@ -74,6 +74,12 @@ std::string ToText(const Value& value) {
   return std::visit(Printer{}, value);
 }
 
+bool UsesPlaceholders(const std::vector<std::string>& command) {
+  return std::ranges::any_of(command, [](const std::string& argument) {
+    return argument.find("${") != std::string::npos;
+  });
+}
+
 bool UsesConfigFile(const std::vector<std::string>& command) {
   return std::ranges::any_of(command, [](const std::string& argument) {
     return argument.find("${config}") != std::string::npos;

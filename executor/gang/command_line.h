@@ -12,6 +12,9 @@ namespace attune::gang {
 // A value as text that reads back as the same value: shortest round-trip decimals, `true`, `false`.
 std::string ToText(const Value& value);
 
+// True if the command holds placeholders, so that it may differ from trial to trial.
+bool UsesPlaceholders(const std::vector<std::string>& command);
+
 // True if the command mentions ${config}, so that a file with the configuration is wanted.
 bool UsesConfigFile(const std::vector<std::string>& command);
 

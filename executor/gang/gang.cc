@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
+#include "executor/gang/orphans.h"
 #include "executor/gang/process_group.h"
 
 namespace attune::gang {
@@ -19,6 +21,15 @@ int64_t WallClockUs() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation) {
+  return {.path = preparation.program,
+          .argv = preparation.argv,
+          .environment = program.environment,
+          .working_directory = program.working_directory,
+          // Each trial's own would want each a launcher of its own.
+          .is_same_for_all = !UsesPlaceholders(program.command)};
 }
 
 std::string Milliseconds(std::chrono::milliseconds duration) {
@@ -42,10 +53,10 @@ void Gang::Start() {
     ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
   }
 
-  const OrError<Launcher*> launcher =
-      services_.launcher_for(preparation_.program, spec_.program.environment);
-  if (!launcher.ok()) return Fail(FailureKind::kStart, -1, launcher.error());
-  launcher_ = launcher.value();
+  const OrError<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
+  if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error());
+  built_on_sdk_ = warm.value().built_on_sdk;
+  launcher_ = warm.value().launcher;
   if (launcher_) {
     ForkOne(0);
   } else {
@@ -91,6 +102,7 @@ void Gang::ForkOne(size_t index) {
       .channel = std::move(channel.value()),
       .log = std::move(log.value()),
       .forked = [this, index](OrError<Child> child) { OnForked(index, std::move(child)); },
+      .unavailable = [this, index] { OnUnavailable(index); },
       .exited = [this,
                  &rank](std::optional<ExitStatus> status) { OnLauncherReport(rank, status); }};
   ++forks_pending_;
@@ -100,6 +112,14 @@ void Gang::ForkOne(size_t index) {
   launcher_ = nullptr;
   if (index == 0) return SpawnAll();
   Fail(FailureKind::kStart, rank.slot().rank, "its command and environment are too large");
+}
+
+void Gang::OnUnavailable(size_t index) {
+  --forks_pending_;
+  if (phase_ != Phase::kStarting) return ConcludeIfGone();
+  if (index > 0) return Fail(FailureKind::kStart, ranks_[index]->slot().rank, launcher_->death());
+  launcher_ = nullptr;
+  SpawnAll();
 }
 
 void Gang::OnForked(size_t index, OrError<Child> child) {
@@ -150,6 +170,11 @@ void Gang::AllStarted() {
 
 void Gang::OnMessage(Rank& rank, Message message) {
   if (phase_ == Phase::kGone) return;
+  if (rank.silent_until() != Loop::Clock::time_point{}) {
+    // The others may have waited for it.
+    resumed_at_ = Loop::Clock::now();
+    rank.ExpectSilence({});
+  }
   std::visit([&](auto& each) { On(rank, std::move(each)); }, message);
 }
 
@@ -221,9 +246,14 @@ void Gang::On(Rank& rank, const Progress&) {
   if (stepped_.size() == ranks_.size()) Emit(FirstStep{});
 }
 
+void Gang::On(Rank& rank, const Heartbeat& heartbeat) { rank.ExpectSilence(heartbeat.silence); }
+
 void Gang::On(Rank& rank, const ErrorText& error) {
   Symptom& symptom = SymptomOf(rank.slot().rank);
-  if (symptom.error.empty()) symptom.error = error.message;
+  if (symptom.error.empty()) {
+    symptom.error = error.message;
+    symptom.lost_peer = error.lost_peer;
+  }
   Weigh();
 }
 
@@ -258,7 +288,7 @@ Symptom& Gang::SymptomOf(int rank) {
 void Gang::Weigh() {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
   const Symptom& culprit = Culprit(symptoms_);
-  if (culprit.exit && !SoundsLikeLostPeer(culprit.error)) return End(Outcome::kFailed, {});
+  if (culprit.exit && !culprit.lost_peer) return End(Outcome::kFailed, {});
   if (!grace_) {
     grace_ =
         services_.loop.After(services_.timing.failure_grace, [this] { End(Outcome::kFailed, {}); });
@@ -304,17 +334,31 @@ void Gang::ConcludeIfGone() {
   // What the ranks started goes with them. It may take a moment to die.
   KillGroup(group_);
   ReapGroup(group_);
-  for (const pid_t pid : LiveMembers(group_)) {
+  std::vector<pid_t> left = LiveMembers(group_);
+  for (const pid_t pid : Orphans()) {
+    kill(pid, SIGKILL);  // a child of this process, so the number is still its own
+    left.push_back(pid);
+  }
+  for (const pid_t pid : left) {
     UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!pidfd) continue;
     Loop::Subscription exit =
         services_.loop.Watch(pidfd.get(), EPOLLIN, [this, fd = pidfd.get()](uint32_t) {
+          Reap(fd);  // if it is this process's; what it left behind is looked for next
           std::erase_if(stragglers_, [fd](const Straggler& s) { return s.pidfd.get() == fd; });
           ConcludeIfGone();
         });
     stragglers_.push_back({std::move(pidfd), std::move(exit)});
   }
   if (stragglers_.empty()) Conclude();
+}
+
+std::vector<pid_t> Gang::Orphans() const {
+  return gang::Orphans(spec_.attempt, !services_.others_run(spec_.attempt), services_.is_known);
+}
+
+bool Gang::has_rank(pid_t pid) const {
+  return std::ranges::any_of(ranks_, [pid](const auto& rank) { return rank->pid() == pid; });
 }
 
 void Gang::Conclude() {
@@ -375,7 +419,16 @@ void Gang::SendYield() {
 // A program that has never written to its channel may be one that does not know of it, and its
 // silence means nothing. One built on the SDK does know.
 bool Gang::SpeaksChannel() const {
-  return launcher_ || std::ranges::any_of(ranks_, [](const auto& r) { return r->has_spoken(); });
+  return built_on_sdk_ ||
+         std::ranges::any_of(ranks_, [](const auto& r) { return r->has_spoken(); });
+}
+
+Loop::Clock::time_point Gang::ExcusedUntil() const {
+  Loop::Clock::time_point until = resumed_at_;
+  for (const auto& rank : ranks_) {
+    if (rank->is_running()) until = std::max(until, rank->silent_until());
+  }
+  return until;
 }
 
 void Gang::WatchForStall() {
@@ -385,7 +438,7 @@ void Gang::WatchForStall() {
   if (SpeaksChannel()) {
     for (const auto& rank : ranks_) {
       if (!rank->is_running() || rank->is_left_unread()) continue;
-      const auto silent_for = now - std::max(rank->last_heard(), resumed_at_);
+      const auto silent_for = now - std::max(rank->last_heard(), ExcusedUntil());
       left = std::min(left, spec_.stall_timeout - silent_for);
       if (silent_for < spec_.stall_timeout) continue;
       return Fail(FailureKind::kStall, rank->slot().rank,
@@ -409,7 +462,7 @@ void Gang::WatchForLaggards() {
   Loop::Clock::duration left = timeout;
   for (const auto& rank : ranks_) {
     if (!rank->is_running() || rank->is_left_unread()) continue;
-    const auto silent_for = now - std::max({rank->last_heard(), resumed_at_, *first_finish_});
+    const auto silent_for = now - std::max({rank->last_heard(), ExcusedUntil(), *first_finish_});
     left = std::min(left, timeout - silent_for);
     if (silent_for < timeout) continue;
     return Fail(FailureKind::kStall, rank->slot().rank,

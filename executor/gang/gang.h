@@ -43,13 +43,15 @@ class Gang final : private Rank::Owner {
     Loop& loop;
     Guard& guard;
     GangTiming timing;
-    // A launcher for the program; null if it is to be spawned.
-    std::function<OrError<Launcher*>(const std::filesystem::path& program,
-                                     const EnvironmentChanges& environment)>
-        launcher_for;
+    // A launcher for the program, if it can have one.
+    std::function<OrError<WarmStart>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;
     // Whether there is room for more facts now; null: always.
     std::function<bool()> may_read;
+    // Whether a child of this process is a guard, a launcher, or a rank of some gang; whether some
+    // other gang runs.
+    std::function<bool(pid_t)> is_known;
+    std::function<bool(const AttemptId&)> others_run;
     // Called after Ended; the gang may be destroyed once that call has returned.
     std::function<void(const AttemptId&)> gone;
   };
@@ -72,6 +74,8 @@ class Gang final : private Rank::Owner {
   // The launcher that its ranks were forked from; null if they were spawned.
   const Launcher* launcher() const { return launcher_; }
 
+  bool has_rank(pid_t pid) const;
+
  private:
   enum class Phase { kStarting, kRunning, kEnding, kGone };
 
@@ -84,6 +88,7 @@ class Gang final : private Rank::Owner {
   void On(Rank& rank, Report report);
   void On(Rank& rank, CheckpointSaved checkpoint);
   void On(Rank& rank, const Progress& progress);
+  void On(Rank& rank, const Heartbeat& heartbeat);
   void On(Rank& rank, const ErrorText& error);
   void On(Rank& rank, const Done& done);
   void On(Rank&, const Unknown&) {}
@@ -92,6 +97,7 @@ class Gang final : private Rank::Owner {
   void SpawnAll();
   void ForkOne(size_t index);
   void OnForked(size_t index, OrError<Child> child);
+  void OnUnavailable(size_t index);
   void OnLauncherReport(Rank& rank, std::optional<ExitStatus> status);
   void Attach(Rank& rank, Child child, Rank::Parent parent);
   void AllStarted();
@@ -103,6 +109,7 @@ class Gang final : private Rank::Owner {
   void Fail(FailureKind kind, int rank, std::string message);
   void End(Outcome outcome, std::optional<Failure> failure);
   void KillAll();
+  std::vector<pid_t> Orphans() const;
   void ConcludeIfGone();
   void Conclude();
 
@@ -111,6 +118,8 @@ class Gang final : private Rank::Owner {
   void DeliverVerdict();
   void SendYield();
   bool SpeaksChannel() const;
+  // When the silence ends that a rank has announced, or has ended.
+  Loop::Clock::time_point ExcusedUntil() const;
   void WatchForStall();
   void OnFinished();
   void FinishIfAllLeft();
@@ -122,6 +131,7 @@ class Gang final : private Rank::Owner {
   GangSpec spec_;
   Preparation preparation_;
   Launcher* launcher_ = nullptr;
+  bool built_on_sdk_ = false;
   std::vector<std::unique_ptr<Rank>> ranks_;
   Phase phase_ = Phase::kStarting;
   pid_t group_ = 0;
@@ -134,8 +144,9 @@ class Gang final : private Rank::Owner {
   std::optional<int64_t> waiting_at_;  // rank 0 waits for the verdict on this step
   std::optional<Verdict> verdict_;     // not yet delivered
   int64_t delivered_step_ = 0;
-  bool yielding_ = false;               // asked to since the last verdict
-  Loop::Clock::time_point resumed_at_;  // when the last verdict went out
+  bool yielding_ = false;  // asked to since the last verdict
+  // When the last verdict went out, or the last silence that was announced was over.
+  Loop::Clock::time_point resumed_at_;
   std::optional<Loop::Clock::time_point> first_finish_;
 
   std::vector<Symptom> symptoms_;
@@ -148,7 +159,7 @@ class Gang final : private Rank::Owner {
     UniqueFd pidfd;
     Loop::Subscription exit;
   };
-  std::vector<Straggler> stragglers_;  // processes that ranks left behind in the group
+  std::vector<Straggler> stragglers_;  // processes that ranks left behind
 };
 
 }  // namespace attune::gang

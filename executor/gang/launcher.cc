@@ -102,24 +102,20 @@ OrError<ProgramIdentity> Identify(const std::filesystem::path& program) {
       .modified_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
-bool NeedsFreshStart(const EnvironmentChanges& environment) {
-  constexpr std::array<std::string_view, 8> kReadWhileLoading{
-      "LD_", "OMP_", "GOMP_", "KMP_", "MKL_", "MALLOC_", "GLIBC_", "TORCH_"};
-  return std::ranges::any_of(environment, [&](const auto& change) {
-    return std::ranges::any_of(kReadWhileLoading, [&](std::string_view prefix) {
-      return change.first.starts_with(prefix);
-    });
-  });
-}
-
-Launcher::Launcher(Loop& loop, Guard& guard, ProgramIdentity program, const Options& options)
-    : loop_(loop), guard_(guard), program_(std::move(program)), options_(options) {}
+Launcher::Launcher(Loop& loop, Guard& guard, ProgramIdentity identity, LaunchedProgram program,
+                   const Options& options)
+    : loop_(loop),
+      guard_(guard),
+      identity_(std::move(identity)),
+      program_(std::move(program)),
+      options_(options) {}
 
 OrError<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, Guard& guard,
-                                                   const ProgramIdentity& program,
+                                                   const ProgramIdentity& identity,
+                                                   const LaunchedProgram& program,
                                                    const std::filesystem::path& log,
                                                    const Options& options) {
-  std::unique_ptr<Launcher> launcher(new Launcher(loop, guard, program, options));
+  std::unique_ptr<Launcher> launcher(new Launcher(loop, guard, identity, program, options));
   OrError<UniqueFd> output = OpenLog(log);
   if (!output.ok()) return Error{output.error()};
   std::array<int, 2> ends;
@@ -128,13 +124,15 @@ OrError<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, Guard& guard,
   }
   launcher->socket_ = UniqueFd(ends[0]);
   const UniqueFd theirs(ends[1]);
-  OrError<Child> child = Spawn(
-      {.program = program.path,
-       .argv = {program.path.string()},
-       .environment = ProgramEnvironment({{"ATTUNE_LAUNCHER_FD", std::to_string(kInheritedFd)}}),
-       .output_fd = output.value().get(),
-       .inherited_fd = theirs.get(),
-       .announce_fd = guard.announce_fd()});
+  EnvironmentChanges environment = program.environment;
+  environment.emplace_back("ATTUNE_LAUNCHER_FD", std::to_string(kInheritedFd));
+  OrError<Child> child = Spawn({.program = program.path,
+                                .argv = program.argv,
+                                .environment = ProgramEnvironment(environment),
+                                .working_directory = program.working_directory,
+                                .output_fd = output.value().get(),
+                                .inherited_fd = theirs.get(),
+                                .announce_fd = guard.announce_fd()});
   if (!child.ok()) return Error{child.error()};
 
   Launcher* self = launcher.get();
@@ -145,10 +143,6 @@ OrError<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, Guard& guard,
       loop.Watch(self->socket_.get(), EPOLLIN, [self](uint32_t) { self->Receive(); });
   self->child_watch_ =
       loop.Watch(self->child_.pidfd.get(), EPOLLIN, [self](uint32_t) { self->OnExit(); });
-  self->ready_timeout_ = loop.After(options.ready_timeout, [self] {
-    self->Die("was not ready after " + std::to_string(self->options_.ready_timeout.count()) +
-              " ms");
-  });
   return launcher;
 }
 
@@ -166,10 +160,15 @@ bool Launcher::Fork(ForkRequest request) {
   std::string packet = ForkPacket(id, request);
   if (packet.size() > kPacketBytesMax) return false;
   if (!death_.empty()) {
-    loop_.Post([forked = std::move(request.forked), death = death_] { forked(Error{death}); });
+    loop_.Post(std::move(request.unavailable));
     return true;
   }
-  pending_.emplace(id, Pending{.packet = std::move(packet), .request = std::move(request)});
+  Pending& pending =
+      pending_.emplace(id, Pending{.packet = std::move(packet), .request = std::move(request)})
+          .first->second;
+  if (!ready_) {
+    pending.timeout = loop_.After(options_.ready_wait, [this, id] { GiveUp(id); });
+  }
   SendPending();
   return true;
 }
@@ -188,12 +187,20 @@ void Launcher::SendPending() {
     pending.packet.clear();
     request.channel.Reset();
     request.log.Reset();
-    pending.timeout = loop_.After(options_.fork_timeout, [this] {
-      Die("did not answer a fork request for " + std::to_string(options_.fork_timeout.count()) +
-          " ms");
-    });
+    pending.timeout = loop_.After(options_.fork_timeout, [this, each = id] { GiveUp(each); });
   }
   loop_.Change(socket_watch_, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void Launcher::GiveUp(uint64_t request) {
+  auto pending = pending_.extract(request);
+  if (!pending) return;
+  if (!pending.mapped().sent) return pending.mapped().request.unavailable();
+  abandoned_.insert(request);
+  pending.mapped().request.forked(
+      Error{"the launcher of " + program_.path.string() + " (pid " + std::to_string(child_.pid) +
+            ") did not answer a fork request for " + std::to_string(options_.fork_timeout.count()) +
+            " ms; its log is " + log_.string()});
 }
 
 void Launcher::Receive() {
@@ -205,7 +212,7 @@ void Launcher::Receive() {
     if (count <= 0) {
       // Most likely it is ending, and its pidfd will soon tell how.
       socket_watch_.Reset();
-      ready_timeout_ = loop_.After(kExitAfterClose, [this] { Die("closed its connection"); });
+      closed_ = loop_.After(kExitAfterClose, [this] { Die("closed its connection"); });
       return;
     }
     OnPacket(packet, std::move(descriptor));
@@ -232,7 +239,6 @@ void Launcher::OnPacket(const std::string& packet, UniqueFd descriptor) {
                  ", this executor " + std::to_string(kProtocol) + "; build it with a matching SDK");
     }
     ready_ = true;
-    ready_timeout_.Reset();
     spdlog::info("launcher of {} is ready (pid {})", program_.path.string(), child_.pid);
     SendPending();
   } else if (type == "forked") {
@@ -247,6 +253,11 @@ void Launcher::OnPacket(const std::string& packet, UniqueFd descriptor) {
 }
 
 void Launcher::OnForked(uint64_t request, pid_t pid, const std::string& error, UniqueFd pidfd) {
+  if (abandoned_.erase(request) > 0) {
+    // Nobody waits for it any more. It has been told nothing yet, and started nothing.
+    if (pidfd) syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+    return;
+  }
   auto answered = pending_.extract(request);
   if (!answered) return;
   ForkRequest& asked = answered.mapped().request;
@@ -276,7 +287,7 @@ void Launcher::Die(std::string why) {
   death_ = "the launcher of " + program_.path.string() + " (pid " + std::to_string(child_.pid) +
            ") " + why;
   socket_watch_.Reset();
-  ready_timeout_.Reset();
+  closed_.Reset();
   if (child_.pidfd) {
     // Its children follow by their parent-death signal.
     syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
@@ -284,7 +295,13 @@ void Launcher::Die(std::string why) {
   }
   socket_.Reset();
   spdlog::info("{}; its log is {}", death_, log_.string());
-  for (auto& [id, pending] : std::exchange(pending_, {})) pending.request.forked(Error{death_});
+  for (auto& [id, pending] : std::exchange(pending_, {})) {
+    if (pending.sent) {
+      pending.request.forked(Error{death_});
+    } else {
+      pending.request.unavailable();
+    }
+  }
   for (auto& [pid, exited] : std::exchange(children_, {})) exited(std::nullopt);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,17 @@ struct ProgramIdentity {
 
 OrError<ProgramIdentity> Identify(const std::filesystem::path& program);
 
-// True if `environment` changes what a program does while it loads (the dynamic linker, OpenMP, the
-// allocator): such a program is started afresh, since a launcher has loaded without it.
-bool NeedsFreshStart(const EnvironmentChanges& environment);
+// What a program is started with. What main() does before it is a launcher may depend on all of it,
+// so launchers are kept apart by it.
+struct LaunchedProgram {
+  std::filesystem::path path;
+  std::vector<std::string> argv;
+  EnvironmentChanges environment;
+  std::filesystem::path working_directory;
+  bool is_same_for_all = true;  // for every trial of its sweep
+
+  bool operator==(const LaunchedProgram&) const = default;
+};
 
 // The executor's end of one launcher process (docs/worker-channel.md, "Launchers"): a program that
 // has loaded its libraries and forks ranks on request.
@@ -46,20 +55,28 @@ class Launcher {
     pid_t process_group = 0;  // 0: a new one
     UniqueFd channel;
     UniqueFd log;
-    // Exactly one call, later than this function's return.
+    // Exactly one call of either, later than this function's return.
     std::function<void(OrError<Child>)> forked;
+    std::function<void()> unavailable;  // it was not asked: not ready in time, or dead before
     // After a successful `forked`, exactly once: how the child ended, or nothing when the launcher
     // died first; the child is then this process's to reap.
     std::function<void(std::optional<ExitStatus>)> exited;
   };
 
   struct Options {
-    std::chrono::milliseconds ready_timeout{60'000};
+    // How long a rank waits for a launcher that still loads, before it is spawned instead. The
+    // launcher may load for as long as it likes.
+    std::chrono::milliseconds ready_wait{2'000};
+    // Within which a fork is answered. One that is not fails alone, and the launcher, which must be
+    // in trouble, is not asked for another until it has answered.
     std::chrono::milliseconds fork_timeout{10'000};
+    // After which a launcher that no gang has asked for ends.
+    std::chrono::milliseconds idle_timeout{600'000};
   };
 
   static OrError<std::unique_ptr<Launcher>> Start(Loop& loop, Guard& guard,
-                                                  const ProgramIdentity& program,
+                                                  const ProgramIdentity& identity,
+                                                  const LaunchedProgram& program,
                                                   const std::filesystem::path& log,
                                                   const Options& options);
   ~Launcher();
@@ -67,13 +84,16 @@ class Launcher {
   // False, and nothing happens, if the request is too large for a packet.
   bool Fork(ForkRequest request);
 
-  const ProgramIdentity& program() const { return program_; }
+  const ProgramIdentity& identity() const { return identity_; }
+  const LaunchedProgram& program() const { return program_; }
   pid_t pid() const { return child_.pid; }
   const std::filesystem::path& log() const { return log_; }
   bool is_idle() const { return children_.empty() && pending_.empty(); }
   bool is_gone() const { return reaped_; }
   // Why it is of no more use; empty while it lives.
   const std::string& death() const { return death_; }
+  bool was_ready() const { return ready_; }
+  bool is_slow() const { return !abandoned_.empty(); }
 
  private:
   struct Pending {
@@ -83,9 +103,11 @@ class Launcher {
     Loop::Subscription timeout;
   };
 
-  Launcher(Loop& loop, Guard& guard, ProgramIdentity program, const Options& options);
+  Launcher(Loop& loop, Guard& guard, ProgramIdentity identity, LaunchedProgram program,
+           const Options& options);
 
   void SendPending();
+  void GiveUp(uint64_t request);
   void Receive();
   void OnPacket(const std::string& packet, UniqueFd descriptor);
   void OnForked(uint64_t request, pid_t pid, const std::string& error, UniqueFd pidfd);
@@ -94,20 +116,28 @@ class Launcher {
 
   Loop& loop_;
   Guard& guard_;
-  ProgramIdentity program_;
+  ProgramIdentity identity_;
+  LaunchedProgram program_;
   Options options_;
   std::filesystem::path log_;
   Child child_;
   UniqueFd socket_;
   Loop::Subscription socket_watch_;
   Loop::Subscription child_watch_;
-  Loop::Subscription ready_timeout_;
+  Loop::Subscription closed_;
   bool ready_ = false;
   bool reaped_ = false;
   uint64_t next_request_ = 1;
   std::map<uint64_t, Pending> pending_;  // asked for and not answered
+  std::set<uint64_t> abandoned_;         // asked for, not answered, and no longer waited for
   std::map<pid_t, std::function<void(std::optional<ExitStatus>)>> children_;
   std::string death_;
+};
+
+// How a gang's ranks may start.
+struct WarmStart {
+  bool built_on_sdk = false;     // the program says so, and so speaks the worker channel
+  Launcher* launcher = nullptr;  // null: its ranks are to be spawned
 };
 
 }  // namespace attune::gang

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "executor/gang/channel.h"
 #include "executor/gang/command_line.h"
@@ -40,13 +41,32 @@ std::optional<Error> WriteConfig(const std::filesystem::path& path,
   return std::nullopt;
 }
 
-std::string CommaSeparated(const std::vector<int>& numbers) {
+std::string CommaSeparated(const std::vector<std::string>& names) {
   std::string text;
-  for (const int number : numbers) {
+  for (const std::string& name : names) {
     if (!text.empty()) text += ',';
-    text += std::to_string(number);
+    text += name;
   }
   return text;
+}
+
+// The GPUs of the gang by the names that CUDA knows them by. Where this process was given some of
+// the host's only, a number counts among those.
+OrError<std::vector<std::string>> GpuNames(const GangSpec& spec) {
+  const std::optional<std::vector<std::string>> given = GivenGpus();
+  std::vector<std::string> names;
+  for (const int gpu : VisibleGpus(spec)) {
+    if (!given) {
+      names.push_back(std::to_string(gpu));
+    } else if (gpu >= 0 && gpu < std::ssize(*given)) {
+      names.push_back((*given)[gpu]);
+    } else {
+      return Error{"GPU " + std::to_string(gpu) + " was assigned, but this executor was given " +
+                   std::to_string(given->size()) + " (CUDA_VISIBLE_DEVICES=" +
+                   CommaSeparated(*given) + "); start it again, so that the server learns of it"};
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -66,6 +86,7 @@ OrError<Preparation> Prepare(const GangSpec& spec) {
     return Error{"the configuration is larger than a line of the worker channel, " +
                  std::to_string(kLineBytesMax) + " bytes"};
   }
+  if (auto names = GpuNames(spec); !names.ok()) return Error{names.error()};
   OrError<std::filesystem::path> program = LocateProgram(spec.program, argv.value()[0]);
   if (!program.ok()) return Error{program.error()};
   return Preparation{std::move(program.value()), std::move(argv.value())};
@@ -83,8 +104,28 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot) {
   add("ATTUNE_RANK", std::to_string(slot.rank));
   add("ATTUNE_WORLD_SIZE", std::to_string(spec.world_size));
   add("ATTUNE_LOCAL_RANK", std::to_string(slot.local_rank));
-  add("CUDA_VISIBLE_DEVICES", CommaSeparated(VisibleGpus(spec)));
+  add("CUDA_VISIBLE_DEVICES", CommaSeparated(GpuNames(spec).value()));  // Prepare() has checked it
+  // Within one host NCCL's own connections need no network card, and must not wait for one.
+  constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
+  const bool on_one_host = std::ssize(spec.ranks) == spec.world_size;
+  const bool is_set =
+      std::getenv(kNcclInterface) || std::ranges::any_of(environment, [](const auto& each) {
+        return each.first == kNcclInterface;
+      });
+  if (on_one_host && !is_set && !VisibleGpus(spec).empty()) add(kNcclInterface, "lo");
   return environment;
+}
+
+std::optional<std::vector<std::string>> GivenGpus() {
+  const char* variable = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (variable == nullptr) return std::nullopt;
+  std::vector<std::string> names;
+  std::istringstream text(variable);
+  // As CUDA reads it: what comes after a name that is none does not count.
+  for (std::string name; std::getline(text, name, ',') && !name.empty() && name != "-1";) {
+    names.push_back(name);
+  }
+  return names;
 }
 
 OrError<std::filesystem::path> LocateProgram(const Program& program, const std::string& name) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ OrError<Preparation> Prepare(const GangSpec& spec);
 
 // What a rank finds in its environment beyond the executor's own, but for the channel.
 EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot);
+
+// What this process was given of the host's GPUs, in CUDA's names for them (CUDA_VISIBLE_DEVICES);
+// nothing: all.
+std::optional<std::vector<std::string>> GivenGpus();
 
 // The file that a program's command names, as a gang of it would run.
 OrError<std::filesystem::path> LocateProgram(const Program& program, const std::string& name);

@@ -11,24 +11,32 @@
 #include <string>
 
 namespace attune::gang {
-namespace {
-
-bool IsLiveMember(const std::filesystem::path& process, pid_t group) {
-  std::ifstream file(process / "stat");
+ProcessState StateOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   std::getline(file, stat);
   // `pid (name) state parent group ...`; a name may itself hold parentheses and spaces.
   const size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return false;
+  ProcessState process;
+  if (name_end == std::string::npos) return process;
   std::istringstream fields(stat.substr(name_end + 1));
   char state = 0;
-  pid_t parent = 0;
-  pid_t its_group = 0;
-  fields >> state >> parent >> its_group;
-  return its_group == group && state != 'Z' && state != 'X';
+  fields >> state >> process.parent >> process.group;
+  process.is_dead = state == 'Z' || state == 'X';
+  return process;
 }
 
-}  // namespace
+std::vector<pid_t> AllProcesses() {
+  std::vector<pid_t> pids;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename();
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (parsed.ptr == name.data() + name.size()) pids.push_back(pid);
+  }
+  return pids;
+}
 
 void KillGroup(pid_t group) {
   if (group > 1) kill(-group, SIGKILL);
@@ -42,13 +50,9 @@ void ReapGroup(pid_t group) {
 std::vector<pid_t> LiveMembers(pid_t group) {
   std::vector<pid_t> members;
   if (kill(-group, 0) != 0 && errno == ESRCH) return members;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename();
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (parsed.ptr != name.data() + name.size()) continue;
-    if (IsLiveMember(entry.path(), group)) members.push_back(pid);
+  for (const pid_t pid : AllProcesses()) {
+    const ProcessState process = StateOf(pid);
+    if (process.group == group && !process.is_dead) members.push_back(pid);
   }
   return members;
 }

@@ -137,6 +137,10 @@ void Rank::OnLauncherReport(std::optional<ExitStatus> status) {
   }
 }
 
+void Rank::ExpectSilence(std::chrono::milliseconds silence) {
+  silent_until_ = silence.count() > 0 ? Loop::Clock::now() + silence : Loop::Clock::time_point{};
+}
+
 void Rank::Kill() {
   if (!is_running()) return;
   killed_ = true;

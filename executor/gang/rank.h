@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,6 +59,10 @@ class Rank {
   const std::optional<ExitStatus>& exit() const { return exit_; }
   bool was_killed() const { return killed_; }
   bool has_spoken() const { return spoken_; }
+
+  // From now on it may be silent for as long; until it says something else.
+  void ExpectSilence(std::chrono::milliseconds silence);
+  Loop::Clock::time_point silent_until() const { return silent_until_; }
   // What it says is not read for want of room; its silence is not its own.
   bool is_left_unread() const { return left_unread_; }
   Loop::Clock::time_point last_heard() const { return last_heard_; }
@@ -89,6 +94,7 @@ class Rank {
   bool deaf_ = false;  // after a bad line
   bool left_unread_ = false;
   Loop::Clock::time_point last_heard_;
+  Loop::Clock::time_point silent_until_{};
 };
 
 }  // namespace attune::gang

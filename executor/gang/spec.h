@@ -52,6 +52,7 @@ struct RankSlot {
 struct Resume {
   int64_t step = 0;
   std::filesystem::path path;
+  std::string digest;  // of the checkpoint's manifest; empty: not known
 };
 
 struct GangSpec {

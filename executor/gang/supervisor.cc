@@ -8,9 +8,9 @@
 #include <future>
 #include <optional>
 #include <ranges>
-#include <set>
 #include <utility>
 
+#include "executor/gang/command_line.h"
 #include "executor/gang/elf_note.h"
 #include "executor/gang/preparation.h"
 
@@ -86,9 +86,13 @@ void Supervisor::ReadOn() {
 void Supervisor::Warm(Program program) {
   loop_.Post([this, program = std::move(program)] {
     if (shutting_down_ || program.command.empty()) return;
+    if (UsesPlaceholders(program.command)) return;
     const auto path = LocateProgram(program, program.command[0]);
     if (!path.ok()) return;  // its first gang will say so where it is seen
-    const auto launcher = LauncherFor(path.value(), program.environment);
+    const auto launcher = LauncherFor({.path = path.value(),
+                                       .argv = program.command,
+                                       .environment = program.environment,
+                                       .working_directory = program.working_directory});
     if (!launcher.ok()) spdlog::warn("{}", launcher.error());
   });
 }
@@ -100,10 +104,14 @@ void Supervisor::RunGang(GangSpec spec) {
       .loop = loop_,
       .guard = *guard_,
       .timing = options_.timing,
-      .launcher_for = [this](const auto& program,
-                             const auto& environment) { return LauncherFor(program, environment); },
+      .launcher_for = [this](const LaunchedProgram& program) { return LauncherFor(program); },
       .facts = sink_,
       .may_read = options_.may_read,
+      .is_known = [this](pid_t pid) { return IsKnown(pid); },
+      .others_run =
+          [this](const AttemptId& id) {
+            return std::ranges::any_of(gangs_, [&](const auto& each) { return each.first != id; });
+          },
       // Not at once: the gang is still in the call.
       .gone = [this](const AttemptId& id) { loop_.Post([this, id] { ForgetGang(id); }); }};
   Gang& gang =
@@ -111,22 +119,36 @@ void Supervisor::RunGang(GangSpec spec) {
   gang.Start();
 }
 
-OrError<Launcher*> Supervisor::LauncherFor(const std::filesystem::path& program,
-                                           const EnvironmentChanges& environment) {
-  if (NeedsFreshStart(environment)) return nullptr;
-  OrError<ProgramIdentity> identity = Identify(program);
+OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
+  OrError<ProgramIdentity> identity = Identify(program.path);
   if (!identity.ok()) return Error{identity.error()};
+  if (ReadLauncherNote(program.path) != kLauncherProtocol) return WarmStart{};
+  WarmStart start{.built_on_sdk = true};
+  if (!program.is_same_for_all) return start;
   ForgetUselessLaunchers();
-  for (const auto& launcher : launchers_) {
-    if (launcher->program() == identity.value() && launcher->death().empty()) return launcher.get();
+  for (Held& held : launchers_) {
+    Launcher& known = *held.launcher;
+    if (known.identity() != identity.value() || !(known.program() == program)) continue;
+    if (!known.death().empty() && known.was_ready()) continue;
+    held.asked_at = Loop::Clock::now();
+    if (known.death().empty() && !known.is_slow()) start.launcher = &known;
+    return start;
   }
-  if (ReadLauncherNote(program) != kLauncherProtocol) return nullptr;
   auto launcher = Launcher::Start(
-      loop_, *guard_, identity.value(),
-      options_.launcher_log_dir / (program.filename().string() + ".log"), options_.launcher);
+      loop_, *guard_, identity.value(), program,
+      options_.launcher_log_dir / (program.path.filename().string() + ".log"), options_.launcher);
   if (!launcher.ok()) return Error{launcher.error()};
-  launchers_.push_back(std::move(launcher.value()));
-  return launchers_.back().get();
+  start.launcher = launcher.value().get();
+  launchers_.push_back({std::move(launcher.value()), Loop::Clock::now()});
+  return start;
+}
+
+bool Supervisor::IsKnown(pid_t pid) const {
+  return pid == guard_->pid() ||
+         std::ranges::any_of(launchers_,
+                             [pid](const Held& held) { return held.launcher->pid() == pid; }) ||
+         std::ranges::any_of(gangs_,
+                             [pid](const auto& each) { return each.second->has_rank(pid); });
 }
 
 void Supervisor::ForgetGang(const AttemptId& attempt) {
@@ -141,17 +163,40 @@ void Supervisor::ForgetUselessLaunchers() {
       return each.second->launcher() == launcher;
     });
   };
+  const Loop::Clock::time_point now = Loop::Clock::now();
+  Loop::Clock::duration next_idle = Loop::Clock::duration::max();
   // Of one path the newest file stands last, and only it can have new gangs.
-  std::set<std::filesystem::path> seen;
-  std::vector<std::unique_ptr<Launcher>> kept;
-  for (auto& launcher : launchers_ | std::views::reverse) {
-    const bool dead = !launcher->death().empty();
-    const bool outdated = !dead && !seen.insert(launcher->program().path).second;
-    const bool useless = dead ? launcher->is_gone() : outdated;
-    if (!useless || in_use(launcher.get())) kept.push_back(std::move(launcher));
+  std::map<std::filesystem::path, ProgramIdentity> newest;
+  std::vector<Held> kept;
+  for (Held& held : launchers_ | std::views::reverse) {
+    const Launcher& launcher = *held.launcher;
+    if (in_use(&launcher)) {
+      held.asked_at = now;
+      newest.emplace(launcher.identity().path, launcher.identity());
+      kept.push_back(std::move(held));
+      continue;
+    }
+    const bool dead = !launcher.death().empty();
+    if (dead && !launcher.is_gone()) {  // its end is still to be told
+      kept.push_back(std::move(held));
+      continue;
+    }
+    const bool outdated =
+        newest.emplace(launcher.identity().path, launcher.identity()).first->second !=
+        launcher.identity();
+    const auto idle_for = now - held.asked_at;
+    if (outdated || (dead && launcher.was_ready()) || idle_for >= options_.launcher.idle_timeout) {
+      continue;
+    }
+    next_idle = std::min(next_idle, options_.launcher.idle_timeout - idle_for);
+    kept.push_back(std::move(held));
   }
   std::ranges::reverse(kept);
   launchers_ = std::move(kept);
+  idle_.Reset();
+  if (next_idle != Loop::Clock::duration::max()) {
+    idle_ = loop_.After(next_idle, [this] { ForgetUselessLaunchers(); });
+  }
 }
 
 void Supervisor::ShutDown() {

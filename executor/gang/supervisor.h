@@ -60,8 +60,8 @@ class Supervisor {
   Supervisor(Options options, FactSink sink);
 
   void RunGang(GangSpec spec);
-  OrError<Launcher*> LauncherFor(const std::filesystem::path& program,
-                                 const EnvironmentChanges& environment);
+  OrError<WarmStart> LauncherFor(const LaunchedProgram& program);
+  bool IsKnown(pid_t pid) const;
   void ForgetGang(const AttemptId& attempt);
   void ForgetUselessLaunchers();
   void ShutDown();
@@ -71,8 +71,14 @@ class Supervisor {
   const FactSink sink_;
   Loop loop_;
   std::unique_ptr<Guard> guard_;
-  // Those of changed programs stay until their last rank has left.
-  std::vector<std::unique_ptr<Launcher>> launchers_;
+  // Those of changed programs stay until their last rank has left; one that was never ready stays
+  // as a sign that its program cannot be a launcher.
+  struct Held {
+    std::unique_ptr<Launcher> launcher;
+    Loop::Clock::time_point asked_at;  // by a gang, or for one
+  };
+  std::vector<Held> launchers_;
+  Loop::Subscription idle_;
   std::map<AttemptId, std::unique_ptr<Gang>> gangs_;
   bool shutting_down_ = false;
   // Lives as long as every child: their parent-death signals are tied to it.

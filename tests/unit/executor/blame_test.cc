@@ -14,14 +14,20 @@ TEST(Blame, FirstSymptomIsTheCulprit) {
 
 TEST(Blame, RankThatLostAPeerIsPassedOverForTheOneThatDied) {
   const std::vector<Symptom> symptoms{
-      {.rank = 0, .error = "[../gloo/pair.cc:534] Connection closed by peer [127.0.0.1]:4242"},
+      {.rank = 0, .error = "Connection closed by peer [127.0.0.1]:4242", .lost_peer = true},
       {.rank = 1, .exit = ExitStatus{.signal = SIGSEGV}}};
   EXPECT_EQ(Culprit(symptoms).rank, 1);
 }
 
+TEST(Blame, WordsOfAConnectionDoNotMakeARankAVictim) {
+  const std::vector<Symptom> symptoms{{.rank = 1, .error = "S3: Connection refused"},
+                                      {.rank = 0, .error = "it is gone", .lost_peer = true}};
+  EXPECT_EQ(Culprit(symptoms).rank, 1);
+}
+
 TEST(Blame, WhenAllLostAPeerTheFirstIsNamed) {
-  const std::vector<Symptom> symptoms{{.rank = 3, .error = "Connection reset by peer"},
-                                      {.rank = 1, .error = "Connection closed by peer"}};
+  const std::vector<Symptom> symptoms{{.rank = 3, .error = "it is gone", .lost_peer = true},
+                                      {.rank = 1, .error = "it is gone", .lost_peer = true}};
   EXPECT_EQ(Culprit(symptoms).rank, 3);
 }
 

@@ -65,7 +65,7 @@ TEST_F(GangFailure, VictimOfALostPeerIsNotBlamed) {
       Spec({"/bin/sh", "-c",
             "read start <&3\n"
             "if [ $ATTUNE_RANK = 0 ]; then\n"
-            "  echo '{\"type\":\"error\",\"message\":\"Connection closed by peer\"}' >&3\n"
+            "  echo '{\"type\":\"error\",\"message\":\"it is gone\",\"lost_peer\":true}' >&3\n"
             "  echo told > told.pipe; exit 1\n"
             "fi\n"
             "read told < told.pipe; kill -SEGV $$"},
@@ -110,6 +110,29 @@ TEST_F(GangFailure, NobodyStallsWhileAVerdictIsOutstanding) {
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
   EXPECT_EQ(Run(clock).outcome, Outcome::kFinished);  // ten stall timeouts later
   EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0);
+}
+
+TEST_F(GangFailure, NobodyStallsWhileARankMayBeSilent) {
+  // Rank 0 saves, say, and rank 1 waits for it.
+  GangSpec spec = PlainWorker({"progress:0", "0/heartbeat:600000", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(20);
+  GangSpec clock = Script("sleep 0.2");
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
+  EXPECT_EQ(Run(clock).outcome, Outcome::kFinished);  // ten stall timeouts later
+  EXPECT_EQ(facts_.Count<Ended>(spec.attempt), 0);
+}
+
+TEST_F(GangFailure, SilenceThatIsOverCountsNoMore) {
+  GangSpec spec = PlainWorker({"heartbeat:600000", "heartbeat:0", "1/hang", "report:1", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(100);
+  EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
+}
+
+TEST_F(GangFailure, SilenceLongerThanAnnouncedIsAStall) {
+  GangSpec spec = PlainWorker({"heartbeat:50", "hang"}, 2);
+  spec.stall_timeout = std::chrono::milliseconds(50);
+  EXPECT_EQ(RunToFailure(spec).kind, FailureKind::kStall);
 }
 
 TEST_F(GangFailure, SilentProgramNeverStalls) {

@@ -98,7 +98,7 @@ TEST_F(GangTest, StartLineCarriesTheConfigurationExactlyAndInOrder) {
   spec.seed = (uint64_t{1} << 53) - 1;
   spec.milestone = 3;
   spec.max_step = 27;
-  spec.resume = Resume{9, "/somewhere/step-9-attempt-1"};
+  spec.resume = Resume{9, "/somewhere/step-9-attempt-1", "sha256:ab"};
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
 
   EXPECT_THAT(Log(spec, 1), HasSubstr(R"("config":{"lr":0.1,"width":32,"one":1.0,"tiny":5e-324,)"
@@ -118,6 +118,7 @@ TEST_F(GangTest, StartLineCarriesTheConfigurationExactlyAndInOrder) {
   EXPECT_EQ(start["max_step"], 27);
   EXPECT_EQ(start["checkpoint_dir"], spec.checkpoint_dir.string());
   EXPECT_EQ(start["resume"]["step"], 9);
+  EXPECT_EQ(start["resume"]["digest"], "sha256:ab");
   EXPECT_EQ(start["resume"]["path"], "/somewhere/step-9-attempt-1");
 }
 
@@ -135,6 +136,53 @@ TEST_F(GangTest, DevicesAreCountedAmongTheGpusOfTheGang) {
   EXPECT_EQ(LoggedLine(spec, 0, 0)["device"], "cuda:0");
   EXPECT_EQ(LoggedLine(spec, 1, 0)["device"], "cuda:1");
   EXPECT_THAT(Log(spec, 1), HasSubstr("CUDA_VISIBLE_DEVICES=5,2\n"));
+}
+
+// A variable of this process, for as long as a test wants it.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST_F(GangTest, GpusAreCountedAmongThoseThatTheExecutorWasGiven) {
+  const Variable given("CUDA_VISIBLE_DEVICES", "4,GPU-5a3f,6");
+  GangSpec spec = PlainWorker({"env:CUDA_VISIBLE_DEVICES"});
+  spec.ranks[0].gpus = {1, 0};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec), HasSubstr("CUDA_VISIBLE_DEVICES=GPU-5a3f,4\n"));
+
+  GangSpec beyond = PlainWorker({});
+  beyond.ranks[0].gpus = {3};
+  const Failure failure = RunToFailure(beyond);
+  EXPECT_EQ(failure.kind, FailureKind::kStart);
+  EXPECT_THAT(failure.message, HasSubstr("GPU 3 was assigned, but this executor was given 3"));
+}
+
+TEST_F(GangTest, NcclStaysOnLoopbackWithinAHostUnlessToldOtherwise) {
+  GangSpec spec = PlainWorker({"env:NCCL_SOCKET_IFNAME"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec), HasSubstr("NCCL_SOCKET_IFNAME=(unset)\n")) << "it has no GPU";
+
+  GangSpec one_host = PlainWorker({"env:NCCL_SOCKET_IFNAME"});
+  one_host.ranks[0].gpus = {0};
+  GangSpec told = one_host;
+  GangSpec over_two = PlainWorker({"env:NCCL_SOCKET_IFNAME"});
+  over_two.ranks[0].gpus = {0};
+  over_two.world_size = 2;
+  EXPECT_EQ(Run(one_host).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(one_host), HasSubstr("NCCL_SOCKET_IFNAME=lo\n"));
+  EXPECT_EQ(Run(over_two).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(over_two), HasSubstr("NCCL_SOCKET_IFNAME=(unset)\n"));
+
+  told.attempt.attempt = 2;
+  told.attempt_dir = folders_.Attempt(told.attempt);
+  told.program.environment = {{"NCCL_SOCKET_IFNAME", "eth1"}};
+  EXPECT_EQ(Run(told).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(told), HasSubstr("NCCL_SOCKET_IFNAME=eth1\n"));
 }
 
 TEST_F(GangTest, GangWithoutGpusSeesNone) {

@@ -62,6 +62,17 @@ TEST_F(DetectResourcesTest, GpusAreCountedFromTheDriverOrTheDevices) {
   EXPECT_EQ(Detect().gpus, 1u);
 }
 
+TEST_F(DetectResourcesTest, GpusAreThoseThatTheExecutorWasGiven) {
+  setenv("CUDA_VISIBLE_DEVICES", "4,5", 1);
+  EXPECT_EQ(Detect().gpus, 0u) << "a variable makes no GPUs";
+  for (int gpu = 0; gpu < 8; ++gpu) Write("dev/nvidia" + std::to_string(gpu), "");
+  EXPECT_EQ(Detect().gpus, 2u);
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  EXPECT_EQ(Detect().gpus, 0u);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(Detect().gpus, 8u);
+}
+
 TEST(HostLock, IsHeldUntilItsOwnerIsGone) {
   const TempDir dir;
   {

@@ -1,6 +1,10 @@
 #include "executor/gang/launcher.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/unit/executor/harness.h"
 
@@ -37,7 +41,7 @@ TEST_F(LauncherTest, GangsAreForkedFromOneLauncher) {
 }
 
 TEST_F(LauncherTest, WarmLauncherIsTheOneThatGangsGet) {
-  supervisor_->Warm({.command = {program_}});
+  supervisor_->Warm({.command = {program_, "parent"}, .working_directory = dir_.path()});
   EXPECT_NE(ParentOfARank(), getpid());
 }
 
@@ -47,9 +51,44 @@ TEST_F(LauncherTest, ProgramWithoutTheNoteIsSpawned) {
   EXPECT_EQ(NumberAfter(Log(spec), "parent"), getpid());
 }
 
-TEST_F(LauncherTest, VariablesReadWhileLoadingWantAFreshStart) {
-  EXPECT_EQ(ParentOfARank({{"OMP_NUM_THREADS", "1"}}), getpid());
-  EXPECT_NE(ParentOfARank({{"COLOUR", "red"}}), getpid());
+// What main() sees before it is a launcher is what it would see as a rank.
+TEST_F(LauncherTest, LaunchersHaveTheArgumentsVariablesAndFolderOfTheirGangs) {
+  const pid_t launcher = ParentOfARank({{"OMP_NUM_THREADS", "1"}});
+  const std::filesystem::path process = "/proc/" + std::to_string(launcher);
+  EXPECT_EQ(ReadFile(process / "cmdline"), program_.string() + '\0' + "parent" + '\0');
+  EXPECT_THAT(ReadFile(process / "environ"), HasSubstr(std::string("OMP_NUM_THREADS=1") + '\0'));
+  EXPECT_EQ(std::filesystem::read_symlink(process / "cwd"), dir_.path());
+  EXPECT_EQ(ParentOfARank({{"OMP_NUM_THREADS", "1"}}), launcher);
+  EXPECT_NE(ParentOfARank({{"OMP_NUM_THREADS", "2"}}), launcher);
+  EXPECT_NE(ParentOfARank(), launcher);
+}
+
+TEST_F(LauncherTest, CommandThatDiffersFromTrialToTrialIsSpawned) {
+  GangSpec spec = Worker({"parent", "print:${param.lr}"});
+  spec.config = {{"lr", 0.5}};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(NumberAfter(Log(spec), "parent"), getpid());
+}
+
+TEST_F(LauncherTest, GangsDoNotWaitForALauncherThatLoadsForLong) {
+  StartSupervisor({.launcher = {.ready_wait = std::chrono::milliseconds(50)}});
+  const std::string gate = program_.string() + ".gate";
+  ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+  EXPECT_EQ(ParentOfARank(), getpid());
+  const UniqueFd opened(open(gate.c_str(), O_WRONLY | O_CLOEXEC));  // waits for the launcher
+  std::filesystem::remove(gate);
+  // Once it is ready it is the one that gangs get, however long it has loaded.
+  pid_t parent = getpid();
+  while (parent == getpid() && !HasFailure()) parent = ParentOfARank();
+  EXPECT_NE(parent, getpid());
+}
+
+TEST_F(LauncherTest, LauncherThatNobodyAsksForEnds) {
+  StartSupervisor({.launcher = {.idle_timeout = std::chrono::milliseconds(1)}});
+  const pid_t launcher = ParentOfARank();
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, launcher, 0)));
+  if (pidfd) EXPECT_TRUE(WaitForEnd(pidfd.get()));  // perhaps it has ended already
+  EXPECT_NE(launcher, getpid());
 }
 
 TEST_F(LauncherTest, ForkedRanksGetTheirFolderVariablesAndChannel) {
@@ -90,36 +129,52 @@ TEST_F(LauncherTest, RebuiltProgramGetsALauncherOfItsOwn) {
 }
 
 TEST_F(LauncherTest, DeadLauncherTakesItsGangsAndTheNextOneGetsAnother) {
-  const pid_t before = ParentOfARank();
-  const GangSpec bystander = Worker({"hang"}, 2);
-  supervisor_->Run(bystander);
-  ASSERT_TRUE(facts_.Wait<Started>(bystander.attempt));
-  const Failure failure = RunToFailure(Worker({"kill-launcher", "hang"}));
-  EXPECT_EQ(failure.kind, FailureKind::kSignal);
-  EXPECT_EQ(failure.rank, -1);
-  EXPECT_THAT(failure.message, AllOf(HasSubstr("the launcher of " + program_.string()),
-                                     HasSubstr("was killed by signal 9")));
-  EXPECT_EQ(WaitForEnded(bystander).outcome, Outcome::kFailed);
-  const pid_t after = ParentOfARank();
+  const auto start = [this] {
+    GangSpec spec = Worker({"parent", "0/report:1", "hang"}, 2);
+    supervisor_->Run(spec);
+    EXPECT_TRUE(facts_.Wait<Report>(spec.attempt));
+    return spec;
+  };
+  const GangSpec first = start();
+  const GangSpec second = start();
+  const pid_t before = NumberAfter(Log(first), "parent");
+  ASSERT_NE(before, getpid());
+  ASSERT_EQ(NumberAfter(Log(second), "parent"), before);
+  kill(before, SIGKILL);
+  for (const GangSpec& spec : {first, second}) {
+    const Failure failure = WaitForEnded(spec).failure.value_or(Failure{});
+    EXPECT_EQ(failure.kind, FailureKind::kSignal);
+    EXPECT_EQ(failure.rank, -1);
+    EXPECT_THAT(failure.message, AllOf(HasSubstr("the launcher of " + program_.string()),
+                                       HasSubstr("was killed by signal 9")));
+  }
+  const pid_t after = NumberAfter(Log(start()), "parent");
   EXPECT_NE(after, before);
   EXPECT_NE(after, getpid());
 }
 
-TEST_F(LauncherTest, LauncherThatLeavesBeforeItIsReadyFailsTheStart) {
+TEST_F(LauncherTest, ProgramWhoseLauncherLeavesBeforeItIsReadyIsSpawned) {
   WriteFile(program_.string() + ".broken", "");
-  const Failure failure = RunToFailure(Worker({}));
-  EXPECT_EQ(failure.kind, FailureKind::kStart);
-  EXPECT_THAT(failure.message, HasSubstr("left with exit code 7"));
+  EXPECT_EQ(ParentOfARank(), getpid());
+  std::filesystem::remove(program_.string() + ".broken");
+  EXPECT_EQ(ParentOfARank(), getpid()) << "it is not tried again and again";
 }
 
-TEST_F(LauncherTest, LauncherThatDoesNotAnswerFailsTheStartAndIsReplaced) {
+TEST_F(LauncherTest, ForkThatIsNotAnsweredFailsAloneAndTheNextGangIsSpawned) {
   StartSupervisor({.launcher = {.fork_timeout = std::chrono::milliseconds(100)}});
+  const GangSpec bystander = Worker({"hang"}, 2);
+  supervisor_->Run(bystander);
+  const std::vector<pid_t> pids = Pids(bystander);
+  ASSERT_EQ(pids.size(), 2u);
   WriteFile(program_.string() + ".mute", "");
-  const Failure failure = RunToFailure(Worker({}, 2));
+  const Failure failure = RunToFailure(Worker({"hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kStart);
   EXPECT_THAT(failure.message, HasSubstr("did not answer a fork request for 100 ms"));
-  std::filesystem::remove(program_.string() + ".mute");
-  EXPECT_NE(ParentOfARank(), 0);
+  const GangSpec next = Worker({"hang"});
+  supervisor_->Run(next);
+  ASSERT_EQ(Pids(next).size(), 1u);
+  for (const pid_t pid : pids) EXPECT_EQ(kill(pid, 0), 0) << "a bystander was torn down";
+  EXPECT_EQ(facts_.Count<Ended>(bystander.attempt), 0);
 }
 
 TEST_F(LauncherTest, CommandTooLargeForAPacketIsSpawned) {

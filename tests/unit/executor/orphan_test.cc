@@ -66,6 +66,47 @@ TEST_P(Orphans, NoneIsLeftWhenTheHostIsKilled) {
   EXPECT_EQ(Reap(host_.pidfd.get())->signal, SIGKILL);
 }
 
+class LeavingOrphans : public GangFixture {
+ protected:
+  static bool IsGone(pid_t pid) { return pid > 1 && kill(pid, 0) != 0; }
+};
+
+TEST_F(LeavingOrphans, WhatLeftTheGangsGroupAndSessionGoesWithIt) {
+  const GangSpec spec = Script("setsid sleep 1000 & echo orphan $!");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_TRUE(IsGone(NumberAfter(Log(spec), "orphan"))) << Log(spec);
+}
+
+TEST_F(LeavingOrphans, WhatARankForkedAndLetGoGoesWithIt) {
+  for (const char* worker : {ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER}) {
+    const GangSpec spec = Spec({worker, "daemon"});
+    EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+    EXPECT_TRUE(IsGone(NumberAfter(Log(spec), "daemon"))) << Log(spec);
+  }
+}
+
+TEST_F(LeavingOrphans, ThoseOfAnotherGangAreLeftAlone) {
+  const GangSpec other = Script("(setsid sleep 1000 & echo orphan $!); echo ready; sleep 1000");
+  supervisor_->Run(other);
+  pid_t orphan = 0;
+  while (orphan == 0 && !HasFailure()) {
+    ASSERT_EQ(Run(Script("true")).outcome, Outcome::kFinished);
+    if (Log(other).find("ready") != std::string::npos) orphan = NumberAfter(Log(other), "orphan");
+  }
+  ASSERT_EQ(Run(Script("setsid true")).outcome, Outcome::kFinished);
+  EXPECT_EQ(kill(orphan, 0), 0);
+  supervisor_->Cancel(other.attempt, CancelReason::kUnwanted);
+  WaitForEnded(other);
+  EXPECT_TRUE(IsGone(orphan));
+}
+
+TEST_F(LeavingOrphans, ThoseThatHaveEndedAreReaped) {
+  const GangSpec spec = Script("setsid sleep 0 & orphan=$!; wait; setsid true & echo orphan $!");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  // One that ends just after the sweep is found by the next one.
+  while (!IsGone(NumberAfter(Log(spec), "orphan")) && !HasFailure()) Run(Script("true"));
+}
+
 INSTANTIATE_TEST_SUITE_P(SpawnedAndForked, Orphans,
                          testing::Values(ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER));
 

@@ -4,7 +4,7 @@
 //   [R/]VERB[:ARGUMENT]   only on rank R, if given
 //
 // A file beside the program makes its launcher misbehave: PROGRAM.mute never answers a fork,
-// PROGRAM.broken leaves before it is ready.
+// PROGRAM.broken leaves before it is ready, PROGRAM.gate keeps it from being ready.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -92,6 +92,8 @@ void Do(const std::string& verb, const std::string& argument) {
   if (verb == "rendezvous") {
     Send({{"type", "rendezvous"}, {"host", "127.0.0.1"}, {"port", step()}});
   }
+  if (verb == "lost") Send({{"type", "error"}, {"message", argument}, {"lost_peer", true}});
+  if (verb == "heartbeat") Send({{"type", "heartbeat"}, {"silence_ms", step()}});
   if (verb == "error") Send({{"type", "error"}, {"message", argument}});
   if (verb == "done") Send({{"type", "done"}});
   if (verb == "raw") Write(argument + "\n");
@@ -115,8 +117,16 @@ void Do(const std::string& verb, const std::string& argument) {
     if (pid == 0) Hang();
     std::cout << "grandchild " << pid << std::endl;
   }
+  // A child that leaves the rank's group and session, and is forked without an exec.
+  if (verb == "daemon") {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      setsid();
+      Hang();
+    }
+    std::cout << "daemon " << pid << std::endl;
+  }
   if (verb == "parent") std::cout << "parent " << getppid() << std::endl;
-  if (verb == "kill-launcher") kill(getppid(), SIGKILL);
   if (verb == "kill") raise(static_cast<int>(step()));
   if (verb == "exit") _exit(static_cast<int>(step()));
   if (verb == "hang") Hang();
@@ -203,7 +213,8 @@ int Launch(int socket, const std::string& self) {
     std::cout << "cannot load a library" << std::endl;
     return 7;
   }
-  const bool mute = std::filesystem::exists(self + ".mute");
+  // Loads for as long as nobody opens the gate, a FIFO, to write.
+  if (const int gate = open((self + ".gate").c_str(), O_RDONLY); gate >= 0) close(gate);
   sigset_t child_signal;
   sigemptyset(&child_signal);
   sigaddset(&child_signal, SIGCHLD);
@@ -235,7 +246,7 @@ int Launch(int socket, const std::string& self) {
     int descriptors[2] = {-1, -1};
     const Json fork_packet = ReceivePacket(socket, descriptors);
     if (!fork_packet.is_object()) break;
-    if (mute) continue;
+    if (std::filesystem::exists(self + ".mute")) continue;
     const pid_t pid = fork();
     if (pid == 0) {
       close(socket);
