@@ -45,22 +45,22 @@ bool Channel::Flush(std::chrono::milliseconds timeout) {
 FromExecutor Channel::Receive() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !incoming_.empty() || failure_ || closed_; });
-  return *TakeNext();
+  return *TakeNext(std::move(lock));
 }
 
-std::optional<FromExecutor> Channel::Poll() {
-  const std::lock_guard lock(mutex_);
-  return TakeNext();
-}
+std::optional<FromExecutor> Channel::Poll() { return TakeNext(std::unique_lock(mutex_)); }
 
-std::optional<FromExecutor> Channel::TakeNext() {
+std::optional<FromExecutor> Channel::TakeNext(std::unique_lock<std::mutex> lock) {
   if (!incoming_.empty()) {
     FromExecutor message = std::move(incoming_.front());
     incoming_.pop_front();
     return message;
   }
-  if (failure_) std::rethrow_exception(failure_);
-  if (closed_) throw Error("channel: the executor closed it");
+  const std::exception_ptr failure = failure_;
+  const bool closed = closed_;
+  lock.unlock();  // an exception that nobody catches unwinds nothing, and is told over this channel
+  if (failure) std::rethrow_exception(failure);
+  if (closed) throw Error("channel: the executor closed it");
   return std::nullopt;
 }
 

@@ -65,7 +65,7 @@ class Channel {
   void WaitForExecutorToClose(std::chrono::milliseconds timeout);
 
  private:
-  std::optional<FromExecutor> TakeNext();  // REQUIRES: mutex_ is held
+  std::optional<FromExecutor> TakeNext(std::unique_lock<std::mutex> lock);  // of mutex_
   void Run();
   void ReadSome();
   void WriteSome();

@@ -99,7 +99,8 @@ Start ParseStart(const Json& json) {
   if (json.contains("resume") && !json["resume"].is_null()) {
     Json resume = json["resume"];
     resume["type"] = "start.resume";
-    start.resume = {Get<std::int64_t>(resume, "step"), Get<std::string>(resume, "path")};
+    start.resume = {Get<std::int64_t>(resume, "step"), Get<std::string>(resume, "path"),
+                    GetOr<std::string>(resume, "digest", "")};
   }
   if (start.rank < 0 || start.rank >= start.world_size) {
     throw Error("channel: `start` names rank " + std::to_string(start.rank) + " of " +
@@ -164,7 +165,9 @@ FromRank ParseFromRank(std::string_view line) {
                           .bytes = Get<std::int64_t>(json, "bytes")};
   }
   if (type == "progress") return ProgressLine{Get<std::int64_t>(json, "step")};
-  if (type == "error") return ErrorLine{Get<std::string>(json, "message")};
+  if (type == "error") {
+    return ErrorLine{Get<std::string>(json, "message"), GetOr<bool>(json, "lost_peer", false)};
+  }
   if (type == "done") return DoneLine{};
   return std::monostate();
 }
@@ -187,7 +190,11 @@ std::string ToLine(const Start& start) {
                {"max_step", start.max_step},
                {"checkpoint_every", start.checkpoint_every},
                {"checkpoint_dir", start.checkpoint_dir}};
-  if (start.resume) json["resume"] = {{"step", start.resume->step}, {"path", start.resume->path}};
+  if (start.resume) {
+    json["resume"] = {{"step", start.resume->step},
+                      {"path", start.resume->path},
+                      {"digest", start.resume->digest}};
+  }
   return Finish(json);
 }
 
@@ -225,8 +232,14 @@ std::string ToLine(const ProgressLine& progress) {
   return Finish({{"type", "progress"}, {"step", progress.step}});
 }
 
+std::string ToLine(const HeartbeatLine& heartbeat) {
+  return Finish({{"type", "heartbeat"}, {"silence_ms", heartbeat.silence.count()}});
+}
+
 std::string ToLine(const ErrorLine& error) {
-  return Finish({{"type", "error"}, {"message", error.message.substr(0, kMaxErrorBytes)}});
+  return Finish({{"type", "error"},
+                 {"message", error.message.substr(0, kMaxErrorBytes)},
+                 {"lost_peer", error.lost_peer}});
 }
 
 std::string ToLine(const DoneLine&) { return Finish({{"type", "done"}}); }

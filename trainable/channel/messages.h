@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,7 @@ namespace attune::trainable {
 struct Resume {
   std::int64_t step = 0;
   std::string path;
+  std::string digest;  // of the manifest; empty: not known
 };
 
 struct Start {
@@ -69,8 +71,14 @@ struct ProgressLine {
   std::int64_t step = 0;
 };
 
+// This rank is alive, and may say nothing more for `silence` without being taken for stuck.
+struct HeartbeatLine {
+  std::chrono::milliseconds silence{0};
+};
+
 struct ErrorLine {
   std::string message;
+  bool lost_peer = false;  // the failure of another rank, as this one sees it
 };
 
 struct DoneLine {};
@@ -91,6 +99,7 @@ std::string ToLine(const Verdict& verdict);
 std::string ToLine(const ReportLine& report);
 std::string ToLine(const CheckpointInfo& checkpoint);
 std::string ToLine(const ProgressLine& progress);
+std::string ToLine(const HeartbeatLine& heartbeat);
 std::string ToLine(const ErrorLine& error);
 std::string ToLine(const DoneLine& done);
 

@@ -1,10 +1,9 @@
 #include "attune/checkpoint.h"
 
-#include <fcntl.h>
+#include <stdlib.h>
 #include <torch/types.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <system_error>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "trainable/checkpoints/manifest.h"
 #include "trainable/checkpoints/safetensors.h"
 #include "trainable/checkpoints/state_dict.h"
+#include "trainable/checkpoints/unfinished.h"
 
 namespace attune {
 namespace {
@@ -21,6 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConfigFile = "config.json";
+
+// Of the folder that a checkpoint is written into, before the attempt's number and a random end.
+constexpr std::string_view kHiddenPrefix = ".attempt-";
 
 std::string TensorFile(std::string_view name) { return std::string(name) + ".safetensors"; }
 
@@ -35,7 +38,7 @@ CheckpointWriter::CheckpointWriter(fs::path checkpoint_dir, std::int64_t step, i
   std::error_code error;
   fs::create_directories(checkpoint_dir_, error);
   if (error) throw Error(checkpoint_dir_.string() + ": " + error.message());
-  std::string name = (checkpoint_dir_ / ".step-XXXXXX").string();
+  std::string name = (checkpoint_dir_ / c10::str(kHiddenPrefix, attempt_, "-XXXXXX")).string();
   if (mkdtemp(name.data()) == nullptr) trainable::ThrowErrno(checkpoint_dir_.string());
   folder_ = name;
 }
@@ -78,12 +81,15 @@ CheckpointInfo CheckpointWriter::Commit() {
   info.bytes += static_cast<std::int64_t>(json.size());
   info.digest = "sha256:" + trainable::HexSha256(json);
   trainable::WriteFile(folder_ / trainable::kManifestFile, json);
+  trainable::SyncPath(folder_ / trainable::kManifestFile);
   fs::permissions(folder_, fs::perms(0755));  // mkdtemp made it private
   trainable::SyncPath(folder_);
 
   const fs::path target =
       checkpoint_dir_ / ("step-" + std::to_string(step_) + "-attempt-" + std::to_string(attempt_));
-  if (renameat2(AT_FDCWD, folder_.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
+  // It refuses a folder that is not empty, and every checkpoint has its manifest. RENAME_NOREPLACE
+  // would say so more plainly, but shared file systems do not know it.
+  if (std::rename(folder_.c_str(), target.c_str()) != 0) {
     trainable::ThrowErrno("checkpoint " + target.string());
   }
   committed_ = true;
@@ -92,6 +98,24 @@ CheckpointInfo CheckpointWriter::Commit() {
   info.path = target;
   return info;
 }
+
+namespace trainable {
+
+void RemoveUnfinished(const fs::path& checkpoint_dir, int attempt) {
+  std::error_code absent;  // a folder that does not exist yet holds nothing
+  for (const auto& entry : fs::directory_iterator(checkpoint_dir, absent)) {
+    const std::string name = entry.path().filename().string();
+    int writer = 0;
+    if (!name.starts_with(kHiddenPrefix)) continue;
+    const char* digits = name.data() + kHiddenPrefix.size();
+    const auto [end, error] = std::from_chars(digits, name.data() + name.size(), writer);
+    if (error != std::errc() || *end != '-' || writer >= attempt) continue;
+    std::error_code ignored;  // what cannot be removed stays hidden
+    fs::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace trainable
 
 struct CheckpointReader::Manifest : trainable::Manifest {};
 

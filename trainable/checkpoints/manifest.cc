@@ -69,7 +69,6 @@ void WriteFile(const std::filesystem::path& file, std::string_view contents) {
     if (written < 0) ThrowErrno(file.string());
     contents.remove_prefix(written);
   }
-  if (fsync(fd.get()) != 0) ThrowErrno(file.string());
 }
 
 void SyncPath(const std::filesystem::path& path) {

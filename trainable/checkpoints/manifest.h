@@ -27,7 +27,7 @@ Manifest ParseManifest(std::string_view json, const std::string& where);
 // The whole of a file. Throws attune::Error when it cannot be read.
 std::string ReadFile(const std::filesystem::path& file);
 
-// Writes and syncs a new file. Throws attune::Error.
+// Writes a new file, which SyncPath() makes durable. Throws attune::Error.
 void WriteFile(const std::filesystem::path& file, std::string_view contents);
 
 // Syncs a file's contents, or a folder's entries, to the disk. Throws attune::Error.

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "attune/error.h"
-#include "trainable/checkpoints/manifest.h"
 
 namespace attune::trainable {
 namespace {
@@ -112,7 +111,6 @@ void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensor
   }
   out.close();
   if (!out) throw Error(file.string() + ": cannot be written; is the disk full?");
-  SyncPath(file);
 }
 
 TensorMap ParseSafetensors(std::string_view bytes, const std::string& where) {

@@ -14,7 +14,7 @@ namespace attune::trainable {
 // Largest header that is read, and written.
 inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100 << 20;
 
-// Writes and syncs a new file; tensors are copied to the CPU and made contiguous. Throws
+// Writes a new file; tensors are copied to the CPU and made contiguous. Throws
 // attune::Error for a type that the format does not know, or when the disk refuses.
 void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors);
 

@@ -1,5 +1,6 @@
 #include "attune/distributed_model.h"
 
+#include <torch/csrc/autograd/engine.h>
 #include <torch/nn/module.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
@@ -10,6 +11,7 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 #include "attune/error.h"
 
@@ -53,8 +55,12 @@ struct GradientSync::State {
   std::vector<at::Tensor> buffers;
   bool broadcast_buffers;
   bool find_unused_parameters;
+  bool is_enabled = true;     // as of GradientSync
   bool preparing = false;     // between BeforeForward and AfterForward of a synchronised step
   bool synchronised = false;  // a synchronised forward has happened
+  bool armed = false;         // the Reducer expects a backward
+  bool in_backward = false;   // one has reached the first of the parameters
+  std::vector<std::pair<at::Tensor, unsigned>> hooks;  // OnGradient(), by parameter
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // after the reducer, which it keeps alive
 
@@ -65,42 +71,68 @@ struct GradientSync::State {
     for (const at::Tensor& tensor : tensors) detached.push_back(tensor.detach());
     c10d::broadcast_coalesced(group, detached, kBroadcastBytes, /*rank=*/0);
   }
+
+  ~State() {
+    for (auto& [parameter, hook] : hooks) parameter.remove_hook(hook);
+  }
+
+  void ExpectBackward(const std::vector<at::Tensor>& outputs) {
+    reducer->prepare_for_backward(outputs);
+    armed = true;
+  }
+
+  // A backward is about to accumulate the gradient of some parameter.
+  //
+  // The Reducer expects one backward after each forward. Of two forwards and then their two
+  // backwards the second one would go unnoticed, and leave each rank with a gradient of its own.
+  void OnGradient() {
+    if (std::exchange(in_backward, true)) return;
+    torch::autograd::Engine::get_default_engine().queue_callback(
+        [this] { armed = in_backward = false; });
+    if (armed || !is_enabled) return;
+    if (find_unused_parameters) {
+      throw Error(
+          "DistributedModel: a second backward after one forward, or two forwards before their "
+          "backwards; with find_unused_parameters each forward has to be followed by its backward, "
+          "so add the losses up and call backward() once");
+    }
+    ExpectBackward({});
+  }
 };
 
 GradientSync::GradientSync(torch::nn::Module& module, Context& context,
                            const DistributedModelOptions& options)
-    : state_(new State{
-          .context = context,
-          .group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&context.process_group()),
-          .broadcast_buffers = options.broadcast_buffers,
-          .find_unused_parameters = options.find_unused_parameters}) {
+    : state_(new State{.context = context,
+                       .broadcast_buffers = options.broadcast_buffers,
+                       .find_unused_parameters = options.find_unused_parameters}) {
   if (options.bucket_bytes <= 0 || options.first_bucket_bytes <= 0) {
     throw Error("PrepareModel: bucket_bytes and first_bucket_bytes have to be positive");
   }
   module.to(context.device());
   for (auto& [name, buffer] : Unique(module.named_buffers())) state_->buffers.push_back(buffer);
   if (context.world_size() == 1) return;
+  state_->group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&context.process_group());
 
   std::vector<at::Tensor> weights;
   std::vector<at::Tensor> trained;
   std::unordered_map<std::size_t, std::string> names;
-  for (auto& [name, parameter] : Unique(module.named_parameters())) {
+  auto parameters = Unique(module.named_parameters());
+  // Backward reaches the last layers first, so they have to be in the first bucket.
+  std::reverse(parameters.begin(), parameters.end());
+  for (auto& [name, parameter] : parameters) {
     weights.push_back(parameter);
     if (!parameter.requires_grad()) continue;
     names[trained.size()] = name;
     trained.push_back(parameter);
   }
-  if (trained.empty()) throw Error("PrepareModel: no parameter of the model requires a gradient");
-
-  c10d::verify_params_across_processes(state_->group, trained, std::nullopt);
+  c10d::verify_params_across_processes(state_->group, weights, std::nullopt);
   state_->Broadcast(weights);
   state_->Broadcast(state_->buffers);
+  if (trained.empty()) return;
 
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
       trained, {static_cast<std::size_t>(options.first_bucket_bytes),
                 static_cast<std::size_t>(options.bucket_bytes)});
-  // Backward reaches the last layers first, so their bucket has to be the first one.
-  std::reverse(buckets.begin(), buckets.end());
   state_->reducer = std::make_shared<c10d::Reducer>(
       trained, std::move(buckets), state_->group, /*expect_sparse_gradients=*/std::vector<bool>{},
       options.bucket_bytes, options.find_unused_parameters,
@@ -110,6 +142,17 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
       /*bucket_bytes_cap_list=*/std::vector<std::int64_t>{});
   state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
   state_->reducer->set_logger(state_->logger);
+  // After its first backward the Reducer would sort the parameters anew, by when their gradients
+  // came. Where a gradient lies in a bucket says in which order the ranks' values are added up,
+  // from three ranks on, so that a resumed trial, whose first backward is another one, would be off
+  // by a rounding. It sorts but once; let it do so now, and leave everything where it is.
+  state_->reducer->push_rebuilt_params_for_all_indices();
+  state_->reducer->rebuild_buckets();
+  for (const at::Tensor& parameter : trained) {
+    const unsigned hook =
+        parameter.register_hook([state = state_.get()](const at::Tensor&) { state->OnGradient(); });
+    state_->hooks.emplace_back(parameter, hook);
+  }
   const auto device_ids =
       context.device().is_cuda() ? std::vector<int>{context.device().index()} : std::vector<int>{};
   state_->logger->set_construction_data_and_log(
@@ -119,8 +162,13 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
 
 GradientSync::~GradientSync() = default;
 
+void GradientSync::set_enabled(bool enabled) { state_->is_enabled = enabled; }
+
+bool GradientSync::enabled() const { return state_->is_enabled; }
+
 void GradientSync::BeforeForward() {
-  state_->preparing = enabled_ && at::GradMode::is_enabled();
+  state_->context.Heartbeat();
+  state_->preparing = state_->is_enabled && at::GradMode::is_enabled();
   if (!state_->preparing) return;
   if (state_->synchronised) state_->context.NoteFirstOptimizerStep();
   state_->synchronised = true;
@@ -128,13 +176,12 @@ void GradientSync::BeforeForward() {
 
   state_->logger->set_runtime_stats_and_log();
   state_->reducer->prepare_for_forward();
-  state_->reducer->rebuild_buckets();
+  state_->reducer->rebuild_buckets();  // only checks that the last backward reached all parameters
   if (state_->broadcast_buffers) SyncBuffers();
 }
 
 void GradientSync::AfterForward(const std::vector<at::Tensor>& outputs) {
-  if (state_->preparing && state_->reducer != nullptr)
-    state_->reducer->prepare_for_backward(outputs);
+  if (state_->preparing && state_->reducer != nullptr) state_->ExpectBackward(outputs);
   state_->preparing = false;
 }
 

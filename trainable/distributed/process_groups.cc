@@ -1,6 +1,8 @@
 #include "trainable/distributed/process_groups.h"
 
 #include <arpa/inet.h>
+#include <c10/util/Exception.h>
+#include <gloo/common/error.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -158,6 +160,8 @@ void ProcessGroups::MakeData() {
 #ifdef ATTUNE_CUDA
   const at::Device device(start_.device);
   if (device.is_cuda()) {
+    // NCCL would look for a network card first.
+    if (OnOneHost(start_)) setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
     data_->setBoundDeviceId(device);
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = kDataTimeout;
@@ -216,15 +220,20 @@ void ProcessGroups::Barrier() {
   if (control_) control_->barrier()->wait();
 }
 
-bool IsLostPeer(std::string_view message) {
-  // gloo and c10d have no exception types of their own for this; these are parts of their texts.
-  for (const std::string_view part :
-       {"Connection closed by peer", "Connection reset by peer", "Connection refused",
-        "Broken pipe", "Timed out waiting", "NCCL communicator was aborted",
-        "remote process exited", "Failed to recv", "failed to recv"}) {
-    if (message.find(part) != std::string_view::npos) return true;
+bool IsLostPeer(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const gloo::IoException&) {
+    return true;
+  } catch (const c10::DistNetworkError&) {
+    return true;
+  } catch (const c10::DistStoreError&) {
+    return true;
+  } catch (const c10::DistBackendError&) {
+    return true;
+  } catch (...) {
+    return false;
   }
-  return false;
 }
 
 }  // namespace attune::trainable

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -26,7 +27,6 @@ using Json = nlohmann::json;
 constexpr int kProtocol = 1;
 constexpr std::size_t kMaxPacketBytes = 64 << 10;
 constexpr int kMaxDescriptors = 2;  // channel and log
-constexpr const char* kLauncherVariable = "ATTUNE_LAUNCHER_FD";
 
 struct Packet {
   Json json;
@@ -90,6 +90,12 @@ bool SendPacket(int socket, const Json& json, const UniqueFd* descriptor = nullp
   return sent >= 0;
 }
 
+// What is still in a buffer at a fork would appear in the log of every rank.
+void FlushOutput() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
+
 void CheckSingleThreaded() {
   const auto tasks = std::filesystem::directory_iterator("/proc/self/task");
   if (const auto threads = std::distance(begin(tasks), end(tasks)); threads != 1) {
@@ -146,8 +152,6 @@ Role BecomeRank(ForkRequest fork, pid_t launcher) {
       unsetenv(name.c_str());
     }
   }
-  unsetenv(kLauncherVariable);
-  setenv("ATTUNE_CHANNEL_FD", std::to_string(fork.channel.get()).c_str(), 1);
   if (!fork.cwd.empty() && chdir(fork.cwd.c_str()) != 0) {
     std::cerr << "attune: " << fork.cwd << ": " << std::strerror(errno) << std::endl;
     _exit(1);
@@ -190,6 +194,7 @@ class Launcher {
     try {
       ForkRequest wanted = ParseFork(std::move(packet));
       const pid_t launcher = getpid();
+      FlushOutput();
       const pid_t pid = fork();
       if (pid < 0) ThrowErrno("fork");
       if (pid == 0) {
@@ -242,6 +247,7 @@ class Launcher {
 
 Role ServeLauncher(UniqueFd socket) {
   CheckSingleThreaded();
+  FlushOutput();
   std::signal(SIGPIPE, SIG_IGN);
   return Launcher(std::move(socket)).Serve();
 }

@@ -1,6 +1,7 @@
 #include "attune/main.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -39,10 +40,16 @@ std::optional<UniqueFd> InheritedFd(const char* variable) {
   if (text == nullptr) return std::nullopt;
   int fd = -1;
   const auto [end, error] = std::from_chars(text, text + std::strlen(text), fd);
-  if (error != std::errc() || *end != '\0' || fd < 0) {
-    throw Error(std::string(variable) + ": \"" + text + "\" is not a descriptor's number");
+  struct stat status {};
+  if (error != std::errc() || *end != '\0' || fd < 0 || fstat(fd, &status) != 0 ||
+      !S_ISSOCK(status.st_mode)) {
+    throw Error(std::string(variable) + ": \"" + text +
+                "\" is not the number of an open socket; the variable is for ranks that an "
+                "executor starts, unset it for a program that is run by hand");
   }
-  fcntl(fd, F_SETFD, FD_CLOEXEC);  // what the program starts in turn must not keep it open
+  // What the program starts in turn must neither keep it open nor take it for its own.
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  unsetenv(variable);
   return UniqueFd(fd);
 }
 

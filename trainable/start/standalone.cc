@@ -91,6 +91,7 @@ class LocalGang {
   // A role in each worker, nothing in the parent.
   std::optional<Role> Fork() {
     const pid_t parent = getpid();
+    std::cout.flush();
     std::fflush(nullptr);
     for (int rank = 0; rank < options_.workers; ++rank) {
       auto [ours, theirs] = StreamSocketPair();

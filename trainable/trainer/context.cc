@@ -15,6 +15,7 @@
 #include "trainable/base/random.h"
 #include "trainable/channel/channel.h"
 #include "trainable/channel/messages.h"
+#include "trainable/checkpoints/unfinished.h"
 #include "trainable/distributed/process_groups.h"
 
 namespace attune {
@@ -23,6 +24,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+// Between two heartbeats of their own accord.
+constexpr std::chrono::seconds kHeartbeatInterval{1};
 
 std::int64_t OrNever(std::int64_t step) { return step > 0 ? step : kNever; }
 
@@ -48,7 +52,10 @@ struct Context::State {
   std::int64_t step = 0;
   std::int64_t milestone;  // rank 0's only is kept up to date
   bool first_step_noted = false;
-  bool left = false;  // the last Report() returned false
+  bool stopping = false;  // the coming report is the last
+  bool left = false;      // the last Report() returned false
+  bool silent = true;     // a silence was announced, that of Setup() to begin with
+  Clock::time_point heartbeat = Clock::now();
   Clock::time_point began = Clock::now();
   Clock::duration waited{};  // of the time since: for verdicts
 
@@ -66,12 +73,20 @@ struct Context::State {
     return step >= (milestone == OrNever(0) ? OrNever(start.max_step) : milestone);
   }
 
-  bool CheckpointDue(bool waits) const {
+  // `decisive`: rank 0 waits for a verdict, or the trial ends.
+  bool CheckpointDue(bool decisive) const {
     if (start.checkpoint_dir.empty()) return false;
-    return waits || (start.checkpoint_every > 0 && step % start.checkpoint_every == 0);
+    return decisive || (start.checkpoint_every > 0 && step % start.checkpoint_every == 0);
   }
 
-  void Save(const SaveFunction& save) const {
+  void Beat(std::chrono::milliseconds silence) {
+    channel.Send(ToLine(trainable::HeartbeatLine{silence}));
+    silent = silence.count() > 0;
+    heartbeat = Clock::now();
+  }
+
+  void Save(const SaveFunction& save) {
+    Beat(kSaveSilence);
     CheckpointWriter writer(start.checkpoint_dir, step, start.attempt, start.world_size);
     save(writer);
     writer.WriteText("config.json", start.config.ToJson());
@@ -126,8 +141,17 @@ Context::Context(const trainable::Start& start, trainable::Channel& channel,
                  std::vector<std::string> args)
     : state_(std::make_unique<State>(start, channel, std::move(args))) {
   if (start.resume) {
-    state_->checkpoint.emplace(start.resume->path);
+    const CheckpointReader& checkpoint =
+        state_->checkpoint.emplace(start.resume->path, start.resume->digest);
+    if (checkpoint.step() != start.resume->step) {
+      throw Error(start.resume->path + ": is a checkpoint of step " +
+                  std::to_string(checkpoint.step()) + ", the trial goes on from step " +
+                  std::to_string(start.resume->step));
+    }
     state_->step = start.resume->step;
+  }
+  if (start.rank == 0 && !start.checkpoint_dir.empty()) {
+    trainable::RemoveUnfinished(start.checkpoint_dir, start.attempt);
   }
   at::manual_seed(trainable::Key(start.seed, 0));
 }
@@ -156,14 +180,16 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save) {
   ++state.step;
   bool waits = false;  // for a verdict; only rank 0 knows
   if (rank() == 0) {
-    waits = state.AskedToYield() || state.DecidesNow();
-    if (save && state.CheckpointDue(waits)) state.Save(save);
+    waits = (state.AskedToYield() || state.DecidesNow()) && !state.stopping;
+    if (save && state.CheckpointDue(waits || state.stopping)) state.Save(save);
     const std::chrono::duration<double> seconds = Clock::now() - state.began - state.waited;
     state.channel.Send(ToLine(trainable::ReportLine{
         .step = state.step, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
   }
   state.channel.Send(ToLine(trainable::ProgressLine{state.step}));
-  std::int64_t leave = 0;
+  state.silent = false;
+  state.heartbeat = Clock::now();
+  std::int64_t leave = state.stopping ? 1 : 0;
   if (waits) {
     const trainable::Verdict verdict = state.AwaitVerdict();
     state.milestone = OrNever(verdict.milestone);
@@ -175,6 +201,14 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save) {
   SeedStep();
   return !state.left;
 }
+
+void Context::Stop() { state_->stopping = true; }
+
+void Context::Heartbeat() {
+  if (state_->silent || Clock::now() - state_->heartbeat >= kHeartbeatInterval) state_->Beat({});
+}
+
+void Context::Heartbeat(std::chrono::milliseconds silence) { state_->Beat(silence); }
 
 Metrics Context::ReduceSum(const Metrics& metrics) {
   const std::vector<std::int64_t> names = state_->groups.Gather(HashNames(metrics));

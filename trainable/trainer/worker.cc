@@ -1,15 +1,21 @@
 #include "trainable/trainer/worker.h"
 
 #include <ATen/Parallel.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <utility>
 
 #include "attune/error.h"
 #include "trainable/channel/channel.h"
@@ -32,6 +38,8 @@ constexpr auto kErrorFlush = 1000ms;
 // as long as this, unless the executor ends the gang before.
 constexpr auto kLostPeerHold = 300ms;
 
+constexpr std::size_t kStackBytesOfUnlimited = 256 << 20;
+
 [[noreturn]] void LeaveAtOnce(int status) {
   std::cout.flush();
   std::fflush(nullptr);
@@ -44,15 +52,55 @@ void SkipStaticDestructorsAtExit() {
   on_exit([](int status, void*) { LeaveAtOnce(status); }, nullptr);
 }
 
-[[noreturn]] void Fail(Channel& channel, int rank, std::string message) {
+// The rank that this process is, also for the handler of what nobody catches.
+struct Rank {
+  Rank(UniqueFd socket, std::vector<std::string> the_args, const Program& the_program)
+      : program(the_program), args(std::move(the_args)), channel(std::move(socket), [this] {
+          std::cerr << "attune: rank " + std::to_string(number) +
+                           ": the executor is gone; leaving\n";
+          LeaveAtOnce(1);
+        }) {}
+
+  const Program& program;
+  std::vector<std::string> args;
+  std::atomic<int> number = -1;  // until the executor says which
+  std::atomic<int> world_size = 1;
+  Channel channel;
+};
+Rank* this_rank = nullptr;
+std::terminate_handler terminate_before = nullptr;
+
+std::string TextOf(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an exception that does not derive from std::exception";
+  }
+}
+
+// What nobody catches ends up here before anything has been unwound: the executor learns the cause
+// whatever the destructors of the training code would have done, and none of them is run.
+[[noreturn]] void SpeakAndLeave() {
+  const std::exception_ptr error = std::current_exception();
+  if (!error) {
+    terminate_before();
+    std::abort();
+  }
+  static std::atomic_flag speaking;
+  while (speaking.test_and_set()) pause();  // another thread's exception was first
+  Channel& channel = this_rank->channel;
+  std::string message = TextOf(error);
   // In one piece: ranks may share a terminal or a log.
-  std::cerr << "attune: rank " + std::to_string(rank) + " failed: " + message + "\n";
-  if (IsLostPeer(message)) {
+  std::cerr << "attune: rank " + std::to_string(this_rank->number) + " failed: " + message + "\n";
+  const bool lost_peer = this_rank->world_size > 1 && IsLostPeer(error);
+  if (lost_peer) {
     message = "lost contact with another rank: " + message;
     channel.WaitForExecutorToClose(kLostPeerHold);
   }
   channel.Leave();
-  channel.Send(ToLine(ErrorLine{message}));
+  channel.Send(ToLine(ErrorLine{message, lost_peer}));
   channel.Flush(kErrorFlush);
   LeaveAtOnce(1);
 }
@@ -76,29 +124,53 @@ void Prepare(const Start& start, const Program& program) {
 #endif
 }
 
+// The whole life of a rank. An exception out of it is for SpeakAndLeave().
+void Train() {
+  Rank& rank = *this_rank;
+  const auto start = rank.channel.Await<Start>("start");
+  rank.number = start.rank;
+  rank.world_size = start.world_size;
+  Prepare(start, rank.program);
+  rank.channel.Send(ToLine(HeartbeatLine{Context::kSetupSilence}));
+  Context context(start, rank.channel, std::move(rank.args));
+  rank.program.train(context);
+  context.Finish();
+  rank.channel.Flush(kErrorFlush);
+}
+
+// On the main thread a handler of the user's main(), or of ours, could catch an exception, which
+// then unwinds the stack first. Here there is none.
+void RunOnThreadOfItsOwn(void (*run)()) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  // As large as the main thread's, whose stack may well be unlimited; a thread's may not.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY) {
+    pthread_attr_setstacksize(&attributes, kStackBytesOfUnlimited);
+  }
+  pthread_t thread;
+  const int failed = pthread_create(
+      &thread, &attributes,
+      [](void* argument) -> void* {
+        reinterpret_cast<void (*)()>(argument)();
+        return nullptr;
+      },
+      reinterpret_cast<void*>(run));
+  pthread_attr_destroy(&attributes);
+  if (failed != 0) throw Error(std::string("cannot start a thread: ") + std::strerror(failed));
+  pthread_join(thread, nullptr);
+}
+
 }  // namespace
 
 int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& program) {
   std::signal(SIGPIPE, SIG_IGN);
-  int rank = -1;  // until the executor says which
-  Channel channel(std::move(socket), [&rank] {
-    std::cerr << "attune: rank " + std::to_string(rank) + ": the executor is gone; leaving\n";
-    LeaveAtOnce(1);
-  });
-  try {
-    const auto start = channel.Await<Start>("start");
-    rank = start.rank;
-    Prepare(start, program);
-    Context context(start, channel, std::move(args));
-    program.train(context);
-    context.Finish();
-    channel.Flush(kErrorFlush);
-    SkipStaticDestructorsAtExit();
-  } catch (const std::exception& error) {
-    Fail(channel, rank, error.what());
-  } catch (...) {
-    Fail(channel, rank, "an exception that does not derive from std::exception");
-  }
+  Rank rank(std::move(socket), std::move(args), program);
+  this_rank = &rank;
+  terminate_before = std::set_terminate(SpeakAndLeave);
+  RunOnThreadOfItsOwn(Train);
+  std::set_terminate(terminate_before);
+  SkipStaticDestructorsAtExit();
   return 0;
 }
 
@@ -106,6 +178,7 @@ void TrainByStep(Context& context, Trainable& trainable) {
   trainable.Attach(context);
   trainable.Setup(context.config());
   if (const CheckpointReader* checkpoint = context.checkpoint()) trainable.Load(*checkpoint);
+  context.Heartbeat();
   context.SeedStep();
   const auto save = [&trainable](CheckpointWriter& checkpoint) { trainable.Save(checkpoint); };
   while (context.Report(trainable.Step(), save)) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/unit/trainable/process.h"
 #include "trainable/channel/channel.h"
@@ -18,10 +19,22 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+// Of messages but heartbeats, which come when they come.
 std::vector<std::string> Types(const std::vector<nlohmann::json>& messages) {
   std::vector<std::string> types;
-  for (const auto& message : messages) types.push_back(message["type"]);
+  for (const auto& message : messages) {
+    if (message["type"] != "heartbeat") types.push_back(message["type"]);
+  }
   return types;
+}
+
+// The silences that a rank announced with its heartbeats, in ms.
+std::vector<std::int64_t> Silences(const std::vector<nlohmann::json>& messages) {
+  std::vector<std::int64_t> silences;
+  for (const auto& message : messages) {
+    if (message["type"] == "heartbeat") silences.push_back(message["silence_ms"]);
+  }
+  return silences;
 }
 
 TEST(WorkerChannel, BothRanksLeaveAtTheStepOfTheVerdict) {
@@ -54,7 +67,10 @@ TEST(WorkerChannel, EveryRankSaysThatItProgressesBeginningWithStep0) {
   gang.Await(0, "done");
   gang.Await(1, "done");
   EXPECT_THAT(Types(gang.seen(1)), ElementsAre("progress", "progress", "progress", "done"));
-  for (int step = 0; step <= 2; ++step) EXPECT_EQ(gang.seen(1)[step]["step"], step);
+  std::int64_t step = 0;
+  for (const auto& message : gang.seen(1)) {
+    if (message["type"] == "progress") EXPECT_EQ(message["step"], step++);
+  }
   EXPECT_THAT(Types(gang.seen(0)), ElementsAre("rendezvous", "progress", "report", "progress",
                                                "report", "progress", "done"));
 }
@@ -89,6 +105,55 @@ TEST(WorkerChannel, AVerdictAnswersAYieldThatCameWhileRankZeroWaited) {
   gang.Send(0, {{"type", "yield"}});
   gang.Verdict(2, "continue", 4);
   EXPECT_EQ(gang.AwaitWaiting()["step"], 4);
+}
+
+constexpr std::int64_t kMinuteMs = 60'000;
+
+TEST(WorkerChannel, SetupAndSavingMayBeSilentForLonger) {
+  std::string folder = ::testing::TempDir() + "silence-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  FakeGang gang(1, {{"milestone", 1}, {"checkpoint_dir", folder}});
+  gang.Await(0, "report");
+  EXPECT_THAT(Silences(gang.seen(0)), ElementsAre(30 * kMinuteMs, 0, 30 * kMinuteMs));
+  fs::remove_all(folder);
+}
+
+TEST(WorkerChannel, HeartbeatsAreRareUnlessTheyAnnounceASilence) {
+  FakeGang gang(1, {{"milestone", 1}, {"config", {{"mode", "beats"}}}});
+  gang.Await(0, "report");
+  const auto silences = Silences(gang.seen(0));
+  ASSERT_GE(silences.size(), 3u);
+  EXPECT_LT(silences.size(), 10u) << "of a thousand calls";
+  EXPECT_THAT(std::vector(silences.begin(), silences.begin() + 3),
+              ElementsAre(30 * kMinuteMs, 120 * kMinuteMs, 0));
+}
+
+TEST(WorkerChannel, ForwardsOfALongStepAreSignsOfLife) {
+  FakeGang gang(1, {{"milestone", 1}, {"config", {{"mode", "busy"}}}});
+  gang.Await(0, "report");
+  EXPECT_GE(Silences(gang.seen(0)).size(), 4u);  // of Setup(), after it, and of each second
+}
+
+TEST(WorkerChannel, ATrialThatStopsByItselfSavesWithItsLastReportAndWaitsForNobody) {
+  std::string folder = ::testing::TempDir() + "stop-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  // A milestone at that very step, or none at all.
+  for (const int milestone : {3, 0}) {
+    FakeGang gang(2, {{"config", {{"mode", "stops"}}},
+                      {"milestone", milestone},
+                      {"attempt", milestone + 1},
+                      {"checkpoint_dir", folder}});
+    gang.RelayRendezvous();
+    EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 3);
+    const auto report = gang.Await(0, "report");
+    EXPECT_EQ(report["step"], 3);
+    EXPECT_EQ(report["waits"], false);
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_FALSE(gang.Await(rank, "done").is_null());
+      EXPECT_EQ(gang.Wait(rank), 0);
+    }
+  }
+  fs::remove_all(folder);
 }
 
 TEST(WorkerChannel, ASingleRankNeedsNoRendezvous) {
@@ -186,6 +251,32 @@ TEST_F(WorkerChannelCheckpoints, AResumedTrialGoesOnFromItsStep) {
   EXPECT_THAT(gang.Output(), HasSubstr("resumed with count 4"));
 }
 
+TEST_F(WorkerChannelCheckpoints, AResumeFromAnotherCheckpointThanTheServerMeansIsRefused) {
+  std::string path;
+  {
+    FakeGang gang(1, {{"milestone", 4}, {"checkpoint_dir", folder_}});
+    path = gang.Await(0, "checkpoint")["path"];
+  }
+  const std::string other = "sha256:" + std::string(64, 'a');
+  FakeGang digest(1, {{"resume", {{"step", 4}, {"path", path}, {"digest", other}}}});
+  EXPECT_THAT(digest.Await(0, "error")["message"], HasSubstr("its digest is not " + other));
+  FakeGang step(1, {{"resume", {{"step", 3}, {"path", path}}}});
+  EXPECT_THAT(step.Await(0, "error")["message"],
+              HasSubstr("is a checkpoint of step 4, the trial goes on from step 3"));
+}
+
+TEST_F(WorkerChannelCheckpoints, WhatKilledAttemptsWereWritingIsRemovedByTheNext) {
+  for (const char* name : {".attempt-1-aaaaaa", ".attempt-2-bbbbbb", "step-1-attempt-1"}) {
+    fs::create_directory(folder_ / name);
+    std::ofstream(folder_ / name / "model.safetensors") << "half";
+  }
+  FakeGang gang(1, {{"milestone", 1}, {"attempt", 2}, {"checkpoint_dir", folder_}});
+  gang.Await(0, "report");
+  EXPECT_FALSE(fs::exists(folder_ / ".attempt-1-aaaaaa"));
+  EXPECT_TRUE(fs::exists(folder_ / ".attempt-2-bbbbbb")) << "of this attempt";
+  EXPECT_TRUE(fs::exists(folder_ / "step-1-attempt-1"));
+}
+
 TEST(WorkerChannel, AnExceptionBecomesAnErrorAndExitCode1) {
   FakeGang gang(2, {{"config", {{"mode", "throws"}}}});
   gang.RelayRendezvous();
@@ -193,8 +284,45 @@ TEST(WorkerChannel, AnExceptionBecomesAnErrorAndExitCode1) {
   EXPECT_EQ(gang.Wait(1), 1);
   EXPECT_THAT(gang.Output(), HasSubstr("rank 1 failed: the loss became a teapot"));
   // Its peer does not hang, and says that it is not to blame.
-  EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("lost contact with another rank"));
+  const auto victim = gang.Await(0, "error");
+  EXPECT_THAT(victim["message"], HasSubstr("lost contact with another rank"));
+  EXPECT_EQ(victim["lost_peer"], true);
   EXPECT_EQ(gang.Wait(0), 1);
+}
+
+TEST(WorkerChannel, AFailureThatSpeaksOfAConnectionOfItsOwnIsNoLostPeer) {
+  FakeGang gang(2, {{"config", {{"mode", "refused"}}}});
+  gang.RelayRendezvous();
+  const auto error = gang.Await(1, "error");
+  EXPECT_EQ(error["message"], "S3: Connection refused");
+  EXPECT_EQ(error["lost_peer"], false);
+}
+
+TEST(WorkerChannel, ARankWhosePeerIsKilledInBackwardSaysThatItLostIt) {
+  FakeGang gang(2, {{"config", {{"mode", "train"}}}});
+  gang.RelayRendezvous();
+  gang.Await(0, "report");
+  kill(gang.pid(1), SIGKILL);
+  EXPECT_EQ(gang.Await(0, "error")["lost_peer"], true);
+}
+
+TEST(WorkerChannel, AFailingRankSaysWhyBeforeAnythingOfItIsDestroyed) {
+  FakeGang gang(1, {{"config", {{"mode", "blocks"}}}});
+  EXPECT_EQ(gang.Await(0, "error")["message"], "the cause");
+  EXPECT_EQ(gang.Wait(0), 1);
+  EXPECT_THAT(gang.Output(), Not(HasSubstr("destroyed")));
+}
+
+TEST(WorkerChannel, WhatARankStartsDoesNotInheritItsPlaceOnTheChannel) {
+  FakeGang gang(1, {});
+  gang.Await(0, "report");
+  EXPECT_THAT(gang.Output(), HasSubstr("channel variable unset"));
+}
+
+TEST(WorkerChannel, AVariableThatNamesNoSocketIsAnErrorAndNoRankThatSpins) {
+  const Ended ended = RunByHand({}, {{"ATTUNE_CHANNEL_FD", "1"}});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("ATTUNE_CHANNEL_FD: \"1\" is not the number of an open"));
 }
 
 TEST(WorkerChannel, AnExecutorThatIsGoneEndsTheRanks) {

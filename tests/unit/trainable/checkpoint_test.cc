@@ -2,15 +2,24 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "attune/error.h"
@@ -62,6 +71,49 @@ std::string Bytes(const fs::path& file) {
 
 void Overwrite(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// Makes renameat2 refuse every flag, as on NFS and other shared file systems.
+bool RefuseRenameFlags() {
+  const sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[4])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), const_cast<sock_filter*>(program)};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(Checkpoint, IsSavedOnAFileSystemThatKnowsNoFlagsOfRename) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (!RefuseRenameFlags()) _exit(2);
+    try {
+      CheckpointWriter writer(folder_, 1, 1, 1);
+      writer.WriteText("config.json", "{}");
+      writer.Commit();
+    } catch (const Error& error) {
+      std::cerr << error.what() << std::endl;
+      _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(fs::exists(folder_ / "step-1-attempt-1" / "manifest.json"));
+}
+
+TEST_F(Checkpoint, IsNeverReplacedByAnotherOfItsName) {
+  const std::string before = Bytes(Write(1).path / "manifest.json");
+  CheckpointWriter writer(folder_, 1, 1, 1);
+  writer.WriteText("other", "x");
+  EXPECT_THROW(writer.Commit(), Error);
+  EXPECT_EQ(Bytes(folder_ / "step-1-attempt-1" / "manifest.json"), before);
 }
 
 TEST(Sha256, AgreesWithFips180) {

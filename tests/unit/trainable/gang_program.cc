@@ -7,11 +7,13 @@
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -25,6 +27,37 @@ constexpr std::int64_t kInputs = 16;
 constexpr std::int64_t kSamples = 512;
 constexpr std::int64_t kGlobalBatch = 128;
 
+// A forward's result that the SDK knows nothing of.
+struct Heads {
+  torch::Tensor mean;
+  torch::Tensor variance;
+};
+
+struct TwoHeadsImpl : nn::Module {
+  TwoHeadsImpl()
+      : mean(register_module("mean", nn::Linear(kInputs, 1))),
+        variance(register_module("variance", nn::Linear(kInputs, 1))) {}
+  Heads forward(const torch::Tensor& x) { return {mean(x), variance(x)}; }
+  nn::Linear mean;
+  nn::Linear variance;
+};
+TORCH_MODULE(TwoHeads);
+
+// What a member of the training code may do when it is destroyed: wait for what never comes.
+struct Blocker {
+  ~Blocker() {
+    std::cout << "destroyed" << std::endl;
+    while (true) pause();
+  }
+};
+
+// Modes without a model.
+bool OnlyCounts(const std::string& mode) {
+  static const std::set<std::string> modes{"count", "throws",  "killed", "hangs",
+                                           "stops", "refused", "blocks", "beats"};
+  return modes.contains(mode);
+}
+
 class Gang : public attune::DistributedTrainable {
  public:
   void Setup(const attune::Config& config) override {
@@ -34,8 +67,11 @@ class Gang : public attune::DistributedTrainable {
     std::cout << "in " << std::filesystem::current_path().string() << " with mark "
               << (mark == nullptr ? "none" : mark) << (removed == nullptr ? "" : ", not removed")
               << std::endl;
+    std::cout << "channel variable " << (std::getenv("ATTUNE_CHANNEL_FD") ? "set" : "unset")
+              << std::endl;
+    if (mode_ == "beats") context().Heartbeat(std::chrono::hours(2));
     if (mode_ == "setup_fails") throw std::runtime_error("no such dataset: /data/none");
-    if (mode_ == "count" || mode_ == "throws" || mode_ == "killed" || mode_ == "hangs") return;
+    if (OnlyCounts(mode_)) return;
 
     // Different on each rank, so that equality afterwards is PrepareModel's doing.
     if (mode_ != "follow") torch::manual_seed(context().rank() + 1);
@@ -49,9 +85,13 @@ class Gang : public attune::DistributedTrainable {
       net->push_back(nn::ReLU());
       net->push_back(nn::Linear(32, 1));
     }
+    if (mode_ == "frozen") {
+      for (auto& parameter : net->parameters()) parameter.set_requires_grad(false);
+    }
     attune::DistributedModelOptions options;
     if (mode_ == "overlap") options.bucket_bytes = options.first_bucket_bytes = 1 << 20;
     model_ = context().PrepareModel(net, options);
+    if (mode_ == "struct") heads_ = context().PrepareModel(TwoHeads());
     optimizer_.emplace(model_->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
     sampler_ = context().PrepareSampler(kSamples);
 
@@ -70,7 +110,22 @@ class Gang : public attune::DistributedTrainable {
       std::cout << "hanging" << std::endl;
       pause();
     }
-    if (mode_ == "count" || mode_ == "throws" || mode_ == "killed") return Count(step);
+    if (mode_ == "refused" && context().rank() == 1 && step == 2) {
+      throw std::runtime_error("S3: Connection refused");
+    }
+    if (mode_ == "blocks") {
+      const Blocker blocker;
+      throw std::runtime_error("the cause");
+    }
+    if (mode_ == "stops" && step == 3) context().Stop();
+    if (mode_ == "beats") {
+      for (int i = 0; i < 1000; ++i) context().Heartbeat();
+    }
+    if (OnlyCounts(mode_)) return Count(step);
+    if (mode_ == "busy") return Busy();
+    if (mode_ == "frozen") return {{"spread", Spread(Weights())}, {"mean", Frozen()}};
+    if (mode_ == "struct") return WithAStruct();
+    if (mode_ == "two_forwards") return TwoForwards();
     if (mode_ == "buffers") return Buffers();
     if (mode_ == "no_sync") return WithoutSync();
     if (mode_ == "overlap") return Overlap();
@@ -81,13 +136,13 @@ class Gang : public attune::DistributedTrainable {
   }
 
   void Save(attune::CheckpointWriter& checkpoint) override {
-    if (mode_ == "count") return checkpoint.WriteText("count", std::to_string(context().step()));
+    if (OnlyCounts(mode_)) return checkpoint.WriteText("count", std::to_string(context().step()));
     checkpoint.Write("model", *model_);
     checkpoint.Write("optimizer", *optimizer_);
   }
 
   void Load(const attune::CheckpointReader& checkpoint) override {
-    if (mode_ == "count") {
+    if (OnlyCounts(mode_)) {
       std::cout << "resumed with count " << checkpoint.ReadText("count") << std::endl;
       return;
     }
@@ -156,6 +211,39 @@ class Gang : public attune::DistributedTrainable {
     return {{"local", local}, {"synchronised", synchronised}, {"error", error}};
   }
 
+  // Forwards and nothing else for longer than two heartbeats are apart.
+  attune::Metrics Busy() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2200);
+    const at::NoGradGuard no_grad;
+    while (std::chrono::steady_clock::now() < end) model_(inputs_);
+    return {};
+  }
+
+  double Frozen() { return model_(inputs_).mean().item<double>(); }
+
+  attune::Metrics WithAStruct() {
+    const Heads heads = heads_(inputs_);
+    (heads.mean.mean() + heads.variance.square().mean() * (context().rank() + 1)).backward();
+    return {{"spread", Spread(heads_->variance->weight.grad())}};
+  }
+
+  // Twice the same two losses: one after the other, and with both forwards first.
+  attune::Metrics TwoForwards() {
+    const auto first = NextBatch();
+    const auto second = sampler_->Take(context().step() * 2 + 7, 32);
+    optimizer_->zero_grad();
+    Loss(first).backward();
+    Loss(second).backward();
+    const auto wanted = Gradients();
+    optimizer_->zero_grad();
+    const auto a = Loss(first);
+    const auto b = Loss(second);
+    a.backward();
+    b.backward();
+    return {{"spread", Spread(Gradients())},
+            {"error", (Gradients() - wanted).abs().max().item<double>()}};
+  }
+
   attune::Metrics Overlap() {
     for (int i = 0; i < 4; ++i) {
       optimizer_->zero_grad();
@@ -206,6 +294,7 @@ class Gang : public attune::DistributedTrainable {
 
   std::string mode_;
   Model model_;
+  attune::DistributedModel<TwoHeadsImpl> heads_;
   std::optional<torch::optim::SGD> optimizer_;
   std::optional<attune::DistributedSampler> sampler_;
   torch::Tensor inputs_;
@@ -229,6 +318,7 @@ class Lonely : public attune::Trainable {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (std::getenv("GANG_PROGRAM_TALKS")) std::cout << "before Main\n";  // and does not flush
   const char* form = std::getenv("GANG_PROGRAM_FORM");
   if (form == nullptr) return attune::Main<Gang>(argc, argv);
   if (std::string(form) == "function") return attune::Main(argc, argv, CountToThree);

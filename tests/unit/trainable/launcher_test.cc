@@ -32,9 +32,11 @@ class Launcher : public ::testing::Test {
     socket_.reset(fds[0]);
     UniqueFd theirs(fds[1]);
     log_ = OpenLog();
-    pid_ = Spawn(
-        {}, {{"ATTUNE_LAUNCHER_FD", std::to_string(theirs.get())}, {"GANG_PROGRAM_REMOVED", "1"}},
-        theirs.get(), log_.get());
+    pid_ = Spawn({},
+                 {{"ATTUNE_LAUNCHER_FD", std::to_string(theirs.get())},
+                  {"GANG_PROGRAM_REMOVED", "1"},
+                  {"GANG_PROGRAM_TALKS", "1"}},
+                 theirs.get(), log_.get());
     theirs.reset();
     const json ready = Receive().message;
     ASSERT_EQ(ready["type"], "ready");
@@ -166,6 +168,20 @@ TEST_F(Launcher, ChangesFolderAndEnvironmentOfARank) {
   WriteAll(channel.get(), Start("count").dump() + "\n");
   ASSERT_FALSE(ReadUntil(channel, "report").is_null());
   EXPECT_THAT(Log(), HasSubstr("in /tmp with mark 7\n"));
+}
+
+TEST_F(Launcher, WhatIsPrintedBeforeMainAppearsOnceAndNotForEachRank) {
+  for (int request = 1; request <= 2; ++request) {
+    const UniqueFd channel = Fork(request);
+    const Packet forked = Receive();
+    WriteAll(channel.get(), Start("setup_fails").dump() + "\n");
+    ASSERT_TRUE(Ends(forked.descriptor));
+    Receive();
+  }
+  const std::string log = Log();
+  const std::size_t first = log.find("before Main");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(log.find("before Main", first + 1), std::string::npos) << log;
 }
 
 TEST_F(Launcher, AnswersAMalformedRequestWithAnError) {

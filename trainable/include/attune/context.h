@@ -2,6 +2,7 @@
 
 #include <c10/core/Device.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -87,6 +88,25 @@ class Context {
   // milestone, at the last step, and where it was asked to: when a sweep is paused or a budget used
   // up.
   [[nodiscard]] bool Report(const Metrics& metrics, const SaveFunction& save = {});
+
+  // The coming Report() is the trial's last, whatever its step: it saves a checkpoint, waits for no
+  // verdict, and returns false on every rank; the trial is then completed. For training that knows
+  // by itself when it is done. Rank 0's word counts; that of other ranks is ignored.
+  void Stop();
+
+  // Says that this rank is alive, at most once a second. A rank that says nothing for the sweep
+  // file's `stall_timeout` counts as stuck. Report() says something, and so does each forward of
+  // PrepareModel's models; long work without either calls this now and then.
+  void Heartbeat();
+
+  // The same at once, and that this rank may say nothing more for `silence`: for one long call that
+  // cannot be interrupted. While a rank may be silent so may the others, which perhaps wait for it.
+  // Without any call, training may be silent for kSetupSilence until it first says something, and
+  // for kSaveSilence while rank 0 saves.
+  void Heartbeat(std::chrono::milliseconds silence);
+
+  static constexpr std::chrono::minutes kSetupSilence{30};
+  static constexpr std::chrono::minutes kSaveSilence{30};
 
   // Mean and sum of each metric over all ranks, exact in double; collective, on the CPU. Throws
   // attune::Error on every rank when the ranks bring different names.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/context.h"
+#include "attune/error.h"
 
 namespace attune {
 
@@ -18,7 +19,9 @@ struct DistributedModelOptions {
   bool broadcast_buffers = true;
 
   // Look through the graph of each forward for parameters that its backward will not reach. Needed
-  // when the path through the model differs from batch to batch; costs a walk a step.
+  // when the path through the model differs from batch to batch; costs a walk a step. The forward
+  // has to return tensors, vectors or tuples of them, or a type with a function
+  // `CollectTensors(const T&, std::vector<at::Tensor>&)` in its namespace.
   bool find_unused_parameters = false;
 
   // Gradients are reduced in buckets of this size, each as soon as backward has filled it; the
@@ -52,15 +55,14 @@ class GradientSync {
   void AfterForward(const std::vector<at::Tensor>& outputs);
   void SyncBuffers();
 
-  bool enabled() const { return enabled_; }
-  void set_enabled(bool enabled) { enabled_ = enabled; }
+  bool enabled() const;
+  void set_enabled(bool enabled);
   bool find_unused_parameters() const;
   GradientSyncTimes times() const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
-  bool enabled_ = true;
 };
 
 inline void CollectTensors(const at::Tensor& tensor, std::vector<at::Tensor>& tensors) {
@@ -73,6 +75,12 @@ template <typename... T>
 void CollectTensors(const std::tuple<T...>& from, std::vector<at::Tensor>& tensors) {
   std::apply([&](const auto&... part) { (CollectTensors(part, tensors), ...); }, from);
 }
+
+// Whether the tensors in a forward's result can be found; see `find_unused_parameters`.
+template <typename T>
+concept HoldsTensors = requires(const T& from, std::vector<at::Tensor>& tensors) {
+  CollectTensors(from, tensors);
+};
 
 }  // namespace trainable
 
@@ -100,8 +108,11 @@ class NoSync {
 //   torch::cross_entropy_loss(model(images), labels).backward();
 //   optimizer->step();
 //
-// After each synchronised backward all ranks hold the same gradients, bit for bit. Every forward
-// with gradients enabled has to be followed by a backward before the next one.
+// After each backward all ranks hold the same gradients, bit for bit, also where two forwards come
+// before their two backwards, unless NoSync says otherwise. What is added up in which order depends
+// on the model alone, so that a resumed trial gets the same bits too.
+//
+// A model without a parameter that requires a gradient is only spread over the ranks.
 //
 // With one rank nothing is communicated and the module is used as it is. Movable; an empty model
 // (default constructed) may only be assigned to.
@@ -126,7 +137,17 @@ class DistributedModel {
     sync_->BeforeForward();
     auto output = module_->forward(std::forward<Args>(args)...);
     std::vector<at::Tensor> tensors;
-    if (sync_->find_unused_parameters()) trainable::CollectTensors(output, tensors);
+    if (sync_->find_unused_parameters()) {
+      if constexpr (trainable::HoldsTensors<decltype(output)>) {
+        using trainable::CollectTensors;
+        CollectTensors(output, tensors);
+      } else {
+        throw Error(
+            "DistributedModel: find_unused_parameters has to see the tensors that forward() "
+            "returns; return tensors, vectors or tuples of them, or give your type a function "
+            "CollectTensors(const T&, std::vector<at::Tensor>&) in its namespace");
+      }
+    }
     sync_->AfterForward(tensors);
     return output;
   }

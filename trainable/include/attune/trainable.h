@@ -21,7 +21,7 @@ class Trainable {
   virtual void Setup(const Config& config) = 0;
 
   // Trains one unit (an epoch, a thousand batches: whatever one step means in the sweep file) and
-  // returns its results.
+  // returns its results. One that is the last of its own accord calls context().Stop().
   virtual Metrics Step() = 0;
 
   // Puts into the checkpoint what Load() needs to continue exactly from here.
