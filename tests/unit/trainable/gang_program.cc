@@ -43,6 +43,19 @@ struct TwoHeadsImpl : nn::Module {
 };
 TORCH_MODULE(TwoHeads);
 
+// Its layers are registered in another order than backward reaches them in.
+struct CrossedImpl : nn::Module {
+  CrossedImpl()
+      : last(register_module("last", nn::Linear(32, 1))),
+        first(register_module("first", nn::Linear(kInputs, 32))) {}
+  torch::Tensor forward(const torch::Tensor& x) {
+    return last(torch::relu(torch::dropout(first(x), 0.2, is_training())));
+  }
+  nn::Linear last;
+  nn::Linear first;
+};
+TORCH_MODULE(Crossed);
+
 // What a member of the training code may do when it is destroyed: wait for what never comes.
 struct Blocker {
   ~Blocker() {
@@ -78,10 +91,11 @@ class Gang : public attune::DistributedTrainable {
     nn::Sequential net;
     if (mode_ == "overlap") {
       for (int i = 0; i < 6; ++i) net->push_back(nn::Linear(512, 512));
+    } else if (mode_ == "train") {
+      net->push_back(Crossed());
     } else {
       net->push_back(nn::Linear(kInputs, 32));
       if (mode_ == "buffers") net->push_back(nn::BatchNorm1d(32));
-      if (mode_ == "train") net->push_back(nn::Dropout(0.2));
       net->push_back(nn::ReLU());
       net->push_back(nn::Linear(32, 1));
     }
