@@ -11,6 +11,7 @@
 #include "attune/error.h"
 #include "trainable/base/sockets.h"
 #include "trainable/checkpoints/manifest.h"
+#include "trainable/checkpoints/mapped_file.h"
 #include "trainable/checkpoints/safetensors.h"
 #include "trainable/checkpoints/state_dict.h"
 #include "trainable/checkpoints/unfinished.h"
@@ -138,33 +139,41 @@ CheckpointReader::CheckpointReader(CheckpointReader&&) noexcept = default;
 CheckpointReader& CheckpointReader::operator=(CheckpointReader&&) noexcept = default;
 
 void CheckpointReader::Read(std::string_view name, torch::nn::Module& module) const {
-  trainable::LoadState(module, ReadTensors(name), (folder_ / TensorFile(name)).string());
+  const std::string where = (folder_ / TensorFile(name)).string();
+  const auto file = Open(TensorFile(name));
+  trainable::LoadState(module, trainable::ViewSafetensors(file->bytes(), where), where);
 }
 
 void CheckpointReader::Read(std::string_view name, torch::optim::Optimizer& optimizer) const {
-  trainable::LoadState(optimizer, ReadTensors(name), (folder_ / TensorFile(name)).string());
+  const std::string where = (folder_ / TensorFile(name)).string();
+  const auto file = Open(TensorFile(name));
+  trainable::LoadState(optimizer, trainable::ViewSafetensors(file->bytes(), where), where);
 }
 
 TensorMap CheckpointReader::ReadTensors(std::string_view name) const {
   const std::string file = TensorFile(name);
-  return trainable::ParseSafetensors(ReadText(file), (folder_ / file).string());
+  return trainable::ParseSafetensors(Open(file)->bytes(), (folder_ / file).string());
 }
 
 std::string CheckpointReader::ReadText(std::string_view file) const {
+  return std::string(Open(file)->bytes());
+}
+
+std::unique_ptr<trainable::MappedFile> CheckpointReader::Open(std::string_view file) const {
   const auto listed = manifest_->files.find(std::string(file));
   if (listed == manifest_->files.end()) {
     throw Error(folder_.string() + ": the checkpoint has no file " + std::string(file));
   }
   const fs::path path = folder_ / file;
-  std::string contents = trainable::ReadFile(path);
-  if (static_cast<std::int64_t>(contents.size()) != listed->second.bytes) {
-    throw Error(path.string() + ": has " + std::to_string(contents.size()) +
+  auto mapped = std::make_unique<trainable::MappedFile>(path);
+  if (static_cast<std::int64_t>(mapped->bytes().size()) != listed->second.bytes) {
+    throw Error(path.string() + ": has " + std::to_string(mapped->bytes().size()) +
                 " bytes, the manifest says " + std::to_string(listed->second.bytes));
   }
-  if (trainable::HexSha256(contents) != listed->second.sha256) {
+  if (trainable::HexSha256(mapped->bytes()) != listed->second.sha256) {
     throw Error(path.string() + ": its SHA-256 is not the manifest's; the file was altered");
   }
-  return contents;
+  return mapped;
 }
 
 bool CheckpointReader::Has(std::string_view file) const {

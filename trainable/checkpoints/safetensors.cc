@@ -2,9 +2,11 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,9 +21,23 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr std::pair<at::ScalarType, const char*> kTypes[] = {
-    {at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"},  {at::kBFloat16, "BF16"},
-    {at::kLong, "I64"},   {at::kInt, "I32"},   {at::kShort, "I16"}, {at::kChar, "I8"},
-    {at::kByte, "U8"},    {at::kBool, "BOOL"},
+    {at::kDouble, "F64"},
+    {at::kFloat, "F32"},
+    {at::kHalf, "F16"},
+    {at::kBFloat16, "BF16"},
+    {at::kFloat8_e4m3fn, "F8_E4M3"},
+    {at::kFloat8_e5m2, "F8_E5M2"},
+    {at::kFloat8_e8m0fnu, "F8_E8M0"},
+    {at::kComplexFloat, "C64"},
+    {at::kLong, "I64"},
+    {at::kInt, "I32"},
+    {at::kShort, "I16"},
+    {at::kChar, "I8"},
+    {at::kUInt64, "U64"},
+    {at::kUInt32, "U32"},
+    {at::kUInt16, "U16"},
+    {at::kByte, "U8"},
+    {at::kBool, "BOOL"},
 };
 
 const char* TypeName(at::ScalarType type, const std::string& tensor) {
@@ -80,40 +96,17 @@ std::vector<Entry> ParseHeader(std::string_view header, const std::string& where
   return entries;
 }
 
-}  // namespace
-
-void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors) {
-  nlohmann::json header = nlohmann::json::object();
-  std::vector<at::Tensor> data;
-  std::uint64_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
-    if (!tensor.defined()) throw Error("tensor " + name + ": is undefined");
-    data.push_back(tensor.detach().to(at::kCPU).contiguous());
-    const std::uint64_t end = offset + data.back().nbytes();
-    header[name] = {{"dtype", TypeName(tensor.scalar_type(), name)},
-                    {"shape", tensor.sizes().vec()},
-                    {"data_offsets", {offset, end}}};
-    offset = end;
-  }
-
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');  // keeps the data aligned for readers that map it
-  if (text.size() > kMaxSafetensorsHeaderBytes) {
-    throw Error(file.string() + ": too many tensors for one file");
-  }
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  const std::uint64_t length = text.size();
-  out.write(reinterpret_cast<const char*>(&length), sizeof(length));
-  out << text;
-  for (const at::Tensor& tensor : data) {
-    out.write(static_cast<const char*>(tensor.const_data_ptr()),
-              static_cast<std::streamsize>(tensor.nbytes()));
-  }
-  out.close();
-  if (!out) throw Error(file.string() + ": cannot be written; is the disk full?");
+at::Tensor TensorAt(const char* bytes, const Entry& entry, bool copy) {
+  const at::TensorOptions options(entry.type);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes) % c10::elementSize(entry.type) == 0;
+  // LibTorch has no tensors that cannot be written to.
+  if (!copy && aligned) return at::from_blob(const_cast<char*>(bytes), entry.shape, options);
+  at::Tensor tensor = at::empty(entry.shape, options);
+  std::memcpy(tensor.mutable_data_ptr(), bytes, entry.end - entry.begin);
+  return tensor;
 }
 
-TensorMap ParseSafetensors(std::string_view bytes, const std::string& where) {
+TensorMap Tensors(std::string_view bytes, const std::string& where, bool copy) {
   std::uint64_t length = 0;
   if (bytes.size() < sizeof(length)) throw Error(where + ": too short for a safetensors file");
   std::memcpy(&length, bytes.data(), sizeof(length));
@@ -136,12 +129,56 @@ TensorMap ParseSafetensors(std::string_view bytes, const std::string& where) {
       throw Error(who + ": its shape needs another number of bytes than it has");
     }
     used += entry.end - entry.begin;
-    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(entry.type));
-    std::memcpy(tensor.mutable_data_ptr(), data.data() + entry.begin, entry.end - entry.begin);
-    tensors.emplace(entry.name, std::move(tensor));
+    tensors.emplace(entry.name, TensorAt(data.data() + entry.begin, entry, copy));
   }
   if (used != data.size()) throw Error(where + ": its tensors do not fill the file");
   return tensors;
+}
+
+}  // namespace
+
+void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors) {
+  // The largest elements first, so that each tensor begins at a multiple of its own.
+  std::vector<std::pair<std::string, at::Tensor>> data(tensors.begin(), tensors.end());
+  for (const auto& [name, tensor] : data) {
+    if (!tensor.defined()) throw Error("tensor " + name + ": is undefined");
+  }
+  std::ranges::stable_sort(data, std::ranges::greater(),
+                           [](const auto& item) { return item.second.element_size(); });
+  nlohmann::json header = nlohmann::json::object();
+  std::uint64_t offset = 0;
+  for (const auto& [name, tensor] : data) {
+    const std::uint64_t end = offset + tensor.numel() * tensor.element_size();
+    header[name] = {{"dtype", TypeName(tensor.scalar_type(), name)},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // keeps the data aligned for readers that map it
+  if (text.size() > kMaxSafetensorsHeaderBytes) {
+    throw Error(file.string() + ": too many tensors for one file");
+  }
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  const std::uint64_t length = text.size();
+  out.write(reinterpret_cast<const char*>(&length), sizeof(length));
+  out << text;
+  for (const auto& [name, tensor] : data) {
+    const at::Tensor bytes = tensor.detach().to(at::kCPU).contiguous();
+    out.write(static_cast<const char*>(bytes.const_data_ptr()),
+              static_cast<std::streamsize>(bytes.nbytes()));
+  }
+  out.close();
+  if (!out) throw Error(file.string() + ": cannot be written; is the disk full?");
+}
+
+TensorMap ParseSafetensors(std::string_view bytes, const std::string& where) {
+  return Tensors(bytes, where, /*copy=*/true);
+}
+
+TensorMap ViewSafetensors(std::string_view bytes, const std::string& where) {
+  return Tensors(bytes, where, /*copy=*/false);
 }
 
 }  // namespace attune::trainable

@@ -14,12 +14,17 @@ namespace attune::trainable {
 // Largest header that is read, and written.
 inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100 << 20;
 
-// Writes a new file; tensors are copied to the CPU and made contiguous. Throws
-// attune::Error for a type that the format does not know, or when the disk refuses.
+// Writes a new file. Tensors are copied to the CPU and made contiguous one at a time; each lies
+// aligned to its element. Throws attune::Error for a type that the format does not know, or when
+// the disk refuses.
 void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors);
 
 // Tensors on the CPU, copied out of `bytes`. `where` begins error messages; whatever is wrong with
 // the bytes is an attune::Error.
 TensorMap ParseSafetensors(std::string_view bytes, const std::string& where);
+
+// The same, but the tensors lie in `bytes` where they are aligned there. They must not be written
+// to, nor outlive the bytes.
+TensorMap ViewSafetensors(std::string_view bytes, const std::string& where);
 
 }  // namespace attune::trainable

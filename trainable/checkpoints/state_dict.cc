@@ -164,7 +164,9 @@ void LoadState(optim::Optimizer& optimizer, const TensorMap& tensors, const std:
             throw Error(where + ": " + key + " is " + Shape(found->second) + ", its parameter is " +
                         Shape(parameter));
           }
-          value = found->second.to(parameter.device());
+          // A copy in any case: what is read may lie in the checkpoint's file.
+          value = found->second.to(parameter.device(), found->second.scalar_type(),
+                                   /*non_blocking=*/false, /*copy=*/true);
         }
       });
     }

@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -124,9 +125,12 @@ TEST_F(Checkpoint, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
   TensorMap tensors;
   for (const auto type :
        {torch::kDouble, torch::kFloat, torch::kHalf, torch::kBFloat16, torch::kLong, torch::kInt,
-        torch::kShort, torch::kChar, torch::kByte, torch::kBool}) {
-    tensors[c10::toString(type)] = torch::arange(-3, 9).reshape({3, 4}).to(type);
+        torch::kShort, torch::kChar, torch::kByte, torch::kBool, torch::kUInt16, torch::kUInt32,
+        torch::kUInt64, torch::kComplexFloat, torch::kFloat8_e4m3fn, torch::kFloat8_e5m2,
+        torch::kFloat8_e8m0fnu}) {
+    tensors[c10::toString(type)] = torch::arange(1, 13).reshape({3, 4}).to(type);
   }
+  tensors["negative"] = torch::arange(-3, 9);
   tensors["scalar"] = torch::scalar_tensor(2.5);
   tensors["empty"] = torch::empty({0, 3});
   tensors["transposed"] = torch::arange(6).reshape({2, 3}).t();
@@ -146,10 +150,75 @@ TEST_F(Checkpoint, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
 }
 
 TEST_F(Checkpoint, DataOfASafetensorsFileIsAligned) {
-  WriteSafetensors(folder_ / "t", {{"odd name", torch::ones({3})}});
-  std::uint64_t header = 0;
-  std::memcpy(&header, Bytes(folder_ / "t").data(), 8);
-  EXPECT_EQ(header % 8, 0u);
+  const TensorMap tensors = {{"a", torch::ones({3}, torch::kByte)},
+                             {"b", torch::ones({3}, torch::kHalf)},
+                             {"c", torch::ones({1}, torch::kByte)},
+                             {"d", torch::ones({5}, torch::kFloat)},
+                             {"e", torch::ones({1}, torch::kDouble)}};
+  WriteSafetensors(folder_ / "t", tensors);
+  const std::string bytes = Bytes(folder_ / "t");
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), 8);
+  EXPECT_EQ(size % 8, 0u);
+  const auto header = nlohmann::json::parse(bytes.substr(8, size));
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_EQ(header[name]["data_offsets"][0].get<std::int64_t>() % tensor.element_size(), 0)
+        << name;
+  }
+}
+
+// Runs `work` in a process that gets no more than `bytes` of memory of its own; 0 if it got
+// through.
+int WithMemory(std::size_t bytes, const std::function<void()>& work) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    torch::set_num_threads(1);  // a forked process has no pool of threads
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    std::size_t used_kib = 0;
+    while (status >> word && word != "VmData:") {
+    }
+    status >> used_kib;
+    const rlimit limit{used_kib * 1024 + bytes, RLIM_INFINITY};
+    if (used_kib == 0 || setrlimit(RLIMIT_DATA, &limit) != 0) _exit(2);
+    try {
+      work();
+    } catch (const std::exception& error) {
+      std::cerr << error.what() << std::endl;
+      _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  return status;
+}
+
+constexpr std::size_t kMiB = 1 << 20;
+
+TEST_F(Checkpoint, SavingHoldsOneTensorAtATime) {
+  TensorMap tensors;  // each of 8 MiB, and to be copied before it can be written
+  for (char name = 'a'; name < 'i'; ++name) {
+    tensors[std::string(1, name)] = torch::ones({1024, 2048}).t();
+  }
+  const auto clone_all = [&] {
+    std::vector<torch::Tensor> clones;
+    for (const auto& [name, tensor] : tensors) clones.push_back(tensor.contiguous());
+  };
+  ASSERT_NE(WithMemory(24 * kMiB, clone_all), 0) << "the limit is none";
+  EXPECT_EQ(WithMemory(24 * kMiB, [&] { WriteSafetensors(folder_ / "t", tensors); }), 0);
+}
+
+TEST_F(Checkpoint, LoadingHoldsNoCopyOfTheFile) {
+  nn::Sequential model;
+  for (int i = 0; i < 8; ++i) model->push_back(nn::Linear(1024, 2048));
+  fs::path path;
+  {
+    CheckpointWriter writer(folder_, 1, 1, 1);
+    writer.Write("model", *model);
+    path = writer.Commit().path;
+  }
+  EXPECT_EQ(WithMemory(24 * kMiB, [&] { CheckpointReader(path).Read("model", *model); }), 0);
 }
 
 std::string File(const std::string& header, const std::string& data) {

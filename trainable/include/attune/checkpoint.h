@@ -21,6 +21,10 @@ class Optimizer;
 
 namespace attune {
 
+namespace trainable {
+class MappedFile;
+}
+
 using TensorMap = std::map<std::string, at::Tensor>;
 
 // A checkpoint that was committed.
@@ -36,7 +40,7 @@ struct CheckpointInfo {
 // that is destroyed without Commit() removes it.
 //
 // `name` below is a file name without its ending: "model" becomes model.safetensors. Tensors are
-// copied to the CPU. Every call throws attune::Error when the disk refuses.
+// copied to the CPU one at a time. Every call throws attune::Error when the disk refuses.
 class CheckpointWriter {
  public:
   CheckpointWriter(std::filesystem::path checkpoint_dir, std::int64_t step, int attempt,
@@ -104,6 +108,7 @@ class CheckpointReader {
 
  private:
   struct Manifest;
+  std::unique_ptr<trainable::MappedFile> Open(std::string_view file) const;  // checked
   std::filesystem::path folder_;
   std::unique_ptr<Manifest> manifest_;
 };
