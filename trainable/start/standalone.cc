@@ -74,6 +74,11 @@ std::string Describe(int status) {
   return "exit code " + std::to_string(WEXITSTATUS(status));
 }
 
+bool IsReadable(const UniqueFd& fd) {
+  pollfd polled{fd.get(), POLLIN, 0};
+  return poll(&polled, 1, /*timeout=*/0) == 1;
+}
+
 // The executor of one gang, in one thread.
 class LocalGang {
  public:
@@ -189,7 +194,10 @@ class LocalGang {
     Worker& worker = workers_[rank];
     int status = 0;
     if (waitpid(worker.pid, &status, WNOHANG) != worker.pid) return true;
-    while (worker.channel.valid()) ReadFrom(rank);  // its last words; ends with the stream
+    kill(-worker.pid, SIGKILL);  // what it started goes with it
+    // Its last words are in the socket by now. The stream need not end with them: what it has
+    // forked may hold the other end.
+    while (worker.channel.valid() && IsReadable(worker.channel)) ReadFrom(rank);
     worker.pid = 0;
     worker.pidfd.reset();
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;

@@ -2,6 +2,7 @@
 // across ranks are reported as metrics.
 
 #include <attune/attune.h>
+#include <fcntl.h>
 #include <torch/nn.h>
 #include <torch/optim.h>
 #include <unistd.h>
@@ -66,8 +67,8 @@ struct Blocker {
 
 // Modes without a model.
 bool OnlyCounts(const std::string& mode) {
-  static const std::set<std::string> modes{"count", "throws",  "killed", "hangs",
-                                           "stops", "refused", "blocks", "beats"};
+  static const std::set<std::string> modes{"count",   "throws", "killed", "hangs", "stops",
+                                           "refused", "blocks", "beats",  "forks"};
   return modes.contains(mode);
 }
 
@@ -83,6 +84,10 @@ class Gang : public attune::DistributedTrainable {
     std::cout << "channel variable " << (std::getenv("ATTUNE_CHANNEL_FD") ? "set" : "unset")
               << std::endl;
     if (mode_ == "beats") context().Heartbeat(std::chrono::hours(2));
+    if (mode_ == "week") {
+      context().Heartbeat(std::chrono::days(7));
+      context().Heartbeat(std::chrono::days(7) + std::chrono::milliseconds(1));
+    }
     if (mode_ == "setup_fails") throw std::runtime_error("no such dataset: /data/none");
     if (OnlyCounts(mode_)) return;
 
@@ -126,6 +131,17 @@ class Gang : public attune::DistributedTrainable {
     }
     if (mode_ == "refused" && context().rank() == 1 && step == 2) {
       throw std::runtime_error("S3: Connection refused");
+    }
+    if (mode_ == "forks") {
+      if (fork() == 0) {
+        setpgid(0, 0);
+        signal(SIGALRM, SIG_DFL);
+        alarm(20);  // it holds the channel, and nobody else ends it
+        dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+        dup2(STDOUT_FILENO, STDERR_FILENO);
+        while (true) pause();
+      }
+      throw std::runtime_error("after a fork");
     }
     if (mode_ == "blocks") {
       const Blocker blocker;

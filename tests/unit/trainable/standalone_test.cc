@@ -39,6 +39,13 @@ TEST(Standalone, AFailureInSetupIsNamed) {
   EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: no such dataset: /data/none"));
 }
 
+TEST(Standalone, ARankWhoseChildHoldsItsChannelIsNotWaitedFor) {
+  const Ended ended = RunByHand({"--config", "mode=forks"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: after a fork"));
+  EXPECT_LT(ended.took, std::chrono::seconds(15)) << "until the child has ended";
+}
+
 TEST(Standalone, CtrlCEndsAll) {
   const Ended ended = RunByHand({"--workers", "2", "--config", "mode=hangs"}, {},
                                 [](pid_t pid, const std::string& line) {
