@@ -355,7 +355,7 @@ const Section& FailureKeys() {
            .max = kDay},
           {.name = "stall_timeout",
            .type = KeyType::kDuration,
-           .help = "A worker that finishes no step for so long has failed",
+           .help = "A worker that gives no sign of life for so long has failed",
            .fallback = Duration(FailurePolicy{}.stall_timeout),
            .min = 1,
            .max = kMaxDuration.value},

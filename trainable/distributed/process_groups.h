@@ -54,8 +54,8 @@ class ProcessGroups {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;  // null in a gang of one
 };
 
-// Whether an exception tells of another rank that is gone, or does not answer, rather than of a cause
-// of its own. It goes by the exception's type: gloo's and c10d's for their connections.
+// Whether an exception tells of another rank that is gone, or does not answer, rather than of a
+// cause of its own. It goes by the exception's type: gloo's and c10d's for their connections.
 bool IsLostPeer(const std::exception_ptr& error);
 
 }  // namespace attune::trainable

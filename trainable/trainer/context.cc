@@ -25,6 +25,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
+// Longest silence that an executor takes (docs/worker-channel.md).
+constexpr std::chrono::milliseconds kSilenceMax = std::chrono::days(7);
+
 // Between two heartbeats of their own accord.
 constexpr std::chrono::seconds kHeartbeatInterval{1};
 
@@ -208,7 +211,14 @@ void Context::Heartbeat() {
   if (state_->silent || Clock::now() - state_->heartbeat >= kHeartbeatInterval) state_->Beat({});
 }
 
-void Context::Heartbeat(std::chrono::milliseconds silence) { state_->Beat(silence); }
+void Context::Heartbeat(std::chrono::milliseconds silence) {
+  if (silence.count() < 0 || silence > kSilenceMax) {
+    throw Error("Heartbeat: a silence of " + std::to_string(silence.count()) +
+                " ms; it may last from 0 to " + std::to_string(kSilenceMax.count()) +
+                " ms, a week");
+  }
+  state_->Beat(silence);
+}
 
 Metrics Context::ReduceSum(const Metrics& metrics) {
   const std::vector<std::int64_t> names = state_->groups.Gather(HashNames(metrics));

@@ -53,6 +53,9 @@ TEST(Channel, FieldThatIsMissingOrWrongIsNamed) {
               HasSubstr("'metrics' has 'a' as '\"x\"' and must be"));
   EXPECT_THAT(error(R"({"type":"report","step":1,"seconds":1,"metrics":{},"waits":1})"),
               HasSubstr("'waits' is '1' and must be true or false"));
+  EXPECT_THAT(error(R"({"type":"heartbeat","silence_ms":-1})"), HasSubstr("'silence_ms'"));
+  EXPECT_THAT(error(R"({"type":"error","message":"m","lost_peer":"yes"})"),
+              HasSubstr("'lost_peer'"));
   EXPECT_THAT(error(R"({"type":"rendezvous","host":"h","port":0})"), HasSubstr("'port'"));
   EXPECT_THAT(error(R"({"type":"checkpoint","step":1,"path":"/p","digest":"md5:1","bytes":1})"),
               HasSubstr("'digest'"));
@@ -87,6 +90,11 @@ TEST(Channel, IntegersThatJsonCannotCarryEverywhereAreRefused) {
   const auto progress = [](int64_t step) {
     return R"({"type":"progress","step":)" + std::to_string(step) + "}";
   };
+  const auto heartbeat = [](int64_t ms) {
+    return R"({"type":"heartbeat","silence_ms":)" + std::to_string(ms) + "}";
+  };
+  EXPECT_TRUE(ParseMessage(heartbeat(kSilenceMsMax)).ok());
+  EXPECT_THAT(Problem(heartbeat(kSilenceMsMax + 1)), HasSubstr("'silence_ms'"));
   EXPECT_TRUE(ParseMessage(progress(kIntegerMax)).ok());
   EXPECT_THAT(Problem(progress(kIntegerMax + 1)), HasSubstr("'step'"));
 }

@@ -69,7 +69,8 @@ TEST(WorkerChannel, EveryRankSaysThatItProgressesBeginningWithStep0) {
   EXPECT_THAT(Types(gang.seen(1)), ElementsAre("progress", "progress", "progress", "done"));
   std::int64_t step = 0;
   for (const auto& message : gang.seen(1)) {
-    if (message["type"] == "progress") EXPECT_EQ(message["step"], step++);
+    if (message["type"] != "progress") continue;
+    EXPECT_EQ(message["step"], step++);
   }
   EXPECT_THAT(Types(gang.seen(0)), ElementsAre("rendezvous", "progress", "report", "progress",
                                                "report", "progress", "done"));
@@ -126,6 +127,12 @@ TEST(WorkerChannel, HeartbeatsAreRareUnlessTheyAnnounceASilence) {
   EXPECT_LT(silences.size(), 10u) << "of a thousand calls";
   EXPECT_THAT(std::vector(silences.begin(), silences.begin() + 3),
               ElementsAre(30 * kMinuteMs, 120 * kMinuteMs, 0));
+}
+
+TEST(WorkerChannel, ASilenceLastsAWeekAtMost) {
+  FakeGang gang(1, {{"config", {{"mode", "week"}}}});
+  EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("a silence of 604800001 ms"));
+  EXPECT_THAT(Silences(gang.seen(0)), ElementsAre(30 * kMinuteMs, 7 * 24 * 60 * kMinuteMs));
 }
 
 TEST(WorkerChannel, ForwardsOfALongStepAreSignsOfLife) {
