@@ -8,39 +8,47 @@
 namespace attune {
 namespace {
 
-bool AmongLast(const CheckpointPolicy& policy, const Trial& trial, size_t index) {
-  const size_t newer = trial.checkpoints.size() - 1 - index;
-  return newer < static_cast<size_t>(std::max(policy.keep_last, 1));
-}
+// Why a checkpoint is still there.
+enum class Keep {
+  kNot,      // nothing needs it
+  kForNow,   // something refers to it that may cease to
+  kForGood,  // the sweep's policy or a person keeps it
+};
 
-// How many of the trial's checkpoints are better than this one in everything.
-int Dominators(const Sweep& sweep, const Trial& trial, size_t index) {
-  const auto& values = trial.checkpoints[index].values;
-  return static_cast<int>(
-      std::ranges::count_if(trial.checkpoints, [&](const KeptCheckpoint& rival) {
-        return !rival.values.empty() && Dominates(sweep.spec.objectives, rival.values, values);
+// Which of the trial's checkpoints are among the newest or the best that the policy keeps. The best
+// are those that the fewest others are better than in everything; of these the best in the first
+// objective, then the one saved first.
+std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
+  const auto& all = trial.checkpoints;
+  const CheckpointPolicy& policy = sweep.spec.checkpoint;
+  const auto newest = static_cast<size_t>(std::max(policy.keep_last, 1));
+  std::vector<bool> kept(all.size());
+  std::vector<size_t> rivals;
+  for (size_t i = 0; i < all.size(); ++i) {
+    kept[i] = i + newest >= all.size();
+    if (!all[i].values.empty()) rivals.push_back(i);
+  }
+  // With one objective the order by value says the same.
+  std::vector<int> dominators(all.size());
+  if (sweep.spec.objectives.size() > 1) {
+    for (const size_t i : rivals) {
+      dominators[i] = static_cast<int>(std::ranges::count_if(rivals, [&](size_t rival) {
+        return Dominates(sweep.spec.objectives, all[rival].values, all[i].values);
       }));
-}
-
-// Those that the fewest others are better than; of these the best in the first objective, then the
-// one saved first.
-bool AmongBest(const Sweep& sweep, const Trial& trial, size_t index) {
-  const auto& values = trial.checkpoints[index].values;
-  if (values.empty()) return false;
-  const int dominators = Dominators(sweep, trial, index);
-  int ahead = 0;
-  for (size_t other = 0; other < trial.checkpoints.size(); ++other) {
-    const auto& rival = trial.checkpoints[other].values;
-    if (rival.empty() || other == index) continue;
-    const int its = Dominators(sweep, trial, other);
-    if (its != dominators) {
-      if (its < dominators) ++ahead;
-    } else if (rival[0] == values[0] ? other < index
-                                     : sweep.spec.objective().Better(rival[0], values[0])) {
-      ++ahead;
     }
   }
-  return ahead < sweep.spec.checkpoint.keep_best;
+  const Objective& objective = sweep.spec.objective();
+  const size_t best = std::min(rivals.size(), static_cast<size_t>(policy.keep_best));
+  std::ranges::partial_sort(rivals, rivals.begin() + static_cast<ptrdiff_t>(best),
+                            [&](size_t a, size_t b) {
+                              if (dominators[a] != dominators[b])
+                                return dominators[a] < dominators[b];
+                              if (all[a].values[0] != all[b].values[0])
+                                return objective.Better(all[a].values[0], all[b].values[0]);
+                              return a < b;
+                            });
+  for (size_t i = 0; i < best; ++i) kept[rivals[i]] = true;
+  return kept;
 }
 
 CheckpointId IdOf(const Trial& trial, const KeptCheckpoint& checkpoint) {
@@ -59,13 +67,17 @@ bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
 }
 
 // Beside the scheduler's.
-Keep KeptByOthers(const Sweep& sweep, const Trial& trial, size_t index) {
+Keep KeptByOthers(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
   const KeptCheckpoint& checkpoint = trial.checkpoints[index];
-  if (checkpoint.pinned || AmongLast(sweep.spec.checkpoint, trial, index) ||
-      AmongBest(sweep, trial, index))
-    return Keep::kForGood;
+  if (checkpoint.pinned || by_policy) return Keep::kForGood;
   const bool resumed = trial.live && trial.live->resume == checkpoint.ref;
   return resumed || ReferredByOthers(sweep, IdOf(trial, checkpoint)) ? Keep::kForNow : Keep::kNot;
+}
+
+Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
+  // Whatever else keeps it: its trial is not to leave memory, where the scheduler's word finds it.
+  if (sweep.retained.contains(IdOf(trial, trial.checkpoints[index]))) return Keep::kForNow;
+  return KeptByOthers(sweep, trial, index, by_policy);
 }
 
 }  // namespace
@@ -75,29 +87,25 @@ bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& check
   return sweep.retained.contains(id) || ReferredByOthers(sweep, id);
 }
 
-Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index) {
-  // Whatever else keeps it: its trial is not to leave memory, where the scheduler's word finds it.
-  if (sweep.retained.contains(IdOf(trial, trial.checkpoints[index]))) return Keep::kForNow;
-  return KeptByOthers(sweep, trial, index);
-}
-
 bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
   const Trial& trial = *sweep.Find(checkpoint.trial.number);
   const auto index = static_cast<size_t>(sweep.Find(checkpoint) - trial.checkpoints.data());
-  return KeptByOthers(sweep, trial, index) == Keep::kNot;
+  return KeptByOthers(sweep, trial, index, KeptByPolicy(sweep, trial)[index]) == Keep::kNot;
 }
 
 const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {
+  const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
-    if (KeptFor(sweep, trial, i) == Keep::kNot) return &trial.checkpoints[i];
+    if (KeptFor(sweep, trial, i, by_policy[i]) == Keep::kNot) return &trial.checkpoints[i];
   }
   return nullptr;
 }
 
 bool Settled(const Sweep& sweep, const Trial& trial) {
   if (!Ended(trial.state) || trial.live) return false;
+  const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
-    if (KeptFor(sweep, trial, i) != Keep::kForGood) return false;
+    if (KeptFor(sweep, trial, i, by_policy[i]) != Keep::kForGood) return false;
   }
   return true;
 }

@@ -13,7 +13,7 @@ class Retention : public BrainTest {
   SweepSpec Spec(int keep_last, int keep_best) {
     SweepSpec spec = testing::ToySpec();
     spec.scheduler.name = "cloner";
-    spec.max_step = Step(100);
+    spec.max_step = Step(10'000);
     spec.checkpoint = {.keep_last = keep_last, .keep_best = keep_best};
     return spec;
   }
@@ -40,6 +40,25 @@ TEST_F(Retention, TheNewestAndTheBestStay) {
   Train(0, 3, 0.2);
   Train(0, 4, 0.3);
   EXPECT_THAT(Kept(0), ElementsAre(2, 4));
+}
+
+// As a batch of the conductor's has them: nothing is dropped before its end.
+TEST_F(Retention, OfAThousandInOneBatchTheNewestAndTheBestStay) {
+  Create(Spec(2, 3));
+  Train(1, 1, 5);
+  const Attempt& live = *trial(0).live;
+  for (int64_t step = 1; step <= 1000; ++step) {
+    const auto tell = [&](auto fact) {
+      fact.attempt = live.id;
+      ASSERT_TRUE(brain.Execute(RecordFact{.epoch = live.epoch, .fact = fact}, Tick()).ok());
+    };
+    tell(CheckpointSaved{.checkpoint = {Step(step), Path(0, step), "sha256:"}});
+    const double score = 0.001 * static_cast<double>((step * 7) % 1009);
+    tell(TrialReported{.report = {Step(step), {{"score", score}}, Seconds(0), false}});
+  }
+  EXPECT_EQ(trial(0).checkpoints.size(), 1000u);
+  brain.Advance(Tick());
+  EXPECT_THAT(Kept(0), ElementsAre(144, 288, 432, 999, 1000));
 }
 
 TEST_F(Retention, WhatIsDroppedIsForItsExecutorToRemoveOnce) {
