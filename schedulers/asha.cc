@@ -41,8 +41,8 @@ Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
 }  // namespace
 
 template <class A>
-void Fields(A& archive, Like<A, Asha::Mark>& mark) {
-  archive(mark.value, mark.order);
+void Fields(A& archive, Like<A, Asha::Record>& record) {
+  archive(record.trial, record.step, record.value);
 }
 
 Asha::Asha(Objective objective, Options options) : objective_(std::move(objective)) {
@@ -143,10 +143,17 @@ std::optional<Step> Asha::NextMilestone(const TrialView& trial, Step after) cons
 // ---- promotions ----------------------------------------------------------------------------
 
 NextMove Asha::Next(const SweepView& sweep) const {
+  for (const TrialNumber trial : below_) {
+    if (!sweep.paused.contains(trial)) continue;
+    return Promote{.trial = trial,
+                   .reason = {.rule = std::string(kRule),
+                              .text = "goes on: it was paused before rung " +
+                                      Text(rungs_.front().step) + ", now the first"}};
+  }
   for (auto rung = std::next(rungs_.rbegin()); rung != rungs_.rend(); ++rung) {
     const Candidate* candidate = Promotable(*rung, sweep);
     if (candidate == nullptr) continue;
-    const Mark& mark = paused_.at(candidate->trial);
+    const Mark& mark = last_.at(candidate->trial).mark;
     const Standing standing = StandingIn(*rung, mark);
     Reason reason = ReasonFor(*rung, standing, mark.value);
     reason.text = "promoted at rung " + Text(rung->step) + ": " +
@@ -162,7 +169,7 @@ NextMove Asha::Next(const SweepView& sweep) const {
 const Asha::Candidate* Asha::Promotable(const Rung& rung, const SweepView& sweep) const {
   const size_t going_on = rung.marks.size() / static_cast<size_t>(reduction_factor_);
   for (const Candidate& candidate : rung.paused) {
-    if (PlaceIn(rung, paused_.at(candidate.trial)) >= going_on) break;
+    if (PlaceIn(rung, last_.at(candidate.trial).mark) >= going_on) break;
     if (sweep.paused.contains(candidate.trial)) return &candidate;
   }
   return nullptr;
@@ -173,7 +180,7 @@ bool Asha::NextIn(const Rung& rung, const Candidate& candidate) const {
   for (const Rung* higher = &rung + 1; higher != &rungs_.back(); ++higher) {
     const size_t going_on = higher->marks.size() / static_cast<size_t>(reduction_factor_);
     if (!higher->paused.empty() &&
-        PlaceIn(*higher, paused_.at(higher->paused.begin()->trial)) < going_on)
+        PlaceIn(*higher, last_.at(higher->paused.begin()->trial).mark) < going_on)
       return false;
   }
   return true;
@@ -187,11 +194,12 @@ Asha::Candidate Asha::CandidateOf(TrialNumber trial, const Mark& mark) const {
 
 void Asha::Observe(const Event& event) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
-    Record(reported->attempt.trial.number, reported->report);
+    const TrialNumber trial = reported->attempt.trial.number;
+    const Report& report = reported->report;
+    if (RungFor(trial, report.step) != nullptr) Add({trial, report.step, ValueOf(report)});
   } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
-    const Reason& reason = decided->verdict.reason;
-    if (decided->verdict.kind == VerdictKind::kPause && reason.rule == kRule)
-      Pause(decided->attempt.trial.number, {reason.value, static_cast<uint32_t>(reason.peers - 1)});
+    const bool paused = decided->verdict.kind == VerdictKind::kPause;
+    if (paused && decided->verdict.reason.rule == kRule) Park(decided->attempt.trial.number);
   } else if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) {
     Forget(assigned->attempt.trial.number);
   } else if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
@@ -201,60 +209,56 @@ void Asha::Observe(const Event& event) {
   }
 }
 
-void Asha::Record(TrialNumber trial, const Report& report) {
-  const Rung* found = RungFor(trial, report.step);
-  if (found == nullptr) return;
-  Rung& rung = rungs_[static_cast<size_t>(found - rungs_.data())];
-  AddMark(rung, {ValueOf(report), static_cast<uint32_t>(rung.marks.size())});
-  passed_[trial] = report.step;
-}
-
-void Asha::AddMark(Rung& rung, const Mark& mark) {
+// REQUIRES: there is a rung for it.
+void Asha::Add(const Record& record) {
+  records_.push_back(record);
+  Rung& rung = rungs_[RungsUpTo(record.step) - 1];
+  const Mark mark{record.value, static_cast<uint32_t>(rung.marks.size())};
   rung.marks.insert(rung.marks.begin() + static_cast<ptrdiff_t>(PlaceIn(rung, mark)), mark);
+  last_[record.trial] = {record.step, mark};
 }
 
-void Asha::Pause(TrialNumber trial, const Mark& mark) {
-  paused_[trial] = mark;
-  RungOf(trial).paused.insert(CandidateOf(trial, mark));
-}
-
-void Asha::Forget(TrialNumber trial) {
-  const auto mark = paused_.find(trial);
-  if (mark == paused_.end()) return;
-  RungOf(trial).paused.erase(CandidateOf(trial, mark->second));
-  paused_.erase(mark);
-}
-
-void Asha::Adapt(const SweepSpec& spec) {
-  std::map<Step, std::vector<Mark>> marks;
-  std::map<TrialNumber, Step> recorded_at;
-  for (const auto& [trial, mark] : paused_) recorded_at[trial] = RungOf(trial).step;
-  for (Rung& rung : rungs_) marks[rung.step] = std::move(rung.marks);
-  SetRungs(OptionsOf(spec));
-  for (Rung& rung : rungs_) rung.marks = std::move(marks[rung.step]);
-  for (auto& [trial, mark] : paused_) {
-    Rung& rung = RungOf(trial);
-    if (rung.step != recorded_at.at(trial)) {
-      mark.order = static_cast<uint32_t>(rung.marks.size());
-      AddMark(rung, mark);
-    }
-    rung.paused.insert(CandidateOf(trial, mark));
+void Asha::Park(TrialNumber trial) {
+  waiting_.insert(trial);
+  const auto last = last_.find(trial);
+  if (last == last_.end()) {
+    below_.insert(trial);
+  } else {
+    rungs_[Passed(trial) - 1].paused.insert(CandidateOf(trial, last->second.mark));
   }
 }
 
-void Asha::Save(ArchiveWriter& archive) const {
-  std::vector<std::vector<Mark>> marks;
-  for (const Rung& rung : rungs_) marks.push_back(rung.marks);
-  archive(marks, passed_, paused_);
+void Asha::Forget(TrialNumber trial) {
+  if (waiting_.erase(trial) == 0 || below_.erase(trial) > 0) return;
+  rungs_[Passed(trial) - 1].paused.erase(CandidateOf(trial, last_.at(trial).mark));
 }
 
+void Asha::Adapt(const SweepSpec& spec) {
+  SetRungs(OptionsOf(spec));
+  Rebuild();
+}
+
+void Asha::Rebuild() {
+  last_.clear();
+  below_.clear();
+  for (Rung& rung : rungs_) rung = {.step = rung.step};
+  for (const Record& record : records_) {
+    if (RungFor(record.trial, record.step) == nullptr) continue;
+    Rung& rung = rungs_[RungsUpTo(record.step) - 1];
+    const Mark mark{record.value, static_cast<uint32_t>(rung.marks.size())};
+    rung.marks.push_back(mark);
+    last_[record.trial] = {record.step, mark};
+  }
+  for (Rung& rung : rungs_)
+    std::ranges::sort(rung.marks, [this](const Mark& a, const Mark& b) { return Before(a, b); });
+  for (const TrialNumber trial : waiting_) Park(trial);
+}
+
+void Asha::Save(ArchiveWriter& archive) const { archive(records_, waiting_); }
+
 void Asha::Load(ArchiveReader& archive) {
-  std::vector<std::vector<Mark>> marks;
-  std::map<TrialNumber, Mark> paused;
-  archive(marks, passed_, paused);
-  if (marks.size() != rungs_.size()) return archive.Fail();
-  for (size_t i = 0; i < rungs_.size(); ++i) rungs_[i].marks = std::move(marks[i]);
-  for (const auto& [trial, mark] : paused) Pause(trial, mark);
+  archive(records_, waiting_);
+  Rebuild();
 }
 
 // ---- rungs ---------------------------------------------------------------------------------
@@ -270,14 +274,9 @@ const Asha::Rung* Asha::RungFor(TrialNumber trial, Step step) const {
   return reached > Passed(trial) ? &rungs_[reached - 1] : nullptr;
 }
 
-// Below the first rung there is none after an edit has raised min: then it waits at that one.
-Asha::Rung& Asha::RungOf(TrialNumber paused) {
-  return rungs_[std::max<size_t>(Passed(paused), 1) - 1];
-}
-
 size_t Asha::Passed(TrialNumber trial) const {
-  const auto found = passed_.find(trial);
-  return found == passed_.end() ? 0 : RungsUpTo(found->second);
+  const auto last = last_.find(trial);
+  return last == last_.end() ? 0 : RungsUpTo(last->second.step);
 }
 
 size_t Asha::RungsUpTo(Step step) const {

@@ -42,10 +42,11 @@ namespace attune::schedulers {
 class Asha final : public Scheduler {
  public:
   enum class Form { kStop, kPromote };
-  // What a trial was recorded with. Best first; of equal values the earlier one.
-  struct Mark {
+  // A report that was recorded, whatever the rungs were.
+  struct Record {
+    TrialNumber trial;
+    Step step;
     double value = 0;
-    uint32_t order = 0;  // how many there were at the rung before it
   };
   struct Options {
     Step min{1};
@@ -62,15 +63,25 @@ class Asha final : public Scheduler {
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override;
   NextMove Next(const SweepView& sweep) const override;
   void Observe(const Event& event) override;
-  // Rungs that are there before and after keep what was recorded at them. With a larger max there
-  // are more, and the one that was the last may be none any more. What is paused waits at the
-  // highest rung that it has come to.
+  // With other rungs every record counts for the highest that it has come to, once a trial and rung
+  // as ever. A paused trial waits at the highest it was recorded at; one that has come to none,
+  // since min is larger now, goes on with the next free slot.
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
   std::vector<Step> Rungs() const override;
 
  private:
+  // What a trial was recorded with. Best first; of equal values the earlier one.
+  struct Mark {
+    double value = 0;
+    uint32_t order = 0;  // how many there were at the rung before it
+  };
+  // Where, and with what, a trial was recorded last.
+  struct Last {
+    Step step;
+    Mark mark;
+  };
   // A trial that was paused, as the promotions of its rung have it: least cost first.
   struct Candidate {
     double cost = 0;
@@ -93,6 +104,8 @@ class Asha final : public Scheduler {
   };
 
   void SetRungs(const Options& options);
+  // All that follows from the rungs, what was recorded and who is paused.
+  void Rebuild();
   // The rung at which the trial is recorded with a report of this step; null: at none.
   const Rung* RungFor(TrialNumber trial, Step step) const;
   size_t Passed(TrialNumber trial) const;
@@ -107,12 +120,10 @@ class Asha final : public Scheduler {
   bool NextIn(const Rung& rung, const Candidate& candidate) const;
   // Of a rung, the paused trial that is to go on; null: none.
   const Candidate* Promotable(const Rung& rung, const SweepView& sweep) const;
-  void Record(TrialNumber trial, const Report& report);
-  void AddMark(Rung& rung, const Mark& mark);
-  void Pause(TrialNumber trial, const Mark& mark);
+  void Add(const Record& record);
+  void Park(TrialNumber trial);
   void Forget(TrialNumber trial);
   Candidate CandidateOf(TrialNumber trial, const Mark& mark) const;
-  Rung& RungOf(TrialNumber paused);
   Reason ReasonFor(const Rung& rung, const Standing& standing, double value) const;
   // Two halves of a sentence: how the value stands, and who goes on.
   std::string Stands(const Rung& rung, const Standing& standing, const std::string& value) const;
@@ -122,8 +133,12 @@ class Asha final : public Scheduler {
   int64_t reduction_factor_;
   Form form_;
   std::vector<Rung> rungs_;
-  std::map<TrialNumber, Step> passed_;  // where a trial was recorded last
-  std::map<TrialNumber, Mark> paused_;  // with what, of those that are paused
+  std::vector<Record> records_;    // in order
+  std::set<TrialNumber> waiting_;  // trials that were paused
+
+  // What follows from these and the rungs.
+  std::map<TrialNumber, Last> last_;
+  std::set<TrialNumber> below_;  // of those that wait, the ones that have come to no rung
 };
 
 Entry<Scheduler> AshaEntry();

@@ -14,8 +14,9 @@ namespace {
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kFewest = 3;  // results of a group without which there is no model of it
 constexpr int kAttempts = 16;  // proposals of the model before random ones, where all are known
-constexpr int kRandomAttempts = 64;  // random ones before the space is gone through
-constexpr int64_t kTriesACandidate = 20;
+constexpr int kRandomAttempts = 64;        // random ones before the space is gone through
+constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
+constexpr int64_t kQuickCandidates = 100;  // with more a suggestion may take milliseconds
 
 Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials")),
@@ -140,6 +141,8 @@ void Tpe::Observe(const Event& event) {
   }
 }
 
+bool Tpe::Thinks() const { return options_.candidates > kQuickCandidates; }
+
 void Tpe::Adapt(const SweepSpec& spec) {
   options_ = OptionsOf(spec.searcher);
   record_.Adapt(spec);
@@ -176,7 +179,7 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
       }
       return proposed[dimension];
     });
-    if (!finite || !record_.Tried(proposed)) return config;
+    if (!finite || !record_.Tried(cube.Place(config).value())) return config;
   }
   const auto untried = cube.FirstThat(
       [&](const Config& config) { return !record_.Tried(cube.Place(config).value()); });
@@ -202,7 +205,7 @@ void Tpe::Propose(const Group& group, RandomStream& random, Point& point) const 
     for (size_t i = 0; i < candidate.size(); ++i) {
       candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
     }
-    const bool enough = tries >= kTriesACandidate * options_.candidates;
+    const bool enough = tries >= options_.candidates + kMostPassedOver;
     if (whole && !enough && record_.Tried(candidate)) continue;
     candidates.push_back(std::move(candidate));
     if (enough) break;

@@ -24,8 +24,7 @@ namespace attune::searchers {
 // - Better ones among the good weigh more, by their rank; the others weigh all alike
 //   (searchers/model/parzen.h).
 // - Trials that still run are in neither density. Among the others ("constant liar") they would
-// send
-//   parallel proposals apart, and measured, away from where they should go: the draws of each
+//   send parallel proposals apart, and measured, away from where they should go: the draws of each
 //   proposal are its own, which is enough (docs/searchers.md).
 // - The first `startup_trials` trials that end are points of a Sobol sequence.
 // - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
@@ -45,6 +44,7 @@ class Tpe final : public Searcher {
   explicit Tpe(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
+  bool Thinks() const override;  // with very many candidates
   void Observe(const Event& event) override;
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override { record_.Save(archive); }

@@ -50,9 +50,12 @@ void DropSurplus(const Sweep& sweep, Facts& facts) {
                         .reason = "newer and better ones are kept, and nothing refers to it"});
 }
 
+constexpr size_t kEndedAtOnce = 1'000;
+
 void EndPaused(const Sweep& sweep, const std::string& reason, Facts& facts) {
   for (const auto& [number, trial] : sweep.trials) {
     if (trial.state != TrialState::kPaused) continue;
+    if (facts.size() >= kEndedAtOnce) return;  // the others next time
     const std::string at = "paused at step " + std::to_string(trial.last_step.value) + ", and ";
     EndTrial(trial, TrialState::kStopped, at + reason, facts);
   }

@@ -61,6 +61,7 @@ class Brain {
   // What is left of ended sweeps lies beside the snapshots (core/brain/ended.h). What Execute and
   // Replay lack of it has to be brought back first.
   void LetGoOfEnded() { attune::LetGoOfEnded(state_); }
+  void LetGoOfEnded(SweepId sweep) { attune::LetGoOfEnded(state_, sweep); }
   Status BringBack(EndedPart part) { return attune::BringBack(state_, std::move(part)); }
 
   std::string Waiting(const Sweep& sweep) const {

@@ -40,6 +40,11 @@ void LetGoOfEnded(State& state) {
   for (auto& [id, ended] : state.ended) ended.saved = {};
 }
 
+void LetGoOfEnded(State& state, SweepId sweep) {
+  const auto ended = state.ended.find(sweep);
+  if (ended != state.ended.end()) ended->second.saved = {};
+}
+
 std::optional<EndedPart> Lacks(const State& state, const Command& command) {
   const auto id = MayReopen(command);
   return id ? Lacking(state, *id) : std::nullopt;
@@ -53,10 +58,11 @@ std::optional<EndedPart> Lacks(const State& state, const Event& event) {
 Status BringBack(State& state, EndedPart part) {
   EndedSweep& ended = state.ended.at(part.sweep);
   if (Mark(part.bytes) != ended.mark)
-    return Error{ErrorCode::kCorrupt, "what the database keeps of sweep " + ToString(part.sweep) +
-                                          " is damaged, so that it cannot be opened again: start a "
-                                          "new sweep with its best configurations as "
-                                          "initial_points"};
+    return Error{ErrorCode::kCorrupt,
+                 "what the database keeps of sweep " + ToString(part.sweep) +
+                     " is damaged, so that it cannot be opened again: stop the "
+                     "server, empty the tables ended_sweeps and snapshots, "
+                     "and start it; they are made anew from the log"};
   ended.saved = std::move(part.bytes);
   return {};
 }

@@ -24,8 +24,9 @@ struct EndedPart {
 // Of every ended sweep: without them a state that was saved does not go on.
 std::vector<EndedPart> EndedParts(const State& state);
 
-// All of them lie elsewhere now.
+// All of them, or one, lie elsewhere now.
 void LetGoOfEnded(State& state);
+void LetGoOfEnded(State& state, SweepId sweep);
 
 // What memory needs back before the command is decided on, or the event applied.
 std::optional<EndedPart> Lacks(const State& state, const Command& command);

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/space/domain.h"
+
 namespace attune::searchers {
 namespace {
 
@@ -36,25 +38,87 @@ double Violation(const Constraint& constraint, const Metrics& metrics) {
 }  // namespace
 
 Record::Record(const SweepSpec& spec)
-    : cube_(spec.space), objectives_(spec.objectives), constraints_(spec.constraints) {}
+    : cube_(spec.space),
+      objectives_(spec.objectives),
+      constraints_(spec.constraints),
+      choices_(cube_.size()) {}
 
 std::optional<uint32_t> Record::Known(TrialNumber number) const {
   if (number.value >= size()) return std::nullopt;
   return number.value;
 }
 
+uint64_t Record::SlotOf(size_t dimension, const Value& value) {
+  if (cube_.dimensions()[dimension].kind != Cube::Kind::kChoice) {
+    if (const auto* integer = std::get_if<int64_t>(&value))
+      return std::bit_cast<uint64_t>(*integer);
+    return std::bit_cast<uint64_t>(std::get<double>(value));
+  }
+  std::vector<Value>& choices = choices_[dimension];
+  const auto found = std::ranges::find(choices, value);
+  const auto slot = static_cast<uint64_t>(found - choices.begin());
+  if (found == choices.end()) choices.push_back(value);
+  return slot;
+}
+
+Value Record::ValueOf(size_t dimension, uint64_t slot) const {
+  const Cube::Dimension& about = cube_.dimensions()[dimension];
+  if (about.kind == Cube::Kind::kChoice) return choices_[dimension][slot];
+  const Domain& domain = cube_.space().parameters()[about.parameter].domain;
+  if (std::holds_alternative<IntDomain>(domain)) return std::bit_cast<int64_t>(slot);
+  return std::bit_cast<double>(slot);
+}
+
+// REQUIRES: the configuration lies in the space.
+void Record::Keep(uint32_t number, const Config& config) {
+  for (size_t i = 0; i < cube_.size(); ++i) {
+    const Cube::Dimension& dimension = cube_.dimensions()[i];
+    const Parameter& parameter = cube_.space().parameters()[dimension.parameter];
+    const Value* value = config.Find(parameter.name);
+    if (value == nullptr) continue;
+    values_[number * cube_.size() + i] = SlotOf(i, Admit(parameter.domain, *value).value());
+  }
+}
+
+// What exists beside what is the same wherever ranges end.
+Config Record::ConfigOf(uint32_t number) const {
+  const SearchSpace& space = cube_.space();
+  Config config;
+  size_t next = 0;
+  for (const size_t place : space.order()) {
+    const Parameter& parameter = space.parameters()[place];
+    const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
+    const size_t dimension = constant != nullptr ? 0 : next++;
+    if (!space.Active(parameter, config)) continue;
+    config.Set(parameter.name,
+               constant != nullptr
+                   ? constant->value
+                   : ValueOf(dimension, values_[number * cube_.size() + dimension]));
+  }
+  return config;
+}
+
 void Record::Put(uint32_t number, const Config& config) {
   const auto point = cube_.Place(config);
-  trials_[number].placed = point.has_value();
-  if (!point) trials_[number].standing = Standing::kNone;
+  Trial& trial = trials_[number];
+  trial.placed = point.has_value();
+  Stand(trial, trial.became);
   const auto row = points_.begin() + static_cast<ptrdiff_t>(number * cube_.size());
   std::ranges::copy(point.value_or(Point(cube_.size(), kAbsent)), row);
   if (point && cube_.Finite()) tried_.insert(Hash(*point));
 }
 
+void Record::Stand(Trial& trial, Standing became) const {
+  trial.became = became;
+  trial.standing = trial.placed ? became : Standing::kNone;
+}
+
 void Record::Restart(uint32_t number, const Config& config) {
-  trials_[number] = Trial{};
+  Trial& trial = trials_[number];
+  trial = Trial{};
   Put(number, config);
+  trial.valued = trial.placed;
+  if (trial.valued) Keep(number, config);
 }
 
 void Record::Take(uint32_t number, const Report& report) {
@@ -93,8 +157,9 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     const uint32_t number = created->trial.number.value;
     const bool is_new = number >= size();
     if (is_new) {
-      trials_.resize(number + 1, Trial{.standing = Standing::kNone});
+      trials_.resize(number + 1, Trial{.standing = Standing::kNone, .became = Standing::kNone});
       points_.resize(trials_.size() * cube_.size(), kAbsent);
+      values_.resize(points_.size());
     }
     Restart(number, created->config);
     return News{number, is_new ? What::kNew : What::kMoved};
@@ -104,8 +169,9 @@ std::optional<Record::News> Record::Observe(const Event& event) {
   if (!number) return std::nullopt;
   Trial& trial = trials_[*number];
   const auto become = [&](Standing standing) -> std::optional<News> {
-    if (trial.standing == standing || !trial.placed) return std::nullopt;
-    trial.standing = standing;
+    const Standing before = trial.standing;
+    Stand(trial, standing);
+    if (trial.standing == before) return std::nullopt;
     return News{*number, What::kStanding};
   };
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
@@ -139,14 +205,10 @@ void Record::Adapt(const SweepSpec& spec) {
   objectives_ = spec.objectives;
   constraints_ = spec.constraints;
   if (spec.space == cube_.space()) return;
-  const Cube before = std::exchange(cube_, Cube(spec.space));
-  const std::vector<double> rows = std::exchange(points_, {});
-  points_.assign(trials_.size() * cube_.size(), kAbsent);
+  cube_ = Cube(spec.space);
   tried_.clear();
   for (uint32_t number = 0; number < size(); ++number) {
-    if (!trials_[number].placed) continue;
-    const double* row = rows.data() + number * before.size();
-    Put(number, before.Build([&](size_t dimension) { return row[dimension]; }));
+    if (trials_[number].valued) Put(number, ConfigOf(number));
   }
 }
 
@@ -167,12 +229,12 @@ bool Record::Tried(const Point& point) const { return tried_.contains(Hash(point
 void Record::Save(ArchiveWriter& archive) const {
   archive(size());
   for (const Trial& trial : trials_) {
-    archive(trial.value, trial.violation, trial.step, trial.standing, trial.has_value,
-            trial.has_violation, trial.placed);
+    archive(trial.value, trial.violation, trial.step, trial.became, trial.has_value,
+            trial.has_violation, trial.placed, trial.valued);
   }
   std::vector<uint64_t> tried(tried_.begin(), tried_.end());
   std::ranges::sort(tried);
-  archive(points_, tried);
+  archive(values_, points_, choices_, tried);
 }
 
 void Record::Load(ArchiveReader& archive) {
@@ -181,14 +243,18 @@ void Record::Load(ArchiveReader& archive) {
   trials_.clear();
   for (uint32_t i = 0; archive.ok() && i < count; ++i) {
     Trial& trial = trials_.emplace_back();
-    archive(trial.value, trial.violation, trial.step, trial.standing, trial.has_value,
-            trial.has_violation, trial.placed);
+    archive(trial.value, trial.violation, trial.step, trial.became, trial.has_value,
+            trial.has_violation, trial.placed, trial.valued);
+    Stand(trial, trial.became);
   }
   std::vector<uint64_t> tried;
-  archive(points_, tried);
-  if (!archive.ok() || points_.size() != trials_.size() * cube_.size()) {
+  archive(values_, points_, choices_, tried);
+  const size_t slots = trials_.size() * cube_.size();
+  if (!archive.ok() || points_.size() != slots || values_.size() != slots ||
+      choices_.size() != cube_.size()) {
     trials_.clear();
     points_.clear();
+    values_.clear();
     return archive.Fail();
   }
   tried_ = {tried.begin(), tried.end()};

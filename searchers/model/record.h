@@ -31,16 +31,18 @@ enum class Standing : uint8_t {
 struct Trial {
   double value = 0;
   double violation = 0;
-  Step step{0};  // the deepest one reported
-  Standing standing = Standing::kRunning;
+  Step step{0};                            // the deepest one reported
+  Standing standing = Standing::kRunning;  // kNone while it lies outside of the space
+  Standing became = Standing::kRunning;    // wherever it lies
   bool has_value = false;
   bool has_violation = false;
   bool placed = false;  // its configuration lies in the space
+  bool valued = false;  // it did when it was created, so that its values are kept
 };
 
 // Everything that a sweep's trials have taught: whoever proposed them. Built by its events alone;
-// trials are counted by `number` in the sweep, from 0. A point and 32 bytes a trial; in a finite
-// space a hash as well.
+// trials are counted by `number` in the sweep, from 0. The values, a point and 40 bytes a trial; in
+// a finite space a hash as well.
 class Record {
  public:
   explicit Record(const SweepSpec& spec);
@@ -58,7 +60,9 @@ class Record {
   // What a model has to know of the event, if anything. A report of a running trial is nothing yet.
   std::optional<News> Observe(const Event& event);
 
-  // Another space, objective or constraints from now on. Points are carried over by their values.
+  // Other ranges, objective or constraints from now on. Trials are placed anew by their values, and
+  // those outside of the ranges wait for wider ones. REQUIRES: the same parameters under the same
+  // conditions.
   void Adapt(const SweepSpec& spec);
 
   void Save(ArchiveWriter& archive) const;
@@ -83,7 +87,13 @@ class Record {
 
  private:
   std::optional<uint32_t> Known(TrialNumber number) const;
+  // Values as they were, in 8 bytes each: a place in `choices_` where they are listed ones.
+  void Keep(uint32_t number, const Config& config);
+  uint64_t SlotOf(size_t dimension, const Value& value);
+  Value ValueOf(size_t dimension, uint64_t slot) const;
+  Config ConfigOf(uint32_t number) const;
   void Put(uint32_t number, const Config& config);
+  void Stand(Trial& trial, Standing became) const;
   void Restart(uint32_t number, const Config& config);  // it goes on as another configuration
   void Take(uint32_t number, const Report& report);
   Standing Ended(const Trial& trial, TrialState state) const;
@@ -92,8 +102,10 @@ class Record {
   std::vector<Objective> objectives_;
   std::vector<Constraint> constraints_;
   std::vector<Trial> trials_;
-  std::vector<double> points_;          // a row a trial
-  std::unordered_set<uint64_t> tried_;  // hashes of points, in a finite space
+  std::vector<uint64_t> values_;             // a row a trial
+  std::vector<double> points_;               // a row a trial
+  std::vector<std::vector<Value>> choices_;  // by dimension, that there ever were
+  std::unordered_set<uint64_t> tried_;       // hashes of points, in a finite space
 };
 
 }  // namespace attune::searchers

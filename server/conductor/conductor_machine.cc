@@ -106,13 +106,15 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
     all[i].begin = events.size();
     for (const Command& command : batch[i].commands) {
       Brain& brain = mind_->brain();
-      const Status whole = BringBack(brain, Lacks(brain.state(), command));
+      const std::optional<EndedPart> lacking = Lacks(brain.state(), command);
+      const Status whole = BringBack(brain, lacking);
       auto led_to = whole.ok() ? mind_->Execute(command, now, batch[i].actor)
                                : Result<std::vector<Event>>(whole.error());
       if (led_to.ok()) {
         add(std::move(led_to).value());
       } else {
         all[i].refused = led_to.error();
+        if (lacking) brain.LetGoOfEnded(lacking->sweep);
       }
     }
     all[i].end = events.size();

@@ -150,21 +150,39 @@ TEST(AshaPromotion, IsTheSameAfterASnapshot) {
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
 }
 
-// Only what stands at rung 3 can be promoted once the rungs are 3 and 27: those that were paused
-// below wait there.
-TEST(AshaPromotion, WhatIsPausedWaitsAtARungThatIsThereAfterAnEdit) {
+SweepSpec Edited(int64_t min, int64_t reduction_factor) {
+  return {.objectives = {Maximise("accuracy")},
+          .scheduler = {.name = "asha",
+                        .options = {{"min", min},
+                                    {"mode", std::string("promote")},
+                                    {"reduction_factor", reduction_factor}}},
+          .max_step = Step(27)};
+}
+
+TEST(AshaPromotion, WhoIsPausedBelowTheFirstRungAfterAnEditGoesOnAndIsRecordedWhereItComesTo) {
   SchedulerHarness sweep(Promoting());
   sweep.Report({0, 1}, 0.1).Report({1, 1}, 0.2);
-  SweepSpec spec{.objectives = {Maximise("accuracy")},
-                 .scheduler = {.name = "asha",
-                               .options = {{"min", int64_t{3}},
-                                           {"mode", std::string("promote")},
-                                           {"reduction_factor", int64_t{2}}}},
-                 .max_step = Step(27)};
-  sweep.Adapt(spec);
+  sweep.Adapt(Edited(3, 2));
   EXPECT_THAT(sweep.Rungs(), ElementsAre(3, 6, 12, 24, 27));
+  EXPECT_THAT(sweep.Promoted(), Optional(0u));
+  EXPECT_EQ(sweep.promotion().text, "goes on: it was paused before rung 3, now the first");
   EXPECT_THAT(sweep.Promoted(), Optional(1u));
+  sweep.Report({0, 3}, 0.3);
+  EXPECT_THAT(sweep.text(), HasSubstr("rank 1 of 1 at rung 3"));
+}
+
+TEST(AshaPromotion, EditsToAndFroRecordNothingTwice) {
+  SchedulerHarness sweep(Promoting());
+  for (uint32_t i = 0; i < 9; ++i) sweep.Report({i, 1}, 1 - 0.1 * i);
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_THAT(sweep.Promoted(), Optional(i));
+  for (uint32_t i = 0; i < 3; ++i) sweep.Report({i, 3}, 1 - 0.1 * i);
+  for (const int64_t reduction_factor : {4, 3, 4, 2, 4, 3})
+    sweep.Adapt(Edited(1, reduction_factor));
+  EXPECT_THAT(sweep.Promoted(), Optional(0u));
+  EXPECT_THAT(sweep.promotion().text, HasSubstr("rank 1 of 3 at rung 3"));
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
+  sweep.Report({9, 1}, 0.0);
+  EXPECT_THAT(sweep.text(), HasSubstr("rank 10 of 10 at rung 1"));
 }
 
 // Against the paper's own words: of each rung, from the highest, those among the best 1/eta that

@@ -133,6 +133,65 @@ TEST(Record, AnEditedSpaceKeepsWhatLiesInside) {
   EXPECT_TRUE(record.Tried({0.5}));
 }
 
+TEST(Record, WhatANarrowRangeHasLeftOutsideComesBackWithAWiderOne) {
+  const auto choices = [](std::vector<Value> values) {
+    return SearchSpace({{"x", CategoricalDomain{std::move(values)}}});
+  };
+  SweepSpec spec{.objectives = {Minimise("loss")},
+                 .space = choices({std::string("a"), std::string("b"), std::string("c")})};
+  Record record(spec);
+  History history(record);
+  history.Done({{"x", std::string("c")}}, 1);
+  spec.space = choices({std::string("b"), std::string("a")});
+  record.Adapt(spec);
+  EXPECT_EQ(record.trial(0).standing, Standing::kNone);
+  history.Done({{"x", std::string("a")}}, 2);
+  spec.space = choices({std::string("c"), std::string("a")});
+  record.Adapt(spec);
+  EXPECT_EQ(record.trial(0).standing, Standing::kComplete);
+  EXPECT_EQ(record.At(0, 0), 0);
+  EXPECT_EQ(record.At(1, 0), 1);
+  EXPECT_TRUE(record.Tried({0}));
+}
+
+TEST(Record, WhatLiesOnANewBoundLiesInside) {
+  for (const Scale scale : {Scale::kLinear, Scale::kLog}) {
+    for (const double bound : {0.003, 0.01, 0.02, 0.3, 0.7}) {
+      SweepSpec spec{.objectives = {Minimise("loss")},
+                     .space = SearchSpace({{"x", FloatDomain{0.001, 5, scale}}})};
+      Record record(spec);
+      History history(record);
+      history.Done({{"x", bound}}, 1);
+      spec.space = SearchSpace({{"x", FloatDomain{0.001, bound, scale}}});
+      record.Adapt(spec);
+      EXPECT_EQ(record.At(0, 0), 1) << bound;
+      spec.space = SearchSpace({{"x", FloatDomain{bound, 5, scale}}});
+      record.Adapt(spec);
+      EXPECT_EQ(record.At(0, 0), 0) << bound;
+    }
+  }
+}
+
+// Its value lies just beyond the condition's bound, whatever the range.
+TEST(Record, WhatExistedStillDoesAfterAnEdit) {
+  const auto space = [](double max) {
+    return SearchSpace(
+        {{"lr", FloatDomain{0.001, max}},
+         {.name = "m", .domain = FloatDomain{0, 1}, .when = {{.parent = "lr", .at_most = 0.1}}}});
+  };
+  SweepSpec spec{.objectives = {Minimise("loss")}, .space = space(5)};
+  Record record(spec);
+  History history(record);
+  history.Done({{"lr", 0.10000000000000002}}, 1);
+  history.Done({{"lr", 0.1}, {"m", 0.3}}, 2);
+  for (const double max : {10.0, 7.0, 3.3, 5.0}) {
+    spec.space = space(max);
+    record.Adapt(spec);
+    EXPECT_TRUE(std::isnan(record.At(0, 1)));
+    EXPECT_EQ(record.At(1, 1), 0.3);
+  }
+}
+
 TEST(Record, KnowsWhatWasTriedInAFiniteSpace) {
   Record record(Spec());
   History history(record);
