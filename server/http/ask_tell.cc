@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/brain/next_trial.h"
 #include "server/http/answers.h"
 #include "server/http/control.h"
 #include "server/http/problem.h"
@@ -69,25 +70,23 @@ Response AskTell::Ask(const Request& request, const Target& target) {
     const auto* assigned = *earlier ? std::get_if<AttemptAssigned>(&(*earlier)->fact) : nullptr;
     if (assigned != nullptr) return Offered(*assigned);
   }
-  if (events.ok()) {
-    const bool begun = Find<ProposalBegun>(*events) != nullptr;
-    return NothingNow(target.sweep(), request.patient, begun);
-  }
+  if (events.ok()) return NothingNow(target.sweep(), request.patient);
   const auto row = reader_.Sweep(target.sweep());
   if (!row.ok()) return Problem(row.error());
   const bool none_now = row->spec.External() && events.error().code == ErrorCode::kConflict;
   return none_now ? NoTrial(target.sweep(), events.error().message) : Problem(events.error());
 }
 
-// Whoever asks while a searcher thinks, or has just begun to, gets the trial as soon as it is
-// there, or is told to ask again.
-Response AskTell::NothingNow(SweepId id, bool patient, bool begun) {
+// Whoever asks while a searcher thinks gets the trial as soon as it is there, which may be now, or
+// is told to ask again.
+Response AskTell::NothingNow(SweepId id, bool patient) {
   std::string reason = "every trial is running, or waits after a failure";
   bool thinks = false;
   backend_.Look([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id);
     if (sweep == nullptr) return;
-    thinks = begun || sweep->thinking.has_value();
+    thinks =
+        sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
     if (thinks) reason = "the searcher thinks about the next trial: ask again";
     if (sweep->search_waits) reason = "the searcher waits for what the running trials tell";
   });

@@ -31,7 +31,7 @@ class AskTell {
     Epoch epoch;                       // its
   };
   Told About(const TrialId& id);
-  Response NothingNow(SweepId sweep, bool patient, bool begun);
+  Response NothingNow(SweepId sweep, bool patient);
   Response Offered(const AttemptAssigned& fact);
   Response NoTrial(SweepId sweep, std::string reason);
   Response Renew(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
