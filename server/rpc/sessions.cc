@@ -183,13 +183,14 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
   pending_ += batch.bytes;
   session->waiting.push_back(std::move(batch));
   ReadOnOrHold(id, *session);
-  if (!session->storing) Store(id, *session);
+  if (!session->storing && !session->waiting.empty()) Store(id, *session);
 }
 
 // One batch of a session at a time: were one refused and a later one taken, what the first one said
-// would be out of date when it is said again.
+// would be out of date when it is said again. REQUIRES: something waits.
 void Sessions::Store(SessionId id, Session& session) {
-  FactBatch batch;
+  FactBatch batch = std::move(session.waiting.front());
+  session.waiting.pop_front();
   while (!session.waiting.empty() && batch.commands.size() < kBatchCommands) {
     FactBatch next = std::move(session.waiting.front());
     session.waiting.pop_front();
