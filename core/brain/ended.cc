@@ -46,7 +46,6 @@ void LetGoOfEnded(State& state, SweepId sweep) {
 }
 
 std::optional<EndedPart> Lacks(const State& state, const Command& command) {
-  if (std::holds_alternative<RecordFact>(command)) return std::nullopt;  // most are
   const auto id = MayReopen(command);
   return id ? Lacking(state, *id) : std::nullopt;
 }
