@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "core/base/ids.h"
-#include "core/brain/state.h"
+#include "core/state/state.h"
 
 namespace attune::simulate {
 

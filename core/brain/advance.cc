@@ -8,8 +8,8 @@
 #include "core/brain/contention.h"
 #include "core/brain/decide.h"
 #include "core/brain/next_trial.h"
-#include "core/brain/retention.h"
-#include "core/brain/stoppers.h"
+#include "core/state/retention.h"
+#include "core/state/stoppers.h"
 
 namespace attune {
 namespace {

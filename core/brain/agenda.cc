@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/brain/next_trial.h"
-#include "core/brain/stoppers.h"
+#include "core/state/stoppers.h"
 
 namespace attune {
 namespace {

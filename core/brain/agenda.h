@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/brain/decide.h"
-#include "core/brain/placement.h"
-#include "core/brain/state.h"
+#include "core/state/placement.h"
+#include "core/state/state.h"
 
 namespace attune {
 

@@ -5,12 +5,12 @@
 #include <variant>
 
 #include "core/brain/next_trial.h"
-#include "core/brain/origin.h"
 #include "core/brain/record.h"
-#include "core/brain/replay.h"
 #include "core/brain/thought.h"
 #include "core/log/command.h"
 #include "core/log/fact_fields.h"
+#include "core/state/origin.h"
+#include "core/state/replay.h"
 
 namespace attune {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "core/brain/state.h"
 #include "core/log/event.h"
+#include "core/state/state.h"
 
 namespace attune {
 

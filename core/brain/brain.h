@@ -8,10 +8,10 @@
 
 #include "core/brain/agenda.h"
 #include "core/brain/decide.h"
-#include "core/brain/ended.h"
-#include "core/brain/snapshot.h"
-#include "core/brain/state.h"
 #include "core/brain/thought.h"
+#include "core/state/ended.h"
+#include "core/state/snapshot.h"
+#include "core/state/state.h"
 
 namespace attune {
 
@@ -53,12 +53,12 @@ class Brain {
     return attune::Thoughts(state_, after);
   }
 
-  // At start-up: the state as it was saved (core/brain/snapshot.h), and the events of the log after
+  // At start-up: the state as it was saved (core/state/snapshot.h), and the events of the log after
   // it. REQUIRES for Load: nothing has happened yet. After an error the brain is not to be used.
   Status Load(std::string_view snapshot) { return LoadState(snapshot, state_); }
   void Replay(const Event& event) { Apply(state_, event); }
 
-  // What is left of ended sweeps lies beside the snapshots (core/brain/ended.h). What Execute and
+  // What is left of ended sweeps lies beside the snapshots (core/state/ended.h). What Execute and
   // Replay lack of it has to be brought back first.
   void LetGoOfEnded() { attune::LetGoOfEnded(state_); }
   void LetGoOfEnded(SweepId sweep) { attune::LetGoOfEnded(state_, sweep); }

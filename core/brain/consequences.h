@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "core/brain/state.h"
 #include "core/log/event.h"
+#include "core/state/state.h"
 
 // What several decisions lead to alike. Each function adds facts; none of those is applied yet.
 namespace attune {

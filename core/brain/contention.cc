@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/brain/next_trial.h"
-#include "core/brain/origin.h"
-#include "core/brain/placement.h"
+#include "core/state/origin.h"
+#include "core/state/placement.h"
 
 namespace attune {
 namespace {

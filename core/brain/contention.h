@@ -8,7 +8,7 @@
 // Sweeps are served by priority, then those of the owner with the smallest dominant share, of these
 // the one with the smallest: the largest of its shares of all CPUs, GPUs and memory (Ghodsi et al.,
 // "Dominant resource fairness", NSDI 2011). First the trial is chosen, then it is placed. A trial
-// whose checkpoint only some executors can read (core/brain/origin.h) waits for those, and its
+// whose checkpoint only some executors can read (core/state/origin.h) waits for those, and its
 // sweep's next ones pass it meanwhile.
 //
 // A gang that does not fit lets smaller ones of later sweeps pass it (backfill), but not for ever:

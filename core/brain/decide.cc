@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "core/brain/consequences.h"
-#include "core/brain/ended.h"
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
-#include "core/brain/retention.h"
-#include "core/brain/stoppers.h"
+#include "core/state/ended.h"
+#include "core/state/retention.h"
+#include "core/state/stoppers.h"
 
 namespace attune {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/brain/state.h"
 #include "core/log/command.h"
 #include "core/log/event.h"
+#include "core/state/state.h"
 
 namespace attune {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/brain/origin.h"
+#include "core/state/origin.h"
 
 namespace attune {
 namespace {

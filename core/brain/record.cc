@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/random.h"
-#include "core/brain/stoppers.h"
+#include "core/state/stoppers.h"
 
 namespace attune {
 namespace {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/brain/state.h"
 #include "core/log/command.h"
+#include "core/state/state.h"
 
 // Proposals of searchers that think. The brain says which are due; somebody else makes them, on
 // whatever thread, and brings them as commands.

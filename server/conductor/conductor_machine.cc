@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/brain/replay.h"
-#include "core/brain/snapshot.h"
+#include "core/state/replay.h"
+#include "core/state/snapshot.h"
 
 namespace attune::server {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
-#include "core/brain/state.h"
 #include "core/log/command.h"
+#include "core/state/state.h"
 
 // Between the executors' protocol and the words of core.
 namespace attune::server {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/brain/state.h"
 #include "core/log/event.h"
+#include "core/state/state.h"
 
 namespace attune::server {
 

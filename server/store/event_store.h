@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/brain/ended.h"
 #include "core/log/event.h"
+#include "core/state/ended.h"
 
 namespace attune::server {
 

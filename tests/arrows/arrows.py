@@ -29,6 +29,7 @@ ROOMS = {
     "core/space": Room(("core/base",), pure=True),
     "core/log": Room(("core/base", "core/space"), pure=True),
     "core/algorithms": Room(("core/base", "core/space", "core/log"), pure=True),
+    "core/state": Room(("core/base", "core/space", "core/log", "core/algorithms"), pure=True),
     "core/brain": Room(("core/*",), pure=True),
     "core": Room(pure=True),
     "searchers/model": Room(ALGORITHMS_SEE, pure=True),

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 
 namespace attune::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/brain/audit.h"
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 #include "tests/sim/algorithms.h"
 #include "tests/sim/checkers/words.h"
 #include "tests/sim/service/mind.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 #include "tests/sim/algorithms.h"
 
 namespace attune::sim {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 
 namespace attune::sim {
 namespace {

@@ -1,6 +1,6 @@
-#include "core/brain/ended.h"
+#include "core/state/ended.h"
 
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {

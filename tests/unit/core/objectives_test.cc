@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "core/brain/retention.h"
+#include "core/state/retention.h"
 #include "tests/unit/core/brain_harness.h"
 
 // What sweeps with several objectives, or with constraints, do.

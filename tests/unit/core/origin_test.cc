@@ -1,4 +1,4 @@
-#include "core/brain/origin.h"
+#include "core/state/origin.h"
 
 #include "tests/unit/core/brain_harness.h"
 

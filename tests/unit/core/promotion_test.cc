@@ -1,5 +1,5 @@
 #include "core/brain/audit.h"
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
 // What a sweep does with its scheduler's answers to a free slot.

@@ -1,6 +1,6 @@
 #include "core/brain/audit.h"
-#include "core/brain/replay.h"
-#include "core/brain/snapshot.h"
+#include "core/state/replay.h"
+#include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
 // What a sweep does with its searcher's answers.

@@ -1,4 +1,4 @@
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 
 #include "core/brain/audit.h"
 #include "tests/unit/core/brain_harness.h"

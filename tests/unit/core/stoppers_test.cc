@@ -1,4 +1,4 @@
-#include "core/brain/stoppers.h"
+#include "core/state/stoppers.h"
 
 #include <limits>
 

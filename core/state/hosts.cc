@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/brain/placement.h"
+#include "core/state/placement.h"
 
 namespace attune {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/brain/state.h"
+#include "core/state/state.h"
 
 namespace attune {
 

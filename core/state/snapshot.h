@@ -5,12 +5,12 @@
 #include <string_view>
 
 #include "core/base/result.h"
-#include "core/brain/state.h"
+#include "core/state/state.h"
 
 namespace attune {
 
 // The whole state as bytes, algorithms included: what replaying the log up to state.last_seq gives,
-// beside what is left of ended sweeps (core/brain/ended.h), of which it has the marks. Two states
+// beside what is left of ended sweeps (core/state/ended.h), of which it has the marks. Two states
 // are the same exactly when their bytes are.
 std::string SaveState(const State& state);
 

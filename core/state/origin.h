@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "core/brain/state.h"
+#include "core/state/state.h"
 
 namespace attune {
 

@@ -1,4 +1,4 @@
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "core/brain/retention.h"
+#include "core/state/retention.h"
 
 #include <algorithm>
 #include <iterator>

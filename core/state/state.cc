@@ -1,4 +1,4 @@
-#include "core/brain/state.h"
+#include "core/state/state.h"
 
 #include <algorithm>
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/brain/applier.h"
-#include "core/brain/retention.h"
-#include "core/brain/stoppers.h"
+#include "core/state/applier.h"
+#include "core/state/retention.h"
+#include "core/state/stoppers.h"
 
 namespace attune {
 

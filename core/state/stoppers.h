@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "core/brain/state.h"
 #include "core/log/event.h"
+#include "core/state/state.h"
 
 // The limits of a sweep and of its trials (StopPolicy). They are judged beside the scheduler.
 namespace attune {

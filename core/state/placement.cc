@@ -1,4 +1,4 @@
-#include "core/brain/placement.h"
+#include "core/state/placement.h"
 
 #include <algorithm>
 #include <limits>

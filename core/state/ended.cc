@@ -1,9 +1,9 @@
-#include "core/brain/ended.h"
+#include "core/state/ended.h"
 
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/brain/snapshot.h"
+#include "core/state/snapshot.h"
 
 namespace attune {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/base/result.h"
-#include "core/brain/state.h"
+#include "core/state/state.h"
 
 namespace attune {
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/brain/applier.h"
-#include "core/brain/ended.h"
-#include "core/brain/retention.h"
+#include "core/state/applier.h"
+#include "core/state/ended.h"
+#include "core/state/retention.h"
 
 namespace attune {
 

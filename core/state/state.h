@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/algorithms/algorithms.h"
-#include "core/brain/placement.h"
 #include "core/log/event.h"
 #include "core/space/front.h"
+#include "core/state/placement.h"
 
 namespace attune {
 
@@ -131,7 +131,7 @@ struct Sweep {
 struct EndedSweep {
   SweepState state = SweepState::kCompleted;
   std::string idempotency_key;
-  uint64_t mark = 0;  // of what is left of it (core/brain/ended.h)
+  uint64_t mark = 0;  // of what is left of it (core/state/ended.h)
   // That; empty where it lies beside the snapshots. No part of what is saved.
   std::string saved;
   std::map<CheckpointId, bool> pins;  // since then: whether they are

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/brain/state.h"
+#include "core/state/state.h"
 
 namespace attune {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/brain/state.h"
 #include "core/log/command.h"
+#include "core/state/state.h"
 
 namespace attune {
 

@@ -1,4 +1,4 @@
-#include "core/brain/replay.h"
+#include "core/state/replay.h"
 
 #include <string>
 
