@@ -28,7 +28,7 @@ class Decider {
 
   Status operator()(const CreateSweep& command) {
     if (state_.by_key.contains(command.idempotency_key)) return {};
-    if (Status made = CheckAlgorithms(command.spec); !made.ok()) return made;
+    if (Status made = CheckAlgorithms(*command.spec); !made.ok()) return made;
     Add(SweepCreated{.sweep = SweepId(state_.last_sweep.value + 1),
                      .spec = command.spec,
                      .source = command.source,
@@ -82,7 +82,7 @@ class Decider {
     if ((*found)->edited > command.seen)
       return Conflict("sweep " + ToString(command.sweep) +
                       " has been edited since it was looked at: look at it again, then try again");
-    return Edit(**found, *found == &opened, command.spec, {});
+    return Edit(**found, *found == &opened, *command.spec, {});
   }
 
   Status operator()(const StopSweep& command) {

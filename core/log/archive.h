@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/boxed.h"
 #include "core/base/ids.h"
 
 // Values as bytes, for snapshots: what one build of Attune writes, the same form reads. Nothing in
@@ -94,6 +95,10 @@ class ArchiveWriter {
   void Write(const std::optional<T>& value) {
     Write(value.has_value());
     if (value) Write(*value);
+  }
+  template <class T>
+  void Write(const Boxed<T>& boxed) {
+    Write(*boxed);
   }
   template <class... T>
   void Write(const std::variant<T...>& value) {
@@ -192,6 +197,10 @@ class ArchiveReader {
     Read(there);
     value.reset();
     if (there) Read(value.emplace());
+  }
+  template <class T>
+  void Read(Boxed<T>& boxed) {
+    Read(*boxed);
   }
   template <class... T>
   void Read(std::variant<T...>& value) {

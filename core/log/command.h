@@ -15,7 +15,7 @@ namespace attune {
 
 // Answered with the sweep of the same non-empty idempotency_key when there is one.
 struct CreateSweep {
-  SweepSpec spec;
+  Boxed<SweepSpec> spec;
   std::string source;
   std::string idempotency_key;
   std::string owner{kAdmin};
@@ -44,7 +44,7 @@ struct ExtendSweep {
 // that whoever asks knew of. Opens a sweep that has ended again, unless that is too long ago.
 struct EditSweep {
   SweepId sweep;
-  SweepSpec spec;
+  Boxed<SweepSpec> spec;
   EventSeq seen{0};
 };
 

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/boxed.h"
 #include "core/base/ids.h"
 #include "core/log/sweep_spec.h"
 #include "core/log/verdict.h"
@@ -88,7 +89,8 @@ struct Failure {
 // ---- Facts, complete in themselves ---------------------------------------------------------
 //
 // `kKind` is a fact's name in the log, `kVersion` that of its form there (1 where none stands).
-// What its fields are called stands in fact_fields.h.
+// What its fields are called stands in fact_fields.h. Most events are reports, so what is large and
+// seldom in another fact is Boxed: an event is as small as a report makes it.
 
 // Who acts where nobody else does: the service itself.
 inline constexpr std::string_view kService = "attune";
@@ -99,7 +101,7 @@ inline constexpr std::string_view kAdmin = "admin";
 struct SweepCreated {
   static constexpr std::string_view kKind = "sweep_created";
   SweepId sweep;
-  SweepSpec spec;
+  Boxed<SweepSpec> spec;
   std::string source;           // the sweep file as it was sent
   std::string idempotency_key;  // empty: none
   std::string owner{kAdmin};    // the token that asked for it, by name
@@ -122,7 +124,7 @@ struct SweepExtended {  // the limits from now on; of logs that know no SweepEdi
 struct SweepEdited {  // the specification from now on, complete
   static constexpr std::string_view kKind = "sweep_edited";
   SweepId sweep;
-  SweepSpec spec;
+  Boxed<SweepSpec> spec;
   std::vector<std::string> changes;  // what is new in it, for people
 };
 struct SweepReopened {  // one that had ended; it runs again, with nothing to do yet
@@ -225,16 +227,16 @@ struct TrialDecided {  // the verdict on a report that waits for one
   AttemptId attempt;
   Step step;
   Verdict verdict;
-  Step milestone;                        // the next one; 0 when it does not continue
-  std::optional<KeptCheckpoint> cloned;  // kExploit: the donor's
+  Step milestone;                               // the next one; 0 when it does not continue
+  std::optional<Boxed<KeptCheckpoint>> cloned;  // kExploit: the donor's
 };
 struct TrialPromoted {  // one that the scheduler paused waits for its next attempt
   static constexpr std::string_view kKind = "trial_promoted";
   TrialId trial;
   Reason reason;
-  std::optional<Config> config = {};          // it goes on with another one
-  std::optional<CheckpointId> donor = {};     // it goes on from another's checkpoint
-  std::optional<KeptCheckpoint> cloned = {};  // that one
+  std::optional<Config> config = {};                 // it goes on with another one
+  std::optional<CheckpointId> donor = {};            // it goes on from another's checkpoint
+  std::optional<Boxed<KeptCheckpoint>> cloned = {};  // that one
 };
 struct CheckpointSaved {
   static constexpr std::string_view kKind = "checkpoint_saved";

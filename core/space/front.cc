@@ -42,6 +42,13 @@ bool Dominates(const std::vector<Objective>& objectives, const std::vector<doubl
 
 Offered Offer(const std::vector<Objective>& objectives, Best report, Front& front) {
   Offered offered;
+  if (objectives.size() == 1 && front.size() == 1) {  // as below, for most sweeps
+    if (!objectives[0].Better(report.values[0], front[0].values[0])) return offered;
+    std::swap(front[0], report);
+    offered.joined = true;
+    offered.left.push_back(std::move(report));
+    return offered;
+  }
   for (const Best& known : front) {
     if (known.values == report.values || Dominates(objectives, known.values, report.values))
       return offered;

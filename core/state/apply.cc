@@ -14,7 +14,7 @@ namespace attune {
 void Applier::operator()(const SweepCreated& fact) {
   Sweep& sweep = state_.sweeps[fact.sweep];
   sweep.id = fact.sweep;
-  sweep.spec = fact.spec;
+  sweep.spec = *fact.spec;
   state_.algorithms->Complete(sweep.spec);
   sweep.idempotency_key = fact.idempotency_key;
   sweep.owner = fact.owner;
@@ -47,7 +47,7 @@ void Applier::operator()(const SweepExtended& fact) {
   Edit(fact.sweep, std::move(spec));
 }
 
-void Applier::operator()(const SweepEdited& fact) { Edit(fact.sweep, fact.spec); }
+void Applier::operator()(const SweepEdited& fact) { Edit(fact.sweep, *fact.spec); }
 
 void Applier::operator()(const SweepReopened& fact) {
   Sweep& sweep = state_.sweeps[fact.sweep];

@@ -123,7 +123,7 @@ void Applier::operator()(const TrialDecided& fact) {
   }
   if (fact.verdict.kind == VerdictKind::kExploit) {
     trial.config = fact.verdict.config;
-    Clone(sweep, trial, fact.verdict.donor.trial.number, *fact.cloned);
+    Clone(sweep, trial, fact.verdict.donor.trial.number, **fact.cloned);
   }
   if (fact.verdict.kind != VerdictKind::kContinue) trial.yield.reset();
 }
@@ -132,7 +132,7 @@ void Applier::operator()(const TrialPromoted& fact) {
   Sweep& sweep = SweepAt(fact.trial.sweep);
   Trial& trial = TrialAt(fact.trial);
   if (fact.config) trial.config = *fact.config;
-  if (fact.donor) Clone(sweep, trial, fact.donor->trial.number, *fact.cloned);
+  if (fact.donor) Clone(sweep, trial, fact.donor->trial.number, **fact.cloned);
   trial.not_before = now_;
   Move(trial, TrialState::kPending);
 }

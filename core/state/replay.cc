@@ -7,9 +7,9 @@ namespace attune {
 Status CanReplay(const Algorithms& known, const Event& event) {
   SweepSpec spec;
   if (const auto* created = std::get_if<SweepCreated>(&event.fact)) {
-    spec = created->spec;
+    spec = *created->spec;
   } else if (const auto* edited = std::get_if<SweepEdited>(&event.fact)) {
-    spec = edited->spec;
+    spec = *edited->spec;
   } else {
     return {};
   }

@@ -94,6 +94,7 @@ bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {
 }
 
 const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial) {
+  if (trial.checkpoints.empty()) return nullptr;
   const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
     if (KeptFor(sweep, trial, i, by_policy[i]) == Keep::kNot) return &trial.checkpoints[i];

@@ -125,6 +125,7 @@ std::optional<Time> Deadline(const Sweep& sweep) {
 std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                                          const Report& report) {
   const StopPolicy& stop = sweep.spec.stop;
+  if (!(stop.max_trial_time.value > 0) && stop.trial_patience <= 0) return std::nullopt;
   const auto metric = report.metrics.find(sweep.spec.objective().metric);
   Reason reason{.step = report.step};
   if (metric != report.metrics.end()) reason.value = metric->second;

@@ -102,6 +102,9 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
   };
   std::vector<Decided> all(batch.size());
   if (stalled_) return all;
+  size_t commands = 0;
+  for (const Submission& submission : batch) commands += submission.commands.size();
+  events.reserve(commands);  // most lead to one
   for (size_t i = 0; i < batch.size(); ++i) {
     all[i].begin = events.size();
     for (const Command& command : batch[i].commands) {

@@ -23,7 +23,7 @@ class Translator {
   template <class T>
   void operator()(const T&) {}  // nothing that a page shows
 
-  void operator()(const SweepCreated& fact) { Add("sweep_created", {{"name", fact.spec.name}}); }
+  void operator()(const SweepCreated& fact) { Add("sweep_created", {{"name", fact.spec->name}}); }
 
   void operator()(const SweepPaused& fact) { AddSweepState(SweepState::kPaused, fact.reason); }
   void operator()(const SweepResumed&) { AddSweepState(SweepState::kRunning, ""); }
@@ -42,12 +42,12 @@ class Translator {
   }
 
   void operator()(const SweepEdited& fact) {
-    Add("sweep_edited", {{"name", fact.spec.name},
-                         {"max_trials", fact.spec.stop.max_trials},
-                         {"max_step", fact.spec.max_step.value},
-                         {"priority", fact.spec.priority},
-                         {"max_concurrent_trials", fact.spec.max_concurrent_trials},
-                         {"limits", LimitsToJson(fact.spec.stop)},
+    Add("sweep_edited", {{"name", fact.spec->name},
+                         {"max_trials", fact.spec->stop.max_trials},
+                         {"max_step", fact.spec->max_step.value},
+                         {"priority", fact.spec->priority},
+                         {"max_concurrent_trials", fact.spec->max_concurrent_trials},
+                         {"limits", LimitsToJson(fact.spec->stop)},
                          {"changes", fact.changes}});
   }
 

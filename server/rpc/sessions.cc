@@ -191,6 +191,7 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
 void Sessions::Store(SessionId id, Session& session) {
   FactBatch batch = std::move(session.waiting.front());
   session.waiting.pop_front();
+  if (!session.waiting.empty()) batch.commands.reserve(kBatchCommands);
   while (!session.waiting.empty() && batch.commands.size() < kBatchCommands) {
     FactBatch next = std::move(session.waiting.front());
     session.waiting.pop_front();

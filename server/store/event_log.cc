@@ -36,6 +36,20 @@ Result<Event> EventWithActorOf(const sqlite::Rows& rows) {
   return event;
 }
 
+Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq) {
+  sqlite::Rows rows = transaction.connection().Query(
+      "SELECT seq, sweep, trial, time, kind, version, payload FROM events WHERE seq = ?",
+      seq.value);
+  if (!rows.Next()) {
+    if (!rows.status().ok()) return rows.status().error();
+    return Error{ErrorCode::kInternal,
+                 "report " + std::to_string(seq.value) + " is not in the log"};
+  }
+  auto event = EventOf(rows);
+  if (!event.ok()) return event.error();
+  return std::move(std::get<TrialReported>(event->fact).report);
+}
+
 Status ReadLog(sqlite::Connection& connection, EventSeq after,
                const std::function<void(const Event&)>& visit) {
   sqlite::Rows rows = connection.Query(

@@ -19,6 +19,9 @@ void AppendRow(sqlite::Transaction& transaction, const Event& event);
 Result<Event> EventOf(const sqlite::Rows& rows);
 Result<Event> EventWithActorOf(const sqlite::Rows& rows);  // and `actor` after these
 
+// The report that this event is.
+Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq);
+
 // Every event of seq > after, in order, until the first error.
 Status ReadLog(sqlite::Connection& connection, EventSeq after,
                const std::function<void(const Event&)>& visit);

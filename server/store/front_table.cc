@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/report_form.h"
 
@@ -26,15 +27,14 @@ void FrontTable::Offer(sqlite::Transaction& transaction, const std::vector<Objec
                        EventSeq seq, const TrialReported& fact, std::vector<double> values) {
   const SweepId sweep = fact.attempt.trial.sweep;
   Entry& entry = EntryOf(transaction, sweep);
-  const Best report{.trial = fact.attempt.trial.number,
-                    .attempt = fact.attempt.number,
-                    .step = fact.report.step,
-                    .values = std::move(values)};
-  const Offered offered = attune::Offer(objectives, report, entry.now);
+  Best report{.trial = fact.attempt.trial.number,
+              .attempt = fact.attempt.number,
+              .step = fact.report.step,
+              .values = std::move(values)};
+  const Offered offered = attune::Offer(objectives, std::move(report), entry.now);
   if (!offered.joined) return;
   for (const Best& left : offered.left) entry.fresh.erase(PlaceOf(sweep, left));
-  Fresh& fresh = entry.fresh[PlaceOf(sweep, report)] = {.seq = seq};
-  WriteMetrics(fact.report.metrics, fresh.metrics);
+  entry.fresh[PlaceOf(sweep, entry.now.back())] = seq;
   entry.changed = true;
 }
 
@@ -53,11 +53,15 @@ void FrontTable::Write(sqlite::Transaction& transaction, SweepId sweep, Entry& e
   for (const Best& report : entry.now) {
     const auto fresh = entry.fresh.find(PlaceOf(sweep, report));
     if (fresh == entry.fresh.end()) continue;
+    const auto reported = ReportAt(transaction, fresh->second);
+    if (!reported.ok()) return transaction.Fail(reported.error());
+    std::string metrics;
+    WriteMetrics(reported->metrics, metrics);
     transaction.Run(
         "INSERT INTO front (seq, sweep, trial, attempt, step, objectives, metrics)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        fresh->second.seq.value, sweep.value, report.trial.value, report.attempt, report.step.value,
-        Dump(Json(report.values)), fresh->second.metrics);
+        fresh->second.value, sweep.value, report.trial.value, report.attempt, report.step.value,
+        Dump(Json(report.values)), metrics);
   }
   entry.written = entry.now;
   entry.fresh.clear();

@@ -11,13 +11,14 @@
 namespace attune::server {
 
 // The rows of `front`: of each sweep the reports that are its best now (core/space/front.h). Of the
-// reports of one batch only those that are still on the front at its end reach the table.
+// reports of one batch only those that are still on the front at its end are read again from the
+// log, and reach the table.
 //
 // Errors stay in the transaction.
 class FrontTable {
  public:
-  // A report that counts, with the values of the sweep's objectives. One that is there already
-  // changes nothing.
+  // A report of the log that counts, with the values of the sweep's objectives. One that is there
+  // already changes nothing.
   void Offer(sqlite::Transaction& transaction, const std::vector<Objective>& objectives,
              EventSeq seq, const TrialReported& fact, std::vector<double> values);
 
@@ -28,14 +29,10 @@ class FrontTable {
 
  private:
   // A report's place in a front is known by its trial, attempt and step.
-  struct Fresh {
-    EventSeq seq;
-    std::string metrics;
-  };
   struct Entry {
     Front now;
     Front written;
-    std::map<CheckpointId, Fresh> fresh;  // on the front since the last Write
+    std::map<CheckpointId, EventSeq> fresh;  // on the front since the last Write
     bool changed = false;
   };
 

@@ -79,6 +79,10 @@ class JsonWriter {
     return value ? Of(*value) : Json();
   }
   template <class T>
+  static Json Of(const Boxed<T>& boxed) {
+    return Of(*boxed);
+  }
+  template <class T>
   static Json Of(const std::vector<T>& items) {
     Json array = Json::array();
     for (const T& item : items) array.push_back(Of(item));
@@ -195,6 +199,10 @@ class JsonReader {
   void Read(const Json& json, std::optional<T>& value) {
     value.reset();
     if (!json.is_null()) Read(json, value.emplace());
+  }
+  template <class T>
+  void Read(const Json& json, Boxed<T>& boxed) {
+    Read(json, *boxed);
   }
   template <class T>
   void Read(const Json& json, std::vector<T>& items) {

@@ -11,20 +11,6 @@
 namespace attune::server {
 namespace {
 
-Result<Report> ReportAt(sqlite::Transaction& transaction, EventSeq seq) {
-  sqlite::Rows rows = transaction.connection().Query(
-      "SELECT seq, sweep, trial, time, kind, version, payload FROM events WHERE seq = ?",
-      seq.value);
-  if (!rows.Next()) {
-    if (!rows.status().ok()) return rows.status().error();
-    return Error{ErrorCode::kInternal,
-                 "report " + std::to_string(seq.value) + " is not in the log"};
-  }
-  auto event = EventOf(rows);
-  if (!event.ok()) return event.error();
-  return std::move(std::get<TrialReported>(event->fact).report);
-}
-
 // SQLite has no NaN, and the column no NULL.
 double Plain(Seconds seconds) { return std::isnan(seconds.value) ? 0 : seconds.value; }
 

@@ -73,7 +73,7 @@ void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const SweepCreated& fact) {
-  const SweepSpec& spec = fact.spec;
+  const SweepSpec& spec = *fact.spec;
   transaction.Run(
       "INSERT INTO sweeps (sweep, name, owner, state, created, metric, mode, objectives, searcher, "
       "scheduler,"
@@ -107,7 +107,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepE
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact) {
-  const SweepSpec& spec = fact.spec;
+  const SweepSpec& spec = *fact.spec;
   transaction.Run(
       "UPDATE sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = ?,"
       " edited_by = ?, changes = ? WHERE sweep = ?",
@@ -209,7 +209,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   if (fact.verdict.kind == VerdictKind::kExploit && fact.cloned) {
     progress_.Write(transaction, trial);
     transaction.Run("UPDATE trials SET config = ?, step = ? WHERE sweep = ? AND number = ?", config,
-                    fact.cloned->ref.step.value, trial.sweep.value, trial.number.value);
+                    (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
   } else if (fact.verdict.kind == VerdictKind::kPause) {
     transaction.Run("UPDATE trials SET state = 'paused', reason = ? WHERE sweep = ? AND number = ?",
                     reason.text, trial.sweep.value, trial.number.value);
@@ -303,7 +303,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialP
   if (!fact.cloned) return;
   progress_.Write(transaction, trial);
   transaction.Run("UPDATE trials SET step = ? WHERE sweep = ? AND number = ?",
-                  fact.cloned->ref.step.value, trial.sweep.value, trial.number.value);
+                  (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact) {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <type_traits>
 
 #include "core/base/check.h"
 #include "server/store/json.h"
@@ -18,12 +20,19 @@ bool Plain(std::string_view text) {
                              [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
 }
 
+// More than any number has.
+constexpr size_t kDigits = 32;
+
 template <class Number>
 void WriteNumber(Number number, std::string& out) {
-  std::array<char, 32> digits;
+  std::array<char, kDigits> digits;
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
   ATTUNE_CHECK(error == std::errc());
-  out.append(digits.data(), end);
+  const std::string_view text(digits.data(), end);
+  out += text;
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (std::ranges::none_of(text, [](char c) { return c == '.' || c == 'e'; })) out += ".0";
+  }
 }
 
 void WriteReal(double value, std::string& out) {
@@ -31,9 +40,7 @@ void WriteReal(double value, std::string& out) {
     out += std::isnan(value) ? "\"nan\"" : value > 0 ? "\"inf\"" : "\"-inf\"";
     return;
   }
-  const size_t begin = out.size();
   WriteNumber(value, out);
-  if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
 }
 
 }  // namespace
@@ -56,6 +63,7 @@ void WriteMetrics(const Metrics& metrics, std::string& out) {
 }
 
 void WriteReport(const TrialReported& fact, std::string& out) {
+  out.reserve(out.size() + (fact.report.metrics.size() + 2) * 2 * kDigits);
   out += '[';
   WriteNumber(fact.attempt.number, out);
   out += ',';

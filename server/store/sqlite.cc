@@ -127,11 +127,14 @@ Result<int64_t> Connection::Number(std::string_view sql) {
 }
 
 Result<sqlite3_stmt*> Connection::Prepare(std::string_view sql) {
-  key_.assign(sql);
-  const auto known = statements_.find(key_);
-  if (known != statements_.end()) {
-    ATTUNE_CHECK(sqlite3_stmt_busy(known->second) == 0);
-    return known->second;
+  if (last_ == nullptr || last_->first != sql) {
+    key_.assign(sql);
+    const auto known = statements_.find(key_);
+    last_ = known == statements_.end() ? nullptr : &*known;
+  }
+  if (last_ != nullptr) {
+    ATTUNE_CHECK(sqlite3_stmt_busy(last_->second) == 0);
+    return last_->second;
   }
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()),

@@ -134,8 +134,10 @@ class Connection {
   }
 
   sqlite3* db_;
-  std::unordered_map<std::string, sqlite3_stmt*> statements_;
-  std::string key_;  // reused, so that a look-up allocates nothing
+  using Statements = std::unordered_map<std::string, sqlite3_stmt*>;
+  Statements statements_;
+  const Statements::value_type* last_ = nullptr;  // used; rows are often written one after another
+  std::string key_;                               // reused, so that a look-up allocates nothing
 };
 
 // A transaction in the making. After its first error nothing more is run; without a commit

@@ -59,7 +59,7 @@ std::optional<Command> People::Whim() {
 // As a person would have it who looked at the sweep just now.
 EditSweep People::Edit(const SweepBook& sweep) {
   EditSweep edit{.sweep = sweep.id, .spec = sweep.spec, .seen = books_.last_seq};
-  SweepSpec& spec = edit.spec;
+  SweepSpec& spec = *edit.spec;
   if (Integer(0, 1) == 0) spec.space = OtherRanges(spec.space);
   if (Integer(0, 2) == 0) spec.priority = static_cast<int>(Integer(-1, 1));
   if (Integer(0, 2) == 0) spec.max_concurrent_trials = static_cast<int>(Integer(0, 3));

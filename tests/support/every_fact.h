@@ -73,6 +73,10 @@ class Filler {
     Fill(value.emplace());
   }
   template <class T>
+  void Fill(Boxed<T>& boxed) {
+    Fill(*boxed);
+  }
+  template <class T>
   void Fill(std::vector<T>& items) {
     for (T& item : items = std::vector<T>(2)) Fill(item);
   }

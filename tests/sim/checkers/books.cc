@@ -51,7 +51,7 @@ class Recorder {
   void operator()(const SweepCreated& fact) {
     SweepBook& sweep = books_.sweeps[fact.sweep];
     sweep.id = fact.sweep;
-    sweep.spec = fact.spec;
+    sweep.spec = *fact.spec;
     sweep.key = fact.idempotency_key;
     sweep.owner = fact.owner;
     sweep.running_since = now_;
@@ -68,7 +68,7 @@ class Recorder {
   }
   void operator()(const SweepEdited& fact) {
     SweepBook& sweep = Of(fact.sweep);
-    sweep.spec = fact.spec;
+    sweep.spec = *fact.spec;
     sweep.stopping.reset();
     sweep.exhausted = false;
     sweep.thinks.reset();
@@ -153,8 +153,9 @@ class Recorder {
     if (fact.verdict.kind != VerdictKind::kExploit) return;
     trial.config = fact.verdict.config;
     trial.donor = fact.verdict.donor.trial.number;
-    trial.cloned = fact.cloned;
-    if (fact.cloned) trial.last_step = fact.cloned->ref.step;
+    if (!fact.cloned) return;
+    trial.cloned = **fact.cloned;
+    trial.last_step = trial.cloned->ref.step;
   }
   void operator()(const TrialPromoted& fact) {
     TrialBook& trial = Of(fact.trial);
@@ -163,8 +164,8 @@ class Recorder {
     if (fact.config) trial.config = *fact.config;
     if (!fact.cloned) return;
     trial.donor = fact.donor->trial.number;
-    trial.cloned = fact.cloned;
-    trial.last_step = fact.cloned->ref.step;
+    trial.cloned = **fact.cloned;
+    trial.last_step = trial.cloned->ref.step;
   }
   void operator()(const AttemptPartEnded& fact) {
     SweepBook& sweep = Of(fact.attempt.trial.sweep);

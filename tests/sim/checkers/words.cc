@@ -30,9 +30,9 @@ std::string Text(const Verdict& verdict) {
 
 struct Teller {
   std::string operator()(const SweepCreated& f) const {
-    return ToString(f.sweep) + " created: " + f.spec.name + ", " + f.spec.searcher.name + ", " +
-           f.spec.scheduler.name + ", " + Text(f.spec.gang.workers) + " ranks" +
-           (f.spec.External() ? ", external" : "") + Why(f.idempotency_key);
+    return ToString(f.sweep) + " created: " + f.spec->name + ", " + f.spec->searcher.name + ", " +
+           f.spec->scheduler.name + ", " + Text(f.spec->gang.workers) + " ranks" +
+           (f.spec->External() ? ", external" : "") + Why(f.idempotency_key);
   }
   std::string operator()(const SweepPaused& f) const {
     return ToString(f.sweep) + " paused" + Why(f.reason);
@@ -100,11 +100,11 @@ struct Teller {
   }
   std::string operator()(const TrialDecided& f) const {
     return ToString(f.attempt) + " at step " + Text(f.step) + ": " + Text(f.verdict) +
-           ", milestone " + Text(f.milestone) + (f.cloned ? ", from " + f.cloned->ref.path : "");
+           ", milestone " + Text(f.milestone) + (f.cloned ? ", from " + (*f.cloned)->ref.path : "");
   }
   std::string operator()(const TrialPromoted& f) const {
     return ToString(f.trial) + " promoted" + (f.config ? " with" + Text(*f.config) : "") +
-           (f.cloned ? ", from " + f.cloned->ref.path : "") +
+           (f.cloned ? ", from " + (*f.cloned)->ref.path : "") +
            Why(f.reason.rule + ": " + f.reason.text);
   }
   std::string operator()(const CheckpointSaved& f) const {

@@ -86,8 +86,8 @@ class BrokenMind final : public server::Mind {
       const auto* decided = std::get_if<TrialDecided>(&event.fact);
       if (decided == nullptr || !decided->cloned) continue;
       dropped.push_back(CheckpointDropped{.checkpoint = decided->verdict.donor,
-                                          .executor = decided->cloned->executor,
-                                          .path = decided->cloned->ref.path,
+                                          .executor = (*decided->cloned)->executor,
+                                          .path = (*decided->cloned)->ref.path,
                                           .reason = "wrong on purpose"});
     }
     if (!events.empty()) Commit(std::move(dropped), events.back().time, events);

@@ -102,9 +102,9 @@ TEST_F(Edits, TheSpecificationOfNowIsTheOneThatWasGiven) {
 TEST_F(Edits, OneThatKnowsNothingOfTheLastIsRefused) {
   Create(testing::ToySpec());
   EditSweep mine = With(sweep().spec);
-  mine.spec.priority = 1;
+  mine.spec->priority = 1;
   EditSweep theirs = mine;
-  theirs.spec.priority = 2;
+  theirs.spec->priority = 2;
   Do(mine);
   EXPECT_EQ(Refused(theirs).code, ErrorCode::kConflict);
   EXPECT_THAT(Refused(theirs).message, HasSubstr("has been edited since it was looked at"));

@@ -275,6 +275,7 @@ TEST_F(TableFaults, AFailedSyncIsNoRefusalAndTheNextStartDecides) {
   const auto after = SqliteStore::Open(folder_ / "after.db");
   ASSERT_TRUE(after.ok()) << after.error().message;
   EXPECT_EQ((*after)->LastSeq().value, log_.events().size() + 1);
+  store_.reset();  // before its disk
 }
 
 }  // namespace
