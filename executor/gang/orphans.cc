@@ -3,10 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,20 +13,17 @@
 namespace attune::gang {
 namespace {
 
-namespace fs = std::filesystem;
-
 // The kernel's own list, where it keeps one; otherwise everybody, of whom the parent is looked at.
+// Adopted children are the first thread's as long as it lives, which is as long as the program
+// runs.
 std::vector<pid_t> PossibleChildren() {
+  const std::string self = std::to_string(getpid());
+  std::ifstream file("/proc/self/task/" + self + "/children");
+  if (!file.is_open()) return AllProcesses();
   std::vector<pid_t> pids;
-  std::error_code ignored;
-  bool listed = false;
-  for (const auto& thread : fs::directory_iterator("/proc/self/task", ignored)) {
-    std::ifstream file(thread.path() / "children");
-    listed = listed || file.is_open();
-    pid_t pid = 0;
-    while (file >> pid) pids.push_back(pid);
-  }
-  return listed ? pids : AllProcesses();
+  pid_t pid = 0;
+  while (file >> pid) pids.push_back(pid);
+  return pids;
 }
 
 // The variables that a process began with.
@@ -58,8 +52,9 @@ std::vector<pid_t> Orphans(const AttemptId& attempt, bool alone,
                            const std::function<bool(pid_t)>& is_known) {
   std::vector<pid_t> orphans;
   for (const pid_t pid : PossibleChildren()) {
+    if (is_known(pid)) continue;
     const ProcessState process = StateOf(pid);
-    if (process.parent != getpid() || is_known(pid)) continue;
+    if (process.parent != getpid()) continue;
     if (process.is_dead) {
       // Children that this program made for other purposes stay in its own process group.
       if (process.group != getpgrp()) waitpid(pid, nullptr, WNOHANG);

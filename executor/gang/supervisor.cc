@@ -122,10 +122,8 @@ void Supervisor::RunGang(GangSpec spec) {
 OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
   OrError<ProgramIdentity> identity = Identify(program.path);
   if (!identity.ok()) return Error{identity.error()};
-  if (ReadLauncherNote(program.path) != kLauncherProtocol) return WarmStart{};
-  WarmStart start{.built_on_sdk = true};
-  if (!program.is_same_for_all) return start;
   ForgetUselessLaunchers();
+  WarmStart start{.built_on_sdk = true};
   for (Held& held : launchers_) {
     Launcher& known = *held.launcher;
     if (known.identity() != identity.value() || !(known.program() == program)) continue;
@@ -134,6 +132,8 @@ OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
     if (known.death().empty() && !known.is_slow()) start.launcher = &known;
     return start;
   }
+  if (ReadLauncherNote(program.path) != kLauncherProtocol) return WarmStart{};
+  if (!program.is_same_for_all) return start;
   auto launcher = Launcher::Start(
       loop_, *guard_, identity.value(), program,
       options_.launcher_log_dir / (program.path.filename().string() + ".log"), options_.launcher);
