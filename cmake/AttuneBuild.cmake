@@ -34,7 +34,8 @@ function(attune_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(attune_${name} STATIC ${arg_SOURCES})
   add_library(attune::${name} ALIAS attune_${name})
-  target_link_libraries(attune_${name} PUBLIC attune_options ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
+  target_link_libraries(attune_${name} PUBLIC $<BUILD_INTERFACE:attune_options> ${arg_DEPENDS}
+                                             PRIVATE ${arg_PRIVATE})
 endfunction()
 
 # attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds])

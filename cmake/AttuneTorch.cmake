@@ -3,6 +3,7 @@
 # find_package(Torch) on a CUDA wheel asks for nvcc even where only the CPU half is used, so the
 # libraries are named here. Default: the wheel that scripts/setup puts into .deps/; another LibTorch
 # (2.11 or later, C++11 ABI) with -DATTUNE_TORCH_DIR=DIR, the folder that holds include/ and lib/.
+# It is installed with the SDK: an outside project finds LibTorch by it as well.
 include_guard(GLOBAL)
 
 set(ATTUNE_TORCH_VERSION_MIN 2.11)
@@ -41,20 +42,8 @@ if(_torch_version VERSION_LESS ATTUNE_TORCH_VERSION_MIN)
                       "${ATTUNE_TORCH_VERSION_MIN} or later")
 endif()
 message(STATUS "LibTorch ${_torch_version} in ${_torch}")
-
-# The wheel ships ProcessGroupGloo.hpp without the gloo headers that it includes. Every call into
-# gloo happens inside libtorch_cpu, so the headers alone are needed, and no gloo library is linked.
-find_path(ATTUNE_GLOO_INCLUDE_DIR gloo/rendezvous/store.h
-          HINTS ${_torch}/include ${_torch}/include/third_party/gloo)
-if(NOT ATTUNE_GLOO_INCLUDE_DIR)
-  message(FATAL_ERROR "gloo's headers were not found: run scripts/setup (Debian: libgloo-dev), or "
-                      "set ATTUNE_GLOO_INCLUDE_DIR")
-endif()
-
-set(_torch_includes ${_torch}/include ${_torch}/include/torch/csrc/api/include)
-if(NOT ATTUNE_GLOO_INCLUDE_DIR STREQUAL "/usr/include")  # as -isystem it would hide the compiler's
-  list(APPEND _torch_includes ${ATTUNE_GLOO_INCLUDE_DIR})
-endif()
+set(ATTUNE_TORCH_FOUND_DIR ${_torch} CACHE INTERNAL "")  # for every folder, whoever reads this first
+set(ATTUNE_TORCH_FOUND_VERSION ${_torch_version} CACHE INTERNAL "")
 
 add_library(attune_torch_c10 SHARED IMPORTED GLOBAL)
 set_target_properties(attune_torch_c10 PROPERTIES IMPORTED_LOCATION ${_torch}/lib/libc10.so)
@@ -62,7 +51,8 @@ set_target_properties(attune_torch_c10 PROPERTIES IMPORTED_LOCATION ${_torch}/li
 add_library(attune_torch_cpu SHARED IMPORTED GLOBAL)
 set_target_properties(attune_torch_cpu PROPERTIES IMPORTED_LOCATION ${_torch}/lib/libtorch_cpu.so)
 target_link_libraries(attune_torch_cpu INTERFACE attune_torch_c10)
-target_include_directories(attune_torch_cpu SYSTEM INTERFACE ${_torch_includes})
+target_include_directories(attune_torch_cpu SYSTEM INTERFACE
+                           ${_torch}/include ${_torch}/include/torch/csrc/api/include)
 target_compile_definitions(attune_torch_cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
 
 # What LibTorch's libraries need in turn lies beside the wheel; they find it by their own RPATH, the
