@@ -149,6 +149,12 @@ Result<Json> Api::Trials(const std::string& sweep) {
 
 Result<Json> Api::Trial(const TrialName& trial) { return GetJson({.path = TrialPath(trial)}); }
 
+Result<Json> Api::Explanation(const TrialName& trial, std::optional<int64_t> step) {
+  Request request{.path = TrialPath(trial) + "/explanation"};
+  if (step.has_value()) request.query["step"] = std::to_string(*step);
+  return GetJson(request);
+}
+
 Result<Json> Api::CreateSweep(const SweepDocument& document) {
   Request request{.path = kSweeps,
                   .query = {{"directory", document.directory().string()},

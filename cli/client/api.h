@@ -52,6 +52,10 @@ class Api {
   Result<Json> Trials(const std::string& sweep);  // all, by number, as an array
   Result<Json> Trial(const TrialName& trial);
 
+  // The newest decision, or the one at a step, with the trials that it was compared with.
+  // kNotFound: there is none.
+  Result<Json> Explanation(const TrialName& trial, std::optional<int64_t> step);
+
   // Faults of the document come as `FILE:LINE:COLUMN: …`, with kInvalid.
   Result<Json> CreateSweep(const SweepDocument& document);
 

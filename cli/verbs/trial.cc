@@ -18,6 +18,7 @@ struct TrialFlags : ClientFlags {
   std::vector<std::string> trial;
   int rank = 0;
   std::optional<int> attempt;
+  std::optional<int64_t> step;
   bool follow = false;
   std::vector<std::string> parameters;
   std::string config_file;
@@ -52,6 +53,20 @@ ExitCode Get(const TrialFlags& flags, Console& console, Api& api) {
     console.out.Print(Dump(*trial, 2));
   } else {
     console.out.PrintLines(TrialSections(*trial, console.out.style(), console.out.width()));
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
+  const Result<TrialName> name = TrialName::Parse(flags.trial);
+  if (!name.ok()) return Fail(console, name.error());
+  const Result<Json> explanation = api.Explanation(*name, flags.step);
+  if (!explanation.ok()) return Fail(console, explanation.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*explanation, 2));
+  } else {
+    console.out.PrintLines(
+        ExplanationSections(*explanation, name->number, console.out.style(), console.out.width()));
   }
   return ExitCode::kSuccess;
 }
@@ -183,6 +198,12 @@ void AddTrialVerbs(CLI::App& app, Action& chosen) {
   });
   Add(*noun, chosen, "get", "one trial: attempts, decisions with reasons, history", Get,
       AddTrialName);
+  Add(*noun, chosen, "explain", "why a trial was stopped, paused, or goes on: with its rung",
+      Explain, [](CLI::App& verb, TrialFlags& flags) {
+        AddTrialName(verb, flags);
+        verb.add_option("--step", flags.step, "the decision at this step; the newest when absent")
+            ->check(CLI::PositiveNumber);
+      });
   Add(*noun, chosen, "logs", "what a rank printed", Logs, [](CLI::App& verb, TrialFlags& flags) {
     AddTrialName(verb, flags);
     verb.add_option("--rank", flags.rank, "whose log")

@@ -190,4 +190,29 @@ std::vector<std::string> TrialSections(const Json& trial, const Style& style, in
   return sections.Take();
 }
 
+std::vector<std::string> ExplanationSections(const Json& explanation, int64_t trial,
+                                             const Style& style, int width) {
+  const Json& decision = At(explanation, "decision");
+  Sections sections(style, width);
+  sections.Line(Clean(FirstLine(TextAt(decision, "reason"))));
+  const Json& rung = At(explanation, "rung");
+  if (rung.empty()) return sections.Take();
+  sections.Title("rung " + Whole(decision, "rung") + " of " + Clean(TextAt(decision, "rule")) +
+                 ", as it was then");
+  Table table({{""}, {"NO", true}, {"TRIAL", true}, {"VALUE", true}, {"VERDICT"}});
+  int64_t place = 0;
+  for (const Json& row : rung) {
+    const bool its_own = WholeAt(row, "number") == trial;
+    const Colour colour = its_own ? Colour::kBold : Colour::kPlain;
+    const std::string value = Number(At(row, "value"));
+    table.Add({{its_own ? ">" : "", colour},
+               {std::to_string(++place), colour},
+               {Whole(row, "number"), colour},
+               {value.empty() ? "nan" : value, colour},
+               {TextAt(row, "verdict"), colour}});
+  }
+  sections.Add(table);
+  return sections.Take();
+}
+
 }  // namespace attune::cli

@@ -16,4 +16,9 @@ std::vector<std::string> TrialTable(const Json& trials, const std::string& metri
 // it reported.
 std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width);
 
+// A decision as a sentence, and the trials at its rung, the best first; `trial`, whose decision it
+// is, is marked.
+std::vector<std::string> ExplanationSections(const Json& explanation, int64_t trial,
+                                             const Style& style, int width);
+
 }  // namespace attune::cli

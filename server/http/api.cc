@@ -85,6 +85,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kCheckpoint, "pin", By<kControl, &Control::Pin>},
       {"POST", kCheckpoint, "unpin", By<kControl, &Control::Unpin>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Own<&Api::GetLogs>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/explanation", "", Own<&Api::Explain>},
       {"GET", "/api/v1/sweeps/{sweep}/curves", "", Own<&Api::GetCurves>},
       {"GET", "/api/v1/events", "", Own<&Api::StreamEvents>},
       {"GET", "/api/v1/executors", "", Own<&Api::ListExecutors>},
@@ -196,6 +197,18 @@ Response Api::ListTrials(const Request& request, const Target& target) {
 
 Response Api::GetTrial(const Request&, const Target& target) {
   return answers_.Trial(target.trial);
+}
+
+Response Api::Explain(const Request& request, const Target& target) {
+  // 0: the newest decision's.
+  const auto step = IntegerQuery(request, "step", 0, 0, std::numeric_limits<int64_t>::max());
+  if (!step.ok()) return Problem(step.error());
+  const auto asked = *step > 0 ? std::optional(Step(*step)) : std::nullopt;
+  const auto explanation = options_.reader->Explain(target.trial, asked);
+  if (!explanation.ok()) return Problem(explanation.error());
+  if (*explanation) return JsonAnswer(ExplanationToJson(**explanation));
+  return Problem(404, "nothing was decided on trial " + ToString(target.trial) +
+                          (asked ? " at step " + std::to_string(*step) : " yet"));
 }
 
 Response Api::GetLogs(const Request& request, const Target& target) {

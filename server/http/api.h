@@ -58,6 +58,7 @@ class Api {
   Response GetSweep(const Request& request, const Target& target);
   Response ListTrials(const Request& request, const Target& target);
   Response GetTrial(const Request& request, const Target& target);
+  Response Explain(const Request& request, const Target& target);
   Response GetLogs(const Request& request, const Target& target);
   Response GetCurves(const Request& request, const Target& target);
   Response StreamEvents(const Request& request, const Target& target);

@@ -247,6 +247,15 @@ Json DetailToJson(const TrialDetail& detail, const std::string& waiting) {
   return json;
 }
 
+Json ExplanationToJson(const Explanation& explanation) {
+  Json json = {{"decision", DecisionToJson(explanation.decision)}, {"rung", Json::array()}};
+  for (const RungRow& row : explanation.rung) {
+    json["rung"].push_back(
+        {{"number", row.trial.value}, {"value", RealOrNull(row.value)}, {"verdict", row.verdict}});
+  }
+  return json;
+}
+
 std::string CurvesToText(const std::string& metric, const Curves& curves) {
   std::string text = "{\"metric\":" + Dump(Json(metric)) +
                      ",\"seq\":" + std::to_string(curves.seq.value) + ",\"trials\":";

@@ -24,6 +24,7 @@ Json ParametersToJson(const SearchSpace& space);
 Json StepsToJson(const std::vector<Step>& steps);
 
 Json TrialToJson(const TrialRow& trial, const std::string& waiting);
+Json ExplanationToJson(const Explanation& explanation);
 Json DetailToJson(const TrialDetail& detail, const std::string& waiting);
 
 // As text: built without a document, because curves are long.

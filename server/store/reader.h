@@ -103,6 +103,20 @@ struct DecisionRow {
   Step milestone;  // the next one; 0 when it does not continue
 };
 
+// One trial at a rung, as it stood there when it was judged.
+struct RungRow {
+  TrialNumber trial;
+  std::optional<double> value;  // nullopt: not a number, the worst
+  std::string verdict;          // on it there
+};
+
+// A decision with those it was compared with: at the same rung by the same rule, up to then.
+struct Explanation {
+  DecisionRow decision;
+  std::vector<RungRow>
+      rung;  // the best first, the trial itself among them; empty: compared with none
+};
+
 struct CheckpointRow {
   Step step;
   uint32_t attempt = 0;
@@ -162,6 +176,9 @@ class Reader {
   Result<TrialRow> Trial(const TrialId& id);        // kNotFound
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound
+
+  // The newest decision on a trial, or the one at a step; nullopt: there is none. kNotFound.
+  Result<std::optional<Explanation>> Explain(const TrialId& id, std::optional<Step> step);
 
   // What a request of the sweep with this idempotency key has led to: the fact that carries it.
   // Sweep 0: requests that make sweeps. nullopt: there was none.

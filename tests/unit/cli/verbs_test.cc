@@ -209,6 +209,27 @@ TEST_F(Verbs, TrialGetShowsDecisionsWithTheirReasons) {
                              HasSubstr("421 KiB"), HasSubstr("nan")));
 }
 
+TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
+  server_.Answer(
+      "/sweeps/s1/trials/17/explanation",
+      {{"decision",
+        {{"reason", "stopped at step 3: rank 2 of 3"}, {"rule", "asha"}, {"rung", 3}, {"step", 3}}},
+       {"rung",
+        {{{"number", 4}, {"value", 0.91}, {"verdict", "continue"}},
+         {{"number", 17}, {"value", 0.412}, {"verdict", "stop"}},
+         {{"number", 9}, {"value", nullptr}, {"verdict", "stop"}}}}});
+  const Ran ran = Attune({"trial", "explain", "s1/17"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_EQ(ran.out,
+            "stopped at step 3: rank 2 of 3\n"
+            "\n"
+            "rung 3 of asha, as it was then\n"
+            "   NO  TRIAL  VALUE  VERDICT\n"
+            "    1      4   0.91  continue\n"
+            ">   2     17  0.412  stop\n"
+            "    3      9    nan  stop\n");
+}
+
 TEST_F(Verbs, LogsAreTheBytesThemselves) {
   server_.Answer("/sweeps/s1/trials/3", TrialJson(3, "completed"));
   server_.AnswerText("/sweeps/s1/trials/3/logs", "epoch 1\n\x1b[1mdone\x1b[0m\n",

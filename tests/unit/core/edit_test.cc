@@ -156,7 +156,6 @@ TEST_F(Edits, AnEditedLogIsDerivedAgainAndReplaysToTheSameState) {
   spec.priority = 2;
   Do(With(spec));
   Finish(0);
-  const Algorithms algorithms = testing::ToyAlgorithms();
   Auditor auditor(algorithms);
   State replayed(algorithms);
   for (const Event& event : log) {

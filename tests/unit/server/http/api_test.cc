@@ -93,6 +93,25 @@ TEST_F(ApiTest, TrialsAreListedByNumberAndInPages) {
   EXPECT_THAT(numbers, ElementsAre(0, 1, 2, 3));
 }
 
+TEST_F(ApiTest, ADecisionIsExplainedByThoseAtItsRung) {
+  const Json explanation = GetJson("/api/v1/sweeps/s1/trials/1/explanation");
+  EXPECT_EQ(explanation.at("decision").at("reason"), "stopped at step 1: rank 2 of 2");
+  EXPECT_EQ(explanation.at("rung"), Json::parse(R"([
+      {"number": 0, "value": 0.5, "verdict": "continue"},
+      {"number": 1, "value": 0.25, "verdict": "stop"}])"));
+}
+
+TEST_F(ApiTest, ADecisionIsExplainedByItsStep) {
+  const Json first = GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=1");
+  EXPECT_EQ(first.at("decision").at("verdict"), "stop");
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail"),
+              HasSubstr("nothing was decided on trial s1/1 at step 5"));
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/3/explanation", 404).at("detail"),
+              HasSubstr("yet"));
+  GetJson("/api/v1/sweeps/s1/trials/99/explanation", 404);
+  GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=many", 400);
+}
+
 TEST_F(ApiTest, ATokenOfAnotherListIsABadRequest) {
   const std::string token = GetJson("/api/v1/sweeps/s1/trials?page_size=3").at("next_page_token");
   EXPECT_THAT(GetJson("/api/v1/sweeps?page_token=" + token, 400).at("detail"),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -56,6 +57,30 @@ TEST_F(ReaderTest, AResumedTrialLosesTheReasonItWaitedFor) {
 TEST_F(ReaderTest, OnlyFiniteValuesAreBest) {
   EXPECT_EQ(reader_->Trial(Trial(3))->best, std::nullopt);
   EXPECT_EQ(reader_->Trial(Trial(2))->best, 0.6);
+}
+
+TEST_F(ReaderTest, ADecisionIsExplainedByThoseAtItsRungUpToThen) {
+  const auto decide = [&](uint32_t trial, double value, VerdictKind kind) {
+    Add(TrialDecided{
+        .attempt = {Trial(trial), 1},
+        .step = Step(2),
+        .verdict = {.kind = kind, .reason = {.rule = "asha", .rung = Step(2), .value = value}}});
+  };
+  decide(0, 0.7, VerdictKind::kStop);
+  decide(3, std::numeric_limits<double>::quiet_NaN(), VerdictKind::kStop);
+  decide(1, 0.9, VerdictKind::kContinue);
+  decide(0, 0.95, VerdictKind::kContinue);  // judged again: it has the value that it had first
+  decide(2, 0.8, VerdictKind::kPause);
+  decide(1, 0.1, VerdictKind::kStop);  // later
+  const auto explanation = reader_->Explain(Trial(2), std::nullopt);
+  ASSERT_TRUE(explanation.ok() && *explanation);
+  EXPECT_EQ((*explanation)->decision.verdict, "pause");
+  std::vector<uint32_t> order;
+  for (const RungRow& row : (*explanation)->rung) order.push_back(row.trial.value);
+  EXPECT_THAT(order, ElementsAre(1, 2, 0, 3));
+  EXPECT_EQ((*explanation)->rung[2].value, 0.7);
+  EXPECT_EQ((*explanation)->rung[3].value, std::nullopt);
+  EXPECT_FALSE(reader_->Explain(Trial(2), Step(9)).value().has_value());
 }
 
 TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {

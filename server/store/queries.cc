@@ -1,0 +1,335 @@
+#include "server/store/queries.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/store/event_log.h"
+#include "server/store/format_time.h"
+#include "server/store/json.h"
+#include "server/store/report_form.h"
+
+namespace attune::server {
+namespace {
+
+Error NoTrial(const TrialId& id) {
+  return {ErrorCode::kNotFound, "there is no trial " + ToString(id)};
+}
+
+std::optional<double> OptionalReal(const sqlite::Rows& rows, int column) {
+  if (rows.Null(column)) return std::nullopt;
+  return rows.Real(column);
+}
+
+Json ParseColumn(const sqlite::Rows& rows, int column) { return Json::parse(rows.Text(column)); }
+
+Config ConfigColumn(const sqlite::Rows& rows, int column) {
+  return ValueOrThrow(sweepfile::ConfigFromJson(ParseColumn(rows, column)));
+}
+
+Metrics MetricsColumn(const sqlite::Rows& rows, int column) {
+  return ValueOrThrow(sweepfile::MetricsFromJson(ParseColumn(rows, column)));
+}
+
+Status ReadCounts(sqlite::Connection& connection, SweepRow& sweep) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT state, trials FROM trial_counts WHERE sweep = ? AND trials > 0", sweep.id.value);
+  while (rows.Next()) sweep.trials.emplace(rows.Text(0), rows.Integer(1));
+  return rows.status();
+}
+
+Status ReadFront(sqlite::Connection& connection, SweepRow& sweep) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT f.trial, f.step, f.objectives, t.config, f.metrics,"
+      " coalesce((SELECT path FROM checkpoints AS c WHERE c.sweep = f.sweep AND c.trial = f.trial"
+      "           AND c.step = f.step AND c.dropped IS NULL ORDER BY attempt DESC LIMIT 1),"
+      "          t.checkpoint)"
+      " FROM front AS f JOIN trials AS t ON t.sweep = f.sweep AND t.number = f.trial"
+      " WHERE f.sweep = ? ORDER BY f.seq",
+      sweep.id.value);
+  while (rows.Next()) {
+    sweep.front.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
+                           .step = Step(rows.Integer(1)),
+                           .values = ParseColumn(rows, 2).get<std::vector<double>>(),
+                           .config = ConfigColumn(rows, 3),
+                           .metrics = MetricsColumn(rows, 4),
+                           .checkpoint = rows.OptionalText(5)});
+  }
+  return rows.status();
+}
+
+std::optional<SweepEdit> EditOfRow(const sqlite::Rows& rows) {
+  if (rows.Null(8)) return std::nullopt;
+  return SweepEdit{.time = std::string(rows.Text(8)),
+                   .actor = std::string(rows.Text(9)),
+                   .changes = ParseColumn(rows, 10).get<std::vector<std::string>>()};
+}
+
+SweepRow SweepOfRow(const sqlite::Rows& rows) {
+  return {.id = SweepId(static_cast<uint64_t>(rows.Integer(0))),
+          .state = std::string(rows.Text(1)),
+          .reason = std::string(rows.Text(2)),
+          .created = std::string(rows.Text(3)),
+          .ended = rows.OptionalText(4),
+          .reserved = rows.OptionalText(6),
+          .owner = std::string(rows.Text(7)),
+          .spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5))),
+          .edit = EditOfRow(rows)};
+}
+
+TrialRow TrialOfRow(const sqlite::Rows& rows) {
+  return {.id = {SweepId(static_cast<uint64_t>(rows.Integer(0))),
+                 TrialNumber(static_cast<uint32_t>(rows.Integer(1)))},
+          .state = std::string(rows.Text(2)),
+          .reason = std::string(rows.Text(3)),
+          .config = ConfigColumn(rows, 4),
+          .created = std::string(rows.Text(5)),
+          .ended = rows.OptionalText(6),
+          .not_before = rows.OptionalText(14),
+          .attempts = static_cast<uint32_t>(rows.Integer(7)),
+          .step = Step(rows.Integer(8)),
+          .milestone = Step(rows.Integer(9)),
+          .seconds = Seconds(rows.Real(10)),
+          .metrics = MetricsColumn(rows, 11),
+          .best = OptionalReal(rows, 12),
+          .checkpoint = rows.OptionalText(13)};
+}
+
+struct Point {
+  int64_t step = 0;
+  double value = 0;
+};
+
+// A report's value of one metric, if it has that. Curves read every report of a sweep, so nothing
+// else of it is kept.
+Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view metric) {
+  std::optional<Point> point;
+  ReportScanner scanner(rows.Text(6));
+  while (scanner.NextMetric()) {
+    if (scanner.name() == metric) point = {scanner.step(), scanner.value()};
+  }
+  if (scanner.ok()) return point;
+
+  const auto event = EventOf(rows);  // written otherwise
+  if (!event.ok()) return event.error();
+  const Report& report = std::get<TrialReported>(event->fact).report;
+  const auto found = report.metrics.find(metric);
+  if (found == report.metrics.end()) return std::optional<Point>();
+  return std::optional<Point>({report.step.value, found->second});
+}
+
+AttemptRow AttemptOfRow(const sqlite::Rows& rows) {
+  AttemptRow attempt{.number = static_cast<uint32_t>(rows.Integer(0)),
+                     .epoch = static_cast<uint64_t>(rows.Integer(1)),
+                     .state = std::string(rows.Text(2)),
+                     .outcome = std::string(rows.Text(3)),
+                     .failure = std::string(rows.Text(4)),
+                     .executor = std::string(rows.Text(5)),
+                     .ranks = std::string(rows.Text(6)),
+                     .pids = std::string(rows.Text(7)),
+                     .decided = std::string(rows.Text(9)),
+                     .started = rows.OptionalText(10),
+                     .first_step = rows.OptionalText(11),
+                     .ended = rows.OptionalText(12)};
+  if (!rows.Null(8)) attempt.resumed_from = rows.Integer(8);
+  return attempt;
+}
+
+DecisionRow DecisionOfRow(const sqlite::Rows& rows) {
+  return {.attempt = static_cast<uint32_t>(rows.Integer(10)),
+          .time = std::string(rows.Text(0)),
+          .step = Step(rows.Integer(1)),
+          .verdict = std::string(rows.Text(2)),
+          .reason = std::string(rows.Text(3)),
+          .rule = std::string(rows.Text(4)),
+          .rung = Step(rows.Integer(5)),
+          .value = OptionalReal(rows, 6),
+          .cutoff = OptionalReal(rows, 7),
+          .rank = rows.Integer(8),
+          .peers = rows.Integer(9),
+          .milestone = Step(rows.Integer(11))};
+}
+
+// Whether `a` stands above `b` among values that were judged; what counts as the worst has none.
+bool Above(const Objective& objective, const std::optional<double>& a,
+           const std::optional<double>& b) {
+  if (!a || !b) return a.has_value() && !b.has_value();
+  return objective.Better(*a, *b);
+}
+
+}  // namespace
+
+Error NoSweep(SweepId id) { return {ErrorCode::kNotFound, "there is no sweep " + ToString(id)}; }
+
+Result<int64_t> LastSeqOf(sqlite::Connection& connection) {
+  return connection.Number("SELECT max(seq) FROM events");
+}
+
+Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId first,
+                                         SweepId last, int limit) {
+  std::vector<SweepRow> sweeps;
+  {
+    sqlite::Rows rows = connection.Query(
+        "SELECT sweep, state, reason, created, ended, spec, reserved, owner, edited, edited_by,"
+        " changes FROM sweeps"
+        " WHERE sweep BETWEEN ? AND ? ORDER BY sweep DESC LIMIT ?",
+        first.value, last.value, limit);
+    while (rows.Next()) sweeps.push_back(SweepOfRow(rows));
+    if (!rows.status().ok()) return rows.status().error();
+  }
+  for (SweepRow& sweep : sweeps) {
+    if (Status read = ReadCounts(connection, sweep); !read.ok()) return read.error();
+    if (Status read = ReadFront(connection, sweep); !read.ok()) return read.error();
+  }
+  return sweeps;
+}
+
+Status CheckSweep(sqlite::Connection& connection, SweepId id) {
+  sqlite::Rows rows = connection.Query("SELECT 1 FROM sweeps WHERE sweep = ?", id.value);
+  if (!rows.Next() && rows.status().ok()) return NoSweep(id);
+  return rows.status();
+}
+
+Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId sweep,
+                                         TrialNumber first, int limit) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT sweep, number, state, reason, config, created, ended, attempts, step, milestone,"
+      " seconds, metrics, best, checkpoint, not_before FROM trials"
+      " WHERE sweep = ? AND number >= ? ORDER BY number LIMIT ?",
+      sweep.value, first.value, limit);
+  std::vector<TrialRow> trials;
+  while (rows.Next()) trials.push_back(TrialOfRow(rows));
+  if (!rows.status().ok()) return rows.status().error();
+  return trials;
+}
+
+Result<TrialRow> ReadTrial(sqlite::Connection& connection, const TrialId& id) {
+  auto trials = ReadTrials(connection, id.sweep, id.number, 1);
+  if (!trials.ok()) return trials.error();
+  if (trials->empty() || trials->front().id != id) return NoTrial(id);
+  return std::move(trials->front());
+}
+
+Status ReadHistory(sqlite::Connection& connection, const TrialId& id,
+                   std::vector<ReportRow>& history) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT seq, sweep, trial, time, kind, version, payload FROM report_events"
+      " WHERE sweep = ? AND trial = ? ORDER BY seq",
+      id.sweep.value, id.number.value);
+  while (rows.Next()) {
+    const auto event = EventOf(rows);
+    if (!event.ok()) return event.error();
+    const auto& fact = std::get<TrialReported>(event->fact);
+    history.push_back({event->time, fact.attempt.number, fact.report});
+  }
+  return rows.status();
+}
+
+Status ReadAttempts(sqlite::Connection& connection, const TrialId& id, uint32_t first,
+                    int64_t limit, std::vector<AttemptRow>& attempts) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT number, epoch, state, outcome, failure, executor, ranks, pids, resumed_from, decided,"
+      " started, first_step, ended FROM attempts"
+      " WHERE sweep = ? AND trial = ? AND number >= ? ORDER BY number LIMIT ?",
+      id.sweep.value, id.number.value, first, limit);
+  while (rows.Next()) attempts.push_back(AttemptOfRow(rows));
+  return rows.status();
+}
+
+Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
+                     std::vector<DecisionRow>& decisions) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT time, step, verdict, reason, rule, rung, value, cutoff, rank, peers, attempt,"
+      " milestone FROM decisions WHERE sweep = ? AND trial = ? ORDER BY seq",
+      id.sweep.value, id.number.value);
+  while (rows.Next()) decisions.push_back(DecisionOfRow(rows));
+  return rows.status();
+}
+
+Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,
+                                                   const TrialId& id, std::optional<Step> step) {
+  std::optional<int64_t> only;
+  if (step) only = step->value;
+  Explanation explanation;
+  uint64_t seq = 0;
+  {
+    sqlite::Rows rows = connection.Query(
+        "SELECT time, step, verdict, reason, rule, rung, value, cutoff, rank, peers, attempt,"
+        " milestone, seq FROM decisions WHERE sweep = ?1 AND trial = ?2 AND (?3 IS NULL OR step = "
+        "?3)"
+        " ORDER BY seq DESC LIMIT 1",
+        id.sweep.value, id.number.value, only);
+    if (!rows.Next()) {
+      if (!rows.status().ok()) return rows.status().error();
+      return std::optional<Explanation>();
+    }
+    explanation.decision = DecisionOfRow(rows);
+    seq = static_cast<uint64_t>(rows.Integer(12));
+  }
+  if (explanation.decision.rung == Step(0)) return std::optional(std::move(explanation));
+  auto sweeps = ReadSweeps(connection, id.sweep, id.sweep, 1);
+  if (!sweeps.ok()) return sweeps.error();
+  // What a trial has at a rung it had when it was first judged there.
+  sqlite::Rows rows = connection.Query(
+      "SELECT trial, value, verdict, min(seq) FROM decisions"
+      " WHERE sweep = ? AND rule = ? AND rung = ? AND seq <= ? GROUP BY trial ORDER BY 4",
+      id.sweep.value, explanation.decision.rule, explanation.decision.rung.value, seq);
+  while (rows.Next()) {
+    explanation.rung.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
+                                .value = OptionalReal(rows, 1),
+                                .verdict = std::string(rows.Text(2))});
+  }
+  if (!rows.status().ok()) return rows.status().error();
+  const Objective& objective = sweeps->front().spec.objective();
+  std::ranges::stable_sort(explanation.rung, [&](const auto& a, const auto& b) {
+    return Above(objective, a.value, b.value);
+  });
+  return std::optional(std::move(explanation));
+}
+
+Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
+                       std::vector<CheckpointRow>& checkpoints) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT step, attempt, path, digest, bytes, time, pinned, dropped, removed, reason"
+      " FROM checkpoints"
+      " WHERE sweep = ? AND trial = ? ORDER BY step, attempt",
+      id.sweep.value, id.number.value);
+  while (rows.Next()) {
+    checkpoints.push_back({.step = Step(rows.Integer(0)),
+                           .attempt = static_cast<uint32_t>(rows.Integer(1)),
+                           .path = std::string(rows.Text(2)),
+                           .digest = std::string(rows.Text(3)),
+                           .bytes = rows.Integer(4),
+                           .time = std::string(rows.Text(5)),
+                           .pinned = rows.Integer(6) != 0,
+                           .dropped = rows.OptionalText(7),
+                           .removed = rows.OptionalText(8),
+                           .reason = std::string(rows.Text(9))});
+  }
+  return rows.status();
+}
+
+Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep,
+                          const std::string& metric) {
+  if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
+  const auto last = LastSeqOf(connection);
+  if (!last.ok()) return last.error();
+  Curves curves{.seq = EventSeq(static_cast<uint64_t>(*last))};
+  sqlite::Rows rows = connection.Query(
+      "SELECT seq, sweep, trial, time, kind, version, payload FROM report_events"
+      " WHERE sweep = ? ORDER BY trial, seq",
+      sweep.value);
+  while (rows.Next()) {
+    const auto point = PointOf(rows, metric);
+    if (!point.ok()) return point.error();
+    if (!*point) continue;
+    const TrialNumber trial(static_cast<uint32_t>(rows.Integer(2)));
+    if (curves.trials.empty() || curves.trials.back().trial != trial)
+      curves.trials.push_back({.trial = trial});
+    curves.trials.back().steps.push_back((*point)->step);
+    curves.trials.back().values.push_back((*point)->value);
+  }
+  if (!rows.status().ok()) return rows.status().error();
+  return curves;
+}
+
+}  // namespace attune::server

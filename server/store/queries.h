@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/reader.h"
+
+// What Reader answers, a query each, on a connection that sees one snapshot. A column of JSON that
+// is damaged throws Json::exception.
+namespace attune::server {
+
+Error NoSweep(SweepId id);
+Result<int64_t> LastSeqOf(sqlite::Connection& connection);
+Status CheckSweep(sqlite::Connection& connection, SweepId id);  // kNotFound
+
+// Newest first, both ends included, with what is counted over their trials.
+Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId first,
+                                         SweepId last, int limit);
+
+Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId sweep,
+                                         TrialNumber first, int limit);
+Result<TrialRow> ReadTrial(sqlite::Connection& connection, const TrialId& id);  // kNotFound
+Status ReadHistory(sqlite::Connection& connection, const TrialId& id,
+                   std::vector<ReportRow>& history);
+// From `first` on, in order; a limit of -1 is none.
+Status ReadAttempts(sqlite::Connection& connection, const TrialId& id, uint32_t first,
+                    int64_t limit, std::vector<AttemptRow>& attempts);
+Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
+                     std::vector<DecisionRow>& decisions);
+Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
+                       std::vector<CheckpointRow>& checkpoints);
+Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,
+                                                   const TrialId& id, std::optional<Step> step);
+Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric);
+
+}  // namespace attune::server
