@@ -1,5 +1,6 @@
 #include "searchers/register.h"
 
+#include "searchers/cmaes.h"
 #include "searchers/grid.h"
 #include "searchers/random.h"
 #include "searchers/sobol.h"
@@ -12,6 +13,7 @@ void RegisterSearchers(Algorithms& algorithms) {
   algorithms.Add(GridEntry());
   algorithms.Add(SobolEntry());
   algorithms.Add(TpeEntry());
+  algorithms.Add(CmaesEntry());
 }
 
 }  // namespace attune::searchers

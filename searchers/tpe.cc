@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/untried.h"
 
 namespace attune::searchers {
 namespace {
@@ -164,11 +165,10 @@ bool Tpe::StartsUp() const {
 Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "tpe/suggest");
-  const bool finite = cube.Finite();
-  for (int attempt = 0; attempt < kAttempts + kRandomAttempts; ++attempt) {
+  return Untried(record_, kAttempts + kRandomAttempts, [&](int attempt) {
     Point proposed(cube.size(), kAbsent);
     const bool by_model = !StartsUp() && attempt < kAttempts;
-    const Config config = cube.Build([&](size_t dimension) {
+    return cube.Build([&](size_t dimension) {
       if (by_model) {
         if (std::isnan(proposed[dimension])) {
           Propose(groups_[cube.dimensions()[dimension].group], random, proposed);
@@ -179,12 +179,7 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
       }
       return proposed[dimension];
     });
-    if (!finite || !record_.Tried(cube.Place(config).value())) return config;
-  }
-  const auto untried = cube.FirstThat(
-      [&](const Config& config) { return !record_.Tried(cube.Place(config).value()); });
-  if (!untried) return Exhausted{"every configuration of the space has been proposed"};
-  return *untried;
+  });
 }
 
 void Tpe::Propose(const Group& group, RandomStream& random, Point& point) const {

@@ -41,6 +41,11 @@ BENCHMARK_CAPTURE(Loop, tpe, "tpe")
     ->Args({10, 2000})
     ->Unit(benchmark::kMillisecond);
 
+BENCHMARK_CAPTURE(Loop, cmaes, "cmaes")
+    ->Args({5, 10'000})
+    ->Args({100, 2000})
+    ->Unit(benchmark::kMillisecond);
+
 // One suggestion in 10 dimensions after so many observations, which came by random search.
 void SuggestAfter(benchmark::State& state) {
   const SearchSpace space = Box(10);

@@ -174,6 +174,18 @@ double Cube::Snap(size_t index, double coordinate) const {
   return Middle(dimension, Cell(dimension, coordinate));
 }
 
+std::pair<double, double> Cube::CellAround(size_t index, double coordinate) const {
+  const Dimension& dimension = dimensions_[index];
+  if (dimension.kind != Kind::kSteps) return {0, 1};
+  const int64_t cell = Cell(dimension, coordinate);
+  const auto edge = [&](int64_t of) {
+    if (!dimension.log) return static_cast<double>(of) / static_cast<double>(dimension.count);
+    const double scaled = CellStart(dimension, of) - dimension.low;
+    return std::clamp(scaled / (dimension.high - dimension.low), 0.0, 1.0);
+  };
+  return {edge(cell), edge(cell + 1)};
+}
+
 double Cube::FromUniform(size_t index, double u) const {
   const Dimension& dimension = dimensions_[index];
   if (dimension.kind != Kind::kChoice) return Snap(index, u);

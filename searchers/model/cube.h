@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/space/search_space.h"
@@ -56,6 +57,9 @@ class Cube {
 
   // The coordinate's nearest middle of a cell, or itself within a range.
   double Snap(size_t dimension, double coordinate) const;
+
+  // Where the coordinate's cell begins and ends, or a range: the whole of it.
+  std::pair<double, double> CellAround(size_t dimension, double coordinate) const;
 
   // The coordinate of u from [0, 1), so that a uniform u gives what random search draws.
   double FromUniform(size_t dimension, double u) const;

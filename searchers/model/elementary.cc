@@ -136,4 +136,14 @@ double NormalMass(double low, double high) {
   return NormalCdf(high) - NormalCdf(low);
 }
 
+double NormalQuantile(double tail) {
+  double low = 0;
+  double high = 38;  // less than any normal number lies beyond
+  for (int i = 0; i < 56; ++i) {
+    const double middle = (low + high) / 2;
+    (NormalCdf(-middle) > tail ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
 }  // namespace attune::searchers

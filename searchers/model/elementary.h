@@ -23,4 +23,8 @@ double NormalCdf(double z);
 // mean, without losing the digits of a far tail. REQUIRES: low <= high.
 double NormalMass(double low, double high);
 
+// The z beyond which so much of the standard normal lies: NormalCdf(-z) = tail, as near as
+// bisection comes. REQUIRES: 0 < tail <= 0.5.
+double NormalQuantile(double tail);
+
 }  // namespace attune::searchers

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "searchers/model/draw.h"
 #include "searchers/model/elementary.h"
 
 namespace attune::searchers {
@@ -25,20 +26,9 @@ double NarrowestIn(const Axis& axis) {
   return axis.count > 0 ? 0.5 / static_cast<double>(axis.count) : 0;
 }
 
-double StandardNormal(RandomStream& random) {  // Marsaglia's polar method, one of its two draws
-  for (;;) {
-    const double u = 2 * random.Uniform() - 1;
-    const double v = 2 * random.Uniform() - 1;
-    const double square = u * u + v * v;
-    if (square > 0 && square < 1) return u * std::sqrt(-2 * Log(square) / square);
-  }
-}
-
 double UniformOn(const Axis& axis, RandomStream& random) {
-  const double u = random.Uniform();
-  if (axis.kind != Cube::Kind::kChoice) return u;
-  const auto count = static_cast<double>(axis.count);
-  return std::min(std::floor(u * count), count - 1);
+  if (axis.kind != Cube::Kind::kChoice) return random.Uniform();
+  return UniformPlace(static_cast<double>(axis.count), random);
 }
 
 // The logarithm of a prior that is uniform in every axis.

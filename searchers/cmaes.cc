@@ -1,0 +1,314 @@
+#include "searchers/cmaes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "searchers/model/draw.h"
+#include "searchers/model/elementary.h"
+#include "searchers/model/limit.h"
+#include "searchers/model/untried.h"
+
+namespace attune::searchers {
+namespace {
+
+constexpr int kAttempts = 16;  // proposals of the model before random ones, where all are known
+constexpr int kRandomAttempts = 64;        // random ones before the space is gone through
+constexpr int kRedraws = 3;                // of a point outside of the ranges
+constexpr double kMostDeviation = 0.5;     // of a range: more is hardly another distribution
+constexpr double kLeastDeviation = 1e-12;  // less is hardly another value
+constexpr double kLeastChange = 1e-12;     // of the best results, as a part of them
+constexpr double kListRate = 0.1;          // per parent that counts
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kMostDoublings = 9;
+
+Cmaes::Options OptionsOf(const AlgorithmSpec& spec) {
+  return {.population = std::get<int64_t>(spec.options.at("population")),
+          .initial_step = std::get<double>(spec.options.at("initial_step"))};
+}
+
+Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (spec.objectives.size() > 1) {
+    return Error{ErrorCode::kInvalid,
+                 "searcher.name: cmaes improves one metric, and there are " +
+                     std::to_string(spec.objectives.size()) +
+                     "; turn the others into constraints, or use searcher: sobol"};
+  }
+  const bool finite = Cube(spec.space).Finite();
+  if (auto error = WithoutEnd(spec, "CMA-ES"); error && !finite) return *error;
+  return {std::make_unique<Cmaes>(spec)};
+}
+
+bool IsList(const Cube::Dimension& dimension) { return dimension.kind == Cube::Kind::kChoice; }
+
+}  // namespace
+
+Cmaes::Cmaes(const SweepSpec& spec)
+    : options_(OptionsOf(spec.searcher)), seed_(spec.seed), record_(spec) {
+  Begin(Point(record_.cube().size(), 0.5), Population());
+}
+
+size_t Cmaes::Population() const {
+  if (options_.population > 0) return std::max<size_t>(4, static_cast<size_t>(options_.population));
+  const auto n = static_cast<double>(std::max<size_t>(record_.cube().size(), 1));
+  return static_cast<size_t>(4 + 3 * Log(n));
+}
+
+void Cmaes::Begin(Point at, size_t population) {
+  numeric_.clear();
+  lists_.assign(at.size(), {});
+  Point mean;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const Cube::Dimension& dimension = record_.cube().dimensions()[i];
+    if (IsList(dimension)) {
+      lists_[i].assign(static_cast<size_t>(dimension.count),
+                       1 / static_cast<double>(dimension.count));
+    } else {
+      numeric_.push_back(i);
+      mean.push_back(std::isnan(at[i]) ? 0.5 : at[i]);
+    }
+  }
+  normal_ = AdaptedNormal(std::move(mean), options_.initial_step, population);
+  bests_.clear();
+  begun_ = generation_;
+}
+
+void Cmaes::BeginAgain() {
+  ++runs_;
+  RandomStream random(seed_, TrialNumber(runs_), "cmaes/restart");
+  Point at(record_.cube().size());
+  for (double& coordinate : at) coordinate = random.Uniform();
+  const size_t most = Population() << kMostDoublings;
+  Begin(std::move(at), std::min(2 * normal_.population(), most));
+}
+
+Point Cmaes::Sample(RandomStream& random) const {
+  const auto& dimensions = record_.cube().dimensions();
+  Point point(dimensions.size());
+  Point normal(numeric_.size());
+  for (int redraw = 0; redraw <= kRedraws; ++redraw) {
+    for (double& coordinate : normal) coordinate = StandardNormal(random);
+    const Point at = normal_.At(normal);
+    bool inside = true;
+    for (size_t i = 0; i < at.size(); ++i) {
+      double& coordinate = point[numeric_[i]];
+      coordinate = at[i];
+      if (dimensions[numeric_[i]].kind != Cube::Kind::kRange) continue;  // ends are cells like any
+      inside = inside && coordinate >= 0 && coordinate <= 1;
+      coordinate = std::clamp(coordinate, 0.0, 1.0);
+    }
+    if (inside) break;
+  }
+  for (size_t i = 0; i < lists_.size(); ++i) {
+    if (lists_[i].empty()) continue;
+    double left = random.Uniform();
+    size_t chosen = 0;
+    while (chosen + 1 < lists_[i].size() && left >= lists_[i][chosen]) left -= lists_[i][chosen++];
+    point[i] = static_cast<double>(chosen);
+  }
+  return point;
+}
+
+Suggestion Cmaes::Draw(ProposalNumber proposal, Point& drawn) const {
+  const Cube& cube = record_.cube();
+  RandomStream random(seed_, proposal, "cmaes/suggest");
+  Config last;
+  Suggestion suggestion = Untried(record_, kAttempts + kRandomAttempts, [&](int attempt) {
+    if (attempt < kAttempts) {
+      drawn = Sample(random);
+    } else {
+      for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = cube.FromUniform(i, random.Uniform());
+    }
+    return last = cube.Build([&](size_t dimension) { return drawn[dimension]; });
+  });
+  const auto* config = std::get_if<Config>(&suggestion);
+  if (config == nullptr || *config != last) drawn.clear();  // the first that was left
+  return suggestion;
+}
+
+Suggestion Cmaes::Suggest(ProposalNumber proposal) const {
+  Point drawn;
+  return Draw(proposal, drawn);
+}
+
+void Cmaes::Observe(const Event& event) {
+  // What was drawn stands in no event. Its proposal is the event before this one, so that it is
+  // drawn again here, the same; where it is another after all, the trial is as good as another's.
+  Point drawn;
+  const auto* created = std::get_if<TrialCreated>(&event.fact);
+  if (created != nullptr && created->proposal) {
+    const Suggestion again = Draw(*created->proposal, drawn);
+    const auto* config = std::get_if<Config>(&again);
+    if (config == nullptr || *config != created->config) drawn.clear();
+  }
+  const auto news = record_.Observe(event);
+  if (!news) return;
+  const uint32_t trial = news->trial;
+  std::erase(finished_, trial);
+  if (news->what != Record::What::kStanding) {
+    drawn_.erase(trial);
+    if (!drawn.empty()) drawn_[trial] = {std::move(drawn), generation_};
+    return;
+  }
+  const Standing standing = record_.trial(trial).standing;
+  if (standing == Standing::kRunning) return;
+  const auto known = drawn_.find(trial);
+  const bool of_old_run = known != drawn_.end() && known->second.generation < begun_;
+  if (standing == Standing::kNone || of_old_run) {
+    drawn_.erase(trial);
+    return;
+  }
+  finished_.push_back(trial);
+  if (finished_.size() >= normal_.population()) Learn();
+}
+
+void Cmaes::Learn() {
+  std::vector<uint32_t> best_first = std::exchange(finished_, {});
+  std::ranges::sort(best_first, [this](uint32_t a, uint32_t b) { return record_.Better(a, b); });
+  bool learned = true;
+  const bool all_failed = record_.trial(best_first[0]).standing == Standing::kFailed;
+  if (!all_failed) {
+    std::vector<AdaptedNormal::Sample> samples;
+    for (const uint32_t trial : best_first) {
+      const auto known = drawn_.find(trial);
+      const bool own = known != drawn_.end();
+      AdaptedNormal::Sample& sample = samples.emplace_back();
+      sample.injected = !own || known->second.generation != generation_;
+      for (size_t i = 0; i < numeric_.size(); ++i) {
+        const double at = own ? known->second.point[numeric_[i]] : record_.At(trial, numeric_[i]);
+        sample.at.push_back(std::isnan(at) ? normal_.mean()[i] : at);
+      }
+    }
+    const AdaptedNormal before = normal_;
+    if (!numeric_.empty()) learned = normal_.Learn(samples);
+    for (size_t i = 0; learned && i < numeric_.size(); ++i) {
+      const auto absent = std::ranges::count_if(
+          best_first, [&](uint32_t trial) { return std::isnan(record_.At(trial, numeric_[i])); });
+      if (2 * absent > std::ssize(best_first)) normal_.Keep(i, before);
+    }
+    LearnLists(best_first);
+  }
+  for (const uint32_t trial : best_first) drawn_.erase(trial);
+  ++generation_;
+  if (!learned || Stands(best_first)) return BeginAgain();
+  normal_.LimitDeviation(kMostDeviation);
+  const double margin =
+      1 / (static_cast<double>(numeric_.size()) * static_cast<double>(normal_.population()));
+  for (size_t i = 0; i < numeric_.size(); ++i) {
+    if (record_.cube().dimensions()[numeric_[i]].kind != Cube::Kind::kSteps) continue;
+    normal_.KeepMargin(i, record_.cube().CellAround(numeric_[i], normal_.mean()[i]), margin);
+  }
+}
+
+void Cmaes::LearnLists(const std::vector<uint32_t>& best_first) {
+  const size_t parents = best_first.size() / 2;
+  const double rate = std::min(0.5, kListRate * static_cast<double>(parents) / 2);
+  const auto count = static_cast<double>(
+      std::ranges::count_if(lists_, [](const auto& chances) { return !chances.empty(); }));
+  const double margin = 1 / (static_cast<double>(best_first.size()) * count);
+  for (size_t i = 0; i < lists_.size(); ++i) {
+    std::vector<double>& chances = lists_[i];
+    if (chances.size() < 2) continue;
+    std::vector<double> seen(chances.size(), 0);
+    double total = 0;
+    for (size_t rank = 0; rank < parents; ++rank) {
+      const double place = record_.At(best_first[rank], i);
+      if (std::isnan(place)) continue;
+      const double weight =
+          Log(static_cast<double>(best_first.size() + 1) / 2) - Log(static_cast<double>(rank + 1));
+      seen[static_cast<size_t>(place)] += weight;
+      total += weight;
+    }
+    if (!(total > 0)) continue;
+    // The margin is shared by all values, so that the chances keep adding up to 1.
+    const double least = margin / static_cast<double>(chances.size());
+    double sum = 0;
+    for (size_t k = 0; k < chances.size(); ++k) {
+      chances[k] = std::max(least, chances[k] + rate * (seen[k] / total - chances[k]));
+      sum += chances[k];
+    }
+    for (double& chance : chances) chance /= sum;
+  }
+}
+
+bool Cmaes::Stands(const std::vector<uint32_t>& best_first) {
+  const auto value = [&](uint32_t trial) {
+    const Trial& known = record_.trial(trial);
+    return known.standing <= Standing::kCut ? known.value : kInfinity;
+  };
+  const size_t n = record_.cube().size();
+  const size_t kept = 10 + (30 * n + best_first.size() - 1) / best_first.size();
+  bests_.push_back(value(best_first[0]));
+  if (bests_.size() > kept) bests_.erase(bests_.begin());
+  double widest = numeric_.empty() ? kInfinity : 0;
+  for (size_t i = 0; i < numeric_.size(); ++i) widest = std::max(widest, normal_.Deviation(i));
+  if (widest < kLeastDeviation) return true;
+  if (bests_.size() < kept) return false;
+  double low = *std::ranges::min_element(bests_);
+  double high = *std::ranges::max_element(bests_);
+  for (const uint32_t trial : best_first) {
+    low = std::min(low, value(trial));
+    high = std::max(high, value(trial));
+  }
+  if (low == high) return true;
+  return std::isfinite(high - low) &&
+         high - low <= kLeastChange * std::max(std::abs(low), std::abs(high));
+}
+
+void Cmaes::Adapt(const SweepSpec& spec) {
+  const Options options = OptionsOf(spec.searcher);
+  const bool same = options == options_ && spec.space == record_.cube().space();
+  options_ = options;
+  record_.Adapt(spec);
+  if (same) return;
+  Point at(record_.cube().size(), 0.5);
+  std::optional<uint32_t> best;
+  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
+    if (record_.trial(trial).standing > Standing::kCut) continue;
+    if (!best || record_.Better(trial, *best)) best = trial;
+  }
+  for (size_t i = 0; best && i < at.size(); ++i) at[i] = record_.At(*best, i);
+  ++generation_;
+  finished_.clear();
+  drawn_.clear();
+  Begin(std::move(at), Population());
+}
+
+void Cmaes::Save(ArchiveWriter& archive) const {
+  record_.Save(archive);
+  archive(normal_, lists_, generation_, begun_, runs_, bests_, finished_, drawn_);
+}
+
+void Cmaes::Load(ArchiveReader& archive) {
+  record_.Load(archive);
+  const auto lists = lists_;
+  archive(normal_, lists_, generation_, begun_, runs_, bests_, finished_, drawn_);
+  bool sound = archive.ok() && normal_.size() == numeric_.size() && lists_.size() == lists.size();
+  for (size_t i = 0; sound && i < lists.size(); ++i) sound = lists_[i].size() == lists[i].size();
+  for (const uint32_t trial : finished_) sound = sound && trial < record_.size();
+  for (const auto& [trial, drawn] : drawn_) sound = sound && drawn.point.size() == lists.size();
+  if (!sound) archive.Fail();
+}
+
+Entry<Searcher> CmaesEntry() {
+  return {
+      .name = "cmaes",
+      .help = "moves and shapes a normal distribution by ranks (CMA-ES); for many trials",
+      .options = {{.name = "population",
+                   .fallback = int64_t{0},
+                   .min = 0,
+                   .max = 100'000,
+                   .help =
+                       "trials that it learns from at a time, 4 at least; 0: 4 + 3·ln(number of "
+                       "parameters)"},
+                  {.name = "initial_step",
+                   .fallback = 0.15,
+                   .min = 0.001,
+                   .max = 1.0,
+                   .help = "standard deviation at the start, as a part of each range"}},
+      .make = Make};
+}
+
+}  // namespace attune::searchers

@@ -1,0 +1,271 @@
+#include "searchers/cmaes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "searchers/random.h"
+#include "tests/unit/searchers/history.h"
+
+namespace attune::searchers {
+namespace {
+
+using testing::HasSubstr;
+
+SweepSpec SpecOf(std::vector<Parameter> parameters, uint64_t seed = 1) {
+  SweepSpec spec{.objectives = {Minimise("loss")},
+                 .space = SearchSpace(std::move(parameters)),
+                 .searcher = {.name = "cmaes"},
+                 .seed = seed};
+  for (const Option& option : CmaesEntry().options) {
+    spec.searcher.options.emplace(option.name, option.fallback);
+  }
+  return spec;
+}
+
+SweepSpec Box(size_t dimensions, uint64_t seed = 1) {
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i < dimensions; ++i) {
+    parameters.push_back({"x" + std::to_string(i), FloatDomain{.min = -5, .max = 5}, {}});
+  }
+  return SpecOf(std::move(parameters), seed);
+}
+
+double Real(const Config& config, std::string_view name) {
+  return std::get<double>(*config.Find(name));
+}
+
+// Long and narrow, along the diagonals: 0 at ones.
+double Valley(const Config& config) {
+  double sum = 0;
+  double last = 0;
+  double factor = 1;
+  for (const auto& [name, value] : config.entries()) {
+    const double x = std::get<double>(value) - 1;
+    sum += factor * (x - last) * (x - last);
+    last = x;
+    factor *= 10;
+  }
+  return sum;
+}
+
+// With so many workers: who asked first tells first, and the next one asks.
+template <class LossOf>
+double BestOf(Searcher& searcher, uint32_t trials, LossOf loss, uint32_t workers = 1) {
+  uint64_t seq = 0;
+  const auto tell = [&](Fact fact) { searcher.Observe({EventSeq(++seq), Time{0}, fact}); };
+  const auto id = [](uint32_t trial) { return TrialId(SweepId(1), TrialNumber(trial)); };
+  std::vector<Config> configs;
+  double best = std::numeric_limits<double>::infinity();
+  for (uint32_t told = 0; told < trials; ++told) {
+    while (configs.size() < std::min(trials, told + workers)) {
+      const auto next = static_cast<uint32_t>(configs.size());
+      const Suggestion suggestion = searcher.Suggest(ProposalNumber(next));
+      if (!std::holds_alternative<Config>(suggestion)) break;
+      configs.push_back(std::get<Config>(suggestion));
+      tell(TrialCreated{
+          .trial = id(next), .config = configs.back(), .proposal = ProposalNumber(next)});
+    }
+    if (told == configs.size()) break;
+    const double value = loss(configs[told]);
+    best = std::min(best, value);
+    tell(TrialReported{{id(told), 1}, {Step(1), {{"loss", value}}, Seconds(1)}});
+    tell(
+        TrialEnded{id(told), std::isnan(value) ? TrialState::kFailed : TrialState::kCompleted, ""});
+  }
+  return best;
+}
+
+TEST(Cmaes, ComesToTheEndOfANarrowValley) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    Cmaes cmaes(Box(5, seed));
+    EXPECT_LT(BestOf(cmaes, 3000, Valley), 1e-10) << seed;
+  }
+}
+
+TEST(Cmaes, ThirtyTwoWorkersComeThereToo) {
+  Cmaes cmaes(Box(5));
+  EXPECT_LT(BestOf(cmaes, 6000, Valley, 32), 1e-4);
+}
+
+TEST(Cmaes, AThirdOfAllTrialsMayFail) {
+  Cmaes cmaes(Box(3));
+  int calls = 0;
+  EXPECT_LT(BestOf(cmaes, 3000,
+                   [&](const Config& config) {
+                     return ++calls % 3 == 0 ? std::nan("") : Valley(config);
+                   }),
+            1e-6);
+}
+
+TEST(Cmaes, AboveAHundredDimensionsItIsSeparable) {
+  Cmaes cmaes(Box(120));
+  const auto sphere = [](const Config& config) {
+    double sum = 0;
+    for (const auto& [name, value] : config.entries()) {
+      sum += (std::get<double>(value) - 1) * (std::get<double>(value) - 1);
+    }
+    return sum;
+  };
+  EXPECT_LT(BestOf(cmaes, 5000, sphere), 1);  // about 1,100 at random
+}
+
+TEST(Cmaes, AnOptimumAtTheEndsOfTheRangesIsFound) {
+  Cmaes cmaes(Box(3));
+  const auto slope = [](const Config& config) {
+    return Real(config, "x0") + Real(config, "x1") - Real(config, "x2");
+  };
+  EXPECT_LT(BestOf(cmaes, 400, slope), -14.5);  // of -15; about -13 at random
+}
+
+TEST(Cmaes, IntegersNeverGetStuck) {
+  std::vector<Parameter> parameters{{"x", FloatDomain{.min = -5, .max = 5}},
+                                    {"y", FloatDomain{.min = -5, .max = 5}}};
+  for (const char* name : {"a", "b", "c"}) {
+    parameters.push_back({name, IntDomain{.min = 0, .max = 20}});
+  }
+  // Only where x and y are close to their best does it show where the integers should be.
+  const auto loss = [](const Config& config) {
+    double sum = 1000 * (std::pow(Real(config, "x") - 1, 2) + std::pow(Real(config, "y") + 2, 2));
+    for (const char* name : {"a", "b", "c"}) {
+      sum += std::abs(static_cast<double>(std::get<int64_t>(*config.Find(name)) - 17)) / 100;
+    }
+    return sum;
+  };
+  for (const uint64_t seed : {1, 2, 3}) {
+    Cmaes cmaes(SpecOf(parameters, seed));
+    EXPECT_LT(BestOf(cmaes, 3000, loss), 1e-6) << seed;
+  }
+}
+
+TEST(Cmaes, TheBestOfAListIsLearned) {
+  Cmaes cmaes(
+      SpecOf({{"x", FloatDomain{.min = 0, .max = 1}},
+              {"kind", CategoricalDomain{{int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}}}}}));
+  int right = 0;
+  BestOf(cmaes, 300, [&](const Config& config) {
+    const bool best = std::get<int64_t>(*config.Find("kind")) == 2;
+    right += best;
+    return std::abs(Real(config, "x") - 0.3) + (best ? 0 : 0.3);
+  });
+  EXPECT_GT(right, 200);  // 75 by chance
+}
+
+TEST(Cmaes, AParameterThatIsAbsentKeepsItsWidth) {
+  SweepSpec spec = SpecOf({{"kind", CategoricalDomain{{int64_t{0}, int64_t{1}}}},
+                           {"x", FloatDomain{.min = 0, .max = 1}},
+                           {"u", FloatDomain{.min = 0, .max = 1}, {{"kind", {int64_t{1}}}}}});
+  Cmaes cmaes(spec);
+  // Kind 0 is far better; its trials say nothing of u.
+  const auto loss = [](const Config& config) {
+    return std::get<int64_t>(*config.Find("kind")) == 0 ? std::abs(Real(config, "x") - 0.4) : 5;
+  };
+  BestOf(cmaes, 150, loss);
+  double low = 1;
+  double high = 0;
+  for (uint32_t i = 1000; i < 4000; ++i) {
+    const Config config = std::get<Config>(cmaes.Suggest(ProposalNumber(i)));
+    if (config.Find("u") == nullptr) continue;
+    low = std::min(low, Real(config, "u"));
+    high = std::max(high, Real(config, "u"));
+  }
+  EXPECT_GT(high - low, 0.3);
+}
+
+TEST(Cmaes, WhereNothingMovesItBeginsElsewhereWithMore) {
+  Cmaes cmaes(Box(2));
+  // A wide basin that is worth 1, and a narrow one that is worth 0.
+  const auto basins = [](const Config& config) {
+    const double x = Real(config, "x0");
+    const double y = Real(config, "x1");
+    return std::min(1 + x * x + y * y, 4 * (std::pow(x - 4, 2) + std::pow(y - 4, 2)));
+  };
+  EXPECT_LT(BestOf(cmaes, 8000, basins), 1e-8);
+}
+
+// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+TEST(Cmaes, TheBitsOfAProposalAreGolden) {
+  Cmaes cmaes(SpecOf({{"x", FloatDomain{.min = -5, .max = 5}},
+                      {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}},
+                      {"n", IntDomain{.min = 1, .max = 64, .scale = Scale::kLog}}},
+                     7));
+  BestOf(cmaes, 100, [](const Config& config) {
+    return std::abs(Real(config, "x") - 1) + std::abs(std::log10(Real(config, "lr")) + 3) +
+           std::abs(static_cast<double>(std::get<int64_t>(*config.Find("n"))) - 9);
+  });
+  const Config config = std::get<Config>(cmaes.Suggest(ProposalNumber(100)));
+  EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")) + " " +
+                FormatValue(*config.Find("n")),
+            "0.5610206080858919 0.0010210375662685612 10");
+}
+
+TEST(Cmaes, ATrialOfAnothersTeachesWithinLimits) {
+  Cmaes cmaes(Box(2));
+  History history(cmaes);
+  for (int i = 0; i < 6; ++i) {  // a population of them, all in a corner
+    history.Done(Config{{"x0", 5.0}, {"x1", -5.0}}, static_cast<double>(i));
+  }
+  double sum = 0;
+  for (uint32_t i = 0; i < 200; ++i) {
+    const Config config = std::get<Config>(cmaes.Suggest(ProposalNumber(i)));
+    sum += Real(config, "x0");
+  }
+  EXPECT_GT(sum / 200, 1);
+  EXPECT_LT(sum / 200, 4.9);
+}
+
+TEST(Cmaes, AGenerationThatFailsMovesNothing) {
+  Cmaes cmaes(Box(2));
+  History history(cmaes);
+  const Suggestion before = cmaes.Suggest(ProposalNumber(99));
+  for (uint32_t i = 0; i < 30; ++i) {
+    history.End(history.Create(std::get<Config>(cmaes.Suggest(ProposalNumber(i)))),
+                TrialState::kFailed);
+  }
+  EXPECT_EQ(cmaes.Suggest(ProposalNumber(99)), before);
+}
+
+TEST(Cmaes, AnEditedRangeIsSearchedFromTheBestTrialOn) {
+  Cmaes cmaes(Box(1));
+  BestOf(cmaes, 100, [](const Config& config) { return std::abs(Real(config, "x0") - 3); });
+  SweepSpec spec = SpecOf({{"x0", FloatDomain{.min = 0, .max = 4}}});
+  cmaes.Adapt(spec);
+  double sum = 0;
+  for (uint32_t i = 200; i < 400; ++i) {
+    const double x = Real(std::get<Config>(cmaes.Suggest(ProposalNumber(i))), "x0");
+    EXPECT_GE(x, 0);
+    EXPECT_LE(x, 4);
+    sum += x;
+  }
+  EXPECT_NEAR(sum / 200, 2.9, 0.3);
+}
+
+TEST(Cmaes, AFiniteSpaceIsUsedUpWithoutARepeat) {
+  Cmaes cmaes(SpecOf({{"a", IntDomain{.min = 1, .max = 5}},
+                      {"b", CategoricalDomain{{true, false, int64_t{3}}}},
+                      {"c", IntDomain{.min = 0, .max = 3}, {{"b", {true}}}}}));
+  std::set<std::string> seen;
+  BestOf(cmaes, 100, [&](const Config& config) {
+    std::string text;
+    for (const auto& [name, value] : config.entries()) text += name + FormatValue(value) + " ";
+    EXPECT_TRUE(seen.insert(text).second) << text;
+    return static_cast<double>(seen.size() % 7);
+  });
+  EXPECT_EQ(seen.size(), 5u * (4 + 2));
+}
+
+TEST(Cmaes, SeveralMetricsAreRefusedWithTheRemedy) {
+  SweepSpec spec = Box(2);
+  spec.objectives.push_back(Minimise("size"));
+  EXPECT_THAT(CmaesEntry().make(spec).error().message,
+              HasSubstr("cmaes improves one metric, and there are 2"));
+}
+
+}  // namespace
+}  // namespace attune::searchers
