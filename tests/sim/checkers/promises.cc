@@ -39,7 +39,7 @@ void Promises::OnAcknowledged(const std::string& executor, const v1::Fact& fact)
                      });
   if (holds && fact.has_ended())
     findings_.Report("the end of " + ToString(id) + " is acknowledged, and not in the log");
-  if (live && fact.has_checkpoint() &&
+  if (holds && fact.has_checkpoint() &&
       books_.Find({id.trial, id.number, Step(fact.checkpoint().step())}) == nullptr)
     findings_.Report(fact.checkpoint().path() + " is acknowledged, and not in the log");
 }
