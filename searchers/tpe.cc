@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/check.h"
+#include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
 #include "searchers/model/untried.h"
 
@@ -26,12 +27,6 @@ Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (spec.objectives.size() > 1) {
-    return Error{ErrorCode::kInvalid,
-                 "searcher.name: tpe improves one metric, and there are " +
-                     std::to_string(spec.objectives.size()) +
-                     "; turn the others into constraints, or use searcher: sobol"};
-  }
   const bool finite = Cube(spec.space).Finite();
   if (auto error = WithoutEnd(spec, "TPE"); error && !finite) return *error;
   return {std::make_unique<Tpe>(spec)};
@@ -110,12 +105,13 @@ void Tpe::ChooseGood(Group& group) {
   size_t count = 0;
   if (known >= kFewest) {
     const double share = std::ceil(options_.good_fraction * static_cast<double>(known));
-    count = std::min({static_cast<size_t>(share), kMaxGood, known - 1});
+    const size_t most = record_.objectives() > 1 ? kMaxGoodOfFronts : kMaxGood;
+    count = std::min({static_cast<size_t>(share), most, known - 1});
   }
   while (count > 0 && record_.trial(group.ranked[count - 1]).standing == Standing::kFailed) --count;
 
   const std::vector<uint32_t> before = std::move(group.good);
-  group.good.assign(group.ranked.begin(), group.ranked.begin() + static_cast<ptrdiff_t>(count));
+  group.good = BestOf(record_, group.ranked, count, Within::kHypervolume);
   for (const uint32_t trial : before) {
     if (std::ranges::find(group.good, trial) != group.good.end()) continue;
     group.others.Include(group.PlaceOf(trial), IsKnown(trial));

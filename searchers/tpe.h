@@ -19,6 +19,9 @@ namespace attune::searchers {
 // some candidates, drawn from the density of the good ones, the one is proposed where it is largest
 // beside the density of the others.
 //
+// - With several objectives trials of one kind are ranked front after front, and within a front by
+//   what they add to its hypervolume (BestOf); 100 may be good then (MOTPE: Ozaki et al., JAIR 73,
+//   2022).
 // - Parameters under the same conditions exist together and have one joint model, of the trials
 //   that have them all; parents are proposed first (Optuna's `group`).
 // - Better ones among the good weigh more, by their rank; the others weigh all alike
@@ -39,8 +42,9 @@ class Tpe final : public Searcher {
     double good_fraction = 0.2;
   };
   static constexpr size_t kMaxGood = 25;
+  static constexpr size_t kMaxGoodOfFronts = 100;  // with several objectives
 
-  // REQUIRES: one objective; options within the bounds of TpeEntry().
+  // REQUIRES: options within the bounds of TpeEntry().
   explicit Tpe(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;

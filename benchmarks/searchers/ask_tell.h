@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "searchers/register.h"
 
@@ -19,8 +20,9 @@ namespace attune::benchmarks {
 //     tuner.Tell(trial->number, Loss(trial->config));
 //   }
 //
-// Small is good. Trials may be told in any order, and several may be out at a time. A searcher's
-// state is saved and loaded by Searcher::Save and Load.
+// Small is good. With several objectives a trial is told all of them, and there is no best trial
+// but a front of them. Trials may be told in any order, and several may be out at a time. A
+// searcher's state is saved and loaded by Searcher::Save and Load.
 class AskTell {
  public:
   struct Trial {
@@ -30,10 +32,13 @@ class AskTell {
 
   // REQUIRES: there is a searcher of this name, and it takes the space. Its options are the
   // defaults of its table.
-  AskTell(const SearchSpace& space, const std::string& searcher, uint64_t seed) {
+  AskTell(const SearchSpace& space, const std::string& searcher, uint64_t seed,
+          size_t objectives = 1) {
     Algorithms algorithms;
     searchers::RegisterSearchers(algorithms);
-    SweepSpec spec{.objectives = {Minimise("loss")},
+    std::vector<Objective> losses;
+    for (size_t i = 0; i < objectives; ++i) losses.push_back(Minimise(Name(i)));
+    SweepSpec spec{.objectives = std::move(losses),
                    .space = space,
                    .searcher = {.name = searcher},
                    .seed = seed};
@@ -51,12 +56,16 @@ class AskTell {
   }
 
   // NaN says that the trial failed.
-  void Tell(uint32_t trial, double loss) {
-    Observe(TrialReported{{Id(trial), 1}, {Step(1), {{"loss", loss}}}});
+  void Tell(uint32_t trial, double loss) { Tell(trial, std::vector<double>{loss}); }
+  void Tell(uint32_t trial, const std::vector<double>& losses) {
+    Metrics metrics;
+    for (size_t i = 0; i < losses.size(); ++i) metrics[Name(i)] = losses[i];
+    Observe(TrialReported{{Id(trial), 1}, {Step(1), std::move(metrics)}});
     Observe(TrialEnded{Id(trial), TrialState::kCompleted, ""});
   }
 
  private:
+  static std::string Name(size_t objective) { return "loss" + std::to_string(objective); }
   static TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
   void Observe(Fact fact) { searcher_->Observe({EventSeq(++events_), Time{0}, std::move(fact)}); }
 

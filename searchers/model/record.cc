@@ -126,8 +126,16 @@ void Record::Take(uint32_t number, const Report& report) {
   trial.step = std::max(trial.step, report.step);
   const auto values = ValuesThatCount(objectives_, constraints_, report.metrics);
   if (!values.empty()) {
-    const double value = objectives_.front().mode == Mode::kMin ? values[0] : -values[0];
-    trial.value = trial.has_value ? std::min(trial.value, value) : value;
+    const auto small = [&](size_t i) {
+      return objectives_[i].mode == Mode::kMin ? values[i] : -values[i];
+    };
+    bool kept = trial.has_value;  // unless the new one is better in something
+    for (size_t i = 0; i < objectives(); ++i) kept = kept && Result(number, i) <= small(i);
+    if (kept) return;
+    trial.value = small(0);
+    for (size_t i = 1; i < objectives(); ++i) {
+      results_[number * (objectives() - 1) + i - 1] = small(i);
+    }
     trial.has_value = true;
     return;
   }
@@ -160,6 +168,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
       trials_.resize(number + 1, Trial{.standing = Standing::kNone, .became = Standing::kNone});
       points_.resize(trials_.size() * cube_.size(), kAbsent);
       values_.resize(points_.size());
+      results_.resize(trials_.size() * (objectives() - 1));
     }
     Restart(number, created->config);
     return News{number, is_new ? What::kNew : What::kMoved};
@@ -217,7 +226,11 @@ bool Record::Better(uint32_t a, uint32_t b) const {
   const Trial& other = trials_[b];
   if (one.standing != other.standing) return one.standing < other.standing;
   if (one.standing == Standing::kCut && one.step != other.step) return one.step > other.step;
-  if (one.standing <= Standing::kCut && one.value != other.value) return one.value < other.value;
+  if (one.standing <= Standing::kCut) {
+    for (size_t i = 0; i < objectives(); ++i) {
+      if (Result(a, i) != Result(b, i)) return Result(a, i) < Result(b, i);
+    }
+  }
   if (one.standing == Standing::kInfeasible && one.violation != other.violation) {
     return one.violation < other.violation;
   }
@@ -234,7 +247,7 @@ void Record::Save(ArchiveWriter& archive) const {
   }
   std::vector<uint64_t> tried(tried_.begin(), tried_.end());
   std::ranges::sort(tried);
-  archive(values_, points_, choices_, tried);
+  archive(values_, points_, results_, choices_, tried);
 }
 
 void Record::Load(ArchiveReader& archive) {
@@ -248,12 +261,13 @@ void Record::Load(ArchiveReader& archive) {
     Stand(trial, trial.became);
   }
   std::vector<uint64_t> tried;
-  archive(values_, points_, choices_, tried);
+  archive(values_, points_, results_, choices_, tried);
   const size_t slots = trials_.size() * cube_.size();
   if (!archive.ok() || points_.size() != slots || values_.size() != slots ||
-      choices_.size() != cube_.size()) {
+      results_.size() != trials_.size() * (objectives() - 1) || choices_.size() != cube_.size()) {
     trials_.clear();
     points_.clear();
+    results_.clear();
     values_.clear();
     return archive.Fail();
   }

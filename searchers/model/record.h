@@ -23,11 +23,12 @@ enum class Standing : uint8_t {
   kNone,        // nothing to learn: ended by others before it reported, or outside of the space
 };
 
-// A trial as models see it: what it was and how it did, by the first objective.
+// A trial as models see it: what it was and how it did.
 //
 // `value` is the best feasible one reported so far, small being good whatever the objective's mode;
-// meaningful where the standing is kComplete or kCut. `violation` is the smallest sum, over the
-// constraints, of how far a report was outside; meaningful for kInfeasible.
+// meaningful where the standing is kComplete or kCut. With several objectives it is that of the
+// first, at the newest feasible report that none before it dominates. `violation` is the smallest
+// sum, over the constraints, of how far a report was outside; meaningful for kInfeasible.
 struct Trial {
   double value = 0;
   double violation = 0;
@@ -77,8 +78,16 @@ class Record {
     return points_[number * cube_.size() + dimension];
   }
 
+  size_t objectives() const { return objectives_.size(); }
+  // Of any objective, as Trial::value of the first.
+  double Result(uint32_t number, size_t objective) const {
+    return objective == 0 ? trials_[number].value
+                          : results_[number * (objectives() - 1) + objective - 1];
+  }
+
   // Whether `a` taught better news than `b`: by standing; then, of those that were cut, the one
-  // that came further; then by value, or by violation. Of equal ones the earlier.
+  // that came further; then by value, the first objective's before the next one's, or by violation.
+  // Of equal ones the earlier. Who dominates another is always the better one.
   bool Better(uint32_t a, uint32_t b) const;
 
   // Whether a trial of this point was created; asked and known in finite spaces only, elsewhere
@@ -104,6 +113,7 @@ class Record {
   std::vector<Trial> trials_;
   std::vector<uint64_t> values_;             // a row a trial
   std::vector<double> points_;               // a row a trial
+  std::vector<double> results_;              // likewise, of the objectives but the first
   std::vector<std::vector<Value>> choices_;  // by dimension, that there ever were
   std::unordered_set<uint64_t> tried_;       // hashes of points, in a finite space
 };

@@ -45,6 +45,14 @@ class SweepOfSearcher {
              .max_step = Step(27),
              .stop = {.max_trials = kTrials}};
     auto made = algorithms_.MakeSearcher(spec_);
+    if (seed % 3 == 0) {  // it may refuse several metrics
+      SweepSpec several = spec_;
+      several.objectives.push_back(Minimise("cost"));
+      if (algorithms_.MakeSearcher(several).ok()) {
+        spec_ = several;
+        made = algorithms_.MakeSearcher(spec_);
+      }
+    }
     if (!made.ok()) {  // it may refuse a space, by its parameter, but not one that can be counted
       EXPECT_TRUE(made.error().message.starts_with("parameters.")) << made.error().message;
       spec_.space = RandomSpace(seed, /*countable=*/true);
@@ -86,7 +94,8 @@ class SweepOfSearcher {
     for (int64_t step = 1; step <= random_.Integer(0, 4); ++step) {
       const int64_t luck = random_.Integer(0, 5);
       const double value = luck < 3 ? kBad[luck] : random_.Uniform();
-      Observe(TrialReported{{id, 1}, {Step(step), {{"accuracy", value}}, Seconds(1)}});
+      const Metrics metrics{{"accuracy", value}, {"cost", static_cast<double>(luck)}};
+      Observe(TrialReported{{id, 1}, {Step(step), metrics, Seconds(1)}});
     }
     if (random_.Integer(0, 3) > 0) Observe(TrialEnded{id, TrialState::kCompleted, "done"});
     return true;

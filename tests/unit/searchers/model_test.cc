@@ -149,6 +149,17 @@ TEST(Cube, CellsOnALogScaleReachToTheNextStep) {
   EXPECT_EQ(cube.At(0, 1.0), Value(int64_t{7}));
 }
 
+TEST(Cube, CellsLieSideBySide) {
+  const Cube cube(SearchSpace({{"a", IntDomain{.min = 1, .max = 4}},
+                               {"b", IntDomain{.min = 1, .max = 7, .scale = Scale::kLog}},
+                               {"c", FloatDomain{.min = 0, .max = 9}}}));
+  EXPECT_EQ(cube.CellAround(0, 0.3), (std::pair{0.25, 0.5}));
+  EXPECT_EQ(cube.CellAround(0, 7), (std::pair{0.75, 1.0}));
+  EXPECT_NEAR(cube.CellAround(1, 0.1).second, 1.0 / 3, 1e-12);  // from 1 to 2, of 1 to 8
+  EXPECT_EQ(cube.CellAround(1, 0.4).first, cube.CellAround(1, 0.1).second);
+  EXPECT_EQ(cube.CellAround(2, 0.3), (std::pair{0.0, 1.0}));
+}
+
 TEST(Cube, TheWidestIntegersAndSinglePointsStayInside) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max() - 1;
   const Cube cube(SearchSpace({{"a", IntDomain{.min = 1, .max = kMax, .scale = Scale::kLog}},

@@ -70,6 +70,19 @@ TEST(Record, SmallIsGoodWhateverTheMode) {
   EXPECT_THAT(Ranking(record), ElementsAre(1, 0));
 }
 
+TEST(Record, WithSeveralMetricsTheNewestReportThatNoneDominatesCounts) {
+  SweepSpec spec = Spec();
+  spec.objectives = {Minimise("loss"), Maximise("speed")};
+  Record record(spec);
+  History history(record);
+  const uint32_t trial = history.Create(X(0));
+  history.Report(trial, {{"loss", 3}, {"speed", 5}}, 1);
+  history.Report(trial, {{"loss", 2}, {"speed", 4}}, 2);  // better in the first
+  history.Report(trial, {{"loss", 2}, {"speed", 3}}, 3);  // dominated
+  EXPECT_EQ(record.Result(trial, 0), 2);
+  EXPECT_EQ(record.Result(trial, 1), -4);
+}
+
 TEST(Record, OfThoseThatMeetNoConstraintTheNearestIsBest) {
   SweepSpec spec = Spec();
   spec.constraints = {{.metric = "ms", .max = 20}, {.metric = "mb", .min = 1, .max = 5}};

@@ -211,12 +211,30 @@ TEST(Tpe, AnEditedRangeHoldsForTheNextProposal) {
   }
 }
 
-TEST(Tpe, SeveralMetricsAreRefusedWithTheRemedy) {
-  SweepSpec spec = Plane();
-  spec.objectives.push_back(Minimise("size"));
-  EXPECT_EQ(TpeEntry().make(spec).error().message,
-            "searcher.name: tpe improves one metric, and there are 2; turn the others into "
-            "constraints, or use searcher: sobol");
+// Two metrics that want opposite ends of u, and both v at 0.3.
+TEST(Tpe, WithTwoMetricsTheWholeFrontIsSought) {
+  SweepSpec spec =
+      SpecOf({{"u", FloatDomain{.min = 0, .max = 1}}, {"v", FloatDomain{.min = 0, .max = 1}}});
+  spec.objectives = {Minimise("loss"), Maximise("speed")};
+  Tpe tpe(spec);
+  History history(tpe);
+  int close = 0;
+  int low = 0;
+  int high = 0;
+  for (uint32_t i = 0; i < 120; ++i) {
+    const Config config = std::get<Config>(tpe.Suggest(ProposalNumber(i)));
+    const double off = std::abs(Real(config, "v") - 0.3);
+    const uint32_t trial = history.Create(config);
+    history.Report(trial, {{"loss", Real(config, "u") + off}, {"speed", Real(config, "u") - off}});
+    history.End(trial);
+    if (i < 40) continue;
+    close += off < 0.1;
+    low += Real(config, "u") < 0.35;
+    high += Real(config, "u") > 0.65;
+  }
+  EXPECT_GE(close, 40);  // of 80; by chance 16
+  EXPECT_GE(low, 10);
+  EXPECT_GE(high, 10);
 }
 
 TEST(Tpe, OnlyAnEndlessSpaceNeedsALimit) {
