@@ -1,7 +1,9 @@
 #include "searchers/register.h"
 
 #include "searchers/cmaes.h"
+#include "searchers/evolution.h"
 #include "searchers/grid.h"
+#include "searchers/nsga2.h"
 #include "searchers/random.h"
 #include "searchers/sobol.h"
 #include "searchers/tpe.h"
@@ -14,6 +16,8 @@ void RegisterSearchers(Algorithms& algorithms) {
   algorithms.Add(SobolEntry());
   algorithms.Add(TpeEntry());
   algorithms.Add(CmaesEntry());
+  algorithms.Add(EvolutionEntry());
+  algorithms.Add(Nsga2Entry());
 }
 
 }  // namespace attune::searchers

@@ -131,9 +131,13 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
 }
 
 void Run(uint64_t seeds) {
-  std::vector<Contender> contenders{
-      {"random", "random"}, {"sobol", "sobol"},           {"tpe", "tpe"},
-      {"cmaes", "cmaes"},   {"tpe, 8 workers", "tpe", 8}, {"tpe, 32 workers", "tpe", 32}};
+  std::vector<Contender> contenders{{"random", "random"},
+                                    {"sobol", "sobol"},
+                                    {"tpe", "tpe"},
+                                    {"cmaes", "cmaes"},
+                                    {"evolution", "evolution"},
+                                    {"tpe, 8 workers", "tpe", 8},
+                                    {"tpe, 32 workers", "tpe", 32}};
   std::vector<std::string> names;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     for (const Problem& problem : StandardProblems(seed)) {

@@ -1,0 +1,129 @@
+#include "searchers/nsga2.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "searchers/model/fronts.h"
+#include "searchers/model/limit.h"
+#include "searchers/model/untried.h"
+#include "searchers/model/variation.h"
+
+namespace attune::searchers {
+namespace {
+
+constexpr int kAttempts = 16;        // children before random ones, where all are known
+constexpr int kRandomAttempts = 64;  // random ones before the space is gone through
+constexpr double kCrossover = 0.9;   // of children, and of these half of the numbers
+constexpr double kIndex = 20;        // how near to its parents a child is
+
+size_t SizeOf(const AlgorithmSpec& spec) {
+  return static_cast<size_t>(std::get<int64_t>(spec.options.at("population")));
+}
+
+Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  const bool finite = Cube(spec.space).Finite();
+  if (auto error = WithoutEnd(spec, "NSGA-II"); error && !finite) return *error;
+  return {std::make_unique<Nsga2>(spec)};
+}
+
+}  // namespace
+
+Nsga2::Nsga2(const SweepSpec& spec)
+    : size_(SizeOf(spec.searcher)),
+      seed_(spec.seed),
+      record_(spec),
+      sobol_(record_.cube().size(), spec.seed) {}
+
+Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
+  const Cube& cube = record_.cube();
+  RandomStream random(seed_, proposal, "nsga2/suggest");
+  return Untried(record_, kAttempts + kRandomAttempts, [&](int attempt) {
+    if (population_.size() >= size_ && attempt < kAttempts) return Child(random);
+    return cube.Build([&](size_t dimension) {
+      const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
+      return cube.FromUniform(dimension, u);
+    });
+  });
+}
+
+// The better one of two: rank and crowding are the order of the population.
+uint32_t Nsga2::Parent(RandomStream& random) const {
+  const auto last = static_cast<int64_t>(population_.size()) - 1;
+  const int64_t one = random.Integer(0, last);
+  const int64_t other = random.Integer(0, last);
+  return population_[static_cast<size_t>(std::min(one, other))];
+}
+
+Config Nsga2::Child(RandomStream& random) const {
+  const Cube& cube = record_.cube();
+  const uint32_t mother = Parent(random);
+  const uint32_t father = Parent(random);
+  const bool crosses = random.Uniform() < kCrossover;
+  const auto dimensions = static_cast<int64_t>(cube.size());
+  const auto mutated = static_cast<size_t>(dimensions > 0 ? random.Integer(0, dimensions - 1) : 0);
+  return cube.Build([&](size_t dimension) {
+    double coordinate = record_.At(mother, dimension);
+    const double other = record_.At(father, dimension);
+    if (std::isnan(coordinate)) coordinate = other;
+    if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
+    if (crosses && !std::isnan(other) && random.Uniform() < 0.5) {
+      coordinate = Crossed(cube, dimension, coordinate, other, kIndex, random);
+    }
+    if (dimension != mutated) return coordinate;
+    return Mutated(cube, dimension, coordinate, kIndex, random);
+  });
+}
+
+void Nsga2::Observe(const Event& event) {
+  const auto news = record_.Observe(event);
+  if (!news) return;
+  std::erase(population_, news->trial);
+  if (record_.trial(news->trial).standing > Standing::kInfeasible) return;
+  population_.push_back(news->trial);
+  Select();
+}
+
+void Nsga2::Select() {
+  std::ranges::sort(population_, [this](uint32_t a, uint32_t b) { return record_.Better(a, b); });
+  population_ = BestOf(record_, population_, size_, Within::kCrowding);
+}
+
+void Nsga2::Adapt(const SweepSpec& spec) {
+  size_ = SizeOf(spec.searcher);
+  record_.Adapt(spec);
+  sobol_ = SobolSequence(record_.cube().size(), seed_);
+  // Whoever lies in the space now, of all there were.
+  population_.clear();
+  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
+    if (record_.trial(trial).standing <= Standing::kInfeasible) population_.push_back(trial);
+  }
+  Select();
+}
+
+void Nsga2::Save(ArchiveWriter& archive) const {
+  record_.Save(archive);
+  archive(population_);
+}
+
+void Nsga2::Load(ArchiveReader& archive) {
+  record_.Load(archive);
+  archive(population_);
+  if (std::ranges::any_of(population_, [&](uint32_t trial) { return trial >= record_.size(); })) {
+    population_.clear();
+    archive.Fail();
+  }
+}
+
+Entry<Searcher> Nsga2Entry() {
+  return {.name = "nsga2",
+          .help = "crosses and mutates the best so far, for several metrics at once (NSGA-II)",
+          .options = {{.name = "population",
+                       .fallback = int64_t{40},
+                       .min = 4,
+                       .max = 10'000,
+                       .help = "trials that may be parents; the first ones are a Sobol sequence"}},
+          .make = Make};
+}
+
+}  // namespace attune::searchers
