@@ -34,7 +34,7 @@ Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
     return Error{ErrorCode::kInvalid,
                  "searcher.name: cmaes improves one metric, and there are " +
                      std::to_string(spec.objectives.size()) +
-                     "; turn the others into constraints, or use searcher: sobol"};
+                     "; turn the others into constraints, or use searcher: tpe or nsga2"};
   }
   const bool finite = Cube(spec.space).Finite();
   if (auto error = WithoutEnd(spec, "CMA-ES"); error && !finite) return *error;

@@ -41,6 +41,8 @@ BENCHMARK_CAPTURE(Loop, tpe, "tpe")
     ->Args({10, 2000})
     ->Unit(benchmark::kMillisecond);
 
+BENCHMARK_CAPTURE(Loop, evolution, "evolution")->Args({10, 2000})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Loop, nsga2, "nsga2")->Args({10, 2000})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Loop, cmaes, "cmaes")
     ->Args({5, 10'000})
     ->Args({100, 2000})

@@ -10,7 +10,7 @@ namespace attune::searchers {
 namespace {
 
 constexpr double kReference = 1.1;
-constexpr size_t kMostExact = 40;  // of a front with three objectives, in whose cube the cost goes
+constexpr size_t kMostExact = 24;  // of a front with three objectives, in whose cube the cost goes
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Whether the trials are as good but for their results.

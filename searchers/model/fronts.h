@@ -19,7 +19,7 @@ namespace attune::searchers {
 enum class Within {
   // What it alone adds to the hypervolume of the front (Ozaki et al., "Multiobjective
   // tree-structured Parzen estimator", JAIR 73, 2022), scaled by its extent, up to a tenth of it
-  // beyond its worst values. Of four objectives or more, and in fronts of three beyond the 40 least
+  // beyond its worst values. Of four objectives or more, and in fronts of three beyond the 24 least
   // crowded members, kCrowding.
   kHypervolume,
   // How far its neighbours in each objective are from each other (NSGA-II, §III-B).
