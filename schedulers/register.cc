@@ -2,6 +2,8 @@
 
 #include "schedulers/asha.h"
 #include "schedulers/fifo.h"
+#include "schedulers/hyperband.h"
+#include "schedulers/percentile.h"
 
 namespace attune::schedulers {
 
@@ -9,6 +11,9 @@ void RegisterSchedulers(Algorithms& algorithms) {
   algorithms.Add(FifoEntry("fifo"));
   algorithms.Add(FifoEntry("none"));
   algorithms.Add(AshaEntry());
+  algorithms.Add(HyperBandEntry());
+  algorithms.Add(MedianEntry());
+  algorithms.Add(PercentileEntry());
 }
 
 }  // namespace attune::schedulers

@@ -106,9 +106,22 @@ class Planner {
     spec.searcher = SpecOf(countable && Coin() ? "grid" : PickName(SearcherNames()));
     if (!TestAlgorithms().MakeSearcher(spec).ok()) spec.searcher = SpecOf("random");
     if (OneIn(20)) spec.searcher = SpecOf(std::string(kPondering));  // about each tenth world
-    if (spec.scheduler.name == "asha" && Coin())
-      spec.scheduler.options.insert_or_assign("mode", Value(std::string("promote")));
+    DrawOptions(spec);
     return planned;
+  }
+
+  // So that few trials of few steps are judged in every way.
+  void DrawOptions(SweepSpec& spec) {
+    auto& options = spec.scheduler.options;
+    const auto draw = [&](const char* name, int64_t low, int64_t high) {
+      if (const auto option = options.find(name); option != options.end())
+        option->second = Integer(low, high);
+    };
+    if (spec.scheduler.name == "asha" && Coin())
+      options.insert_or_assign("mode", Value(std::string("promote")));
+    draw("reduction_factor", 2, 3);
+    draw("min_samples", 1, 3);
+    draw("interval", 1, 3);
   }
 
   // As a sweep file can say it: a parameter has one condition on a parent.

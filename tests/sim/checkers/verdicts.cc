@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "tests/sim/checkers/checkers.h"
 
 namespace attune::sim {
 namespace {
+
+// Those that judge a trial among the others that have come as far.
+const std::set<std::string, std::less<>> kRules = {"asha", "hyperband", "median", "percentile"};
 
 // A trial is judged once at a rung, among no more trials than have come as far; and a verdict's
 // numbers agree with it.
@@ -20,7 +24,7 @@ class Verdicts final : public Checker {
       furthest = std::max(furthest, reported->report.step);
     }
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
-      if (decided->verdict.reason.rule == "asha") Judged(*decided);
+      if (kRules.contains(decided->verdict.reason.rule)) Judged(*decided);
     }
   }
 

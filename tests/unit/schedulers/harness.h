@@ -32,6 +32,7 @@ class SchedulerHarness {
   SchedulerHarness& Report(At at, Metrics metrics) {
     const attune::Report report{.step = Step(at.step), .metrics = std::move(metrics)};
     const TrialId id(SweepId(1), TrialNumber(at.trial));
+    Create(at.trial);
     verdict_ = scheduler_->Judge({id, config_}, report);
     Observe(TrialReported{{id, 1}, report});
     Observe(TrialDecided{{id, 1}, report.step, verdict_, Step(0)});
@@ -39,10 +40,19 @@ class SchedulerHarness {
     return *this;
   }
 
+  // There is such a trial, and those before it.
+  SchedulerHarness& Create(uint32_t trial) {
+    for (; created_ <= trial; ++created_)
+      Observe(TrialCreated{.trial = {SweepId(1), TrialNumber(created_)}, .config = config_});
+    return *this;
+  }
+
   // What a free slot is for now; a promotion is made.
   NextMove Next(bool may_create = true, int running = 0) {
-    const NextMove move =
-        scheduler_->Next({.paused = paused_, .running = running, .may_create = may_create});
+    const NextMove move = scheduler_->Next({.paused = paused_,
+                                            .running = running,
+                                            .created = static_cast<int>(created_),
+                                            .may_create = may_create});
     if (const auto* promote = std::get_if<Promote>(&move)) {
       EXPECT_EQ(paused_.erase(promote->trial), 1u) << "it is not paused";
       const TrialId id(SweepId(1), promote->trial);
@@ -61,8 +71,9 @@ class SchedulerHarness {
   }
   const Reason& promotion() const { return promotion_; }
 
-  // A trial that is paused no longer counts, by a person's doing.
+  // The trial has ended, by a person's doing.
   void End(uint32_t trial) {
+    Create(trial);
     paused_.erase(TrialNumber(trial));
     Observe(TrialEnded{TrialId(SweepId(1), TrialNumber(trial)), TrialState::kKilled, "killed"});
   }
@@ -106,6 +117,7 @@ class SchedulerHarness {
   Verdict verdict_;
   std::map<TrialNumber, Step> paused_;
   Reason promotion_;
+  uint32_t created_ = 0;
   uint64_t seq_ = 0;
 };
 

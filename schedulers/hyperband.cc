@@ -1,0 +1,295 @@
+#include "schedulers/hyperband.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace attune::schedulers {
+namespace {
+
+using Place = Bracket::Place;
+
+constexpr std::string_view kRule = "hyperband";
+constexpr int64_t kMostTrials = 100'000;  // of a bracket
+
+std::string Text(int64_t number) { return std::to_string(number); }
+std::string Text(Step step) { return Text(step.value); }
+
+// η^s for s = 0, 1, …, as long as it is at most max / min.
+std::vector<int64_t> Powers(const HyperBand::Options& options) {
+  const int64_t most = options.max.value / options.min.value;
+  std::vector<int64_t> powers{1};
+  while (powers.back() <= most / options.reduction_factor)
+    powers.push_back(powers.back() * options.reduction_factor);
+  return powers;
+}
+
+HyperBand::Options OptionsOf(const SweepSpec& spec) {
+  return {.min = Step(std::get<int64_t>(spec.scheduler.options.at("min"))),
+          .max = spec.max_step,
+          .reduction_factor = std::get<int64_t>(spec.scheduler.options.at("reduction_factor"))};
+}
+
+Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
+  const HyperBand::Options options = OptionsOf(spec);
+  if (options.max == Step(0)) {
+    return Error{ErrorCode::kInvalid,
+                 "scheduler.max: hyperband needs max, the step at which a trial is complete"};
+  }
+  const std::vector<int64_t> powers = Powers(options);
+  if (options.min >= options.max || powers.size() == 1) {
+    return Error{ErrorCode::kInvalid,
+                 "scheduler.min: " + Text(options.min) + " times reduction_factor " +
+                     Text(options.reduction_factor) + " is beyond max " + Text(options.max) +
+                     ", so no trial would be judged; lower them or raise max"};
+  }
+  if (powers.back() > kMostTrials) {
+    return Error{ErrorCode::kInvalid, "scheduler.min: from " + Text(options.min) + " to max " +
+                                          Text(options.max) + " a bracket would begin with " +
+                                          Text(powers.back()) + " trials, more than " +
+                                          Text(kMostTrials) + "; raise min"};
+  }
+  return {std::make_unique<HyperBand>(spec.objective(), options)};
+}
+
+}  // namespace
+
+std::vector<BracketShape> HyperBand::Round(const Options& options) {
+  ATTUNE_CHECK(options.min >= Step(1) && options.min < options.max);
+  ATTUNE_CHECK(options.reduction_factor >= 2);
+  const std::vector<int64_t> powers = Powers(options);
+  const int64_t brackets = std::ssize(powers);  // s_max + 1
+  std::vector<BracketShape> round;
+  for (int64_t s = brackets - 1; s >= 0; --s) {
+    BracketShape& shape = round.emplace_back();
+    shape.trials = (brackets * powers[static_cast<size_t>(s)] + s) / (s + 1);
+    for (int64_t left = s; left > 0; --left)
+      shape.rungs.emplace_back(options.max.value / powers[static_cast<size_t>(left)]);
+  }
+  return round;
+}
+
+HyperBand::HyperBand(Objective objective, Options options)
+    : objective_(std::move(objective)), options_(options), round_(Round(options)) {
+  for (const BracketShape& shape : round_) round_trials_ += shape.trials;
+}
+
+// ---- verdicts ------------------------------------------------------------------------------
+
+Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
+  const std::string at = " at step " + Text(report.step) + ": ";
+  auto seat = SeatOf(trial.id.number);
+  if (!seat || !seat->bracket.Arrives(seat->member, report.step)) {
+    const auto next = NextMilestone(trial, report.step);
+    return Verdict::Continue({.rule = std::string(kRule),
+                              .step = report.step,
+                              .text = "goes on" + at +
+                                      (next ? "nothing is decided before rung " + Text(*next)
+                                            : "nothing is decided about it any more")});
+  }
+  Bracket& bracket = seat->bracket;
+  bracket.Arrive(objective_, seat->member, report.step, ValueOf(report));
+  const Bracket::Member& member = bracket.members()[seat->member];
+  const Bracket::Standing standing = bracket.StandingOf(seat->member);
+  const bool passed = member.level == bracket.shape().rungs.size();
+  const VerdictKind kind = member.place == Place::kWaiting          ? VerdictKind::kPause
+                           : member.place == Place::kOut && !passed ? VerdictKind::kStop
+                                                                    : VerdictKind::kContinue;
+  Reason reason = ReasonFor(bracket, seat->first, standing);
+  reason.step = report.step;
+  reason.text = (kind == VerdictKind::kPause  ? "paused"
+                 : kind == VerdictKind::kStop ? "stopped"
+                                              : "goes on") +
+                at + reason.text;
+  if (kind == VerdictKind::kStop && !std::isfinite(standing.value))
+    reason.text += "; what is not finite never goes on";
+  else if (kind == VerdictKind::kPause)
+    reason.text += ", as soon as it is certain who they are";
+  return {.kind = kind, .reason = std::move(reason)};
+}
+
+Reason HyperBand::ReasonFor(const Bracket& bracket, uint32_t first,
+                            const Bracket::Standing& standing) const {
+  return {.rule = std::string(kRule),
+          .rung = standing.rung,
+          .value = standing.value,
+          .cutoff = standing.cutoff,
+          .rank = standing.rank,
+          .peers = standing.peers,
+          .text = objective_.metric + " " + FormatShort(standing.value) + " is rank " +
+                  Text(standing.rank) + " of " + Text(standing.peers) + " at rung " +
+                  Text(standing.rung) + " of trials " + Text(first) + " to " +
+                  Text(first + bracket.shape().trials - 1) + ", of which " +
+                  (standing.going_on == 1 ? "the best goes on"
+                                          : "the best " + Text(standing.going_on) + " go on")};
+}
+
+std::optional<Step> HyperBand::NextMilestone(const TrialView& trial, Step after) const {
+  const auto within_max = [this](std::optional<Step> next) {
+    return next && *next < options_.max ? next : std::nullopt;
+  };
+  if (const auto entry = Find(trial.id.number); entry != brackets_.end())
+    return within_max(entry->second.NextRung(trial.id.number.value - entry->first, after));
+  const auto seat = SeatOf(trial.id.number);
+  return seat ? within_max(seat->bracket.NextRung(seat->member, after)) : std::nullopt;
+}
+
+// ---- what free slots are for ---------------------------------------------------------------
+
+NextMove HyperBand::Next(const SweepView& sweep) const {
+  for (const auto& entry : brackets_) {
+    std::optional<uint32_t> chosen;
+    const Bracket* bracket = &entry.second;
+    Brackets::value_type closed{entry.first, {}};
+    if (!sweep.may_create && !bracket->Full()) {
+      closed.second = *bracket;
+      closed.second.Close(objective_);
+      bracket = &closed.second;
+      chosen = ChosenOf(closed, sweep);
+    } else {
+      chosen = ChosenOf(entry, sweep);
+    }
+    if (!chosen) continue;
+    Reason reason = ReasonFor(*bracket, entry.first, bracket->StandingOf(*chosen));
+    reason.text = "promoted at rung " + Text(reason.rung) + ": " + reason.text;
+    return Promote{.trial = TrialNumber(entry.first + *chosen), .reason = std::move(reason)};
+  }
+  if (sweep.may_create || sweep.paused.empty()) return New{};
+  if (sweep.running + sweep.waiting > 0) return Wait{};
+  return Done{"every bracket is decided, none of the paused trials goes on, and no more come"};
+}
+
+std::optional<uint32_t> HyperBand::ChosenOf(const Brackets::value_type& entry,
+                                            const SweepView& sweep) const {
+  const auto& members = entry.second.members();
+  std::optional<uint32_t> chosen;
+  for (uint32_t member = 0; member < members.size(); ++member) {
+    if (members[member].place != Place::kChosen) continue;
+    if (chosen && members[*chosen].level >= members[member].level) continue;
+    if (sweep.paused.contains(TrialNumber(entry.first + member))) chosen = member;
+  }
+  return chosen;
+}
+
+// ---- what was observed ---------------------------------------------------------------------
+
+void HyperBand::Observe(const Event& event) {
+  if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
+    Create(created->trial.number);
+    return;
+  }
+  const auto trial = TrialOf(event.fact);
+  if (!trial) return;
+  if (trial->number.value >= created_) Create(trial->number);
+  const auto found = Find(trial->number);
+  if (found == brackets_.end()) return;
+  const auto bracket = brackets_.find(found->first);
+  const uint32_t member = trial->number.value - bracket->first;
+  const Place place = bracket->second.members()[member].place;
+  if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
+    const Report& report = reported->report;
+    if (bracket->second.Arrives(member, report.step))
+      bracket->second.Arrive(objective_, member, report.step, ValueOf(report));
+  } else if (std::holds_alternative<TrialPromoted>(event.fact) ||
+             std::holds_alternative<AttemptAssigned>(event.fact)) {
+    if (place == Place::kWaiting || place == Place::kChosen)
+      bracket->second.GoOn(objective_, member);
+  } else if (std::holds_alternative<TrialEnded>(event.fact) ||
+             std::holds_alternative<TrialReopened>(event.fact)) {
+    bracket->second.Leave(objective_, member);
+  } else {
+    return;
+  }
+  Tidy(bracket);
+}
+
+void HyperBand::Create(TrialNumber trial) {
+  for (; created_ <= trial.value; ++created_) {
+    const Seat seat = *SeatOf(TrialNumber(created_));
+    const auto place = brackets_.try_emplace(seat.first, seat.bracket).first;
+    place->second.Join(seat.member);
+    Tidy(place);
+  }
+}
+
+void HyperBand::Tidy(Brackets::iterator bracket) {
+  if (bracket->second.Over()) brackets_.erase(bracket);
+}
+
+HyperBand::Brackets::const_iterator HyperBand::Find(TrialNumber trial) const {
+  const auto beyond = brackets_.upper_bound(trial.value);
+  if (beyond == brackets_.begin()) return brackets_.end();
+  const auto bracket = std::prev(beyond);
+  return trial.value < bracket->first + bracket->second.members().size() ? bracket
+                                                                         : brackets_.end();
+}
+
+std::optional<HyperBand::Seat> HyperBand::SeatOf(TrialNumber trial) const {
+  const auto beyond = brackets_.upper_bound(trial.value);
+  if (beyond != brackets_.begin()) {
+    const auto& [first, bracket] = *std::prev(beyond);
+    if (trial.value - first < bracket.shape().trials) {
+      Seat seat{first, trial.value - first, bracket};
+      seat.bracket.Join(seat.member);
+      return seat;
+    }
+  }
+  if (trial.value < created_ || trial.value < rounds_from_) return std::nullopt;
+  int64_t left = (trial.value - rounds_from_) % round_trials_;
+  auto shape = round_.begin();
+  while (left >= shape->trials) left -= (shape++)->trials;
+  const auto member = static_cast<uint32_t>(left);
+  Seat seat{trial.value - member, member, Bracket(*shape, options_.reduction_factor)};
+  seat.bracket.Join(member);
+  return seat;
+}
+
+void HyperBand::Adapt(const SweepSpec& spec) {
+  const Options options = OptionsOf(spec);
+  if (options == options_) return;
+  options_ = options;
+  round_ = Round(options);
+  round_trials_ = 0;
+  for (const BracketShape& shape : round_) round_trials_ += shape.trials;
+  rounds_from_ = created_;
+  if (brackets_.empty()) return;
+  const auto& [first, last] = *brackets_.rbegin();
+  rounds_from_ = std::max(created_, first + static_cast<uint32_t>(last.shape().trials));
+}
+
+void HyperBand::Save(ArchiveWriter& archive) const { archive(rounds_from_, created_, brackets_); }
+
+void HyperBand::Load(ArchiveReader& archive) { archive(rounds_from_, created_, brackets_); }
+
+double HyperBand::ValueOf(const Report& report) const {
+  const auto found = report.metrics.find(objective_.metric);
+  return found == report.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
+std::vector<Step> HyperBand::Rungs() const {
+  std::vector<Step> rungs = round_.front().rungs;
+  rungs.push_back(options_.max);
+  return rungs;
+}
+
+Entry<Scheduler> HyperBandEntry() {
+  return {.name = std::string(kRule),
+          .help =
+              "brackets that begin with many trials for few steps, or few for many, and go on "
+              "with the best; needs max",
+          .options = {{.name = "min",
+                       .fallback = int64_t{1},
+                       .min = 1,
+                       .help = "the least that a trial trains: the first rung is no earlier"},
+                      {.name = "reduction_factor",
+                       .fallback = int64_t{3},
+                       .min = 2,
+                       .help = "one in so many goes on, and each rung is so many times further"}},
+          .make = Make};
+}
+
+}  // namespace attune::schedulers
