@@ -3,6 +3,7 @@
 #include "schedulers/asha.h"
 #include "schedulers/fifo.h"
 #include "schedulers/hyperband.h"
+#include "schedulers/pbt.h"
 #include "schedulers/percentile.h"
 
 namespace attune::schedulers {
@@ -13,6 +14,7 @@ void RegisterSchedulers(Algorithms& algorithms) {
   algorithms.Add(AshaEntry());
   algorithms.Add(HyperBandEntry());
   algorithms.Add(MedianEntry());
+  algorithms.Add(PbtEntry());
   algorithms.Add(PercentileEntry());
 }
 

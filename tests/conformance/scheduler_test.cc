@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,11 @@ TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
 
 bool Same(const Verdict& a, const Verdict& b) {
   const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
-  return a.kind == b.kind && a.donor == b.donor && a.reason.text == b.reason.text &&
-         a.reason.rule == b.reason.rule && a.reason.rung == b.reason.rung &&
-         a.reason.rank == b.reason.rank && a.reason.peers == b.reason.peers &&
-         same(a.reason.value, b.reason.value) && same(a.reason.cutoff, b.reason.cutoff);
+  return a.kind == b.kind && a.donor == b.donor && a.config == b.config &&
+         a.reason.text == b.reason.text && a.reason.rule == b.reason.rule &&
+         a.reason.rung == b.reason.rung && a.reason.rank == b.reason.rank &&
+         a.reason.peers == b.reason.peers && same(a.reason.value, b.reason.value) &&
+         same(a.reason.cutoff, b.reason.cutoff);
 }
 
 bool Same(const NextMove& a, const NextMove& b) {
@@ -63,11 +65,13 @@ class SweepOfScheduler {
     spec_ = {.objectives = {{"accuracy", mode}},
              .seed = seed,
              .scheduler = WithFallbacks(name, entry.options),
-             .max_step = Step(kMaxStep)};
+             .max_step = Step(kMaxStep),
+             .stop = {.max_trials = 2 * kTrials}};
     scheduler_ = algorithms_.MakeScheduler(spec_).value();
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       Observe(TrialCreated{.trial = Id(trial), .config = config_});
       live_[trial] = 0;
+      attempts_[trial] = 1;
     }
   }
 
@@ -115,9 +119,23 @@ class SweepOfScheduler {
     const auto milestone = scheduler_->NextMilestone(view, Step(live_.at(trial)));
     Verdict verdict = Verdict::Continue("");
     if (milestone && report.step >= *milestone) verdict = scheduler_->Judge(view, report);
-    Observe(TrialReported{{Id(trial), 1}, report});
+    Observe(TrialReported{{Id(trial), attempts_[trial]}, report});
+    if (verdict.kind == VerdictKind::kExploit) {
+      ASSERT_TRUE(saved_.contains(verdict.donor)) << "clones a checkpoint that is not there";
+      Observe(TrialDecided{
+          .attempt = {Id(trial), attempts_[trial]}, .step = report.step, .verdict = verdict});
+      ++attempts_[trial];
+      live_[trial] = verdict.donor.step.value;
+      return;
+    }
+    if (random_.Integer(0, 1) == 0) {
+      const AttemptId attempt{Id(trial), attempts_[trial]};
+      Observe(CheckpointSaved{.attempt = attempt, .checkpoint = {.step = report.step}});
+      saved_.insert({attempt.trial, attempt.number, report.step});
+    }
     if (verdict.kind == VerdictKind::kPause) {
-      Observe(TrialDecided{.attempt = {Id(trial), 1}, .step = report.step, .verdict = verdict});
+      Observe(TrialDecided{
+          .attempt = {Id(trial), attempts_[trial]}, .step = report.step, .verdict = verdict});
       paused_[TrialNumber(trial)] = report.step;
       live_.erase(trial);
       PromoteOne();
@@ -172,8 +190,10 @@ class SweepOfScheduler {
   RandomStream random_;
   Config config_;
   std::vector<Event> log_;
-  std::map<uint32_t, int64_t> live_;    // trial → its last step
-  std::map<TrialNumber, Step> paused_;  // those that wait to be promoted
+  std::map<uint32_t, int64_t> live_;       // trial → its last step
+  std::map<TrialNumber, Step> paused_;     // those that wait to be promoted
+  std::map<uint32_t, uint32_t> attempts_;  // trial → its attempts, of which clones begin another
+  std::set<CheckpointId> saved_;
 };
 
 class SchedulerConformance : public testing::TestWithParam<std::string> {

@@ -112,6 +112,7 @@ class Planner {
 
   // So that few trials of few steps are judged in every way.
   void DrawOptions(SweepSpec& spec) {
+    const AlgorithmSpec with_fallbacks = spec.scheduler;
     auto& options = spec.scheduler.options;
     const auto draw = [&](const char* name, int64_t low, int64_t high) {
       if (const auto option = options.find(name); option != options.end())
@@ -122,6 +123,9 @@ class Planner {
     draw("reduction_factor", 2, 3);
     draw("min_samples", 1, 3);
     draw("interval", 1, 3);
+    draw("perturbation_interval", 1, 3);
+    draw("population", 0, 6);
+    if (!TestAlgorithms().MakeScheduler(spec).ok()) spec.scheduler = with_fallbacks;
   }
 
   // As a sweep file can say it: a parameter has one condition on a parent.

@@ -64,11 +64,11 @@ class Turns final : public Checker {
                  !Bound(trial);
         }))
       return true;
-    // A space may be used up without the searcher having said so, and who ponders may have nothing
-    // yet.
+    // A space may be used up without the searcher having said so, who ponders may have nothing yet,
+    // and a population may be complete.
     const std::string& searcher = sweep.spec.searcher.name;
     return !sweep.exhausted && searcher != "grid" && searcher != "tpe" && searcher != kPondering &&
-           sweep.Created() < sweep.spec.stop.max_trials;
+           sweep.spec.scheduler.name != "pbt" && sweep.Created() < sweep.spec.stop.max_trials;
   }
 
   void Released(const ReservationReleased& fact, Time now) {

@@ -41,9 +41,23 @@ class SchedulerHarness {
   }
 
   // There is such a trial, and those before it.
-  SchedulerHarness& Create(uint32_t trial) {
+  SchedulerHarness& Create(uint32_t trial) { return Create(trial, config_); }
+  SchedulerHarness& Create(uint32_t trial, const Config& config) {
     for (; created_ <= trial; ++created_)
-      Observe(TrialCreated{.trial = {SweepId(1), TrialNumber(created_)}, .config = config_});
+      Observe(TrialCreated{.trial = {SweepId(1), TrialNumber(created_)}, .config = config});
+    return *this;
+  }
+  SchedulerHarness& Exhaust() {
+    Observe(SearchExhausted{SweepId(1)});
+    return *this;
+  }
+  SchedulerHarness& Save(At at, uint32_t attempt = 1) {
+    const TrialId id(SweepId(1), TrialNumber(at.trial));
+    Observe(CheckpointSaved{.attempt = {id, attempt}, .checkpoint = {.step = Step(at.step)}});
+    return *this;
+  }
+  SchedulerHarness& Drop(const CheckpointId& checkpoint) {
+    Observe(CheckpointDropped{.checkpoint = checkpoint});
     return *this;
   }
 
@@ -71,11 +85,11 @@ class SchedulerHarness {
   }
   const Reason& promotion() const { return promotion_; }
 
-  // The trial has ended, by a person's doing.
-  void End(uint32_t trial) {
+  // The trial has ended, by a person's doing if nothing else is said.
+  void End(uint32_t trial, TrialState state = TrialState::kKilled) {
     Create(trial);
     paused_.erase(TrialNumber(trial));
-    Observe(TrialEnded{TrialId(SweepId(1), TrialNumber(trial)), TrialState::kKilled, "killed"});
+    Observe(TrialEnded{TrialId(SweepId(1), TrialNumber(trial)), state, "ended"});
   }
   void Adapt(const SweepSpec& spec) { scheduler_->Adapt(spec); }
   // It goes on as one that has been saved and loaded, into an instance of the same options.

@@ -223,7 +223,7 @@ TEST(ParseSweep, KeysOfFeaturesThatDoNotExistAreUnknown) {
 TEST(ParseSweep, UnknownAlgorithmIsToldOnceWithoutItsOptions) {
   EXPECT_EQ(FaultsOf(With("scheduler: {name: ahsa, reduction_factor: 3}\n")),
             "sweep.yaml:5:19: scheduler.name: the text \"ahsa\" is not one of: fifo, none, asha, "
-            "hyperband, median, percentile; "
+            "hyperband, median, pbt, percentile; "
             "did you mean asha?\n");
 }
 

@@ -1,0 +1,111 @@
+#include "schedulers/explore.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "core/base/random.h"
+#include "core/space/domain.h"
+#include "core/space/draw.h"
+
+namespace attune::schedulers {
+namespace {
+
+// The same value after an edit of its domain; nullopt: it is none of its values.
+std::optional<Value> Inside(const Domain& domain, const Value& value) {
+  if (auto admitted = Admit(domain, value); admitted.ok()) return std::move(admitted).value();
+  return std::nullopt;
+}
+
+// A step away from the place, if there is one.
+Value Beside(const Domain& domain, int64_t place, bool up) {
+  return ValueAt(domain, std::clamp(place + (up ? 1 : -1), int64_t{0}, *CountValues(domain) - 1));
+}
+
+Value MultipliedBySteps(const Domain& domain, double min, double step, double value,
+                        double factor) {
+  const auto last = static_cast<double>(*CountValues(domain) - 1);
+  const auto place_of = [&](double number) {
+    return std::clamp(std::round((number - min) / step), 0.0, last);
+  };
+  const double before = place_of(value);
+  const double after = place_of(value * factor);
+  if (before != after) return ValueAt(domain, static_cast<int64_t>(std::min(after, last)));
+  const bool up = value == 0 ? factor > 1 : value * factor > value;
+  return Beside(domain, static_cast<int64_t>(std::min(before, last)), up);
+}
+
+Value Neighbour(const CategoricalDomain& domain, const Value& value, bool up) {
+  const bool numbers = std::ranges::all_of(
+      domain.values, [](const Value& listed) { return Number(listed).has_value(); });
+  if (!numbers) return value;
+  const auto same = [&](const Value& listed) { return SameSetting(listed, value); };
+  const auto place = std::ranges::find_if(domain.values, same) - domain.values.begin();
+  return Beside(domain, place, up);
+}
+
+// REQUIRES: the value is a number where the domain is a range, and one of its values elsewhere.
+Value Perturbed(const Domain& domain, const Value& value, double factor) {
+  if (const auto* choice = std::get_if<CategoricalDomain>(&domain))
+    return Neighbour(*choice, value, factor > 1);
+  if (const auto* reals = std::get_if<FloatDomain>(&domain)) {
+    const double number = *Number(value);
+    if (reals->step) return MultipliedBySteps(domain, reals->min, *reals->step, number, factor);
+    return std::clamp(number * factor, reals->min, reals->max);
+  }
+  if (const auto* whole = std::get_if<IntDomain>(&domain))
+    return MultipliedBySteps(domain, static_cast<double>(whole->min),
+                             static_cast<double>(whole->step), *Number(value), factor);
+  return value;
+}
+
+Value Explored(const Domain& domain, const Value* value, const Exploration& exploration,
+               RandomStream& stream) {
+  const bool resampled = stream.Uniform() < exploration.resample_probability;
+  const double factor = stream.Integer(0, 1) == 0 ? exploration.smaller : exploration.larger;
+  if (value == nullptr || resampled) return Draw(domain, stream);
+  const bool range =
+      std::holds_alternative<FloatDomain>(domain) || std::holds_alternative<IntDomain>(domain);
+  if (range && Number(*value)) return Perturbed(domain, *value, factor);
+  const auto inside = Inside(domain, *value);
+  return inside ? Perturbed(domain, *inside, factor) : Draw(domain, stream);
+}
+
+std::string Text(const Value* value) {
+  if (value == nullptr) return "none";
+  const auto* real = std::get_if<double>(value);
+  return real != nullptr ? FormatShort(*real) : FormatValue(*value);
+}
+
+}  // namespace
+
+Config Explore(const SearchSpace& space, const Config& config, const Exploration& exploration,
+               uint64_t seed, TrialNumber trial, int64_t count) {
+  Config explored;
+  for (const size_t place : space.order()) {
+    const Parameter& parameter = space.parameters()[place];
+    if (!space.Active(parameter, explored)) continue;
+    RandomStream stream(seed, trial, "pbt/explore/" + std::to_string(count) + "/" + parameter.name);
+    explored.Set(parameter.name,
+                 Explored(parameter.domain, config.Find(parameter.name), exploration, stream));
+  }
+  return space.Resolve(explored).value();
+}
+
+std::string Changes(const Config& before, const Config& after) {
+  std::string text;
+  const auto changed = [&](const std::string& name) {
+    const Value* from = before.Find(name);
+    const Value* to = after.Find(name);
+    if (from != nullptr && to != nullptr && *from == *to) return;
+    text += (text.empty() ? "" : ", ") + name + " " + Text(from) + " → " + Text(to);
+  };
+  for (const auto& [name, value] : after.entries()) changed(name);
+  for (const auto& [name, value] : before.entries()) {
+    if (after.Find(name) == nullptr) changed(name);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace attune::schedulers

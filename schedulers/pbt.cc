@@ -1,0 +1,309 @@
+#include "schedulers/pbt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/random.h"
+#include "core/log/fields.h"
+
+namespace attune::schedulers {
+namespace {
+
+constexpr std::string_view kRule = "pbt";
+constexpr double kRounding = 1e-9;  // of what a fraction of a count is computed with
+
+std::string Text(int64_t number) { return std::to_string(number); }
+std::string Text(Step step) { return Text(step.value); }
+std::string Text(TrialNumber trial) { return Text(int64_t{trial.value}); }
+
+bool Failed(TrialState state) {
+  return state == TrialState::kFailed || state == TrialState::kKilled;
+}
+
+Pbt::Options OptionsOf(const SweepSpec& spec) {
+  const auto& options = spec.scheduler.options;
+  const auto real = [&](const char* name) { return std::get<double>(options.at(name)); };
+  const auto integer = [&](const char* name) { return std::get<int64_t>(options.at(name)); };
+  const int64_t population = integer("population");
+  return {.interval = integer("perturbation_interval"),
+          .fraction = real("quantile_fraction"),
+          .population = population > 0 ? population : spec.stop.max_trials,
+          .max_trials = spec.stop.max_trials,
+          .exploration = {.resample_probability = real("resample_probability"),
+                          .smaller = real("smaller_factor"),
+                          .larger = real("larger_factor")},
+          .max = spec.max_step};
+}
+
+Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
+  const Pbt::Options options = OptionsOf(spec);
+  if (options.max == Step(0)) {
+    return Error{ErrorCode::kInvalid,
+                 "scheduler.max: pbt needs max, the step at which a trial is complete"};
+  }
+  if (options.interval >= options.max.value) {
+    return Error{ErrorCode::kInvalid, "scheduler.perturbation_interval: " + Text(options.interval) +
+                                          " is not below max " + Text(options.max) +
+                                          ", so nobody would be ranked; lower it or raise max"};
+  }
+  if (options.population == 0) {
+    return Error{ErrorCode::kInvalid,
+                 "scheduler.population: pbt needs to know how many trials there are together; give "
+                 "it, or stop.max_trials"};
+  }
+  return {std::make_unique<Pbt>(spec.objective(), spec.space, spec.seed, options)};
+}
+
+}  // namespace
+
+template <class A>
+void Fields(A& archive, Like<A, Pbt::Member>& member) {
+  archive(member.config, member.value, member.ranked, member.paused, member.step, member.decisions,
+          member.newest, member.foreign_attempts);
+}
+
+Pbt::Pbt(Objective objective, SearchSpace space, uint64_t seed, Options options)
+    : objective_(std::move(objective)), space_(std::move(space)), seed_(seed), options_(options) {
+  ATTUNE_CHECK(options.interval >= 1 && options.population >= 1 && options.max >= Step(1));
+  ATTUNE_CHECK(options.fraction > 0 && options.fraction <= 0.5);
+}
+
+// ---- verdicts ------------------------------------------------------------------------------
+
+Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
+  Member unknown;
+  const TrialNumber number = trial.id.number;
+  const Member& own = MemberOf(trial, unknown);
+  Reason reason{.rule = std::string(kRule), .step = report.step};
+  if (!Ranks(own, report.step)) {
+    const auto next = NextMilestone(trial, report.step);
+    reason.text = "goes on at step " + Text(report.step) + ": " +
+                  (next ? "nothing is decided before step " + Text(*next)
+                        : "nothing is decided before its end");
+    return Verdict::Continue(std::move(reason));
+  }
+  const double value = ValueOf(report);
+  const Ranking ranking = RankingOf(number, value);
+  reason.rung = IntervalUpTo(report.step);
+  reason.value = value;
+  reason.cutoff = ranking.cutoff;
+  reason.rank = ranking.rank;
+  reason.peers = ranking.peers;
+  reason.text = objective_.metric + " " + FormatShort(value) + " is rank " + Text(ranking.rank) +
+                " of " + Text(ranking.peers) + " in the population";
+
+  const bool last = ranking.rank > ranking.peers - ranking.ends;
+  const bool spent = (own.decisions + 1) * options_.interval >= options_.max.value;
+  if (last && !spent && !ranking.donors.empty())
+    return Cloning(number, own, ranking, std::move(reason));
+  if (last)
+    reason.text += spent ? "; it has trained for as long as max, and clones no more"
+                         : "; none of the first " + Text(ranking.ends) +
+                               " has a checkpoint and a better value to clone";
+  const bool pauses = OthersWait(number);
+  reason.text = (pauses ? "paused" : "goes on") + (" at step " + Text(report.step)) + ": " +
+                reason.text + (pauses ? "; others wait for its slot" : "");
+  return pauses ? Verdict::Pause(std::move(reason)) : Verdict::Continue(std::move(reason));
+}
+
+Verdict Pbt::Cloning(TrialNumber trial, const Member& own, const Ranking& ranking,
+                     Reason reason) const {
+  RandomStream stream(seed_, trial, "pbt/donor/" + Text(own.decisions));
+  const TrialNumber donor =
+      ranking.donors[static_cast<size_t>(stream.Integer(0, std::ssize(ranking.donors) - 1))];
+  const Member& source = members_.at(donor);
+  Config config = Explore(space_, source.config, options_.exploration, seed_, trial, own.decisions);
+  reason.text = "clones trial " + Text(donor) + " of step " + Text(source.newest->step) + " (" +
+                objective_.metric + " " + FormatShort(source.value) + ") at step " +
+                Text(reason.step) + ": " + reason.text + ", among the last " + Text(ranking.ends) +
+                "; explores " + Changes(source.config, config);
+  return Verdict::Exploit(*source.newest, std::move(config), std::move(reason));
+}
+
+Pbt::Ranking Pbt::RankingOf(TrialNumber trial, double value) const {
+  struct Entry {
+    TrialNumber trial;
+    double value;
+  };
+  std::vector<Entry> ranked;
+  for (const auto& [number, member] : members_) {
+    if (member.ranked && number != trial) ranked.push_back({number, member.value});
+  }
+  ranked.push_back({trial, value});
+  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) {
+    if (objective_.Better(a.value, b.value)) return true;
+    return !objective_.Better(b.value, a.value) && a.trial < b.trial;
+  });
+  Ranking ranking{.peers = std::ssize(ranked)};
+  const double part = options_.fraction * static_cast<double>(ranked.size());
+  ranking.ends = std::min(static_cast<int64_t>(std::ceil(part - kRounding)), ranking.peers / 2);
+  const auto own = std::ranges::find(ranked, trial, &Entry::trial);
+  ranking.rank = own - ranked.begin() + 1;
+  ranking.cutoff = ranked[static_cast<size_t>(ranking.peers - ranking.ends - 1)].value;
+  for (const Entry& first : std::span(ranked).first(static_cast<size_t>(ranking.ends))) {
+    if (first.trial == trial || !objective_.Better(first.value, value)) continue;
+    if (members_.at(first.trial).newest) ranking.donors.push_back(first.trial);
+  }
+  return ranking;
+}
+
+bool Pbt::OthersWait(TrialNumber trial) const {
+  const bool may_create =
+      !exhausted_ && (options_.max_trials == 0 || created_ < options_.max_trials);
+  if (may_create && joined_ < options_.population) return true;
+  return std::ranges::any_of(members_, [trial](const auto& member) {
+    return member.second.paused && member.first != trial;
+  });
+}
+
+bool Pbt::Ranks(const Member& member, Step step) const {
+  return IntervalUpTo(step) > IntervalUpTo(member.step);
+}
+
+Step Pbt::IntervalUpTo(Step step) const {
+  return Step(step.value - step.value % options_.interval);
+}
+
+const Pbt::Member& Pbt::MemberOf(const TrialView& trial, Member& unknown) const {
+  const auto found = members_.find(trial.id.number);
+  return found == members_.end() ? unknown : found->second;
+}
+
+double Pbt::ValueOf(const Report& report) const {
+  const auto found = report.metrics.find(objective_.metric);
+  return found == report.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
+std::optional<Step> Pbt::NextMilestone(const TrialView& trial, Step after) const {
+  Member unknown;
+  const Step from = IntervalUpTo(std::max(after, MemberOf(trial, unknown).step));
+  if (from.value >= options_.max.value - options_.interval) return std::nullopt;
+  return Step(from.value + options_.interval);
+}
+
+// ---- what free slots are for ---------------------------------------------------------------
+
+NextMove Pbt::Next(const SweepView& sweep) const {
+  if (sweep.may_create && joined_ < options_.population) return New{};
+  const std::pair<const TrialNumber, Member>* turn = nullptr;
+  for (const auto& member : members_) {
+    if (!sweep.paused.contains(member.first)) continue;
+    if (turn == nullptr || member.second.decisions < turn->second.decisions) turn = &member;
+  }
+  if (turn != nullptr) {
+    return Promote{.trial = turn->first,
+                   .reason = {.rule = std::string(kRule),
+                              .value = turn->second.value,
+                              .text = "goes on: of those that wait it has come to the fewest "
+                                      "decisions, " +
+                                      Text(turn->second.decisions)}};
+  }
+  if (!sweep.may_create) return New{};
+  if (sweep.running + sweep.waiting > 0) return Wait{};
+  return Done{"the population of " + Text(options_.population) + " has ended"};
+}
+
+// ---- what was observed ---------------------------------------------------------------------
+
+void Pbt::Observe(const Event& event) {
+  if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
+    members_[created->trial.number].config = created->config;
+    ++created_;
+    ++joined_;
+    return;
+  }
+  if (const auto* reopened = std::get_if<TrialReopened>(&event.fact)) {
+    const TrialRecord& record = reopened->record;
+    if (Failed(record.state)) ++joined_;
+    members_[record.id.number] = {.config = record.config};
+    return;
+  }
+  if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) {
+    const auto holder = members_.find(dropped->checkpoint.trial.number);
+    if (holder != members_.end() && holder->second.newest == dropped->checkpoint)
+      holder->second.newest.reset();
+    return;
+  }
+  if (std::holds_alternative<SearchExhausted>(event.fact)) exhausted_ = true;
+  const auto trial = TrialOf(event.fact);
+  const auto found = trial ? members_.find(trial->number) : members_.end();
+  if (found == members_.end()) return;
+  Member& member = found->second;
+  if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
+    const Report& report = reported->report;
+    if (!Ranks(member, report.step)) return;
+    member.value = ValueOf(report);
+    member.ranked = true;
+    member.step = report.step;
+    ++member.decisions;
+  } else if (const auto* saved = std::get_if<CheckpointSaved>(&event.fact)) {
+    const AttemptId& attempt = saved->attempt;
+    if (attempt.number > member.foreign_attempts)
+      member.newest = CheckpointId{attempt.trial, attempt.number, saved->checkpoint.step};
+  } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
+    const Verdict& verdict = decided->verdict;
+    if (verdict.kind == VerdictKind::kExploit) {
+      member = {.config = verdict.config,
+                .step = verdict.donor.step,
+                .decisions = member.decisions,
+                .foreign_attempts = decided->attempt.number};
+    }
+    member.paused = verdict.kind == VerdictKind::kPause && verdict.reason.rule == kRule;
+  } else if (std::holds_alternative<AttemptAssigned>(event.fact) ||
+             std::holds_alternative<TrialPromoted>(event.fact)) {
+    member.paused = false;
+  } else if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
+    if (Failed(ended->state)) --joined_;
+    members_.erase(found);
+  }
+}
+
+void Pbt::Adapt(const SweepSpec& spec) {
+  options_ = OptionsOf(spec);
+  space_ = spec.space;
+  exhausted_ = false;
+}
+
+void Pbt::Save(ArchiveWriter& archive) const { archive(members_, created_, joined_, exhausted_); }
+
+void Pbt::Load(ArchiveReader& archive) { archive(members_, created_, joined_, exhausted_); }
+
+Entry<Scheduler> PbtEntry() {
+  return {.name = std::string(kRule),
+          .help =
+              "a population whose worst members clone the best ones and explore their "
+              "configuration; needs max",
+          .options = {{.name = "perturbation_interval",
+                       .fallback = int64_t{1},
+                       .min = 1,
+                       .help = "steps from one decision of a trial to its next"},
+                      {.name = "quantile_fraction",
+                       .fallback = 0.25,
+                       .min = 0.01,
+                       .max = 0.5,
+                       .help = "part of the population that clones, and that is cloned"},
+                      {.name = "resample_probability",
+                       .fallback = 0.25,
+                       .min = 0,
+                       .max = 1,
+                       .help = "that a parameter is drawn anew and not perturbed"},
+                      {.name = "smaller_factor",
+                       .fallback = 0.8,
+                       .min = 0,
+                       .max = 1,
+                       .help = "what a number is multiplied by in one half of the perturbations"},
+                      {.name = "larger_factor",
+                       .fallback = 1.2,
+                       .min = 1,
+                       .help = "what a number is multiplied by in the other half"},
+                      {.name = "population",
+                       .fallback = int64_t{0},
+                       .min = 0,
+                       .help = "trials that train together; 0: stop.max_trials"}},
+          .make = Make};
+}
+
+}  // namespace attune::schedulers

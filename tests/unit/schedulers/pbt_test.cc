@@ -1,0 +1,326 @@
+#include "schedulers/pbt.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/random.h"
+#include "tests/unit/schedulers/harness.h"
+
+namespace attune::schedulers {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+SearchSpace Space() {
+  return SearchSpace({{.name = "lr", .domain = FloatDomain{.min = 0.001, .max = 10}}});
+}
+
+// Four members, of which the last clones the first; it takes the configuration as it is.
+Pbt::Options Four() {
+  return {.interval = 2,
+          .fraction = 0.25,
+          .population = 4,
+          .exploration = {.resample_probability = 0, .smaller = 1, .larger = 1},
+          .max = Step(20)};
+}
+
+Pbt Population(Pbt::Options options = Four()) {
+  return Pbt(Maximise("accuracy"), Space(), 1, options);
+}
+
+CheckpointId Checkpoint(uint32_t trial, uint32_t attempt, int64_t step) {
+  return {{SweepId(1), TrialNumber(trial)}, attempt, Step(step)};
+}
+
+auto Clones(const CheckpointId& donor, double lr) {
+  return AllOf(Field("kind", &Verdict::kind, VerdictKind::kExploit),
+               Field("donor", &Verdict::donor, donor),
+               Field("config", &Verdict::config, Config{{"lr", lr}}));
+}
+
+// Trials 0 … n-1 with a learning rate of 1, 2, …
+void Begin(SchedulerHarness& sweep, uint32_t n = 4) {
+  for (uint32_t trial = 0; trial < n; ++trial) sweep.Create(trial, {{"lr", trial + 1.0}});
+}
+
+// Worked out by hand: of one member nobody is the last; of two to four one is.
+TEST(Pbt, FollowsThePaper) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+
+  EXPECT_EQ(sweep.NextMilestone({0, 0}), 2);
+  EXPECT_THAT(sweep.Report({0, 2}, 0.5).verdict(), Continues());
+  sweep.Save({0, 2});
+  EXPECT_EQ(sweep.text(), "goes on at step 2: accuracy 0.5 is rank 1 of 1 in the population");
+  EXPECT_THAT(sweep.Report({1, 2}, 0.9).verdict(), Continues());
+  EXPECT_THAT(sweep.Report({2, 2}, 0.7).verdict(), Continues());
+  sweep.Save({2, 2});
+  // Of 0.9 0.7 0.5 0.1 it is the last; the first, trial 1, has no checkpoint yet.
+  EXPECT_THAT(sweep.Report({3, 2}, 0.1).verdict(), Continues());
+  EXPECT_EQ(sweep.text(),
+            "goes on at step 2: accuracy 0.1 is rank 4 of 4 in the population; none of the first 1 "
+            "has a checkpoint and a better value to clone");
+  sweep.Save({1, 2});
+  EXPECT_THAT(sweep.Report({0, 4}, 0.6).verdict(), Continues());  // third of four
+  EXPECT_THAT(sweep.Report({3, 4}, 0.2).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
+  EXPECT_EQ(sweep.verdict().reason.cutoff, 0.6);
+  EXPECT_EQ(sweep.text(),
+            "clones trial 1 of step 2 (accuracy 0.9) at step 4: accuracy 0.2 is rank 4 of 4 in the "
+            "population, among the last 1; explores nothing");
+  EXPECT_EQ(sweep.NextMilestone({3, 2}), 4);  // it goes on at the donor's step
+
+  // Until it has come to its next decision it is not ranked: of 0.9 0.7 0.6 the last clones.
+  EXPECT_THAT(sweep.Report({2, 4}, 0.55).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
+  EXPECT_EQ(sweep.verdict().reason.peers, 3);
+  // Its own weights are those of trial 1 with 2.0, and it is the first now.
+  EXPECT_THAT(sweep.Report({3, 4}, 0.95).verdict(), Continues());
+  sweep.Save({3, 4}, 2);
+  EXPECT_THAT(sweep.Report({0, 6}, 0.4).verdict(), Clones(Checkpoint(3, 2, 4), 2.0));
+}
+
+TEST(Pbt, SmallerIsBetterWhenMinimising) {
+  SchedulerHarness sweep(Pbt(Minimise("loss"), Space(), 1, Four()), "loss");
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.1).Save({0, 2}).Report({1, 2}, 0.2).Report({2, 2}, 0.3);
+  EXPECT_THAT(sweep.Report({3, 2}, 0.4).verdict(), Clones(Checkpoint(0, 1, 2), 1.0));
+}
+
+TEST(Pbt, WhatACloneSavedBeforeItIsOneIsNobodysDonor) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.9).Save({0, 2}).Report({1, 2}, 0.5).Report({2, 2}, 0.6);
+  sweep.Report({3, 2}, 0.1);
+  EXPECT_EQ(sweep.verdict().kind, VerdictKind::kExploit);
+  sweep.Save({3, 2}, 1);      // of the attempt that leaves
+  sweep.Report({3, 4}, 2.0);  // the clone is the first, and has saved nothing
+  EXPECT_THAT(sweep.Report({1, 4}, 0.1).verdict(), Continues());
+  EXPECT_THAT(sweep.text(), HasSubstr("none of the first 1 has a checkpoint"));
+  sweep.Save({3, 4}, 2);
+  EXPECT_THAT(sweep.Report({1, 6}, 0.1).verdict(), Clones(Checkpoint(3, 2, 4), 1.0));
+}
+
+TEST(Pbt, ACheckpointThatIsGoneIsNotCloned) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.9).Save({0, 2}).Drop(Checkpoint(0, 1, 2));
+  sweep.Report({1, 2}, 0.5).Report({2, 2}, 0.6);
+  EXPECT_THAT(sweep.Report({3, 2}, 0.1).verdict(), Continues());
+}
+
+TEST(Pbt, WhoHasEndedIsNeitherRankedNorCloned) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({1, 2}, 0.5).Save({1, 2}).Report({0, 2}, 0.9).Save({0, 2});
+  sweep.End(0, TrialState::kCompleted);
+  EXPECT_THAT(sweep.Report({2, 2}, 0.4).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
+  EXPECT_EQ(sweep.verdict().reason.peers, 2);
+}
+
+TEST(Pbt, OneNanTrialClonesAndStopsNobody) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({0, 2}, kNaN).Save({0, 2});
+  EXPECT_THAT(sweep.Report({1, 2}, 0.1).verdict(), Continues());
+  sweep.Save({1, 2});
+  EXPECT_THAT(sweep.Report({0, 4}, kNaN).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
+  EXPECT_THAT(sweep.Report({2, 2}, kNaN).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
+  EXPECT_THAT(sweep.Report({3, 2}, kNaN).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
+}
+
+TEST(Pbt, WhereAllAreNanNobodyIsCloned) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  for (uint32_t trial = 0; trial < 4; ++trial) {
+    EXPECT_THAT(sweep.Report({trial, 2}, kNaN).verdict(), Continues());
+    sweep.Save({trial, 2});
+  }
+}
+
+TEST(Pbt, OfEqualValuesNobodyClones) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  for (uint32_t trial = 0; trial < 4; ++trial) {
+    EXPECT_THAT(sweep.Report({trial, 2}, 0.5).verdict(), Continues());
+    sweep.Save({trial, 2});
+  }
+  EXPECT_EQ(sweep.verdict().reason.rank, 4);
+}
+
+TEST(Pbt, ARepeatedOrEarlierStepIsNeitherJudgedNorRecorded) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.5).Report({0, 4}, 0.6);
+  for (const int64_t step : {4, 3, 2}) {
+    EXPECT_THAT(sweep.Report({0, step}, 9).verdict(), Continues());
+    EXPECT_EQ(sweep.verdict().reason.rung, Step(0));
+  }
+  EXPECT_EQ(sweep.NextMilestone({0, 0}), 6);
+  EXPECT_EQ(sweep.Report({1, 2}, 0.7).verdict().reason.rank, 1);
+}
+
+TEST(Pbt, ALateReportCountsOnce) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  EXPECT_EQ(sweep.Report({0, 7}, 0.5).verdict().reason.rung, Step(6));
+  EXPECT_EQ(sweep.NextMilestone({0, 7}), 8);
+  EXPECT_EQ(sweep.NextMilestone({0, 18}), 0);  // max is next
+}
+
+// Whom luck sends back again and again ends nevertheless.
+TEST(Pbt, WhoHasTrainedForAsLongAsMaxClonesNoMore) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.9).Save({0, 2});
+  for (int decision = 1; decision < 10; ++decision) {
+    sweep.Report({1, 4}, 0.1);
+    EXPECT_EQ(sweep.verdict().kind, VerdictKind::kExploit) << decision;
+  }
+  EXPECT_THAT(sweep.Report({1, 4}, 0.1).verdict(), Continues());
+  EXPECT_THAT(sweep.text(), HasSubstr("it has trained for as long as max, and clones no more"));
+}
+
+TEST(Pbt, WhereOthersWaitForASlotTrialsTakeTurns) {
+  SchedulerHarness sweep(Population());
+  sweep.Create(0).Create(1);  // two slots, four members
+  EXPECT_THAT(sweep.Report({0, 2}, 0.5).verdict(), Pauses());
+  EXPECT_EQ(sweep.text(),
+            "paused at step 2: accuracy 0.5 is rank 1 of 1 in the population; others wait for its "
+            "slot");
+  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next()));
+  sweep.Create(2);
+  EXPECT_THAT(sweep.Report({1, 2}, 0.6).verdict(), Pauses());
+  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next()));
+  sweep.Create(3);
+  EXPECT_THAT(sweep.Report({2, 2}, 0.7).verdict(), Pauses());
+  EXPECT_THAT(sweep.Promoted(), Optional(0u));
+  EXPECT_THAT(sweep.Report({3, 2}, 0.8).verdict(), Pauses());
+  EXPECT_THAT(sweep.Promoted(), Optional(1u));
+  EXPECT_THAT(sweep.Report({0, 4}, 0.75).verdict(), Pauses());
+  EXPECT_THAT(sweep.Promoted(), Optional(2u));  // trial 0 has come further
+  EXPECT_EQ(sweep.promotion().text,
+            "goes on: of those that wait it has come to the fewest decisions, 1");
+  EXPECT_THAT(sweep.Promoted(), Optional(3u));
+  EXPECT_THAT(sweep.Promoted(), Optional(0u));
+  EXPECT_THAT(sweep.Report({1, 4}, 0.8).verdict(), Continues());  // nobody waits
+}
+
+TEST(Pbt, NobodyWaitsForTrialsThatCannotCome) {
+  Pbt::Options options = Four();
+  options.max_trials = 2;
+  SchedulerHarness sweep(Population(options));
+  sweep.Create(0).Create(1);
+  EXPECT_THAT(sweep.Report({0, 2}, 0.5).verdict(), Continues());
+
+  SchedulerHarness exhausted(Population());
+  exhausted.Create(0).Exhaust();
+  EXPECT_THAT(exhausted.Report({0, 2}, 0.5).verdict(), Continues());
+}
+
+TEST(Pbt, WhoFailsIsReplacedAndWhoCompletesIsNot) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(true, 4)));
+  sweep.End(0, TrialState::kFailed);
+  EXPECT_TRUE(std::holds_alternative<New>(sweep.Next(true, 3)));
+  sweep.Create(4);
+  for (uint32_t trial = 1; trial < 5; ++trial) sweep.End(trial, TrialState::kCompleted);
+  const NextMove done = sweep.Next(true);
+  ASSERT_TRUE(std::holds_alternative<Done>(done));
+  EXPECT_EQ(std::get<Done>(done).text, "the population of 4 has ended");
+}
+
+// What is drawn depends on nothing but the seed, the trial and its count of decisions.
+TEST(Pbt, DrawsTheSameDonorAndConfigurationEachTime) {
+  Pbt::Options options = Four();
+  options.population = 8;
+  options.fraction = 0.5;
+  options.exploration = {};
+  const auto play = [&](bool restore) {
+    SchedulerHarness sweep(Population(options));
+    Begin(sweep, 8);
+    for (const uint32_t trial : {6, 5, 4, 3, 2, 1, 0})  // each better than those before
+      sweep.Report({trial, 2}, 0.9 - 0.1 * trial).Save({trial, 2});
+    if (restore) sweep.Restore(Population(options));
+    return sweep.Report({7, 2}, 0.0).verdict();
+  };
+  const Verdict verdict = play(false);
+  ASSERT_EQ(verdict.kind, VerdictKind::kExploit);
+  EXPECT_LT(verdict.donor.trial.number.value, 4u);
+  EXPECT_NE(verdict.config, (Config{{"lr", verdict.donor.trial.number.value + 1.0}}));
+  const Verdict again = play(true);
+  EXPECT_EQ(again.donor, verdict.donor);
+  EXPECT_EQ(again.config, verdict.config);
+}
+
+TEST(Pbt, AnyOfTheFirstMayBeTheDonor) {
+  Pbt::Options options = Four();
+  options.population = 8;
+  options.fraction = 0.5;
+  std::set<uint32_t> donors;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SchedulerHarness sweep(Pbt(Maximise("accuracy"), Space(), seed, options));
+    Begin(sweep, 8);
+    for (const uint32_t trial : {6, 5, 4, 3, 2, 1, 0})  // each better than those before
+      sweep.Report({trial, 2}, 0.9 - 0.1 * trial).Save({trial, 2});
+    donors.insert(sweep.Report({7, 2}, 0.0).verdict().donor.trial.number.value);
+  }
+  EXPECT_EQ(donors, (std::set<uint32_t>{0, 1, 2, 3}));
+}
+
+TEST(Pbt, AfterASnapshotItIsTheSame) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.9).Save({0, 2}).Report({1, 2}, 0.5).Report({2, 2}, 0.6);
+  sweep.Restore(Population());
+  EXPECT_THAT(sweep.Report({3, 2}, 0.1).verdict(), Clones(Checkpoint(0, 1, 2), 1.0));
+}
+
+SweepSpec Spec(int64_t interval, int64_t max, int64_t population, int max_trials) {
+  return {.objectives = {Maximise("accuracy")},
+          .space = Space(),
+          .scheduler = {.name = "pbt",
+                        .options = {{"perturbation_interval", interval},
+                                    {"quantile_fraction", 0.25},
+                                    {"resample_probability", 0.25},
+                                    {"smaller_factor", 0.8},
+                                    {"larger_factor", 1.2},
+                                    {"population", population}}},
+          .max_step = Step(max),
+          .stop = {.max_trials = max_trials}};
+}
+
+TEST(Pbt, NamesTheKeyThatCannotBeServed) {
+  const auto error = [](const SweepSpec& spec) { return PbtEntry().make(spec).error().message; };
+  EXPECT_EQ(error(Spec(1, 0, 4, 0)),
+            "scheduler.max: pbt needs max, the step at which a trial is complete");
+  EXPECT_EQ(error(Spec(9, 9, 4, 0)),
+            "scheduler.perturbation_interval: 9 is not below max 9, so nobody would be ranked; "
+            "lower it or raise max");
+  EXPECT_EQ(error(Spec(1, 9, 0, 0)),
+            "scheduler.population: pbt needs to know how many trials there are together; give it, "
+            "or stop.max_trials");
+  EXPECT_TRUE(PbtEntry().make(Spec(1, 9, 0, 4)).ok());
+}
+
+TEST(Pbt, AnEditHoldsFromNowOn) {
+  SchedulerHarness sweep(Population());
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.9);
+  sweep.Adapt(Spec(5, 40, 2, 9));
+  EXPECT_EQ(sweep.NextMilestone({0, 2}), 5);
+  EXPECT_EQ(sweep.NextMilestone({1, 30}), 35);
+}
+
+}  // namespace
+}  // namespace attune::schedulers
