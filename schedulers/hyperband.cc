@@ -209,10 +209,14 @@ void HyperBand::Observe(const Event& event) {
 
 void HyperBand::Create(TrialNumber trial) {
   for (; created_ <= trial.value; ++created_) {
-    const Seat seat = *SeatOf(TrialNumber(created_));
-    const auto place = brackets_.try_emplace(seat.first, seat.bracket).first;
-    place->second.Join(seat.member);
-    Tidy(place);
+    auto begun = Begun(TrialNumber(created_));
+    if (begun == brackets_.end()) {
+      Seat seat = *SeatOf(TrialNumber(created_));
+      begun = brackets_.emplace(seat.first, std::move(seat.bracket)).first;
+    }
+    const auto bracket = brackets_.find(begun->first);
+    bracket->second.Join(created_ - bracket->first);
+    Tidy(bracket);
   }
 }
 
@@ -220,23 +224,24 @@ void HyperBand::Tidy(Brackets::iterator bracket) {
   if (bracket->second.Over()) brackets_.erase(bracket);
 }
 
-HyperBand::Brackets::const_iterator HyperBand::Find(TrialNumber trial) const {
+HyperBand::Brackets::const_iterator HyperBand::Begun(TrialNumber trial) const {
   const auto beyond = brackets_.upper_bound(trial.value);
   if (beyond == brackets_.begin()) return brackets_.end();
-  const auto bracket = std::prev(beyond);
-  return trial.value < bracket->first + bracket->second.members().size() ? bracket
-                                                                         : brackets_.end();
+  const auto& [first, bracket] = *std::prev(beyond);
+  return trial.value - first < bracket.shape().trials ? std::prev(beyond) : brackets_.end();
+}
+
+HyperBand::Brackets::const_iterator HyperBand::Find(TrialNumber trial) const {
+  const auto begun = Begun(trial);
+  if (begun == brackets_.end()) return begun;
+  return trial.value - begun->first < begun->second.members().size() ? begun : brackets_.end();
 }
 
 std::optional<HyperBand::Seat> HyperBand::SeatOf(TrialNumber trial) const {
-  const auto beyond = brackets_.upper_bound(trial.value);
-  if (beyond != brackets_.begin()) {
-    const auto& [first, bracket] = *std::prev(beyond);
-    if (trial.value - first < bracket.shape().trials) {
-      Seat seat{first, trial.value - first, bracket};
-      seat.bracket.Join(seat.member);
-      return seat;
-    }
+  if (const auto begun = Begun(trial); begun != brackets_.end()) {
+    Seat seat{begun->first, trial.value - begun->first, begun->second};
+    seat.bracket.Join(seat.member);
+    return seat;
   }
   if (trial.value < created_ || trial.value < rounds_from_) return std::nullopt;
   int64_t left = (trial.value - rounds_from_) % round_trials_;

@@ -73,6 +73,9 @@ class HyperBand final : public Scheduler {
     Bracket bracket;
   };
   std::optional<Seat> SeatOf(TrialNumber trial) const;
+  // The bracket of the trial's number, if it has begun; end: it has not, or nothing in it is
+  // decided any more.
+  Brackets::const_iterator Begun(TrialNumber trial) const;
   // The bracket that the trial has joined; end: nothing in it is decided any more.
   Brackets::const_iterator Find(TrialNumber trial) const;
   void Create(TrialNumber trial);

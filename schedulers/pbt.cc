@@ -298,6 +298,7 @@ Entry<Scheduler> PbtEntry() {
                       {.name = "larger_factor",
                        .fallback = 1.2,
                        .min = 1,
+                       .max = 100,
                        .help = "what a number is multiplied by in the other half"},
                       {.name = "population",
                        .fallback = int64_t{0},
