@@ -88,8 +88,10 @@ class FashionMnist : public attune::DistributedTrainable {
     double loss_sum = 0;
     model_.Train();
     for (std::int64_t i = 0; i < batches_per_step_; ++i) {
-      const std::int64_t place = (context().step() * batches_per_step_ + i) * batch_of_rank_;
-      const Batch batch = train_->Take(sampler_->Take(place, batch_of_rank_), context().device());
+      const std::int64_t batch_number = context().step() * batches_per_step_ + i;
+      const std::int64_t position = batch_number * batch_of_rank_ * context().world_size();
+      const Batch batch =
+          train_->Take(sampler_->Take(position, batch_of_rank_), context().device());
       optimizer_->zero_grad();
       const auto loss = torch::cross_entropy_loss(model_(batch.images), batch.labels);
       loss.backward();

@@ -1,4 +1,4 @@
-"""The README shows code that is compiled and a sweep file that runs: examples/line."""
+"""The README and the page of the SDK show code that is compiled and sweep files that run."""
 
 import pathlib
 import re
@@ -21,6 +21,14 @@ class Readme(unittest.TestCase):
             return [line for line in text.splitlines() if not line.startswith("command:")]
         self.assertEqual(without_command(block("yaml")),
                          without_command((ROOT / "examples/line/sweep.yaml").read_text()))
+
+    def test_page_of_the_sdk_quotes_what_the_tests_run(self):
+        page = (ROOT / "docs/trainable.md").read_text()
+        source = (ROOT / "tests/unit/trainable/gang_docs.cc").read_text()
+        blocks = re.findall(r"```cpp\n(.*?)```", page, re.S)
+        self.assertTrue(blocks)
+        for code in blocks:
+            self.assertIn(code, source)
 
     def test_links_lead_somewhere(self):
         for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:

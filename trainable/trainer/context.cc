@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "attune/distributed_sampler.h"
 #include "attune/error.h"
 #include "trainable/base/random.h"
 #include "trainable/channel/channel.h"
@@ -245,12 +246,16 @@ Metrics Context::ReduceMean(const Metrics& metrics) {
 
 void Context::Barrier() { state_->groups.Barrier(); }
 
-DistributedSampler Context::PrepareSampler(std::int64_t size, bool shuffle, bool drop_last) const {
-  return DistributedSampler(size, {.rank = rank(),
-                                   .world_size = world_size(),
-                                   .seed = seed(),
-                                   .shuffle = shuffle,
-                                   .drop_last = drop_last});
+DistributedSampler Context::PrepareSampler(std::int64_t size) const {
+  return PrepareSampler(size, {});
+}
+
+DistributedSampler Context::PrepareSampler(std::int64_t size,
+                                           DistributedSamplerOptions options) const {
+  options.rank = rank();
+  options.world_size = world_size();
+  options.seed = seed();
+  return DistributedSampler(size, options);
 }
 
 c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }

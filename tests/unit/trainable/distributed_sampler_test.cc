@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/serialize/archive.h>
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 #include "attune/error.h"
 
@@ -13,80 +15,192 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<std::int64_t> AllRanks(std::int64_t size, int world_size, bool drop_last) {
-  std::vector<std::int64_t> all;
-  for (int rank = 0; rank < world_size; ++rank) {
-    const DistributedSampler sampler(
-        size, {.rank = rank, .world_size = world_size, .seed = 3, .drop_last = drop_last});
-    all.insert(all.end(), sampler.indices().begin(), sampler.indices().end());
-  }
-  std::sort(all.begin(), all.end());
+using Samples = std::vector<std::size_t>;
+
+Samples Everything(std::size_t size) {
+  Samples all(size);
+  std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
-TEST(DistributedSampler, RanksPartitionTheDataset) {
-  std::vector<std::int64_t> everything(12);
-  std::iota(everything.begin(), everything.end(), 0);
-  EXPECT_EQ(AllRanks(12, 3, false), everything);
+Samples Sorted(Samples samples) {
+  std::sort(samples.begin(), samples.end());
+  return samples;
 }
 
-TEST(DistributedSampler, PadsOrDropsSoThatRanksGetEquallyMany) {
-  EXPECT_EQ(AllRanks(10, 4, /*drop_last=*/false).size(), 12u);
-  EXPECT_EQ(AllRanks(10, 4, /*drop_last=*/true).size(), 8u);
-  EXPECT_EQ(AllRanks(1, 4, /*drop_last=*/false), (std::vector<std::int64_t>{0, 0, 0, 0}));
-}
-
-TEST(DistributedSampler, AGlobalBatchIsTheSameSetForAnyNumberOfRanks) {
-  const DistributedSampler one(100, {.seed = 7});
-  const DistributedSampler left(100, {.rank = 0, .world_size = 2, .seed = 7});
-  const DistributedSampler right(100, {.rank = 1, .world_size = 2, .seed = 7});
-  for (std::int64_t i = 0; i < 50; ++i) {
-    EXPECT_EQ(one.indices()[2 * i], left.indices()[i]);
-    EXPECT_EQ(one.indices()[2 * i + 1], right.indices()[i]);
+// All ranks of a gang, in step.
+class Gang {
+ public:
+  Gang(std::int64_t size, int world_size, bool drop_last = false) {
+    for (int rank = 0; rank < world_size; ++rank) {
+      ranks.emplace_back(
+          size, DistributedSampler::Options{
+                    .rank = rank, .world_size = world_size, .seed = 3, .drop_last = drop_last});
+    }
   }
+
+  // The samples of the gang's next batch; empty at the end of the epoch.
+  Samples Next(std::int64_t global_batch_size) {
+    Samples batch;
+    std::size_t without = 0;
+    for (DistributedSampler& rank : ranks) {
+      const auto share = rank.NextShare(global_batch_size);
+      if (!share) {
+        ++without;
+        continue;
+      }
+      EXPECT_FALSE(share->empty());
+      batch.insert(batch.end(), share->begin(), share->end());
+    }
+    EXPECT_TRUE(without == 0 || without == ranks.size()) << "a rank would wait for the others";
+    return batch;
+  }
+
+  Samples Rest(std::int64_t global_batch_size) {
+    Samples rest;
+    for (Samples batch = Next(global_batch_size); !batch.empty(); batch = Next(global_batch_size)) {
+      rest.insert(rest.end(), batch.begin(), batch.end());
+    }
+    return rest;
+  }
+
+  std::vector<DistributedSampler> ranks;
+};
+
+TEST(DistributedSampler, AnEpochHasEachSampleOnceForAnyNumberOfRanks) {
+  for (int world_size = 1; world_size <= 5; ++world_size) {
+    for (const std::size_t size : {5u, 12u, 13u, 17u}) {
+      EXPECT_EQ(Sorted(Gang(static_cast<std::int64_t>(size), world_size).Rest(5)),
+                Everything(size));
+    }
+  }
+}
+
+TEST(DistributedSampler, WhatIsLessThanARoundBelongsToTheLastBatch) {
+  Gang gang(10, 3);
+  EXPECT_EQ(gang.Next(4).size(), 4u);
+  EXPECT_EQ(gang.Next(4).size(), 6u);
+  EXPECT_TRUE(gang.Next(4).empty());
+}
+
+TEST(DistributedSampler, DropLastLeavesOutAnIncompleteBatch) {
+  Gang gang(10, 3, /*drop_last=*/true);
+  EXPECT_EQ(gang.Rest(4).size(), 8u);
+}
+
+TEST(DistributedSampler, AnotherNumberOfRanksGoesOnWithWhatIsLeft) {
+  Gang two(50, 2);
+  Samples visited = two.Next(8);
+  Gang three(50, 3);
+  for (DistributedSampler& rank : three.ranks) rank.load_state_dict(two.ranks[0].state_dict());
+  const Samples rest = three.Rest(8);
+  visited.insert(visited.end(), rest.begin(), rest.end());
+  EXPECT_EQ(Sorted(visited), Everything(50));
+}
+
+TEST(DistributedSampler, FewerSamplesThanRanksAreRepeatedByTheRanksWithoutOne) {
+  Gang gang(10, 3);
+  for (DistributedSampler& rank : gang.ranks) rank.MoveTo(0, 8);
+  const Samples last = gang.Next(4);
+  EXPECT_EQ(last.size(), 3u);
+  EXPECT_EQ(last[2], last[0]);
+  EXPECT_TRUE(gang.Next(4).empty());
+}
+
+TEST(DistributedSampler, BatchSizeOfNextIsThatOfOneRank) {
+  DistributedSampler sampler(12, {.rank = 1, .world_size = 2});
+  EXPECT_EQ(sampler.next(3)->size(), 3u);
+  EXPECT_EQ(sampler.offset(), 6);
+}
+
+TEST(DistributedSampler, ResetBeginsTheNextEpochOnlyAtTheEndOfOne) {
+  DistributedSampler sampler(4, {.shuffle = false});
+  EXPECT_THAT(*sampler.next(3), ElementsAre(0, 1, 2));
+  sampler.reset();
+  EXPECT_THAT(*sampler.next(3), ElementsAre(3));
+  EXPECT_EQ(sampler.next(3), std::nullopt);
+  EXPECT_EQ(sampler.epoch(), 0);
+  sampler.reset();
+  EXPECT_EQ(sampler.epoch(), 1);
+  EXPECT_THAT(*sampler.next(3), ElementsAre(0, 1, 2));
+  sampler.reset(2);
+  EXPECT_THAT(*sampler.next(3), ElementsAre(0, 1));
 }
 
 TEST(DistributedSampler, EpochsDifferAndComeBack) {
   DistributedSampler sampler(100, {.seed = 7});
-  const auto first = sampler.indices();
+  const auto first = sampler.next(100);
   sampler.set_epoch(1);
-  EXPECT_NE(sampler.indices(), first);
+  EXPECT_NE(sampler.next(100), first);
   sampler.set_epoch(0);
-  EXPECT_EQ(sampler.indices(), first);
+  EXPECT_EQ(sampler.next(100), first);
 }
 
 TEST(DistributedSampler, OrderIsTheSameOnEveryMachine) {
-  const DistributedSampler sampler(8, {.seed = 1});
-  EXPECT_THAT(sampler.indices(), ElementsAre(7, 1, 5, 3, 0, 4, 2, 6));
+  DistributedSampler sampler(8, {.seed = 1});
+  EXPECT_THAT(*sampler.next(8), ElementsAre(7, 1, 5, 3, 0, 4, 2, 6));
 }
 
 TEST(DistributedSampler, SeedsGiveDifferentOrders) {
-  EXPECT_NE(DistributedSampler(100, {.seed = 1}).indices(),
-            DistributedSampler(100, {.seed = 2}).indices());
+  EXPECT_NE(DistributedSampler(100, {.seed = 1}).next(100),
+            DistributedSampler(100, {.seed = 2}).next(100));
 }
 
 TEST(DistributedSampler, WithoutShuffleKeepsTheOrder) {
-  DistributedSampler sampler(5, {.rank = 1, .world_size = 2, .shuffle = false, .drop_last = true});
-  EXPECT_THAT(sampler.indices(), ElementsAre(1, 3));
+  DistributedSampler sampler(5, {.rank = 1, .world_size = 2, .shuffle = false});
+  EXPECT_THAT(*sampler.next(3), ElementsAre(1, 3));
   sampler.set_epoch(4);
-  EXPECT_THAT(sampler.indices(), ElementsAre(1, 3));
+  EXPECT_THAT(*sampler.next(3), ElementsAre(1, 3));
 }
 
-TEST(DistributedSampler, TakeIsAFunctionOfThePlaceAndRunsIntoTheNextEpoch) {
+TEST(DistributedSampler, TakeIsAFunctionOfThePositionAndRunsIntoTheNextEpoch) {
   DistributedSampler sampler(10, {.seed = 5});
-  std::vector<std::int64_t> two_epochs = sampler.indices();
-  sampler.set_epoch(1);
-  two_epochs.insert(two_epochs.end(), sampler.indices().begin(), sampler.indices().end());
+  std::vector<std::int64_t> two_epochs;
+  for (const std::int64_t epoch : {0, 1}) {
+    sampler.set_epoch(epoch);
+    const Samples order = *sampler.next(10);
+    two_epochs.insert(two_epochs.end(), order.begin(), order.end());
+  }
+  const std::vector<std::int64_t> wanted(two_epochs.begin() + 7, two_epochs.begin() + 13);
+  EXPECT_EQ(sampler.Take(7, 6), wanted);
+  EXPECT_EQ(sampler.Take(7, 6), wanted);
 
-  const auto taken = sampler.Take(7, 6);
-  EXPECT_EQ(taken, std::vector<std::int64_t>(two_epochs.begin() + 7, two_epochs.begin() + 13));
-  EXPECT_EQ(sampler.Take(7, 6), taken);
+  DistributedSampler left(10, {.rank = 0, .world_size = 2, .seed = 5});
+  DistributedSampler right(10, {.rank = 1, .world_size = 2, .seed = 5});
+  EXPECT_THAT(left.Take(7, 3), ElementsAre(wanted[0], wanted[2], wanted[4]));
+  EXPECT_THAT(right.Take(7, 3), ElementsAre(wanted[1], wanted[3], wanted[5]));
+}
+
+TEST(DistributedSampler, TheStateSurvivesAnArchive) {
+  DistributedSampler sampler(10, {.seed = 5});
+  sampler.set_epoch(2);
+  sampler.next(3);
+  torch::serialize::OutputArchive written;
+  sampler.save(written);
+  std::stringstream bytes;
+  written.save_to(bytes);
+
+  torch::serialize::InputArchive read;
+  read.load_from(bytes);
+  DistributedSampler other(10, {.seed = 6});
+  other.load(read);
+  EXPECT_EQ(other.epoch(), 2);
+  EXPECT_EQ(other.next(7), sampler.next(7));
 }
 
 TEST(DistributedSampler, ImpossibleSharesAreRefused) {
   EXPECT_THROW(DistributedSampler(10, {.rank = 2, .world_size = 2}), Error);
   EXPECT_THROW(DistributedSampler(-1, {}), Error);
   EXPECT_THROW(DistributedSampler(0, {}).Take(0, 1), Error);
+  EXPECT_THROW(DistributedSampler(10, {.world_size = 3}).NextShare(2), Error);
+  EXPECT_THROW(DistributedSampler(10, {}).MoveTo(0, 11), Error);
+  EXPECT_THROW(DistributedSampler(10, {}).set_epoch(-1), Error);
+}
+
+TEST(DistributedSampler, AStateOfAnotherDatasetOrOfNoneIsRefused) {
+  DistributedSampler sampler(10, {});
+  EXPECT_THROW(sampler.load_state_dict(DistributedSampler(11, {}).state_dict()), Error);
+  EXPECT_THROW(sampler.load_state_dict({}), Error);
 }
 
 }  // namespace

@@ -13,10 +13,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+
+#include "tests/unit/trainable/gang_modes.h"
 
 namespace {
 
@@ -161,7 +164,7 @@ class Gang : public attune::DistributedTrainable {
     if (mode_ == "overlap") return Overlap();
     const double loss = Train(NextBatch());
     return {{"loss", context().ReduceMean({{"loss", loss}}).at("loss")},
-            {"hash", Hash(Weights())},
+            {"hash", gang::Hash(Weights())},
             {"spread", Spread(Weights())}};
   }
 
@@ -193,7 +196,7 @@ class Gang : public attune::DistributedTrainable {
 
   std::vector<std::int64_t> NextBatch() {
     const std::int64_t share = kGlobalBatch / context().world_size();
-    return sampler_->Take(context().step() * share, share);
+    return sampler_->Take(context().step() * share * context().world_size(), share);
   }
 
   torch::Tensor Loss(const std::vector<std::int64_t>& samples) {
@@ -305,19 +308,9 @@ class Gang : public attune::DistributedTrainable {
         {model_->named_buffers()["1.running_mean"], model_->named_buffers()["1.running_var"]});
   }
 
-  // 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
-  static double Hash(const torch::Tensor& floats) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    const auto bits = floats.contiguous().view(torch::kInt);
-    for (std::int64_t i = 0; i < bits.numel(); ++i) {
-      hash = (hash ^ static_cast<std::uint32_t>(bits.data_ptr<int>()[i])) * 0x100000001b3u;
-    }
-    return static_cast<double>(hash >> 40);
-  }
-
   // Zero exactly when all ranks hold the same bits.
   double Spread(const torch::Tensor& floats) {
-    const double hash = Hash(floats);
+    const double hash = gang::Hash(floats);
     const auto sum = context().ReduceSum({{"hash", hash}, {"square", hash * hash}});
     return context().world_size() * sum.at("square") - sum.at("hash") * sum.at("hash");
   }
@@ -351,6 +344,9 @@ int main(int argc, char** argv) {
   if (std::getenv("GANG_PROGRAM_TALKS")) std::cout << "before Main\n";  // and does not flush
   const char* form = std::getenv("GANG_PROGRAM_FORM");
   if (form == nullptr) return attune::Main<Gang>(argc, argv);
-  if (std::string(form) == "function") return attune::Main(argc, argv, CountToThree);
+  static const std::map<std::string, void (*)(attune::Context&)> functions{
+      {"docs", gang::Docs}, {"function", CountToThree}, {"loader", gang::Loader}};
+  const auto function = functions.find(form);
+  if (function != functions.end()) return attune::Main(argc, argv, function->second);
   return attune::Main<Lonely>(argc, argv);
 }

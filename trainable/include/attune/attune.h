@@ -5,6 +5,7 @@
 #include "attune/checkpoint.h"
 #include "attune/config.h"
 #include "attune/context.h"
+#include "attune/data_loader.h"
 #include "attune/distributed_model.h"
 #include "attune/distributed_sampler.h"
 #include "attune/error.h"

@@ -11,7 +11,6 @@
 
 #include "attune/checkpoint.h"
 #include "attune/config.h"
-#include "attune/distributed_sampler.h"
 #include "attune/metrics.h"
 
 namespace c10d {
@@ -24,9 +23,14 @@ class ModuleHolder;
 
 namespace attune {
 
+template <typename Dataset>
+class DataLoader;
+struct DataLoaderOptions;
 template <typename M>
 class DistributedModel;
 struct DistributedModelOptions;
+class DistributedSampler;
+struct DistributedSamplerOptions;
 
 namespace trainable {
 class Channel;
@@ -129,9 +133,16 @@ class Context {
   DistributedModel<M> PrepareModel(const torch::nn::ModuleHolder<M>& module,
                                    DistributedModelOptions options);
 
-  // A sampler of this rank's share of `size` samples; rank, world size and seed are filled in.
-  DistributedSampler PrepareSampler(std::int64_t size, bool shuffle = true,
-                                    bool drop_last = false) const;
+  // This rank's batches of a torch::data dataset, on device(): shuffled, shared out and read ahead.
+  // Every rank calls it with the same options, and takes equally many batches. Defined in
+  // attune/data_loader.h.
+  template <typename Dataset>
+  DataLoader<Dataset> PrepareDataLoader(Dataset dataset, DataLoaderOptions options);
+
+  // A sampler of this rank's share of `size` samples, for programs that read data by themselves;
+  // rank, world size and seed are filled in. Defined in attune/distributed_sampler.h.
+  DistributedSampler PrepareSampler(std::int64_t size) const;
+  DistributedSampler PrepareSampler(std::int64_t size, DistributedSamplerOptions options) const;
 
   // The group for a program's own collectives: Gloo for CPU tensors, NCCL for CUDA tensors.
   c10d::ProcessGroup& process_group();

@@ -1,49 +1,92 @@
 #pragma once
 
+#include <torch/data/samplers/base.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "attune/checkpoint.h"
 
 namespace attune {
 
-// Which samples of a dataset this rank visits, and in which order.
+struct DistributedSamplerOptions {
+  int rank = 0;
+  int world_size = 1;
+  std::uint64_t seed = 0;
+  bool shuffle = true;     // false: the order of the dataset, every epoch
+  bool drop_last = false;  // true: leave out what does not fill the last batch of an epoch
+};
+
+// Which samples of a dataset this rank visits, and in which order: a torch::data sampler.
 //
 // The order of an epoch is a permutation keyed by (seed, epoch): the same on every rank, machine
-// and standard library. Rank r takes places r, r + world_size, … of it, so a global batch of B
-// samples is the same set whatever the number of ranks that share it. Every rank gets equally
-// many: the last round is filled up with samples from the epoch's beginning, or dropped.
-class DistributedSampler {
+// and standard library. The gang visits one place of it after the other, and counts them in
+// positions: epoch × dataset size + place. Of a global batch rank r takes places r, r + world_size,
+// …, so a batch is the same set whatever the number of ranks that share it, and a trial that is
+// resumed with another number of ranks visits exactly the samples that are left.
+//
+// Every rank gets equally many batches. Nothing is padded: shares of one batch may differ by one
+// sample, and places that remain of an epoch but are fewer than the ranks go to its last batch.
+// Only a gang that is resumed where fewer samples are left than it has ranks repeats some of them.
+class DistributedSampler final : public torch::data::samplers::Sampler<> {
  public:
-  struct Options {
-    int rank = 0;
-    int world_size = 1;
-    std::uint64_t seed = 0;
-    bool shuffle = true;     // false: the order of the dataset, every epoch
-    bool drop_last = false;  // true: drop what does not fill the last round
-  };
+  using Options = DistributedSamplerOptions;
 
   // Throws attune::Error when rank or world_size make no sense, or size is negative.
   DistributedSampler(std::int64_t size, Options options);
 
-  // Starts another epoch. Costs one shuffle.
-  void set_epoch(std::int64_t epoch);
+  // This rank's share of the gang's next batch_size × world_size samples; nothing at the end of the
+  // epoch.
+  std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override;
+
+  // The same for a global batch that need not be a multiple of the number of ranks. Throws
+  // attune::Error when it is smaller than that.
+  std::optional<std::vector<std::size_t>> NextShare(std::int64_t global_batch_size);
+
+  // Called by torch::data's loaders before an epoch: goes on to the next one if the current one is
+  // at its end, and stays where it is in the midst of one, so that a resumed epoch is finished.
+  // With another size it begins the current epoch anew.
+  void reset(std::optional<std::size_t> new_size = std::nullopt) override;
+
+  // Goes to the beginning of an epoch.
+  void set_epoch(std::int64_t epoch) { MoveTo(epoch, 0); }
   std::int64_t epoch() const { return epoch_; }
 
-  // Samples of this rank in an epoch; the same on every rank.
-  std::int64_t size() const { return static_cast<std::int64_t>(indices_.size()); }
+  // Places of the epoch that the gang has visited, and samples of the dataset.
+  std::int64_t offset() const { return offset_; }
+  std::int64_t size() const { return size_; }
 
-  // This rank's samples of the current epoch, in order.
-  const std::vector<std::int64_t>& indices() const { return indices_; }
+  // Throws attune::Error when there is no such place.
+  void MoveTo(std::int64_t epoch, std::int64_t offset);
 
-  // The next `count` samples of this rank when `start` of its samples have been visited since
-  // epoch 0; goes on into the following epochs. What to visit is thus a function of the position
-  // alone, so a resumed trial goes on where it was.
-  std::vector<std::int64_t> Take(std::int64_t start, std::int64_t count);
+  // The next `count` samples of this rank when the gang has visited `position` since epoch 0; goes
+  // on into the following epochs and leaves out nothing. What to visit is thus a function of the
+  // position alone: training that derives it from the step has no state to save. A step of B
+  // samples over the gang moves the position by B.
+  std::vector<std::int64_t> Take(std::int64_t position, std::int64_t count);
+
+  // The place in the data, for CheckpointWriter::Write: the same on every rank, and good for any
+  // number of ranks. Loading throws attune::Error when the dataset has another size.
+  TensorMap state_dict() const;
+  void load_state_dict(const TensorMap& state);
+
+  // The same for archives of torch::save.
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
 
  private:
-  std::int64_t dataset_size_;
+  const std::vector<std::int64_t>& Order(std::int64_t epoch);
+  bool AtEnd(std::int64_t global_batch_size) const;
+
+  std::int64_t size_;
   Options options_;
   std::int64_t epoch_ = 0;
-  std::vector<std::int64_t> indices_;
+  std::int64_t offset_ = 0;
+  bool ended_ = false;               // next() has said so
+  std::vector<std::int64_t> order_;  // of `order_epoch_`
+  std::int64_t order_epoch_ = -1;
 };
 
 }  // namespace attune

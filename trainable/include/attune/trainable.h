@@ -42,7 +42,7 @@ class Trainable {
 
 // A Trainable that runs on every rank of a gang at once. Setup, Load and Step are called on each;
 // Save on rank 0 alone, so it must not contain a collective. The model goes through
-// context().PrepareModel(), data through context().PrepareSampler().
+// context().PrepareModel(), data through context().PrepareDataLoader().
 class DistributedTrainable : public Trainable {};
 
 }  // namespace attune

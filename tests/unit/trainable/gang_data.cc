@@ -1,0 +1,147 @@
+// Training on a prepared loader. Each rank prints which samples it is given, and its weights.
+
+#include <attune/attune.h>
+#include <torch/data/datasets/base.h>
+#include <torch/data/datasets/map.h>
+#include <torch/data/transforms/stack.h>
+#include <torch/nn.h>
+#include <torch/optim.h>
+
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "tests/unit/trainable/gang_modes.h"
+
+namespace gang {
+namespace {
+
+constexpr std::int64_t kInputs = 4;
+
+// Sample i is four numbers made of i, and i.
+class Numbers : public torch::data::datasets::Dataset<Numbers> {
+ public:
+  Numbers(std::int64_t size, std::int64_t damaged) : size_(size), damaged_(damaged) {}
+
+  torch::data::Example<> get(std::size_t i) override {
+    if (static_cast<std::int64_t>(i) == damaged_) {
+      throw std::runtime_error("sample " + std::to_string(i) + " is damaged");
+    }
+    const auto x = torch::arange(kInputs, torch::kFloat).mul_(static_cast<double>(i)).sin_();
+    return {x, torch::tensor(static_cast<std::int64_t>(i))};
+  }
+  std::optional<std::size_t> size() const override { return size_; }
+
+ private:
+  std::int64_t size_;
+  std::int64_t damaged_;
+};
+
+class Training {
+ public:
+  explicit Training(attune::Context& context)
+      : context_(context),
+        model_(context.PrepareModel(torch::nn::Linear(kInputs, 1))),
+        optimizer_(model_->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)),
+        loader_(context.PrepareDataLoader(
+            Numbers(context.config().Int("samples"), context.config().IntOr("damaged", -1))
+                .map(torch::data::transforms::Stack<>()),
+            {.batch_size = context.config().Int("batch"),
+             .drop_last = context.config().BoolOr("drop_last", false),
+             .threads = static_cast<int>(context.config().IntOr("threads", 1))})) {}
+
+  void Batches(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Place before = Here();
+      auto batch = loader_.Next();
+      Train(before, batch);
+    }
+  }
+
+  // The rest of the epoch; leaves it after `most` batches.
+  void Epoch(std::int64_t most) {
+    Place before = Here();
+    for (auto& batch : loader_) {
+      Train(before, batch);
+      before = Here();
+      if (--most == 0) break;
+    }
+  }
+
+  void Save(attune::CheckpointWriter& checkpoint) {
+    checkpoint.Write("model", *model_);
+    checkpoint.Write("optimizer", optimizer_);
+    checkpoint.Write("data", loader_.state_dict());
+  }
+
+  void Load(const attune::CheckpointReader& checkpoint) {
+    checkpoint.Read("model", *model_);
+    checkpoint.Read("optimizer", optimizer_);
+    loader_.load_state_dict(checkpoint.ReadTensors("data"));
+  }
+
+  double WeightsHash() const {
+    return Hash(torch::cat({model_->weight.reshape({-1}), model_->bias}));
+  }
+
+ private:
+  struct Place {
+    std::int64_t epoch;
+    std::int64_t offset;
+  };
+
+  Place Here() const { return {loader_.epoch(), loader_.offset()}; }
+
+  void Train(const Place& before, torch::data::Example<>& batch) {
+    std::ostringstream line;  // in one piece: ranks share the log
+    line << "visits " << before.epoch << " " << before.offset;
+    for (std::int64_t i = 0; i < batch.target.numel(); ++i) {
+      line << " " << batch.target[i].item<std::int64_t>();
+    }
+    std::cout << line.str() + "\n" << std::flush;
+    optimizer_.zero_grad();
+    torch::mse_loss(model_(batch.data).reshape({-1}), batch.target.to(torch::kFloat).div_(100))
+        .backward();
+    optimizer_.step();
+  }
+
+  attune::Context& context_;
+  attune::DistributedModel<torch::nn::LinearImpl> model_;
+  torch::optim::SGD optimizer_;
+  attune::DataLoader<torch::data::datasets::MapDataset<Numbers, torch::data::transforms::Stack<>>>
+      loader_;
+};
+
+}  // namespace
+
+double Hash(const at::Tensor& floats) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto bits = floats.detach().contiguous().view(torch::kInt);
+  for (std::int64_t i = 0; i < bits.numel(); ++i) {
+    hash = (hash ^ static_cast<std::uint32_t>(bits.data_ptr<int>()[i])) * 0x100000001b3u;
+  }
+  return static_cast<double>(hash >> 40);
+}
+
+// A step is `batches` batches, or, without that, an epoch of at most `most`.
+void Loader(attune::Context& context) {
+  Training training(context);
+  if (const auto* checkpoint = context.checkpoint()) training.Load(*checkpoint);
+  const std::int64_t batches = context.config().IntOr("batches", 0);
+  const std::int64_t most = context.config().IntOr("most", -1);
+  double spread = 0;
+  do {
+    if (batches > 0) {
+      training.Batches(batches);
+    } else {
+      training.Epoch(most);
+    }
+    const double hash = training.WeightsHash();
+    const auto sum = context.ReduceSum({{"hash", hash}, {"square", hash * hash}});
+    spread = context.world_size() * sum.at("square") - sum.at("hash") * sum.at("hash");
+  } while (context.Report({{"hash", training.WeightsHash()}, {"spread", spread}},
+                          [&](attune::CheckpointWriter& writer) { training.Save(writer); }));
+}
+
+}  // namespace gang

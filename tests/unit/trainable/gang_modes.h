@@ -1,0 +1,18 @@
+#pragma once
+
+#include <attune/context.h>
+
+namespace at {
+class Tensor;
+}
+
+// Training functions of the gang program, by the value of GANG_PROGRAM_FORM that picks each.
+namespace gang {
+
+void Docs(attune::Context& context);    // "docs"
+void Loader(attune::Context& context);  // "loader"
+
+// 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
+double Hash(const at::Tensor& floats);
+
+}  // namespace gang
