@@ -86,7 +86,7 @@ class FashionMnist : public attune::DistributedTrainable {
 
   attune::Metrics Step() override {
     double loss_sum = 0;
-    model_.Train();
+    model_.train();
     for (std::int64_t i = 0; i < batches_per_step_; ++i) {
       const std::int64_t batch_number = context().step() * batches_per_step_ + i;
       const std::int64_t position = batch_number * batch_of_rank_ * context().world_size();
@@ -98,7 +98,7 @@ class FashionMnist : public attune::DistributedTrainable {
       optimizer_->step();
       loss_sum += loss.item<double>();
     }
-    model_.Eval();
+    model_.eval();
     const double correct = CountCorrect(*model_, *validation_, context().device(), context().rank(),
                                         context().world_size());
     const auto sum = context().ReduceSum({{"correct", correct}, {"loss", loss_sum}});
@@ -118,7 +118,7 @@ class FashionMnist : public attune::DistributedTrainable {
   }
 
  private:
-  attune::DistributedModel<torch::nn::SequentialImpl> model_;
+  attune::DistributedModel<torch::nn::Sequential> model_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::optional<Dataset> train_;
   std::optional<Dataset> validation_;

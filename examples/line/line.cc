@@ -17,7 +17,7 @@ class Line : public attune::DistributedTrainable {
   void Save(attune::CheckpointWriter& to) override { to.Write("model", *model_); }
   void Load(const attune::CheckpointReader& from) override { from.Read("model", *model_); }
 
-  attune::DistributedModel<torch::nn::LinearImpl> model_;
+  attune::DistributedModel<torch::nn::Linear> model_;
   std::unique_ptr<torch::optim::SGD> sgd_;
 };
 

@@ -73,6 +73,7 @@ ROOMS = {
     "trainable/distributed": Room(
         ("trainable/include", "trainable/base", "trainable/channel"), ("torch", "gloo")
     ),
+    "trainable/precision": Room(("trainable/include",), ("torch",)),
     "trainable/trainer": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
          "trainable/data", "trainable/distributed"),

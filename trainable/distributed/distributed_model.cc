@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/nn/module.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "attune/error.h"
+#include "trainable/distributed/compression.h"
 
 namespace attune::trainable {
 namespace {
@@ -60,6 +62,8 @@ struct GradientSync::State {
   bool synchronised = false;  // a synchronised forward has happened
   bool armed = false;         // the Reducer expects a backward
   bool in_backward = false;   // one has reached the first of the parameters
+  bool local = false;         // the last backward left each rank with gradients of its own
+  std::vector<at::Tensor> parameters;
   std::vector<std::pair<at::Tensor, unsigned>> hooks;  // OnGradient(), by parameter
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // after the reducer, which it keeps alive
@@ -89,6 +93,7 @@ struct GradientSync::State {
     if (std::exchange(in_backward, true)) return;
     torch::autograd::Engine::get_default_engine().queue_callback(
         [this] { armed = in_backward = false; });
+    local = !is_enabled;
     if (armed || !is_enabled) return;
     if (find_unused_parameters) {
       throw Error(
@@ -109,6 +114,7 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
     throw Error("PrepareModel: bucket_bytes and first_bucket_bytes have to be positive");
   }
   module.to(context.device());
+  state_->parameters = module.parameters();
   for (auto& [name, buffer] : Unique(module.named_buffers())) state_->buffers.push_back(buffer);
   if (context.world_size() == 1) return;
   state_->group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&context.process_group());
@@ -140,6 +146,9 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
       /*gradient_as_bucket_view=*/false, std::move(names), options.first_bucket_bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
       /*bucket_bytes_cap_list=*/std::vector<std::int64_t>{});
+  if (auto hook = MakeCompressionHook(options.gradient_compression, state_->group)) {
+    state_->reducer->register_comm_hook(std::move(hook));
+  }
   state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
   state_->reducer->set_logger(state_->logger);
   // After its first backward the Reducer would sort the parameters anew, by when their gradients
@@ -186,6 +195,16 @@ void GradientSync::AfterForward(const std::vector<at::Tensor>& outputs) {
 }
 
 void GradientSync::SyncBuffers() { state_->Broadcast(state_->buffers); }
+
+double GradientSync::ClipGradNorm(double max_norm, double norm_type, bool error_if_nonfinite) {
+  if (state_->local) {
+    throw Error(
+        "clip_grad_norm_: the last backward was not synchronised, so each rank would clip by a "
+        "norm of its own; clip after the last part of the batch, outside of no_sync()");
+  }
+  return torch::nn::utils::clip_grad_norm_(state_->parameters, max_norm, norm_type,
+                                           error_if_nonfinite);
+}
 
 bool GradientSync::find_unused_parameters() const { return state_->find_unused_parameters; }
 

@@ -147,6 +147,7 @@ ProcessGroups::ProcessGroups(const Start& start, Channel& channel)
   if (start.world_size == 1) return;
   control_ = MakeGloo(store_, "control", start, kControlTimeout);
   MakeData();
+  monitor_.emplace(store_, start.rank, start.world_size);
 }
 
 const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroups::data() {

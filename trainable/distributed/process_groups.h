@@ -2,14 +2,17 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trainable/channel/channel.h"
 #include "trainable/channel/messages.h"
+#include "trainable/distributed/call_monitor.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -38,6 +41,12 @@ class ProcessGroups {
 
   const c10::intrusive_ptr<c10d::ProcessGroup>& data();
 
+  // Before a collective of the training code: see CallMonitor::Await. REQUIRES: more than one rank.
+  void AwaitAll(const std::string& name, const std::string& call,
+                std::chrono::milliseconds timeout) {
+    monitor_->Await(name, call, timeout);
+  }
+
   // Collectives of the control group; every rank calls them in the same order. A lost peer is an
   // exception.
   void Broadcast(std::span<std::int64_t> values);  // rank 0's values to all
@@ -52,6 +61,7 @@ class ProcessGroups {
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroup> data_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;  // null in a gang of one
+  std::optional<CallMonitor> monitor_;                  // likewise
 };
 
 // Whether an exception tells of another rank that is gone, or does not answer, rather than of a

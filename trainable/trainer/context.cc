@@ -244,8 +244,6 @@ Metrics Context::ReduceMean(const Metrics& metrics) {
   return mean;
 }
 
-void Context::Barrier() { state_->groups.Barrier(); }
-
 DistributedSampler Context::PrepareSampler(std::int64_t size) const {
   return PrepareSampler(size, {});
 }
@@ -259,6 +257,7 @@ DistributedSampler Context::PrepareSampler(std::int64_t size,
 }
 
 c10d::ProcessGroup& Context::process_group() { return *state_->groups.data(); }
+trainable::ProcessGroups& Context::groups() { return state_->groups; }
 
 void Context::SeedStep() {
   // Stream 0 of the seed belongs to Setup().

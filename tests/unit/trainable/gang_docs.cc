@@ -7,8 +7,10 @@
 #include <torch/nn.h>
 #include <torch/optim.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "tests/unit/trainable/gang_modes.h"
 
@@ -57,9 +59,60 @@ class Fit : public attune::DistributedTrainable {
     loader_->load_state_dict(checkpoint.ReadTensors("data"));
   }
 
-  attune::DistributedModel<torch::nn::LinearImpl> model_;
+  attune::DistributedModel<torch::nn::Linear> model_;
   std::unique_ptr<torch::optim::SGD> sgd_;
   std::unique_ptr<attune::DataLoader<Stacked>> loader_;
+};
+
+// Training step by step, with all that a model offers.
+class Thorough {
+ public:
+  explicit Thorough(attune::Context& context)
+      : context_(context),
+        model_(context.PrepareModel(torch::nn::Linear(2, 1),
+                                    {.gradient_compression = attune::GradientCompression::kBf16})),
+        sgd_(model_->parameters(), 0.1) {}
+
+  void Accumulate(const std::vector<at::Tensor>& parts) {
+    sgd_.zero_grad();
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+      const attune::NoSync local = model_.no_sync();
+      (model_(parts[i]).mean() / parts.size()).backward();
+    }
+    (model_(parts.back()).mean() / parts.size()).backward();
+    model_.clip_grad_norm_(1.0);
+    sgd_.step();
+  }
+
+  void MixedPrecision(const at::Tensor& x, const at::Tensor& y) {
+    sgd_.zero_grad();
+    at::Tensor loss;
+    {
+      const attune::Autocast autocast(context_.device(), torch::kBFloat16);
+      loss = torch::mse_loss(model_(x), y);
+    }
+    scaler_.scale(loss).backward();
+    scaler_.unscale_(sgd_);
+    model_.clip_grad_norm_(1.0);
+    scaler_.step(sgd_);
+    scaler_.update();
+  }
+
+  double Collect() {
+    at::Tensor seen = torch::tensor({context_.rank() + 1.0});
+    attune::AllReduce(context_, seen, attune::ReduceOp::kSum,
+                      {.timeout = std::chrono::seconds(60)});
+    const at::Tensor of_all = attune::AllGather(context_, seen);  // [world_size, 1]
+    const attune::Config chosen = attune::BroadcastObject(context_, context_.config());
+    attune::Barrier(context_);
+    return of_all.sum().item<double>() + static_cast<double>(chosen.values().size());
+  }
+
+ private:
+  attune::Context& context_;
+  attune::DistributedModel<torch::nn::Linear> model_;
+  torch::optim::SGD sgd_;
+  attune::GradScaler scaler_;
 };
 
 }  // namespace
@@ -67,6 +120,11 @@ class Fit : public attune::DistributedTrainable {
 namespace gang {
 
 void Docs(attune::Context& context) {
+  Thorough thorough(context);
+  const at::Tensor x = torch::ones({4, 2});
+  thorough.Accumulate({x, x * 2});
+  thorough.MixedPrecision(x, torch::zeros({4, 1}));
+  thorough.Collect();
   Fit fit;
   attune::trainable::TrainByStep(context, fit);
 }

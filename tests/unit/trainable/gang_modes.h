@@ -9,8 +9,10 @@ class Tensor;
 // Training functions of the gang program, by the value of GANG_PROGRAM_FORM that picks each.
 namespace gang {
 
-void Docs(attune::Context& context);    // "docs"
-void Loader(attune::Context& context);  // "loader"
+void Collectives(attune::Context& context);  // "collectives"
+void Docs(attune::Context& context);         // "docs"
+void Gradients(attune::Context& context);    // "gradients"
+void Loader(attune::Context& context);       // "loader"
 
 // 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
 double Hash(const at::Tensor& floats);

@@ -218,9 +218,9 @@ class Gang : public attune::DistributedTrainable {
     const double weights_at_start = Spread(Weights());
     Train(NextBatch());
     const double before = Spread(RunningStatistics());
-    model_.Eval();
+    model_.eval();
     const double after = Spread(RunningStatistics());
-    model_.Train();
+    model_.train();
     return {{"weights_at_start", weights_at_start}, {"before", before}, {"after", after}};
   }
 
@@ -228,7 +228,7 @@ class Gang : public attune::DistributedTrainable {
     optimizer_->zero_grad();
     double local = 0;
     {
-      const attune::NoSync local_only = model_.WithoutSync();
+      const attune::NoSync local_only = model_.no_sync();
       Loss(NextBatch()).backward();
       local = Spread(Gradients());
     }
@@ -345,7 +345,9 @@ int main(int argc, char** argv) {
   const char* form = std::getenv("GANG_PROGRAM_FORM");
   if (form == nullptr) return attune::Main<Gang>(argc, argv);
   static const std::map<std::string, void (*)(attune::Context&)> functions{
-      {"docs", gang::Docs}, {"function", CountToThree}, {"loader", gang::Loader}};
+      {"collectives", gang::Collectives}, {"docs", gang::Docs},     {"function", CountToThree},
+      {"gradients", gang::Gradients},     {"loader", gang::Loader},
+  };
   const auto function = functions.find(form);
   if (function != functions.end()) return attune::Main(argc, argv, function->second);
   return attune::Main<Lonely>(argc, argv);

@@ -2,7 +2,9 @@
 
 // The whole SDK. It includes torch/types.h, but neither torch/nn nor torch/optim.
 
+#include "attune/amp.h"
 #include "attune/checkpoint.h"
+#include "attune/collectives.h"
 #include "attune/config.h"
 #include "attune/context.h"
 #include "attune/data_loader.h"

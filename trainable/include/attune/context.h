@@ -26,16 +26,32 @@ namespace attune {
 template <typename Dataset>
 class DataLoader;
 struct DataLoaderOptions;
-template <typename M>
-class DistributedModel;
 struct DistributedModelOptions;
 class DistributedSampler;
 struct DistributedSamplerOptions;
 
 namespace trainable {
 class Channel;
+class ProcessGroups;
 struct Start;
+template <typename M>
+class ModelOf;
+
+// The module in a holder such as torch::nn::Linear; any other type is a module itself.
+template <typename M>
+struct ModuleIn {
+  using Type = M;
+};
+template <typename M>
+requires requires { typename M::ContainedType; }
+struct ModuleIn<M> {
+  using Type = typename M::ContainedType;
+};
 }  // namespace trainable
+
+// A model that PrepareModel() made; see attune/distributed_model.h.
+template <typename M>
+using DistributedModel = trainable::ModelOf<typename trainable::ModuleIn<M>::Type>;
 
 // What a rank knows about its trial, and how it reports. One per process, made by Main(); it lives
 // as long as the training code runs. All calls are for the thread that runs the training code.
@@ -117,9 +133,6 @@ class Context {
   Metrics ReduceMean(const Metrics& metrics);
   Metrics ReduceSum(const Metrics& metrics);
 
-  // Waits for all ranks; collective.
-  void Barrier();
-
   // Moves the module to device(), gives every rank rank 0's weights and buffers, and synchronises
   // gradients during each backward from here on; collective. Build optimizers after this call.
   // Defined in attune/distributed_model.h.
@@ -144,8 +157,12 @@ class Context {
   DistributedSampler PrepareSampler(std::int64_t size) const;
   DistributedSampler PrepareSampler(std::int64_t size, DistributedSamplerOptions options) const;
 
-  // The group for a program's own collectives: Gloo for CPU tensors, NCCL for CUDA tensors.
+  // LibTorch's group: Gloo for CPU tensors, NCCL for CUDA tensors. attune/collectives.h has
+  // collectives that say who is missing.
   c10d::ProcessGroup& process_group();
+
+  // For the SDK's own use.
+  trainable::ProcessGroups& groups();
 
   // Tells the executor that this rank is past its first optimizer step. PrepareModel's models call
   // it at their second forward, and Report() at the first report, whichever comes first; further

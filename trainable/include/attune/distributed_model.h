@@ -13,6 +13,13 @@
 
 namespace attune {
 
+// What gradients travel as. Halves what is sent; sums are rounded accordingly, alike on every rank.
+enum class GradientCompression {
+  kNone,
+  kFp16,  // 10 bits of fraction; what is beyond 65504 becomes infinite
+  kBf16,  // 7 bits of fraction, and the range of a float
+};
+
 struct DistributedModelOptions {
   // Give every rank rank 0's buffers (running statistics of batch norm) before each training
   // forward.
@@ -29,6 +36,9 @@ struct DistributedModelOptions {
   // 2020, §4.2).
   std::int64_t bucket_bytes = 25 << 20;
   std::int64_t first_bucket_bytes = 1 << 20;
+
+  // For gradients of type float; needs a gang of more than one rank to have an effect.
+  GradientCompression gradient_compression = GradientCompression::kNone;
 };
 
 // Times of a recent synchronised step on this rank, in seconds; see GradientSync::times().
@@ -54,6 +64,7 @@ class GradientSync {
   void BeforeForward();
   void AfterForward(const std::vector<at::Tensor>& outputs);
   void SyncBuffers();
+  double ClipGradNorm(double max_norm, double norm_type, bool error_if_nonfinite);
 
   bool enabled() const;
   void set_enabled(bool enabled);
@@ -84,9 +95,9 @@ concept HoldsTensors = requires(const T& from, std::vector<at::Tensor>& tensors)
 
 }  // namespace trainable
 
-// While it lives, backward accumulates gradients on this rank alone. Every rank must skip the same
-// steps; the first synchronised backward afterwards reduces what has been accumulated. It must not
-// outlive its model.
+// While it lives, backward accumulates gradients on this rank alone, for a large batch in several
+// parts. Every rank must skip the same steps; the first synchronised backward afterwards reduces
+// what has been accumulated. It must not outlive its model.
 class NoSync {
  public:
   explicit NoSync(trainable::GradientSync& sync) : sync_(sync), before_(sync.enabled()) {
@@ -101,6 +112,8 @@ class NoSync {
   bool before_;
 };
 
+namespace trainable {
+
 // A module whose gradients are averaged over the gang during backward, made by
 // Context::PrepareModel(). Train through the model, so that synchronisation is prepared:
 //
@@ -114,18 +127,22 @@ class NoSync {
 //
 // A model without a parameter that requires a gradient is only spread over the ranks.
 //
+// Several models may be trained in one step, and backward may pass through one to reach another, as
+// in a GAN; every rank goes through them in the same order.
+//
 // With one rank nothing is communicated and the module is used as it is. Movable; an empty model
 // (default constructed) may only be assigned to.
+//
+// Its type is DistributedModel<torch::nn::Linear>, of the module or of its holder.
 template <typename M>
-class DistributedModel {
+class ModelOf {
  public:
-  DistributedModel() = default;
-  DistributedModel(std::shared_ptr<M> module, Context& context,
-                   const DistributedModelOptions& options)
+  ModelOf() = default;
+  ModelOf(std::shared_ptr<M> module, Context& context, const DistributedModelOptions& options)
       : module_(std::move(module)),
-        sync_(std::make_unique<trainable::GradientSync>(*module_, context, options)) {}
-  DistributedModel(DistributedModel&&) noexcept = default;
-  DistributedModel& operator=(DistributedModel&& other) noexcept {
+        sync_(std::make_unique<GradientSync>(*module_, context, options)) {}
+  ModelOf(ModelOf&&) noexcept = default;
+  ModelOf& operator=(ModelOf&& other) noexcept {
     sync_.reset();  // the Reducer hangs on the module's parameters and has to go first
     module_ = std::move(other.module_);
     sync_ = std::move(other.sync_);
@@ -138,8 +155,7 @@ class DistributedModel {
     auto output = module_->forward(std::forward<Args>(args)...);
     std::vector<at::Tensor> tensors;
     if (sync_->find_unused_parameters()) {
-      if constexpr (trainable::HoldsTensors<decltype(output)>) {
-        using trainable::CollectTensors;
+      if constexpr (HoldsTensors<decltype(output)>) {
         CollectTensors(output, tensors);
       } else {
         throw Error(
@@ -153,16 +169,26 @@ class DistributedModel {
   }
 
   // Training mode.
-  void Train() { module_->train(); }
+  void train() { module_->train(); }
 
   // Evaluation mode with rank 0's buffers on every rank, so that all ranks evaluate the model that
   // a checkpoint would hold; collective when the module has buffers.
-  void Eval() {
+  void eval() {
     sync_->SyncBuffers();
     module_->eval();
   }
 
-  [[nodiscard]] NoSync WithoutSync() { return NoSync(*sync_); }
+  // Gradients stay on this rank while the guard lives.
+  [[nodiscard]] NoSync no_sync() { return NoSync(*sync_); }
+
+  // Scales all gradients so that their norm, taken together, is at most `max_norm`, and returns
+  // what it was; as torch::nn::utils::clip_grad_norm_. Gradients are the same on every rank, so all
+  // come to the same norm without asking each other. Throws attune::Error when the last backward
+  // was not synchronised, because each rank would scale by a number of its own; and where asked to,
+  // c10's exception when the norm is not finite.
+  double clip_grad_norm_(double max_norm, double norm_type = 2, bool error_if_nonfinite = false) {
+    return sync_->ClipGradNorm(max_norm, norm_type, error_if_nonfinite);
+  }
 
   GradientSyncTimes sync_times() const { return sync_->times(); }
 
@@ -172,8 +198,10 @@ class DistributedModel {
 
  private:
   std::shared_ptr<M> module_;
-  std::unique_ptr<trainable::GradientSync> sync_;
+  std::unique_ptr<GradientSync> sync_;
 };
+
+}  // namespace trainable
 
 template <typename M>
 DistributedModel<M> Context::PrepareModel(std::shared_ptr<M> module) {

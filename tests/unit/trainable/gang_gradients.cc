@@ -1,0 +1,197 @@
+// What options and functions of a model do to its gradients.
+
+#include <attune/attune.h>
+#include <torch/nn.h>
+#include <torch/optim.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/unit/trainable/gang_modes.h"
+
+namespace gang {
+namespace {
+
+namespace nn = torch::nn;
+
+// Zero exactly when all ranks hold the same bits.
+double Spread(attune::Context& context, const at::Tensor& floats) {
+  const double hash = Hash(floats);
+  const auto sum = context.ReduceSum({{"hash", hash}, {"square", hash * hash}});
+  return context.world_size() * sum.at("square") - sum.at("hash") * sum.at("hash");
+}
+
+template <typename M>
+at::Tensor Weights(const attune::DistributedModel<M>& model) {
+  std::vector<at::Tensor> flat;
+  for (const auto& parameter : model->parameters())
+    flat.push_back(parameter.detach().reshape({-1}));
+  return at::cat(flat);
+}
+
+nn::Linear Ones() {
+  nn::Linear linear(nn::LinearOptions(4, 1).bias(false));
+  nn::init::ones_(linear->weight);
+  return linear;
+}
+
+// A gradient whose mean over ranks is known: that of rank r is `unit` × (r + 1).
+at::Tensor Backward(attune::DistributedModel<nn::Linear>& model, attune::Context& context,
+                    double unit) {
+  model(at::full({1, 4}, unit * (context.rank() + 1))).sum().backward();
+  return model->weight.grad();
+}
+
+attune::Metrics Clip(attune::Context& context, const std::string& mode) {
+  auto model = context.PrepareModel(Ones());
+  if (mode == "clip_local") {
+    const attune::NoSync local = model.no_sync();
+    Backward(model, context, 1);
+    model.clip_grad_norm_(1);
+  }
+  Backward(model, context, 1);
+  const double norm = model.clip_grad_norm_(0.5);
+  return {{"norm", norm},
+          {"after", model->weight.grad().norm().item<double>()},
+          {"spread", Spread(context, model->weight.grad())}};
+}
+
+attune::Metrics Compress(attune::Context& context, attune::GradientCompression compression) {
+  auto model = context.PrepareModel(Ones(), {.gradient_compression = compression});
+  const double mean = (context.world_size() + 1) / 2.0;
+  const at::Tensor odd = Backward(model, context, 0.3).clone();
+  model->zero_grad();
+  const at::Tensor large = Backward(model, context, 32768);
+  return {{"error", (odd / 0.3 / mean - 1).abs().max().item<double>()},
+          {"large", large.max().item<double>()},
+          {"spread", Spread(context, odd)}};
+}
+
+// A generator and a discriminator that learn from each other.
+class Gan {
+ public:
+  explicit Gan(attune::Context& context) : context_(context) {
+    torch::manual_seed(1);
+    generator_ = context.PrepareModel(nn::Linear(4, 4));
+    discriminator_ =
+        context.PrepareModel(nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 1)));
+    of_generator_ = std::make_unique<torch::optim::SGD>(generator_->parameters(), 0.1);
+    of_discriminator_ = std::make_unique<torch::optim::SGD>(discriminator_->parameters(), 0.1);
+    real_ = Share(torch::randn({64, 4}) + 2);
+    noise_ = Share(torch::randn({64, 4}));
+  }
+
+  attune::Metrics Step() {
+    of_discriminator_->zero_grad();
+    const auto fake = generator_(noise_);
+    const auto loss = torch::softplus(-discriminator_(real_)).mean() +
+                      torch::softplus(discriminator_(fake.detach())).mean();
+    loss.backward();
+    of_discriminator_->step();
+    of_generator_->zero_grad();
+    const auto deceit = torch::softplus(-discriminator_(fake)).mean();
+    deceit.backward();
+    of_generator_->step();
+    attune::Metrics metrics =
+        context_.ReduceMean({{"loss", loss.item<double>()}, {"deceit", deceit.item<double>()}});
+    metrics["spread"] = Spread(context_, Weights<nn::Linear>(generator_)) +
+                        Spread(context_, Weights<nn::Sequential>(discriminator_));
+    return metrics;
+  }
+
+ private:
+  at::Tensor Share(const at::Tensor& samples) const {
+    return samples.chunk(context_.world_size())[context_.rank()];
+  }
+
+  attune::Context& context_;
+  attune::DistributedModel<nn::Linear> generator_;
+  attune::DistributedModel<nn::Sequential> discriminator_;
+  std::unique_ptr<torch::optim::SGD> of_generator_;
+  std::unique_ptr<torch::optim::SGD> of_discriminator_;
+  at::Tensor real_;
+  at::Tensor noise_;
+};
+
+// bf16 under a scaler. In the third step the loss of rank 1 overflows.
+class Amp {
+ public:
+  explicit Amp(attune::Context& context)
+      : context_(context),
+        model_(
+            context.PrepareModel(nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 1)))),
+        optimizer_(model_->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9)),
+        scaler_({.growth_interval = 2}) {}
+
+  attune::Metrics Step() {
+    const auto before = Weights<nn::Sequential>(model_);
+    const auto x = torch::randn({16, 4});
+    optimizer_.zero_grad();
+    at::Tensor output;
+    at::Tensor loss;
+    {
+      const attune::Autocast autocast(context_.device());
+      output = model_(x);
+      loss = torch::mse_loss(output.reshape({-1}).to(torch::kFloat), x.sum(1));
+    }
+    if (context_.step() == 2 && context_.rank() == 1) loss = loss * INFINITY;
+    scaler_.scale(loss).backward();
+    const bool stepped = scaler_.step(optimizer_);
+    scaler_.update();
+    const auto after = Weights<nn::Sequential>(model_);
+    return {{"bf16", output.scalar_type() == at::kBFloat16},
+            {"float", model_->parameters()[0].grad().scalar_type() == at::kFloat},
+            {"stepped", stepped},
+            {"moved", !at::equal(before, after)},
+            {"scale", scaler_.get_scale()},
+            {"hash", Hash(after)},
+            {"spread", Spread(context_, after)}};
+  }
+
+  void Save(attune::CheckpointWriter& checkpoint) {
+    checkpoint.Write("model", *model_);
+    checkpoint.Write("optimizer", optimizer_);
+    checkpoint.Write("scaler", scaler_.state_dict());
+  }
+
+  void Load(const attune::CheckpointReader& checkpoint) {
+    checkpoint.Read("model", *model_);
+    checkpoint.Read("optimizer", optimizer_);
+    scaler_.load_state_dict(checkpoint.ReadTensors("scaler"));
+  }
+
+ private:
+  attune::Context& context_;
+  attune::DistributedModel<nn::Sequential> model_;
+  torch::optim::SGD optimizer_;
+  attune::GradScaler scaler_;
+};
+
+void TrainAmp(attune::Context& context) {
+  Amp amp(context);
+  if (const auto* checkpoint = context.checkpoint()) amp.Load(*checkpoint);
+  context.SeedStep();
+  while (context.Report(amp.Step(), [&](attune::CheckpointWriter& writer) { amp.Save(writer); })) {
+  }
+}
+
+}  // namespace
+
+void Gradients(attune::Context& context) {
+  const std::string mode = context.config().Text("mode");
+  if (mode == "amp") return TrainAmp(context);
+  if (mode == "gan") {
+    Gan gan(context);
+    for (int step = 0; step < 5; ++step) {
+      if (!context.Report(gan.Step())) return;
+    }
+    return;
+  }
+  const attune::Metrics metrics =
+      mode == "fp16"   ? Compress(context, attune::GradientCompression::kFp16)
+      : mode == "bf16" ? Compress(context, attune::GradientCompression::kBf16)
+                       : Clip(context, mode);
+  if (!context.Report(metrics)) return;
+}
+
+}  // namespace gang

@@ -1,0 +1,129 @@
+// Clipping, compression, several models in one step, and mixed precision.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/unit/trainable/process.h"
+
+namespace attune::trainable::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+const Environment kGradients{{"GANG_PROGRAM_FORM", "gradients"}};
+
+std::vector<json> ReportsOf(int world_size, const std::string& mode, int steps = 1) {
+  FakeGang gang(world_size, {{"config", {{"mode", mode}}}}, kGradients);
+  if (world_size > 1) gang.RelayRendezvous();
+  std::vector<json> metrics;
+  for (int i = 0; i < steps; ++i) {
+    const json report = gang.Await(0, "report");
+    if (report.is_null()) {
+      ADD_FAILURE() << gang.Output();
+      return std::vector<json>(steps);
+    }
+    metrics.push_back(report["metrics"]);
+  }
+  for (int rank = 0; rank < world_size; ++rank) EXPECT_EQ(gang.Wait(rank), 0) << gang.Output();
+  return metrics;
+}
+
+TEST(Gradients, AreClippedByTheNormOfTheGang) {
+  for (const int world_size : {1, 2}) {
+    const json metrics = ReportsOf(world_size, "clip").back();
+    // Four gradients, each the mean of 1, 2, …
+    EXPECT_NEAR(metrics["norm"], 2 * (world_size + 1) / 2.0, 1e-5);
+    EXPECT_NEAR(metrics["after"], 0.5, 1e-5);
+    EXPECT_EQ(metrics["spread"], 0);
+  }
+}
+
+TEST(Gradients, ThatAreNotSynchronisedAreNotClipped) {
+  FakeGang gang(2, {{"config", {{"mode", "clip_local"}}}}, kGradients);
+  gang.RelayRendezvous();
+  EXPECT_THAT(gang.Await(0, "error")["message"].get<std::string>(),
+              HasSubstr("the last backward was not synchronised"));
+}
+
+TEST(Gradients, AreRoundedToHalfAFloatWhereCompressed) {
+  for (const auto& [mode, bits] : {std::pair{"fp16", 11}, std::pair{"bf16", 8}}) {
+    const json metrics = ReportsOf(2, mode).back();
+    EXPECT_GT(metrics["error"], 0) << mode << ": nothing was compressed";
+    EXPECT_LT(metrics["error"], 2 * std::pow(2, -bits)) << mode;
+    // The sum, 98304, is more than fp16 holds.
+    EXPECT_EQ(metrics["large"], 49152) << mode;
+    EXPECT_EQ(metrics["spread"], 0) << mode;
+  }
+}
+
+TEST(Gradients, OfOneRankAreLeftAlone) { EXPECT_LT(ReportsOf(1, "bf16").back()["error"], 1e-6); }
+
+TEST(Gradients, OfSeveralModelsInOneStepFollowOneWorkerOfTheWholeBatch) {
+  const auto one = ReportsOf(1, "gan", 5);
+  const auto two = ReportsOf(2, "gan", 5);
+  for (std::size_t step = 0; step < one.size(); ++step) {
+    EXPECT_EQ(two[step]["spread"], 0);
+    EXPECT_NEAR(two[step]["loss"], one[step]["loss"], 1e-5) << "step " << step + 1;
+    EXPECT_NEAR(two[step]["deceit"], one[step]["deceit"], 1e-5) << "step " << step + 1;
+  }
+  EXPECT_NE(one.back()["loss"], one.front()["loss"]);
+}
+
+// Reports of a gang that trains under Autocast and a GradScaler until `last`.
+std::vector<json> TrainAmp(int last, json start) {
+  start["config"] = {{"mode", "amp"}};
+  start["max_step"] = last;
+  FakeGang gang(2, start, kGradients);
+  gang.RelayRendezvous();
+  std::vector<json> metrics;
+  while (true) {
+    const json report = gang.Await(0, "report");
+    if (report.is_null()) {
+      ADD_FAILURE() << gang.Output();
+      return std::vector<json>(last);
+    }
+    metrics.push_back(report["metrics"]);
+    if (report["waits"] == true) break;
+  }
+  gang.Verdict(last, "stop");
+  for (const int rank : {0, 1}) EXPECT_EQ(gang.Wait(rank), 0) << gang.Output();
+  return metrics;
+}
+
+TEST(MixedPrecision, AnOverflowOnOneRankLeavesOutTheStepOnAll) {
+  const auto steps = TrainAmp(5, json::object());
+  ASSERT_EQ(steps.size(), 5u);
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    EXPECT_EQ(steps[step]["spread"], 0);
+    EXPECT_EQ(steps[step]["bf16"], 1);
+    EXPECT_EQ(steps[step]["float"], 1);
+    EXPECT_EQ(steps[step]["stepped"], step == 2 ? 0 : 1);
+    EXPECT_EQ(steps[step]["moved"], step == 2 ? 0 : 1);
+  }
+  // Twice as large after two steps, half of it after the overflow, then again.
+  EXPECT_EQ(steps[1]["scale"], 131072);
+  EXPECT_EQ(steps[2]["scale"], 65536);
+  EXPECT_EQ(steps[4]["scale"], 131072);
+}
+
+TEST(MixedPrecision, AResumedTrialGoesOnWithTheSameScaleAndWeightsBitForBit) {
+  std::string folder = ::testing::TempDir() + "amp-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto whole = TrainAmp(6, json::object());
+  TrainAmp(4, {{"checkpoint_dir", folder}, {"attempt", 1}});
+  const auto rest =
+      TrainAmp(6, {{"resume", {{"step", 4}, {"path", folder + "/step-4-attempt-1"}}}});
+  ASSERT_EQ(whole.size(), 6u);
+  ASSERT_EQ(rest.size(), 2u);
+  EXPECT_EQ(rest[0], whole[4]);
+  EXPECT_EQ(rest[1], whole[5]);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace attune::trainable::testing

@@ -1,0 +1,98 @@
+#include "trainable/distributed/call_monitor.h"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "attune/error.h"
+
+namespace attune::trainable {
+namespace {
+
+// While the store is waited for, nothing else of the rank gets through to it.
+constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(5);
+
+std::string ToText(std::chrono::milliseconds duration) {
+  return duration.count() % 1000 == 0 ? std::to_string(duration.count() / 1000) + " s"
+                                      : std::to_string(duration.count()) + " ms";
+}
+
+}  // namespace
+
+CallMonitor::CallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size)
+    : store_(c10::make_intrusive<c10d::PrefixStore>("calls", std::move(store))),
+      rank_(rank),
+      world_size_(world_size) {}
+
+std::string CallMonitor::Key(std::int64_t number, int rank) const {
+  return std::to_string(number) + "/" + std::to_string(rank);
+}
+
+std::string CallMonitor::MissingRanks() const {
+  std::string missing;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    if (store_->check({Key(calls_, rank)})) continue;
+    missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return missing;
+}
+
+// The store is gone with the rank that keeps it: nobody may leave before all know why.
+void CallMonitor::LetAllRead() {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < world_size_; ++rank) keys.push_back("read/" + Key(calls_, rank));
+  try {
+    store_->set(keys[rank_], std::vector<std::uint8_t>{1});
+    store_->wait(keys, kPatience);
+  } catch (const c10::Error&) {
+    // A rank that has left has read it, or is gone for a reason of its own.
+  }
+}
+
+void CallMonitor::Await(const std::string& name, const std::string& call,
+                        std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + timeout;
+  ++calls_;
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < world_size_; ++rank) keys.push_back(Key(calls_, rank));
+  store_->set(keys[rank_], std::vector<std::uint8_t>(call.begin(), call.end()));
+  while (true) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    try {
+      store_->wait(keys, std::clamp(left, std::chrono::milliseconds(1), kPatience));
+      break;
+    } catch (const c10::DistStoreError&) {
+      const std::string missing = MissingRanks();
+      if (missing.empty()) break;
+      if (Clock::now() < deadline) continue;
+      throw Error(name + ": waited " + ToText(timeout) + " for rank " + missing +
+                  ", which has not called it; every rank has to call the same collectives in the "
+                  "same order");
+    }
+  }
+
+  const auto announced = store_->multiGet(keys);
+  std::string calls;
+  bool differ = false;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const std::string theirs(announced[rank].begin(), announced[rank].end());
+    differ |= theirs != call;
+    calls += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + " calls " + theirs;
+  }
+  if (differ) {
+    LetAllRead();
+    throw Error(name + ": " + calls +
+                "; every rank has to call the same collectives in the same order, with tensors of "
+                "the same type and shape");
+  }
+  // All have come to this call, so nobody reads the one before any more.
+  if (calls_ > 1) store_->deleteKey(Key(calls_ - 1, rank_));
+}
+
+}  // namespace attune::trainable

@@ -1,0 +1,40 @@
+#include <ATen/autocast_mode.h>
+
+#include <string>
+
+#include "attune/amp.h"
+#include "attune/error.h"
+
+namespace attune {
+namespace {
+
+c10::DeviceType Checked(c10::Device device, c10::ScalarType dtype) {
+  if (device.type() != c10::kCPU && device.type() != c10::kCUDA) {
+    throw Error("Autocast: device " + device.str() + " has none; use the CPU or a GPU");
+  }
+  if (dtype != c10::kBFloat16 && dtype != c10::kHalf) {
+    throw Error(std::string("Autocast: dtype ") + c10::toString(dtype) +
+                " is neither BFloat16 nor Half");
+  }
+  return device.type();
+}
+
+}  // namespace
+
+Autocast::Autocast(c10::Device device, c10::ScalarType dtype, bool enabled)
+    : device_(Checked(device, dtype)),
+      enabled_before_(at::autocast::is_autocast_enabled(device_)),
+      dtype_before_(at::autocast::get_autocast_dtype(device_)) {
+  at::autocast::set_autocast_enabled(device_, enabled);
+  at::autocast::set_autocast_dtype(device_, dtype);
+  at::autocast::increment_nesting();
+}
+
+Autocast::~Autocast() {
+  // Casts of weights are kept for as long as a guard lives; an optimizer changes them after.
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(device_, enabled_before_);
+  at::autocast::set_autocast_dtype(device_, dtype_before_);
+}
+
+}  // namespace attune
