@@ -4,7 +4,6 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,7 +12,7 @@
 namespace attune::trainable {
 namespace {
 
-// While the store is waited for, nothing else of the rank gets through to it.
+// How long a rank that knows of a fault stays for those that do not yet.
 constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(5);
 
 std::string ToText(std::chrono::milliseconds duration) {
@@ -24,9 +23,7 @@ std::string ToText(std::chrono::milliseconds duration) {
 }  // namespace
 
 CallMonitor::CallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size)
-    : store_(c10::make_intrusive<c10d::PrefixStore>("calls", std::move(store))),
-      rank_(rank),
-      world_size_(world_size) {}
+    : gang_store_(std::move(store)), rank_(rank), world_size_(world_size) {}
 
 std::string CallMonitor::Key(std::int64_t number, int rank) const {
   return std::to_string(number) + "/" + std::to_string(rank);
@@ -55,22 +52,23 @@ void CallMonitor::LetAllRead() {
 
 void CallMonitor::Await(const std::string& name, const std::string& call,
                         std::chrono::milliseconds timeout) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + timeout;
+  if (timeout.count() <= 0) {
+    throw Error(name + ": timeout: " + std::to_string(timeout.count()) +
+                " ms; it has to be positive");
+  }
+  if (!store_) {
+    // A connection of its own: one on which a rank waits takes no other word of this rank.
+    store_ = c10::make_intrusive<c10d::PrefixStore>("calls", gang_store_->clone());
+  }
   ++calls_;
   std::vector<std::string> keys;
   for (int rank = 0; rank < world_size_; ++rank) keys.push_back(Key(calls_, rank));
   store_->set(keys[rank_], std::vector<std::uint8_t>(call.begin(), call.end()));
-  while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    try {
-      store_->wait(keys, std::clamp(left, std::chrono::milliseconds(1), kPatience));
-      break;
-    } catch (const c10::DistStoreError&) {
-      const std::string missing = MissingRanks();
-      if (missing.empty()) break;
-      if (Clock::now() < deadline) continue;
+  try {
+    store_->wait(keys, timeout);
+  } catch (const c10::DistStoreError&) {
+    const std::string missing = MissingRanks();
+    if (!missing.empty()) {
       throw Error(name + ": waited " + ToText(timeout) + " for rank " + missing +
                   ", which has not called it; every rank has to call the same collectives in the "
                   "same order");

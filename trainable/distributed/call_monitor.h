@@ -27,7 +27,8 @@ class CallMonitor {
   std::string MissingRanks() const;  // "1, 3"
   void LetAllRead();
 
-  const c10::intrusive_ptr<c10d::Store> store_;
+  const c10::intrusive_ptr<c10d::Store> gang_store_;
+  c10::intrusive_ptr<c10d::Store> store_;  // once there was a call
   const int rank_;
   const int world_size_;
   std::int64_t calls_ = 0;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/data/dataloader.h>
+#include <torch/data/datasets/base.h>
 #include <torch/serialize/archive.h>
 
 #include <algorithm>
@@ -186,6 +188,27 @@ TEST(DistributedSampler, TheStateSurvivesAnArchive) {
   other.load(read);
   EXPECT_EQ(other.epoch(), 2);
   EXPECT_EQ(other.next(7), sampler.next(7));
+}
+
+// Gives its indices back.
+struct Indices : torch::data::datasets::BatchDataset<Indices, Samples> {
+  Samples get_batch(torch::ArrayRef<std::size_t> indices) override { return indices.vec(); }
+  std::optional<std::size_t> size() const override { return 10; }
+};
+
+TEST(DistributedSampler, ALoaderOfLibTorchGetsAnotherWholeEpochEachTime) {
+  const auto loader = torch::data::make_data_loader(Indices(), DistributedSampler(10, {.seed = 5}),
+                                                    torch::data::DataLoaderOptions().batch_size(4));
+  Samples before;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    Samples visited;
+    for (const Samples& batch : *loader) {
+      visited.insert(visited.end(), batch.begin(), batch.end());
+    }
+    EXPECT_EQ(Sorted(visited), Everything(10));
+    EXPECT_NE(visited, before);
+    before = visited;
+  }
 }
 
 TEST(DistributedSampler, ImpossibleSharesAreRefused) {

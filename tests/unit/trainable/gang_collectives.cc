@@ -122,6 +122,10 @@ void Refuse(attune::Context& context) {
   Refused([&] { attune::AllReduce(context, none); }, "not defined");
   Refused([&] { attune::Broadcast(context, integers, 7); }, "no rank 7");
   Refused([&] { attune::ReduceScatter(context, at::ones({9})); }, "number of ranks");
+  if (attune::IsDistributed(context)) {
+    Refused([&] { attune::Barrier(context, {.timeout = std::chrono::milliseconds(0)}); },
+            "has to be positive");
+  }
 }
 
 }  // namespace
