@@ -19,7 +19,12 @@ const auto& Pick(const Map& map, int64_t index) {
 }  // namespace
 
 void People::Insist(Command command, std::function<void(bool)> then) {
-  const auto answered = std::make_shared<bool>(false);
+  Insist(std::move(command), std::move(then), std::make_shared<bool>(false));
+}
+
+// The first answer counts, whichever of the questions it is to.
+void People::Insist(Command command, std::function<void(bool)> then,
+                    const std::shared_ptr<bool>& answered) {
   server_.Submit(command, [this, answered, then](const ServerHost::Answer& answer) {
     if (!answer.ok() && answer.error().code == ErrorCode::kStorageFull) return;  // ask again
     if (std::exchange(*answered, true)) return;
@@ -27,7 +32,7 @@ void People::Insist(Command command, std::function<void(bool)> then) {
     if (then) then(answer.ok());
   });
   timeline_.After(kAskAgainUs, [this, answered, command = std::move(command), then] {
-    if (!*answered) Insist(command, then);
+    if (!*answered) Insist(command, then, answered);
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "cli/simulate/timeline.h"
@@ -34,6 +35,8 @@ class People {
   void Tidy();
 
  private:
+  void Insist(Command command, std::function<void(bool accepted)> then,
+              const std::shared_ptr<bool>& answered);
   std::optional<Command> Whim();
   std::optional<Command> WhimAbout(const SweepBook& sweep);
   std::optional<Command> WhimAbout(const TrialBook& trial);
