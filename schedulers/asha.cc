@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 
 #include "core/base/check.h"
 
@@ -11,7 +10,6 @@ namespace attune::schedulers {
 namespace {
 
 constexpr std::string_view kRule = "asha";
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::string Text(Step step) { return std::to_string(step.value); }
 
@@ -74,7 +72,7 @@ Verdict Asha::Judge(const TrialView& trial, const Report& report) const {
                                       (next ? ": nothing is decided before rung " + Text(*next)
                                             : ": the last rung is behind it")});
   }
-  const Mark mark{ValueOf(report), static_cast<uint32_t>(rung->marks.size())};
+  const Mark mark{objective_.Of(report.metrics), static_cast<uint32_t>(rung->marks.size())};
   const Standing standing = StandingIn(*rung, mark);
   const bool last = rung == &rungs_.back();
   const bool among = standing.rank <= standing.going_on;
@@ -196,7 +194,8 @@ void Asha::Observe(const Event& event) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const TrialNumber trial = reported->attempt.trial.number;
     const Report& report = reported->report;
-    if (RungFor(trial, report.step) != nullptr) Add({trial, report.step, ValueOf(report)});
+    if (RungFor(trial, report.step) != nullptr)
+      Add({trial, report.step, objective_.Of(report.metrics)});
   } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
     const bool paused = decided->verdict.kind == VerdictKind::kPause;
     if (paused && decided->verdict.reason.rule == kRule) Park(decided->attempt.trial.number);
@@ -284,11 +283,6 @@ size_t Asha::RungsUpTo(Step step) const {
       std::upper_bound(rungs_.begin(), rungs_.end(), step,
                        [](Step wanted, const Rung& rung) { return wanted < rung.step; });
   return static_cast<size_t>(beyond - rungs_.begin());
-}
-
-double Asha::ValueOf(const Report& report) const {
-  const auto found = report.metrics.find(objective_.metric);
-  return found == report.metrics.end() ? kNaN : found->second;
 }
 
 bool Asha::Before(const Mark& a, const Mark& b) const {

@@ -110,7 +110,6 @@ class Asha final : public Scheduler {
   const Rung* RungFor(TrialNumber trial, Step step) const;
   size_t Passed(TrialNumber trial) const;
   size_t RungsUpTo(Step step) const;
-  double ValueOf(const Report& report) const;
   bool Before(const Mark& a, const Mark& b) const;
   // Where the mark stands among those of the rung, or would stand.
   size_t PlaceIn(const Rung& rung, const Mark& mark) const;

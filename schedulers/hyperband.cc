@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "core/base/check.h"
@@ -92,7 +91,7 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
                                             : "nothing is decided about it any more")});
   }
   Bracket& bracket = seat->bracket;
-  bracket.Arrive(objective_, seat->member, report.step, ValueOf(report));
+  bracket.Arrive(objective_, seat->member, report.step, objective_.Of(report.metrics));
   const Bracket::Member& member = bracket.members()[seat->member];
   const Bracket::Standing standing = bracket.StandingOf(seat->member);
   const bool passed = member.level == bracket.shape().rungs.size();
@@ -193,7 +192,7 @@ void HyperBand::Observe(const Event& event) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const Report& report = reported->report;
     if (bracket->second.Arrives(member, report.step))
-      bracket->second.Arrive(objective_, member, report.step, ValueOf(report));
+      bracket->second.Arrive(objective_, member, report.step, objective_.Of(report.metrics));
   } else if (std::holds_alternative<TrialPromoted>(event.fact) ||
              std::holds_alternative<AttemptAssigned>(event.fact)) {
     if (place == Place::kWaiting || place == Place::kChosen)
@@ -269,11 +268,6 @@ void HyperBand::Adapt(const SweepSpec& spec) {
 void HyperBand::Save(ArchiveWriter& archive) const { archive(rounds_from_, created_, brackets_); }
 
 void HyperBand::Load(ArchiveReader& archive) { archive(rounds_from_, created_, brackets_); }
-
-double HyperBand::ValueOf(const Report& report) const {
-  const auto found = report.metrics.find(objective_.metric);
-  return found == report.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-}
 
 std::vector<Step> HyperBand::Rungs() const {
   std::vector<Step> rungs = round_.front().rungs;

@@ -84,7 +84,6 @@ class HyperBand final : public Scheduler {
   // The paused trial of the bracket that goes on first.
   std::optional<uint32_t> ChosenOf(const Brackets::value_type& entry, const SweepView& sweep) const;
   Reason ReasonFor(const Bracket& bracket, uint32_t first, const Bracket::Standing& standing) const;
-  double ValueOf(const Report& report) const;
 
   Objective objective_;
   Options options_;

@@ -74,9 +74,8 @@ Pbt::Pbt(Objective objective, SearchSpace space, uint64_t seed, Options options)
 // ---- verdicts ------------------------------------------------------------------------------
 
 Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
-  Member unknown;
   const TrialNumber number = trial.id.number;
-  const Member& own = MemberOf(trial, unknown);
+  const Member& own = MemberOf(trial);
   Reason reason{.rule = std::string(kRule), .step = report.step};
   if (!Ranks(own, report.step)) {
     const auto next = NextMilestone(trial, report.step);
@@ -85,7 +84,7 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
                         : "nothing is decided before its end");
     return Verdict::Continue(std::move(reason));
   }
-  const double value = ValueOf(report);
+  const double value = objective_.Of(report.metrics);
   const Ranking ranking = RankingOf(number, value);
   reason.rung = IntervalUpTo(report.step);
   reason.value = value;
@@ -167,19 +166,14 @@ Step Pbt::IntervalUpTo(Step step) const {
   return Step(step.value - step.value % options_.interval);
 }
 
-const Pbt::Member& Pbt::MemberOf(const TrialView& trial, Member& unknown) const {
+const Pbt::Member& Pbt::MemberOf(const TrialView& trial) const {
+  static const Member unknown;
   const auto found = members_.find(trial.id.number);
   return found == members_.end() ? unknown : found->second;
 }
 
-double Pbt::ValueOf(const Report& report) const {
-  const auto found = report.metrics.find(objective_.metric);
-  return found == report.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-}
-
 std::optional<Step> Pbt::NextMilestone(const TrialView& trial, Step after) const {
-  Member unknown;
-  const Step from = IntervalUpTo(std::max(after, MemberOf(trial, unknown).step));
+  const Step from = IntervalUpTo(std::max(after, MemberOf(trial).step));
   if (from.value >= options_.max.value - options_.interval) return std::nullopt;
   return Step(from.value + options_.interval);
 }
@@ -235,7 +229,7 @@ void Pbt::Observe(const Event& event) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const Report& report = reported->report;
     if (!Ranks(member, report.step)) return;
-    member.value = ValueOf(report);
+    member.value = objective_.Of(report.metrics);
     member.ranked = true;
     member.step = report.step;
     ++member.decisions;

@@ -89,8 +89,7 @@ class Pbt final : public Scheduler {
   bool OthersWait(TrialNumber trial) const;
   Verdict Cloning(TrialNumber trial, const Member& own, const Ranking& ranking,
                   Reason reason) const;
-  const Member& MemberOf(const TrialView& trial, Member& unknown) const;
-  double ValueOf(const Report& report) const;
+  const Member& MemberOf(const TrialView& trial) const;
 
   Objective objective_;
   SearchSpace space_;

@@ -11,7 +11,6 @@ namespace {
 
 using Form = PercentileStopping::Form;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMedian = 50;
 
 std::string Text(int64_t number) { return std::to_string(number); }
@@ -151,7 +150,7 @@ PercentileStopping::Curve PercentileStopping::CurveOf(TrialNumber trial) const {
 }
 
 void PercentileStopping::Add(const Report& report, Curve& curve) const {
-  const double value = ValueOf(report);
+  const double value = objective_.Of(report.metrics);
   curve.last = report.step;
   if (objective_.Better(value, curve.best)) curve.best = value;
   if (report.step < options_.grace_period) return;
@@ -160,11 +159,6 @@ void PercentileStopping::Add(const Report& report, Curve& curve) const {
 }
 
 // ---- lines ---------------------------------------------------------------------------------
-
-double PercentileStopping::ValueOf(const Report& report) const {
-  const auto found = report.metrics.find(objective_.metric);
-  return found == report.metrics.end() ? kNaN : found->second;
-}
 
 std::optional<Step> PercentileStopping::LineUpTo(Step step) const {
   if (step < options_.grace_period) return std::nullopt;

@@ -70,7 +70,6 @@ class PercentileStopping final : public Scheduler {
   };
 
  private:
-  double ValueOf(const Report& report) const;
   // The last line at or before the step; nullopt: it lies before them all.
   std::optional<Step> LineUpTo(Step step) const;
   // The line at which the trial is judged with a report of this step; nullopt: at none.

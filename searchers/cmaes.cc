@@ -14,8 +14,6 @@
 namespace attune::searchers {
 namespace {
 
-constexpr int kAttempts = 16;  // proposals of the model before random ones, where all are known
-constexpr int kRandomAttempts = 64;        // random ones before the space is gone through
 constexpr int kRedraws = 3;                // of a point outside of the ranges
 constexpr double kMostDeviation = 0.5;     // of a range: more is hardly another distribution
 constexpr double kLeastDeviation = 1e-12;  // less is hardly another value
@@ -115,8 +113,8 @@ Suggestion Cmaes::Draw(ProposalNumber proposal, Point& drawn) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "cmaes/suggest");
   Config last;
-  Suggestion suggestion = Untried(record_, kAttempts + kRandomAttempts, [&](int attempt) {
-    if (attempt < kAttempts) {
+  Suggestion suggestion = Untried(record_, [&](int attempt) {
+    if (attempt < kModelAttempts) {
       drawn = Sample(random);
     } else {
       for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = cube.FromUniform(i, random.Uniform());

@@ -12,9 +12,7 @@
 namespace attune::searchers {
 namespace {
 
-constexpr int kAttempts = 16;        // children before random ones, where all are known
-constexpr int kRandomAttempts = 64;  // random ones before the space is gone through
-constexpr double kIndex = 10;        // how near to its parent a child is
+constexpr double kIndex = 10;  // how near to its parent a child is
 
 Evolution::Options OptionsOf(const AlgorithmSpec& spec) {
   return {.population = std::get<int64_t>(spec.options.at("population")),
@@ -39,8 +37,8 @@ Suggestion Evolution::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "evolution/suggest");
   const bool complete = static_cast<int64_t>(population_.size()) >= options_.population;
-  return Untried(record_, kAttempts + kRandomAttempts, [&](int attempt) {
-    if (complete && attempt < kAttempts) return Child(random);
+  return Untried(record_, [&](int attempt) {
+    if (complete && attempt < kModelAttempts) return Child(random);
     return cube.Build([&](size_t dimension) {
       const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
       return cube.FromUniform(dimension, u);

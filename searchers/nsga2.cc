@@ -12,10 +12,8 @@
 namespace attune::searchers {
 namespace {
 
-constexpr int kAttempts = 16;        // children before random ones, where all are known
-constexpr int kRandomAttempts = 64;  // random ones before the space is gone through
-constexpr double kCrossover = 0.9;   // of children, and of these half of the numbers
-constexpr double kIndex = 20;        // how near to its parents a child is
+constexpr double kCrossover = 0.9;  // of children, and of these half of the numbers
+constexpr double kIndex = 20;       // how near to its parents a child is
 
 size_t SizeOf(const AlgorithmSpec& spec) {
   return static_cast<size_t>(std::get<int64_t>(spec.options.at("population")));
@@ -38,8 +36,8 @@ Nsga2::Nsga2(const SweepSpec& spec)
 Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "nsga2/suggest");
-  return Untried(record_, kAttempts + kRandomAttempts, [&](int attempt) {
-    if (population_.size() >= size_ && attempt < kAttempts) return Child(random);
+  return Untried(record_, [&](int attempt) {
+    if (population_.size() >= size_ && attempt < kModelAttempts) return Child(random);
     return cube.Build([&](size_t dimension) {
       const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
       return cube.FromUniform(dimension, u);

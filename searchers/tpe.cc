@@ -15,8 +15,6 @@ namespace {
 
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kFewest = 3;  // results of a group without which there is no model of it
-constexpr int kAttempts = 16;  // proposals of the model before random ones, where all are known
-constexpr int kRandomAttempts = 64;        // random ones before the space is gone through
 constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
 constexpr int64_t kQuickCandidates = 100;  // with more a suggestion may take milliseconds
 
@@ -161,9 +159,9 @@ bool Tpe::StartsUp() const {
 Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "tpe/suggest");
-  return Untried(record_, kAttempts + kRandomAttempts, [&](int attempt) {
+  return Untried(record_, [&](int attempt) {
     Point proposed(cube.size(), kAbsent);
-    const bool by_model = !StartsUp() && attempt < kAttempts;
+    const bool by_model = !StartsUp() && attempt < kModelAttempts;
     return cube.Build([&](size_t dimension) {
       if (by_model) {
         if (std::isnan(proposed[dimension])) {

@@ -178,7 +178,7 @@ class Recorder {
 
   void Complete(const TrialReported& fact, Step last) {
     const std::string text = "reached step " + Text(last) + ", the last";
-    const double value = fact.report.metrics.find(sweep_.spec.objective().metric)->second;
+    const double value = sweep_.spec.objective().Of(fact.report.metrics);
     facts_.push_back(TrialDecided{
         .attempt = fact.attempt,
         .step = fact.report.step,

@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace attune {
+
+double Objective::Of(const Metrics& metrics) const {
+  const auto found = metrics.find(metric);
+  return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
 
 bool Objective::Better(double a, double b) const {
   if (!std::isfinite(a)) return false;
@@ -25,9 +31,8 @@ std::vector<double> ValuesThatCount(const std::vector<Objective>& objectives,
   if (!feasible) return {};
   std::vector<double> values;
   for (const Objective& objective : objectives) {
-    const auto found = metrics.find(objective.metric);
-    if (found == metrics.end() || !std::isfinite(found->second)) return {};
-    values.push_back(found->second);
+    values.push_back(objective.Of(metrics));
+    if (!std::isfinite(values.back())) return {};
   }
   return values;
 }

@@ -16,7 +16,8 @@ struct Objective {
   std::string metric;
   Mode mode = Mode::kMax;
 
-  bool Better(double a, double b) const;  // strictly
+  double Of(const Metrics& metrics) const;  // NaN where the metric is missing
+  bool Better(double a, double b) const;    // strictly
   bool Worse(double a, double b) const { return Better(b, a); }
   bool operator==(const Objective&) const = default;
 };

@@ -301,10 +301,9 @@ void Applier::Remember(Sweep& sweep, const Trial& trial, const std::string& idem
 void Applier::NoteBest(const SweepSpec& spec, const Report& report, Trial& trial) {
   trial.best.resize(spec.objectives.size(), std::numeric_limits<double>::quiet_NaN());
   for (size_t i = 0; i < spec.objectives.size(); ++i) {
-    const auto metric = report.metrics.find(spec.objectives[i].metric);
-    if (metric == report.metrics.end()) continue;
-    if (!spec.objectives[i].Better(metric->second, trial.best[i])) continue;
-    trial.best[i] = metric->second;
+    const double value = spec.objectives[i].Of(report.metrics);
+    if (!spec.objectives[i].Better(value, trial.best[i])) continue;
+    trial.best[i] = value;
     trial.since_best = 0;
   }
 }

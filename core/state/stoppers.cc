@@ -51,10 +51,8 @@ std::string Names(const std::vector<Objective>& objectives) {
 // Whether the report is the trial's best in some objective.
 bool Improves(const SweepSpec& spec, const Trial& trial, const Report& report) {
   for (size_t i = 0; i < spec.objectives.size(); ++i) {
-    const auto metric = report.metrics.find(spec.objectives[i].metric);
-    if (metric == report.metrics.end()) continue;
     const double best = i < trial.best.size() ? trial.best[i] : kNaN;
-    if (spec.objectives[i].Better(metric->second, best)) return true;
+    if (spec.objectives[i].Better(spec.objectives[i].Of(report.metrics), best)) return true;
   }
   return false;
 }
@@ -126,9 +124,7 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                                          const Report& report) {
   const StopPolicy& stop = sweep.spec.stop;
   if (!(stop.max_trial_time.value > 0) && stop.trial_patience <= 0) return std::nullopt;
-  const auto metric = report.metrics.find(sweep.spec.objective().metric);
-  Reason reason{.step = report.step};
-  if (metric != report.metrics.end()) reason.value = metric->second;
+  Reason reason{.step = report.step, .value = sweep.spec.objective().Of(report.metrics)};
 
   const double seconds = trial.seconds.value + report.seconds.value;
   if (stop.max_trial_time.value > 0 && seconds >= stop.max_trial_time.value) {

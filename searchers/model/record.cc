@@ -139,9 +139,7 @@ void Record::Take(uint32_t number, const Report& report) {
     trial.has_value = true;
     return;
   }
-  const auto found = report.metrics.find(objectives_.front().metric);
-  if (constraints_.empty() || found == report.metrics.end() || !std::isfinite(found->second))
-    return;
+  if (constraints_.empty() || !std::isfinite(objectives_.front().Of(report.metrics))) return;
   double violation = 0;
   for (const Constraint& constraint : constraints_) {
     violation += Violation(constraint, report.metrics);

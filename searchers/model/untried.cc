@@ -2,12 +2,12 @@
 
 namespace attune::searchers {
 
-Suggestion Untried(const Record& record, int attempts, const std::function<Config(int)>& propose) {
+Suggestion Untried(const Record& record, const std::function<Config(int)>& propose) {
   const Cube& cube = record.cube();
   const auto is_new = [&](const Config& config) {
     return !record.Tried(cube.Place(config).value());
   };
-  for (int attempt = 0; attempt < attempts; ++attempt) {
+  for (int attempt = 0; attempt < kModelAttempts + kRandomAttempts; ++attempt) {
     const Config config = propose(attempt);
     if (!cube.Finite() || is_new(config)) return config;
   }

@@ -7,9 +7,14 @@
 
 namespace attune::searchers {
 
-// What `propose(attempt)` gives at attempt 0. In a finite space: at the first of so many attempts
+// In a finite space a model proposes so often, where all that it proposes is known; then
+// configurations are drawn at random, so often before the space is gone through.
+inline constexpr int kModelAttempts = 16;
+inline constexpr int kRandomAttempts = 64;
+
+// What `propose(attempt)` gives at attempt 0. In a finite space: at the first of all these attempts
 // whose configuration no trial has had; without one, the first such configuration of all; and where
 // there is none either, the end.
-Suggestion Untried(const Record& record, int attempts, const std::function<Config(int)>& propose);
+Suggestion Untried(const Record& record, const std::function<Config(int)>& propose);
 
 }  // namespace attune::searchers

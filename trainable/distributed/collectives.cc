@@ -81,7 +81,7 @@ at::Tensor Wire(const at::Tensor& tensor) {
   return plain.scalar_type() == at::kBool ? plain.view(at::kByte) : plain;
 }
 
-// Waits for `result` in `wire`, which is `tensor` itself wherever that was possible.
+// What came in `wire`, which is `tensor` itself wherever that was possible.
 void CopyBack(at::Tensor& tensor, const at::Tensor& wire) {
   if (wire.is_alias_of(tensor)) return;
   tensor.detach().copy_(wire.view(tensor.scalar_type()));
