@@ -24,7 +24,8 @@ class Readme(unittest.TestCase):
 
     def test_page_of_the_sdk_quotes_what_the_tests_run(self):
         page = (ROOT / "docs/trainable.md").read_text()
-        source = (ROOT / "tests/unit/trainable/gang_docs.cc").read_text()
+        source = "".join((ROOT / "tests/unit/trainable" / name).read_text()
+                         for name in ("gang_docs.cc", "gang_checkpoints.cc"))
         blocks = re.findall(r"```cpp\n(.*?)```", page, re.S)
         self.assertTrue(blocks)
         for code in blocks:

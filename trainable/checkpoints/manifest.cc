@@ -1,15 +1,8 @@
 #include "trainable/checkpoints/manifest.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "attune/error.h"
-#include "trainable/base/sockets.h"
 
 namespace attune::trainable {
 namespace {
@@ -50,30 +43,6 @@ Manifest ParseManifest(std::string_view text, const std::string& where) {
   } catch (const nlohmann::json::exception& error) {
     throw Error(where + ": not a manifest: " + error.what());
   }
-}
-
-std::string ReadFile(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream contents;
-  contents << in.rdbuf();
-  if (!in) throw Error(file.string() + ": cannot be read");
-  return std::move(contents).str();
-}
-
-void WriteFile(const std::filesystem::path& file, std::string_view contents) {
-  const UniqueFd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd.valid()) ThrowErrno(file.string());
-  while (!contents.empty()) {
-    const ssize_t written = write(fd.get(), contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) ThrowErrno(file.string());
-    contents.remove_prefix(written);
-  }
-}
-
-void SyncPath(const std::filesystem::path& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || fsync(fd.get()) != 0) ThrowErrno(path.string());
 }
 
 }  // namespace attune::trainable

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,14 +22,5 @@ std::string ToJson(const Manifest& manifest);
 
 // Throws attune::Error, its message beginning with `where`.
 Manifest ParseManifest(std::string_view json, const std::string& where);
-
-// The whole of a file. Throws attune::Error when it cannot be read.
-std::string ReadFile(const std::filesystem::path& file);
-
-// Writes a new file, which SyncPath() makes durable. Throws attune::Error.
-void WriteFile(const std::filesystem::path& file, std::string_view contents);
-
-// Syncs a file's contents, or a folder's entries, to the disk. Throws attune::Error.
-void SyncPath(const std::filesystem::path& path);
 
 }  // namespace attune::trainable

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace attune::trainable {
@@ -17,6 +18,13 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+
+  // Says that a part of bytes() is not needed soon, so that the system does not count it as this
+  // process's; it may be read again all the same.
+  void Release(std::string_view part) const;
+
+  // 64 lower-case hex digits; holds little of the file at a time.
+  std::string HexSha256() const;
 
  private:
   void* data_ = nullptr;

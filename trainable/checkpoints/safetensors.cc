@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "attune/error.h"
+#include "trainable/checkpoints/files.h"
 
 namespace attune::trainable {
 namespace {
@@ -96,43 +96,19 @@ std::vector<Entry> ParseHeader(std::string_view header, const std::string& where
   return entries;
 }
 
-at::Tensor TensorAt(const char* bytes, const Entry& entry, bool copy) {
+at::Tensor TensorAt(const char* bytes, const Entry& entry) {
   const at::TensorOptions options(entry.type);
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes) % c10::elementSize(entry.type) == 0;
   // LibTorch has no tensors that cannot be written to.
-  if (!copy && aligned) return at::from_blob(const_cast<char*>(bytes), entry.shape, options);
+  if (aligned) return at::from_blob(const_cast<char*>(bytes), entry.shape, options);
   at::Tensor tensor = at::empty(entry.shape, options);
   std::memcpy(tensor.mutable_data_ptr(), bytes, entry.end - entry.begin);
   return tensor;
 }
 
-TensorMap Tensors(std::string_view bytes, const std::string& where, bool copy) {
-  std::uint64_t length = 0;
-  if (bytes.size() < sizeof(length)) throw Error(where + ": too short for a safetensors file");
-  std::memcpy(&length, bytes.data(), sizeof(length));
-  if (length > kMaxSafetensorsHeaderBytes || length > bytes.size() - sizeof(length)) {
-    throw Error(where + ": its header is said to have " + std::to_string(length) +
-                " bytes, more than the file");
-  }
-
-  const std::string_view header = bytes.substr(sizeof(length), length);
-  const std::string_view data = bytes.substr(sizeof(length) + length);
-
-  TensorMap tensors;
-  std::uint64_t used = 0;
-  for (const Entry& entry : ParseHeader(header, where)) {
-    const std::string who = where + ": tensor " + entry.name;
-    if (entry.begin > entry.end || entry.end > data.size()) {
-      throw Error(who + " lies outside of the file");
-    }
-    if (BytesOf(entry) != entry.end - entry.begin) {
-      throw Error(who + ": its shape needs another number of bytes than it has");
-    }
-    used += entry.end - entry.begin;
-    tensors.emplace(entry.name, TensorAt(data.data() + entry.begin, entry, copy));
-  }
-  if (used != data.size()) throw Error(where + ": its tensors do not fill the file");
-  return tensors;
+// Whether the tensor's bytes in memory are those of the file.
+bool LiesAsWritten(const at::Tensor& tensor) {
+  return tensor.is_cpu() && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
 }
 
 }  // namespace
@@ -160,25 +136,54 @@ void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensor
   if (text.size() > kMaxSafetensorsHeaderBytes) {
     throw Error(file.string() + ": too many tensors for one file");
   }
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  NewFile out(file);
   const std::uint64_t length = text.size();
-  out.write(reinterpret_cast<const char*>(&length), sizeof(length));
-  out << text;
+  out.Append({reinterpret_cast<const char*>(&length), sizeof(length)});
+  out.Append(text);
+  at::Tensor buffer;  // one for all, as large as the largest that has to be copied
   for (const auto& [name, tensor] : data) {
-    const at::Tensor bytes = tensor.detach().to(at::kCPU).contiguous();
-    out.write(static_cast<const char*>(bytes.const_data_ptr()),
-              static_cast<std::streamsize>(bytes.nbytes()));
+    if (LiesAsWritten(tensor)) continue;
+    const auto bytes = static_cast<std::int64_t>(tensor.numel() * tensor.element_size());
+    if (!buffer.defined() || buffer.numel() < bytes) buffer = at::empty({bytes}, at::kByte);
   }
-  out.close();
-  if (!out) throw Error(file.string() + ": cannot be written; is the disk full?");
-}
-
-TensorMap ParseSafetensors(std::string_view bytes, const std::string& where) {
-  return Tensors(bytes, where, /*copy=*/true);
+  for (const auto& [name, tensor] : data) {
+    at::Tensor plain = tensor.detach();
+    if (!LiesAsWritten(plain)) {
+      plain = at::from_blob(buffer.mutable_data_ptr(), tensor.sizes(),
+                            at::TensorOptions(tensor.scalar_type()));
+      plain.copy_(tensor.detach());
+    }
+    out.Append({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
+  }
 }
 
 TensorMap ViewSafetensors(std::string_view bytes, const std::string& where) {
-  return Tensors(bytes, where, /*copy=*/false);
+  std::uint64_t length = 0;
+  if (bytes.size() < sizeof(length)) throw Error(where + ": too short for a safetensors file");
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  if (length > kMaxSafetensorsHeaderBytes || length > bytes.size() - sizeof(length)) {
+    throw Error(where + ": its header is said to have " + std::to_string(length) +
+                " bytes, more than the file");
+  }
+
+  const std::string_view header = bytes.substr(sizeof(length), length);
+  const std::string_view data = bytes.substr(sizeof(length) + length);
+
+  TensorMap tensors;
+  std::uint64_t used = 0;
+  for (const Entry& entry : ParseHeader(header, where)) {
+    const std::string who = where + ": tensor " + entry.name;
+    if (entry.begin > entry.end || entry.end > data.size()) {
+      throw Error(who + " lies outside of the file");
+    }
+    if (BytesOf(entry) != entry.end - entry.begin) {
+      throw Error(who + ": its shape needs another number of bytes than it has");
+    }
+    used += entry.end - entry.begin;
+    tensors.emplace(entry.name, TensorAt(data.data() + entry.begin, entry));
+  }
+  if (used != data.size()) throw Error(where + ": its tensors do not fill the file");
+  return tensors;
 }
 
 }  // namespace attune::trainable

@@ -19,12 +19,9 @@ inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100 << 20;
 // the disk refuses.
 void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors);
 
-// Tensors on the CPU, copied out of `bytes`. `where` begins error messages; whatever is wrong with
-// the bytes is an attune::Error.
-TensorMap ParseSafetensors(std::string_view bytes, const std::string& where);
-
-// The same, but the tensors lie in `bytes` where they are aligned there. They must not be written
-// to, nor outlive the bytes.
+// Tensors on the CPU that lie in `bytes`, but for those that are not aligned there, which are
+// copied. They must not be written to, nor outlive the bytes. `where` begins error messages;
+// whatever is wrong with the bytes is an attune::Error.
 TensorMap ViewSafetensors(std::string_view bytes, const std::string& where);
 
 }  // namespace attune::trainable

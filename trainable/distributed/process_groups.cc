@@ -198,6 +198,19 @@ void ProcessGroups::Broadcast(std::span<std::int64_t> values) {
   control_->broadcast(tensors)->wait();
 }
 
+std::string ProcessGroups::Broadcast(const std::string& text) {
+  if (!control_) return text;
+  auto bytes = static_cast<std::int64_t>(text.size());
+  Broadcast({&bytes, 1});
+  if (bytes == 0) return "";
+  std::string shared = text;
+  shared.resize(bytes);
+  std::vector<at::Tensor> tensors{
+      at::from_blob(shared.data(), {bytes}, at::TensorOptions(at::kByte))};
+  control_->broadcast(tensors)->wait();
+  return shared;
+}
+
 void ProcessGroups::Sum(std::span<double> values) {
   if (!control_) return;
   std::vector<at::Tensor> tensors{

@@ -50,6 +50,7 @@ class ProcessGroups {
   // Collectives of the control group; every rank calls them in the same order. A lost peer is an
   // exception.
   void Broadcast(std::span<std::int64_t> values);  // rank 0's values to all
+  std::string Broadcast(const std::string& text);  // rank 0's text on each rank
   void Sum(std::span<double> values);
   std::vector<std::int64_t> Gather(std::int64_t value);  // of each rank, by rank
   void Barrier();

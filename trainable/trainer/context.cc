@@ -16,8 +16,10 @@
 #include "trainable/base/random.h"
 #include "trainable/channel/channel.h"
 #include "trainable/channel/messages.h"
+#include "trainable/checkpoints/names.h"
 #include "trainable/checkpoints/unfinished.h"
 #include "trainable/distributed/process_groups.h"
+#include "trainable/trainer/saver.h"
 
 namespace attune {
 namespace {
@@ -52,6 +54,7 @@ struct Context::State {
   const std::vector<std::string> args;
   const c10::Device device;
   trainable::ProcessGroups groups;
+  trainable::Saver saver;  // rank 0's
   std::optional<CheckpointReader> checkpoint;
   std::int64_t step = 0;
   std::int64_t milestone;  // rank 0's only is kept up to date
@@ -70,6 +73,7 @@ struct Context::State {
         args(std::move(the_args)),
         device(start.device),
         groups(start, channel),
+        saver(channel),
         milestone(OrNever(start.milestone)) {}
 
   // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
@@ -89,12 +93,20 @@ struct Context::State {
     heartbeat = Clock::now();
   }
 
-  void Save(const SaveFunction& save) {
+  bool KeepsCheckpoints() const { return start.rank == 0 && !start.checkpoint_dir.empty(); }
+
+  std::unique_ptr<CheckpointWriter> NewWriter(std::int64_t of_step) {
+    saver.Drain();
     Beat(kSaveSilence);
-    CheckpointWriter writer(start.checkpoint_dir, step, start.attempt, start.world_size);
-    save(writer);
-    writer.WriteText("config.json", start.config.ToJson());
-    channel.Send(trainable::ToLine(writer.Commit()));
+    return std::make_unique<CheckpointWriter>(start.checkpoint_dir, of_step, start.attempt,
+                                              start.world_size);
+  }
+
+  void Commit(std::unique_ptr<CheckpointWriter> writer) {
+    writer->Write(trainable::kTrialConfig, start.config);
+    const bool in_background = writer->background();
+    saver.Commit(std::move(writer));
+    if (!in_background) saver.Drain();
   }
 
   // Whether rank 0 has been asked to wait at this step, since the last verdict.
@@ -178,16 +190,73 @@ const CheckpointReader* Context::checkpoint() const {
 }
 
 bool Context::Report(const Metrics& metrics, const SaveFunction& save) {
+  return EndStep(metrics, [&](bool due) -> std::unique_ptr<CheckpointWriter> {
+    if (!due || !save || !state_->KeepsCheckpoints()) return nullptr;
+    auto writer = state_->NewWriter(step());
+    save(*writer);
+    return writer;
+  });
+}
+
+bool Context::Report(const Metrics& metrics, const SaveFunction& save,
+                     const SaveShardFunction& save_shard) {
+  if (!save_shard) return Report(metrics, save);
+  return EndStep(metrics, [&](bool due) {
+    std::unique_ptr<CheckpointWriter> writer;
+    if (due && state_->KeepsCheckpoints()) {
+      writer = state_->NewWriter(step());
+      if (save) save(*writer);
+    }
+    // Only rank 0 knows whether one is due, and where it is written.
+    const std::string folder =
+        state_->groups.Broadcast(writer != nullptr ? writer->folder().string() : "");
+    if (folder.empty()) return writer;
+    state_->Beat(kSaveSilence);
+    ShardWriter shard(folder, rank());
+    save_shard(shard);
+    state_->groups.Barrier();
+    return writer;
+  });
+}
+
+bool Context::Report(const Metrics& metrics, const Checkpoint& checkpoint) {
+  return EndStep(metrics, [&](bool) -> std::unique_ptr<CheckpointWriter> {
+    if (!state_->KeepsCheckpoints()) return nullptr;
+    auto writer = state_->NewWriter(step());
+    writer->Write(checkpoint);
+    return writer;
+  });
+}
+
+bool Context::Report(const Metrics& metrics, CheckpointDirectory checkpoint) {
+  return EndStep(metrics, [&](bool) {
+    std::unique_ptr<CheckpointWriter> writer = checkpoint.TakeWriter();
+    if (writer != nullptr && writer->step() != step()) {
+      throw Error("Report: the checkpoint's folder was prepared for step " +
+                  std::to_string(writer->step()) + ", and this is step " + std::to_string(step()));
+    }
+    return writer;
+  });
+}
+
+CheckpointDirectory Context::PrepareCheckpointDirectory() const {
+  if (!state_->KeepsCheckpoints()) return CheckpointDirectory();
+  return CheckpointDirectory(state_->NewWriter(step() + 1));
+}
+
+bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   State& state = *state_;
   if (state.left) throw Error("Report: the trial was told to leave at the previous step");
   NoteFirstOptimizerStep();
   ++state.step;
   bool waits = false;  // for a verdict; only rank 0 knows
+  if (rank() == 0) waits = (state.AskedToYield() || state.DecidesNow()) && !state.stopping;
+  if (auto writer = write(state.CheckpointDue(waits || state.stopping))) {
+    state.Commit(std::move(writer));
+  }
   if (rank() == 0) {
-    waits = (state.AskedToYield() || state.DecidesNow()) && !state.stopping;
-    if (save && state.CheckpointDue(waits || state.stopping)) state.Save(save);
     const std::chrono::duration<double> seconds = Clock::now() - state.began - state.waited;
-    state.channel.Send(ToLine(trainable::ReportLine{
+    state.saver.Send(ToLine(trainable::ReportLine{
         .step = state.step, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
   }
   state.channel.Send(ToLine(trainable::ProgressLine{state.step}));
@@ -195,6 +264,7 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save) {
   state.heartbeat = Clock::now();
   std::int64_t leave = state.stopping ? 1 : 0;
   if (waits) {
+    state.saver.Drain();
     const trainable::Verdict verdict = state.AwaitVerdict();
     state.milestone = OrNever(verdict.milestone);
     leave = verdict.action != trainable::Verdict::Action::kContinue ? 1 : 0;
@@ -271,6 +341,7 @@ void Context::NoteFirstOptimizerStep() {
 }
 
 void Context::Finish() {
+  state_->saver.Drain();
   // A rank that closed its connections early would look like a failure to the others.
   state_->groups.Barrier();
   state_->channel.Leave();

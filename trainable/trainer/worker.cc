@@ -174,14 +174,15 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
   return 0;
 }
 
-void TrainByStep(Context& context, Trainable& trainable) {
+void TrainByStep(Context& context, Trainable& trainable,
+                 const Context::SaveShardFunction& save_shard) {
   trainable.Attach(context);
   trainable.Setup(context.config());
   if (const CheckpointReader* checkpoint = context.checkpoint()) trainable.Load(*checkpoint);
   context.Heartbeat();
   context.SeedStep();
   const auto save = [&trainable](CheckpointWriter& checkpoint) { trainable.Save(checkpoint); };
-  while (context.Report(trainable.Step(), save)) {
+  while (context.Report(trainable.Step(), save, save_shard)) {
   }
 }
 

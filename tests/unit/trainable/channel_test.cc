@@ -115,7 +115,10 @@ TEST(WorkerChannel, SetupAndSavingMayBeSilentForLonger) {
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   FakeGang gang(1, {{"milestone", 1}, {"checkpoint_dir", folder}});
   gang.Await(0, "report");
-  EXPECT_THAT(Silences(gang.seen(0)), ElementsAre(30 * kMinuteMs, 0, 30 * kMinuteMs));
+  const auto silences = Silences(gang.seen(0));
+  ASSERT_GE(silences.size(), 3u);
+  EXPECT_THAT(std::vector(silences.begin(), silences.begin() + 3),
+              ElementsAre(30 * kMinuteMs, 0, 30 * kMinuteMs));
   fs::remove_all(folder);
 }
 

@@ -1,68 +1,55 @@
 #include "attune/checkpoint.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/optim.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "attune/error.h"
+#include "tests/unit/trainable/checkpoint_folder.h"
 #include "trainable/checkpoints/safetensors.h"
 #include "trainable/checkpoints/sha256.h"
-#include "trainable/checkpoints/state_dict.h"
+#include "trainable/checkpoints/unfinished.h"
 
 namespace attune::trainable {
 namespace {
 
 namespace fs = std::filesystem;
-namespace nn = torch::nn;
-namespace optim = torch::optim;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
+using ::testing::UnorderedElementsAre;
 
-class Checkpoint : public testing::Test {
+class Checkpoints : public CheckpointTest {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "checkpoint-XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   CheckpointInfo Write(std::int64_t step, int attempt = 1) const {
     CheckpointWriter writer(folder_, step, attempt, /*world_size=*/2);
     writer.Write("tensors", TensorMap{{"x", torch::arange(6)}});
-    writer.WriteText("config.json", R"({"lr": 0.1})");
+    writer.WriteText("notes.txt", "of a step");
     return writer.Commit();
   }
-
-  std::vector<std::string> Names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_))
-      names.push_back(entry.path().filename());
-    return names;
-  }
-
-  fs::path folder_;
 };
 
 std::string Bytes(const fs::path& file) {
@@ -89,13 +76,13 @@ bool RefuseRenameFlags() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-TEST_F(Checkpoint, IsSavedOnAFileSystemThatKnowsNoFlagsOfRename) {
+TEST_F(Checkpoints, IsSavedOnAFileSystemThatKnowsNoFlagsOfRename) {
   const pid_t pid = fork();
   if (pid == 0) {
     if (!RefuseRenameFlags()) _exit(2);
     try {
       CheckpointWriter writer(folder_, 1, 1, 1);
-      writer.WriteText("config.json", "{}");
+      writer.WriteText("notes.txt", "{}");
       writer.Commit();
     } catch (const Error& error) {
       std::cerr << error.what() << std::endl;
@@ -109,7 +96,7 @@ TEST_F(Checkpoint, IsSavedOnAFileSystemThatKnowsNoFlagsOfRename) {
   EXPECT_TRUE(fs::exists(folder_ / "step-1-attempt-1" / "manifest.json"));
 }
 
-TEST_F(Checkpoint, IsNeverReplacedByAnotherOfItsName) {
+TEST_F(Checkpoints, IsNeverReplacedByAnotherOfItsName) {
   const std::string before = Bytes(Write(1).path / "manifest.json");
   CheckpointWriter writer(folder_, 1, 1, 1);
   writer.WriteText("other", "x");
@@ -121,7 +108,7 @@ TEST(Sha256, AgreesWithFips180) {
   EXPECT_EQ(HexSha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST_F(Checkpoint, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
+TEST_F(Checkpoints, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
   TensorMap tensors;
   for (const auto type :
        {torch::kDouble, torch::kFloat, torch::kHalf, torch::kBFloat16, torch::kLong, torch::kInt,
@@ -137,7 +124,8 @@ TEST_F(Checkpoint, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
   tensors["nan"] = torch::full({2}, std::nan(""));
   WriteSafetensors(folder_ / "t", tensors);
 
-  const TensorMap again = ParseSafetensors(Bytes(folder_ / "t"), "t");
+  const std::string bytes = Bytes(folder_ / "t");
+  const TensorMap again = ViewSafetensors(bytes, "t");
   ASSERT_THAT(again, SizeIs(tensors.size()));
   for (const auto& [name, tensor] : tensors) {
     const auto before = tensor.contiguous();
@@ -149,7 +137,7 @@ TEST_F(Checkpoint, TensorsOfEveryTypeAndShapeComeBackBitForBit) {
   }
 }
 
-TEST_F(Checkpoint, DataOfASafetensorsFileIsAligned) {
+TEST_F(Checkpoints, DataOfASafetensorsFileIsAligned) {
   const TensorMap tensors = {{"a", torch::ones({3}, torch::kByte)},
                              {"b", torch::ones({3}, torch::kHalf)},
                              {"c", torch::ones({1}, torch::kByte)},
@@ -167,36 +155,7 @@ TEST_F(Checkpoint, DataOfASafetensorsFileIsAligned) {
   }
 }
 
-// Runs `work` in a process that gets no more than `bytes` of memory of its own; 0 if it got
-// through.
-int WithMemory(std::size_t bytes, const std::function<void()>& work) {
-  const pid_t pid = fork();
-  if (pid == 0) {
-    torch::set_num_threads(1);  // a forked process has no pool of threads
-    std::ifstream status("/proc/self/status");
-    std::string word;
-    std::size_t used_kib = 0;
-    while (status >> word && word != "VmData:") {
-    }
-    status >> used_kib;
-    const rlimit limit{used_kib * 1024 + bytes, RLIM_INFINITY};
-    if (used_kib == 0 || setrlimit(RLIMIT_DATA, &limit) != 0) _exit(2);
-    try {
-      work();
-    } catch (const std::exception& error) {
-      std::cerr << error.what() << std::endl;
-      _exit(1);
-    }
-    _exit(0);
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(pid, &status, 0), pid);
-  return status;
-}
-
-constexpr std::size_t kMiB = 1 << 20;
-
-TEST_F(Checkpoint, SavingHoldsOneTensorAtATime) {
+TEST_F(Checkpoints, SavingHoldsOneTensorAtATime) {
   TensorMap tensors;  // each of 8 MiB, and to be copied before it can be written
   for (char name = 'a'; name < 'i'; ++name) {
     tensors[std::string(1, name)] = torch::ones({1024, 2048}).t();
@@ -207,18 +166,6 @@ TEST_F(Checkpoint, SavingHoldsOneTensorAtATime) {
   };
   ASSERT_NE(WithMemory(24 * kMiB, clone_all), 0) << "the limit is none";
   EXPECT_EQ(WithMemory(24 * kMiB, [&] { WriteSafetensors(folder_ / "t", tensors); }), 0);
-}
-
-TEST_F(Checkpoint, LoadingHoldsNoCopyOfTheFile) {
-  nn::Sequential model;
-  for (int i = 0; i < 8; ++i) model->push_back(nn::Linear(1024, 2048));
-  fs::path path;
-  {
-    CheckpointWriter writer(folder_, 1, 1, 1);
-    writer.Write("model", *model);
-    path = writer.Commit().path;
-  }
-  EXPECT_EQ(WithMemory(24 * kMiB, [&] { CheckpointReader(path).Read("model", *model); }), 0);
 }
 
 std::string File(const std::string& header, const std::string& data) {
@@ -245,13 +192,13 @@ TEST(Safetensors, CorruptFilesAreErrorsThatNameTheFile) {
       File(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0]}})", eight),
   };
   for (const std::string& bytes : cases) {
-    EXPECT_THAT([&] { ParseSafetensors(bytes, "model.safetensors"); },
+    EXPECT_THAT([&] { ViewSafetensors(bytes, "model.safetensors"); },
                 ThrowsMessage<Error>(HasSubstr("model.safetensors")))
         << bytes;
   }
 }
 
-TEST_F(Checkpoint, AppearsUnderItsNameWithAManifestOfItsFiles) {
+TEST_F(Checkpoints, AppearsUnderItsNameWithAManifestOfItsFiles) {
   const CheckpointInfo info = Write(9, 2);
   EXPECT_EQ(info.path, folder_ / "step-9-attempt-2");
   const std::string manifest = Bytes(info.path / "manifest.json");
@@ -269,7 +216,7 @@ TEST_F(Checkpoint, AppearsUnderItsNameWithAManifestOfItsFiles) {
   EXPECT_EQ(info.bytes, bytes);
 }
 
-TEST_F(Checkpoint, WithoutCommitNothingStays) {
+TEST_F(Checkpoints, WithoutCommitNothingStays) {
   {
     CheckpointWriter writer(folder_, 1, 1, 1);
     writer.WriteText("half", "written");
@@ -279,13 +226,13 @@ TEST_F(Checkpoint, WithoutCommitNothingStays) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(Checkpoint, AnExistingOneIsNeverReplaced) {
+TEST_F(Checkpoints, AnExistingOneIsNeverReplaced) {
   Write(3);
   EXPECT_THAT([this] { Write(3); }, ThrowsMessage<Error>(HasSubstr("step-3-attempt-1")));
   EXPECT_THAT(Names(), SizeIs(1));
 }
 
-TEST_F(Checkpoint, AFlippedByteIsAnErrorThatNamesTheFile) {
+TEST_F(Checkpoints, AFlippedByteIsAnErrorThatNamesTheFile) {
   const CheckpointInfo info = Write(1);
   const fs::path file = info.path / "tensors.safetensors";
   std::string bytes = Bytes(file);
@@ -295,16 +242,16 @@ TEST_F(Checkpoint, AFlippedByteIsAnErrorThatNamesTheFile) {
               ThrowsMessage<Error>(AllOf(HasSubstr("tensors.safetensors"), HasSubstr("altered"))));
 }
 
-TEST_F(Checkpoint, AShortenedOrMissingFileIsAnError) {
+TEST_F(Checkpoints, AShortenedOrMissingFileIsAnError) {
   const CheckpointInfo info = Write(1);
-  Overwrite(info.path / "config.json", "{}");
-  EXPECT_THAT([&] { CheckpointReader(info.path).config(); },
+  Overwrite(info.path / "notes.txt", "{}");
+  EXPECT_THAT([&] { CheckpointReader(info.path).ReadText("notes.txt"); },
               ThrowsMessage<Error>(HasSubstr("has 2 bytes")));
   EXPECT_THAT([&] { CheckpointReader(info.path).ReadText("other"); },
               ThrowsMessage<Error>(HasSubstr("no file other")));
 }
 
-TEST_F(Checkpoint, AnotherManifestThanExpectedIsAnError) {
+TEST_F(Checkpoints, AnotherManifestThanExpectedIsAnError) {
   const CheckpointInfo info = Write(1);
   EXPECT_EQ(CheckpointReader(info.path, info.digest).step(), 1);
   EXPECT_THROW(CheckpointReader(info.path, "sha256:0"), Error);
@@ -312,7 +259,7 @@ TEST_F(Checkpoint, AnotherManifestThanExpectedIsAnError) {
               ThrowsMessage<Error>(HasSubstr("no manifest.json")));
 }
 
-TEST_F(Checkpoint, AManifestCannotNameFilesElsewhere) {
+TEST_F(Checkpoints, AManifestCannotNameFilesElsewhere) {
   const CheckpointInfo info = Write(1);
   Overwrite(info.path / "manifest.json",
             R"({"format": "attune-checkpoint/1", "step": 1, "world_size": 1,
@@ -320,102 +267,130 @@ TEST_F(Checkpoint, AManifestCannotNameFilesElsewhere) {
   EXPECT_THAT([&] { CheckpointReader{info.path}; }, ThrowsMessage<Error>(HasSubstr("../secret")));
 }
 
-nn::Sequential Net(std::int64_t hidden = 4) {
-  return nn::Sequential(nn::Linear(3, hidden), nn::BatchNorm1d(hidden), nn::Linear(hidden, 1));
-}
-
-TEST_F(Checkpoint, AModulesParametersAndBuffersComeBack) {
-  nn::Sequential before = Net();
-  before->forward(torch::randn({8, 3}));  // moves the running statistics
+TEST_F(Checkpoints, AFileIsWrittenOnce) {
   CheckpointWriter writer(folder_, 1, 1, 1);
-  writer.Write("model", *before);
-  const CheckpointReader reader(writer.Commit().path);
-
-  nn::Sequential after = Net();
-  reader.Read("model", *after);
-  const TensorMap expected = StateOf(*before);
-  const TensorMap actual = StateOf(*after);
-  ASSERT_THAT(expected, SizeIs(9));
-  for (const auto& [name, tensor] : expected) EXPECT_TRUE(tensor.equal(actual.at(name))) << name;
+  writer.Write("model", TensorMap{{"x", torch::arange(6)}});
+  EXPECT_THAT(
+      [&] {
+        writer.Write("model", TensorMap{{"y", torch::arange(6)}});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("model.safetensors"), HasSubstr("already"))));
 }
 
-TEST_F(Checkpoint, AModuleOfAnotherShapeIsRefusedAndUntouched) {
-  nn::Sequential small = Net(4);
-  nn::Sequential large = Net(5);
-  const auto before = large->parameters()[0].clone();
-  EXPECT_THAT([&] { LoadState(*large, StateOf(*small), "model.safetensors"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("0.bias"), HasSubstr("[4]"), HasSubstr("[5]"))));
-  EXPECT_TRUE(before.equal(large->parameters()[0]));
-}
-
-using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(std::vector<torch::Tensor>)>;
-
-class OptimizerState : public Checkpoint,
-                       public testing::WithParamInterface<std::pair<const char*, MakeOptimizer>> {};
-
-void Train(nn::Sequential& net, optim::Optimizer& optimizer, int steps) {
-  for (int i = 0; i < steps; ++i) {
-    optimizer.zero_grad();
-    net->forward(torch::arange(12, torch::kFloat).reshape({4, 3})).square().mean().backward();
-    optimizer.step();
+TEST_F(Checkpoints, HoldShardsOfEveryRank) {
+  CheckpointWriter writer(folder_, 1, 1, /*world_size=*/2);
+  writer.Write("layer", TensorMap{{"of_all", torch::arange(6)}});
+  for (int rank = 0; rank < 2; ++rank) {
+    ShardWriter shard(writer.folder(), rank);
+    shard.Write("layer", TensorMap{{"own", torch::full({2}, rank)}});
   }
-}
-
-TEST_P(OptimizerState, TrainingGoesOnExactlyAsWithoutAStop) {
-  nn::Sequential net = Net();
-  const auto optimizer = GetParam().second(net->parameters());
-  Train(net, *optimizer, 3);
-  CheckpointWriter writer(folder_, 3, 1, 1);
-  writer.Write("model", *net);
-  writer.Write("optimizer", *optimizer);
   const CheckpointReader reader(writer.Commit().path);
-  Train(net, *optimizer, 3);
-
-  nn::Sequential resumed = Net();
-  const auto resumed_optimizer = GetParam().second(resumed->parameters());
-  reader.Read("model", *resumed);
-  reader.Read("optimizer", *resumed_optimizer);
-  Train(resumed, *resumed_optimizer, 3);
-  for (const auto& [name, tensor] : StateOf(*net)) {
-    EXPECT_TRUE(tensor.equal(StateOf(*resumed).at(name))) << name;
+  EXPECT_TRUE(reader.ReadTensors("layer").contains("of_all"));
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(reader.Shard(rank).ReadTensors("layer").at("own").equal(torch::full({2}, rank)));
   }
+  EXPECT_THAT([&] { reader.Shard(2); }, ThrowsMessage<Error>(HasSubstr("2 ranks")));
+  EXPECT_THAT([&] { ShardWriter(folder_ / "elsewhere", 1); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("rank 1"), HasSubstr("elsewhere"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, OptimizerState,
-    testing::Values(std::pair("Sgd", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::SGD>(
-                                    p, optim::SGDOptions(0.01).momentum(0.9));
-                              })),
-                    std::pair("Adam", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::Adam>(
-                                    p, optim::AdamOptions(0.01).amsgrad(true));
-                              })),
-                    std::pair("AdamW", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::AdamW>(p, optim::AdamWOptions(0.01));
-                              })),
-                    std::pair("RmsProp", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::RMSprop>(
-                                    p, optim::RMSpropOptions(0.01).momentum(0.9).centered(true));
-                              })),
-                    std::pair("Adagrad", MakeOptimizer([](auto p) {
-                                return std::make_unique<optim::Adagrad>(
-                                    p, optim::AdagradOptions(0.01));
-                              }))),
-    [](const auto& test) { return test.param.first; });
+TEST_F(Checkpoints, OfAProgramsOwnFilesAreCopiedAndChecked) {
+  const fs::path own = folder_ / "own";
+  fs::create_directory(own);
+  Overwrite(own / "weights.bin", "1234");
+  CheckpointWriter writer(folder_, 1, 1, 1);
+  writer.Write(Checkpoint::FromDirectory(own));
+  const CheckpointReader reader(writer.Commit().path);
+  EXPECT_EQ(Bytes(reader.AsDirectory() / "weights.bin"), "1234");
+  EXPECT_EQ(Bytes(own / "weights.bin"), "1234");
 
-TEST(OptimizerStateErrors, StateOfAnotherOptimizerIsRefused) {
-  nn::Sequential net = Net();
-  optim::SGD sgd(net->parameters(), optim::SGDOptions(0.1).momentum(0.9));
-  optim::AdamW adamw(net->parameters(), optim::AdamWOptions(0.1));
-  Train(net, adamw, 1);
-  EXPECT_THAT([&] { LoadState(sgd, StateOf(adamw), "optimizer.safetensors"); },
-              ThrowsMessage<Error>(HasSubstr("exp_avg")));
+  Overwrite(reader.folder() / "weights.bin", "1235");
+  EXPECT_THAT([&] { reader.AsDirectory(); }, ThrowsMessage<Error>(HasSubstr("weights.bin")));
+  EXPECT_THAT([&] { Checkpoint::FromDirectory(folder_ / "none"); },
+              ThrowsMessage<Error>(HasSubstr("not a folder")));
+  EXPECT_THAT([&] { Checkpoint::FromDirectory(folder_); },
+              ThrowsMessage<Error>(HasSubstr("no folders")));
+}
 
-  nn::Sequential other = Net(5);
-  optim::AdamW mismatched(other->parameters(), optim::AdamWOptions(0.1));
-  EXPECT_THAT([&] { LoadState(mismatched, StateOf(adamw), "optimizer.safetensors"); },
-              ThrowsMessage<Error>(HasSubstr("its parameter is")));
+TEST_F(Checkpoints, ThrowawayFoldersGoWithTheirScope) {
+  fs::path path;
+  {
+    CheckpointDirectory first;
+    const CheckpointDirectory directory = std::move(first);
+    path = directory.path();
+    Overwrite(path / "model.pt", "x");
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+// Saves in a process that is killed at its `n`th system call; false if it was through before.
+bool SavesUntilSystemCall(int n, const std::function<void()>& save) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    at::set_num_threads(1);  // a forked process has no pool of threads
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    raise(SIGSTOP);
+    save();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_EXITKILL), 0);
+  for (int i = 0; i < 2 * n && WIFSTOPPED(status); ++i) {  // each stops before it and after
+    ptrace(PTRACE_SYSCALL, pid, nullptr, nullptr);
+    waitpid(pid, &status, 0);
+  }
+  if (!WIFSTOPPED(status)) return false;
+  kill(pid, SIGKILL);
+  waitpid(pid, &status, 0);
+  return true;
+}
+
+TEST_F(Checkpoints, AKillAtAnySystemCallLeavesAWholeOneOrNoneAndNoLitter) {
+  const std::vector<std::string> before = {Write(1).path.filename()};
+  int absent = 0;
+  int whole = 0;
+  for (int n = 1;; ++n) {
+    const bool killed = SavesUntilSystemCall(n, [this] { Write(2); });
+    RemoveUnfinished(folder_, /*attempt=*/2);
+    if (Names() == before) {
+      ++absent;
+    } else {
+      EXPECT_THAT(Names(), UnorderedElementsAre("step-1-attempt-1", "step-2-attempt-1"));
+      const CheckpointReader reader(folder_ / "step-2-attempt-1");
+      reader.AsDirectory();
+      EXPECT_TRUE(reader.ReadTensors("tensors").at("x").equal(torch::arange(6)));
+      ++whole;
+      fs::remove_all(folder_ / "step-2-attempt-1");
+    }
+    ASSERT_LT(n, 1000) << "it never ends";
+    if (!killed) break;
+  }
+  EXPECT_GT(absent, 10);
+  EXPECT_GT(whole, 1);
+}
+
+TEST(Safetensors, AnyBytesAreTensorsOrAnErrorThatNamesTheFile) {
+  const char* given = std::getenv("ATTUNE_SEED");
+  const unsigned seed = given == nullptr ? std::random_device()() : std::stoul(given);
+  SCOPED_TRACE("ATTUNE_SEED=" + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string good =
+      File(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},)"
+           R"( "y": {"dtype": "I8", "shape": [2, 3], "data_offsets": [8, 14]}})",
+           std::string(14, '\1'));
+  for (int i = 0; i < 5000; ++i) {
+    std::string bytes = good;
+    for (unsigned change = random() % 4 + 1; change > 0; --change) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+      if (random() % 8 == 0) bytes.resize(random() % bytes.size() + 1);
+    }
+    try {
+      for (const auto& [name, tensor] : ViewSafetensors(bytes, "t")) tensor.clone();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), StartsWith("t: "));
+    }
+  }
 }
 
 }  // namespace

@@ -3,7 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/trainable/process.h"
 
@@ -92,19 +99,45 @@ TEST(DataParallel, AFrozenModelIsSpreadOverAnyNumberOfWorkers) {
   EXPECT_EQ(two["mean"], one["mean"]);
 }
 
+int FromEnvironment(const char* name, int fallback) {
+  const char* given = std::getenv(name);
+  return given == nullptr ? fallback : std::stoi(given);
+}
+
 // With three ranks and more the order in which values are added up depends on where a gradient lies
 // in its bucket.
 class ResumedTrial : public ::testing::TestWithParam<int> {};
 
 TEST_P(ResumedTrial, EndsWithTheWeightsOfAnUninterruptedOneBitForBit) {
   const int world_size = GetParam();
+  const int interruptions = FromEnvironment("ATTUNE_INTERRUPTIONS", 2);
+  const int seed = FromEnvironment("ATTUNE_SEED", static_cast<int>(std::random_device()() >> 1));
+  SCOPED_TRACE("ATTUNE_SEED=" + std::to_string(seed));
   std::string folder = ::testing::TempDir() + "resume-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const auto whole = Train(world_size, "train", 6);
-  Train(world_size, "train", 3, {{"checkpoint_dir", folder}, {"attempt", 1}});
-  const auto rest = Train(world_size, "train", 3,
-                          {{"resume", {{"step", 3}, {"path", folder + "/step-3-attempt-1"}}}});
-  for (int step = 0; step < 3; ++step) EXPECT_EQ(rest[step], whole[step + 3]) << "step " << step;
+  const int steps = 3 * interruptions;
+  std::vector<int> ends(steps - 1);
+  std::iota(ends.begin(), ends.end(), 1);
+  std::mt19937 random(seed);
+  std::shuffle(ends.begin(), ends.end(), random);
+  ends.resize(interruptions);
+  std::sort(ends.begin(), ends.end());
+  ends.push_back(steps);
+
+  std::vector<json> in_parts;
+  json start = {{"checkpoint_dir", folder}, {"attempt", 1}};
+  for (int step = 0; const int end : ends) {
+    for (json& metrics : Train(world_size, "train", end - step, start)) {
+      in_parts.push_back(std::move(metrics));
+    }
+    const int attempt = start["attempt"];
+    start["resume"] = {
+        {"step", end},
+        {"path", folder + "/step-" + std::to_string(end) + "-attempt-" + std::to_string(attempt)}};
+    start["attempt"] = attempt + 1;
+    step = end;
+  }
+  EXPECT_EQ(in_parts, Train(world_size, "train", steps));
   std::filesystem::remove_all(folder);
 }
 

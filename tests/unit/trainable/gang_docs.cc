@@ -6,8 +6,11 @@
 #include <torch/data/transforms/stack.h>
 #include <torch/nn.h>
 #include <torch/optim.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -50,13 +53,13 @@ class Fit : public attune::DistributedTrainable {
   void Save(attune::CheckpointWriter& checkpoint) override {
     checkpoint.Write("model", *model_);
     checkpoint.Write("optimizer", *sgd_);
-    checkpoint.Write("data", loader_->state_dict());
+    checkpoint.Write("data", *loader_);
   }
 
   void Load(const attune::CheckpointReader& checkpoint) override {
     checkpoint.Read("model", *model_);
     checkpoint.Read("optimizer", *sgd_);
-    loader_->load_state_dict(checkpoint.ReadTensors("data"));
+    checkpoint.Read("data", *loader_);
   }
 
   attune::DistributedModel<torch::nn::Linear> model_;
@@ -98,6 +101,22 @@ class Thorough {
     scaler_.update();
   }
 
+  void Save(attune::CheckpointWriter& checkpoint) {
+    checkpoint.Write("model", *model_);
+    checkpoint.Write("optimizer", sgd_, {.hyperparameters = true});
+    checkpoint.Write("schedule", schedule_);
+    checkpoint.Write("scaler", scaler_);
+    checkpoint.Write("progress", attune::Config({{"samples", samples_}}));
+  }
+
+  void Load(const attune::CheckpointReader& checkpoint) {
+    checkpoint.Read("model", *model_);
+    checkpoint.Read("optimizer", sgd_);
+    checkpoint.Read("schedule", schedule_);
+    checkpoint.Read("scaler", scaler_);
+    samples_ = checkpoint.ReadConfig("progress").Int("samples");
+  }
+
   double Collect() {
     at::Tensor seen = torch::tensor({context_.rank() + 1.0});
     attune::AllReduce(context_, seen, attune::ReduceOp::kSum,
@@ -112,7 +131,9 @@ class Thorough {
   attune::Context& context_;
   attune::DistributedModel<torch::nn::Linear> model_;
   torch::optim::SGD sgd_;
+  torch::optim::StepLR schedule_{sgd_, /*step_size=*/10};
   attune::GradScaler scaler_;
+  std::int64_t samples_ = 0;
 };
 
 }  // namespace
@@ -125,8 +146,13 @@ void Docs(attune::Context& context) {
   thorough.Accumulate({x, x * 2});
   thorough.MixedPrecision(x, torch::zeros({4, 1}));
   thorough.Collect();
+  const auto folder = std::filesystem::temp_directory_path() / c10::str("docs-", getpid());
+  attune::CheckpointWriter writer(folder, /*step=*/1, /*attempt=*/1, /*world_size=*/1);
+  thorough.Save(writer);
+  thorough.Load(attune::CheckpointReader(writer.Commit().path));
+  std::filesystem::remove_all(folder);
   Fit fit;
-  attune::trainable::TrainByStep(context, fit);
+  attune::trainable::TrainByStep(context, fit, {});
 }
 
 }  // namespace gang

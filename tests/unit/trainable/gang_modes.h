@@ -9,10 +9,15 @@ class Tensor;
 // Training functions of the gang program, by the value of GANG_PROGRAM_FORM that picks each.
 namespace gang {
 
+void Checkpoints(attune::Context& context);  // "checkpoints"
 void Collectives(attune::Context& context);  // "collectives"
 void Docs(attune::Context& context);         // "docs"
+void Exchange(attune::Context& context);     // "exchange"
 void Gradients(attune::Context& context);    // "gradients"
 void Loader(attune::Context& context);       // "loader"
+
+// A program of its own, by "split".
+int MainOfSplit(int argc, char** argv);
 
 // 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
 double Hash(const at::Tensor& floats);

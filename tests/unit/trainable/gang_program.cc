@@ -345,10 +345,15 @@ int main(int argc, char** argv) {
   const char* form = std::getenv("GANG_PROGRAM_FORM");
   if (form == nullptr) return attune::Main<Gang>(argc, argv);
   static const std::map<std::string, void (*)(attune::Context&)> functions{
-      {"collectives", gang::Collectives}, {"docs", gang::Docs},     {"function", CountToThree},
-      {"gradients", gang::Gradients},     {"loader", gang::Loader},
+      {"checkpoints", gang::Checkpoints},
+      {"collectives", gang::Collectives},
+      {"docs", gang::Docs},
+      {"function", CountToThree},
+      {"gradients", gang::Gradients},
+      {"loader", gang::Loader},
   };
   const auto function = functions.find(form);
   if (function != functions.end()) return attune::Main(argc, argv, function->second);
+  if (form == std::string("split")) return gang::MainOfSplit(argc, argv);
   return attune::Main<Lonely>(argc, argv);
 }

@@ -58,6 +58,7 @@ using DistributedModel = trainable::ModelOf<typename trainable::ModuleIn<M>::Typ
 class Context {
  public:
   using SaveFunction = std::function<void(CheckpointWriter&)>;
+  using SaveShardFunction = std::function<void(ShardWriter&)>;
 
   // Joins the gang: blocks until every rank has.
   Context(const trainable::Start& start, trainable::Channel& channel,
@@ -101,13 +102,27 @@ class Context {
 
   // Ends a step; call on every rank. Rank 0's metrics are reported; those of other ranks are
   // ignored (see ReduceMean). `save` is called on rank 0 alone, and only when a checkpoint is due
-  // at this step, so it must not contain a collective.
+  // at this step, so it must not contain a collective. Training goes on while what it has written
+  // is made durable; the report is sent after that.
   //
   // Returns true when training goes on and false when every rank has to leave now; all ranks get
   // the same answer at the same step, in one small broadcast. Waits for the server only at a
   // milestone, at the last step, and where it was asked to: when a sweep is paused or a budget used
   // up.
   [[nodiscard]] bool Report(const Metrics& metrics, const SaveFunction& save = {});
+
+  // The same with what each rank alone holds: `save_shard` is called on every rank after `save` on
+  // rank 0. It may contain collectives. All ranks give one, or none does.
+  [[nodiscard]] bool Report(const Metrics& metrics, const SaveFunction& save,
+                            const SaveShardFunction& save_shard);
+
+  // The same with a checkpoint of files that the program has written. It is kept also where none is
+  // due. Only that of rank 0 counts.
+  [[nodiscard]] bool Report(const Metrics& metrics, const Checkpoint& checkpoint);
+  [[nodiscard]] bool Report(const Metrics& metrics, CheckpointDirectory checkpoint);
+
+  // A folder for the checkpoint of the coming report.
+  CheckpointDirectory PrepareCheckpointDirectory() const;
 
   // The coming Report() is the trial's last, whatever its step: it saves a checkpoint, waits for no
   // verdict, and returns false on every rank; the trial is then completed. For training that knows
@@ -174,6 +189,11 @@ class Context {
 
  private:
   struct State;
+  // Writes the checkpoint of a step, which is due or not; null when there is none.
+  using WriteFunction = std::function<std::unique_ptr<CheckpointWriter>(bool due)>;
+
+  bool EndStep(const Metrics& metrics, const WriteFunction& write);
+
   std::unique_ptr<State> state_;
 };
 

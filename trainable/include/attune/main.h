@@ -18,7 +18,20 @@ struct Program {
 };
 
 int RunMain(int argc, char** argv, const Program& program);
-void TrainByStep(Context& context, Trainable& trainable);
+void TrainByStep(Context& context, Trainable& trainable,
+                 const Context::SaveShardFunction& save_shard);
+
+// Nothing where SaveShard() is not overridden: ranks then need not ask each other what is due.
+template <typename T>
+Context::SaveShardFunction SaveShardOf(T& trainable) {
+  if constexpr (std::derived_from<T, DistributedTrainable>) {
+    if constexpr (!std::same_as<decltype(&T::SaveShard),
+                                decltype(&DistributedTrainable::SaveShard)>) {
+      return [&trainable](ShardWriter& shard) { trainable.SaveShard(shard); };
+    }
+  }
+  return {};
+}
 
 // Steps of a Trainable run by hand without --max-step: it has no end of its own.
 inline constexpr std::int64_t kStandaloneSteps = 10;
@@ -42,7 +55,8 @@ int Main(int argc, char** argv) {
                             {.train =
                                  [](Context& context) {
                                    T trainable;
-                                   trainable::TrainByStep(context, trainable);
+                                   trainable::TrainByStep(context, trainable,
+                                                          trainable::SaveShardOf(trainable));
                                  },
                              .distributed = std::derived_from<T, DistributedTrainable>,
                              .max_step = trainable::kStandaloneSteps});

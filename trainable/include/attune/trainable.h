@@ -43,6 +43,12 @@ class Trainable {
 // A Trainable that runs on every rank of a gang at once. Setup, Load and Step are called on each;
 // Save on rank 0 alone, so it must not contain a collective. The model goes through
 // context().PrepareModel(), data through context().PrepareDataLoader().
-class DistributedTrainable : public Trainable {};
+class DistributedTrainable : public Trainable {
+ public:
+  // Puts into the checkpoint what this rank alone holds, for a model that is split over the gang;
+  // Load() finds it as checkpoint.Shard(rank). Where it is overridden, it is called on every rank
+  // after Save() on rank 0, and may contain collectives.
+  virtual void SaveShard(ShardWriter& shard) { static_cast<void>(shard); }
+};
 
 }  // namespace attune

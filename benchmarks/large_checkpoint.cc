@@ -1,0 +1,92 @@
+// Saves a state of many gibibytes, and goes on training meanwhile; resumed, loads it.
+//
+//   large_checkpoint --checkpoint-dir DIR --checkpoint-every 1 -- DIR [GIBIBYTES]
+//   large_checkpoint --resume DIR/step-1-attempt-1 -- DIR [GIBIBYTES]
+//
+// Prints how long saving kept training waiting, how many passes over the model it made until the
+// checkpoint was durable, and the most memory that the rank had, as a multiple of the state's size.
+// Memory is what the system counts as the process's own (VmHWM), files that it maps included.
+
+#include <attune/attune.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kTensors = 64;
+
+double Since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+double PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "VmHWM:") continue;
+    status >> word;
+    return std::stod(word) * 1024;
+  }
+  return 0;
+}
+
+class Model : public torch::nn::Module {
+ public:
+  explicit Model(double gibibytes) {
+    const auto numbers = static_cast<std::int64_t>(gibibytes * (1 << 30) / sizeof(float));
+    for (std::int64_t i = 0; i < kTensors; ++i) {
+      weights_.push_back(register_parameter("w" + std::to_string(i),
+                                            torch::full({numbers / kTensors}, 1.0F), false));
+    }
+  }
+
+  void Pass(std::int64_t number) {
+    for (torch::Tensor& weight : weights_) weight.add_(static_cast<float>(number));
+  }
+
+  double bytes() const { return static_cast<double>(kTensors * weights_[0].nbytes()); }
+
+ private:
+  std::vector<torch::Tensor> weights_;
+};
+
+bool Holds(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with("step-1-")) return true;
+  }
+  return false;
+}
+
+void Train(attune::Context& context) {
+  const fs::path folder = context.args().at(0);
+  Model model(context.args().size() > 1 ? std::stod(context.args()[1]) : 4);
+  const double before = PeakBytes() - model.bytes();
+  const auto peak = [&] { return (PeakBytes() - before) / model.bytes(); };
+  const auto began = Clock::now();
+  if (context.resumed()) {
+    context.checkpoint()->Read("model", model);
+    std::printf("loaded in %.1f s; memory at most %.2f times the state\n", Since(began), peak());
+    return;
+  }
+  if (!context.Report({}, [&](auto& checkpoint) { checkpoint.Write("model", model); })) return;
+  const double waited = Since(began);
+  std::int64_t passes = 0;
+  while (!Holds(folder)) model.Pass(++passes);
+  std::printf(
+      "waited %.1f s for saving; %lld passes in the %.1f s until it was durable; "
+      "memory at most %.2f times the state\n",
+      waited, static_cast<long long>(passes), Since(began) - waited, peak());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return attune::Main(argc, argv, Train); }

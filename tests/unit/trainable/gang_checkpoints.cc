@@ -1,0 +1,124 @@
+// Ways of a training function to save, by `mode`, on a disk that GANG_PROGRAM_FSYNC slows down.
+
+#include <attune/attune.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/serialize.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "tests/unit/trainable/gang_modes.h"
+
+// In place of the C library's: fails if GANG_PROGRAM_FSYNC is "fails", else waits until somebody
+// has opened the pipe of that name for writing.
+extern "C" int fsync(int fd) {
+  if (const char* pipe = std::getenv("GANG_PROGRAM_FSYNC")) {
+    if (std::string(pipe) == "fails") {
+      errno = EIO;
+      return -1;
+    }
+    close(open(pipe, O_RDONLY | O_CLOEXEC));
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace nn = torch::nn;
+
+// Each rank has a layer of its own.
+class Split : public attune::DistributedTrainable {
+ public:
+  void Setup(const attune::Config&) override {
+    const at::NoGradGuard no_grad;
+    expert_->weight.fill_(context().rank() + 1);
+  }
+
+  attune::Metrics Step() override { return {{"weight", expert_->weight.item<double>()}}; }
+
+  void Save(attune::CheckpointWriter& checkpoint) override { checkpoint.WriteText("all", "x"); }
+
+  void SaveShard(attune::ShardWriter& shard) override {
+    shard.Write("expert", *expert_);  // expert.rank-1.safetensors, of rank 1
+  }
+
+  // For any number of ranks: the sum of all that were.
+  void Load(const attune::CheckpointReader& checkpoint) override {
+    const at::NoGradGuard no_grad;
+    double sum = 0;
+    for (int rank = 0; rank < checkpoint.world_size(); ++rank) {
+      checkpoint.Shard(rank).Read("expert", *expert_);
+      sum += expert_->weight.item<double>();
+    }
+    expert_->weight.fill_(sum);
+  }
+
+ private:
+  nn::Linear expert_{nn::LinearOptions(1, 1).bias(false)};
+};
+
+}  // namespace
+
+namespace gang {
+
+int MainOfSplit(int argc, char** argv) { return attune::Main<Split>(argc, argv); }
+
+void Checkpoints(attune::Context& context) {
+  const std::string mode = context.config().Text("mode");
+  nn::Linear model(1, 1);
+  const fs::path own = fs::temp_directory_path() / ("own-" + std::to_string(getpid()));
+  bool going_on = true;
+  while (going_on) {
+    const attune::Metrics metrics = {{"step", static_cast<double>(context.step() + 1)}};
+    if (mode == "directory") {
+      attune::CheckpointDirectory directory = context.PrepareCheckpointDirectory();
+      torch::save(model, directory.path() / "model.pt");
+      going_on = context.Report(metrics, std::move(directory));
+    } else if (mode == "own") {
+      fs::create_directory(own);
+      torch::save(model, own / "model.pt");
+      going_on = context.Report(metrics, attune::Checkpoint::FromDirectory(own));
+      fs::remove_all(own);
+    } else {
+      going_on = context.Report(metrics, [&](attune::CheckpointWriter& checkpoint) {
+        checkpoint.set_background(mode == "background");
+        checkpoint.WriteText("count", std::to_string(context.step()));
+      });
+    }
+  }
+}
+
+// Saves a model with what it makes of a sample; resumed, says how far it is from what the
+// checkpoint says that it makes of it.
+void Exchange(attune::Context& context) {
+  nn::Sequential model(nn::Conv2d(nn::Conv2dOptions(1, 3, 3).bias(false)), nn::BatchNorm2d(3),
+                       nn::Flatten(), nn::Linear(3 * 6 * 6, 2));
+  attune::TensorMap sample{{"input", torch::rand({5, 1, 8, 8})}};
+  model->forward(sample.at("input"));  // moves the running statistics
+  model->eval();
+  const at::NoGradGuard no_grad;
+  double error = 0;
+  if (const attune::CheckpointReader* checkpoint = context.checkpoint()) {
+    checkpoint->Read("model", *model);
+    sample = checkpoint->ReadTensors("sample");
+    const at::Tensor output = model->forward(sample.at("input"));
+    error = (output - sample.at("output")).abs().max().item<double>();
+  }
+  sample["output"] = model->forward(sample.at("input"));
+  static_cast<void>(context.Report({{"error", error}}, [&](attune::CheckpointWriter& checkpoint) {
+    checkpoint.Write("model", *model);
+    checkpoint.Write("sample", sample);
+  }));
+}
+
+}  // namespace gang

@@ -1,0 +1,82 @@
+"""A checkpoint of the SDK is read in Python, and one of Python's by the SDK.
+
+    python_test.py GANG_PROGRAM
+
+Skipped where this Python has no torch or no safetensors. benchmarks/ddp/python_torch.py makes the
+wheel that setup installs importable; `pip install safetensors numpy` is the rest.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import torch
+    from safetensors.torch import load_file, save_file
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+nn = torch.nn
+
+
+def network():
+    return nn.Sequential(nn.Conv2d(1, 3, 3, bias=False), nn.BatchNorm2d(3), nn.Flatten(),
+                         nn.Linear(3 * 6 * 6, 2))
+
+
+def run(program, *arguments):
+    """The output of the program, run by hand."""
+    environment = {**os.environ, "GANG_PROGRAM_FORM": "exchange"}
+    environment.pop("LD_LIBRARY_PATH", None)  # what Python's torch is given instead of libraries
+    done = subprocess.run([program, "--max-step", "1", *arguments], env=environment,
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def distance(network, sample):
+    network.eval()
+    with torch.no_grad():
+        return (network(sample["input"]) - sample["output"]).abs().max().item()
+
+
+def main():
+    program = sys.argv[1]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        run(program, "--checkpoint-dir", folder / "sdk")
+        checkpoint = folder / "sdk" / "step-1-attempt-1"
+        ours = network()
+        ours.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=True)
+        off = distance(ours, load_file(checkpoint / "sample.safetensors"))
+        print(f"Python is {off:.1e} off the SDK")
+        assert off < 1e-5
+
+        theirs = network()
+        sample = {"input": torch.rand(5, 1, 8, 8)}
+        theirs(sample["input"])
+        theirs.eval()
+        sample["output"] = theirs(sample["input"]).detach()
+        python = folder / "python"
+        python.mkdir()
+        save_file(theirs.state_dict(), python / "model.safetensors")
+        save_file(sample, python / "sample.safetensors")
+        files = {file.name: {"bytes": file.stat().st_size,
+                             "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+                 for file in python.iterdir()}
+        (python / "manifest.json").write_text(json.dumps(
+            {"format": "attune-checkpoint/1", "step": 1, "world_size": 1, "files": files}))
+        output = run(program, "--checkpoint-dir", folder / "resumed", "--resume", python,
+                     "--max-step", "2")
+        off = float(re.search(r"error (\S+)", output).group(1))
+        print(f"the SDK is {off:.1e} off Python")
+        assert off < 1e-5
+
+
+main()

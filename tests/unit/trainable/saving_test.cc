@@ -1,0 +1,137 @@
+// How a gang saves: real ranks, with the test as their executor.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/unit/trainable/process.h"
+
+namespace attune::trainable::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Saving : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "saving-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    start_ = {{"checkpoint_dir", folder_ / "checkpoints"}, {"max_step", 5}};
+    environment_ = {{"GANG_PROGRAM_FORM", "checkpoints"}};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  FakeGang Gang(int world_size, const std::string& mode) {
+    start_["config"] = {{"mode", mode}};
+    return FakeGang(world_size, start_, environment_);
+  }
+
+  // A disk that answers once disk() is opened for writing.
+  void SlowDisk() {
+    ASSERT_EQ(mkfifo(disk().c_str(), 0600), 0);
+    environment_["GANG_PROGRAM_FSYNC"] = disk();
+  }
+  fs::path disk() const { return folder_ / "disk"; }
+
+  fs::path folder_;
+  json start_;
+  Environment environment_;
+};
+
+// "report 2", "checkpoint 2", … in the order in which they came.
+std::vector<std::string> Steps(const std::vector<json>& messages) {
+  std::vector<std::string> steps;
+  for (const json& message : messages) {
+    if (message.contains("step")) {
+      steps.push_back(message["type"].get<std::string>() + " " + message["step"].dump());
+    }
+  }
+  return steps;
+}
+
+TEST_F(Saving, GoesOnInTheBackgroundAndReportsWaitForIt) {
+  SlowDisk();
+  start_["checkpoint_every"] = 2;
+  FakeGang gang = Gang(1, "background");
+  while (gang.Await(0, "progress")["step"] != 3) {
+  }
+  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("report 2")));
+  const UniqueFd back(open(disk().c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(gang.AwaitWaiting()["step"], 5);
+  std::vector<std::string> reports;
+  for (const std::string& step : Steps(gang.seen(0))) {
+    if (!step.starts_with("progress")) reports.push_back(step);
+  }
+  EXPECT_THAT(reports, ElementsAre("report 1", "checkpoint 2", "report 2", "report 3",
+                                   "checkpoint 4", "report 4", "checkpoint 5", "report 5"));
+}
+
+TEST_F(Saving, IsWaitedForWhereTheProgramSaysSo) {
+  start_["checkpoint_every"] = 2;
+  FakeGang gang = Gang(1, "foreground");
+  EXPECT_EQ(gang.Await(0, "checkpoint")["step"], 2);
+  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("progress 2")));
+}
+
+TEST_F(Saving, ThatTheDiskRefusesFailsTheRankWithoutAReport) {
+  environment_["GANG_PROGRAM_FSYNC"] = "fails";
+  start_["checkpoint_every"] = 2;
+  FakeGang gang = Gang(1, "background");
+  EXPECT_THAT(gang.Await(0, "error")["message"],
+              AllOf(HasSubstr("checkpoints"), HasSubstr("Input/output error")));
+  EXPECT_THAT(Steps(gang.seen(0)), Not(Contains("report 2")));
+  EXPECT_EQ(gang.Wait(0), 1);
+}
+
+TEST_F(Saving, PutsShardsOfAllRanksIntoOneCheckpointForAnyNumberOfRanks) {
+  start_["checkpoint_every"] = 3;
+  environment_["GANG_PROGRAM_FORM"] = "split";
+  json checkpoint;
+  {
+    FakeGang gang = Gang(2, "");
+    gang.RelayRendezvous();
+    checkpoint = gang.Await(0, "checkpoint");
+    EXPECT_EQ(checkpoint["step"], 3);
+  }
+  start_["resume"] = {{"step", 3}, {"path", checkpoint["path"]}, {"digest", checkpoint["digest"]}};
+  FakeGang resumed = Gang(1, "");
+  EXPECT_EQ(resumed.AwaitWaiting()["metrics"]["weight"], 3) << resumed.Output();
+}
+
+TEST_F(Saving, TakesTheFolderOfRankZeroAndThrowsThoseOfOthersAway) {
+  fs::create_directory(folder_ / "temporary");
+  environment_["TMPDIR"] = folder_ / "temporary";
+  FakeGang gang = Gang(2, "directory");
+  gang.RelayRendezvous();
+  for (int step = 1; step <= 5; ++step) {
+    const json checkpoint = gang.Await(0, "checkpoint");
+    EXPECT_EQ(checkpoint["step"], step);
+    EXPECT_TRUE(fs::exists(fs::path(checkpoint["path"].get<std::string>()) / "model.pt"));
+  }
+  EXPECT_EQ(gang.AwaitWaiting()["step"], 5);
+  gang.Verdict(5, "stop");
+  EXPECT_EQ(gang.Wait(0), 0);
+  EXPECT_EQ(gang.Wait(1), 0);
+  EXPECT_TRUE(fs::is_empty(folder_ / "temporary"));
+}
+
+TEST_F(Saving, CopiesFilesOfTheProgramsOwn) {
+  FakeGang gang = Gang(1, "own");
+  const json checkpoint = gang.Await(0, "checkpoint");
+  EXPECT_EQ(checkpoint["step"], 1);
+  EXPECT_TRUE(fs::exists(fs::path(checkpoint["path"].get<std::string>()) / "model.pt"));
+}
+
+}  // namespace
+}  // namespace attune::trainable::testing

@@ -1,0 +1,198 @@
+#include <stdlib.h>
+#include <torch/types.h>
+
+#include <charconv>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "attune/checkpoint.h"
+#include "attune/error.h"
+#include "trainable/base/sockets.h"
+#include "trainable/checkpoints/files.h"
+#include "trainable/checkpoints/manifest.h"
+#include "trainable/checkpoints/names.h"
+#include "trainable/checkpoints/optimizer_state.h"
+#include "trainable/checkpoints/safetensors.h"
+#include "trainable/checkpoints/scheduler_state.h"
+#include "trainable/checkpoints/sha256.h"
+#include "trainable/checkpoints/state_dict.h"
+#include "trainable/checkpoints/unfinished.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the folder that a checkpoint is written into, before the attempt's number and a random end.
+constexpr std::string_view kHiddenPrefix = ".attempt-";
+
+// A new folder, its name `prefix` and a random end.
+fs::path MakeFolder(const fs::path& prefix) {
+  std::string name = prefix.string() + "XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) trainable::ThrowErrno(prefix.parent_path().string());
+  return name;
+}
+
+[[noreturn]] void RefuseFolder(const fs::path& entry) {
+  throw Error(entry.string() + ": a checkpoint holds files, no folders or links");
+}
+
+}  // namespace
+
+// ---- state ----------------------------------------------------------------------------------
+
+fs::path StateWriter::File(std::string_view name, std::string_view ending) const {
+  return folder_ / (std::string(name) + suffix_ + std::string(ending));
+}
+
+void StateWriter::Write(std::string_view name, const torch::nn::Module& module) {
+  Write(name, trainable::StateOf(module));
+}
+
+void StateWriter::Write(std::string_view name, const torch::optim::Optimizer& optimizer,
+                        OptimizerSaveOptions options) {
+  Write(name, trainable::StateOf(optimizer, options.hyperparameters));
+}
+
+void StateWriter::Write(std::string_view name, const torch::optim::LRScheduler& scheduler) {
+  Write(name, trainable::StateOf(scheduler));
+}
+
+void StateWriter::Write(std::string_view name,
+                        const torch::optim::ReduceLROnPlateauScheduler& scheduler) {
+  Write(name, trainable::StateOf(scheduler));
+}
+
+void StateWriter::Write(std::string_view name, const at::Generator& generator) {
+  Write(name, TensorMap{{"state", generator.get_state()}});
+}
+
+void StateWriter::Write(std::string_view name, const TensorMap& tensors) {
+  trainable::WriteSafetensors(File(name, trainable::kTensorEnding), tensors);
+}
+
+void StateWriter::Write(std::string_view name, const Config& values) {
+  trainable::WriteFile(File(name, trainable::kConfigEnding), values.ToJson());
+}
+
+void StateWriter::WriteText(std::string_view file, std::string_view contents) {
+  trainable::WriteFile(folder_ / file, contents);
+}
+
+// ---- a checkpoint ---------------------------------------------------------------------------
+
+CheckpointWriter::CheckpointWriter(fs::path checkpoint_dir, std::int64_t step, int attempt,
+                                   int world_size)
+    : checkpoint_dir_(std::move(checkpoint_dir)),
+      step_(step),
+      attempt_(attempt),
+      world_size_(world_size) {
+  std::error_code error;
+  fs::create_directories(checkpoint_dir_, error);
+  if (error) throw Error(checkpoint_dir_.string() + ": " + error.message());
+  folder_ = MakeFolder(checkpoint_dir_ / c10::str(kHiddenPrefix, attempt_, "-"));
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (committed_) return;
+  std::error_code ignored;  // a destructor has nobody to tell; the folder stays hidden
+  fs::remove_all(folder_, ignored);
+}
+
+CheckpointInfo CheckpointWriter::Commit() {
+  trainable::Manifest manifest{.step = step_, .world_size = world_size_};
+  CheckpointInfo info{.step = step_};
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (!entry.is_regular_file() || entry.is_symlink()) RefuseFolder(entry.path());
+    trainable::SyncPath(entry.path());
+    const auto digest = trainable::DigestFile(entry.path());
+    info.bytes += digest.bytes;
+    manifest.files[entry.path().filename().string()] = digest;
+  }
+  const std::string json = ToJson(manifest);
+  info.bytes += static_cast<std::int64_t>(json.size());
+  info.digest = "sha256:" + trainable::HexSha256(json);
+  trainable::WriteFile(folder_ / trainable::kManifestFile, json);
+  trainable::SyncPath(folder_ / trainable::kManifestFile);
+  fs::permissions(folder_, fs::perms(0755));  // mkdtemp made it private
+  trainable::SyncPath(folder_);
+
+  const fs::path target =
+      checkpoint_dir_ / ("step-" + std::to_string(step_) + "-attempt-" + std::to_string(attempt_));
+  // It refuses a folder that is not empty, and every checkpoint has its manifest. RENAME_NOREPLACE
+  // would say so more plainly, but shared file systems do not know it.
+  if (std::rename(folder_.c_str(), target.c_str()) != 0) {
+    trainable::ThrowErrno("checkpoint " + target.string());
+  }
+  committed_ = true;
+  trainable::SyncPath(checkpoint_dir_);
+  folder_ = target;
+  info.path = target;
+  return info;
+}
+
+namespace trainable {
+
+void RemoveUnfinished(const fs::path& checkpoint_dir, int attempt) {
+  std::error_code absent;  // a folder that does not exist yet holds nothing
+  for (const auto& entry : fs::directory_iterator(checkpoint_dir, absent)) {
+    const std::string name = entry.path().filename().string();
+    int writer = 0;
+    if (!name.starts_with(kHiddenPrefix)) continue;
+    const char* digits = name.data() + kHiddenPrefix.size();
+    const auto [end, error] = std::from_chars(digits, name.data() + name.size(), writer);
+    if (error != std::errc() || *end != '-' || writer >= attempt) continue;
+    std::error_code ignored;  // what cannot be removed stays hidden
+    fs::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace trainable
+
+// ---- what a rank adds to it -----------------------------------------------------------------
+
+ShardWriter::ShardWriter(const fs::path& folder, int rank)
+    : StateWriter(folder, trainable::ShardSuffix(rank)) {
+  if (fs::is_directory(folder)) return;
+  throw Error(folder.string() + ": rank " + std::to_string(rank) +
+              " does not see the folder in which rank 0 writes the checkpoint; shards of several "
+              "hosts need a checkpoint folder that all of them share");
+}
+
+// ---- files of a program's own ---------------------------------------------------------------
+
+Checkpoint Checkpoint::FromDirectory(fs::path folder) {
+  if (!fs::is_directory(folder)) throw Error(folder.string() + ": is not a folder");
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) RefuseFolder(entry.path());
+  }
+  return Checkpoint(std::move(folder));
+}
+
+void StateWriter::Write(const Checkpoint& files) {
+  for (const auto& entry : fs::directory_iterator(files.folder())) {
+    std::error_code error;
+    fs::copy_file(entry.path(), folder_ / entry.path().filename(), error);
+    if (error) throw Error(entry.path().string() + ": cannot be copied: " + error.message());
+  }
+}
+
+CheckpointDirectory::CheckpointDirectory(std::unique_ptr<CheckpointWriter> writer)
+    : path_(writer->folder()), writer_(std::move(writer)), throwaway_(false) {}
+
+CheckpointDirectory::CheckpointDirectory()
+    : path_(MakeFolder(fs::temp_directory_path() / "attune-throwaway-")), throwaway_(true) {}
+
+CheckpointDirectory::CheckpointDirectory(CheckpointDirectory&& other) noexcept
+    : path_(std::move(other.path_)),
+      writer_(std::move(other.writer_)),
+      throwaway_(std::exchange(other.throwaway_, false)) {}
+
+CheckpointDirectory::~CheckpointDirectory() {
+  if (!throwaway_) return;
+  std::error_code ignored;  // as above
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace attune

@@ -1,0 +1,63 @@
+#include "trainable/trainer/saver.h"
+
+#include <utility>
+
+#include "attune/context.h"
+#include "trainable/channel/messages.h"
+
+namespace attune::trainable {
+
+Saver::~Saver() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Saver::Commit(std::unique_ptr<CheckpointWriter> writer) {
+  {
+    const std::lock_guard lock(mutex_);
+    writer_ = std::move(writer);
+  }
+  changed_.notify_all();
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+}
+
+void Saver::Send(std::string line) {
+  std::unique_lock lock(mutex_);
+  Await(lock, [this] { return waiting_.size() < kMaxWaitingLines; });
+  if (writer_ == nullptr) return channel_.Send(std::move(line));
+  waiting_.push_back(std::move(line));
+}
+
+void Saver::Drain() {
+  std::unique_lock lock(mutex_);
+  Await(lock, [this] { return writer_ == nullptr; });
+}
+
+template <typename Condition>
+void Saver::Await(std::unique_lock<std::mutex>& lock, Condition condition) {
+  if (condition()) return;
+  channel_.Send(ToLine(HeartbeatLine{Context::kSaveSilence}));
+  changed_.wait(lock, condition);
+}
+
+void Saver::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return writer_ != nullptr || stop_; });
+    if (writer_ == nullptr) return;
+    lock.unlock();
+    std::string committed = ToLine(writer_->Commit());  // only this thread takes it away
+    lock.lock();
+    channel_.Send(std::move(committed));
+    for (std::string& line : waiting_) channel_.Send(std::move(line));
+    waiting_.clear();
+    writer_.reset();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace attune::trainable
