@@ -149,6 +149,10 @@ bool CheckpointReader::Has(std::string_view file) const {
 
 std::int64_t CheckpointReader::step() const { return manifest_->step; }
 int CheckpointReader::world_size() const { return manifest_->world_size; }
-Config CheckpointReader::config() const { return ReadConfig(trainable::kTrialConfig); }
+
+Config CheckpointReader::config() const {
+  const std::string file = File(trainable::kTrialConfig, trainable::kConfigEnding);
+  return Has(file) ? Config::FromJson(ReadText(file)) : Config();
+}
 
 }  // namespace attune

@@ -345,11 +345,9 @@ int main(int argc, char** argv) {
   const char* form = std::getenv("GANG_PROGRAM_FORM");
   if (form == nullptr) return attune::Main<Gang>(argc, argv);
   static const std::map<std::string, void (*)(attune::Context&)> functions{
-      {"checkpoints", gang::Checkpoints},
-      {"collectives", gang::Collectives},
-      {"docs", gang::Docs},
-      {"function", CountToThree},
-      {"gradients", gang::Gradients},
+      {"checkpoints", gang::Checkpoints}, {"collectives", gang::Collectives},
+      {"docs", gang::Docs},               {"exchange", gang::Exchange},
+      {"function", CountToThree},         {"gradients", gang::Gradients},
       {"loader", gang::Loader},
   };
   const auto function = functions.find(form);

@@ -192,7 +192,8 @@ class CheckpointReader {
   // The folder, with every file in it checked: for programs that read files of their own.
   const std::filesystem::path& AsDirectory() const;
 
-  // The configuration of the trial that wrote it; the SDK adds it to every checkpoint.
+  // The configuration of the trial that wrote it, which the SDK adds to every checkpoint; empty
+  // where another program has written it.
   Config config() const;
 
  private:
