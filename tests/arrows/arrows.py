@@ -73,6 +73,9 @@ ROOMS = {
     "trainable/distributed": Room(
         ("trainable/include", "trainable/base", "trainable/channel"), ("torch", "gloo")
     ),
+    "trainable/files": Room(
+        ("trainable/include", "trainable/base", "trainable/checkpoints"), ("curl",)
+    ),
     "trainable/precision": Room(("trainable/include",), ("torch",)),
     "trainable/trainer": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
@@ -102,6 +105,7 @@ LIBRARIES = {
     "sqlite": ("sqlite3.h",),
     "httplib": ("httplib.h",),
     "openssl": ("openssl/",),
+    "curl": ("curl/",),
     "zlib": ("zlib.h",),
     "cli11": ("CLI/",),
     "spdlog": ("spdlog/", "fmt/"),

@@ -1,0 +1,188 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "attune/error.h"
+#include "attune/file_lock.h"
+#include "tests/support/scratch_folder.h"
+#include "trainable/base/sockets.h"
+
+namespace attune::trainable::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+
+constexpr auto kPatience = 60s;
+
+// A process that does something with the lock and then waits to be killed.
+class Holder {
+ public:
+  explicit Holder(const std::function<void()>& hold) {
+    auto [ours, theirs] = StreamSocketPair();
+    pid_ = fork();
+    if (pid_ == 0) {
+      hold();
+      WriteAll(theirs.get(), ".");
+      while (true) pause();
+    }
+    theirs.reset();
+    char ready;
+    EXPECT_EQ(read(ours.get(), &ready, 1), 1) << "it has failed";
+  }
+  ~Holder() { Kill(); }
+
+  void Kill() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+std::string ErrorOf(const std::filesystem::path& path, std::chrono::milliseconds timeout) {
+  try {
+    const FileLock lock(path, timeout);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+class FileLockTest : public ::testing::Test {
+ protected:
+  const attune::testing::ScratchFolder folder_;
+  const std::filesystem::path path_ = folder_ / "data.lock";
+};
+
+TEST_F(FileLockTest, IsFreeAgainOnceItsObjectIsGone) {
+  { const FileLock lock(path_, 0ms); }
+  EXPECT_EQ(ErrorOf(path_, 0ms), "");
+  EXPECT_TRUE(std::filesystem::is_empty(path_));
+}
+
+TEST_F(FileLockTest, OneThatIsHeldForEverIsAnErrorThatNamesFileTimeAndHolder) {
+  std::optional<FileLock> lock;
+  const Holder holder([&] { lock.emplace(path_, 0ms); });
+  EXPECT_THAT(ErrorOf(path_, 300ms),
+              AllOf(HasSubstr(path_.string() + ": not free after 0.3 s"),
+                    HasSubstr("held by process " + std::to_string(holder.pid()) + " (")));
+}
+
+TEST_F(FileLockTest, ATimeoutOfZeroAsksOnce) {
+  const FileLock lock(path_);
+  int waited = 0;
+  EXPECT_THROW(FileLock(path_, 0ms, [&] { ++waited; }), Error);
+  EXPECT_EQ(waited, 0);
+}
+
+TEST_F(FileLockTest, SecondLockOfTheSameProcessWaitsForTheFirst) {
+  const FileLock lock(path_);
+  EXPECT_THAT(ErrorOf(path_, 1ms), HasSubstr("held by this process itself"));
+}
+
+TEST_F(FileLockTest, KillingItsHolderFreesIt) {
+  std::optional<FileLock> lock;
+  Holder holder([&] { lock.emplace(path_, 0ms); });
+  // Whoever waits gets it.
+  std::promise<void> waiting;
+  std::thread waits([&, told = false]() mutable {
+    const FileLock got(path_, kPatience, [&] {
+      if (!std::exchange(told, true)) waiting.set_value();
+    });
+  });
+  waiting.get_future().wait();
+  holder.Kill();
+  waits.join();
+}
+
+TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
+  std::optional<FileLock> lock;
+  pid_t child = 0;
+  auto [ours, theirs] = StreamSocketPair();
+  Holder holder([&] {
+    lock.emplace(path_, 0ms);
+    child = fork();
+    if (child == 0) {
+      lock.reset();  // has no lock that it could free
+      const std::string error = ErrorOf(path_, 0ms);
+      WriteAll(theirs.get(), error.empty() ? "free" : "held");
+      while (true) pause();
+    }
+    char said[4];
+    if (read(ours.get(), said, 4) != 4 || std::string(said, 4) != "held") _exit(1);
+    const std::string pid = std::to_string(child) + "\n";
+    WriteAll(theirs.get(), pid);
+  });
+  char pid[32] = {};
+  ASSERT_GT(read(ours.get(), pid, sizeof(pid) - 1), 0);
+  holder.Kill();
+  EXPECT_EQ(ErrorOf(path_, 0ms), "");
+  EXPECT_EQ(kill(std::atoi(pid), SIGKILL), 0) << "it has lived until here";
+}
+
+TEST_F(FileLockTest, WhatItsHolderExecutedDoesNotKeepIt) {
+  std::optional<FileLock> lock;
+  auto [ours, theirs] = StreamSocketPair();
+  const pid_t holder = fork();
+  if (holder == 0) {
+    lock.emplace(path_, 0ms);
+    dup2(theirs.get(), STDOUT_FILENO);
+    execlp("sh", "sh", "-c", "echo; exec sleep 60", nullptr);
+    _exit(127);
+  }
+  char newline = 0;
+  ASSERT_EQ(read(ours.get(), &newline, 1), 1);
+  ASSERT_EQ(newline, '\n');
+  EXPECT_EQ(ErrorOf(path_, 0ms), "");
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+}
+
+TEST_F(FileLockTest, HasOneHolderAtATime) {
+  int inside = 0;
+  int most = 0;
+  int entered = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 10; ++turn) {
+        const FileLock lock(path_, kPatience);
+        most = std::max(most, ++inside);
+        ++entered;
+        std::this_thread::yield();
+        --inside;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(entered, 40);
+}
+
+TEST_F(FileLockTest, AFolderThatIsNotThereIsNamed) {
+  EXPECT_THAT(ErrorOf(folder_ / "none/data.lock", 0ms),
+              ContainsRegex("none/data.lock: No such file or directory"));
+}
+
+}  // namespace
+}  // namespace attune::trainable::testing

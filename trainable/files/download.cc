@@ -1,0 +1,364 @@
+#include "attune/download.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "attune/context.h"
+#include "attune/error.h"
+#include "attune/file_lock.h"
+#include "trainable/base/sockets.h"
+#include "trainable/checkpoints/sha256.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kHashChunkBytes = 1 << 20;
+constexpr long kRedirectionsMax = 10;
+
+// How often a download in training code says that it may be silent.
+constexpr std::chrono::minutes kAnnounceInterval{1};
+
+// Without what may be secret in it: a password, a signature.
+std::string Shown(std::string url) {
+  url.erase(std::min(url.find('?'), url.size()));
+  const std::size_t host = url.find("://");
+  if (host == std::string::npos) return url;
+  const std::string_view authority = std::string_view(url).substr(0, url.find('/', host + 3));
+  const std::size_t at = authority.rfind('@');
+  if (at != std::string_view::npos && at > host) url.erase(host + 3, at - host - 2);
+  return url;
+}
+
+std::string CheckedHash(std::string_view sha256) {
+  std::string lower(sha256);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (lower.size() != 64 || lower.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw Error("Download: \"" + lower + "\" is not a SHA-256 of 64 hex digits; `sha256sum FILE` " +
+                "prints that of a file");
+  }
+  return lower;
+}
+
+fs::path Beside(const fs::path& path, const char* ending) { return path.string() + ending; }
+
+struct Job {
+  const std::string& url;
+  const std::string sha256;
+  const fs::path& path;
+  const DownloadOptions& options;
+  const std::function<void()> tick;  // many times a second, as long as it goes on
+  const fs::path partial = Beside(path, ".partial");
+  const Clock::time_point began = Clock::now();
+
+  std::chrono::milliseconds left() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout -
+                                                                 (Clock::now() - began));
+  }
+
+  [[noreturn]] void Fail(const std::string& why) const {
+    throw Error("Download: " + Shown(url) + ": " + why);
+  }
+};
+
+std::string HashOf(const fs::path& file, const Job& job) {
+  std::ifstream in(file, std::ios::binary);
+  std::vector<char> chunk(kHashChunkBytes);
+  trainable::Sha256 sha;
+  while (in) {
+    job.tick();
+    in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+    sha.Update(chunk.data(), in.gcount());
+  }
+  if (!in.eof()) throw Error("Download: " + file.string() + ": cannot be read");
+  return sha.HexDigest();
+}
+
+// Whether the file is there. Throws attune::Error when another one is.
+bool IsThere(const Job& job) {
+  if (!fs::exists(job.path)) return false;
+  const std::string found = HashOf(job.path, job);
+  if (found == job.sha256) return true;
+  throw Error("Download: " + job.path.string() + " is there, and is another file: its SHA-256 is " +
+              found + " instead of " + job.sha256 +
+              "; delete it to have it downloaded, or correct the hash");
+}
+
+// What has been downloaded so far.
+class Partial {
+ public:
+  explicit Partial(const Job& job) : job_(job) {
+    fd_.reset(open(job.partial.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!fd_.valid()) Refuse(errno);
+  }
+
+  std::int64_t bytes() const {
+    struct stat file {};
+    fstat(fd_.get(), &file);
+    return file.st_size;
+  }
+
+  // An errno, or 0.
+  int Append(const char* data, std::size_t bytes) {
+    while (bytes > 0) {
+      const ssize_t written = write(fd_.get(), data, bytes);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return errno;
+      data += written;
+      bytes -= written;
+    }
+    return 0;
+  }
+
+  int Clear() { return ftruncate(fd_.get(), 0) == 0 ? 0 : errno; }
+
+  // Gives it its name, durably.
+  void Commit() {
+    if (fsync(fd_.get()) != 0 || rename(job_.partial.c_str(), job_.path.c_str()) != 0) {
+      Refuse(errno);
+    }
+    const fs::path parent = job_.path.parent_path();
+    const trainable::UniqueFd folder(
+        open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder.valid() || fsync(folder.get()) != 0) Refuse(errno);
+  }
+
+  // Nothing is left behind: the disk may be full.
+  [[noreturn]] void Refuse(int error) const {
+    const std::string came = fd_.valid() ? ", after " + std::to_string(bytes()) + " bytes" : "";
+    unlink(job_.partial.c_str());
+    job_.Fail(job_.partial.string() + ": " + std::strerror(error) + came);
+  }
+
+ private:
+  const Job& job_;
+  trainable::UniqueFd fd_;
+};
+
+// One request and its answer.
+class Request {
+ public:
+  Request(const Job& job, Partial& partial)
+      : job_(job),
+        partial_(partial),
+        offset_(partial.bytes()),
+        curl_(curl_easy_init(), &curl_easy_cleanup) {
+    Set(CURLOPT_URL, job.url.c_str());
+    Set(CURLOPT_PROTOCOLS_STR, "http,https,file");
+    Set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    Set(CURLOPT_FOLLOWLOCATION, 1L);
+    Set(CURLOPT_MAXREDIRS, kRedirectionsMax);
+    Set(CURLOPT_USERAGENT, "attune");
+    Set(CURLOPT_NOSIGNAL, 1L);
+    Set(CURLOPT_ERRORBUFFER, words_.data());
+    Set(CURLOPT_WRITEFUNCTION, OnBody);
+    Set(CURLOPT_WRITEDATA, this);
+    Set(CURLOPT_NOPROGRESS, 0L);
+    Set(CURLOPT_XFERINFOFUNCTION, OnProgress);
+    Set(CURLOPT_XFERINFODATA, this);
+    // A server that knows no ranges answers with the whole file, which is as good.
+    if (offset_ > 0) Set(CURLOPT_RANGE, (std::to_string(offset_) + "-").c_str());
+  }
+
+  // Nothing when the server has said all that it has, else why it is worth asking again. Throws
+  // attune::Error when it is not.
+  std::optional<std::string> Perform() {
+    const CURLcode code = curl_easy_perform(curl_.get());
+    if (failed_) std::rethrow_exception(failed_);
+    if (code != CURLE_OK && job_.left().count() < 0) {
+      job_.Fail("not done after " + std::to_string(job_.options.timeout.count() / 1000) + " s; " +
+                std::to_string(partial_.bytes()) +
+                " bytes have come, and the next call goes on from there");
+    }
+    if (code == CURLE_OK && status() == 200) StartOver();  // an empty file has no body
+    if (disk_error_ != 0) partial_.Refuse(disk_error_);
+    if (code == CURLE_ABORTED_BY_CALLBACK) {
+      return "nothing more came for " + std::to_string(job_.options.stall_timeout.count()) + " ms";
+    }
+    switch (code) {
+      case CURLE_OK:
+        return Judge(status());
+      case CURLE_RANGE_ERROR:
+      case CURLE_BAD_DOWNLOAD_RESUME:
+        return std::nullopt;  // of a file shorter than what is here, which its hash will show
+      case CURLE_COULDNT_RESOLVE_HOST:
+      case CURLE_COULDNT_RESOLVE_PROXY:
+      case CURLE_COULDNT_CONNECT:
+      case CURLE_PARTIAL_FILE:
+      case CURLE_OPERATION_TIMEDOUT:
+      case CURLE_GOT_NOTHING:
+      case CURLE_RECV_ERROR:
+      case CURLE_SEND_ERROR:
+      case CURLE_SSL_CONNECT_ERROR:
+      case CURLE_HTTP2:
+      case CURLE_HTTP2_STREAM:
+        return words_[0] != '\0' ? words_.data() : curl_easy_strerror(code);
+      default:
+        job_.Fail(words_[0] != '\0' ? words_.data() : curl_easy_strerror(code));
+    }
+  }
+
+  // Whether what is here begins with what was here before.
+  bool went_on() const { return offset_ > 0; }
+
+ private:
+  template <typename Value>
+  void Set(CURLoption option, Value value) {
+    if (const CURLcode code = curl_easy_setopt(curl_.get(), option, value); code != CURLE_OK) {
+      job_.Fail(std::string("libcurl: ") + curl_easy_strerror(code));
+    }
+  }
+
+  // That of HTTP; 0 for a file.
+  long status() const {
+    long status = 0;
+    curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
+    return status;
+  }
+
+  std::optional<std::string> Judge(long status) const {
+    switch (status) {
+      case 0:
+      case 200:
+      case 206:
+      case 416:  // nothing after what is here; whether that is the file its hash will show
+        return std::nullopt;
+      case 408:
+      case 425:
+      case 429:
+      case 500:
+      case 502:
+      case 503:
+      case 504:
+        return "HTTP status " + std::to_string(status);
+      default:
+        job_.Fail("HTTP status " + std::to_string(status) +
+                  (status == 404 || status == 410 ? ": there is no such file; correct the URL"
+                                                  : ": the server does not give it"));
+    }
+  }
+
+  // The whole file is coming, though only the rest was asked for.
+  void StartOver() {
+    if (std::exchange(offset_, 0) > 0) disk_error_ = partial_.Clear();
+  }
+
+  static std::size_t OnBody(char* data, std::size_t, std::size_t bytes, void* self) {
+    auto& request = *static_cast<Request*>(self);
+    const long status = request.status();
+    if (status != 0 && status != 200 && status != 206) return bytes;  // the words of an error
+    if (status == 200) request.StartOver();
+    if (request.disk_error_ == 0) request.disk_error_ = request.partial_.Append(data, bytes);
+    return request.disk_error_ == 0 ? bytes : 0;
+  }
+
+  // At least once a second. No exception may pass through libcurl.
+  static int OnProgress(void* self, curl_off_t, curl_off_t came, curl_off_t, curl_off_t) {
+    auto& request = *static_cast<Request*>(self);
+    try {
+      request.job_.tick();
+    } catch (...) {
+      request.failed_ = std::current_exception();
+    }
+    const auto now = Clock::now();
+    if (std::exchange(request.came_, came) != came) request.moved_ = now;
+    const bool stalled = now - request.moved_ > request.job_.options.stall_timeout;
+    return request.failed_ || stalled || request.job_.left().count() < 0 ? 1 : 0;
+  }
+
+  const Job& job_;
+  Partial& partial_;
+  std::int64_t offset_;  // of the first byte that was asked for
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl_;
+  std::array<char, CURL_ERROR_SIZE> words_{};
+  curl_off_t came_ = 0;  // bytes
+  Clock::time_point moved_ = Clock::now();
+  int disk_error_ = 0;
+  std::exception_ptr failed_;
+};
+
+void Fetch(const Job& job) {
+  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (ready != CURLE_OK) job.Fail(std::string("libcurl: ") + curl_easy_strerror(ready));
+
+  Partial partial(job);
+  bool of_another_process = partial.bytes() > 0;
+  for (int failures = 0;;) {
+    const std::int64_t before = partial.bytes();
+    Request request(job, partial);
+    const std::optional<std::string> failure = request.Perform();
+    of_another_process = of_another_process && request.went_on();
+    if (!failure) {
+      const std::string found = HashOf(job.partial, job);
+      if (found == job.sha256) break;
+      const std::int64_t bytes = partial.bytes();
+      if (const int error = partial.Clear(); error != 0) partial.Refuse(error);
+      // What was there before may have been the beginning of something else.
+      if (std::exchange(of_another_process, false)) continue;
+      unlink(job.partial.c_str());
+      job.Fail("what came (" + std::to_string(bytes) + " bytes) has the SHA-256 " + found +
+               " instead of " + job.sha256 + "; the file was changed there, or the hash is wrong");
+    }
+    if (partial.bytes() > before) failures = 0;
+    if (++failures >= job.options.tries) {
+      job.Fail(*failure + " (tries: " + std::to_string(failures) +
+               "). Where that does not change, " + "put the file at " + job.path.string() +
+               " yourself");
+    }
+    job.tick();
+    std::this_thread::sleep_for(job.options.backoff * (1 << std::min(failures - 1, 10)));
+  }
+  partial.Commit();
+}
+
+void Obtain(const Job& job) {
+  if (IsThere(job)) return;
+  std::error_code failed;
+  if (job.path.has_parent_path()) fs::create_directories(job.path.parent_path(), failed);
+  if (failed) job.Fail(job.path.parent_path().string() + ": " + failed.message());
+  const FileLock lock(Beside(job.path, ".lock"), job.left(), job.tick);
+  if (IsThere(job)) return;  // another process has been faster
+  std::cerr << "attune: downloading " + Shown(job.url) + " to " + job.path.string() + "\n";
+  Fetch(job);
+}
+
+}  // namespace
+
+void Download(const std::string& url, std::string_view sha256, const fs::path& path,
+              const DownloadOptions& options) {
+  Obtain({url, CheckedHash(sha256), path, options, [] {}});
+}
+
+void Download(Context& context, const std::string& url, std::string_view sha256,
+              const fs::path& path, const DownloadOptions& options) {
+  std::optional<Clock::time_point> announced;
+  // A silence, not a heartbeat, which would end that of Setup().
+  const auto tick = [&] {
+    if (announced && Clock::now() - *announced < kAnnounceInterval) return;
+    announced = Clock::now();
+    context.Heartbeat(Context::kSetupSilence);
+  };
+  Obtain({url, CheckedHash(sha256), path, options, tick});
+}
+
+}  // namespace attune
