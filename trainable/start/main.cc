@@ -82,8 +82,8 @@ int RunMain(int argc, char** argv, const Program& program) {
 
 }  // namespace trainable
 
-int Main(int argc, char** argv, std::function<void(Context&)> train) {
-  return trainable::RunMain(argc, argv, {.train = std::move(train)});
+int Main(int argc, char** argv, std::function<void(Context&)> train, MainOptions options) {
+  return trainable::RunMain(argc, argv, {.train = std::move(train), .options = std::move(options)});
 }
 
 }  // namespace attune

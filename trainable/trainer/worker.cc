@@ -105,7 +105,7 @@ std::string TextOf(const std::exception_ptr& error) {
   LeaveAtOnce(1);
 }
 
-void Prepare(const Start& start, const Program& program) {
+void Prepare(const Start& start, const Program& program, const std::vector<std::string>& args) {
   if (!program.distributed && start.world_size > 1) {
     throw Error(
         "this program trains in one process (it derives from attune::Trainable), but was "
@@ -116,6 +116,10 @@ void Prepare(const Start& start, const Program& program) {
   }
   at::set_num_threads(std::max(1, start.cpus));
   at::set_num_interop_threads(1);
+  if (const auto& hook = program.options.initialization_hook) {
+    hook({start.rank, start.world_size, start.local_rank, start.local_world_size,
+          c10::Device(start.device), start.seed, start.config, args});
+  }
   if (start.device == "cpu") return;
 #ifdef ATTUNE_CUDA
   c10::cuda::set_device(c10::Device(start.device).index());
@@ -130,8 +134,8 @@ void Train() {
   const auto start = rank.channel.Await<Start>("start");
   rank.number = start.rank;
   rank.world_size = start.world_size;
-  Prepare(start, rank.program);
   rank.channel.Send(ToLine(HeartbeatLine{Context::kSetupSilence}));
+  Prepare(start, rank.program, rank.args);
   Context context(start, rank.channel, std::move(rank.args));
   rank.program.train(context);
   context.Finish();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
 #include "trainable/channel/channel.h"
 
@@ -136,6 +137,16 @@ TEST(WorkerChannel, ASilenceLastsAWeekAtMost) {
   FakeGang gang(1, {{"config", {{"mode", "week"}}}});
   EXPECT_THAT(gang.Await(0, "error")["message"], HasSubstr("a silence of 604800001 ms"));
   EXPECT_THAT(Silences(gang.seen(0)), ElementsAre(30 * kMinuteMs, 7 * 24 * 60 * kMinuteMs));
+}
+
+TEST(WorkerChannel, ARankThatDownloadsMayBeSilentAsInSetup) {
+  const attune::testing::ScratchFolder folder;
+  std::ofstream(folder / "hello") << "hello\n";
+  FakeGang gang(1, {{"config", {{"folder", folder.path()}}}}, {{"GANG_PROGRAM_FORM", "files"}});
+  ASSERT_FALSE(gang.Await(0, "report").is_null()) << gang.Output();
+  EXPECT_THAT(Silences(gang.seen(0)), ElementsAre(1'800'000, 1'800'000));
+  EXPECT_TRUE(fs::exists(folder / "points.csv"));
+  EXPECT_TRUE(fs::exists(folder / "prepared"));
 }
 
 TEST(WorkerChannel, ForwardsOfALongStepAreSignsOfLife) {
@@ -379,6 +390,20 @@ TEST(WorkerChannel, ParametersThatNobodyReadAreWarnedOf) {
 TEST(WorkerChannel, ArgumentsOfTheCommandReachTheProgram) {
   FakeGang gang(1, {});
   EXPECT_EQ(gang.Await(0, "report")["metrics"]["args"], 2);
+}
+
+TEST(WorkerChannel, WhatAnInitialisationHookSetsHoldsForTheProcessGroup) {
+  FakeGang gang(2, {{"config", {{"mode", "hook"}}}, {"local_world_size", 1}, {"seed", 7}});
+  // Of ranks on several hosts: rank 0's address on the interface that the hook names.
+  EXPECT_EQ(gang.Await(0, "rendezvous")["host"], "127.0.0.1");
+  EXPECT_THAT(gang.Output(),
+              HasSubstr("hook of rank 0 of 2, local 0 of 1, on cpu, seed 7, args 2"));
+}
+
+TEST(WorkerChannel, AnInitialisationHookThatThrowsFailsTheRankBeforeItJoins) {
+  FakeGang gang(2, {{"config", {{"mode", "hook_fails"}}}});
+  EXPECT_EQ(gang.Await(1, "error")["message"], "no such network interface: eth7");
+  EXPECT_EQ(gang.Wait(1), 1);
 }
 
 TEST(WorkerChannel, ADeviceThatTheProgramWasNotBuiltForIsNamed) {

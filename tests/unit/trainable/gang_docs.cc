@@ -10,9 +10,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/unit/trainable/gang_modes.h"
@@ -136,9 +140,39 @@ class Thorough {
   std::int64_t samples_ = 0;
 };
 
+void Initialise(const attune::RankInfo& rank) {
+  if (rank.device.is_cuda()) setenv("NCCL_SOCKET_IFNAME", "eth1", /*overwrite=*/0);
+  std::srand(static_cast<unsigned>(rank.seed + rank.rank));
+}
+
+void Prepare(const std::filesystem::path& file) { std::ofstream(file) << "prepared"; }
+
+void PrepareOnce(const std::filesystem::path& folder) {
+  const attune::FileLock lock(folder / "prepared.lock", std::chrono::minutes(10));
+  if (!std::filesystem::exists(folder / "prepared")) Prepare(folder / "prepared");
+}
+
+// "hello\n".
+constexpr const char* kSha256 = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+
+void Fetch(attune::Context& context, const std::string& url, const std::filesystem::path& folder) {
+  attune::Download(context, url, kSha256, folder / "points.csv");
+}
+
 }  // namespace
 
 namespace gang {
+
+void Files(attune::Context& context) {
+  const std::filesystem::path folder = context.config().Text("folder");
+  PrepareOnce(folder);
+  Fetch(context, "file://" + (folder / "hello").string(), folder);
+  std::ignore = context.Report({});
+}
+
+int Hooked(int argc, char** argv) {
+  return attune::Main<Fit>(argc, argv, {.initialization_hook = Initialise});
+}
 
 void Docs(attune::Context& context) {
   Thorough thorough(context);

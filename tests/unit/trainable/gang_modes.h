@@ -13,11 +13,13 @@ void Checkpoints(attune::Context& context);  // "checkpoints"
 void Collectives(attune::Context& context);  // "collectives"
 void Docs(attune::Context& context);         // "docs"
 void Exchange(attune::Context& context);     // "exchange"
+void Files(attune::Context& context);        // "files"
 void Gradients(attune::Context& context);    // "gradients"
 void Loader(attune::Context& context);       // "loader"
 
-// A program of its own, by "split".
-int MainOfSplit(int argc, char** argv);
+// Programs of their own.
+int Hooked(int argc, char** argv);       // "hooked": a whole main() of docs/trainable.md
+int MainOfSplit(int argc, char** argv);  // "split"
 
 // 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
 double Hash(const at::Tensor& floats);

@@ -70,8 +70,9 @@ struct Blocker {
 
 // Modes without a model.
 bool OnlyCounts(const std::string& mode) {
-  static const std::set<std::string> modes{"count",   "throws", "killed", "hangs", "stops",
-                                           "refused", "blocks", "beats",  "forks"};
+  static const std::set<std::string> modes{"count", "throws",  "killed",    "hangs",
+                                           "stops", "refused", "blocks",    "beats",
+                                           "forks", "hook",    "hook_fails"};
   return modes.contains(mode);
 }
 
@@ -91,6 +92,7 @@ class Gang : public attune::DistributedTrainable {
       context().Heartbeat(std::chrono::days(7));
       context().Heartbeat(std::chrono::days(7) + std::chrono::milliseconds(1));
     }
+    if (mode_ == "hook") std::cout << "threads: " << at::get_num_threads() << std::endl;
     if (mode_ == "setup_fails") throw std::runtime_error("no such dataset: /data/none");
     if (OnlyCounts(mode_)) return;
 
@@ -331,6 +333,19 @@ void CountToThree(attune::Context& context) {
   }
 }
 
+void Initialise(const attune::RankInfo& rank) {
+  const std::string mode = rank.config.TextOr("mode", "");
+  if (mode == "hook_fails" && rank.rank == rank.world_size - 1) {
+    throw std::runtime_error("no such network interface: eth7");
+  }
+  if (mode != "hook") return;
+  setenv("GLOO_SOCKET_IFNAME", "lo", 1);
+  at::set_num_threads(3);
+  std::cout << "hook of rank " << rank.rank << " of " << rank.world_size << ", local "
+            << rank.local_rank << " of " << rank.local_world_size << ", on " << rank.device
+            << ", seed " << rank.seed << ", args " << rank.args.size() << std::endl;
+}
+
 class Lonely : public attune::Trainable {
   void Setup(const attune::Config&) override {}
   attune::Metrics Step() override { return {{"x", 1}}; }
@@ -343,12 +358,13 @@ class Lonely : public attune::Trainable {
 int main(int argc, char** argv) {
   if (std::getenv("GANG_PROGRAM_TALKS")) std::cout << "before Main\n";  // and does not flush
   const char* form = std::getenv("GANG_PROGRAM_FORM");
-  if (form == nullptr) return attune::Main<Gang>(argc, argv);
+  if (form == nullptr) return attune::Main<Gang>(argc, argv, {.initialization_hook = Initialise});
+  if (form == std::string("hooked")) return gang::Hooked(argc, argv);
   static const std::map<std::string, void (*)(attune::Context&)> functions{
       {"checkpoints", gang::Checkpoints}, {"collectives", gang::Collectives},
       {"docs", gang::Docs},               {"exchange", gang::Exchange},
-      {"function", CountToThree},         {"gradients", gang::Gradients},
-      {"loader", gang::Loader},
+      {"files", gang::Files},             {"function", CountToThree},
+      {"gradients", gang::Gradients},     {"loader", gang::Loader},
   };
   const auto function = functions.find(form);
   if (function != functions.end()) return attune::Main(argc, argv, function->second);

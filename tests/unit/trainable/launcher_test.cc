@@ -170,6 +170,18 @@ TEST_F(Launcher, ChangesFolderAndEnvironmentOfARank) {
   EXPECT_THAT(Log(), HasSubstr("in /tmp with mark 7\n"));
 }
 
+TEST_F(Launcher, TheInitialisationHookRunsInEachRank) {
+  for (int request = 1; request <= 2; ++request) {
+    const UniqueFd channel = Fork(request);
+    const Packet forked = Receive();
+    json start = Start("hook");
+    start["seed"] = request;
+    WriteAll(channel.get(), start.dump() + "\n");
+    ASSERT_FALSE(ReadUntil(channel, "report").is_null());
+    EXPECT_THAT(Log(), HasSubstr("on cpu, seed " + std::to_string(request)));
+  }
+}
+
 TEST_F(Launcher, WhatIsPrintedBeforeMainAppearsOnceAndNotForEachRank) {
   for (int request = 1; request <= 2; ++request) {
     const UniqueFd channel = Fork(request);

@@ -39,6 +39,28 @@ TEST(Standalone, AFailureInSetupIsNamed) {
   EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: no such dataset: /data/none"));
 }
 
+TEST(Standalone, AnInitialisationHookRunsOnEveryRankBeforeSetup) {
+  const Ended ended =
+      RunByHand({"--workers", "2", "--config", "mode=hook", "--max-step", "1", "--", "one"});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("hook of rank 0 of 2, local 0 of 2, on cpu, seed 0, args 1"),
+                    HasSubstr("hook of rank 1 of 2"), HasSubstr("threads: 3")));
+}
+
+TEST(Standalone, TheHookThatTheDocsShowRuns) {
+  const Ended ended =
+      RunByHand({"--workers", "2", "--max-step", "1"}, {{"GANG_PROGRAM_FORM", "hooked"}});
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+}
+
+TEST(Standalone, AnInitialisationHookThatThrowsIsNamed) {
+  const Ended ended = RunByHand({"--workers", "2", "--config", "mode=hook_fails"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.output,
+              HasSubstr("rank 1 failed: exit code 1: no such network interface: eth7"));
+}
+
 TEST(Standalone, ARankWhoseChildHoldsItsChannelIsNotWaitedFor) {
   const Ended ended = RunByHand({"--config", "mode=forks"});
   EXPECT_EQ(ended.exit_code, 1);

@@ -1,12 +1,35 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
-#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "attune/trainable.h"
 
 namespace attune {
+
+// What a rank knows about itself before it joins its gang; as in Context.
+struct RankInfo {
+  int rank;
+  int world_size;
+  int local_rank;
+  int local_world_size;
+  c10::Device device;
+  std::uint64_t seed;
+  const Config& config;
+  const std::vector<std::string>& args;
+};
+
+struct MainOptions {
+  // Called on each rank, however it was started, before anything of it depends on what is set here:
+  // no process group exists, no GPU has been touched. The place for environment variables of NCCL,
+  // Gloo and CUDA, for at::set_num_threads (it is the rank's CPUs by now), and for seeds of other
+  // libraries (LibTorch's generators are seeded afterwards). An exception fails the rank.
+  std::function<void(const RankInfo&)> initialization_hook;
+};
 
 namespace trainable {
 
@@ -15,6 +38,7 @@ struct Program {
   std::function<void(Context&)> train;
   bool distributed = true;    // false: one process only
   std::int64_t max_step = 0;  // when run by hand without --max-step; 0: until `train` returns
+  MainOptions options;
 };
 
 int RunMain(int argc, char** argv, const Program& program);
@@ -49,8 +73,12 @@ inline constexpr std::int64_t kStandaloneSteps = 10;
 // before Main(): those of LibTorch would take longer than many a training step.
 //
 // REQUIRES: nothing has touched a tensor or started a thread before: Main() forks.
+//
+//   return attune::Main<Mnist>(argc, argv, {.initialization_hook = [](const attune::RankInfo&) {
+//     setenv("NCCL_SOCKET_IFNAME", "eth1", 0);
+//   }});
 template <std::derived_from<Trainable> T>
-int Main(int argc, char** argv) {
+int Main(int argc, char** argv, MainOptions options = {}) {
   return trainable::RunMain(argc, argv,
                             {.train =
                                  [](Context& context) {
@@ -59,7 +87,8 @@ int Main(int argc, char** argv) {
                                                           trainable::SaveShardOf(trainable));
                                  },
                              .distributed = std::derived_from<T, DistributedTrainable>,
-                             .max_step = trainable::kStandaloneSteps});
+                             .max_step = trainable::kStandaloneSteps,
+                             .options = std::move(options)});
 }
 
 // The same for a training loop that is one function, run on every rank:
@@ -70,6 +99,6 @@ int Main(int argc, char** argv) {
 //     })) {
 //     }
 //   });
-int Main(int argc, char** argv, std::function<void(Context&)> train);
+int Main(int argc, char** argv, std::function<void(Context&)> train, MainOptions options = {});
 
 }  // namespace attune
