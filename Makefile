@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test sim sanitize bench format lint setup clean help
+.PHONY: build demo test sim sanitize bench reference format lint setup clean help
 
 build: setup ## Build everything
 	@scripts/build
@@ -33,6 +33,9 @@ sanitize: setup ## Run the tests of the pure rooms under sanitizers, and the fuz
 bench: setup ## Build for release and run the benchmarks
 	@scripts/build --preset release bench
 
+reference: setup ## Make the reference of the SDK's headers, as pages for a browser
+	@scripts/build reference
+
 format: setup ## Format the C++ sources
 	@scripts/lint --fix
 
@@ -46,4 +49,4 @@ clean: ## Remove what make built
 	@rm -rf build build-release build-asan build-tsan build-cuda
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

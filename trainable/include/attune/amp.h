@@ -28,6 +28,7 @@ namespace attune {
 // GradScaler. Throws attune::Error for any other type, and for a device that has no autocast.
 class Autocast {
  public:
+  // With `enabled` false autocast is off while it lives.
   explicit Autocast(c10::Device device, c10::ScalarType dtype = c10::ScalarType::BFloat16,
                     bool enabled = true);
   ~Autocast();
@@ -40,12 +41,13 @@ class Autocast {
   const c10::ScalarType dtype_before_;
 };
 
+// Of GradScaler; without others, those of torch.amp.
 struct GradScalerOptions {
-  double init_scale = 65536;
-  double growth_factor = 2;     // after growth_interval steps without an overflow
-  double backoff_factor = 0.5;  // after one with
-  std::int64_t growth_interval = 2000;
-  bool enabled = true;  // false: losses and gradients are left as they are
+  double init_scale = 65536;            // the first factor
+  double growth_factor = 2;             // after growth_interval steps without an overflow
+  double backoff_factor = 0.5;          // after one with
+  std::int64_t growth_interval = 2000;  // in calls of update()
+  bool enabled = true;                  // false: losses and gradients are left as they are
 };
 
 // Multiplies losses so that small gradients survive in half precision, and leaves out the steps in
@@ -67,6 +69,7 @@ class GradScaler {
   GradScaler(GradScaler&&) noexcept;
   GradScaler& operator=(GradScaler&&) noexcept;
 
+  // The loss times the factor.
   at::Tensor scale(const at::Tensor& loss);
 
   // Divides the gradients of the optimizer's parameters by the factor. Throws attune::Error when
@@ -81,6 +84,7 @@ class GradScaler {
   // Adapts the factor. Throws attune::Error when nothing was unscaled since the last call.
   void update();
 
+  // The factor; 1 where the scaler is not enabled.
   double get_scale() const;
 
   // For CheckpointWriter::Write.

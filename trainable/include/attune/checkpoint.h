@@ -31,6 +31,7 @@ namespace trainable {
 class MappedFile;
 }
 
+// Tensors by name.
 using TensorMap = std::map<std::string, at::Tensor>;
 
 // What gives its state as tensors and takes it back: DataLoader, DistributedSampler, GradScaler, or
@@ -43,6 +44,7 @@ concept Stateful = requires(T& object, const T& saved, const TensorMap& state) {
 
 // A checkpoint that was committed.
 struct CheckpointInfo {
+  // The trial's step, and the folder.
   std::int64_t step = 0;
   std::filesystem::path path;
   std::string digest;      // "sha256:" and 64 hex digits of the manifest
@@ -117,6 +119,7 @@ class StateWriter {
 // that is destroyed without Commit() removes it.
 class CheckpointWriter : public StateWriter {
  public:
+  // Made by the SDK for Save(); begins the folder of that step and attempt in `checkpoint_dir`.
   CheckpointWriter(std::filesystem::path checkpoint_dir, std::int64_t step, int attempt,
                    int world_size);
   ~CheckpointWriter();

@@ -23,8 +23,10 @@ class Tensor;
 // is an exception too. In a gang of one nothing is communicated.
 namespace attune {
 
+// What becomes of an element that every rank has one of.
 enum class ReduceOp { kSum, kMean, kMin, kMax, kProduct };
 
+// Of any collective.
 struct CollectiveOptions {
   // How long to wait for the other ranks, and then for the data.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);

@@ -19,13 +19,17 @@ namespace attune {
 // Not for concurrent use.
 class Config {
  public:
+  // What a parameter is.
   using Value = std::variant<bool, std::int64_t, double, std::string>;
 
+  // Parameters by name.
   Config() = default;
   explicit Config(std::map<std::string, Value> values) : values_(std::move(values)) {}
 
+  // Whether there is such a parameter. To ask is to read it.
   bool Has(std::string_view name) const;
 
+  // The parameter's value.
   double Real(std::string_view name) const;
   std::int64_t Int(std::string_view name) const;
   bool Bool(std::string_view name) const;
@@ -38,6 +42,7 @@ class Config {
   bool BoolOr(std::string_view name, bool fallback) const;
   std::string TextOr(std::string_view name, std::string fallback) const;
 
+  // All of them, by name.
   const std::map<std::string, Value>& values() const { return values_; }
 
   // Parameters that no call above has asked for, in alphabetical order.

@@ -57,6 +57,7 @@ using DistributedModel = trainable::ModelOf<typename trainable::ModuleIn<M>::Typ
 // as long as the training code runs. All calls are for the thread that runs the training code.
 class Context {
  public:
+  // Writes what resuming needs; see Report().
   using SaveFunction = std::function<void(CheckpointWriter&)>;
   using SaveShardFunction = std::function<void(ShardWriter&)>;
 
@@ -67,12 +68,14 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
+  // The trial's, equal on all ranks.
   const Config& config() const;
 
   // Arguments meant for the program itself: those of the sweep file's `command`, or, run by hand,
   // those after `--`. A rank forked by a launcher has them here only; its main() has run before.
   const std::vector<std::string>& args() const;
 
+  // Ranks count from 0, and so do those of a host.
   int rank() const;
   int world_size() const;
   int local_rank() const;  // among the ranks on this host
@@ -140,6 +143,7 @@ class Context {
   // for kSaveSilence while rank 0 saves.
   void Heartbeat(std::chrono::milliseconds silence);
 
+  // Silences that nobody has to announce.
   static constexpr std::chrono::minutes kSetupSilence{30};
   static constexpr std::chrono::minutes kSaveSilence{30};
 

@@ -21,6 +21,7 @@
 
 namespace attune {
 
+// Of Context::PrepareDataLoader().
 struct DataLoaderOptions {
   // Samples of a batch over all ranks together, so that training does not depend on their number.
   // Must be at least as large as that.
@@ -38,6 +39,7 @@ struct DataLoaderOptions {
   int prefetch_factor = 2;
 };
 
+// What VisitTensors shows each tensor of a batch to.
 using TensorVisitor = std::function<void(at::Tensor&)>;
 
 namespace trainable {
@@ -144,14 +146,18 @@ concept RandomAccessDataset = std::copy_constructible<D> &&
 template <typename Dataset>
 class DataLoader {
  public:
+  // What the dataset calls one, its tensors on the device of the rank.
   using Batch = typename Dataset::BatchType;
 
+  // An input iterator over what is left of the epoch.
   class Iterator {
    public:
+    // As of any other.
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::input_iterator_tag;
 
+    // The batch; it stays until the iterator moves on, to the next one or to the end of the epoch.
     Batch& operator*() { return batch_; }
     Batch* operator->() { return &batch_; }
     Iterator& operator++() {
@@ -171,6 +177,7 @@ class DataLoader {
     Batch batch_;
   };
 
+  // Called by Context::PrepareDataLoader().
   DataLoader(Dataset dataset, DataLoaderOptions options, Context& context)
       : device_(context.device()) {
     const auto size = dataset.size();
@@ -196,6 +203,7 @@ class DataLoader {
     return batch;
   }
 
+  // What is left of the epoch; all of the next one after its end.
   Iterator begin() { return Iterator(this); }
   std::default_sentinel_t end() const { return std::default_sentinel; }
 

@@ -20,6 +20,7 @@ enum class GradientCompression {
   kBf16,  // 7 bits of fraction, and the range of a float
 };
 
+// Of Context::PrepareModel().
 struct DistributedModelOptions {
   // Give every rank rank 0's buffers (running statistics of batch norm) before each training
   // forward.
@@ -43,7 +44,7 @@ struct DistributedModelOptions {
 
 // Times of a recent synchronised step on this rank, in seconds; see GradientSync::times().
 struct GradientSyncTimes {
-  double forward = 0;
+  double forward = 0;        // from its beginning to that of backward
   double backward = 0;       // computing gradients
   double communication = 0;  // from the first bucket's all-reduce to the last one's end
   double overlap = 0;        // the part of `communication` during which backward was computing
@@ -100,6 +101,7 @@ concept HoldsTensors = requires(const T& from, std::vector<at::Tensor>& tensors)
 // what has been accumulated. It must not outlive its model.
 class NoSync {
  public:
+  // Made by no_sync().
   explicit NoSync(trainable::GradientSync& sync) : sync_(sync), before_(sync.enabled()) {
     sync_.set_enabled(false);
   }
@@ -137,11 +139,13 @@ namespace trainable {
 template <typename M>
 class ModelOf {
  public:
+  // Made by Context::PrepareModel().
   ModelOf() = default;
   ModelOf(std::shared_ptr<M> module, Context& context, const DistributedModelOptions& options)
       : module_(std::move(module)),
         sync_(std::make_unique<GradientSync>(*module_, context, options)) {}
   ModelOf(ModelOf&&) noexcept = default;
+  // The model that it was before ends.
   ModelOf& operator=(ModelOf&& other) noexcept {
     sync_.reset();  // the Reducer hangs on the module's parameters and has to go first
     module_ = std::move(other.module_);
@@ -149,6 +153,7 @@ class ModelOf {
     return *this;
   }
 
+  // The module's forward().
   template <typename... Args>
   auto operator()(Args&&... args) {
     sync_->BeforeForward();
@@ -190,8 +195,10 @@ class ModelOf {
     return sync_->ClipGradNorm(max_norm, norm_type, error_if_nonfinite);
   }
 
+  // Of a recent step, see GradientSyncTimes.
   GradientSyncTimes sync_times() const { return sync_->times(); }
 
+  // The module, whose forward() called directly synchronises nothing.
   M* operator->() const { return module_.get(); }
   M& operator*() const { return *module_; }
   const std::shared_ptr<M>& module() const { return module_; }

@@ -11,10 +11,13 @@
 
 namespace attune {
 
+// Of DistributedSampler, and of Context::PrepareSampler().
 struct DistributedSamplerOptions {
+  // PrepareSampler() fills these in.
   int rank = 0;
   int world_size = 1;
   std::uint64_t seed = 0;
+
   bool shuffle = true;     // false: the order of the dataset, every epoch
   bool drop_last = false;  // true: leave out what does not fill the last batch of an epoch
 };
@@ -32,6 +35,7 @@ struct DistributedSamplerOptions {
 // Only a gang that is resumed where fewer samples are left than it has ranks repeats some of them.
 class DistributedSampler final : public torch::data::samplers::Sampler<> {
  public:
+  // What it is made with.
   using Options = DistributedSamplerOptions;
 
   // Throws attune::Error when rank or world_size make no sense, or size is negative.

@@ -9,6 +9,7 @@ namespace attune {
 
 class Context;
 
+// Of Download().
 struct DownloadOptions {
   // For all of it, also for waiting until another process has downloaded the file.
   std::chrono::milliseconds timeout = std::chrono::hours(24);

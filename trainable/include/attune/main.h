@@ -11,8 +11,9 @@
 
 namespace attune {
 
-// What a rank knows about itself before it joins its gang; as in Context.
+// What a rank knows about itself before it joins its gang.
 struct RankInfo {
+  // As in Context.
   int rank;
   int world_size;
   int local_rank;
@@ -23,6 +24,7 @@ struct RankInfo {
   const std::vector<std::string>& args;
 };
 
+// Of Main().
 struct MainOptions {
   // Called on each rank, however it was started, before anything of it depends on what is set here:
   // no process group exists, no GPU has been touched. The place for environment variables of NCCL,
