@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test sim sanitize bench reference format lint setup clean help
+.PHONY: build demo test sim sanitize cuda bench reference format lint setup clean help
 
 build: setup ## Build everything
 	@scripts/build
@@ -30,6 +30,9 @@ sim: setup ## Run simulated services: SEEDS=N of them, from SEED=N on
 sanitize: setup ## Run the tests of the pure rooms under sanitizers, and the fuzzers for a while
 	@scripts/sanitize
 
+cuda: ## Compile the SDK's CUDA code, also where there is no CUDA
+	@scripts/cuda
+
 bench: setup ## Build for release and run the benchmarks
 	@scripts/build --preset release bench
 
@@ -46,7 +49,7 @@ setup: ## Install what Attune is built from (silent when all is there)
 	@scripts/setup
 
 clean: ## Remove what make built
-	@rm -rf build build-release build-asan build-tsan build-cuda
+	@rm -rf build build-release build-asan build-tsan build-cuda build-cuda-objects
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

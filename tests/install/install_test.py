@@ -1,5 +1,6 @@
 """The SDK, installed, and a project outside of this repository that finds and links it."""
 
+import hashlib
 import os
 import pathlib
 import shutil
@@ -43,6 +44,28 @@ class Install(unittest.TestCase):
                       "--max-step", "2")
         self.assertEqual(trained.returncode, 0, trained.stderr)
         self.assertIn("loss", trained.stdout)
+        needed = run("readelf", "-d", self.folder / "build/line").stdout
+        self.assertIn("libtorch_cpu", needed)
+        self.assertNotIn("libcurl", needed)  # which takes 15 ms to load, and is for downloads
+
+    def test_an_outside_program_downloads(self):
+        project = self.folder / "fetch"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            (self.project / "CMakeLists.txt").read_text().replace("line", "fetch"))
+        (project / "fetch.cc").write_text(
+            "#include <attune/download.h>\n"
+            "int main(int, char** argv) { attune::Download(argv[1], argv[2], argv[3]); }\n")
+        source, target = project / "source", project / "data/target"
+        source.write_text("hello\n")
+        configured = self.configure("fetch-build", "-S", project)
+        self.assertEqual(configured.returncode, 0, configured.stderr)
+        built = run(CMAKE, "--build", self.folder / "fetch-build")
+        self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
+        fetched = run(self.folder / "fetch-build/fetch", source.as_uri(),
+                      hashlib.sha256(b"hello\n").hexdigest(), target)
+        self.assertEqual(fetched.returncode, 0, fetched.stderr)
+        self.assertEqual(target.read_text(), "hello\n")
 
     def test_what_is_installed_names_no_file_of_the_build(self):
         targets = "".join(file.read_text() for file in self.prefix.rglob("attune-targets*.cmake"))

@@ -1,0 +1,4 @@
+#pragma once
+
+// What LibTorch's headers name of cuBLASLt.
+typedef struct cublasLtContext* cublasLtHandle_t;
