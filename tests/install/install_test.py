@@ -29,8 +29,8 @@ class Install(unittest.TestCase):
         done = run(CMAKE, "--install", BUILD, "--component", "sdk", "--prefix", cls.prefix)
         assert done.returncode == 0, done.stderr
 
-    def configure(self, build, *options):
-        return run(CMAKE, "-S", self.project, "-B", self.folder / build,
+    def configure(self, build, *options, project=None):
+        return run(CMAKE, "-S", project or self.project, "-B", self.folder / build,
                    f"-DCMAKE_PREFIX_PATH={self.prefix}",
                    f"-DCMAKE_CXX_COMPILER_LAUNCHER={os.environ.get('ATTUNE_LAUNCHER', '')}",
                    *options)
@@ -58,7 +58,7 @@ class Install(unittest.TestCase):
             "int main(int, char** argv) { attune::Download(argv[1], argv[2], argv[3]); }\n")
         source, target = project / "source", project / "data/target"
         source.write_text("hello\n")
-        configured = self.configure("fetch-build", "-S", project)
+        configured = self.configure("fetch-build", project=project)
         self.assertEqual(configured.returncode, 0, configured.stderr)
         built = run(CMAKE, "--build", self.folder / "fetch-build")
         self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
