@@ -51,6 +51,7 @@ struct CheckpointInfo {
   std::int64_t bytes = 0;  // of all files, the manifest's included
 };
 
+// Of StateWriter::Write() for an optimizer.
 struct OptimizerSaveOptions {
   // Also learning rates, momenta, weight decays, … of the optimizer's groups of parameters, which
   // reading then brings back. Without, they are those of the configuration that goes on from the
@@ -81,8 +82,10 @@ class StateWriter {
   // are seeded anew at each step, see Context::SeedStep().
   void Write(std::string_view name, const at::Generator& generator);
 
+  // Any tensors.
   void Write(std::string_view name, const TensorMap& tensors);
 
+  // What its state_dict() gives.
   template <Stateful T>
   void Write(std::string_view name, const T& object) {
     Write(name, object.state_dict());
@@ -106,7 +109,7 @@ class StateWriter {
       : folder_(std::move(folder)), suffix_(std::move(suffix)) {}
   ~StateWriter() = default;
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder_;  // where files are written
 
  private:
   std::filesystem::path File(std::string_view name, std::string_view ending) const;
@@ -126,6 +129,7 @@ class CheckpointWriter : public StateWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
+  // The trial's, after which it is saved.
   std::int64_t step() const { return step_; }
 
   // Training goes on while a checkpoint that Save() has written is made durable and hashed, and its
@@ -169,16 +173,20 @@ class CheckpointReader {
   // The optimizer must have been built over the same parameters in the same order and groups.
   void Read(std::string_view name, torch::optim::Optimizer& optimizer) const;
 
+  // Where the schedule stands; the learning rates come with the optimizer.
   void Read(std::string_view name, torch::optim::LRScheduler& scheduler) const;
   void Read(std::string_view name, torch::optim::ReduceLROnPlateauScheduler& scheduler) const;
 
+  // The generator draws on as the saved one would have.
   void Read(std::string_view name, at::Generator& generator) const;
 
+  // By its load_state_dict().
   template <Stateful T>
   void Read(std::string_view name, T& object) const {
     object.load_state_dict(ReadTensors(name));
   }
 
+  // What was written as such; ReadText() takes the whole name of a file.
   TensorMap ReadTensors(std::string_view name) const;
   Config ReadConfig(std::string_view name) const;
   std::string ReadText(std::string_view file) const;
@@ -187,9 +195,12 @@ class CheckpointReader {
   // 0 <= rank < world_size().
   CheckpointReader Shard(int rank) const;
 
+  // Whether there is a file of that whole name.
   bool Has(std::string_view file) const;
+
+  // The trial's step, the number of ranks that wrote it, and where it lies.
   std::int64_t step() const;
-  int world_size() const;  // of the gang that wrote it
+  int world_size() const;
   const std::filesystem::path& folder() const { return folder_; }
 
   // The folder, with every file in it checked: for programs that read files of their own.
@@ -219,6 +230,7 @@ class Checkpoint {
   // when there is no such folder.
   static Checkpoint FromDirectory(std::filesystem::path folder);
 
+  // As it was given.
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
