@@ -83,6 +83,11 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
   return hello;
 }
 
+// Only one process at a time has it: LockName() sees to that.
+std::string HostIdentity(const AgentOptions& options) {
+  return FolderIdentity(options.data_dir) + ":" + options.name;
+}
+
 }  // namespace
 
 // A thread around the machine. All but the constructor, Post() and Wait() runs on that thread,
@@ -170,6 +175,7 @@ std::optional<gang::Error> Agent::Impl::Start() {
       gang::Supervisor::Start({.launcher_log_dir = folders_.Launchers(),
                                .timing = options_.gang_timing,
                                .launcher = options_.launcher,
+                               .cgroups = {.identity = HostIdentity(options_)},
                                .may_read = [this] { return MayRead(); }},
                               [this](gang::Fact fact) {
                                 ++facts_in_mailbox_;

@@ -10,8 +10,8 @@
 #include "executor/agent/machine.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
-#include "executor/gang/or_error.h"
 #include "executor/gang/spec.h"
+#include "executor/gang/words.h"
 
 namespace attune::agent {
 

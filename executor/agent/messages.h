@@ -6,8 +6,8 @@
 #include "attune/v1/executor.pb.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/folders.h"
-#include "executor/gang/or_error.h"
 #include "executor/gang/spec.h"
+#include "executor/gang/words.h"
 
 namespace attune::agent {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/gang/or_error.h"
 #include "executor/gang/spec.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 

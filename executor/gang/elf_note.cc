@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "executor/gang/unique_fd.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 namespace {

@@ -22,22 +22,6 @@ struct Started {
 // Every rank on this host has finished its first optimizer step.
 struct FirstStep {};
 
-struct Report {
-  int64_t step = 0;
-  std::vector<std::pair<std::string, double>> metrics;  // NaN and infinities allowed
-  double seconds = 0;                                   // training time since the attempt began
-  // Whether rank 0 waits for a verdict on it. A worker need not say so; the gang then knows it from
-  // the milestone, and a fact always says.
-  std::optional<bool> waits;
-};
-
-struct CheckpointSaved {
-  int64_t step = 0;
-  std::string path;
-  std::string digest;
-  uint64_t bytes = 0;
-};
-
 enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease };
 
 struct Failure {
@@ -57,6 +41,7 @@ struct Ended {
   std::optional<Failure> failure;  // with kFailed
 };
 
+// A report among facts says whether rank 0 waits.
 struct Fact {
   AttemptId attempt;
   int64_t time_us = 0;  // wall clock, microseconds since 1970

@@ -4,9 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "executor/gang/or_error.h"
 #include "executor/gang/spec.h"
-#include "executor/gang/unique_fd.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 

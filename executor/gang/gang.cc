@@ -2,13 +2,14 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "channel/line_reader.h"
+#include "channel/sockets.h"
 #include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/orphans.h"
@@ -53,6 +54,7 @@ void Gang::Start() {
     ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
   }
 
+  cgroup_ = services_.cgroup();
   const OrError<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
   if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error());
   built_on_sdk_ = warm.value().built_on_sdk;
@@ -80,6 +82,7 @@ void Gang::SpawnAll() {
                                   .output_fd = log.value().get(),
                                   .inherited_fd = channel.value().get(),
                                   .process_group = group_,
+                                  .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
                                   .announce_fd = services_.guard.announce_fd()});
     if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error());
     Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
@@ -105,6 +108,7 @@ void Gang::ForkOne(size_t index) {
       .unavailable = [this, index] { OnUnavailable(index); },
       .exited = [this,
                  &rank](std::optional<ExitStatus> status) { OnLauncherReport(rank, status); }};
+  if (cgroup_) request.environment.emplace_back(channel::kCgroupVariable, cgroup_->folder());
   ++forks_pending_;
   if (launcher_->Fork(std::move(request))) return;
   --forks_pending_;
@@ -160,7 +164,7 @@ void Gang::AllStarted() {
   Started started;
   for (const auto& rank : ranks_) started.pids.push_back(rank->pid());
   Emit(std::move(started));
-  for (const auto& rank : ranks_) rank->Send(StartLine(spec_, rank->slot()));
+  for (const auto& rank : ranks_) rank->Send(ToLine(StartOf(spec_, rank->slot())));
   if (yielding_) SendYield();
   if (rendezvous_) RelayRendezvous();
   resumed_at_ = Loop::Clock::now();
@@ -168,7 +172,7 @@ void Gang::AllStarted() {
   FinishIfAllLeft();
 }
 
-void Gang::OnMessage(Rank& rank, Message message) {
+void Gang::OnMessage(Rank& rank, channel::FromRank message) {
   if (phase_ == Phase::kGone) return;
   if (rank.silent_until() != Loop::Clock::time_point{}) {
     // The others may have waited for it.
@@ -183,7 +187,7 @@ void Gang::OnBadLine(Rank& rank, const std::string& problem) {
   Fail(FailureKind::kProtocol, rank.slot().rank, who + " wrote to its channel " + problem);
 }
 
-void Gang::On(Rank& rank, const Rendezvous& rendezvous) {
+void Gang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
   if (rank.slot().rank != 0) {
     return Fail(FailureKind::kProtocol, rank.slot().rank, "a rendezvous can only come from rank 0");
   }
@@ -192,7 +196,7 @@ void Gang::On(Rank& rank, const Rendezvous& rendezvous) {
 }
 
 void Gang::RelayRendezvous() {
-  const std::string line = RendezvousLine(*rendezvous_);
+  const std::string line = ToLine(*rendezvous_);
   for (const auto& other : ranks_) {
     if (other->slot().rank != 0) other->Send(line);
   }
@@ -233,22 +237,24 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
   if (path.parent_path() != spec_.checkpoint_dir || path.filename().string().starts_with('.') ||
       path.filename().empty()) {
     return Fail(FailureKind::kProtocol, 0,
-                "the checkpoint " + Quote(checkpoint.path) + " is not directly inside " +
+                "the checkpoint " + channel::Quote(checkpoint.path) + " is not directly inside " +
                     spec_.checkpoint_dir.string());
   }
   Emit(std::move(checkpoint));
 }
 
-void Gang::On(Rank& rank, const Progress&) {
+void Gang::On(Rank& rank, const channel::Progress&) {
   const int number = rank.slot().rank;
   if (std::ranges::find(stepped_, number) != stepped_.end()) return;
   stepped_.push_back(number);
   if (stepped_.size() == ranks_.size()) Emit(FirstStep{});
 }
 
-void Gang::On(Rank& rank, const Heartbeat& heartbeat) { rank.ExpectSilence(heartbeat.silence); }
+void Gang::On(Rank& rank, const channel::Heartbeat& heartbeat) {
+  rank.ExpectSilence(heartbeat.silence);
+}
 
-void Gang::On(Rank& rank, const ErrorText& error) {
+void Gang::On(Rank& rank, const channel::ErrorText& error) {
   Symptom& symptom = SymptomOf(rank.slot().rank);
   if (symptom.error.empty()) {
     symptom.error = error.message;
@@ -257,7 +263,7 @@ void Gang::On(Rank& rank, const ErrorText& error) {
   Weigh();
 }
 
-void Gang::On(Rank&, const Done&) { OnFinished(); }
+void Gang::On(Rank&, const channel::Done&) { OnFinished(); }
 
 void Gang::OnExit(Rank& rank) {
   const ExitStatus& exit = *rank.exit();
@@ -331,30 +337,36 @@ void Gang::ConcludeIfGone() {
   if (phase_ != Phase::kEnding || running || forks_pending_ > 0 || !stragglers_.empty()) return;
   if (group_ == 0) return Conclude();
 
-  // What the ranks started goes with them. It may take a moment to die.
+  // What the ranks started goes with them. It may take a moment to die, and leave more behind.
+  for (UniqueFd& leftover : KillLeftovers()) Await(std::move(leftover));
+  if (stragglers_.empty()) Conclude();
+}
+
+std::vector<UniqueFd> Gang::KillLeftovers() {
   KillGroup(group_);
   ReapGroup(group_);
+  std::vector<UniqueFd> ending;
+  if (cgroup_) ending = cgroup_->Kill();
   std::vector<pid_t> left = LiveMembers(group_);
-  for (const pid_t pid : Orphans()) {
+  for (const pid_t pid :
+       Orphans(spec_.attempt, !services_.others_run(spec_.attempt), services_.is_known)) {
     kill(pid, SIGKILL);  // a child of this process, so the number is still its own
     left.push_back(pid);
   }
   for (const pid_t pid : left) {
-    UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!pidfd) continue;
-    Loop::Subscription exit =
-        services_.loop.Watch(pidfd.get(), EPOLLIN, [this, fd = pidfd.get()](uint32_t) {
-          Reap(fd);  // if it is this process's; what it left behind is looked for next
-          std::erase_if(stragglers_, [fd](const Straggler& s) { return s.pidfd.get() == fd; });
-          ConcludeIfGone();
-        });
-    stragglers_.push_back({std::move(pidfd), std::move(exit)});
+    if (UniqueFd pidfd = channel::OpenPidfd(pid)) ending.push_back(std::move(pidfd));
   }
-  if (stragglers_.empty()) Conclude();
+  return ending;
 }
 
-std::vector<pid_t> Gang::Orphans() const {
-  return gang::Orphans(spec_.attempt, !services_.others_run(spec_.attempt), services_.is_known);
+void Gang::Await(UniqueFd leftover) {
+  Loop::Subscription exit =
+      services_.loop.Watch(leftover.get(), EPOLLIN, [this, fd = leftover.get()](uint32_t) {
+        Reap(fd);  // if it is this process's
+        std::erase_if(stragglers_, [fd](const Straggler& s) { return s.pidfd.get() == fd; });
+        ConcludeIfGone();
+      });
+  stragglers_.push_back({std::move(leftover), std::move(exit)});
 }
 
 bool Gang::has_rank(pid_t pid) const {
@@ -392,7 +404,7 @@ void Gang::DeliverVerdict() {
       verdict_->step != *waiting_at_) {
     return;
   }
-  rank->Send(VerdictLine(*verdict_));
+  rank->Send(ToLine(*verdict_));
   delivered_step_ = verdict_->step;
   milestone_ = verdict_->milestone;
   verdict_.reset();
@@ -413,7 +425,7 @@ void Gang::ReadOn() {
 }
 
 void Gang::SendYield() {
-  if (Rank* rank = RankZero()) rank->Send(YieldLine());
+  if (Rank* rank = RankZero()) rank->Send(ToLine(channel::Yield{}));
 }
 
 // A program that has never written to its channel may be one that does not know of it, and its

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "channel/messages.h"
 #include "executor/gang/blame.h"
+#include "executor/gang/cgroup.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/guard.h"
 #include "executor/gang/launcher.h"
@@ -43,6 +45,8 @@ class Gang final : private Rank::Owner {
     Loop& loop;
     Guard& guard;
     GangTiming timing;
+    // For the ranks and all that they start; null: there are none.
+    std::function<std::unique_ptr<Cgroup>()> cgroup;
     // A launcher for the program, if it can have one.
     std::function<OrError<WarmStart>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;
@@ -79,19 +83,19 @@ class Gang final : private Rank::Owner {
  private:
   enum class Phase { kStarting, kRunning, kEnding, kGone };
 
-  void OnMessage(Rank& rank, Message message) override;
+  void OnMessage(Rank& rank, channel::FromRank message) override;
   void OnBadLine(Rank& rank, const std::string& problem) override;
   void OnExit(Rank& rank) override;
   bool MayRead() override { return !services_.may_read || services_.may_read(); }
 
-  void On(Rank& rank, const Rendezvous& rendezvous);
+  void On(Rank& rank, const channel::Rendezvous& rendezvous);
   void On(Rank& rank, Report report);
   void On(Rank& rank, CheckpointSaved checkpoint);
-  void On(Rank& rank, const Progress& progress);
-  void On(Rank& rank, const Heartbeat& heartbeat);
-  void On(Rank& rank, const ErrorText& error);
-  void On(Rank& rank, const Done& done);
-  void On(Rank&, const Unknown&) {}
+  void On(Rank& rank, const channel::Progress& progress);
+  void On(Rank& rank, const channel::Heartbeat& heartbeat);
+  void On(Rank& rank, const channel::ErrorText& error);
+  void On(Rank& rank, const channel::Done& done);
+  void On(Rank&, const channel::Unknown&) {}
 
   // Starting.
   void SpawnAll();
@@ -109,7 +113,9 @@ class Gang final : private Rank::Owner {
   void Fail(FailureKind kind, int rank, std::string message);
   void End(Outcome outcome, std::optional<Failure> failure);
   void KillAll();
-  std::vector<pid_t> Orphans() const;
+  // Kills what ranks left behind; their pidfds.
+  std::vector<UniqueFd> KillLeftovers();
+  void Await(UniqueFd leftover);
   void ConcludeIfGone();
   void Conclude();
 
@@ -130,6 +136,7 @@ class Gang final : private Rank::Owner {
   Services services_;
   GangSpec spec_;
   Preparation preparation_;
+  std::unique_ptr<Cgroup> cgroup_;
   Launcher* launcher_ = nullptr;
   bool built_on_sdk_ = false;
   std::vector<std::unique_ptr<Rank>> ranks_;
@@ -137,7 +144,7 @@ class Gang final : private Rank::Owner {
   pid_t group_ = 0;
   int forks_pending_ = 0;
 
-  std::optional<Rendezvous> rendezvous_;
+  std::optional<channel::Rendezvous> rendezvous_;
   std::vector<int> stepped_;  // ranks that have finished their first step
   int64_t last_step_;
   int64_t milestone_;

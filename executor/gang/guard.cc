@@ -8,12 +8,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <string_view>
 
+#include "channel/sockets.h"
+#include "executor/gang/cgroup.h"
 #include "executor/gang/process_group.h"
 
 namespace attune::gang {
@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kRestartPause{1};
 bool main_runs_guards = false;
 
 // Words on the socket: a positive one adds a group, a negative one removes it.
-[[noreturn]] void RunGuard() {
+[[noreturn]] void RunGuard(const std::filesystem::path& cgroups) {
   std::set<pid_t> groups;
   pid_t word;
   for (;;) {
@@ -40,24 +40,25 @@ bool main_runs_guards = false;
     }
   }
   for (const pid_t group : groups) KillGroup(group);
+  if (!cgroups.empty()) EndCgroups(cgroups);
   _exit(0);
 }
 
 }  // namespace
 
 void MaybeRunGuard(int argc, char** argv) {
-  if (argc == 2 && argv[1] == kGuardArgument) {
+  if (argc == 3 && argv[1] == kGuardArgument) {
     prctl(PR_SET_NAME, "attune-guard");
-    RunGuard();
+    RunGuard(argv[2]);
   }
   main_runs_guards = true;
 }
 
-OrError<std::unique_ptr<Guard>> Guard::Start(Loop& loop) {
+OrError<std::unique_ptr<Guard>> Guard::Start(Loop& loop, std::filesystem::path cgroups) {
   if (!main_runs_guards) {
     return Error{"gangs need their guard: call attune::gang::MaybeRunGuard() first in main"};
   }
-  std::unique_ptr<Guard> guard(new Guard(loop));
+  std::unique_ptr<Guard> guard(new Guard(loop, std::move(cgroups)));
   const OrError<pid_t> pid = guard->Launch();
   if (!pid.ok()) return Error{"cannot start the process guard: " + pid.error()};
   return guard;
@@ -65,25 +66,23 @@ OrError<std::unique_ptr<Guard>> Guard::Start(Loop& loop) {
 
 Guard::~Guard() {
   death_.Reset();
-  socket_.Reset();
+  socket_.reset();
   siginfo_t info{};
   if (child_.pidfd) waitid(P_PIDFD, static_cast<id_t>(child_.pidfd.get()), &info, WEXITED);
 }
 
 OrError<pid_t> Guard::Launch() {
-  std::array<int, 2> ends;
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return Error{std::string("socketpair: ") + std::strerror(errno)};
-  }
-  UniqueFd ours(ends[0]);
-  const UniqueFd theirs(ends[1]);
+  auto ends = channel::SocketPair(SOCK_SEQPACKET);
+  if (!ends.ok()) return Error{ends.error()};
+  auto& [ours, theirs] = ends.value();
   // Its own session: neither Ctrl-C at a terminal nor a signal to our group may reach it.
-  OrError<Child> child = Spawn({.program = "/proc/self/exe",
-                                .argv = {"attune-guard", std::string(kGuardArgument)},
-                                .environment = ProgramEnvironment({}),
-                                .inherited_fd = theirs.get(),
-                                .new_session = true,
-                                .dies_with_parent = false});
+  OrError<Child> child =
+      Spawn({.program = "/proc/self/exe",
+             .argv = {"attune-guard", std::string(kGuardArgument), cgroups_.string()},
+             .environment = ProgramEnvironment({}),
+             .inherited_fd = theirs.get(),
+             .new_session = true,
+             .dies_with_parent = false});
   if (!child.ok()) return Error{child.error()};
   launched_ = Loop::Clock::now();
   death_.Reset();
@@ -113,7 +112,7 @@ void Guard::Tell(pid_t word) {
 void Guard::Restart() {
   death_.Reset();
   if (child_.pidfd) Reap(child_.pidfd.get());
-  child_.pidfd.Reset();
+  child_.pidfd.reset();
   spdlog::warn("the process guard (pid {}) died; starting another", child_.pid);
   // If guards die one after another, perhaps for lack of memory, there is a pause between them.
   const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;

@@ -2,12 +2,14 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "executor/gang/loop.h"
-#include "executor/gang/or_error.h"
 #include "executor/gang/spawn.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 
@@ -26,7 +28,8 @@ void MaybeRunGuard(int argc, char** argv);
 class Guard {
  public:
   // REQUIRES: main called MaybeRunGuard(); without, it is an error.
-  static OrError<std::unique_ptr<Guard>> Start(Loop& loop);
+  // `cgroups`, the folder of a Cgroups, is ended as well; empty: there is none.
+  static OrError<std::unique_ptr<Guard>> Start(Loop& loop, std::filesystem::path cgroups = {});
 
   // Ends the guard process, which kills the groups it still has.
   ~Guard();
@@ -40,13 +43,14 @@ class Guard {
   pid_t pid() const { return child_.pid; }
 
  private:
-  explicit Guard(Loop& loop) : loop_(loop) {}
+  Guard(Loop& loop, std::filesystem::path cgroups) : loop_(loop), cgroups_(std::move(cgroups)) {}
 
   OrError<pid_t> Launch();
   void Tell(pid_t word);
   void Restart();
 
   Loop& loop_;
+  std::filesystem::path cgroups_;
   std::set<pid_t> groups_;
   Child child_;
   UniqueFd socket_;

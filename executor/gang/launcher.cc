@@ -9,78 +9,24 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "channel/launcher.h"
 #include "executor/gang/folders.h"
 
 namespace attune::gang {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr size_t kPacketBytesMax = 64 * 1024;
-constexpr int kProtocol = 1;
-constexpr int kDescriptorsMax = 4;
 constexpr std::chrono::seconds kExitAfterClose{1};
 
-// Sends one packet with two descriptors. False with errno set.
-bool SendPacket(int socket, const std::string& packet, int channel, int log) {
-  const std::array<int, 2> descriptors{channel, log};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
-  iovec data{const_cast<char*>(packet.data()), packet.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptors);
-  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
-  return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
-}
-
-// Receives one packet and its first descriptor. As recvmsg: 0 at the end, -1 with errno set.
-ssize_t ReceivePacket(int socket, std::string& packet, UniqueFd& descriptor) {
-  packet.resize(kPacketBytesMax);
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control{};
-  iovec data{packet.data(), packet.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  packet.resize(std::max<ssize_t>(count, 0));
-  if (count < 0) return count;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const size_t descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < descriptors; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      UniqueFd received(fd);
-      if (!descriptor) descriptor = std::move(received);
-    }
-  }
-  return count;
-}
-
-std::string ForkPacket(uint64_t id, const Launcher::ForkRequest& request) {
-  Json environment = Json::object();
-  for (const auto& [name, value] : request.environment) environment[name] = value;
-  const Json packet{{"type", "fork"},
-                    {"request", id},
-                    {"argv", request.argv},
-                    {"env", environment},
-                    {"cwd", request.working_directory.string()},
-                    {"process_group", request.process_group}};
-  return packet.dump(-1, ' ', false, Json::error_handler_t::replace);
+channel::Fork PacketOf(uint64_t id, const Launcher::ForkRequest& request) {
+  return {.request = id,
+          .argv = request.argv,
+          .environment = {request.environment.begin(), request.environment.end()},
+          .working_directory = request.working_directory.string(),
+          .process_group = request.process_group};
 }
 
 std::string Describe(const ExitStatus& status) {
@@ -110,20 +56,16 @@ Launcher::Launcher(Loop& loop, Guard& guard, ProgramIdentity identity, LaunchedP
       program_(std::move(program)),
       options_(options) {}
 
-OrError<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, Guard& guard,
-                                                   const ProgramIdentity& identity,
-                                                   const LaunchedProgram& program,
-                                                   const std::filesystem::path& log,
-                                                   const Options& options) {
+OrError<std::unique_ptr<Launcher>> Launcher::Start(
+    Loop& loop, Guard& guard, std::unique_ptr<Cgroup> cgroup, const ProgramIdentity& identity,
+    const LaunchedProgram& program, const std::filesystem::path& log, const Options& options) {
   std::unique_ptr<Launcher> launcher(new Launcher(loop, guard, identity, program, options));
   OrError<UniqueFd> output = OpenLog(log);
   if (!output.ok()) return Error{output.error()};
-  std::array<int, 2> ends;
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return Error{std::string("socketpair: ") + std::strerror(errno)};
-  }
-  launcher->socket_ = UniqueFd(ends[0]);
-  const UniqueFd theirs(ends[1]);
+  auto ends = channel::SocketPair(SOCK_SEQPACKET);
+  if (!ends.ok()) return Error{ends.error()};
+  launcher->socket_ = std::move(ends.value().first);
+  const UniqueFd theirs = std::move(ends.value().second);
   EnvironmentChanges environment = program.environment;
   environment.emplace_back("ATTUNE_LAUNCHER_FD", std::to_string(kInheritedFd));
   OrError<Child> child = Spawn({.program = program.path,
@@ -132,10 +74,12 @@ OrError<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, Guard& guard,
                                 .working_directory = program.working_directory,
                                 .output_fd = output.value().get(),
                                 .inherited_fd = theirs.get(),
+                                .cgroup = cgroup ? cgroup->descriptor() : -1,
                                 .announce_fd = guard.announce_fd()});
   if (!child.ok()) return Error{child.error()};
 
   Launcher* self = launcher.get();
+  self->cgroup_ = std::move(cgroup);
   self->child_ = std::move(child.value());
   self->log_ = log;
   guard.Add(self->child_.pid);
@@ -153,12 +97,13 @@ Launcher::~Launcher() {
     siginfo_t info{};
     waitid(P_PIDFD, static_cast<id_t>(child_.pidfd.get()), &info, WEXITED);
   }
+  if (cgroup_) cgroup_->Kill();  // what it started before it forked a rank
 }
 
 bool Launcher::Fork(ForkRequest request) {
   const uint64_t id = next_request_++;
-  std::string packet = ForkPacket(id, request);
-  if (packet.size() > kPacketBytesMax) return false;
+  std::string packet = ToPacket(PacketOf(id, request));
+  if (packet.size() > channel::kPacketBytesMax) return false;
   if (!death_.empty()) {
     loop_.Post(std::move(request.unavailable));
     return true;
@@ -179,14 +124,15 @@ void Launcher::SendPending() {
   for (auto& [id, pending] : pending_) {
     if (pending.sent) continue;
     ForkRequest& request = pending.request;
-    if (!SendPacket(socket_.get(), pending.packet, request.channel.get(), request.log.get())) {
+    if (!channel::SendPacket(socket_.get(), pending.packet,
+                             {request.channel.get(), request.log.get()}, MSG_DONTWAIT)) {
       blocked = true;  // or dead, which its pidfd will tell
       break;
     }
     pending.sent = true;
     pending.packet.clear();
-    request.channel.Reset();
-    request.log.Reset();
+    request.channel.reset();
+    request.log.reset();
     pending.timeout = loop_.After(options_.fork_timeout, [this, each = id] { GiveUp(each); });
   }
   loop_.Change(socket_watch_, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
@@ -205,54 +151,42 @@ void Launcher::GiveUp(uint64_t request) {
 
 void Launcher::Receive() {
   while (death_.empty()) {
-    std::string packet;
-    UniqueFd descriptor;
-    const ssize_t count = ReceivePacket(socket_.get(), packet, descriptor);
-    if (count < 0 && errno == EAGAIN) break;
-    if (count <= 0) {
+    std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), MSG_DONTWAIT);
+    if (!packet && errno == EAGAIN) break;
+    if (!packet) {
       // Most likely it is ending, and its pidfd will soon tell how.
       socket_watch_.Reset();
       closed_ = loop_.After(kExitAfterClose, [this] { Die("closed its connection"); });
       return;
     }
-    OnPacket(packet, std::move(descriptor));
+    OnPacket(std::move(*packet));
   }
   if (death_.empty()) SendPending();
 }
 
-void Launcher::OnPacket(const std::string& packet, UniqueFd descriptor) {
-  const Json json = Json::parse(packet, nullptr, /*allow_exceptions=*/false);
-  const auto integer = [&json](const char* name) -> int64_t {
-    const auto found = json.find(name);
-    return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
-  };
-  const auto text = [&json](const char* name) -> std::string {
-    const auto found = json.find(name);
-    return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-  };
-  if (!json.is_object()) return Die("sent a packet that is no JSON object");
-
-  const std::string type = text("type");
-  if (type == "ready") {
-    if (integer("protocol") != kProtocol) {
-      return Die("speaks launcher protocol " + std::to_string(integer("protocol")) +
-                 ", this executor " + std::to_string(kProtocol) + "; build it with a matching SDK");
+void Launcher::OnPacket(channel::Packet packet) {
+  OrError<channel::FromLauncher> message = channel::ParseFromLauncher(packet.bytes);
+  if (!message.ok()) return Die("sent " + message.error());
+  if (const auto* ready = std::get_if<channel::Ready>(&message.value())) {
+    if (ready->protocol != channel::kLauncherProtocol) {
+      return Die("speaks launcher protocol " + std::to_string(ready->protocol) +
+                 ", this executor " + std::to_string(channel::kLauncherProtocol) +
+                 "; build it with a matching SDK");
     }
     ready_ = true;
     spdlog::info("launcher of {} is ready (pid {})", program_.path.string(), child_.pid);
     SendPending();
-  } else if (type == "forked") {
-    OnForked(static_cast<uint64_t>(integer("request")), static_cast<pid_t>(integer("pid")),
-             text("error"), std::move(descriptor));
-  } else if (type == "exited") {
-    auto child = children_.extract(static_cast<pid_t>(integer("pid")));
+  } else if (const auto* forked = std::get_if<channel::Forked>(&message.value())) {
+    OnForked(*forked, packet.descriptors.empty() ? UniqueFd() : std::move(packet.descriptors[0]));
+  } else if (const auto* exited = std::get_if<channel::Exited>(&message.value())) {
+    auto child = children_.extract(exited->pid);
     if (!child) return;
-    child.mapped()(ExitStatus{.exit_code = static_cast<int>(integer("exit_code")),
-                              .signal = static_cast<int>(integer("signal"))});
+    child.mapped()(ExitStatus{.exit_code = exited->exit_code, .signal = exited->signal});
   }
 }
 
-void Launcher::OnForked(uint64_t request, pid_t pid, const std::string& error, UniqueFd pidfd) {
+void Launcher::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
+  const auto& [request, pid, error] = forked;
   if (abandoned_.erase(request) > 0) {
     // Nobody waits for it any more. It has been told nothing yet, and started nothing.
     if (pidfd) syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
@@ -268,7 +202,7 @@ void Launcher::OnForked(uint64_t request, pid_t pid, const std::string& error, U
   }
   if (!pidfd) {
     // Its parent may have reaped it already, but then `exited` follows and this is not looked at.
-    pidfd = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    pidfd = channel::OpenPidfd(pid);
   }
   children_.emplace(pid, std::move(asked.exited));
   asked.forked(Child{pid, std::move(pidfd)});
@@ -293,7 +227,7 @@ void Launcher::Die(std::string why) {
     syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
     guard_.Remove(child_.pid);
   }
-  socket_.Reset();
+  socket_.reset();
   spdlog::info("{}; its log is {}", death_, log_.string());
   for (auto& [id, pending] : std::exchange(pending_, {})) {
     if (pending.sent) {

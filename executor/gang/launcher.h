@@ -11,10 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "channel/launcher.h"
+#include "channel/sockets.h"
+#include "executor/gang/cgroup.h"
 #include "executor/gang/guard.h"
 #include "executor/gang/loop.h"
-#include "executor/gang/or_error.h"
 #include "executor/gang/spawn.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 
@@ -74,11 +77,10 @@ class Launcher {
     std::chrono::milliseconds idle_timeout{600'000};
   };
 
-  static OrError<std::unique_ptr<Launcher>> Start(Loop& loop, Guard& guard,
-                                                  const ProgramIdentity& identity,
-                                                  const LaunchedProgram& program,
-                                                  const std::filesystem::path& log,
-                                                  const Options& options);
+  // `cgroup` is for its own process; null: there is none.
+  static OrError<std::unique_ptr<Launcher>> Start(
+      Loop& loop, Guard& guard, std::unique_ptr<Cgroup> cgroup, const ProgramIdentity& identity,
+      const LaunchedProgram& program, const std::filesystem::path& log, const Options& options);
   ~Launcher();
 
   // False, and nothing happens, if the request is too large for a packet.
@@ -109,8 +111,8 @@ class Launcher {
   void SendPending();
   void GiveUp(uint64_t request);
   void Receive();
-  void OnPacket(const std::string& packet, UniqueFd descriptor);
-  void OnForked(uint64_t request, pid_t pid, const std::string& error, UniqueFd pidfd);
+  void OnPacket(channel::Packet packet);
+  void OnForked(const channel::Forked& forked, UniqueFd pidfd);
   void OnExit();
   void Die(std::string why);
 
@@ -120,6 +122,7 @@ class Launcher {
   LaunchedProgram program_;
   Options options_;
   std::filesystem::path log_;
+  std::unique_ptr<Cgroup> cgroup_;
   Child child_;
   UniqueFd socket_;
   Loop::Subscription socket_watch_;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/gang/unique_fd.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "executor/gang/process_group.h"
+#include "channel/processes.h"
 
 namespace attune::gang {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 std::vector<pid_t> PossibleChildren() {
   const std::string self = std::to_string(getpid());
   std::ifstream file("/proc/self/task/" + self + "/children");
-  if (!file.is_open()) return AllProcesses();
+  if (!file.is_open()) return channel::AllProcesses();
   std::vector<pid_t> pids;
   pid_t pid = 0;
   while (file >> pid) pids.push_back(pid);
@@ -53,7 +53,7 @@ std::vector<pid_t> Orphans(const AttemptId& attempt, bool alone,
   std::vector<pid_t> orphans;
   for (const pid_t pid : PossibleChildren()) {
     if (is_known(pid)) continue;
-    const ProcessState process = StateOf(pid);
+    const channel::ProcessState process = channel::StateOf(pid);
     if (process.parent != getpid()) continue;
     if (process.is_dead) {
       // Children that this program made for other purposes stay in its own process group.

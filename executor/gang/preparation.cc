@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "executor/gang/channel.h"
+#include "channel/line_reader.h"
 #include "executor/gang/command_line.h"
 
 namespace attune::gang {
@@ -36,7 +36,7 @@ std::optional<Error> MakeFolders(const GangSpec& spec) {
 std::optional<Error> WriteConfig(const std::filesystem::path& path,
                                  const std::vector<NamedValue>& config) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << ConfigJson(config) << std::flush;
+  file << channel::ToJson(config) << std::flush;
   if (!file) return Error{"cannot write " + path.string()};
   return std::nullopt;
 }
@@ -48,6 +48,17 @@ std::string CommaSeparated(const std::vector<std::string>& names) {
     text += name;
   }
   return text;
+}
+
+// GPUs of the gang on this host in the order of its ranks.
+std::vector<int> VisibleGpus(const GangSpec& spec) {
+  std::vector<int> visible;
+  for (const RankSlot& slot : spec.ranks) {
+    for (const int gpu : slot.gpus) {
+      if (std::ranges::find(visible, gpu) == visible.end()) visible.push_back(gpu);
+    }
+  }
+  return visible;
 }
 
 // The GPUs of the gang by the names that CUDA knows them by. Where this process was given some of
@@ -82,14 +93,38 @@ OrError<Preparation> Prepare(const GangSpec& spec) {
   if (UsesConfigFile(spec.program.command)) {
     if (auto error = WriteConfig(config_file, spec.config)) return *std::move(error);
   }
-  if (StartLine(spec, spec.ranks[0]).size() > kLineBytesMax) {
+  if (ToLine(StartOf(spec, spec.ranks[0])).size() > channel::kLineBytesMax) {
     return Error{"the configuration is larger than a line of the worker channel, " +
-                 std::to_string(kLineBytesMax) + " bytes"};
+                 std::to_string(channel::kLineBytesMax) + " bytes"};
   }
   if (auto names = GpuNames(spec); !names.ok()) return Error{names.error()};
   OrError<std::filesystem::path> program = LocateProgram(spec.program, argv.value()[0]);
   if (!program.ok()) return Error{program.error()};
   return Preparation{std::move(program.value()), std::move(argv.value())};
+}
+
+channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
+  channel::Start start{.sweep = "s" + std::to_string(spec.attempt.sweep),
+                       .trial = spec.attempt.trial,
+                       .attempt = static_cast<int>(spec.attempt.attempt),
+                       .rank = slot.rank,
+                       .world_size = spec.world_size,
+                       .local_rank = slot.local_rank,
+                       .local_world_size = static_cast<int>(spec.ranks.size()),
+                       .cpus = slot.cpus,
+                       .seed = spec.seed,
+                       .parameters = spec.config,
+                       .milestone = spec.milestone,
+                       .max_step = spec.max_step,
+                       .checkpoint_every = spec.checkpoint_every,
+                       .checkpoint_dir = spec.checkpoint_dir.string(),
+                       .resume = spec.resume};
+  if (!slot.gpus.empty()) {
+    const std::vector<int> visible = VisibleGpus(spec);
+    const auto number = std::ranges::find(visible, slot.gpus[0]) - visible.begin();
+    start.device = "cuda:" + std::to_string(number);
+  }
+  return start;
 }
 
 EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot) {

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "executor/gang/or_error.h"
+#include "channel/messages.h"
 #include "executor/gang/spawn.h"
 #include "executor/gang/spec.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 
@@ -20,6 +21,9 @@ struct Preparation {
 // Makes the attempt's folders, writes the configuration's file if the command wants it, and finds
 // the program. An error is the reason why the gang cannot start.
 OrError<Preparation> Prepare(const GangSpec& spec);
+
+// What a rank is told first.
+channel::Start StartOf(const GangSpec& spec, const RankSlot& slot);
 
 // What a rank finds in its environment beyond the executor's own, but for the channel.
 EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot);

@@ -6,15 +6,6 @@
 
 namespace attune::gang {
 
-// What the kernel says of a process.
-struct ProcessState {
-  pid_t parent = 0;  // 0: there is no such process
-  pid_t group = 0;
-  bool is_dead = true;  // ended, and perhaps not reaped yet
-};
-ProcessState StateOf(pid_t pid);
-std::vector<pid_t> AllProcesses();
-
 // Sends SIGKILL to every process of `group`. All die at one instant, so none can fork itself out.
 // REQUIRES: group > 1.
 void KillGroup(pid_t group);

@@ -6,17 +6,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <utility>
+
+#include "channel/sockets.h"
 
 namespace attune::gang {
 namespace {
 
-constexpr size_t kReadBytes = 64 * 1024;
 // One turn of the loop, so that a talkative rank does not starve the others.
-constexpr size_t kTurnBytesMax = 4 * kReadBytes;
+constexpr size_t kTurnBytesMax = 256 * 1024;
 // After the exit: more than a socket holds, but not without end should a child of the rank have
 // inherited the channel and go on writing.
 constexpr size_t kDrainBytesMax = 4 << 20;
@@ -27,12 +25,10 @@ Rank::Rank(Loop& loop, RankSlot slot, Owner& owner)
     : loop_(loop), slot_(std::move(slot)), owner_(owner) {}
 
 OrError<UniqueFd> Rank::OpenChannel() {
-  std::array<int, 2> ends;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return Error{std::string("cannot make a worker channel: ") + std::strerror(errno)};
-  }
-  channel_ = UniqueFd(ends[0]);
-  return UniqueFd(ends[1]);
+  auto ends = channel::SocketPair(SOCK_STREAM);
+  if (!ends.ok()) return Error{ends.error()};
+  channel_ = std::move(ends.value().first);
+  return std::move(ends.value().second);
 }
 
 void Rank::Attach(Child child, Parent parent) {
@@ -62,16 +58,7 @@ void Rank::Send(std::string_view line) {
 }
 
 void Rank::Flush() {
-  while (!unsent_.empty() && channel_) {
-    const ssize_t count =
-        send(channel_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN) unsent_.clear();  // nobody listens any more
-      break;
-    }
-    unsent_.erase(0, count);
-  }
+  if (channel_) channel::SendSome(channel_.get(), unsent_);
   if (channel_watch_) loop_.Change(channel_watch_, unsent_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
@@ -84,33 +71,27 @@ void Rank::OnChannel(uint32_t events) {
 }
 
 void Rank::Read(size_t bytes_max) {
-  std::array<char, kReadBytes> bytes;
   size_t total = 0;
   while (channel_ && !deaf_ && total < bytes_max) {
-    const ssize_t count = recv(channel_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return;
-    if (count <= 0) {
+    const std::optional<size_t> count = channel::ReceiveSome(channel_.get(), lines_);
+    if (count == 0) return;
+    if (!count) {
       channel_watch_.Reset();  // closed by the rank, which may well go on without it
       return;
     }
-    total += count;
-    lines_.Append({bytes.data(), static_cast<size_t>(count)});
+    total += *count;
     last_heard_ = Loop::Clock::now();
     spoken_ = true;
     std::string problem;
     while (const auto line = lines_.Next()) {
-      OrError<Message> message = ParseMessage(*line);
+      OrError<channel::FromRank> message = channel::ParseFromRank(*line);
       if (!message.ok()) {
         problem = message.error();
         break;
       }
       owner_.OnMessage(*this, std::move(message.value()));
     }
-    if (lines_.is_too_long()) {
-      problem =
-          "a line longer than " + std::to_string(kLineBytesMax) + " bytes: " + Quote(lines_.rest());
-    }
+    if (lines_.is_too_long()) problem = lines_.TooLong();
     if (!problem.empty()) {
       deaf_ = true;
       channel_watch_.Reset();
@@ -153,7 +134,7 @@ void Rank::Finish(ExitStatus status) {
   exit_watch_.Reset();
   Read(kDrainBytesMax);
   channel_watch_.Reset();
-  channel_.Reset();
+  channel_.reset();
   exit_ = status;
   owner_.OnExit(*this);
 }

@@ -5,7 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "executor/gang/channel.h"
+#include "channel/line_reader.h"
+#include "channel/messages.h"
 #include "executor/gang/loop.h"
 #include "executor/gang/spawn.h"
 #include "executor/gang/spec.h"
@@ -20,7 +21,7 @@ class Rank {
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void OnMessage(Rank& rank, Message message) = 0;
+    virtual void OnMessage(Rank& rank, channel::FromRank message) = 0;
     // The rank wrote what is not the channel's language. Nothing more is read from it.
     virtual void OnBadLine(Rank& rank, const std::string& problem) = 0;
     // The process has ended; all that it wrote has been handed to OnMessage before.
@@ -84,7 +85,7 @@ class Rank {
   UniqueFd channel_;
   Loop::Subscription channel_watch_;
   Loop::Subscription exit_watch_;
-  LineReader lines_;
+  channel::LineReader lines_;
   std::string unsent_;
   std::optional<ExitStatus> exit_;
   bool ended_ = false;  // its pidfd says so; how may still be unknown

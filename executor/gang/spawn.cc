@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,6 +15,9 @@
 #include <cstring>
 #include <map>
 #include <string_view>
+
+#include "channel/launcher.h"
+#include "channel/sockets.h"
 
 namespace attune::gang {
 namespace {
@@ -37,6 +41,7 @@ struct ChildPlan {
   int inherited_fd;
   int announce_fd;
   int failure_fd;
+  int cgroup;
   pid_t process_group;
   bool new_session;
   bool dies_with_parent;
@@ -109,7 +114,7 @@ void Place(const ChildPlan& plan, int fd, int number) {
 
 // Apart from Spawn(), so that none of its variables lives across the vfork.
 [[gnu::noinline]] pid_t Fork(const ChildPlan& plan) {
-  const pid_t pid = vfork();
+  const pid_t pid = plan.cgroup >= 0 ? ForkInto(plan.cgroup) : vfork();
   if (pid == 0) RunChild(plan);
   return pid;
 }
@@ -159,6 +164,7 @@ OrError<Child> Spawn(const SpawnRequest& request) {
       .inherited_fd = request.inherited_fd,
       .announce_fd = request.announce_fd,
       .failure_fd = failure_writer.get(),
+      .cgroup = request.cgroup,
       .process_group = request.process_group,
       .new_session = request.new_session,
       .dies_with_parent = request.dies_with_parent,
@@ -177,14 +183,14 @@ OrError<Child> Spawn(const SpawnRequest& request) {
     return SystemError("cannot start a process");
   }
 
-  failure_writer.Reset();
+  failure_writer.reset();
   ChildFailure failure;
   if (read(failure_reader.get(), &failure, sizeof failure) == sizeof failure) {
     waitpid(pid, nullptr, 0);
     return Error{Explain(request, failure)};
   }
   // Nobody else reaps the child, so its number is still its own.
-  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  UniqueFd pidfd = channel::OpenPidfd(pid);
   if (!pidfd) {
     const Error error = SystemError("pidfd_open");
     kill(pid, SIGKILL);
@@ -192,6 +198,15 @@ OrError<Child> Spawn(const SpawnRequest& request) {
     return error;
   }
   return Child{pid, std::move(pidfd)};
+}
+
+pid_t ForkInto(int cgroup) {
+  // Not with the caller's memory, as vfork() does it: that would need a stack of the child's own.
+  clone_args arguments{};
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<uint64_t>(cgroup);
+  return static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
 std::optional<ExitStatus> Reap(int pidfd) {
@@ -251,7 +266,8 @@ std::vector<std::string> ProgramEnvironment(const EnvironmentChanges& changes) {
     if (equals == std::string_view::npos) continue;
     variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
   }
-  for (const char* name : {"ATTUNE_TOKEN", "ATTUNE_CHANNEL_FD", "ATTUNE_LAUNCHER_FD"}) {
+  for (const char* name :
+       {"ATTUNE_TOKEN", "ATTUNE_CHANNEL_FD", "ATTUNE_LAUNCHER_FD", channel::kCgroupVariable}) {
     variables.erase(name);
   }
   for (const auto& [name, value] : changes) variables[name] = value;

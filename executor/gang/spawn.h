@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/gang/or_error.h"
-#include "executor/gang/unique_fd.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 
@@ -30,6 +29,7 @@ struct SpawnRequest {
   int inherited_fd = -1;                    // becomes kInheritedFd; -1: none
   pid_t process_group = 0;                  // to join; 0: a new one
   bool new_session = false;                 // instead of a process group
+  int cgroup = -1;                          // a cgroup's folder to start in; -1: the caller's
   // SIGKILL when the calling *thread* ends: the kernel's parent-death signal is tied to the thread
   // that forked, not to its process. Call Spawn() from one that lives as long as its children may.
   bool dies_with_parent = true;
@@ -42,6 +42,10 @@ struct SpawnRequest {
 // nothing else: no other descriptor, no blocked or ignored signal. Returns after its exec, or with
 // the reason why that failed.
 OrError<Child> Spawn(const SpawnRequest& request);
+
+// As fork(), with the child in the cgroup of this folder from its first instant; clone3(2). The
+// child may do nothing but system calls.
+pid_t ForkInto(int cgroup);
 
 // How a process ended.
 struct ExitStatus {

@@ -7,8 +7,9 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
+
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 
@@ -28,13 +29,6 @@ inline std::string ToString(const AttemptId& id) {
          std::to_string(id.attempt);
 }
 
-using Value = std::variant<double, int64_t, bool, std::string>;
-
-struct NamedValue {
-  std::string name;
-  Value value;
-};
-
 struct Program {
   std::vector<std::string> command;  // argv with its placeholders; see command_line.h
   std::vector<std::pair<std::string, std::string>> environment;  // added to the executor's own
@@ -47,12 +41,6 @@ struct RankSlot {
   int local_rank = 0;
   int cpus = 1;
   std::vector<int> gpus;  // indices of this host's GPUs
-};
-
-struct Resume {
-  int64_t step = 0;
-  std::filesystem::path path;
-  std::string digest;  // of the checkpoint's manifest; empty: not known
 };
 
 struct GangSpec {
@@ -69,15 +57,6 @@ struct GangSpec {
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;
-};
-
-enum class Action { kContinue, kStop, kPause };
-
-// The answer to the report at `step`.
-struct Verdict {
-  int64_t step = 0;
-  Action action = Action::kContinue;
-  int64_t milestone = 0;
 };
 
 }  // namespace attune::gang

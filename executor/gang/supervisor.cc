@@ -15,12 +15,6 @@
 #include "executor/gang/preparation.h"
 
 namespace attune::gang {
-namespace {
-
-constexpr uint32_t kLauncherProtocol = 1;
-
-}  // namespace
-
 Supervisor::Supervisor(Options options, FactSink sink)
     : options_(std::move(options)), sink_(std::move(sink)) {}
 
@@ -33,7 +27,9 @@ OrError<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink
   std::promise<std::optional<Error>> started;
   self->thread_ = std::thread([self, &started] {
     pthread_setname_np(pthread_self(), "attune-gangs");
-    OrError<std::unique_ptr<Guard>> guard = Guard::Start(self->loop_);
+    self->MakeCgroups();
+    OrError<std::unique_ptr<Guard>> guard =
+        Guard::Start(self->loop_, self->cgroups_ ? self->cgroups_->folder() : "");
     const bool ok = guard.ok();
     if (ok) self->guard_ = std::move(guard.value());
     started.set_value(ok ? std::nullopt : std::optional(Error{guard.error()}));
@@ -44,6 +40,19 @@ OrError<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink
     return *std::move(error);
   }
   return supervisor;
+}
+
+// Says once which of the two ends what ranks leave behind.
+void Supervisor::MakeCgroups() {
+  if (options_.cgroups.identity.empty()) return;
+  auto cgroups = Cgroups::Make(options_.cgroups);
+  if (cgroups.ok()) {
+    cgroups_ = std::move(cgroups.value());
+    spdlog::info("what ranks leave behind is ended by cgroups, in {}", cgroups_->folder().string());
+  } else {
+    spdlog::info("what ranks leave behind is found by its environment, not by cgroups: {}",
+                 cgroups.error());
+  }
 }
 
 Supervisor::~Supervisor() {
@@ -104,6 +113,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .loop = loop_,
       .guard = *guard_,
       .timing = options_.timing,
+      .cgroup = [this] { return NewCgroup(); },
       .launcher_for = [this](const LaunchedProgram& program) { return LauncherFor(program); },
       .facts = sink_,
       .may_read = options_.may_read,
@@ -132,10 +142,11 @@ OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
     if (known.death().empty() && !known.is_slow()) start.launcher = &known;
     return start;
   }
-  if (ReadLauncherNote(program.path) != kLauncherProtocol) return WarmStart{};
+  if (ReadLauncherNote(program.path) != static_cast<uint32_t>(channel::kLauncherProtocol))
+    return WarmStart{};
   if (!program.is_same_for_all) return start;
   auto launcher = Launcher::Start(
-      loop_, *guard_, identity.value(), program,
+      loop_, *guard_, NewCgroup(), identity.value(), program,
       options_.launcher_log_dir / (program.path.filename().string() + ".log"), options_.launcher);
   if (!launcher.ok()) return Error{launcher.error()};
   start.launcher = launcher.value().get();
@@ -208,6 +219,7 @@ void Supervisor::ShutDown() {
 void Supervisor::QuitIfEmpty() {
   if (!gangs_.empty()) return;
   launchers_.clear();
+  cgroups_.reset();
   guard_.reset();
   loop_.Quit();
 }

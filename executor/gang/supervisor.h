@@ -7,13 +7,14 @@
 #include <thread>
 #include <vector>
 
+#include "executor/gang/cgroup.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/guard.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/loop.h"
-#include "executor/gang/or_error.h"
 #include "executor/gang/spec.h"
+#include "executor/gang/words.h"
 
 namespace attune::gang {
 
@@ -28,6 +29,7 @@ class Supervisor {
     std::filesystem::path launcher_log_dir;
     GangTiming timing;
     Launcher::Options launcher;
+    Cgroups::Options cgroups;
     // Asked on the supervision thread before channels are read: whether there is room for more
     // facts. Where not, workers wait once their channels are full, until ReadOn(). Null: there
     // always is.
@@ -59,6 +61,8 @@ class Supervisor {
  private:
   Supervisor(Options options, FactSink sink);
 
+  void MakeCgroups();
+  std::unique_ptr<Cgroup> NewCgroup() { return cgroups_ ? cgroups_->Add() : nullptr; }
   void RunGang(GangSpec spec);
   OrError<WarmStart> LauncherFor(const LaunchedProgram& program);
   bool IsKnown(pid_t pid) const;
@@ -70,6 +74,7 @@ class Supervisor {
   const Options options_;
   const FactSink sink_;
   Loop loop_;
+  std::unique_ptr<Cgroups> cgroups_;  // null: there can be none here
   std::unique_ptr<Guard> guard_;
   // Those of changed programs stay until their last rank has left; one that was never ready stays
   // as a sign that its program cannot be a launcher.

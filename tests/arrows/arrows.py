@@ -53,7 +53,8 @@ ROOMS = {
         ("core/*", "sweepfile", "proto", "server/*", "web"),
         ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
     ),
-    "executor/gang": Room((), ("nlohmann", "spdlog")),
+    "channel": Room((), ("nlohmann",)),
+    "executor/gang": Room(("channel",), ("spdlog",)),
     "executor/agent": Room(("executor/gang", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "web": Room(),
@@ -64,8 +65,8 @@ ROOMS = {
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.
     "trainable/include": Room((), ("torch",)),
-    "trainable/base": Room(("trainable/include",), ("nlohmann",)),
-    "trainable/channel": Room(("trainable/include", "trainable/base"), ("nlohmann",)),
+    "trainable/base": Room(("trainable/include", "channel"), ("nlohmann",)),
+    "trainable/channel": Room(("trainable/include", "trainable/base", "channel")),
     "trainable/checkpoints": Room(
         ("trainable/include", "trainable/base"), ("torch", "nlohmann", "openssl")
     ),
@@ -79,12 +80,12 @@ ROOMS = {
     "trainable/precision": Room(("trainable/include",), ("torch",)),
     "trainable/trainer": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
-         "trainable/data", "trainable/distributed"),
+         "trainable/data", "trainable/distributed", "channel"),
         ("torch",),
     ),
     "trainable/start": Room(
-        ("trainable/include", "trainable/base", "trainable/channel", "trainable/trainer"),
-        ("nlohmann", "cli11"),
+        ("trainable/include", "trainable/base", "trainable/channel", "trainable/trainer", "channel"),
+        ("cli11",),
     ),
     "trainable": Room(),
     "examples": Room(("trainable/include",), ("torch", "nlohmann", "zlib")),

@@ -5,8 +5,9 @@
 #include <string_view>
 #include <variant>
 
+#include "channel/line_reader.h"
+#include "channel/messages.h"
 #include "core/base/check.h"
-#include "executor/gang/channel.h"
 
 // A stream of lines that comes in two pieces, cut at a place that its first byte says. Every line
 // is an error that quotes it, or a message that can be stored and sent on.
@@ -14,17 +15,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
   const size_t cut = stream.empty() ? 0 : data[0] % stream.size();
-  attune::gang::LineReader lines;
+  attune::channel::LineReader lines;
   for (const std::string_view piece : {stream.substr(0, cut), stream.substr(cut)}) {
     lines.Append(piece);
     while (const auto line = lines.Next()) {
       ATTUNE_CHECK(line->find('\n') == std::string_view::npos);
-      const auto message = attune::gang::ParseMessage(*line);
+      const auto message = attune::channel::ParseFromRank(*line);
       if (!message.ok()) {
         ATTUNE_CHECK(!message.error().empty());
-      } else if (const auto* report = std::get_if<attune::gang::Report>(&message.value())) {
+      } else if (const auto* report = std::get_if<attune::channel::Report>(&message.value())) {
         ATTUNE_CHECK(std::isfinite(report->seconds) && report->seconds >= 0 && report->step >= 1);
-        ATTUNE_CHECK(std::ssize(report->metrics) <= attune::gang::kMetricsMax);
+        ATTUNE_CHECK(std::ssize(report->metrics) <= attune::channel::kMetricsMax);
       }
     }
   }

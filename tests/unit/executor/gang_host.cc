@@ -1,4 +1,5 @@
-// Hosts one gang, for tests that kill its host: FOLDER WORLD_SIZE COMMAND...
+// Hosts one gang, for tests that kill its host: FOLDER WORLD_SIZE PROC COMMAND...
+// PROC is where it finds out about its cgroup.
 // Prints `started PID...` and then `reported` when rank 0 has reported.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -22,13 +23,14 @@ int main(int argc, char** argv) {
   for (int rank = 0; rank < spec.world_size; ++rank) {
     spec.ranks.push_back({.rank = rank, .local_rank = rank});
   }
-  spec.program.command.assign(argv + 3, argv + argc);
+  spec.program.command.assign(argv + 4, argv + argc);
   spec.milestone = 1000;
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
 
   auto supervisor = gang::Supervisor::Start(
-      {.launcher_log_dir = folders.Launchers()}, [](const gang::Fact& fact) {
+      {.launcher_log_dir = folders.Launchers(), .cgroups = {.identity = argv[1], .proc = argv[3]}},
+      [](const gang::Fact& fact) {
         if (const auto* started = std::get_if<gang::Started>(&fact.what)) {
           std::cout << "started";
           for (const pid_t pid : started->pids) std::cout << ' ' << pid;

@@ -120,6 +120,7 @@ class GangFixture : public testing::Test {
   void StartSupervisor(Supervisor::Options options) {
     supervisor_.reset();
     options.launcher_log_dir = folders_.Launchers();
+    if (options.cgroups.identity.empty()) options.cgroups.identity = dir_.path();
     auto supervisor = Supervisor::Start(std::move(options), facts_.Sink());
     ASSERT_TRUE(supervisor.ok()) << supervisor.error();
     supervisor_ = std::move(supervisor.value());

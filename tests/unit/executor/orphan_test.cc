@@ -1,34 +1,88 @@
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
+#include <tuple>
 
+#include "channel/processes.h"
+#include "channel/sockets.h"
+#include "executor/gang/cgroup.h"
 #include "executor/gang/spawn.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
 namespace {
 
-// A process that hosts a gang of two, with a child of each rank, and dies without a word.
-class Orphans : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
+using testing::HasSubstr;
+
+// With cgroups, or with what is left where there can be none.
+enum class Means { kCgroups, kSweep };
+
+std::filesystem::path ProcFor(Means means) {
+  return means == Means::kCgroups ? "/proc" : "/nowhere";
+}
+
+// Why there can be no cgroups here; empty if there can.
+std::string NoCgroups() {
+  const TempDir dir;
+  const auto cgroups = Cgroups::Make({.identity = dir.path()});
+  return cgroups.ok() ? "" : cgroups.error();
+}
+
+std::string NameOf(const testing::TestParamInfo<Means>& info) {
+  return info.param == Means::kCgroups ? "Cgroups" : "Sweep";
+}
+
+bool IsGone(pid_t pid) { return pid > 1 && kill(pid, 0) != 0; }
+
+// A process that hosts a gang of two and dies without a word.
+class Host {
+ public:
+  Host(const std::filesystem::path& folder, Means means, const std::vector<std::string>& command) {
     std::array<int, 2> ends;
-    ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
     const UniqueFd writer(ends[1]);
+    std::vector<std::string> argv{"host", folder, "2", ProcFor(means)};
+    argv.insert(argv.end(), command.begin(), command.end());
     auto host = Spawn({.program = ATTUNE_TEST_GANG_HOST,
-                       .argv = {"host", dir_.path(), "2", GetParam(), "grandchild", "progress:0",
-                                "0/report:1", "hang"},
+                       .argv = argv,
                        .environment = ProgramEnvironment({}),
                        .output_fd = writer.get()});
-    ASSERT_TRUE(host.ok()) << host.error();
-    host_ = std::move(host.value());
+    EXPECT_TRUE(host.ok()) << host.error();
+    child_ = std::move(host.value());
     output_.reset(fdopen(ends[0], "r"));
   }
 
+  // The ranks, once rank 0 has reported.
+  std::vector<pid_t> AwaitReport() {
+    std::istringstream started(NextLine());
+    std::string word;
+    std::vector<pid_t> pids(2);
+    started >> word >> pids[0] >> pids[1];
+    EXPECT_EQ(word, "started");
+    EXPECT_EQ(NextLine(), "reported\n");
+    return pids;
+  }
+
+  pid_t GuardPid() const {
+    for (const pid_t pid : channel::AllProcesses()) {
+      if (channel::StateOf(pid).parent != child_.pid) continue;
+      if (ReadFile("/proc/" + std::to_string(pid) + "/comm") == "attune-guard\n") return pid;
+    }
+    return 0;
+  }
+
+  void Kill() const { kill(child_.pid, SIGKILL); }
+  void AwaitEnd() const {
+    EXPECT_TRUE(WaitForEnd(child_.pidfd.get()));
+    EXPECT_EQ(Reap(child_.pidfd.get())->signal, SIGKILL);
+  }
+  pid_t pid() const { return child_.pid; }
+
+ private:
   std::string NextLine() {
     std::array<char, 256> line{};
     return fgets(line.data(), line.size(), output_.get()) ? line.data() : "";
@@ -38,46 +92,69 @@ class Orphans : public testing::TestWithParam<const char*> {
     void operator()(FILE* file) const { fclose(file); }
   };
 
-  TempDir dir_;
-  Child host_;
+  Child child_;
   std::unique_ptr<FILE, CloseFile> output_;
 };
 
+std::string RankZeroLog(const std::filesystem::path& folder) {
+  return ReadFile(RankLog(Folders(folder).Attempt({.sweep = 1, .trial = 0, .attempt = 1}), 0));
+}
+
+class Orphans : public testing::TestWithParam<std::tuple<Means, const char*>> {
+ protected:
+  void SetUp() override {
+    if (means() == Means::kSweep) return;
+    if (const std::string why = NoCgroups(); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  Means means() const { return std::get<0>(GetParam()); }
+  const char* worker() const { return std::get<1>(GetParam()); }
+
+  TempDir dir_;
+};
+
 TEST_P(Orphans, NoneIsLeftWhenTheHostIsKilled) {
-  std::istringstream started(NextLine());
-  std::string word;
-  std::vector<pid_t> pids(2);
-  started >> word >> pids[0] >> pids[1];
-  ASSERT_EQ(word, "started");
-  ASSERT_EQ(NextLine(), "reported\n");
-  const AttemptId attempt{.sweep = 1, .trial = 0, .attempt = 1};
-  pids.push_back(
-      NumberAfter(ReadFile(RankLog(Folders(dir_.path()).Attempt(attempt), 0)), "grandchild"));
+  Host host(dir_.path(), means(),
+            {worker(), "grandchild", "nobody", "progress:0", "0/report:1", "hang"});
+  std::vector<pid_t> pids = host.AwaitReport();
+  pids.push_back(NumberAfter(RankZeroLog(dir_.path()), "grandchild"));
+  const pid_t nobody = NumberAfter(RankZeroLog(dir_.path()), "nobody");
+  if (means() == Means::kCgroups) pids.push_back(nobody);
 
   std::vector<UniqueFd> pidfds;
   for (const pid_t pid : pids) {
     ASSERT_GT(pid, 1);
-    pidfds.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    pidfds.push_back(channel::OpenPidfd(pid));
     ASSERT_TRUE(pidfds.back());
   }
-  kill(host_.pid, SIGKILL);
+  host.Kill();
   for (const UniqueFd& pidfd : pidfds) EXPECT_TRUE(WaitForEnd(pidfd.get()));
-  EXPECT_TRUE(WaitForEnd(host_.pidfd.get()));
-  EXPECT_EQ(Reap(host_.pidfd.get())->signal, SIGKILL);
+  host.AwaitEnd();
+  if (means() == Means::kSweep) kill(nobody, SIGKILL);  // by nothing else
 }
 
-class LeavingOrphans : public GangFixture {
+INSTANTIATE_TEST_SUITE_P(SpawnedAndForked, Orphans,
+                         testing::Combine(testing::Values(Means::kCgroups, Means::kSweep),
+                                          testing::Values(ATTUNE_TEST_PLAIN_WORKER,
+                                                          ATTUNE_TEST_LAUNCHABLE_WORKER)));
+
+class LeavingOrphans : public GangFixture, public testing::WithParamInterface<Means> {
  protected:
-  static bool IsGone(pid_t pid) { return pid > 1 && kill(pid, 0) != 0; }
+  void SetUp() override {
+    if (GetParam() == Means::kCgroups) {
+      if (const std::string why = NoCgroups(); !why.empty()) GTEST_SKIP() << why;
+    }
+    StartSupervisor({.cgroups = {.proc = ProcFor(GetParam())}});
+  }
 };
 
-TEST_F(LeavingOrphans, WhatLeftTheGangsGroupAndSessionGoesWithIt) {
+TEST_P(LeavingOrphans, WhatLeftTheGangsGroupAndSessionGoesWithIt) {
   const GangSpec spec = Script("setsid sleep 1000 & echo orphan $!");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_TRUE(IsGone(NumberAfter(Log(spec), "orphan"))) << Log(spec);
 }
 
-TEST_F(LeavingOrphans, WhatARankForkedAndLetGoGoesWithIt) {
+TEST_P(LeavingOrphans, WhatARankForkedAndLetGoGoesWithIt) {
   for (const char* worker : {ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER}) {
     const GangSpec spec = Spec({worker, "daemon"});
     EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
@@ -85,7 +162,7 @@ TEST_F(LeavingOrphans, WhatARankForkedAndLetGoGoesWithIt) {
   }
 }
 
-TEST_F(LeavingOrphans, ThoseOfAnotherGangAreLeftAlone) {
+TEST_P(LeavingOrphans, ThoseOfAnotherGangAreLeftAlone) {
   const GangSpec other = Script("(setsid sleep 1000 & echo orphan $!); echo ready; sleep 1000");
   supervisor_->Run(other);
   pid_t orphan = 0;
@@ -100,15 +177,127 @@ TEST_F(LeavingOrphans, ThoseOfAnotherGangAreLeftAlone) {
   EXPECT_TRUE(IsGone(orphan));
 }
 
-TEST_F(LeavingOrphans, ThoseThatHaveEndedAreReaped) {
+TEST_P(LeavingOrphans, ThoseThatHaveEndedAreReaped) {
   const GangSpec spec = Script("setsid sleep 0 & orphan=$!; wait; setsid true & echo orphan $!");
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   // One that ends just after the sweep is found by the next one.
   while (!IsGone(NumberAfter(Log(spec), "orphan")) && !HasFailure()) Run(Script("true"));
 }
 
-INSTANTIATE_TEST_SUITE_P(SpawnedAndForked, Orphans,
+INSTANTIATE_TEST_SUITE_P(By, LeavingOrphans, testing::Values(Means::kCgroups, Means::kSweep),
+                         NameOf);
+
+// What only cgroups can do.
+class GangCgroups : public GangFixture {
+ protected:
+  void SetUp() override {
+    if (const std::string why = NoCgroups(); !why.empty()) GTEST_SKIP() << why;
+    GangFixture::SetUp();
+  }
+
+  // A gang that says where it is and then only hangs.
+  GangSpec StartAnother(const char* worker) {
+    const GangSpec other = Spec({worker, "progress:0", "hang"});
+    supervisor_->Run(other);
+    EXPECT_TRUE(facts_.Wait<FirstStep>(other.attempt));
+    return other;
+  }
+};
+
+TEST_F(GangCgroups, WhatClearedItsEnvironmentGoesWithItsGangAndNoOther) {
+  for (const char* worker : {ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER}) {
+    const GangSpec other = StartAnother(worker);
+    const GangSpec spec = Spec({worker, "nobody"}, 2);
+    EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+    for (const int rank : {0, 1}) {
+      EXPECT_TRUE(IsGone(NumberAfter(Log(spec, rank), "nobody"))) << Log(spec, rank);
+    }
+    EXPECT_EQ(facts_.Count<Ended>(other.attempt), 0);
+    EXPECT_EQ(kill(Pids(other)[0], 0), 0);
+    supervisor_->Cancel(other.attempt, CancelReason::kUnwanted);
+    WaitForEnded(other);
+  }
+}
+
+TEST_F(GangCgroups, OneThatForksWithoutEndIsEnded) {
+  // Each lives only until it has forked the next, so that no list of processes is up to date.
+  const std::string fifo = dir_.path() / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const GangSpec spec =
+      Script("exec 9>fifo; env -i setsid sh -c 'f() { f & exit; }; echo x >&9; f' & sleep 0.1");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  char byte = 0;
+  ASSERT_EQ(read(reader.get(), &byte, 1), 1) << "it never ran";
+  while (read(reader.get(), &byte, 1) > 0) {
+  }
+  EXPECT_EQ(read(reader.get(), &byte, 1), 0) << "somebody still holds the other end";
+}
+
+TEST_F(GangCgroups, FolderIsRemovedWithTheSupervisor) {
+  const auto probe = Cgroups::Make({.identity = "another"});
+  const auto parent = probe.value()->folder().parent_path();
+  const auto ours = [&] {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(parent)) {
+      count += entry.path().filename().string().starts_with("attune-");
+    }
+    return count;
+  };
+  Run(Script("setsid sleep 1000 &"));
+  const int before = ours();
+  supervisor_.reset();
+  EXPECT_LT(ours(), before);
+}
+
+class GangCgroupsOf : public GangCgroups, public testing::WithParamInterface<const char*> {};
+
+TEST_P(GangCgroupsOf, WhatAKilledHostAndItsKilledGuardLeaveEndsWithTheNextHost) {
+  const TempDir home;  // another executor's than the fixture's
+  const std::string data = home.path();
+  Host host(data, Means::kCgroups, {GetParam(), "nobody", "progress:0", "0/report:1", "hang"});
+  host.AwaitReport();
+  const pid_t nobody = NumberAfter(RankZeroLog(data), "nobody");
+  const UniqueFd pidfd = channel::OpenPidfd(nobody);
+  ASSERT_TRUE(pidfd);
+  const pid_t guard = host.GuardPid();
+  ASSERT_GT(guard, 1);
+  kill(host.pid(), SIGSTOP);  // so that it does not start another
+  kill(guard, SIGKILL);
+  host.Kill();
+  host.AwaitEnd();
+  EXPECT_EQ(kill(nobody, 0), 0) << "nobody was there to end it";
+
+  const auto next = Supervisor::Start({.cgroups = {.identity = data}}, [](const Fact&) {});
+  ASSERT_TRUE(next.ok());
+  EXPECT_TRUE(WaitForEnd(pidfd.get()));
+}
+
+INSTANTIATE_TEST_SUITE_P(SpawnedAndForked, GangCgroupsOf,
                          testing::Values(ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER));
+
+TEST(NoCgroups, ReasonIsNamed) {
+  const TempDir dir;
+  std::filesystem::create_directory(dir.path() / "self");
+  const auto why = [&](const std::string& mounts, const std::string& own) {
+    WriteFile(dir.path() / "self/mountinfo", mounts);
+    WriteFile(dir.path() / "self/cgroup", own);
+    return Cgroups::Make({.identity = "a", .proc = dir.path()}).error();
+  };
+  const std::string plain = dir.path().string();
+  const auto mount = [](const std::string& root, const std::string& point) {
+    return "30 23 0:26 " + root + " " + point + " rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+  };
+  EXPECT_THAT(why("31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "1:cpu:/\n"),
+              HasSubstr("no cgroup2 filesystem is mounted"));
+  EXPECT_THAT(why(mount("/", "/proc"), "0::/\n"), HasSubstr("cannot make /proc/attune-"));
+  EXPECT_THAT(why(mount("/", plain), "0::/\n"), HasSubstr("cannot use " + plain + "/attune-"));
+  EXPECT_THAT(why(mount("/job", plain), "0::/other\n"), HasSubstr("'/other', is not in " + plain));
+  EXPECT_THAT(why(mount("/", plain), "0::/../..\n"), HasSubstr("is not in " + plain));
+  std::filesystem::create_directory(dir.path() / "one");
+  EXPECT_THAT(why(mount("/job", plain), "1:cpu:/\n0::/job/one\n"),
+              HasSubstr("cannot use " + plain + "/one/attune-"));
+}
 
 }  // namespace
 }  // namespace attune::gang

@@ -126,6 +126,23 @@ void Do(const std::string& verb, const std::string& argument) {
     }
     std::cout << "daemon " << pid << std::endl;
   }
+  // One that leaves nothing by which to know whose it was; its parent is gone at once.
+  if (verb == "nobody") {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) _exit(94);
+    if (fork() == 0) {
+      setsid();
+      const pid_t pid = fork();
+      if (pid > 0) _exit(write(ends[1], &pid, sizeof pid) == sizeof pid ? 0 : 1);
+      char* const words[] = {const_cast<char*>("sleep"), const_cast<char*>("1000"), nullptr};
+      char* const nothing[] = {nullptr};
+      execve("/bin/sleep", words, nothing);
+      _exit(1);
+    }
+    pid_t pid = 0;
+    if (read(ends[0], &pid, sizeof pid) != sizeof pid) _exit(94);
+    std::cout << "nobody " << pid << std::endl;
+  }
   if (verb == "parent") std::cout << "parent " << getppid() << std::endl;
   if (verb == "kill") raise(static_cast<int>(step()));
   if (verb == "exit") _exit(static_cast<int>(step()));
@@ -187,6 +204,12 @@ Json ReceivePacket(int socket, int (&descriptors)[2]) {
   return Json::parse(std::string(bytes, count));
 }
 
+void JoinCgroup(const std::string& folder) {
+  const int threads = open((folder + "/cgroup.threads").c_str(), O_WRONLY);
+  if (threads < 0 || write(threads, "0", 1) != 1) _exit(95);
+  close(threads);
+}
+
 // In the child: becomes the rank that the packet describes.
 int BecomeRank(const Json& fork, int channel_fd, int log_fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -197,6 +220,10 @@ int BecomeRank(const Json& fork, int channel_fd, int log_fd) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (const auto& [name, value] : fork["env"].items()) {
+    if (name == "ATTUNE_CGROUP") {
+      JoinCgroup(value);
+      continue;
+    }
     setenv(name.c_str(), value.get<std::string>().c_str(), 1);
   }
   setenv("ATTUNE_CHANNEL_FD", std::to_string(channel_fd).c_str(), 1);

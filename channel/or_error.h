@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-namespace attune::gang {
+namespace attune::channel {
 
 // Why something could not be done: a sentence that names the thing, what was wrong and, where it
 // helps, the remedy.
@@ -12,7 +12,7 @@ struct Error {
   std::string message;
 };
 
-// A value, or the reason why there is none. This folder stands alone, so it has its own.
+// A value, or the reason why there is none. This room stands alone, so it has its own.
 template <typename T>
 class [[nodiscard]] OrError {
  public:
@@ -32,4 +32,4 @@ class [[nodiscard]] OrError {
   std::variant<T, Error> state_;
 };
 
-}  // namespace attune::gang
+}  // namespace attune::channel

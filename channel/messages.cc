@@ -1,0 +1,425 @@
+#include "channel/messages.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "channel/line_reader.h"
+
+namespace attune::channel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kDigestHexDigits = 64;
+
+Json Number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+std::optional<double> ReadNumber(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (json == "inf") return std::numeric_limits<double>::infinity();
+  if (json == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::nullopt;
+}
+
+std::optional<Value> ReadValue(const Json& json) {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_string()) return json.get<std::string>();
+  if (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX) return std::nullopt;
+  if (json.is_number_integer()) return json.get<int64_t>();
+  if (json.is_number_float()) return json.get<double>();
+  return std::nullopt;
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+}
+
+bool HasControlCharacters(std::string_view text) {
+  return std::ranges::any_of(
+      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+}
+
+// Typed access to the fields of one message; remembers the first that was missing or wrong.
+class Fields {
+ public:
+  explicit Fields(const Json& json) : json_(json) {}
+
+  const std::string& problem() const { return problem_; }
+
+  bool Has(const char* name) const { return Find(name) != nullptr; }
+
+  int64_t Integer(const char* name, int64_t min, int64_t max = kIntegerMax) {
+    const Json* field = Find(name);
+    if (field && field->is_number_integer()) {
+      const bool fits = !field->is_number_unsigned() ||
+                        field->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
+      const int64_t value = field->get<int64_t>();
+      if (fits && value >= min && value <= max) return value;
+    }
+    Complain(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
+    return min;
+  }
+
+  // As above, of a field that may be left out.
+  int64_t IntegerOr(int64_t fallback, const char* name, int64_t min, int64_t max = kIntegerMax) {
+    return Has(name) ? Integer(name, min, max) : fallback;
+  }
+
+  int Small(const char* name, int min, int max = INT_MAX) {
+    return static_cast<int>(Integer(name, min, max));
+  }
+  int SmallOr(int fallback, const char* name, int min, int max = INT_MAX) {
+    return static_cast<int>(IntegerOr(fallback, name, min, max));
+  }
+
+  // Any number that a program may want for a seed; sweeps have them below 2^53.
+  uint64_t SeedOr(uint64_t fallback, const char* name) {
+    const Json* field = Find(name);
+    if (!field) return fallback;
+    if (field->is_number_unsigned()) return field->get<uint64_t>();
+    Complain(name, "an integer of at least 0");
+    return fallback;
+  }
+
+  double Seconds(const char* name) {
+    const Json* field = Find(name);
+    if (field && field->is_number()) {
+      const double value = field->get<double>();
+      if (std::isfinite(value) && value >= 0) return value;
+    }
+    Complain(name, "a finite number of at least 0");
+    return 0;
+  }
+
+  // A field that may be left out.
+  std::optional<bool> Boolean(const char* name) {
+    const Json* field = Find(name);
+    if (!field) return std::nullopt;
+    if (!field->is_boolean()) Complain(name, "true or false");
+    return *field == true;
+  }
+
+  std::string Text(const char* name) {
+    const Json* field = Find(name);
+    if (field && field->is_string()) return field->get<std::string>();
+    Complain(name, "a string");
+    return {};
+  }
+
+  std::string TextOr(std::string fallback, const char* name) {
+    return Has(name) ? Text(name) : fallback;
+  }
+
+  // A text for machines: a path, a host.
+  std::string Name(const char* name) {
+    std::string text = Text(name);
+    if (text.empty() || HasControlCharacters(text)) {
+      Complain(name, "a text without control characters, and not empty");
+    }
+    return text;
+  }
+
+  std::vector<std::pair<std::string, double>> Metrics(const char* name) {
+    std::vector<std::pair<std::string, double>> metrics;
+    const Json* field = Find(name);
+    if (!field || !field->is_object()) {
+      Complain(name, "an object of numbers");
+      return metrics;
+    }
+    for (const auto& [metric, json] : field->items()) {
+      const auto value = ReadNumber(json);
+      if (!value) {
+        ComplainOf(name, metric, json, R"(an object of numbers, "nan", "inf" or "-inf")");
+      }
+      metrics.emplace_back(metric, value.value_or(0));
+    }
+    return metrics;
+  }
+
+  std::vector<NamedValue> Parameters(const char* name) {
+    std::vector<NamedValue> parameters;
+    const Json* field = Find(name);
+    if (!field || !field->is_object()) {
+      Complain(name, "an object of numbers, booleans and texts");
+      return parameters;
+    }
+    for (const auto& [parameter, json] : field->items()) {
+      const auto value = ReadValue(json);
+      if (!value) ComplainOf(name, parameter, json, "an object of numbers, booleans and texts");
+      parameters.push_back({parameter, value.value_or(false)});
+    }
+    return parameters;
+  }
+
+  // One of a few words; their index.
+  template <size_t N>
+  size_t Word(const char* name, const char* const (&words)[N]) {
+    const std::string text = Text(name);
+    const auto found = std::ranges::find(words, text);
+    if (found != std::end(words)) return static_cast<size_t>(found - words);
+    std::string wanted;
+    for (const char* word : words) wanted += (wanted.empty() ? "" : ", ") + std::string(word);
+    Complain(name, "one of " + wanted);
+    return 0;
+  }
+
+  void Say(std::string problem) {
+    if (problem_.empty()) problem_ = std::move(problem);
+  }
+
+  void Complain(const char* name, const std::string& wanted) {
+    const Json* field = Find(name);
+    Say("'" + std::string(name) + "' is " + (field ? Quote(Dump(*field)) : "missing") +
+        " and must be " + wanted);
+  }
+
+ private:
+  void ComplainOf(const char* name, const std::string& key, const Json& json,
+                  const std::string& wanted) {
+    Say("'" + std::string(name) + "' has " + Quote(key) + " as " + Quote(Dump(json)) +
+        " and must be " + wanted);
+  }
+
+  const Json* Find(const char* name) const {
+    const auto found = json_.find(name);
+    return found == json_.end() ? nullptr : &*found;
+  }
+
+  const Json& json_;
+  std::string problem_;
+};
+
+bool IsDigest(std::string_view digest) {
+  constexpr std::string_view kPrefix = "sha256:";
+  return digest.starts_with(kPrefix) && digest.size() == kPrefix.size() + kDigestHexDigits &&
+         digest.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string_view::npos;
+}
+
+// At most kErrorTextBytesMax, and no part of a character at its end.
+std::string Shorten(std::string text) {
+  if (text.size() <= kErrorTextBytesMax) return text;
+  size_t end = kErrorTextBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text;
+}
+
+constexpr const char* kActions[] = {"continue", "stop", "pause"};  // as Action
+
+Rendezvous ReadRendezvous(Fields& fields) {
+  return {fields.Name("host"), fields.Small("port", 1, 65535)};
+}
+
+Start ReadStart(Fields& fields, const Json& json) {
+  if (fields.Small("protocol", 0) != kProtocol) {
+    fields.Complain("protocol", std::to_string(kProtocol) +
+                                    ", the version that this program speaks; build it with the "
+                                    "executor's release");
+  }
+  Start start;
+  start.sweep = fields.TextOr("", "sweep");
+  start.trial = fields.IntegerOr(0, "trial", 0);
+  start.attempt = fields.SmallOr(1, "attempt", 1);
+  start.world_size = fields.Small("world_size", 1);
+  start.rank = fields.Small("rank", 0, start.world_size - 1);
+  start.local_rank = fields.SmallOr(start.rank, "local_rank", 0);
+  start.local_world_size = fields.SmallOr(start.world_size, "local_world_size", 1);
+  start.device = fields.TextOr("cpu", "device");
+  start.cpus = fields.SmallOr(1, "cpus", 1);
+  start.seed = fields.SeedOr(0, "seed");
+  start.parameters = fields.Parameters("config");
+  start.milestone = fields.IntegerOr(0, "milestone", 0);
+  start.max_step = fields.IntegerOr(0, "max_step", 0);
+  start.checkpoint_every = fields.IntegerOr(0, "checkpoint_every", 0);
+  start.checkpoint_dir = fields.TextOr("", "checkpoint_dir");
+  if (fields.Has("resume")) {
+    Fields resume(json["resume"]);
+    start.resume = {resume.Integer("step", 0), resume.Text("path"), resume.TextOr("", "digest")};
+    if (!resume.problem().empty()) fields.Say("'resume' is one whose " + resume.problem());
+  }
+  return start;
+}
+
+void Read(const std::string& type, const Json& json, Fields& fields, FromExecutor& message) {
+  if (type == "start") message = ReadStart(fields, json);
+  if (type == "rendezvous") message = ReadRendezvous(fields);
+  if (type == "verdict") {
+    message = Verdict{.step = fields.Integer("step", 0),
+                      .action = static_cast<Action>(fields.Word("action", kActions)),
+                      .milestone = fields.IntegerOr(0, "milestone", 0)};
+  }
+  if (type == "yield") message = Yield{};
+}
+
+void Read(const std::string& type, const Json&, Fields& fields, FromRank& message) {
+  if (type == "heartbeat") {
+    message = Heartbeat{std::chrono::milliseconds(fields.Integer("silence_ms", 0, kSilenceMsMax))};
+  }
+  if (type == "progress") message = Progress{fields.Integer("step", 0)};
+  if (type == "report") {
+    Report report{.step = fields.Integer("step", 1),
+                  .metrics = fields.Metrics("metrics"),
+                  .seconds = fields.Seconds("seconds"),
+                  .waits = fields.Boolean("waits")};
+    fields.Say(MetricsProblem(report));
+    message = std::move(report);
+  }
+  if (type == "checkpoint") {
+    CheckpointSaved checkpoint{.step = fields.Integer("step", 1),
+                               .path = fields.Name("path"),
+                               .digest = fields.Text("digest"),
+                               .bytes = static_cast<uint64_t>(fields.Integer("bytes", 0))};
+    if (!IsDigest(checkpoint.digest)) fields.Complain("digest", "sha256: and 64 hex digits");
+    message = std::move(checkpoint);
+  }
+  if (type == "rendezvous") message = ReadRendezvous(fields);
+  if (type == "error") {
+    message =
+        ErrorText{Shorten(fields.Text("message")), fields.Boolean("lost_peer").value_or(false)};
+  }
+  if (type == "done") message = Done{};
+}
+
+template <typename Message>
+OrError<Message> Parse(std::string_view line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Error{"not a JSON object in UTF-8: " + Quote(line)};
+  const auto type = json.find("type");
+  if (type == json.end() || !type->is_string()) {
+    return Error{"a message without a string 'type': " + Quote(line)};
+  }
+  Fields fields(json);
+  Message message = Unknown{};
+  Read(type->get<std::string>(), json, fields, message);
+  if (!fields.problem().empty()) {
+    return Error{"a " + type->get<std::string>() + " message whose " + fields.problem() + ": " +
+                 Quote(line)};
+  }
+  return message;
+}
+
+std::string Line(const Json& json) {
+  // An exception's text may be no UTF-8; the other end gets something readable.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json Object(const std::vector<NamedValue>& parameters) {
+  Json object = Json::object();
+  for (const NamedValue& entry : parameters) {
+    std::visit(
+        [&](const auto& value) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>) {
+            object[entry.name] = Number(value);
+          } else {
+            object[entry.name] = value;
+          }
+        },
+        entry.value);
+  }
+  return object;
+}
+
+}  // namespace
+
+OrError<FromExecutor> ParseFromExecutor(std::string_view line) { return Parse<FromExecutor>(line); }
+
+OrError<FromRank> ParseFromRank(std::string_view line) { return Parse<FromRank>(line); }
+
+std::string ToLine(const Start& start) {
+  Json json{{"type", "start"},
+            {"protocol", kProtocol},
+            {"sweep", start.sweep},
+            {"trial", start.trial},
+            {"attempt", start.attempt},
+            {"rank", start.rank},
+            {"world_size", start.world_size},
+            {"local_rank", start.local_rank},
+            {"local_world_size", start.local_world_size},
+            {"device", start.device},
+            {"cpus", start.cpus},
+            {"seed", start.seed},
+            {"config", Object(start.parameters)},
+            {"milestone", start.milestone},
+            {"max_step", start.max_step},
+            {"checkpoint_every", start.checkpoint_every},
+            {"checkpoint_dir", start.checkpoint_dir}};
+  if (start.resume) {
+    json["resume"] = {{"step", start.resume->step},
+                      {"path", start.resume->path.string()},
+                      {"digest", start.resume->digest}};
+  }
+  return Line(json);
+}
+
+std::string ToLine(const Verdict& verdict) {
+  return Line({{"type", "verdict"},
+               {"step", verdict.step},
+               {"action", kActions[static_cast<size_t>(verdict.action)]},
+               {"milestone", verdict.milestone}});
+}
+
+std::string ToLine(const Yield&) { return Line({{"type", "yield"}}); }
+
+std::string ToLine(const Rendezvous& rendezvous) {
+  return Line({{"type", "rendezvous"}, {"host", rendezvous.host}, {"port", rendezvous.port}});
+}
+
+std::string ToLine(const Report& report) {
+  Json metrics = Json::object();
+  for (const auto& [name, value] : report.metrics) metrics[name] = Number(value);
+  Json json{{"type", "report"},
+            {"step", report.step},
+            {"metrics", std::move(metrics)},
+            {"seconds", report.seconds}};
+  if (report.waits) json["waits"] = *report.waits;
+  return Line(json);
+}
+
+std::string ToLine(const CheckpointSaved& checkpoint) {
+  return Line({{"type", "checkpoint"},
+               {"step", checkpoint.step},
+               {"path", checkpoint.path},
+               {"digest", checkpoint.digest},
+               {"bytes", checkpoint.bytes}});
+}
+
+std::string ToLine(const Progress& progress) {
+  return Line({{"type", "progress"}, {"step", progress.step}});
+}
+
+std::string ToLine(const Heartbeat& heartbeat) {
+  return Line({{"type", "heartbeat"}, {"silence_ms", heartbeat.silence.count()}});
+}
+
+std::string ToLine(const ErrorText& error) {
+  return Line(
+      {{"type", "error"}, {"message", Shorten(error.message)}, {"lost_peer", error.lost_peer}});
+}
+
+std::string ToLine(const Done&) { return Line({{"type", "done"}}); }
+
+std::string MetricsProblem(const Report& report) {
+  if (report.metrics.size() > static_cast<size_t>(kMetricsMax)) {
+    return "'metrics' has " + std::to_string(report.metrics.size()) +
+           " metrics and must be at most " + std::to_string(kMetricsMax);
+  }
+  for (const auto& [name, value] : report.metrics) {
+    if (!name.empty() && name.size() <= kMetricNameBytesMax && !HasControlCharacters(name))
+      continue;
+    return "'metrics' has one named " + Quote(name) + " and must be named in 1 to " +
+           std::to_string(kMetricNameBytesMax) + " bytes without control characters";
+  }
+  return "";
+}
+
+std::string ToJson(const std::vector<NamedValue>& parameters) { return Line(Object(parameters)); }
+
+}  // namespace attune::channel

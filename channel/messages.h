@@ -1,0 +1,147 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "channel/or_error.h"
+
+// The language of the worker channel (docs/worker-channel.md), in both directions.
+namespace attune::channel {
+
+inline constexpr int kProtocol = 1;
+inline constexpr int64_t kSilenceMsMax = int64_t{7} * 24 * 3600 * 1000;  // a week
+inline constexpr int kMetricsMax = 1000;                                 // of one report
+inline constexpr size_t kMetricNameBytesMax = 256;
+inline constexpr size_t kErrorTextBytesMax = 16 * 1024;         // the rest is left out
+inline constexpr int64_t kIntegerMax = (int64_t{1} << 53) - 1;  // steps, bytes: exact in any JSON
+
+// ---- executor -> rank
+
+using Value = std::variant<double, int64_t, bool, std::string>;
+
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+
+struct Resume {
+  int64_t step = 0;
+  std::filesystem::path path;
+  std::string digest;  // of the checkpoint's manifest; empty: not known
+};
+
+struct Start {
+  std::string sweep;
+  int64_t trial = 0;
+  int attempt = 1;
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;
+  std::string device = "cpu";
+  int cpus = 1;
+  uint64_t seed = 0;
+  std::vector<NamedValue> parameters;  // `config`, in the order of the sweep file
+  int64_t milestone = 0;               // 0: none
+  int64_t max_step = 0;                // 0: none
+  int64_t checkpoint_every = 0;
+  std::string checkpoint_dir;  // empty: no checkpoints are kept
+  std::optional<Resume> resume;
+};
+
+enum class Action { kContinue, kStop, kPause };
+
+// The answer to the report at `step`.
+struct Verdict {
+  int64_t step = 0;
+  channel::Action action = channel::Action::kContinue;
+  int64_t milestone = 0;  // of the next decision; 0: none
+};
+
+// Rank 0 is to wait for a verdict at its next report, milestone or not.
+struct Yield {};
+
+// ---- both
+
+// Where rank 0's store listens; goes on to the other ranks.
+struct Rendezvous {
+  std::string host;
+  int port = 0;
+};
+
+// A type that this version does not know; ignored, so that the other end may be newer.
+struct Unknown {};
+
+// ---- rank -> executor
+
+struct Report {
+  int64_t step = 0;
+  std::vector<std::pair<std::string, double>> metrics;  // NaN and infinities allowed
+  double seconds = 0;                                   // training time since the attempt began
+  // Whether rank 0 waits for a verdict on it. A worker need not say so; an executor then knows it
+  // from the milestone.
+  std::optional<bool> waits;
+};
+
+struct CheckpointSaved {
+  int64_t step = 0;
+  std::string path;
+  std::string digest;
+  uint64_t bytes = 0;
+};
+
+struct Progress {
+  int64_t step = 0;
+};
+
+// The rank is alive, and may say nothing more for `silence`.
+struct Heartbeat {
+  std::chrono::milliseconds silence{0};
+};
+
+// Why the rank is about to fail.
+struct ErrorText {
+  std::string message;
+  bool lost_peer = false;  // the failure of another rank, as this one sees it
+};
+
+struct Done {};
+
+// What comes out of these two can be stored, sent on and shown as it is; everything else is refused
+// here, where it can be blamed on who wrote it. The error names the field, its value and what it
+// must be, and quotes the beginning of the line.
+using FromExecutor = std::variant<Start, Rendezvous, Verdict, Yield, Unknown>;
+OrError<FromExecutor> ParseFromExecutor(std::string_view line);
+
+using FromRank = std::variant<Rendezvous, Report, CheckpointSaved, Progress, Heartbeat, ErrorText,
+                              Done, Unknown>;
+OrError<FromRank> ParseFromRank(std::string_view line);
+
+// A line with its newline.
+std::string ToLine(const Start& start);
+std::string ToLine(const Verdict& verdict);
+std::string ToLine(const Yield& yield);
+std::string ToLine(const Rendezvous& rendezvous);
+std::string ToLine(const Report& report);
+std::string ToLine(const CheckpointSaved& checkpoint);
+std::string ToLine(const Progress& progress);
+std::string ToLine(const Heartbeat& heartbeat);
+std::string ToLine(const ErrorText& error);
+std::string ToLine(const Done& done);
+
+// Why an executor refuses the report's metrics, for their names or their number; empty if it takes
+// them.
+std::string MetricsProblem(const Report& report);
+
+// The parameters as a JSON object in their order, with a newline.
+std::string ToJson(const std::vector<NamedValue>& parameters);
+
+}  // namespace attune::channel

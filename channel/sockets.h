@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "channel/line_reader.h"
+#include "channel/or_error.h"
+#include "channel/unique_fd.h"
+
+namespace attune::channel {
+
+// A connected pair of Unix sockets, close-on-exec: SOCK_STREAM or SOCK_SEQPACKET.
+OrError<std::pair<UniqueFd, UniqueFd>> SocketPair(int type);
+
+// A descriptor that polls readable once the process has ended; without one, errno says why.
+// REQUIRES: nobody else reaps the process meanwhile.
+UniqueFd OpenPidfd(pid_t pid);
+
+// ---- lines, on a stream socket of any mode. Neither waits
+
+// Sends what the socket takes now, and removes it from `bytes`: all of it when nobody listens any
+// more, which then makes no difference.
+void SendSome(int socket, std::string& bytes);
+
+// Reads once, at most 64 KiB. How many bytes came, 0 if none are there yet; empty at the end.
+std::optional<size_t> ReceiveSome(int socket, LineReader& lines);
+
+// ---- packets, on a seqpacket socket
+
+inline constexpr size_t kPacketBytesMax = 64 * 1024;
+
+struct Packet {
+  std::string bytes;
+  std::vector<UniqueFd> descriptors;
+};
+
+// With up to 4 descriptors, which stay the caller's. `flags` as for sendmsg. False with errno set.
+bool SendPacket(int socket, const std::string& bytes, const std::vector<int>& descriptors,
+                int flags);
+
+// `flags` as for recvmsg; EINTR is tried again. Empty with errno set, 0 at the end of the stream,
+// EMSGSIZE for a packet beyond kPacketBytesMax.
+std::optional<Packet> ReceivePacket(int socket, int flags);
+
+}  // namespace attune::channel

@@ -1,0 +1,244 @@
+#include "executor/gang/cgroup.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "channel/sockets.h"
+#include "executor/gang/spawn.h"
+
+namespace attune::gang {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kEndPatience{5};
+
+bool Write(const fs::path& file, std::string_view text) {
+  const UniqueFd fd(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  return fd && write(fd.get(), text.data(), text.size()) == std::ssize(text);
+}
+
+// Empty if it cannot be read, as for what is gone.
+std::string Read(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string Reason() { return std::strerror(errno); }
+
+// The value after `key` of a file of "key value" lines.
+std::string ValueOf(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(key)) continue;
+    const size_t value = line.find_first_not_of(" \t", key.size());
+    return value == std::string::npos ? "" : line.substr(value);
+  }
+  return "";
+}
+
+// Processes with a thread in the cgroup. A threaded cgroup tells threads only.
+std::set<pid_t> ProcessesIn(const fs::path& folder) {
+  std::istringstream threads(Read(folder / "cgroup.threads"));
+  std::set<pid_t> processes;
+  for (std::string thread; threads >> thread;) {
+    const std::string process = ValueOf(Read("/proc/" + thread + "/status"), "Tgid:");
+    if (!process.empty()) processes.insert(std::stoi(process));
+  }
+  return processes;
+}
+
+std::vector<fs::path> FoldersIn(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.is_directory(ignored)) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
+// Where the version 2 hierarchy is mounted, and which of its folders is seen there.
+struct Mount {
+  fs::path point;
+  std::string root;
+};
+
+OrError<Mount> FindMount(const fs::path& proc) {
+  std::ifstream mounts(proc / "self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    // `id parent device root point options [tags] - type source super`
+    const size_t dash = line.find(" - ");
+    if (dash == std::string::npos || !line.substr(dash + 3).starts_with("cgroup2 ")) continue;
+    std::istringstream fields(line);
+    std::string skipped;
+    Mount mount;
+    fields >> skipped >> skipped >> skipped >> mount.root >> mount.point;
+    return mount;
+  }
+  return Error{"no cgroup2 filesystem is mounted"};
+}
+
+// The folder of the cgroup that this process is in.
+OrError<fs::path> OwnFolder(const fs::path& proc) {
+  OrError<Mount> mount = FindMount(proc);
+  if (!mount.ok()) return Error{mount.error()};
+  const std::string own = ValueOf(Read(proc / "self/cgroup"), "0::");
+  const std::string& root = mount.value().root;
+  const std::string below = root == "/"             ? own
+                            : own.starts_with(root) ? own.substr(root.size())
+                                                    : "";
+  if (own.empty() || own.find("/..") != std::string::npos || (below.empty() && own != root)) {
+    return Error{"the cgroup of this process, '" + own + "', is not in " +
+                 mount.value().point.string()};
+  }
+  return (mount.value().point / fs::path(below).relative_path()).lexically_normal();
+}
+
+// FNV-1a: identities hold paths, which names of folders cannot.
+std::string Hash(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  std::ostringstream hex;
+  hex << std::hex << hash;
+  return hex.str();
+}
+
+// Whether processes can be started in it: kernels, containers and what encloses us may all object.
+std::optional<Error> TryOut(const Cgroup& cgroup) {
+  const pid_t pid = ForkInto(cgroup.descriptor());
+  if (pid == 0) _exit(0);
+  if (pid < 0) {
+    return Error{"cannot start a process in " + cgroup.folder().string() + ": " + Reason()};
+  }
+  waitpid(pid, nullptr, 0);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Cgroup::Cgroup(Cgroups& all, fs::path folder, UniqueFd descriptor)
+    : all_(all), folder_(std::move(folder)), descriptor_(std::move(descriptor)) {}
+
+Cgroup::~Cgroup() { all_.Remove(folder_); }
+
+bool Cgroup::Holds(pid_t pid) const {
+  // The path is relative to what this process may see, and ends alike for both.
+  const std::string end =
+      "/" + folder_.parent_path().filename().string() + "/" + folder_.filename().string();
+  return ValueOf(Read("/proc/" + std::to_string(pid) + "/cgroup"), "0::").ends_with(end);
+}
+
+std::vector<UniqueFd> Cgroup::Kill() {
+  std::vector<UniqueFd> ending;
+  for (;;) {
+    const std::set<pid_t> members = ProcessesIn(folder_);
+    if (members.empty()) return ending;
+    // Whoever forks faster than we read is stopped before the next look.
+    if (!std::exchange(frozen_, true)) Write(folder_ / "cgroup.freeze", "1");
+    for (const pid_t pid : members) {
+      UniqueFd pidfd = channel::OpenPidfd(pid);
+      // From here on the number is its own; was it when it was read?
+      if (!pidfd || !Holds(pid)) continue;
+      syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+      ending.push_back(std::move(pidfd));
+    }
+    if (!ending.empty()) return ending;
+  }
+}
+
+OrError<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
+  OrError<fs::path> own = OwnFolder(options.proc);
+  if (!own.ok()) return Error{own.error()};
+  std::unique_ptr<Cgroups> all(new Cgroups(own.value() / ("attune-" + Hash(options.identity))));
+  if (mkdir(all->folder_.c_str(), 0755) != 0) {
+    if (errno != EEXIST) return Error{"cannot make " + all->folder_.string() + ": " + Reason()};
+    spdlog::warn("ending what an earlier process has left in {}", all->folder_.string());
+    if (!EndCgroups(all->folder_) || mkdir(all->folder_.c_str(), 0755) != 0) {
+      return Error{"what an earlier process has left in " + all->folder_.string() +
+                   " does not end"};
+    }
+  }
+  OrError<std::unique_ptr<Cgroup>> first = all->AddOne();
+  if (!first.ok()) return Error{first.error()};
+  if (auto error = TryOut(*first.value())) return *std::move(error);
+  return all;
+}
+
+Cgroups::~Cgroups() {
+  RemoveLeft();
+  rmdir(folder_.c_str());  // the guard does it where something is left in it
+}
+
+std::unique_ptr<Cgroup> Cgroups::Add() {
+  RemoveLeft();
+  OrError<std::unique_ptr<Cgroup>> cgroup = AddOne();
+  if (cgroup.ok()) return std::move(cgroup.value());
+  spdlog::warn("{}; what left its session and cleared its environment may be left behind",
+               cgroup.error());
+  return nullptr;
+}
+
+OrError<std::unique_ptr<Cgroup>> Cgroups::AddOne() {
+  const fs::path folder = folder_ / std::to_string(next_++);
+  if (mkdir(folder.c_str(), 0755) != 0) {
+    return Error{"cannot make " + folder.string() + ": " + Reason()};
+  }
+  UniqueFd descriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor || !Write(folder / "cgroup.type", "threaded")) {
+    const Error error{"cannot use " + folder.string() + " as a threaded cgroup: " + Reason()};
+    rmdir(folder.c_str());
+    return error;
+  }
+  return std::make_unique<Cgroup>(*this, folder, std::move(descriptor));
+}
+
+// A process that was reaped a moment ago may still count.
+void Cgroups::Remove(const fs::path& folder) {
+  if (rmdir(folder.c_str()) != 0) left_.push_back(folder);
+}
+
+void Cgroups::RemoveLeft() {
+  std::erase_if(left_, [](const fs::path& folder) { return rmdir(folder.c_str()) == 0; });
+}
+
+bool EndCgroups(const fs::path& folder) {
+  const UniqueFd events(open((folder / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!events) return !fs::exists(folder);
+  const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
+  for (;;) {
+    char text[256] = {};
+    if (pread(events.get(), text, sizeof text - 1, 0) < 0) break;
+    if (ValueOf(text, "populated") == "0") break;
+    if (!Write(folder / "cgroup.kill", "1")) {  // a kernel before 5.14
+      Write(folder / "cgroup.freeze", "1");
+      for (const fs::path& each : FoldersIn(folder)) {
+        for (const pid_t pid : ProcessesIn(each)) kill(pid, SIGKILL);
+      }
+    }
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd changed{events.get(), POLLPRI, 0};
+    if (left.count() <= 0 || poll(&changed, 1, static_cast<int>(left.count())) == 0) return false;
+  }
+  for (const fs::path& each : FoldersIn(folder)) rmdir(each.c_str());
+  return rmdir(folder.c_str()) == 0;
+}
+
+}  // namespace attune::gang

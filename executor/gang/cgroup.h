@@ -1,0 +1,90 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/gang/words.h"
+
+namespace attune::gang {
+
+class Cgroups;
+
+// One cgroup: what was started in it stays in it with all that it starts, whatever that does to its
+// environment, its session and its parents. Removed with this object, or soon after, once empty.
+class Cgroup {
+ public:
+  Cgroup(Cgroups& all, std::filesystem::path folder, UniqueFd descriptor);
+  ~Cgroup();
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  // Of the folder, for SpawnRequest::cgroup.
+  int descriptor() const { return descriptor_.get(); }
+
+  // Kills all that is in it, which can start nothing more. Their pidfds, for those that have not
+  // ended yet; empty when nobody is left.
+  std::vector<UniqueFd> Kill();
+
+ private:
+  bool Holds(pid_t pid) const;
+
+  Cgroups& all_;
+  std::filesystem::path folder_;
+  UniqueFd descriptor_;
+  bool frozen_ = false;
+};
+
+// The cgroups (version 2) of an executor's gangs and launchers, where the system lets it make some.
+// Controllers are not asked for.
+//
+//   <this process's cgroup>/attune-<identity>/1, 2, …
+//
+// Those below are threaded, so that a process which a launcher has forked can move from the
+// launcher's into its gang's by writing to cgroup.threads. That takes 0.1 ms; by cgroup.procs, or
+// from another domain, the kernel waits for an RCU grace period, 10 ms and more.
+//
+// Used on one thread.
+class Cgroups {
+ public:
+  struct Options {
+    // Tells executors on this host apart, and is the same when this one starts again. Empty: make
+    // no cgroups.
+    std::string identity;
+    std::filesystem::path proc = "/proc";
+  };
+
+  // Kills first what an earlier process of this identity has left. An error says why there can be
+  // none here.
+  static OrError<std::unique_ptr<Cgroups>> Make(const Options& options);
+
+  ~Cgroups();
+
+  // Null where that fails; the log says why.
+  std::unique_ptr<Cgroup> Add();
+
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  friend class Cgroup;
+
+  explicit Cgroups(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  OrError<std::unique_ptr<Cgroup>> AddOne();
+  void Remove(const std::filesystem::path& folder);
+  void RemoveLeft();
+
+  std::filesystem::path folder_;
+  int next_ = 1;
+  std::vector<std::filesystem::path> left_;  // those whose last process was not quite gone
+};
+
+// Kills everything in the folder of a Cgroups and removes it. False when that takes longer than a
+// few seconds. Needs no object, so that a guard can do it too.
+bool EndCgroups(const std::filesystem::path& folder);
+
+}  // namespace attune::gang

@@ -1,0 +1,43 @@
+#include "channel/line_reader.h"
+
+#include <gmock/gmock.h>
+
+namespace attune::channel {
+namespace {
+
+TEST(LineReader, CutsLinesWhereverTheBytesWereCut) {
+  LineReader reader;
+  reader.Append("one\ntw");
+  EXPECT_EQ(reader.Next(), "one");
+  EXPECT_FALSE(reader.Next());
+  reader.Append("o\n\nthree\n");
+  EXPECT_EQ(reader.Next(), "two");
+  EXPECT_EQ(reader.Next(), "");
+  EXPECT_EQ(reader.Next(), "three");
+  EXPECT_FALSE(reader.Next());
+}
+
+TEST(LineReader, LineOfTheGreatestLengthIsTaken) {
+  LineReader reader;
+  reader.Append(std::string(kLineBytesMax, 'x') + "\n");
+  EXPECT_EQ(reader.Next()->size(), kLineBytesMax);
+}
+
+TEST(LineReader, OneByteMoreIsTooLongEvenWithoutItsNewline) {
+  LineReader reader;
+  reader.Append(std::string(kLineBytesMax + 1, 'x'));
+  EXPECT_FALSE(reader.Next());
+  EXPECT_TRUE(reader.is_too_long());
+}
+
+TEST(LineReader, LineThatIsTooLongIsQuotedAndNothingComesAfterIt) {
+  LineReader reader;
+  reader.Append("short\n" + std::string(kLineBytesMax + 1, 'x') + "\nnext\n");
+  EXPECT_EQ(reader.Next(), "short");
+  EXPECT_FALSE(reader.Next());
+  EXPECT_THAT(reader.TooLong(), testing::HasSubstr("a line longer than 1048576 bytes: 'xxx"));
+  EXPECT_FALSE(reader.Next());
+}
+
+}  // namespace
+}  // namespace attune::channel
