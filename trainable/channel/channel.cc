@@ -2,11 +2,10 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <utility>
+
+#include "channel/sockets.h"
 
 namespace attune::trainable {
 
@@ -97,17 +96,14 @@ void Channel::Run() {
 
 void Channel::ReadSome() {
   std::unique_lock lock(mutex_);
-  if (failure_) lines_ = LineBuffer();  // nothing after it can be trusted; only the end matters
-  try {
-    if (lines_.ReadFrom(socket_.get())) {
-      if (failure_) return;
-      while (const auto line = lines_.Next()) incoming_.push_back(ParseFromExecutor(*line));
-    } else {
-      closed_ = true;
-      outgoing_.clear();  // nobody will read it
-    }
-  } catch (...) {
-    failure_ = std::current_exception();
+  // Nothing after a failure can be trusted; only the end matters.
+  if (failure_) lines_ = channel::LineReader();
+  if (channel::ReceiveSome(socket_.get(), lines_)) {
+    if (failure_) return;
+    TakeLines();
+  } else {
+    closed_ = true;
+    outgoing_.clear();  // nobody will read it
   }
   changed_.notify_all();
   const bool surprised = closed_ && !leaving_;
@@ -115,15 +111,25 @@ void Channel::ReadSome() {
   if (surprised && on_executor_gone_) on_executor_gone_();
 }
 
+void Channel::TakeLines() {
+  std::string problem;
+  while (const auto line = lines_.Next()) {
+    auto message = channel::ParseFromExecutor(*line);
+    if (!message.ok()) {
+      problem = message.error();
+      break;
+    }
+    incoming_.push_back(std::move(message.value()));
+  }
+  if (lines_.is_too_long()) problem = lines_.TooLong();
+  if (!problem.empty()) {
+    failure_ = std::make_exception_ptr(Error("channel: the executor wrote " + problem));
+  }
+}
+
 void Channel::WriteSome() {
   const std::lock_guard lock(mutex_);
-  const ssize_t written =
-      send(socket_.get(), outgoing_.data(), outgoing_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (written > 0) {
-    outgoing_.erase(0, written);
-  } else if (written < 0 && errno != EAGAIN && errno != EINTR) {
-    outgoing_.clear();  // the peer is gone; the read side notices and says so
-  }
+  channel::SendSome(socket_.get(), outgoing_);  // should the peer be gone, the read side says so
   changed_.notify_all();
 }
 

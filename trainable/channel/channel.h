@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "attune/error.h"
+#include "channel/line_reader.h"
 #include "trainable/base/sockets.h"
 #include "trainable/channel/messages.h"
 
@@ -32,7 +33,7 @@ class Channel {
   Channel(UniqueFd socket, std::function<void()> on_executor_gone);
   ~Channel();
 
-  // Queues a line of messages.h. Does not wait for the executor to read it.
+  // Queues a line, of ToLine(). Does not wait for the executor to read it.
   void Send(std::string line);
 
   // Waits until everything queued is in the socket; false after `timeout`.
@@ -52,7 +53,7 @@ class Channel {
     while (true) {
       FromExecutor message = Receive();
       if (T* wanted = std::get_if<T>(&message)) return std::move(*wanted);
-      if (!std::holds_alternative<std::monostate>(message)) {
+      if (!std::holds_alternative<channel::Unknown>(message)) {
         throw Error(std::string("channel: expected `") + name + "`, got another message");
       }
     }
@@ -68,6 +69,7 @@ class Channel {
   std::optional<FromExecutor> TakeNext(std::unique_lock<std::mutex> lock);  // of mutex_
   void Run();
   void ReadSome();
+  void TakeLines();
   void WriteSome();
   void Wake() const;
 
@@ -84,8 +86,8 @@ class Channel {
   bool leaving_ = false;
   bool stop_ = false;
 
-  LineBuffer lines_;    // of the thread
-  std::thread thread_;  // last: it uses all of the above
+  channel::LineReader lines_;  // of the thread
+  std::thread thread_;         // last: it uses all of the above
 };
 
 }  // namespace attune::trainable

@@ -1,94 +1,32 @@
 #include "trainable/start/launcher.h"
 
-#include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "attune/error.h"
+#include "channel/launcher.h"
+#include "channel/processes.h"
+#include "channel/sockets.h"
 
 namespace attune::trainable {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr int kProtocol = 1;
-constexpr std::size_t kMaxPacketBytes = 64 << 10;
-constexpr int kMaxDescriptors = 2;  // channel and log
-
-struct Packet {
-  Json json;
-  std::vector<UniqueFd> descriptors;
+// Of ranks that a person's own program forks.
+struct Local {
+  sigset_t rank_signals;
 };
-
-// Nothing at the end of the stream.
-std::optional<Packet> ReceivePacket(int socket) {
-  std::vector<char> bytes(kMaxPacketBytes);
-  iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control;
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  ssize_t got;
-  do {
-    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == ECONNRESET) return std::nullopt;
-  if (got < 0) ThrowErrno("launcher socket");
-
-  Packet packet;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      packet.descriptors.emplace_back(fd);
-    }
-  }
-  if (got == 0) return std::nullopt;
-  if ((header.msg_flags & MSG_TRUNC) != 0) throw Error("launcher: a packet exceeds 64 KiB");
-  packet.json = Json::parse(bytes.data(), bytes.data() + got, nullptr, /*allow_exceptions=*/false);
-  return packet;
-}
-
-// False when the executor is gone.
-bool SendPacket(int socket, const Json& json, const UniqueFd* descriptor = nullptr) {
-  std::string bytes = json.dump();
-  iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (descriptor != nullptr) {
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = descriptor->get();
-    std::memcpy(CMSG_DATA(c), &fd, sizeof(int));
-  }
-  ssize_t sent;
-  do {
-    sent = sendmsg(socket, &header, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent >= 0;
-}
 
 // What is still in a buffer at a fork would appear in the log of every rank.
 void FlushOutput() {
@@ -105,75 +43,39 @@ void CheckSingleThreaded() {
   }
 }
 
-// What a `fork` packet asks for, checked.
+// Kills and reaps all children, those included that come to this process, the subreaper, because
+// their parents are gone.
+void EndAllChildren() {
+  do {
+    for (const pid_t pid : channel::AllProcesses()) {
+      if (channel::StateOf(pid).parent == getpid()) kill(pid, SIGKILL);
+    }
+    // One at a time: it may have left others behind.
+  } while (waitpid(-1, nullptr, 0) > 0 || errno != ECHILD);
+}
+
+// A `fork` packet, checked.
 struct ForkRequest {
-  std::int64_t request = 0;
-  std::vector<std::string> argv;
-  std::map<std::string, std::optional<std::string>> env;
-  std::string cwd;
-  pid_t process_group = 0;
+  channel::Fork fork;
   UniqueFd channel;
-  UniqueFd log;
+  UniqueFd log;  // none where ranks print where this process does
 };
-
-ForkRequest ParseFork(Packet packet) {
-  ForkRequest fork;
-  try {
-    const Json& json = packet.json;
-    fork.request = json.at("request").get<std::int64_t>();
-    fork.argv = json.at("argv").get<std::vector<std::string>>();
-    const Json env = json.value("env", Json::object());
-    for (const auto& [name, value] : env.items()) {
-      fork.env[name] = value.is_null() ? std::nullopt : std::optional(value.get<std::string>());
-    }
-    fork.cwd = json.value("cwd", "");
-    fork.process_group = json.value("process_group", 0);
-  } catch (const Json::exception& error) {
-    throw Error(std::string("launcher: malformed `fork`: ") + error.what());
-  }
-  if (packet.descriptors.size() != kMaxDescriptors) {
-    throw Error("launcher: `fork` has to carry two descriptors, the channel and the log");
-  }
-  fork.channel = std::move(packet.descriptors[0]);
-  fork.log = std::move(packet.descriptors[1]);
-  return fork;
-}
-
-// Turns the freshly forked child into what the request describes.
-Role BecomeRank(ForkRequest fork, pid_t launcher) {
-  DieWithParent(launcher);
-  setpgid(0, fork.process_group);
-  dup2(fork.log.get(), STDOUT_FILENO);
-  dup2(fork.log.get(), STDERR_FILENO);
-  for (const auto& [name, value] : fork.env) {
-    if (value) {
-      setenv(name.c_str(), value->c_str(), 1);
-    } else {
-      unsetenv(name.c_str());
-    }
-  }
-  if (!fork.cwd.empty() && chdir(fork.cwd.c_str()) != 0) {
-    std::cerr << "attune: " << fork.cwd << ": " << std::strerror(errno) << std::endl;
-    _exit(1);
-  }
-  if (!fork.argv.empty()) fork.argv.erase(fork.argv.begin());
-  return {.channel = std::move(fork.channel), .args = std::move(fork.argv)};
-}
 
 class Launcher {
  public:
-  explicit Launcher(UniqueFd socket) : socket_(std::move(socket)) {}
+  Launcher(UniqueFd socket, std::optional<Local> local)
+      : socket_(std::move(socket)), local_(local) {}
 
   Role Serve() {
-    const Json ready = {{"type", "ready"}, {"protocol", kProtocol}, {"pid", getpid()}};
-    SendPacket(socket_.get(), ready);
+    Send(channel::Ready{.pid = getpid()});
     while (true) {
       std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}};
       for (const auto& [pid, child] : children_) polled.push_back({child.pidfd.get(), POLLIN, 0});
       if (poll(polled.data(), polled.size(), -1) < 0) continue;
       ReapEnded();
       if (polled[0].revents == 0) continue;
-      std::optional<Packet> packet = ReceivePacket(socket_.get());
+      std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), 0);
+      if (!packet && errno == EMSGSIZE) throw Error("launcher: a packet exceeds 64 KiB");
       if (!packet) break;
       if (auto role = Handle(std::move(*packet))) return std::move(*role);
     }
@@ -187,32 +89,76 @@ class Launcher {
     pid_t process_group;
   };
 
+  template <typename Message>
+  void Send(const Message& message, const std::vector<int>& descriptors = {}) {
+    channel::SendPacket(socket_.get(), ToPacket(message), descriptors, 0);
+  }
+
+  // Nothing for a packet of an unknown type.
+  std::optional<ForkRequest> Parse(channel::Packet packet) const {
+    auto fork = OrThrow(channel::ParseFork(packet.bytes), "launcher: malformed `fork`");
+    if (!fork) return std::nullopt;
+    auto& descriptors = packet.descriptors;
+    if (descriptors.size() != (local_ ? 1 : 2)) {
+      throw Error("launcher: `fork` has to carry two descriptors, the channel and the log");
+    }
+    ForkRequest request{.fork = std::move(*fork), .channel = std::move(descriptors[0]), .log = {}};
+    if (!local_) request.log = std::move(descriptors[1]);
+    return request;
+  }
+
   // A role in the child, nothing in the launcher.
-  std::optional<Role> Handle(Packet packet) {
-    if (!packet.json.is_object() || packet.json.value("type", Json()) != "fork") return {};
-    const Json request = packet.json.value("request", Json());
+  std::optional<Role> Handle(channel::Packet packet) {
+    const std::uint64_t number = channel::RequestOf(packet.bytes);
     try {
-      ForkRequest wanted = ParseFork(std::move(packet));
+      std::optional<ForkRequest> request = Parse(std::move(packet));
+      if (!request) return std::nullopt;
       const pid_t launcher = getpid();
       FlushOutput();
       const pid_t pid = fork();
       if (pid < 0) ThrowErrno("fork");
-      if (pid == 0) {
-        children_.clear();
-        socket_.reset();
-        return BecomeRank(std::move(wanted), launcher);
-      }
+      if (pid == 0) return BecomeRank(std::move(*request), launcher);
       // Here and in the child: whoever comes first, the group exists when the executor is told.
-      setpgid(pid, wanted.process_group);
+      const pid_t group = request->fork.process_group;
+      setpgid(pid, group);
       Child& child = children_[pid];
-      child = {OpenPidfd(pid), wanted.process_group == 0 ? pid : wanted.process_group};
-      SendPacket(socket_.get(), {{"type", "forked"}, {"request", wanted.request}, {"pid", pid}},
-                 &child.pidfd);
+      child = {channel::OpenPidfd(pid), group == 0 ? pid : group};
+      if (!child.pidfd) ThrowErrno("pidfd_open of process " + std::to_string(pid));
+      Send(channel::Forked{.request = number, .pid = pid}, {child.pidfd.get()});
     } catch (const Error& error) {
-      SendPacket(socket_.get(),
-                 {{"type", "forked"}, {"request", request}, {"error", error.what()}});
+      Send(channel::Forked{.request = number, .error = error.what()});
     }
-    return {};
+    return std::nullopt;
+  }
+
+  // Turns the freshly forked child into what the request describes.
+  Role BecomeRank(ForkRequest request, pid_t launcher) {
+    children_.clear();
+    socket_.reset();
+    DieWithParent(launcher);
+    channel::Fork& fork = request.fork;
+    setpgid(0, fork.process_group);
+    if (local_) sigprocmask(SIG_SETMASK, &local_->rank_signals, nullptr);
+    if (request.log) {
+      dup2(request.log.get(), STDOUT_FILENO);
+      dup2(request.log.get(), STDERR_FILENO);
+    }
+    for (const auto& [name, value] : fork.environment) {
+      if (value && name == channel::kCgroupVariable) {
+        channel::JoinCgroup(*value);
+      } else if (value) {
+        setenv(name.c_str(), value->c_str(), 1);
+      } else {
+        unsetenv(name.c_str());
+      }
+    }
+    if (!fork.working_directory.empty() && chdir(fork.working_directory.c_str()) != 0) {
+      std::cerr << "attune: " << fork.working_directory << ": " << std::strerror(errno)
+                << std::endl;
+      _exit(1);
+    }
+    if (!fork.argv.empty()) fork.argv.erase(fork.argv.begin());
+    return {.channel = std::move(request.channel), .args = std::move(fork.argv)};
   }
 
   void ReapEnded() {
@@ -222,14 +168,15 @@ class Launcher {
         ++child;
         continue;
       }
-      Json exited = {{"type", "exited"}, {"pid", child->first}};
+      channel::Exited exited{.pid = child->first};
       if (WIFSIGNALED(status)) {
-        exited["signal"] = WTERMSIG(status);
+        exited.signal = WTERMSIG(status);
       } else {
-        exited["exit_code"] = WEXITSTATUS(status);
+        exited.exit_code = WEXITSTATUS(status);
       }
-      SendPacket(socket_.get(), exited);
       child = children_.erase(child);
+      if (local_ && children_.empty()) EndAllChildren();
+      Send(exited);
     }
   }
 
@@ -237,9 +184,11 @@ class Launcher {
     for (const auto& [pid, child] : children_) kill(-child.process_group, SIGKILL);
     for (const auto& [pid, child] : children_) waitpid(pid, nullptr, 0);
     children_.clear();
+    if (local_) EndAllChildren();
   }
 
   UniqueFd socket_;
+  std::optional<Local> local_;
   std::map<pid_t, Child> children_;
 };
 
@@ -249,7 +198,21 @@ Role ServeLauncher(UniqueFd socket) {
   CheckSingleThreaded();
   FlushOutput();
   std::signal(SIGPIPE, SIG_IGN);
-  return Launcher(std::move(socket)).Serve();
+  return Launcher(std::move(socket), std::nullopt).Serve();
+}
+
+Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals) {
+  // Out of reach of the terminal: the end of a gang is its executor's business.
+  setpgid(0, 0);
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Where whoever started the program ignores it, ends of children would be lost.
+  std::signal(SIGCHLD, SIG_DFL);
+  Role role = Launcher(std::move(socket), Local{rank_signals}).Serve();
+  if (!role.channel) _exit(0);  // what follows Main() in the program is not this process's to do
+  return role;
 }
 
 }  // namespace attune::trainable

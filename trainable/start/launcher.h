@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,5 +23,13 @@ struct Role {
 //
 // REQUIRES: the process has one thread and has run no tensor operation; the first is checked.
 Role ServeLauncher(UniqueFd socket);
+
+// The same for the ranks of one gang at a time, in a process that was forked for it. What they
+// print goes where this process prints: `fork` carries their channel alone. Nothing of theirs
+// survives them: whatever they started, however it left them, is gone before the end of the last of
+// them is told, and before this process ends. Ranks have the signal mask `rank_signals`.
+//
+// Returns in ranks only.
+Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals);
 
 }  // namespace attune::trainable

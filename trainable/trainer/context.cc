@@ -88,7 +88,7 @@ struct Context::State {
   }
 
   void Beat(std::chrono::milliseconds silence) {
-    channel.Send(ToLine(trainable::HeartbeatLine{silence}));
+    channel.Send(ToLine(channel::Heartbeat{silence}));
     silent = silence.count() > 0;
     heartbeat = Clock::now();
   }
@@ -113,7 +113,7 @@ struct Context::State {
   bool AskedToYield() const {
     bool asked = false;
     while (const auto message = channel.Poll()) {
-      asked |= std::holds_alternative<trainable::YieldLine>(*message);
+      asked |= std::holds_alternative<channel::Yield>(*message);
       CheckNoAnswer(*message);
     }
     return asked;
@@ -140,7 +140,7 @@ struct Context::State {
       throw Error("channel: a verdict for step " + std::to_string(verdict->step) + " at step " +
                   std::to_string(step));
     }
-    if (std::holds_alternative<trainable::Start>(message) ||
+    if (std::holds_alternative<channel::Start>(message) ||
         std::holds_alternative<trainable::Rendezvous>(message)) {
       throw Error("channel: expected `verdict` or `yield`, got another message");
     }
@@ -160,7 +160,7 @@ Context::Context(const trainable::Start& start, trainable::Channel& channel,
     const CheckpointReader& checkpoint =
         state_->checkpoint.emplace(start.resume->path, start.resume->digest);
     if (checkpoint.step() != start.resume->step) {
-      throw Error(start.resume->path + ": is a checkpoint of step " +
+      throw Error(start.resume->path.string() + ": is a checkpoint of step " +
                   std::to_string(checkpoint.step()) + ", the trial goes on from step " +
                   std::to_string(start.resume->step));
     }
@@ -259,7 +259,7 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.saver.Send(ToLine(trainable::ReportLine{
         .step = state.step, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
   }
-  state.channel.Send(ToLine(trainable::ProgressLine{state.step}));
+  state.channel.Send(ToLine(channel::Progress{state.step}));
   state.silent = false;
   state.heartbeat = Clock::now();
   std::int64_t leave = state.stopping ? 1 : 0;
@@ -267,7 +267,7 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.saver.Drain();
     const trainable::Verdict verdict = state.AwaitVerdict();
     state.milestone = OrNever(verdict.milestone);
-    leave = verdict.action != trainable::Verdict::Action::kContinue ? 1 : 0;
+    leave = verdict.action != channel::Action::kContinue ? 1 : 0;
   }
   // At every step: nobody but rank 0 knows beforehand at which one it may be told to leave.
   state.groups.Broadcast({&leave, 1});
@@ -336,7 +336,7 @@ void Context::SeedStep() {
 
 void Context::NoteFirstOptimizerStep() {
   if (std::exchange(state_->first_step_noted, true)) return;
-  state_->channel.Send(ToLine(trainable::ProgressLine{0}));
+  state_->channel.Send(ToLine(channel::Progress{0}));
   if (rank() == 0) state_->WarnOfUnreadParameters();
 }
 
@@ -345,7 +345,7 @@ void Context::Finish() {
   // A rank that closed its connections early would look like a failure to the others.
   state_->groups.Barrier();
   state_->channel.Leave();
-  state_->channel.Send(ToLine(trainable::DoneLine{}));
+  state_->channel.Send(ToLine(channel::Done{}));
 }
 
 }  // namespace attune

@@ -100,7 +100,7 @@ std::string TextOf(const std::exception_ptr& error) {
     channel.WaitForExecutorToClose(kLostPeerHold);
   }
   channel.Leave();
-  channel.Send(ToLine(ErrorLine{message, lost_peer}));
+  channel.Send(ToLine(channel::ErrorText{message, lost_peer}));
   channel.Flush(kErrorFlush);
   LeaveAtOnce(1);
 }
@@ -131,10 +131,10 @@ void Prepare(const Start& start, const Program& program, const std::vector<std::
 // The whole life of a rank. An exception out of it is for SpeakAndLeave().
 void Train() {
   Rank& rank = *this_rank;
-  const auto start = rank.channel.Await<Start>("start");
+  const Start start = rank.channel.Await<channel::Start>("start");
   rank.number = start.rank;
   rank.world_size = start.world_size;
-  rank.channel.Send(ToLine(HeartbeatLine{Context::kSetupSilence}));
+  rank.channel.Send(ToLine(channel::Heartbeat{Context::kSetupSilence}));
   Prepare(start, rank.program, rank.args);
   Context context(start, rank.channel, std::move(rank.args));
   rank.program.train(context);

@@ -190,7 +190,7 @@ TEST(WorkerChannel, AReportBeforeTheMilestoneDoesNotWait) {
 }
 
 TEST(WorkerChannel, AnExecutorThatDoesNotReadDoesNotHoldUpTraining) {
-  auto [executor, rank] = StreamSocketPair();
+  auto [executor, rank] = ChannelPair();
   Channel channel(std::move(rank), nullptr);
   const std::string line(1000, 'x');
   constexpr int kLines = 5000;  // far more than a socket buffers
@@ -338,6 +338,13 @@ TEST(WorkerChannel, WhatARankStartsDoesNotInheritItsPlaceOnTheChannel) {
   FakeGang gang(1, {});
   gang.Await(0, "report");
   EXPECT_THAT(gang.Output(), HasSubstr("channel variable unset"));
+}
+
+TEST(WorkerChannel, AProgramThatARankRunsIsRunByHand) {
+  FakeGang gang(1, {{"config", {{"mode", "nested"}}}});
+  EXPECT_FALSE(gang.Await(0, "report").is_null());
+  EXPECT_THAT(gang.Output(), HasSubstr("finished after step 1"));
+  EXPECT_THAT(gang.Output(), HasSubstr("shell said 0"));
 }
 
 TEST(WorkerChannel, AVariableThatNamesNoSocketIsAnErrorAndNoRankThatSpins) {

@@ -68,11 +68,18 @@ struct Blocker {
   }
 };
 
+std::string ProgramPath() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+void Shell(const std::string& command) {
+  const int status = std::system(command.c_str());
+  std::cout << "shell said " << status << std::endl;
+}
+
 // Modes without a model.
 bool OnlyCounts(const std::string& mode) {
-  static const std::set<std::string> modes{"count", "throws",  "killed",    "hangs",
-                                           "stops", "refused", "blocks",    "beats",
-                                           "forks", "hook",    "hook_fails"};
+  static const std::set<std::string> modes{"count",  "throws",     "killed", "hangs",
+                                           "stops",  "refused",    "blocks", "beats",
+                                           "forks",  "hook",       "nested", "hook_fails"};
   return modes.contains(mode);
 }
 
@@ -87,6 +94,11 @@ class Gang : public attune::DistributedTrainable {
               << std::endl;
     std::cout << "channel variable " << (std::getenv("ATTUNE_CHANNEL_FD") ? "set" : "unset")
               << std::endl;
+    std::cout << "cgroup variable " << (std::getenv("ATTUNE_CGROUP") ? "set" : "unset")
+              << std::endl;
+    // It holds on to the standard output, so that whoever reads that knows when it is gone.
+    if (std::getenv("GANG_PROGRAM_LEAVES")) Shell("env -i setsid sleep 1000 &");
+    if (mode_ == "nested") Shell(ProgramPath() + " --max-step 1 --config mode=count");
     if (mode_ == "beats") context().Heartbeat(std::chrono::hours(2));
     if (mode_ == "week") {
       context().Heartbeat(std::chrono::days(7));

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "tests/unit/trainable/process.h"
@@ -75,7 +77,7 @@ class Launcher : public ::testing::Test {
 
   // Asks for a rank; gives the executor's end of its channel.
   UniqueFd Fork(int request, pid_t process_group = 0, json env = json::object()) {
-    auto [ours, theirs] = StreamSocketPair();
+    auto [ours, theirs] = ChannelPair();
     const std::string bytes =
         json{{"type", "fork"},        {"request", request}, {"argv", {"program", "--flag"}},
              {"env", std::move(env)}, {"cwd", "/tmp"},      {"process_group", process_group}}
@@ -104,8 +106,8 @@ class Launcher : public ::testing::Test {
   }
 
   static json ReadUntil(const UniqueFd& channel, const std::string& type) {
-    LineBuffer lines;
-    while (lines.ReadFrom(channel.get())) {
+    channel::LineReader lines;
+    while (ReadFrom(channel.get(), lines)) {
       while (const auto line = lines.Next()) {
         json message = json::parse(*line);
         if (message["type"] == type) return message;
@@ -138,9 +140,9 @@ TEST_F(Launcher, ForksARankThatTrainsAndTellsItsEnd) {
   const pid_t rank = forked.message["pid"];
   EXPECT_EQ(getpgid(rank), rank);
 
-  WriteAll(channel.get(), Start("count").dump() + "\n");
+  WriteLine(channel.get(), Start("count"));
   EXPECT_EQ(ReadUntil(channel, "report")["metrics"]["args"], 1);
-  WriteAll(channel.get(), json{{"type", "verdict"}, {"step", 1}, {"action", "stop"}}.dump() + "\n");
+  WriteLine(channel.get(), {{"type", "verdict"}, {"step", 1}, {"action", "stop"}});
   EXPECT_FALSE(ReadUntil(channel, "done").is_null());
   EXPECT_TRUE(Ends(forked.descriptor));
   EXPECT_EQ(Receive().message, (json{{"type", "exited"}, {"pid", rank}, {"exit_code", 0}}));
@@ -165,7 +167,7 @@ TEST_F(Launcher, TellsTheSignalThatEndedARank) {
 TEST_F(Launcher, ChangesFolderAndEnvironmentOfARank) {
   const UniqueFd channel =
       Fork(1, 0, {{"GANG_PROGRAM_MARK", "7"}, {"GANG_PROGRAM_REMOVED", nullptr}});
-  WriteAll(channel.get(), Start("count").dump() + "\n");
+  WriteLine(channel.get(), Start("count"));
   ASSERT_FALSE(ReadUntil(channel, "report").is_null());
   EXPECT_THAT(Log(), HasSubstr("in /tmp with mark 7\n"));
 }
@@ -176,17 +178,32 @@ TEST_F(Launcher, TheInitialisationHookRunsInEachRank) {
     const Packet forked = Receive();
     json start = Start("hook");
     start["seed"] = request;
-    WriteAll(channel.get(), start.dump() + "\n");
+    WriteLine(channel.get(), start);
     ASSERT_FALSE(ReadUntil(channel, "report").is_null());
     EXPECT_THAT(Log(), HasSubstr("on cpu, seed " + std::to_string(request)));
   }
+}
+
+TEST_F(Launcher, PutsARankIntoItsCgroup) {
+  std::string folder = ::testing::TempDir() + "cgroup-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string threads = folder + "/cgroup.threads";  // as the kernel's, but for what it does
+  std::ofstream(threads).flush();
+  const UniqueFd channel = Fork(1, 0, {{"ATTUNE_CGROUP", folder}});
+  WriteLine(channel.get(), Start("count"));
+  ASSERT_FALSE(ReadUntil(channel, "report").is_null());
+  std::string written;
+  std::ifstream(threads) >> written;
+  EXPECT_EQ(written, "0") << "the calling thread";
+  EXPECT_THAT(Log(), HasSubstr("cgroup variable unset"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(Launcher, WhatIsPrintedBeforeMainAppearsOnceAndNotForEachRank) {
   for (int request = 1; request <= 2; ++request) {
     const UniqueFd channel = Fork(request);
     const Packet forked = Receive();
-    WriteAll(channel.get(), Start("setup_fails").dump() + "\n");
+    WriteLine(channel.get(), Start("setup_fails"));
     ASSERT_TRUE(Ends(forked.descriptor));
     Receive();
   }
@@ -214,7 +231,7 @@ TEST_F(Launcher, KillsItsRanksWhenTheExecutorIsGone) {
 TEST_F(Launcher, TakesItsRanksAlongWhenItIsKilled) {
   const UniqueFd channel = Fork(1);
   const Packet forked = Receive();
-  WriteAll(channel.get(), Start("hangs").dump() + "\n");
+  WriteLine(channel.get(), Start("hangs"));
   kill(pid_, SIGKILL);
   EXPECT_TRUE(Ends(forked.descriptor));
   EXPECT_EQ(Wait(pid_), 128 + SIGKILL);

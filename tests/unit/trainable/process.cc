@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <sstream>
+
+#include "channel/sockets.h"
 
 namespace attune::trainable::testing {
 namespace {
@@ -27,6 +31,23 @@ int Code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEX
 
 }  // namespace
 
+std::pair<UniqueFd, UniqueFd> ChannelPair() {
+  return std::move(channel::SocketPair(SOCK_STREAM).value());
+}
+
+bool ReadFrom(int fd, channel::LineReader& lines) {
+  std::array<char, 1 << 14> bytes;
+  const ssize_t count = read(fd, bytes.data(), bytes.size());
+  if (count > 0) lines.Append({bytes.data(), static_cast<std::size_t>(count)});
+  return count > 0;
+}
+
+void WriteLine(int fd, const nlohmann::json& message) {
+  std::string line = message.dump() + "\n";
+  channel::SendSome(fd, line);
+  EXPECT_EQ(line, "") << "the socket is full";
+}
+
 UniqueFd OpenLog() {
   UniqueFd log(memfd_create("log", MFD_CLOEXEC));
   fcntl(log.get(), F_SETFL, O_APPEND);  // in memory, the writers' common offset is not locked
@@ -34,7 +55,7 @@ UniqueFd OpenLog() {
 }
 
 pid_t Spawn(const std::vector<std::string>& args, const Environment& environment, int inherited,
-            int output) {
+            int output, const std::function<void()>& in_child) {
   std::vector<const char*> argv = {ATTUNE_GANG_PROGRAM};
   for (const std::string& arg : args) argv.push_back(arg.c_str());
   argv.push_back(nullptr);
@@ -46,12 +67,13 @@ pid_t Spawn(const std::vector<std::string>& args, const Environment& environment
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  if (in_child) in_child();
   execv(argv[0], const_cast<char**>(argv.data()));
   _exit(127);
 }
 
 int Wait(pid_t pid) {
-  const UniqueFd pidfd = OpenPidfd(pid);
+  const UniqueFd pidfd = channel::OpenPidfd(pid);
   if (!Readable(pidfd.get(), Clock::now() + kPatience)) {
     ADD_FAILURE() << "process " << pid << " does not end";
     kill(pid, SIGKILL);
@@ -62,21 +84,22 @@ int Wait(pid_t pid) {
 }
 
 Ended RunByHand(const std::vector<std::string>& args, const Environment& environment,
-                const std::function<void(pid_t, const std::string&)>& while_running) {
+                const std::function<void(pid_t, const std::string&)>& while_running,
+                const std::function<void()>& in_child) {
   int fds[2];
   EXPECT_EQ(pipe2(fds, O_CLOEXEC), 0);
   const UniqueFd output(fds[0]);
   UniqueFd theirs(fds[1]);
   const auto began = Clock::now();
-  const pid_t pid = Spawn(args, environment, -1, theirs.get());
+  const pid_t pid = Spawn(args, environment, -1, theirs.get(), in_child);
   theirs.reset();
 
   Ended ended;
-  LineBuffer lines;
-  while (Readable(output.get(), began + kPatience) && lines.ReadFrom(output.get())) {
+  channel::LineReader lines;
+  while (Readable(output.get(), began + kPatience) && ReadFrom(output.get(), lines)) {
     while (const auto line = lines.Next()) {
-      ended.output += *line + "\n";
-      if (while_running) while_running(pid, *line);
+      ended.output += std::string(*line) + "\n";
+      if (while_running) while_running(pid, std::string(*line));
     }
   }
   ended.exit_code = Wait(pid);
@@ -88,7 +111,7 @@ FakeGang::FakeGang(int world_size, nlohmann::json start, const Environment& envi
     : log_(OpenLog()) {
   ranks_.resize(world_size);
   for (int rank = 0; rank < world_size; ++rank) {
-    auto [ours, theirs] = StreamSocketPair();
+    auto [ours, theirs] = ChannelPair();
     Environment own = environment;
     own["ATTUNE_CHANNEL_FD"] = std::to_string(theirs.get());
     ranks_[rank].pid = Spawn({"first", "second"}, own, theirs.get(), log_.get());
@@ -142,7 +165,7 @@ nlohmann::json FakeGang::Await(int rank, const std::string& type) {
       ADD_FAILURE() << "rank " << rank << " does not say " << type << "\n" << Output();
       return nullptr;
     }
-    if (!from.lines.ReadFrom(from.channel.get())) return nullptr;
+    if (!ReadFrom(from.channel.get(), from.lines)) return nullptr;
   }
 }
 
@@ -154,7 +177,7 @@ nlohmann::json FakeGang::AwaitWaiting() {
 }
 
 void FakeGang::Send(int rank, const nlohmann::json& message) {
-  WriteAll(ranks_[rank].channel.get(), message.dump() + "\n");
+  WriteLine(ranks_[rank].channel.get(), message);
 }
 
 void FakeGang::Verdict(std::int64_t step, const std::string& action, std::int64_t milestone) {

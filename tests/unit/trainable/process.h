@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "channel/line_reader.h"
 #include "trainable/base/sockets.h"
 
 // Running the gang program as real processes.
@@ -19,12 +20,21 @@ using Environment = std::map<std::string, std::string>;
 // Long enough for a busy machine; no test waits that long unless it fails.
 inline constexpr std::chrono::seconds kPatience{60};
 
+// The two ends of a worker channel.
+std::pair<UniqueFd, UniqueFd> ChannelPair();
+
+// Waits for the next bytes and reads them, of anything; false at the end.
+bool ReadFrom(int fd, channel::LineReader& lines);
+
+void WriteLine(int fd, const nlohmann::json& message);
+
 // A file in memory for what several processes print at once.
 UniqueFd OpenLog();
 
-// The gang program, with `inherited` kept open and stdout and stderr going to `output`.
+// The gang program, with `inherited` kept open and stdout and stderr going to `output`; `in_child`
+// is called before it is the program.
 pid_t Spawn(const std::vector<std::string>& args, const Environment& environment, int inherited,
-            int output);
+            int output, const std::function<void()>& in_child = {});
 
 struct Ended {
   int exit_code = -1;  // 128 + the signal's number if it died of one
@@ -32,10 +42,11 @@ struct Ended {
   std::chrono::milliseconds took{};
 };
 
-// Runs the gang program by hand until it ends; `while_running` is called with its pid and with each
-// line of output.
+// Runs the gang program by hand until it and all that holds its output has ended; `while_running`
+// is called with its pid and with each line of output, `in_child` in it before it is the program.
 Ended RunByHand(const std::vector<std::string>& args, const Environment& environment = {},
-                const std::function<void(pid_t, const std::string&)>& while_running = {});
+                const std::function<void(pid_t, const std::string&)>& while_running = {},
+                const std::function<void()>& in_child = {});
 
 // Waits for the end; as in Ended. Kills the process and fails the test after kPatience.
 int Wait(pid_t pid);
@@ -75,7 +86,7 @@ class FakeGang {
   struct Rank {
     pid_t pid = 0;
     UniqueFd channel;
-    LineBuffer lines;
+    channel::LineReader lines;
     std::vector<nlohmann::json> seen;
   };
   std::vector<Rank> ranks_;

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "channel/processes.h"
 #include "tests/unit/trainable/process.h"
 
 namespace attune::trainable::testing {
@@ -68,23 +70,131 @@ TEST(Standalone, ARankWhoseChildHoldsItsChannelIsNotWaitedFor) {
   EXPECT_LT(ended.took, std::chrono::seconds(15)) << "until the child has ended";
 }
 
-TEST(Standalone, CtrlCEndsAll) {
-  const Ended ended = RunByHand({"--workers", "2", "--config", "mode=hangs"}, {},
-                                [](pid_t pid, const std::string& line) {
-                                  if (line == "hanging") kill(pid, SIGINT);
-                                });
-  EXPECT_EQ(ended.exit_code, 130);
-  EXPECT_THAT(ended.output, HasSubstr("interrupted"));
+// A gang of two that hangs, with a process that has left its session and cleared its environment,
+// and what ends it.
+struct Interrupted : Ended {
+  std::chrono::milliseconds after{};  // from `end` to the end of all
+};
+
+Interrupted RunUntilItHangs(const std::function<void(pid_t)>& end,
+                            const std::function<void()>& in_child = {}) {
+  int hanging = 0;
+  auto ended_at = std::chrono::steady_clock::time_point();
+  Interrupted run;
+  static_cast<Ended&>(run) = RunByHand(
+      {"--workers", "2", "--config", "mode=hangs"}, {{"GANG_PROGRAM_LEAVES", "1"}},
+      [&](pid_t pid, const std::string& line) {
+        if (line != "hanging" || ++hanging != 2) return;
+        ended_at = std::chrono::steady_clock::now();
+        end(pid);
+      },
+      in_child);
+  run.after = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - ended_at);
+  return run;
 }
 
-TEST(Standalone, WorkersDieWithTheirParent) {
-  // The pipe's end comes when the last process holding it has gone.
+// It takes some 50 ms; the machine may have other things to do.
+constexpr std::chrono::seconds kAtOnce{4};
+
+class EndingSignal : public ::testing::TestWithParam<int> {};
+
+TEST_P(EndingSignal, EndsAllAndASecondOneChangesNothing) {
+  const Interrupted run = RunUntilItHangs([](pid_t pid) {
+    kill(pid, GetParam());
+    kill(pid, GetParam());
+  });
+  EXPECT_EQ(run.exit_code, 128 + GetParam());
+  EXPECT_THAT(run.output, HasSubstr("interrupted after step 0"));
+  EXPECT_LT(run.after, kAtOnce);
+}
+
+TEST_P(EndingSignal, EndsAllThoughWhoeverStartedItBlocksIt) {
+  const Interrupted run = RunUntilItHangs([](pid_t pid) { kill(pid, GetParam()); },
+                                          [] {
+                                            sigset_t all;
+                                            sigfillset(&all);
+                                            sigprocmask(SIG_SETMASK, &all, nullptr);
+                                          });
+  EXPECT_EQ(run.exit_code, 128 + GetParam());
+  EXPECT_LT(run.after, kAtOnce);
+}
+
+INSTANTIATE_TEST_SUITE_P(Standalone, EndingSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+TEST(Standalone, CtrlCAndSigtermCountThoughWhoeverStartedItIgnoresThem) {
+  for (const int ending : {SIGINT, SIGTERM}) {
+    const Interrupted run = RunUntilItHangs([&](pid_t pid) { kill(pid, ending); },
+                                            [] {
+                                              for (const int each : {SIGINT, SIGTERM, SIGCHLD}) {
+                                                signal(each, SIG_IGN);
+                                              }
+                                            });
+    EXPECT_EQ(run.exit_code, 128 + ending);
+    EXPECT_LT(run.after, kAtOnce);
+  }
+}
+
+TEST(Standalone, HangUpIsIgnoredUnderNohup) {
+  const Interrupted run = RunUntilItHangs(
+      [](pid_t pid) {
+        kill(pid, SIGHUP);
+        kill(pid, SIGTERM);
+      },
+      [] { signal(SIGHUP, SIG_IGN); });
+  EXPECT_EQ(run.exit_code, 128 + SIGTERM);
+}
+
+TEST(Standalone, CtrlCWhileRanksAreForkedEndsAll) {
+  // At another moment each time: before the program has begun, and while it forks.
+  for (const int pause_us : {0, 100'000, 200'000, 300'000, 400'000}) {
+    const Ended ended = RunByHand({"--workers", "16", "--config", "mode=hangs"},
+                                  {{"GANG_PROGRAM_TALKS", "1"}}, {}, [pause_us] {
+                                    const pid_t program = getpid();
+                                    if (fork() != 0) return;
+                                    for (const int fd : {1, 2}) close(fd);
+                                    usleep(pause_us);
+                                    kill(program, SIGINT);
+                                    _exit(0);
+                                  });
+    EXPECT_EQ(ended.exit_code, 128 + SIGINT);
+    EXPECT_LT(ended.took, kPatience) << "something holds its output";
+  }
+}
+
+// The pipe's end comes when the last process that holds it has gone.
+TEST(Standalone, NothingIsLeftWhenItIsKilled) {
+  const Interrupted run = RunUntilItHangs([](pid_t pid) { kill(pid, SIGKILL); });
+  EXPECT_EQ(run.exit_code, 128 + SIGKILL);
+  EXPECT_LT(run.after, kAtOnce);
+}
+
+TEST(Standalone, RanksEndWithTheProcessThatForkedThem) {
   const Ended ended = RunByHand({"--workers", "2", "--config", "mode=hangs"}, {},
                                 [](pid_t pid, const std::string& line) {
-                                  if (line == "hanging") kill(pid, SIGKILL);
+                                  if (line != "hanging") return;
+                                  for (const pid_t each : channel::AllProcesses()) {
+                                    if (channel::StateOf(each).parent == pid) kill(each, SIGKILL);
+                                  }
                                 });
-  EXPECT_EQ(ended.exit_code, 128 + SIGKILL);
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("the workers failed"));
   EXPECT_LT(ended.took, kPatience);
+}
+
+TEST(Standalone, WhatARankLeavesBehindGoesWithIt) {
+  const Ended ended =
+      RunByHand({"--workers", "2", "--max-step", "1"}, {{"GANG_PROGRAM_LEAVES", "1"}});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.output, HasSubstr("finished after step 1"));
+  EXPECT_LT(ended.took, kPatience);
+}
+
+TEST(Standalone, AProgramThatARankRunsIsRunByHand) {
+  const Ended ended = RunByHand({"--max-step", "2", "--config", "mode=nested"});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("finished after step 1"), HasSubstr("shell said 0"),
+                                  HasSubstr("finished after step 2")));
 }
 
 TEST(Standalone, ResumesFromItsCheckpointUnderANewAttempt) {
