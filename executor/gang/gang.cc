@@ -1,7 +1,6 @@
 #include "executor/gang/gang.h"
 
 #include <signal.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,10 +8,8 @@
 #include <utility>
 
 #include "channel/line_reader.h"
-#include "channel/sockets.h"
 #include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
-#include "executor/gang/orphans.h"
 #include "executor/gang/process_group.h"
 
 namespace attune::gang {
@@ -42,6 +39,8 @@ std::string Milliseconds(std::chrono::milliseconds duration) {
 Gang::Gang(const Services& services, GangSpec spec)
     : services_(services),
       spec_(std::move(spec)),
+      leftovers_({services.loop, services.is_known, services.others_run}, spec_.attempt,
+                 [this] { ConcludeIfGone(); }),
       last_step_(spec_.resume ? spec_.resume->step : -1),
       milestone_(spec_.milestone) {}
 
@@ -334,39 +333,11 @@ void Gang::KillAll() {
 void Gang::ConcludeIfGone() {
   const bool running =
       std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_running(); });
-  if (phase_ != Phase::kEnding || running || forks_pending_ > 0 || !stragglers_.empty()) return;
+  if (phase_ != Phase::kEnding || running || forks_pending_ > 0) return;
   if (group_ == 0) return Conclude();
 
-  // What the ranks started goes with them. It may take a moment to die, and leave more behind.
-  for (UniqueFd& leftover : KillLeftovers()) Await(std::move(leftover));
-  if (stragglers_.empty()) Conclude();
-}
-
-std::vector<UniqueFd> Gang::KillLeftovers() {
-  KillGroup(group_);
-  ReapGroup(group_);
-  std::vector<UniqueFd> ending;
-  if (cgroup_) ending = cgroup_->Kill();
-  std::vector<pid_t> left = LiveMembers(group_);
-  for (const pid_t pid :
-       Orphans(spec_.attempt, !services_.others_run(spec_.attempt), services_.is_known)) {
-    kill(pid, SIGKILL);  // a child of this process, so the number is still its own
-    left.push_back(pid);
-  }
-  for (const pid_t pid : left) {
-    if (UniqueFd pidfd = channel::OpenPidfd(pid)) ending.push_back(std::move(pidfd));
-  }
-  return ending;
-}
-
-void Gang::Await(UniqueFd leftover) {
-  Loop::Subscription exit =
-      services_.loop.Watch(leftover.get(), EPOLLIN, [this, fd = leftover.get()](uint32_t) {
-        Reap(fd);  // if it is this process's
-        std::erase_if(stragglers_, [fd](const Straggler& s) { return s.pidfd.get() == fd; });
-        ConcludeIfGone();
-      });
-  stragglers_.push_back({std::move(leftover), std::move(exit)});
+  // What the ranks started goes with them.
+  if (leftovers_.End(group_, cgroup_.get())) Conclude();
 }
 
 bool Gang::has_rank(pid_t pid) const {

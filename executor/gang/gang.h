@@ -13,6 +13,7 @@
 #include "executor/gang/facts.h"
 #include "executor/gang/guard.h"
 #include "executor/gang/launcher.h"
+#include "executor/gang/leftovers.h"
 #include "executor/gang/loop.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/rank.h"
@@ -113,9 +114,6 @@ class Gang final : private Rank::Owner {
   void Fail(FailureKind kind, int rank, std::string message);
   void End(Outcome outcome, std::optional<Failure> failure);
   void KillAll();
-  // Kills what ranks left behind; their pidfds.
-  std::vector<UniqueFd> KillLeftovers();
-  void Await(UniqueFd leftover);
   void ConcludeIfGone();
   void Conclude();
 
@@ -137,6 +135,7 @@ class Gang final : private Rank::Owner {
   GangSpec spec_;
   Preparation preparation_;
   std::unique_ptr<Cgroup> cgroup_;
+  Leftovers leftovers_;
   Launcher* launcher_ = nullptr;
   bool built_on_sdk_ = false;
   std::vector<std::unique_ptr<Rank>> ranks_;
@@ -162,11 +161,6 @@ class Gang final : private Rank::Owner {
   Loop::Subscription grace_;
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
-  struct Straggler {
-    UniqueFd pidfd;
-    Loop::Subscription exit;
-  };
-  std::vector<Straggler> stragglers_;  // processes that ranks left behind
 };
 
 }  // namespace attune::gang

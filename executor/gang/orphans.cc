@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,23 @@ std::set<std::string> EnvironmentOf(pid_t pid) {
   return variables;
 }
 
+// Between its old program and its new one a process has no environment, which is not to have an
+// empty one: the end of an empty one has an address (field 51 of proc(5), counted from the state,
+// 3).
+bool IsBetweenPrograms(pid_t pid) {
+  constexpr int kStateField = 3;
+  constexpr int kEnvironmentEndField = 51;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string field;
+  for (int i = kStateField; i <= kEnvironmentEndField; ++i) fields >> field;
+  return field == "0";
+}
+
 bool BelongsTo(const AttemptId& attempt, bool alone, const std::set<std::string>& environment) {
   const auto has = [&](std::string_view prefix) {
     const auto found = environment.lower_bound(std::string(prefix));
@@ -48,9 +66,9 @@ bool BelongsTo(const AttemptId& attempt, bool alone, const std::set<std::string>
 
 }  // namespace
 
-std::vector<pid_t> Orphans(const AttemptId& attempt, bool alone,
-                           const std::function<bool(pid_t)>& is_known) {
-  std::vector<pid_t> orphans;
+Orphans FindOrphans(const AttemptId& attempt, bool alone,
+                    const std::function<bool(pid_t)>& is_known) {
+  Orphans orphans;
   for (const pid_t pid : PossibleChildren()) {
     if (is_known(pid)) continue;
     const channel::ProcessState process = channel::StateOf(pid);
@@ -58,8 +76,13 @@ std::vector<pid_t> Orphans(const AttemptId& attempt, bool alone,
     if (process.is_dead) {
       // Children that this program made for other purposes stay in its own process group.
       if (process.group != getpgrp()) waitpid(pid, nullptr, WNOHANG);
-    } else if (BelongsTo(attempt, alone, EnvironmentOf(pid))) {
-      orphans.push_back(pid);
+      continue;
+    }
+    const std::set<std::string> environment = EnvironmentOf(pid);
+    if (BelongsTo(attempt, alone, environment)) {
+      orphans.pids.push_back(pid);
+    } else if (environment.empty() && IsBetweenPrograms(pid)) {
+      orphans.is_unsure = true;
     }
   }
   return orphans;

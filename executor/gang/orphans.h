@@ -16,7 +16,13 @@ namespace attune::gang {
 // `alone`, that is, if no other gang runs.
 //
 // Children for which `is_known` holds are passed over. Adopted ones that have ended are reaped.
-std::vector<pid_t> Orphans(const AttemptId& attempt, bool alone,
-                           const std::function<bool(pid_t)>& is_known);
+struct Orphans {
+  std::vector<pid_t> pids;
+  // There is one that is just becoming another program. For that moment it has no environment: look
+  // again a moment later.
+  bool is_unsure = false;
+};
+Orphans FindOrphans(const AttemptId& attempt, bool alone,
+                    const std::function<bool(pid_t)>& is_known);
 
 }  // namespace attune::gang

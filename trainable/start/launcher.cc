@@ -210,9 +210,13 @@ Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   // Where whoever started the program ignores it, ends of children would be lost.
   std::signal(SIGCHLD, SIG_DFL);
-  Role role = Launcher(std::move(socket), Local{rank_signals}).Serve();
-  if (!role.channel) _exit(0);  // what follows Main() in the program is not this process's to do
-  return role;
+  try {
+    Role role = Launcher(std::move(socket), Local{rank_signals}).Serve();
+    if (role.channel) return role;
+  } catch (const std::exception& error) {
+    std::cerr << "attune: " << error.what() << std::endl;
+  }
+  _exit(0);  // what follows Main() in the program is not this process's to do
 }
 
 }  // namespace attune::trainable

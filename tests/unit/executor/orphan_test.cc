@@ -70,7 +70,8 @@ class Host {
   pid_t GuardPid() const {
     for (const pid_t pid : channel::AllProcesses()) {
       if (channel::StateOf(pid).parent != child_.pid) continue;
-      if (ReadFile("/proc/" + std::to_string(pid) + "/comm") == "attune-guard\n") return pid;
+      const std::string command = ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
+      if (command.starts_with("attune-guard")) return pid;
     }
     return 0;
   }

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <vector>
+
+#include "executor/gang/cgroup.h"
+#include "executor/gang/loop.h"
+#include "executor/gang/spec.h"
+#include "executor/gang/words.h"
+
+namespace attune::gang {
+
+// Ends what the ranks of one gang have started and left behind, by all means that there are: the
+// gang's process group, its cgroup if it has one, and the children that this process has adopted.
+//
+// Used on the loop's thread only.
+class Leftovers {
+ public:
+  struct Services {
+    Loop& loop;
+    // Whether a child of this process is a guard, a launcher, or a rank of some gang.
+    std::function<bool(pid_t)> is_known;
+    // Whether a gang of another attempt runs.
+    std::function<bool(const AttemptId&)> others_run;
+  };
+
+  // `again` is called when End() is worth another call; on the loop, never within End().
+  Leftovers(Services services, const AttemptId& attempt, std::function<void()> again);
+
+  // Kills what is left. True when that is nothing; otherwise it takes a moment to die, may leave
+  // more behind, and `again` follows. REQUIRES: group > 1; the gang's ranks have been reaped.
+  bool End(pid_t group, Cgroup* cgroup);
+
+ private:
+  std::vector<pid_t> KillOrphans();
+  void Await(UniqueFd pidfd);
+
+  Services services_;
+  AttemptId attempt_;
+  std::function<void()> again_;
+  struct Dying {
+    UniqueFd pidfd;
+    Loop::Subscription exit;
+  };
+  std::vector<Dying> dying_;
+  Loop::Subscription second_look_;
+  int second_looks_ = 0;
+};
+
+}  // namespace attune::gang
