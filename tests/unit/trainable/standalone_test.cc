@@ -146,18 +146,17 @@ TEST(Standalone, HangUpIsIgnoredUnderNohup) {
 }
 
 TEST(Standalone, CtrlCWhileRanksAreForkedEndsAll) {
-  // At another moment each time: before the program has begun, and while it forks.
-  for (const int pause_us : {0, 100'000, 200'000, 300'000, 400'000}) {
-    const Ended ended = RunByHand({"--workers", "16", "--config", "mode=hangs"},
-                                  {{"GANG_PROGRAM_TALKS", "1"}}, {}, [pause_us] {
-                                    const pid_t program = getpid();
-                                    if (fork() != 0) return;
-                                    for (const int fd : {1, 2}) close(fd);
-                                    usleep(pause_us);
-                                    kill(program, SIGINT);
-                                    _exit(0);
-                                  });
+  // What was printed before Main() is flushed at the first fork; then at another moment each time.
+  for (const int pause_ms : {0, 1, 3, 10, 30}) {
+    const Ended ended =
+        RunByHand({"--workers", "16", "--config", "mode=hangs"}, {{"GANG_PROGRAM_TALKS", "1"}},
+                  [pause_ms](pid_t pid, const std::string& line) {
+                    if (line != "before Main") return;
+                    usleep(1000 * pause_ms);
+                    kill(pid, SIGINT);
+                  });
     EXPECT_EQ(ended.exit_code, 128 + SIGINT);
+    EXPECT_THAT(ended.output, HasSubstr("interrupted after step 0"));
     EXPECT_LT(ended.took, kPatience) << "something holds its output";
   }
 }
