@@ -189,6 +189,14 @@ TEST(Standalone, WhatARankLeavesBehindGoesWithIt) {
   EXPECT_LT(ended.took, kPatience);
 }
 
+TEST(LocalGang, GangsOfAnySizeRunOneAfterTheOtherAlsoAfterOneThatFailed) {
+  const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("a gang of 1 finished"),
+                                  HasSubstr("rank 2 of 3 failed: exit code 1: three are a crowd"),
+                                  HasSubstr("a gang of 2 finished")));
+}
+
 TEST(Standalone, AProgramThatARankRunsIsRunByHand) {
   const Ended ended = RunByHand({"--max-step", "2", "--config", "mode=nested"});
   EXPECT_EQ(ended.exit_code, 0);

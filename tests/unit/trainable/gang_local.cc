@@ -1,0 +1,69 @@
+// A program that runs gangs of itself, one after the other, from a process with threads.
+
+#include <algorithm>
+#include <iostream>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "attune/context.h"
+#include "attune/main.h"
+#include "channel/unique_fd.h"
+#include "tests/unit/trainable/gang_modes.h"
+#include "trainable/start/local_gang.h"
+#include "trainable/trainer/worker.h"
+
+namespace gang {
+namespace {
+
+using attune::trainable::LocalGang;
+using attune::trainable::LocalLauncher;
+using attune::trainable::Role;
+
+// Sums what each rank knows; of three ranks, the last fails.
+void Train(attune::Context& context) {
+  if (context.rank() == 2) throw std::runtime_error("three are a crowd");
+  context.Report(context.ReduceSum({{"ranks", 1.0}}));
+}
+
+void RunOne(LocalLauncher& launcher, int world_size) {
+  std::vector<attune::channel::Start> ranks(world_size);
+  for (int rank = 0; rank < world_size; ++rank) {
+    ranks[rank].rank = ranks[rank].local_rank = rank;
+    ranks[rank].world_size = ranks[rank].local_world_size = world_size;
+  }
+  double counted = 0;
+  LocalGang local(launcher, std::move(ranks), /*args=*/{},
+                  {.report = [&](const auto& report) { counted = report.metrics[0].second; },
+                   .checkpoint = {}});
+  const LocalGang::End end = local.Run(/*stop_fd=*/-1);
+  if (end.outcome == LocalGang::End::Outcome::kFinished) {
+    std::cout << "a gang of " << counted << " finished" << std::endl;
+  } else {
+    std::cout << "rank " << end.rank << " of " << world_size << " failed: " << end.message
+              << std::endl;
+  }
+}
+
+}  // namespace
+
+int OneAfterAnother() {
+  sigset_t none;
+  sigemptyset(&none);
+  auto forked = LocalLauncher::Fork(none);
+  if (auto* role = std::get_if<Role>(&forked)) {
+    return attune::trainable::RunWorker(std::move(*role->channel), {}, {.train = Train});
+  }
+  auto& launcher = std::get<LocalLauncher>(forked);
+  std::mutex busy;
+  busy.lock();
+  std::thread other([&busy] { busy.lock(); });  // what a process that forks must not have
+  for (const int world_size : {1, 3, 2}) RunOne(launcher, world_size);
+  busy.unlock();
+  other.join();
+  return 0;
+}
+
+}  // namespace gang
