@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "attune/context.h"
+#include "channel/messages.h"
 #include "trainable/channel/messages.h"
 
 namespace attune::trainable {
@@ -40,7 +41,7 @@ void Saver::Drain() {
 template <typename Condition>
 void Saver::Await(std::unique_lock<std::mutex>& lock, Condition condition) {
   if (condition()) return;
-  channel_.Send(ToLine(HeartbeatLine{Context::kSaveSilence}));
+  channel_.Send(ToLine(channel::Heartbeat{Context::kSaveSilence}));
   changed_.wait(lock, condition);
 }
 
