@@ -1,0 +1,143 @@
+"""Steps a second of the SDK's PrepareModel beside those of Python's DistributedDataParallel.
+
+The same model, weights, batch, optimizer and libtorch_cpu.so, over Gloo, one thread a rank. Gangs of
+one and of two ranks of both live at the same time and take turns, so that whatever else the machine
+does hits both alike: a round is one turn of each, a ratio is taken within a round, and the figure is
+the median over the rounds. The losses of both have to agree after every turn.
+
+    ddp_rate.py BUILD_DIR [MODEL...]      models: convnet, resnet18, mlp
+"""
+
+import os
+import pathlib
+import re
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import python_torch
+
+HERE = pathlib.Path(__file__).parent
+MODELS = {"convnet": 30, "resnet18": 1, "mlp": 15}  # steps a turn
+ROUNDS = 11
+WARM_UP = 11  # steps; by then the times of the first ten have been taken
+TOLERANCE = 1e-3  # of the loss
+
+
+class Gang:
+    """Ranks that train as many steps at a time as they are told."""
+
+    def __init__(self, folder, world_size, start):
+        self.ranks = []
+        folder.mkdir()
+        for rank in range(world_size):
+            for end in ("in", "out"):
+                os.mkfifo(folder / f"{rank}.{end}")
+            # For both, so that neither waits for a rank that may never come.
+            self.ranks.append([os.open(folder / f"{rank}.{end}", os.O_RDWR)
+                               for end in ("in", "out")])
+        self.processes = start(folder)
+
+    def tell(self, steps):
+        for orders, _ in self.ranks:
+            os.write(orders, f"{steps}\n".encode())
+
+    def answer(self, pipe):
+        line = b""
+        while not line.endswith(b"\n"):
+            if select.select([pipe], [], [], 1)[0]:
+                line += os.read(pipe, 4096)
+            elif any(process.poll() is not None for process in self.processes):
+                sys.exit("ddp_rate: a rank has ended; see its error above")
+        return [float(word) for word in line.split()]
+
+    def train(self, steps):
+        """Seconds a step, of processor time too; the mean loss; seconds of communication, and of
+        the part of it that nothing hides."""
+        self.tell(steps)
+        answers = [self.answer(pipe) for _, pipe in self.ranks]
+        seconds, processor, *rest = [statistics.mean(values) for values in zip(*answers)]
+        return [seconds / steps, processor / steps, *rest]
+
+    def end(self):
+        self.tell(0)
+        for process in self.processes:
+            if process.wait() != 0:
+                sys.exit(f"ddp_rate: a rank ended with {process.returncode}")
+
+
+def start_sdk(build, model, world_size, *config):
+    return lambda folder: [subprocess.Popen(
+        [build / "benchmarks/ddp/ddp_steps", "--workers", str(world_size), "--cpus", "1",
+         "--max-step", "0", "--config", ",".join([f"model={model}", *config]), "--", folder],
+        stdout=subprocess.DEVNULL)]
+
+
+def start_python(environment, model, world_size):
+    return lambda folder: [subprocess.Popen(
+        [sys.executable, HERE / "ddp_steps.py", model, str(rank), str(world_size), folder],
+        env=environment) for rank in range(world_size)]
+
+
+def compare(model, build, environment, folder):
+    steps = MODELS[model]
+    gangs = {}
+    for world_size in (1, 2):
+        gangs["sdk", world_size] = Gang(folder / f"{model}-sdk-{world_size}", world_size,
+                                        start_sdk(build, model, world_size))
+        gangs["python", world_size] = Gang(folder / f"{model}-python-{world_size}", world_size,
+                                           start_python(environment, model, world_size))
+    first = {name: gang.train(WARM_UP) for name, gang in gangs.items()}
+    order = list(gangs)
+    rounds = []
+    for number in range(ROUNDS):
+        turns = {name: gangs[name].train(steps)
+                 for name in (order if number % 2 == 0 else reversed(order))}
+        for world_size in (1, 2):
+            sdk, python = turns["sdk", world_size][2], turns["python", world_size][2]
+            if abs(sdk - python) > TOLERANCE * abs(python):
+                sys.exit(f"ddp_rate: {model}: the losses differ, {sdk} and {python}: the gangs of "
+                         f"{world_size} do not do the same work")
+        rounds.append({name: turn[:2] for name, turn in turns.items()})
+    for gang in gangs.values():
+        gang.end()
+
+    def ratios(over, under, what=0):
+        return sorted(turn[over][what] / turn[under][what] for turn in rounds)
+
+    def row(who):
+        step = statistics.median(turn[who, 2][0] for turn in rounds)
+        communication, exposed = first[who, 2][3:]
+        scaling = 2 * statistics.median(ratios((who, 1), (who, 2)))
+        return (f"{1 / step:8.2f} steps/s, communication {communication / step:4.0%} of a step, "
+                f"{exposed / step:4.0%} not hidden; 1 -> 2 ranks: {scaling:.2f}x")
+
+    faster = ratios(("python", 2), ("sdk", 2))
+    leaner = statistics.median(ratios(("python", 2), ("sdk", 2), what=1))
+    alone = statistics.median(ratios(("python", 1), ("sdk", 1)))
+    print(f"{model}: {statistics.median(faster):.2f}x the steps a second of Python's (quartiles "
+          f"{faster[ROUNDS // 4]:.2f} to {faster[-1 - ROUNDS // 4]:.2f}), {1 / leaner:.2f}x its "
+          f"processor time; one rank {alone:.2f}x; the same loss, {turns['sdk', 2][2]:.6g}")
+    print(f"  SDK    {row('sdk')}")
+    print(f"  Python {row('python')}", flush=True)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    cache = (build / "CMakeCache.txt").read_text()
+    torch = pathlib.Path(re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)$", cache, re.M).group(1))
+    if not (torch / "lib/libtorch_python.so").exists():
+        sys.exit(f"ddp_rate: {torch} is a LibTorch without its Python part; there is nothing to "
+                 "compare with")
+    environment = python_torch.prepare(torch.resolve(), build / "benchmarks/ddp/python")
+    environment["GLOO_SOCKET_IFNAME"] = "lo"  # as the SDK on one host
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as folder:
+        for model in sys.argv[2:] or MODELS:
+            compare(model, build, environment, pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    main()

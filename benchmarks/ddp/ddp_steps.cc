@@ -1,0 +1,167 @@
+// Trains one of three models, as many steps at a time as it is told; ddp_steps.py does the same.
+//
+//   ddp_steps --workers N --cpus 1 --config model=NAME -- FOLDER
+//
+// Rank r reads numbers of steps from the pipe FOLDER/r.in, 0 for the end, and answers each with a
+// line in FOLDER/r.out: seconds that the steps took, those of processor time, and the last step's loss;
+// then, of the first steps, the median seconds of communication and of its part that backward did not
+// hide.
+
+#include <attune/attune.h>
+#include <torch/nn.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr std::int64_t kClasses = 10;
+// LibTorch takes the times of the first ten steps only, and of every hundredth after.
+constexpr int kTimedSteps = 10;
+
+nn::Conv2d Convolution(std::int64_t in, std::int64_t out, std::int64_t stride, std::int64_t size) {
+  return nn::Conv2d(
+      nn::Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false));
+}
+
+// Layers are made one after the other, since each draws its weights.
+nn::Sequential SmallConvnet() {
+  nn::Sequential net;
+  std::int64_t in = 1;
+  for (const std::int64_t out : {16, 32}) {
+    net->push_back(nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1)));
+    net->push_back(nn::ReLU());
+    net->push_back(nn::MaxPool2d(nn::MaxPool2dOptions(2)));
+    in = out;
+  }
+  net->push_back(nn::Flatten());
+  net->push_back(nn::Linear(32 * 7 * 7, 64));
+  net->push_back(nn::ReLU());
+  net->push_back(nn::Linear(64, kClasses));
+  return net;
+}
+
+// He et al., Deep Residual Learning for Image Recognition, CVPR 2016.
+struct BlockImpl : nn::Module {
+  BlockImpl(std::int64_t in, std::int64_t out, std::int64_t stride)
+      : conv1(register_module("conv1", Convolution(in, out, stride, 3))),
+        bn1(register_module("bn1", nn::BatchNorm2d(out))),
+        conv2(register_module("conv2", Convolution(out, out, 1, 3))),
+        bn2(register_module("bn2", nn::BatchNorm2d(out))) {
+    if (in == out) return;
+    shortcut = register_module(
+        "shortcut", nn::Sequential(Convolution(in, out, stride, 1), nn::BatchNorm2d(out)));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor y = bn2(conv2(torch::relu(bn1(conv1(x)))));
+    return torch::relu(y + (shortcut ? shortcut->forward(x) : x));
+  }
+  nn::Conv2d conv1;
+  nn::BatchNorm2d bn1;
+  nn::Conv2d conv2;
+  nn::BatchNorm2d bn2;
+  nn::Sequential shortcut = nullptr;
+};
+TORCH_MODULE(Block);
+
+// The form for images of 32 × 32: a stem of 3 × 3 without pooling.
+nn::Sequential Resnet18() {
+  nn::Sequential net(Convolution(3, 64, 1, 3), nn::BatchNorm2d(64), nn::ReLU());
+  std::int64_t in = 64;
+  for (const std::int64_t out : {64, 128, 256, 512}) {
+    net->push_back(Block(in, out, in == out ? 1 : 2));
+    net->push_back(Block(out, out, 1));
+    in = out;
+  }
+  net->push_back(nn::AdaptiveAvgPool2d(nn::AdaptiveAvgPool2dOptions(1)));
+  net->push_back(nn::Flatten());
+  net->push_back(nn::Linear(512, kClasses));
+  return net;
+}
+
+struct ResidualImpl : nn::Module {
+  explicit ResidualImpl(std::int64_t width)
+      : linear(register_module("linear", nn::Linear(width, width))) {}
+  at::Tensor forward(const at::Tensor& x) { return x + torch::relu(linear(x)) * 0.1; }
+  nn::Linear linear;
+};
+TORCH_MODULE(Residual);
+
+// 200 parameters of at most 1,024 numbers.
+nn::Sequential Mlp() {
+  nn::Sequential net;
+  for (int layer = 0; layer < 99; ++layer) net->push_back(Residual(32));
+  net->push_back(nn::Linear(32, kClasses));
+  return net;
+}
+
+struct Task {
+  nn::Sequential net{nullptr};
+  std::vector<std::int64_t> shape;  // of a rank's batch
+};
+
+Task MakeTask(const std::string& name) {
+  if (name == "convnet") return {SmallConvnet(), {32, 1, 28, 28}};
+  if (name == "resnet18") return {Resnet18(), {8, 3, 32, 32}};
+  if (name == "mlp") return {Mlp(), {16, 32}};
+  throw std::invalid_argument("no model " + name);
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void Train(attune::Context& context) {
+  torch::manual_seed(1);
+  const Task task = MakeTask(context.config().Text("model"));
+  const bool reports = context.config().IntOr("report", 0) != 0;
+  auto model = context.PrepareModel(task.net);
+  torch::optim::SGD sgd(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  torch::manual_seed(100 + context.rank());
+  const at::Tensor x = torch::randn(task.shape);
+  const at::Tensor y = torch::randint(kClasses, {task.shape[0]});
+
+  std::vector<double> communication;
+  std::vector<double> exposed;
+  const std::string pipe = context.args().at(0) + "/" + std::to_string(context.rank());
+  std::ifstream in(pipe + ".in");
+  std::ofstream out(pipe + ".out");
+  out.precision(std::numeric_limits<double>::max_digits10);
+  int steps_before = 0;
+  for (int steps = 0; in >> steps && steps > 0;) {
+    at::Tensor loss;
+    const auto began = std::chrono::steady_clock::now();
+    const std::clock_t used = std::clock();
+    for (int step = 0; step < steps; ++step) {
+      sgd.zero_grad();
+      loss = torch::cross_entropy_loss(model(x), y);
+      loss.backward();
+      sgd.step();
+      if (steps_before++ < kTimedSteps) {
+        const attune::GradientSyncTimes times = model.sync_times();
+        communication.push_back(times.communication);
+        exposed.push_back(times.communication - times.overlap);
+      }
+      if (reports && !context.Report({})) return;
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+    const double processor = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
+    out << seconds.count() << ' ' << processor << ' ' << loss.item<double>() << ' ' << Median(communication) << ' '
+        << Median(exposed) << std::endl;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return attune::Main(argc, argv, Train); }
