@@ -3,9 +3,9 @@
 //   ddp_steps --workers N --cpus 1 --config model=NAME -- FOLDER
 //
 // Rank r reads numbers of steps from the pipe FOLDER/r.in, 0 for the end, and answers each with a
-// line in FOLDER/r.out: seconds that the steps took, those of processor time, and the last step's loss;
-// then, of the first steps, the median seconds of communication and of its part that backward did not
-// hide.
+// line in FOLDER/r.out: seconds that the steps took, those of processor time, and the last step's
+// loss; then, of the first steps, the median seconds of communication and of its part that backward
+// did not hide.
 
 #include <attune/attune.h>
 #include <torch/nn.h>
@@ -29,8 +29,7 @@ constexpr std::int64_t kClasses = 10;
 constexpr int kTimedSteps = 10;
 
 nn::Conv2d Convolution(std::int64_t in, std::int64_t out, std::int64_t stride, std::int64_t size) {
-  return nn::Conv2d(
-      nn::Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false));
+  return nn::Conv2d(nn::Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false));
 }
 
 // Layers are made one after the other, since each draws its weights.
@@ -157,8 +156,8 @@ void Train(attune::Context& context) {
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
     const double processor = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
-    out << seconds.count() << ' ' << processor << ' ' << loss.item<double>() << ' ' << Median(communication) << ' '
-        << Median(exposed) << std::endl;
+    out << seconds.count() << ' ' << processor << ' ' << loss.item<double>() << ' '
+        << Median(communication) << ' ' << Median(exposed) << std::endl;
   }
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "attune/error.h"
+#include "attune/sync_batch_norm.h"
 #include "trainable/distributed/compression.h"
 
 namespace attune::trainable {
@@ -57,12 +58,14 @@ struct GradientSync::State {
   std::vector<at::Tensor> buffers;
   bool broadcast_buffers;
   bool find_unused_parameters;
-  bool is_enabled = true;     // as of GradientSync
-  bool preparing = false;     // between BeforeForward and AfterForward of a synchronised step
-  bool synchronised = false;  // a synchronised forward has happened
-  bool armed = false;         // the Reducer expects a backward
-  bool in_backward = false;   // one has reached the first of the parameters
-  bool local = false;         // the last backward left each rank with gradients of its own
+  bool static_graph;
+  bool static_graph_known = false;  // the first synchronised backward is done
+  bool is_enabled = true;           // as of GradientSync
+  bool preparing = false;           // between BeforeForward and AfterForward of a synchronised step
+  bool synchronised = false;        // a synchronised forward has happened
+  bool armed = false;               // the Reducer expects a backward
+  bool in_backward = false;         // one has reached the first of the parameters
+  bool local = false;               // the last backward left each rank with gradients of its own
   std::vector<at::Tensor> parameters;
   std::vector<std::pair<at::Tensor, unsigned>> hooks;  // OnGradient(), by parameter
   std::shared_ptr<c10d::Reducer> reducer;
@@ -91,25 +94,32 @@ struct GradientSync::State {
   // backwards the second one would go unnoticed, and leave each rank with a gradient of its own.
   void OnGradient() {
     if (std::exchange(in_backward, true)) return;
-    torch::autograd::Engine::get_default_engine().queue_callback(
-        [this] { armed = in_backward = false; });
+    auto& engine = torch::autograd::Engine::get_default_engine();
+    engine.queue_callback([this] { armed = in_backward = false; });
     local = !is_enabled;
-    if (armed || !is_enabled) return;
-    if (find_unused_parameters) {
+    if (!is_enabled) return;
+    if (!armed && (find_unused_parameters || static_graph)) {
       throw Error(
           "DistributedModel: a second backward after one forward, or two forwards before their "
-          "backwards; with find_unused_parameters each forward has to be followed by its backward, "
-          "so add the losses up and call backward() once");
+          "backwards; with find_unused_parameters or static_graph each forward has to be followed "
+          "by its backward, so add the losses up and call backward() once");
     }
-    ExpectBackward({});
+    if (!armed) ExpectBackward({});
+    if (static_graph && !std::exchange(static_graph_known, true)) {
+      // The Reducer only counts during this backward, and reduces afterwards.
+      engine.queue_callback([this] { reducer->delay_all_reduce(); });
+    }
   }
 };
 
 GradientSync::GradientSync(torch::nn::Module& module, Context& context,
                            const DistributedModelOptions& options)
-    : state_(new State{.context = context,
-                       .broadcast_buffers = options.broadcast_buffers,
-                       .find_unused_parameters = options.find_unused_parameters}) {
+    : state_(new State{
+          .context = context,
+          .broadcast_buffers = options.broadcast_buffers,
+          // A static graph is looked through once, by its first backward.
+          .find_unused_parameters = options.find_unused_parameters && !options.static_graph,
+          .static_graph = options.static_graph}) {
   if (options.bucket_bytes <= 0 || options.first_bucket_bytes <= 0) {
     throw Error("PrepareModel: bucket_bytes and first_bucket_bytes have to be positive");
   }
@@ -118,6 +128,13 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
   for (auto& [name, buffer] : Unique(module.named_buffers())) state_->buffers.push_back(buffer);
   if (context.world_size() == 1) return;
   state_->group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&context.process_group());
+  bool has_sync_batch_norm = false;
+  module.apply([&](torch::nn::Module& part) {
+    auto* const norm = part.as<SyncBatchNormImpl>();
+    if (norm == nullptr) return;
+    norm->group_ = state_->group.get();
+    has_sync_batch_norm = true;
+  });
 
   std::vector<at::Tensor> weights;
   std::vector<at::Tensor> trained;
@@ -131,7 +148,10 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
     names[trained.size()] = name;
     trained.push_back(parameter);
   }
-  c10d::verify_params_across_processes(state_->group, weights, std::nullopt);
+  // It takes the first of them for granted.
+  if (!weights.empty()) {
+    c10d::verify_params_across_processes(state_->group, weights, std::nullopt);
+  }
   state_->Broadcast(weights);
   state_->Broadcast(state_->buffers);
   if (trained.empty()) return;
@@ -141,7 +161,7 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
                 static_cast<std::size_t>(options.bucket_bytes)});
   state_->reducer = std::make_shared<c10d::Reducer>(
       trained, std::move(buckets), state_->group, /*expect_sparse_gradients=*/std::vector<bool>{},
-      options.bucket_bytes, options.find_unused_parameters,
+      options.bucket_bytes, state_->find_unused_parameters,
       // The optimizer's zero_grad(false) detaches gradients in place, which a view refuses.
       /*gradient_as_bucket_view=*/false, std::move(names), options.first_bucket_bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
@@ -149,6 +169,7 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
   if (auto hook = MakeCompressionHook(options.gradient_compression, state_->group)) {
     state_->reducer->register_comm_hook(std::move(hook));
   }
+  if (options.static_graph) state_->reducer->set_static_graph();
   state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
   state_->reducer->set_logger(state_->logger);
   // After its first backward the Reducer would sort the parameters anew, by when their gradients
@@ -166,7 +187,7 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
       context.device().is_cuda() ? std::vector<int>{context.device().index()} : std::vector<int>{};
   state_->logger->set_construction_data_and_log(
       module.name(), device_ids, device_ids.empty() ? -1 : device_ids[0], options.broadcast_buffers,
-      /*has_sync_bn=*/false, /*static_graph=*/false);
+      has_sync_batch_norm, options.static_graph);
 }
 
 GradientSync::~GradientSync() = default;
@@ -184,7 +205,11 @@ void GradientSync::BeforeForward() {
   if (state_->reducer == nullptr) return;
 
   state_->logger->set_runtime_stats_and_log();
-  state_->reducer->prepare_for_forward();
+  // The Reducer learns a static graph from its first forward on, not from the first backward; of
+  // several forwards before that one counts.
+  if (state_->static_graph_known || !state_->static_graph || !state_->armed) {
+    state_->reducer->prepare_for_forward();
+  }
   state_->reducer->rebuild_buckets();  // only checks that the last backward reached all parameters
   if (state_->broadcast_buffers) SyncBuffers();
 }

@@ -106,10 +106,10 @@ int FromEnvironment(const char* name, int fallback) {
 
 // With three ranks and more the order in which values are added up depends on where a gradient lies
 // in its bucket.
-class ResumedTrial : public ::testing::TestWithParam<int> {};
+class ResumedTrial : public ::testing::TestWithParam<std::pair<const char*, int>> {};
 
 TEST_P(ResumedTrial, EndsWithTheWeightsOfAnUninterruptedOneBitForBit) {
-  const int world_size = GetParam();
+  const auto [mode, world_size] = GetParam();
   const int interruptions = FromEnvironment("ATTUNE_INTERRUPTIONS", 2);
   const int seed = FromEnvironment("ATTUNE_SEED", static_cast<int>(std::random_device()() >> 1));
   SCOPED_TRACE("ATTUNE_SEED=" + std::to_string(seed));
@@ -127,7 +127,7 @@ TEST_P(ResumedTrial, EndsWithTheWeightsOfAnUninterruptedOneBitForBit) {
   std::vector<json> in_parts;
   json start = {{"checkpoint_dir", folder}, {"attempt", 1}};
   for (int step = 0; const int end : ends) {
-    for (json& metrics : Train(world_size, "train", end - step, start)) {
+    for (json& metrics : Train(world_size, mode, end - step, start)) {
       in_parts.push_back(std::move(metrics));
     }
     const int attempt = start["attempt"];
@@ -137,11 +137,13 @@ TEST_P(ResumedTrial, EndsWithTheWeightsOfAnUninterruptedOneBitForBit) {
     start["attempt"] = attempt + 1;
     step = end;
   }
-  EXPECT_EQ(in_parts, Train(world_size, "train", steps));
+  EXPECT_EQ(in_parts, Train(world_size, mode, steps));
   std::filesystem::remove_all(folder);
 }
 
-INSTANTIATE_TEST_SUITE_P(DataParallel, ResumedTrial, ::testing::Values(2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(DataParallel, ResumedTrial,
+                         ::testing::Values(std::pair("train", 2), std::pair("train", 3),
+                                           std::pair("train", 4), std::pair("train_static", 3)));
 
 }  // namespace
 }  // namespace attune::trainable::testing

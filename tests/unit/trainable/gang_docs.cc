@@ -1,6 +1,7 @@
 // The code that docs/trainable.md shows, so that it compiles and runs.
 
 #include <attune/attune.h>
+#include <attune/sync_batch_norm.h>
 #include <torch/data/datasets/base.h>
 #include <torch/data/datasets/map.h>
 #include <torch/data/transforms/stack.h>
@@ -69,6 +70,45 @@ class Fit : public attune::DistributedTrainable {
   attune::DistributedModel<torch::nn::Linear> model_;
   std::unique_ptr<torch::optim::SGD> sgd_;
   std::unique_ptr<attune::DataLoader<Stacked>> loader_;
+};
+
+struct ConvImpl : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return torch::relu(bn1(conv1(x))); }
+  torch::nn::Conv2d conv1 = register_module("conv1", torch::nn::Conv2d(1, 4, 3));
+  attune::SyncBatchNorm bn1 = register_module("bn1", attune::SyncBatchNorm(4));
+};
+TORCH_MODULE(Conv);
+
+double BatchNorms(attune::Context& context) {
+  torch::nn::Sequential net(torch::nn::Linear(2, 8), torch::nn::BatchNorm1d(8), torch::nn::ReLU());
+  attune::ConvertSyncBatchNorm(*net);
+  auto of_rows = context.PrepareModel(net);
+  auto of_images = context.PrepareModel(Conv());
+  return (of_rows(torch::randn({4, 2})).sum() + of_images(torch::randn({2, 1, 5, 5})).sum())
+      .item<double>();
+}
+
+class Gan {
+ public:
+  explicit Gan(attune::Context& context)
+      : generator_(context.PrepareModel(torch::nn::Linear(2, 2))),
+        discriminator_(context.PrepareModel(torch::nn::Linear(2, 1))),
+        generator_sgd_(generator_->parameters(), 0.1) {}
+
+  void TrainGenerator(const at::Tensor& noise) {
+    generator_sgd_.zero_grad();
+    {
+      const attune::NoSync unwanted = discriminator_.no_sync();
+      torch::softplus(-discriminator_(generator_(noise))).mean().backward();
+    }
+    generator_.clip_grad_norm_(1.0);
+    generator_sgd_.step();
+  }
+
+ private:
+  attune::DistributedModel<torch::nn::Linear> generator_;
+  attune::DistributedModel<torch::nn::Linear> discriminator_;
+  torch::optim::SGD generator_sgd_;
 };
 
 // Training step by step, with all that a model offers.
@@ -185,6 +225,8 @@ void Docs(attune::Context& context) {
   thorough.Save(writer);
   thorough.Load(attune::CheckpointReader(writer.Commit().path));
   std::filesystem::remove_all(folder);
+  BatchNorms(context);
+  Gan(context).TrainGenerator(x);
   Fit fit;
   attune::trainable::TrainByStep(context, fit, {});
 }

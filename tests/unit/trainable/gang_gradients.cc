@@ -67,18 +67,116 @@ attune::Metrics Compress(attune::Context& context, attune::GradientCompression c
           {"spread", Spread(context, odd)}};
 }
 
+// Of three layers the last is used when told to.
+struct BranchesImpl : nn::Module {
+  at::Tensor forward(const at::Tensor& x, bool with_spare) {
+    const auto y = always(torch::relu(first(x)));
+    return with_spare ? y + spare(x) : y;
+  }
+  nn::Linear first = register_module("first", nn::Linear(4, 4));
+  nn::Linear always = register_module("always", nn::Linear(4, 1));
+  nn::Linear spare = register_module("spare", nn::Linear(4, 1));
+};
+TORCH_MODULE(Branches);
+
+// A static graph that leaves a layer out, beside one that is walked through in each step; then what
+// happens once the promise is broken.
+attune::Metrics StaticGraph(attune::Context& context) {
+  torch::manual_seed(1);
+  auto walked = context.PrepareModel(Branches(), {.find_unused_parameters = true});
+  torch::manual_seed(1);
+  auto model =
+      context.PrepareModel(Branches(), {.find_unused_parameters = true, .static_graph = true});
+  torch::optim::SGD of_walked(walked->parameters(), 0.1);
+  torch::optim::SGD of_model(model->parameters(), 0.1);
+  double spread = 0;
+  for (int step = 0; step < 4; ++step) {
+    const auto x = torch::randn({4, 4});  // another one on each rank
+    of_walked.zero_grad();
+    of_model.zero_grad();
+    walked(x, false).sum().backward();
+    if (step == 2) {
+      const attune::NoSync local = model.no_sync();
+      model(x, false).sum().backward();
+      of_model.zero_grad();
+    }
+    model(x, false).sum().backward();
+    of_walked.step();
+    of_model.step();
+    spread += Spread(context, Weights<Branches>(model));
+  }
+  attune::Metrics metrics{{"spread", spread},
+                          {"same", at::equal(Weights<Branches>(walked), Weights<Branches>(model))},
+                          {"spare", model->spare->weight.grad().defined()}};
+  try {
+    model(torch::ones({4, 4}), true).sum().backward();
+  } catch (const std::exception& error) {
+    metrics["changed"] = std::string(error.what()).find("graph has changed") != std::string::npos;
+  }
+  return metrics;
+}
+
 // A generator and a discriminator that learn from each other.
 class Gan {
  public:
-  explicit Gan(attune::Context& context) : context_(context) {
+  Gan(attune::Context& context, const attune::DistributedModelOptions& options)
+      : context_(context) {
     torch::manual_seed(1);
-    generator_ = context.PrepareModel(nn::Linear(4, 4));
-    discriminator_ =
-        context.PrepareModel(nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 1)));
+    generator_ = context.PrepareModel(nn::Linear(4, 4), options);
+    discriminator_ = context.PrepareModel(
+        nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 1)), options);
     of_generator_ = std::make_unique<torch::optim::SGD>(generator_->parameters(), 0.1);
     of_discriminator_ = std::make_unique<torch::optim::SGD>(discriminator_->parameters(), 0.1);
     real_ = Share(torch::randn({64, 4}) + 2);
     noise_ = Share(torch::randn({64, 4}));
+  }
+
+  // A step whose batch comes in two parts, with clipped gradients.
+  attune::Metrics StepInParts() {
+    const auto real = real_.chunk(2);
+    const auto noise = noise_.chunk(2);
+    double loss_of_both = 0;
+    double deceit_of_both = 0;
+    of_discriminator_->zero_grad();
+    for (const int part : {0, 1}) {
+      const auto backward = [&] {
+        const auto fake = generator_(noise[part]).detach();
+        const auto loss = (torch::softplus(-discriminator_(real[part])).mean() +
+                           torch::softplus(discriminator_(fake)).mean()) /
+                          2;
+        loss.backward();
+        loss_of_both += loss.item<double>();
+      };
+      if (part == 1) {
+        backward();
+      } else {
+        const attune::NoSync local = discriminator_.no_sync();
+        backward();
+      }
+    }
+    const double norm = discriminator_.clip_grad_norm_(0.3);
+    of_discriminator_->step();
+    of_generator_->zero_grad();
+    const attune::NoSync unwanted = discriminator_.no_sync();
+    for (const int part : {0, 1}) {
+      const auto backward = [&] {
+        const auto deceit = torch::softplus(-discriminator_(generator_(noise[part]))).mean() / 2;
+        deceit.backward();
+        deceit_of_both += deceit.item<double>();
+      };
+      if (part == 1) {
+        backward();
+      } else {
+        const attune::NoSync local = generator_.no_sync();
+        backward();
+      }
+    }
+    generator_.clip_grad_norm_(0.1);
+    of_generator_->step();
+    attune::Metrics metrics =
+        context_.ReduceMean({{"loss", loss_of_both}, {"deceit", deceit_of_both}, {"norm", norm}});
+    metrics["spread"] = SpreadOfWeights();
+    return metrics;
   }
 
   attune::Metrics Step() {
@@ -94,12 +192,16 @@ class Gan {
     of_generator_->step();
     attune::Metrics metrics =
         context_.ReduceMean({{"loss", loss.item<double>()}, {"deceit", deceit.item<double>()}});
-    metrics["spread"] = Spread(context_, Weights<nn::Linear>(generator_)) +
-                        Spread(context_, Weights<nn::Sequential>(discriminator_));
+    metrics["spread"] = SpreadOfWeights();
     return metrics;
   }
 
  private:
+  double SpreadOfWeights() {
+    return Spread(context_, Weights<nn::Linear>(generator_)) +
+           Spread(context_, Weights<nn::Sequential>(discriminator_));
+  }
+
   at::Tensor Share(const at::Tensor& samples) const {
     return samples.chunk(context_.world_size())[context_.rank()];
   }
@@ -180,17 +282,18 @@ void TrainAmp(attune::Context& context) {
 void Gradients(attune::Context& context) {
   const std::string mode = context.config().Text("mode");
   if (mode == "amp") return TrainAmp(context);
-  if (mode == "gan") {
-    Gan gan(context);
+  if (mode.starts_with("gan")) {
+    Gan gan(context, {.static_graph = mode == "gan_static"});
     for (int step = 0; step < 5; ++step) {
-      if (!context.Report(gan.Step())) return;
+      if (!context.Report(mode == "gan_parts" ? gan.StepInParts() : gan.Step())) return;
     }
     return;
   }
   const attune::Metrics metrics =
-      mode == "fp16"   ? Compress(context, attune::GradientCompression::kFp16)
-      : mode == "bf16" ? Compress(context, attune::GradientCompression::kBf16)
-                       : Clip(context, mode);
+      mode == "fp16"     ? Compress(context, attune::GradientCompression::kFp16)
+      : mode == "bf16"   ? Compress(context, attune::GradientCompression::kBf16)
+      : mode == "static" ? StaticGraph(context)
+                         : Clip(context, mode);
   if (!context.Report(metrics)) return;
 }
 

@@ -16,6 +16,7 @@ void Exchange(attune::Context& context);     // "exchange"
 void Files(attune::Context& context);        // "files"
 void Gradients(attune::Context& context);    // "gradients"
 void Loader(attune::Context& context);       // "loader"
+void Norms(attune::Context& context);        // "norms"
 
 // Programs of their own.
 int Hooked(int argc, char** argv);       // "hooked": a whole main() of docs/trainable.md

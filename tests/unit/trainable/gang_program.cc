@@ -113,7 +113,7 @@ class Gang : public attune::DistributedTrainable {
     nn::Sequential net;
     if (mode_ == "overlap") {
       for (int i = 0; i < 6; ++i) net->push_back(nn::Linear(512, 512));
-    } else if (mode_ == "train") {
+    } else if (mode_.starts_with("train")) {
       net->push_back(Crossed());
     } else {
       net->push_back(nn::Linear(kInputs, 32));
@@ -125,6 +125,7 @@ class Gang : public attune::DistributedTrainable {
       for (auto& parameter : net->parameters()) parameter.set_requires_grad(false);
     }
     attune::DistributedModelOptions options;
+    options.static_graph = mode_ == "train_static";
     if (mode_ == "overlap") options.bucket_bytes = options.first_bucket_bytes = 1 << 20;
     model_ = context().PrepareModel(net, options);
     if (mode_ == "struct") heads_ = context().PrepareModel(TwoHeads());
@@ -378,6 +379,7 @@ int main(int argc, char** argv) {
       {"docs", gang::Docs},               {"exchange", gang::Exchange},
       {"files", gang::Files},             {"function", CountToThree},
       {"gradients", gang::Gradients},     {"loader", gang::Loader},
+      {"norms", gang::Norms},
   };
   const auto function = functions.find(form);
   if (function != functions.end()) return attune::Main(argc, argv, function->second);

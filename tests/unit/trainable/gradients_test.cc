@@ -63,16 +63,32 @@ TEST(Gradients, AreRoundedToHalfAFloatWhereCompressed) {
 
 TEST(Gradients, OfOneRankAreLeftAlone) { EXPECT_LT(ReportsOf(1, "bf16").back()["error"], 1e-6); }
 
-TEST(Gradients, OfSeveralModelsInOneStepFollowOneWorkerOfTheWholeBatch) {
-  const auto one = ReportsOf(1, "gan", 5);
-  const auto two = ReportsOf(2, "gan", 5);
+// As it comes, in parts with clipped gradients, and with a graph that is looked through once.
+class SeveralModels : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SeveralModels, InOneStepFollowOneWorkerOfTheWholeBatch) {
+  const auto one = ReportsOf(1, GetParam(), 5);
+  const auto two = ReportsOf(2, GetParam(), 5);
   for (std::size_t step = 0; step < one.size(); ++step) {
     EXPECT_EQ(two[step]["spread"], 0);
-    EXPECT_NEAR(two[step]["loss"], one[step]["loss"], 1e-5) << "step " << step + 1;
-    EXPECT_NEAR(two[step]["deceit"], one[step]["deceit"], 1e-5) << "step " << step + 1;
+    for (const auto& [name, value] : one[step].items()) {
+      EXPECT_NEAR(two[step][name], value, 1e-5) << name << " at step " << step + 1;
+    }
   }
   EXPECT_NE(one.back()["loss"], one.front()["loss"]);
 }
+
+INSTANTIATE_TEST_SUITE_P(Gradients, SeveralModels,
+                         ::testing::Values("gan", "gan_parts", "gan_static"));
+
+TEST(StaticGraph, GivesTheGradientsOfAGraphThatIsWalkedThroughInEachStep) {
+  const json metrics = ReportsOf(2, "static").back();
+  EXPECT_EQ(metrics["spread"], 0);
+  EXPECT_EQ(metrics["same"], 1);
+  EXPECT_EQ(metrics["spare"], 0) << "a gradient that no rank has";
+}
+
+TEST(StaticGraph, ThatChangesIsAnError) { EXPECT_EQ(ReportsOf(2, "static").back()["changed"], 1); }
 
 // Reports of a gang that trains under Autocast and a GradScaler until `last`.
 std::vector<json> TrainAmp(int last, json start) {

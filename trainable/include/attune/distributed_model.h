@@ -32,6 +32,14 @@ struct DistributedModelOptions {
   // `CollectTensors(const T&, std::vector<at::Tensor>&)` in its namespace.
   bool find_unused_parameters = false;
 
+  // A promise: every synchronised backward reaches the same parameters, equally often, as the first
+  // one of this process. Then parameters that no backward reaches cost nothing, and
+  // find_unused_parameters, which this replaces, no walk a step. The first backward reduces only
+  // when it is done; later ones while they compute. A parameter that the first backward did not
+  // reach fails a later one that does, with c10's exception ("Your training graph has changed");
+  // one that a backward leaves out fails the next forward.
+  bool static_graph = false;
+
   // Gradients are reduced in buckets of this size, each as soon as backward has filled it; the
   // first is smaller so that communication starts early (Li et al., PyTorch Distributed, VLDB
   // 2020, §4.2).
