@@ -6,6 +6,8 @@
 #include <torch/nn.h>
 #include <torch/optim.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -34,9 +36,12 @@ struct Shares {
   }
 };
 
-double Distance(const at::Tensor& a, const at::Tensor& b) {
-  if (a.defined() != b.defined()) return INFINITY;
-  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
+// Of the largest number, where that is more than 1.
+double Distance(const at::Tensor& found, const at::Tensor& wanted) {
+  if (found.defined() != wanted.defined()) return INFINITY;
+  if (wanted.numel() == 0) return 0;
+  const double scale = std::max(1.0, wanted.abs().max().item<double>());
+  return (found - wanted).abs().max().item<double>() / scale;
 }
 
 // The largest difference to batch norm of the whole batch on any rank: of outputs, gradients and
