@@ -37,7 +37,10 @@ class SyncBatchNormImpl
  public:
   using NormImplBase::NormImplBase;  // from BatchNormOptions, or the number of features
 
+  // The input normalised, of the same shape.
   at::Tensor forward(const at::Tensor& input);
+
+  // As torch::nn's modules print themselves.
   void pretty_print(std::ostream& stream) const override;
 
  private:
