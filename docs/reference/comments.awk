@@ -58,7 +58,8 @@ function show_code(line, bare, scope) {
     if (bare ~ /^ *(public|private):$/) block = ""
     if (!above && block != "" && line == bare && bare !~ /^ *}/) line = "/**" block " */ " line
   }
-  scope = depth == 0 && bare ~ /^ *(class|struct|namespace) .*\{$/
+  scope = depth == 0 && bare ~ /\{$/ && (heading || bare ~ /^ *(class|struct|namespace) /)
+  heading = depth == 0 && !scope && bare ~ /^ *(class|struct) [^;{]*$/  # its bases come below
   if (scope) block = ""
   behind = depth == 0 && bare !~ /^ *}/ && sub(/  \/\/ /, "  ///< ", line)
   if (!scope && (depth > 0 || bare !~ /^ *}/)) depth += braces(bare)

@@ -85,6 +85,11 @@ class Comments(unittest.TestCase):
         self.assertEqual(self.filtered("// A.\nint A() {\n" + body + "}\n"),
                          "/// A.\nint A() {\n" + body + "}\n")
 
+    def test_bases_of_a_class_may_stand_on_a_line_of_their_own(self):
+        inside = " public:\n  // Of A.\n  int A();\n};\n"
+        self.assertEqual(self.filtered("// Of C.\nclass C\n    : public B {\n" + inside),
+                         "/// Of C.\nclass C\n    : public B {\n" + inside.replace("//", "///"))
+
     def test_what_is_indented_is_code(self):
         self.assertEqual(self.filtered("// As in\n//\n//   Use();\nint A();\n"),
                          "/// As in\n///\n///       Use();\nint A();\n")
