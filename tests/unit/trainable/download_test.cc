@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -297,6 +298,17 @@ TEST_F(DownloadTest, ServerThatCannotBeReachedIsNamedWithWhatToDo) {
 TEST_F(DownloadTest, HostThatNobodyKnowsIsNamed) {
   EXPECT_THAT(ErrorOf("http://nowhere.invalid/data", hash_),
               HasSubstr("Could not resolve host: nowhere.invalid"));
+}
+
+TEST_F(DownloadTest, LeavesNoThreadBehindSoThatMainMayFork) {
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  };
+  const auto before = threads();
+  ErrorOf("http://nowhere.invalid/data", hash_);  // a thread of libcurl's looks for the host
+  for (int i = 0; i < 1000 && threads() != before; ++i)
+    std::this_thread::yield();  // joined, not gone
+  EXPECT_EQ(threads(), before);
 }
 
 TEST_F(DownloadTest, AnotherFileInItsPlaceIsLeftAlone) {

@@ -126,6 +126,7 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
       lock.reset();  // has no lock that it could free
       const std::string error = ErrorOf(path_, 0ms);
       WriteAll(theirs.get(), error.empty() ? "free" : "held");
+      if (error.empty()) _exit(1);
       while (true) pause();
     }
     char said[4];
@@ -133,6 +134,7 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
     const std::string pid = std::to_string(child) + "\n";
     WriteAll(theirs.get(), pid);
   });
+  theirs.reset();
   char pid[32] = {};
   ASSERT_GT(read(ours.get(), pid, sizeof(pid) - 1), 0);
   holder.Kill();
