@@ -233,7 +233,7 @@ Start ReadStart(Fields& fields, const Json& json) {
   start.local_rank = fields.SmallOr(start.rank, "local_rank", 0);
   start.local_world_size = fields.SmallOr(start.world_size, "local_world_size", 1);
   start.device = fields.TextOr("cpu", "device");
-  start.cpus = fields.SmallOr(1, "cpus", 1);
+  start.cpus = fields.SmallOr(1, "cpus", 0);  // a rank that shares what others have
   start.seed = fields.SeedOr(0, "seed");
   start.parameters = fields.Parameters("config");
   start.milestone = fields.IntegerOr(0, "milestone", 0);

@@ -172,6 +172,14 @@ TEST(Messages, FieldOfAStartThatIsWrongIsNamed) {
   EXPECT_THAT(with(R"("rank":0,"world_size":1,"config":{},"seed":-1)"), HasSubstr("'seed'"));
 }
 
+TEST(Messages, StartMayBeAllZeroWhereThatMeansNone) {
+  const auto start = ParseFromExecutor(
+      R"({"type":"start","protocol":1,"rank":0,"world_size":1,"config":{},"cpus":0,"seed":0,
+          "milestone":0,"max_step":0,"checkpoint_every":0,"trial":0,"checkpoint_dir":""})");
+  ASSERT_TRUE(start.ok()) << start.error();
+  EXPECT_EQ(std::get<Start>(start.value()).cpus, 0);
+}
+
 TEST(Messages, UnknownActionIsRefused) {
   EXPECT_THAT(RefusedByRank(R"({"type": "verdict", "step": 1, "action": "explode"})"),
               HasSubstr(R"('action' is '"explode"' and must be one of continue, stop, pause)"));
