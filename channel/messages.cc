@@ -218,6 +218,10 @@ Rendezvous ReadRendezvous(Fields& fields) {
   return {fields.Name("host"), fields.Small("port", 1, 65535)};
 }
 
+// What a sweep file may say, and has always been taken, though other readers of JSON would round
+// it.
+constexpr int64_t kSweepIntegerMax = INT64_MAX;
+
 Start ReadStart(Fields& fields, const Json& json) {
   if (fields.Small("protocol", 0) != kProtocol) {
     fields.Complain("protocol", std::to_string(kProtocol) +
@@ -226,7 +230,7 @@ Start ReadStart(Fields& fields, const Json& json) {
   }
   Start start;
   start.sweep = fields.TextOr("", "sweep");
-  start.trial = fields.IntegerOr(0, "trial", 0);
+  start.trial = fields.IntegerOr(0, "trial", 0, kSweepIntegerMax);
   start.attempt = fields.SmallOr(1, "attempt", 1);
   start.world_size = fields.Small("world_size", 1);
   start.rank = fields.Small("rank", 0, start.world_size - 1);
@@ -236,13 +240,14 @@ Start ReadStart(Fields& fields, const Json& json) {
   start.cpus = fields.SmallOr(1, "cpus", 0);  // a rank that shares what others have
   start.seed = fields.SeedOr(0, "seed");
   start.parameters = fields.Parameters("config");
-  start.milestone = fields.IntegerOr(0, "milestone", 0);
-  start.max_step = fields.IntegerOr(0, "max_step", 0);
-  start.checkpoint_every = fields.IntegerOr(0, "checkpoint_every", 0);
+  start.milestone = fields.IntegerOr(0, "milestone", 0, kSweepIntegerMax);
+  start.max_step = fields.IntegerOr(0, "max_step", 0, kSweepIntegerMax);
+  start.checkpoint_every = fields.IntegerOr(0, "checkpoint_every", 0, kSweepIntegerMax);
   start.checkpoint_dir = fields.TextOr("", "checkpoint_dir");
   if (fields.Has("resume")) {
     Fields resume(json["resume"]);
-    start.resume = {resume.Integer("step", 0), resume.Text("path"), resume.TextOr("", "digest")};
+    start.resume = {resume.Integer("step", 0, kSweepIntegerMax), resume.Text("path"),
+                    resume.TextOr("", "digest")};
     if (!resume.problem().empty()) fields.Say("'resume' is one whose " + resume.problem());
   }
   return start;
@@ -252,9 +257,9 @@ void Read(const std::string& type, const Json& json, Fields& fields, FromExecuto
   if (type == "start") message = ReadStart(fields, json);
   if (type == "rendezvous") message = ReadRendezvous(fields);
   if (type == "verdict") {
-    message = Verdict{.step = fields.Integer("step", 0),
+    message = Verdict{.step = fields.Integer("step", 0, kSweepIntegerMax),
                       .action = static_cast<Action>(fields.Word("action", kActions)),
-                      .milestone = fields.IntegerOr(0, "milestone", 0)};
+                      .milestone = fields.IntegerOr(0, "milestone", 0, kSweepIntegerMax)};
   }
   if (type == "yield") message = Yield{};
 }

@@ -180,6 +180,13 @@ TEST(Messages, StartMayBeAllZeroWhereThatMeansNone) {
   EXPECT_EQ(std::get<Start>(start.value()).cpus, 0);
 }
 
+TEST(Messages, LastStepMayBeAsLargeAsASweepFileSays) {
+  const std::string line = ToLine(Start{.milestone = INT64_MAX, .max_step = INT64_MAX});
+  const auto start = ParseFromExecutor(line);
+  ASSERT_TRUE(start.ok()) << start.error();
+  EXPECT_EQ(std::get<Start>(start.value()).max_step, INT64_MAX);
+}
+
 TEST(Messages, UnknownActionIsRefused) {
   EXPECT_THAT(RefusedByRank(R"({"type": "verdict", "step": 1, "action": "explode"})"),
               HasSubstr(R"('action' is '"explode"' and must be one of continue, stop, pause)"));
