@@ -54,8 +54,8 @@ class Gang:
         return [float(word) for word in line.split()]
 
     def train(self, steps):
-        """Seconds a step, of processor time too; the mean loss; seconds of communication, and of
-        the part of it that nothing hides."""
+        """Seconds a step, of processor time too; the mean loss; communication as a part of the
+        first steps, and what backward does not hide of it."""
         self.tell(steps)
         answers = [self.answer(pipe) for _, pipe in self.ranks]
         seconds, processor, *rest = [statistics.mean(values) for values in zip(*answers)]
@@ -68,10 +68,10 @@ class Gang:
                 sys.exit(f"ddp_rate: a rank ended with {process.returncode}")
 
 
-def start_sdk(build, model, world_size, *config):
+def start_sdk(build, model, world_size):
     return lambda folder: [subprocess.Popen(
         [build / "benchmarks/ddp/ddp_steps", "--workers", str(world_size), "--cpus", "1",
-         "--max-step", "0", "--config", ",".join([f"model={model}", *config]), "--", folder],
+         "--max-step", "0", "--config", f"model={model}", "--", folder],
         stdout=subprocess.DEVNULL)]
 
 
@@ -111,8 +111,8 @@ def compare(model, build, environment, folder):
         step = statistics.median(turn[who, 2][0] for turn in rounds)
         communication, exposed = first[who, 2][3:]
         scaling = 2 * statistics.median(ratios((who, 1), (who, 2)))
-        return (f"{1 / step:8.2f} steps/s, communication {communication / step:4.0%} of a step, "
-                f"{exposed / step:4.0%} not hidden; 1 -> 2 ranks: {scaling:.2f}x")
+        return (f"{1 / step:8.2f} steps/s, communication {communication:4.0%} of a step, "
+                f"{exposed:4.0%} not hidden; 1 -> 2 ranks: {scaling:.2f}x")
 
     faster = ratios(("python", 2), ("sdk", 2))
     leaner = statistics.median(ratios(("python", 2), ("sdk", 2), what=1))

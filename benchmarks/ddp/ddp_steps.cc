@@ -4,8 +4,8 @@
 //
 // Rank r reads numbers of steps from the pipe FOLDER/r.in, 0 for the end, and answers each with a
 // line in FOLDER/r.out: seconds that the steps took, those of processor time, and the last step's
-// loss; then, of the first steps, the median seconds of communication and of its part that backward
-// did not hide.
+// loss; then, of the first steps and as parts of a step, communication and what backward did not
+// hide of it.
 
 #include <attune/attune.h>
 #include <torch/nn.h>
@@ -26,7 +26,7 @@ namespace nn = torch::nn;
 
 constexpr std::int64_t kClasses = 10;
 // LibTorch takes the times of the first ten steps only, and of every hundredth after.
-constexpr int kTimedSteps = 10;
+constexpr std::size_t kTimedSteps = 10;
 
 nn::Conv2d Convolution(std::int64_t in, std::int64_t out, std::int64_t stride, std::int64_t size) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false));
@@ -115,8 +115,11 @@ Task MakeTask(const std::string& name) {
   throw std::invalid_argument("no model " + name);
 }
 
+double SecondsSince(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
 double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
@@ -124,40 +127,41 @@ double Median(std::vector<double> values) {
 void Train(attune::Context& context) {
   torch::manual_seed(1);
   const Task task = MakeTask(context.config().Text("model"));
-  const bool reports = context.config().IntOr("report", 0) != 0;
   auto model = context.PrepareModel(task.net);
   torch::optim::SGD sgd(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   torch::manual_seed(100 + context.rank());
   const at::Tensor x = torch::randn(task.shape);
   const at::Tensor y = torch::randint(kClasses, {task.shape[0]});
 
+  std::vector<double> timed;  // seconds of the first steps
   std::vector<double> communication;
   std::vector<double> exposed;
   const std::string pipe = context.args().at(0) + "/" + std::to_string(context.rank());
   std::ifstream in(pipe + ".in");
   std::ofstream out(pipe + ".out");
   out.precision(std::numeric_limits<double>::max_digits10);
-  int steps_before = 0;
   for (int steps = 0; in >> steps && steps > 0;) {
     at::Tensor loss;
     const auto began = std::chrono::steady_clock::now();
     const std::clock_t used = std::clock();
     for (int step = 0; step < steps; ++step) {
+      const auto step_began = std::chrono::steady_clock::now();
       sgd.zero_grad();
       loss = torch::cross_entropy_loss(model(x), y);
       loss.backward();
       sgd.step();
-      if (steps_before++ < kTimedSteps) {
+      if (timed.size() < kTimedSteps) {
+        timed.push_back(SecondsSince(step_began));
         const attune::GradientSyncTimes times = model.sync_times();
         communication.push_back(times.communication);
         exposed.push_back(times.communication - times.overlap);
       }
-      if (reports && !context.Report({})) return;
     }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+    const double seconds = SecondsSince(began);
     const double processor = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
-    out << seconds.count() << ' ' << processor << ' ' << loss.item<double>() << ' '
-        << Median(communication) << ' ' << Median(exposed) << std::endl;
+    out << seconds << ' ' << processor << ' ' << loss.item<double>() << ' '
+        << Median(communication) / Median(timed) << ' ' << Median(exposed) / Median(timed)
+        << std::endl;
   }
 }
 

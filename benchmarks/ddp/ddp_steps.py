@@ -89,28 +89,30 @@ def main():
     x = torch.randn(shape)
     y = torch.randint(CLASSES, (shape[0],))
 
-    communication = [0.0]
-    exposed = [0.0]
-    steps_before = 0
+    timed = []
+    communication = []
+    exposed = []
     with open(f"{folder}/{rank}.in") as lines, open(f"{folder}/{rank}.out", "w") as out:
         for line in lines:
             if int(line) == 0:
                 break
             began, used = time.monotonic(), time.process_time()
             for _ in range(int(line)):
+                step_began = time.monotonic()
                 sgd.zero_grad()
                 loss = torch.nn.functional.cross_entropy(model(x), y)
                 loss.backward()
                 sgd.step()
-                if world_size > 1 and steps_before < TIMED_STEPS:
-                    steps_before += 1
-                    times = model._get_ddp_logging_data()
+                if len(timed) < TIMED_STEPS:
+                    timed.append(time.monotonic() - step_began)
+                    times = model._get_ddp_logging_data() if world_size > 1 else {}
                     both = times.get("backward_comm_time", 0) * 1e-9
                     communication.append(both)
                     exposed.append(both - times.get("backward_compute_comm_overlap_time", 0) * 1e-9)
             seconds, processor = time.monotonic() - began, time.process_time() - used
-            print(seconds, processor, loss.item(), statistics.median(communication),
-                  statistics.median(exposed), file=out, flush=True)
+            step = statistics.median(timed)
+            print(seconds, processor, loss.item(), statistics.median(communication) / step,
+                  statistics.median(exposed) / step, file=out, flush=True)
     if world_size > 1:
         torch.distributed.destroy_process_group()
 
