@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@
 
 #include "attune/download.h"
 #include "attune/error.h"
+#include "channel/sockets.h"
 #include "tests/support/scratch_folder.h"
 #include "trainable/base/sockets.h"
 #include "trainable/checkpoints/sha256.h"
@@ -55,7 +57,7 @@ std::string ReadFile(const std::filesystem::path& path) {
 class Server {
  public:
   explicit Server(const std::filesystem::path& file) {
-    auto [ours, theirs] = StreamSocketPair();
+    auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
     pid_ = fork();
     if (pid_ == 0) {
       DieWithParent(getppid());
@@ -77,7 +79,7 @@ class Server {
   // The next request: "PATH RANGE". Waits for it.
   std::string NextRequest() { return NextLine(); }
 
-  void OpenGate() { WriteAll(stream_.get(), "\n"); }
+  void OpenGate() { send(stream_.get(), "\n", 1, MSG_NOSIGNAL); }
 
   // Whether all requests have been told.
   bool Quiet() {
@@ -88,14 +90,16 @@ class Server {
  private:
   std::string NextLine() {
     while (true) {
-      if (auto line = lines_.Next()) return *line;
-      if (!lines_.ReadFrom(stream_.get())) return "the server is gone";
+      if (const auto line = lines_.Next()) return std::string(*line);
+      pollfd readable{stream_.get(), POLLIN, 0};
+      poll(&readable, 1, -1);
+      if (!channel::ReceiveSome(stream_.get(), lines_)) return "the server is gone";
     }
   }
 
   pid_t pid_;
   UniqueFd stream_;
-  LineBuffer lines_;
+  channel::LineReader lines_;
   std::string port_;
 };
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 #include "attune/error.h"
 #include "attune/file_lock.h"
+#include "channel/sockets.h"
 #include "tests/support/scratch_folder.h"
 #include "trainable/base/sockets.h"
 
@@ -30,15 +32,19 @@ using std::chrono_literals::operator""s;
 
 constexpr auto kPatience = 60s;
 
+void Say(const UniqueFd& socket, const std::string& text) {
+  EXPECT_EQ(send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), std::ssize(text));
+}
+
 // A process that does something with the lock and then waits to be killed.
 class Holder {
  public:
   explicit Holder(const std::function<void()>& hold) {
-    auto [ours, theirs] = StreamSocketPair();
+    auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
     pid_ = fork();
     if (pid_ == 0) {
       hold();
-      WriteAll(theirs.get(), ".");
+      Say(theirs, ".");
       while (true) pause();
     }
     theirs.reset();
@@ -118,21 +124,21 @@ TEST_F(FileLockTest, KillingItsHolderFreesIt) {
 TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
   std::optional<FileLock> lock;
   pid_t child = 0;
-  auto [ours, theirs] = StreamSocketPair();
+  auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
   Holder holder([&] {
     lock.emplace(path_, 0ms);
     child = fork();
     if (child == 0) {
       lock.reset();  // has no lock that it could free
       const std::string error = ErrorOf(path_, 0ms);
-      WriteAll(theirs.get(), error.empty() ? "free" : "held");
+      Say(theirs, error.empty() ? "free" : "held");
       if (error.empty()) _exit(1);
       while (true) pause();
     }
     char said[4];
     if (read(ours.get(), said, 4) != 4 || std::string(said, 4) != "held") _exit(1);
     const std::string pid = std::to_string(child) + "\n";
-    WriteAll(theirs.get(), pid);
+    Say(theirs, pid);
   });
   theirs.reset();
   char pid[32] = {};
@@ -144,7 +150,7 @@ TEST_F(FileLockTest, WhatItsHolderForkedDoesNotKeepIt) {
 
 TEST_F(FileLockTest, WhatItsHolderExecutedDoesNotKeepIt) {
   std::optional<FileLock> lock;
-  auto [ours, theirs] = StreamSocketPair();
+  auto [ours, theirs] = std::move(channel::SocketPair(SOCK_STREAM).value());
   const pid_t holder = fork();
   if (holder == 0) {
     lock.emplace(path_, 0ms);
