@@ -59,6 +59,7 @@ struct GradientSync::State {
   bool broadcast_buffers;
   bool find_unused_parameters;
   bool static_graph;
+  bool static_graph_begun = false;  // the Reducer looks through it with the next backward
   bool static_graph_known = false;  // the first synchronised backward is done
   bool is_enabled = true;           // as of GradientSync
   bool preparing = false;           // between BeforeForward and AfterForward of a synchronised step
@@ -97,7 +98,12 @@ struct GradientSync::State {
     auto& engine = torch::autograd::Engine::get_default_engine();
     engine.queue_callback([this] { armed = in_backward = false; });
     local = !is_enabled;
-    if (!is_enabled) return;
+    if (local && armed && static_graph && !static_graph_known) {
+      throw Error(
+          "DistributedModel: with static_graph the first forward outside of no_sync() has to be "
+          "followed by its backward, before one under no_sync()");
+    }
+    if (local) return;
     if (!armed && (find_unused_parameters || static_graph)) {
       throw Error(
           "DistributedModel: a second backward after one forward, or two forwards before their "
@@ -169,7 +175,6 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
   if (auto hook = MakeCompressionHook(options.gradient_compression, state_->group)) {
     state_->reducer->register_comm_hook(std::move(hook));
   }
-  if (options.static_graph) state_->reducer->set_static_graph();
   state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
   state_->reducer->set_logger(state_->logger);
   // After its first backward the Reducer would sort the parameters anew, by when their gradients
@@ -205,6 +210,10 @@ void GradientSync::BeforeForward() {
   if (state_->reducer == nullptr) return;
 
   state_->logger->set_runtime_stats_and_log();
+  // Not before, since gradients that stay on the rank would be counted as a part of the graph.
+  if (state_->static_graph && !std::exchange(state_->static_graph_begun, true)) {
+    state_->reducer->set_static_graph();
+  }
   // The Reducer learns a static graph from its first forward on, not from the first backward; of
   // several forwards before that one counts.
   if (state_->static_graph_known || !state_->static_graph || !state_->armed) {

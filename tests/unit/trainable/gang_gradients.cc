@@ -95,7 +95,7 @@ attune::Metrics StaticGraph(attune::Context& context) {
     of_walked.zero_grad();
     of_model.zero_grad();
     walked(x, false).sum().backward();
-    if (step == 2) {
+    if (step % 2 == 0) {  // the first backward of all is one
       const attune::NoSync local = model.no_sync();
       model(x, false).sum().backward();
       of_model.zero_grad();
@@ -114,6 +114,19 @@ attune::Metrics StaticGraph(attune::Context& context) {
     metrics["changed"] = std::string(error.what()).find("graph has changed") != std::string::npos;
   }
   return metrics;
+}
+
+// Whether a backward is refused that a static graph would count as a part of itself.
+attune::Metrics NoSyncTooLate(attune::Context& context) {
+  auto model = context.PrepareModel(Ones(), {.static_graph = true});
+  const at::Tensor loss = model(torch::ones({1, 4})).sum();
+  const attune::NoSync local = model.no_sync();
+  try {
+    loss.backward();
+  } catch (const attune::Error& error) {
+    return {{"refused", std::string(error.what()).find("no_sync()") != std::string::npos}};
+  }
+  return {{"refused", 0}};
 }
 
 // A generator and a discriminator that learn from each other.
@@ -293,6 +306,7 @@ void Gradients(attune::Context& context) {
       mode == "fp16"     ? Compress(context, attune::GradientCompression::kFp16)
       : mode == "bf16"   ? Compress(context, attune::GradientCompression::kBf16)
       : mode == "static" ? StaticGraph(context)
+      : mode == "late"   ? NoSyncTooLate(context)
                          : Clip(context, mode);
   if (!context.Report(metrics)) return;
 }

@@ -90,6 +90,10 @@ TEST(StaticGraph, GivesTheGradientsOfAGraphThatIsWalkedThroughInEachStep) {
 
 TEST(StaticGraph, ThatChangesIsAnError) { EXPECT_EQ(ReportsOf(2, "static").back()["changed"], 1); }
 
+TEST(StaticGraph, IsNotLearntFromABackwardThatStaysOnTheRank) {
+  EXPECT_EQ(ReportsOf(2, "late").back()["refused"], 1);
+}
+
 // Reports of a gang that trains under Autocast and a GradScaler until `last`.
 std::vector<json> TrainAmp(int last, json start) {
   start["config"] = {{"mode", "amp"}};
