@@ -45,12 +45,13 @@ std::string HexSha256(std::string_view bytes) {
   return sha.HexDigest();
 }
 
-FileDigest DigestFile(const std::filesystem::path& file) {
+FileDigest DigestFile(const std::filesystem::path& file, const std::function<void()>& tick) {
   std::ifstream in(file, std::ios::binary);
   Sha256 sha;
   FileDigest digest;
   std::vector<char> chunk(1 << 20);
   while (in) {
+    if (tick) tick();
     in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
     sha.Update(chunk.data(), in.gcount());
     digest.bytes += in.gcount();

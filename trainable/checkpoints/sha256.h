@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,7 +35,7 @@ struct FileDigest {
   std::string sha256;
 };
 
-// Throws attune::Error when the file cannot be read.
-FileDigest DigestFile(const std::filesystem::path& file);
+// Throws attune::Error when the file cannot be read. `tick` is called many times a second.
+FileDigest DigestFile(const std::filesystem::path& file, const std::function<void()>& tick = {});
 
 }  // namespace attune::trainable

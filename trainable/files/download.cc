@@ -12,14 +12,12 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "attune/context.h"
 #include "attune/error.h"
@@ -33,7 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kHashChunkBytes = 1 << 20;
 constexpr long kRedirectionsMax = 10;
 
 // How often a download in training code says that it may be silent.
@@ -82,16 +79,7 @@ struct Job {
 };
 
 std::string HashOf(const fs::path& file, const Job& job) {
-  std::ifstream in(file, std::ios::binary);
-  std::vector<char> chunk(kHashChunkBytes);
-  trainable::Sha256 sha;
-  while (in) {
-    job.tick();
-    in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    sha.Update(chunk.data(), in.gcount());
-  }
-  if (!in.eof()) throw Error("Download: " + file.string() + ": cannot be read");
-  return sha.HexDigest();
+  return trainable::DigestFile(file, job.tick).sha256;
 }
 
 // Whether the file is there. Throws attune::Error when another one is.
@@ -303,8 +291,8 @@ void Fetch(const Job& job) {
 
   Partial partial(job);
   bool of_another_process = partial.bytes() > 0;
+  std::int64_t most = partial.bytes();  // that were here at a time
   for (int failures = 0;;) {
-    const std::int64_t before = partial.bytes();
     Request request(job, partial);
     const std::optional<std::string> failure = request.Perform();
     of_another_process = of_another_process && request.went_on();
@@ -319,7 +307,8 @@ void Fetch(const Job& job) {
       job.Fail("what came (" + std::to_string(bytes) + " bytes) has the SHA-256 " + found +
                " instead of " + job.sha256 + "; the file was changed there, or the hash is wrong");
     }
-    if (partial.bytes() > before) failures = 0;
+    if (partial.bytes() > most) failures = 0;
+    most = std::max(most, partial.bytes());
     if (++failures >= job.options.tries) {
       job.Fail(*failure + " (tries: " + std::to_string(failures) +
                "). Where that does not change, " + "put the file at " + job.path.string() +
