@@ -41,6 +41,11 @@ bool Channel::Flush(std::chrono::milliseconds timeout) {
          outgoing_.empty();
 }
 
+void Channel::Flush() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return outgoing_.empty() || closed_; });
+}
+
 FromExecutor Channel::Receive() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !incoming_.empty() || failure_ || closed_; });

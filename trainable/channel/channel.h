@@ -36,8 +36,9 @@ class Channel {
   // Queues a line, of ToLine(). Does not wait for the executor to read it.
   void Send(std::string line);
 
-  // Waits until everything queued is in the socket; false after `timeout`.
+  // Waits until everything queued is in the socket, or the executor is gone; false after `timeout`.
   bool Flush(std::chrono::milliseconds timeout);
+  void Flush();
 
   // Waits for the next message. Throws attune::Error when the executor said something malformed or
   // is gone.

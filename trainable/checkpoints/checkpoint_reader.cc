@@ -151,7 +151,7 @@ std::int64_t CheckpointReader::step() const { return manifest_->step; }
 int CheckpointReader::world_size() const { return manifest_->world_size; }
 
 Config CheckpointReader::config() const {
-  const std::string file = File(trainable::kTrialConfig, trainable::kConfigEnding);
+  const std::string file = c10::str(trainable::kTrialConfig, trainable::kConfigEnding);
   return Has(file) ? Config::FromJson(ReadText(file)) : Config();
 }
 

@@ -178,20 +178,20 @@ void StateWriter::Write(const Checkpoint& files) {
   }
 }
 
-CheckpointDirectory::CheckpointDirectory(std::unique_ptr<CheckpointWriter> writer)
-    : path_(writer->folder()), writer_(std::move(writer)), throwaway_(false) {}
+CheckpointDirectory::CheckpointDirectory(std::unique_ptr<CheckpointWriter> writer, bool kept)
+    : path_(writer->folder()), writer_(std::move(writer)), kept_(kept) {}
 
 CheckpointDirectory::CheckpointDirectory()
-    : path_(MakeFolder(fs::temp_directory_path() / "attune-throwaway-")), throwaway_(true) {}
+    : path_(MakeFolder(fs::temp_directory_path() / "attune-throwaway-")) {}
 
 CheckpointDirectory::CheckpointDirectory(CheckpointDirectory&& other) noexcept
-    : path_(std::move(other.path_)),
+    : path_(std::exchange(other.path_, {})),
       writer_(std::move(other.writer_)),
-      throwaway_(std::exchange(other.throwaway_, false)) {}
+      kept_(other.kept_) {}
 
 CheckpointDirectory::~CheckpointDirectory() {
-  if (!throwaway_) return;
-  std::error_code ignored;  // as above
+  if (kept_ || writer_ != nullptr || path_.empty()) return;  // writers remove what is not committed
+  std::error_code ignored;                                   // as above
   fs::remove_all(path_, ignored);
 }
 

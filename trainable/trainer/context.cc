@@ -88,6 +88,7 @@ struct Context::State {
   }
 
   void Beat(std::chrono::milliseconds silence) {
+    saver.NoteSilence(silence);
     channel.Send(ToLine(channel::Heartbeat{silence}));
     silent = silence.count() > 0;
     heartbeat = Clock::now();
@@ -240,8 +241,8 @@ bool Context::Report(const Metrics& metrics, CheckpointDirectory checkpoint) {
 }
 
 CheckpointDirectory Context::PrepareCheckpointDirectory() const {
-  if (!state_->KeepsCheckpoints()) return CheckpointDirectory();
-  return CheckpointDirectory(state_->NewWriter(step() + 1));
+  if (state_->start.checkpoint_dir.empty()) return CheckpointDirectory();
+  return CheckpointDirectory(state_->NewWriter(step() + 1), /*kept=*/rank() == 0);
 }
 
 bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
@@ -259,6 +260,7 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.saver.Send(ToLine(trainable::ReportLine{
         .step = state.step, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
   }
+  state.saver.NoteSilence({});
   state.channel.Send(ToLine(channel::Progress{state.step}));
   state.silent = false;
   state.heartbeat = Clock::now();

@@ -7,6 +7,11 @@
 #include "trainable/channel/messages.h"
 
 namespace attune::trainable {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
 
 Saver::~Saver() {
   {
@@ -28,9 +33,14 @@ void Saver::Commit(std::unique_ptr<CheckpointWriter> writer) {
 
 void Saver::Send(std::string line) {
   std::unique_lock lock(mutex_);
-  Await(lock, [this] { return waiting_.size() < kMaxWaitingLines; });
+  Await(lock, [this] { return waiting_.size() < kMaxWaitingBytes; });
   if (writer_ == nullptr) return channel_.Send(std::move(line));
-  waiting_.push_back(std::move(line));
+  waiting_ += line;
+}
+
+void Saver::NoteSilence(std::chrono::milliseconds silence) {
+  const std::lock_guard lock(mutex_);
+  silent_until_ = Clock::now() + silence;
 }
 
 void Saver::Drain() {
@@ -54,8 +64,9 @@ void Saver::Run() {
     std::string committed = ToLine(writer_->Commit());  // only this thread takes it away
     lock.lock();
     channel_.Send(std::move(committed));
-    for (std::string& line : waiting_) channel_.Send(std::move(line));
-    waiting_.clear();
+    if (!waiting_.empty()) channel_.Send(std::exchange(waiting_, {}));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(silent_until_ - Clock::now());
+    if (left.count() > 0) channel_.Send(ToLine(channel::Heartbeat{left}));
     writer_.reset();
     changed_.notify_all();
   }

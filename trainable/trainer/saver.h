@@ -1,7 +1,7 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,8 +24,8 @@ namespace attune::trainable {
 // Functions are called from the thread that runs the training code.
 class Saver {
  public:
-  // Lines that may wait for one checkpoint; then training waits too.
-  static constexpr std::size_t kMaxWaitingLines = 10'000;
+  // Of lines that may wait for one checkpoint; then training waits too.
+  static constexpr std::size_t kMaxWaitingBytes = 64 << 20;
 
   explicit Saver(Channel& channel) : channel_(channel) {}
   ~Saver();
@@ -35,6 +35,10 @@ class Saver {
 
   // Sends a line of the channel's once the checkpoint before it is durable.
   void Send(std::string line);
+
+  // What the rank has announced from here on, and announces itself. Lines that were held back are
+  // signs of life, which end a silence; it is announced again after them.
+  void NoteSilence(std::chrono::milliseconds silence);
 
   // Returns once the last checkpoint is durable and all lines are with the channel.
   void Drain();
@@ -48,7 +52,8 @@ class Saver {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::unique_ptr<CheckpointWriter> writer_;  // guarded by mutex_, as is all below; null: idle
-  std::deque<std::string> waiting_;
+  std::string waiting_;
+  std::chrono::steady_clock::time_point silent_until_;
   bool stop_ = false;
   std::thread thread_;  // started with the first checkpoint
 };

@@ -139,7 +139,7 @@ void Train() {
   Context context(start, rank.channel, std::move(rank.args));
   rank.program.train(context);
   context.Finish();
-  rank.channel.Flush(kErrorFlush);
+  rank.channel.Flush();  // what the trial has brought is not to be lost for a slow reader
 }
 
 // On the main thread a handler of the user's main(), or of ours, could catch an exception, which

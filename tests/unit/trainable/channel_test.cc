@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
@@ -196,12 +197,17 @@ TEST(WorkerChannel, AnExecutorThatDoesNotReadDoesNotHoldUpTraining) {
   constexpr int kLines = 5000;  // far more than a socket buffers
   for (int i = 0; i < kLines; ++i) channel.Send(line);
   EXPECT_FALSE(channel.Flush(std::chrono::milliseconds(1)));
+  auto flushed = std::async(std::launch::async, [&] { channel.Flush(); });
 
   std::size_t received = 0;
   std::vector<char> chunk(1 << 16);
-  while (received < kLines * line.size()) {
-    received += recv(executor.get(), chunk.data(), chunk.size(), 0);
-  }
+  const auto read_until = [&](std::size_t bytes) {
+    while (received < bytes) received += recv(executor.get(), chunk.data(), chunk.size(), 0);
+  };
+  read_until(kLines * line.size() / 2);
+  EXPECT_EQ(flushed.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  read_until(kLines * line.size());
+  flushed.get();
   EXPECT_TRUE(channel.Flush(kPatience));
 }
 

@@ -284,9 +284,11 @@ TEST_F(Checkpoints, HoldShardsOfEveryRank) {
     ShardWriter shard(writer.folder(), rank);
     shard.Write("layer", TensorMap{{"own", torch::full({2}, rank)}});
   }
+  writer.Write("attune-config", Config({{"lr", 0.5}}));
   const CheckpointReader reader(writer.Commit().path);
   EXPECT_TRUE(reader.ReadTensors("layer").contains("of_all"));
   for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(reader.Shard(rank).config(), reader.config());
     EXPECT_TRUE(reader.Shard(rank).ReadTensors("layer").at("own").equal(torch::full({2}, rank)));
   }
   EXPECT_THAT([&] { reader.Shard(2); }, ThrowsMessage<Error>(HasSubstr("2 ranks")));

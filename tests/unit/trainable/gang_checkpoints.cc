@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -91,9 +92,13 @@ void Checkpoints(attune::Context& context) {
       fs::remove_all(own);
     } else {
       going_on = context.Report(metrics, [&](attune::CheckpointWriter& checkpoint) {
-        checkpoint.set_background(mode == "background");
+        checkpoint.set_background(mode != "foreground");
         checkpoint.WriteText("count", std::to_string(context.step()));
       });
+      if (mode == "announces") {
+        context.Heartbeat(std::chrono::hours(2));
+        while (true) pause();
+      }
     }
   }
 }

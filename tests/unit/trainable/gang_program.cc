@@ -77,9 +77,9 @@ void Shell(const std::string& command) {
 
 // Modes without a model.
 bool OnlyCounts(const std::string& mode) {
-  static const std::set<std::string> modes{"count",  "throws",     "killed", "hangs",
-                                           "stops",  "refused",    "blocks", "beats",
-                                           "forks",  "hook",       "nested", "hook_fails"};
+  static const std::set<std::string> modes{"count", "throws",  "killed", "hangs",
+                                           "stops", "refused", "blocks", "beats",
+                                           "forks", "hook",    "nested", "hook_fails"};
   return modes.contains(mode);
 }
 
@@ -375,10 +375,14 @@ int main(int argc, char** argv) {
   if (form == std::string("hooked")) return gang::Hooked(argc, argv);
   if (form == std::string("one_after_another")) return gang::OneAfterAnother();
   static const std::map<std::string, void (*)(attune::Context&)> functions{
-      {"checkpoints", gang::Checkpoints}, {"collectives", gang::Collectives},
-      {"docs", gang::Docs},               {"exchange", gang::Exchange},
-      {"files", gang::Files},             {"function", CountToThree},
-      {"gradients", gang::Gradients},     {"loader", gang::Loader},
+      {"checkpoints", gang::Checkpoints},
+      {"collectives", gang::Collectives},
+      {"docs", gang::Docs},
+      {"exchange", gang::Exchange},
+      {"files", gang::Files},
+      {"function", CountToThree},
+      {"gradients", gang::Gradients},
+      {"loader", gang::Loader},
       {"norms", gang::Norms},
   };
   const auto function = functions.find(form);

@@ -21,6 +21,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class Saving : public ::testing::Test {
  protected:
@@ -77,6 +78,20 @@ TEST_F(Saving, GoesOnInTheBackgroundAndReportsWaitForIt) {
                                    "checkpoint 4", "report 4", "checkpoint 5", "report 5"));
 }
 
+TEST_F(Saving, InTheBackgroundEndsNoSilenceThatWasAnnounced) {
+  SlowDisk();
+  start_["checkpoint_every"] = 1;
+  FakeGang gang = Gang(1, "announces");
+  const auto announced = [&] { return gang.Await(0, "heartbeat")["silence_ms"].get<int>(); };
+  while (announced() != 7'200'000) {
+  }
+  const UniqueFd back(open(disk().c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(gang.Await(0, "report")["step"], 1);
+  const int left = announced();
+  EXPECT_GT(left, 7'000'000);
+  EXPECT_LE(left, 7'200'000);
+}
+
 TEST_F(Saving, IsWaitedForWhereTheProgramSaysSo) {
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "foreground");
@@ -110,8 +125,6 @@ TEST_F(Saving, PutsShardsOfAllRanksIntoOneCheckpointForAnyNumberOfRanks) {
 }
 
 TEST_F(Saving, TakesTheFolderOfRankZeroAndThrowsThoseOfOthersAway) {
-  fs::create_directory(folder_ / "temporary");
-  environment_["TMPDIR"] = folder_ / "temporary";
   FakeGang gang = Gang(2, "directory");
   gang.RelayRendezvous();
   for (int step = 1; step <= 5; ++step) {
@@ -123,7 +136,9 @@ TEST_F(Saving, TakesTheFolderOfRankZeroAndThrowsThoseOfOthersAway) {
   gang.Verdict(5, "stop");
   EXPECT_EQ(gang.Wait(0), 0);
   EXPECT_EQ(gang.Wait(1), 0);
-  EXPECT_TRUE(fs::is_empty(folder_ / "temporary"));
+  for (const auto& entry : fs::directory_iterator(folder_ / "checkpoints")) {
+    EXPECT_THAT(entry.path().filename().string(), StartsWith("step-"));
+  }
 }
 
 TEST_F(Saving, CopiesFilesOfTheProgramsOwn) {

@@ -248,8 +248,8 @@ class Checkpoint {
 //   going_on = context.Report(metrics, std::move(directory));
 class CheckpointDirectory {
  public:
-  // The folder of a writer.
-  explicit CheckpointDirectory(std::unique_ptr<CheckpointWriter> writer);
+  // The folder of a writer; a throwaway where it is not kept.
+  CheckpointDirectory(std::unique_ptr<CheckpointWriter> writer, bool kept);
 
   // A throwaway, in the folder for temporary files.
   CheckpointDirectory();
@@ -262,12 +262,12 @@ class CheckpointDirectory {
   const std::filesystem::path& path() const { return path_; }
 
   // Null for a throwaway.
-  std::unique_ptr<CheckpointWriter> TakeWriter() { return std::move(writer_); }
+  std::unique_ptr<CheckpointWriter> TakeWriter() { return kept_ ? std::move(writer_) : nullptr; }
 
  private:
   std::filesystem::path path_;
-  std::unique_ptr<CheckpointWriter> writer_;
-  bool throwaway_;
+  std::unique_ptr<CheckpointWriter> writer_;  // null: a folder for temporary files
+  bool kept_ = false;
 };
 
 }  // namespace attune
