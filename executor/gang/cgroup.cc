@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <set>
@@ -120,6 +121,16 @@ std::string Hash(std::string_view text) {
   return hex.str();
 }
 
+// Ends what earlier processes have left whose folders' names begin alike.
+void EndEarlier(const fs::path& parent, const std::string& prefix) {
+  for (const fs::path& folder : FoldersIn(parent)) {
+    if (!folder.filename().string().starts_with(prefix)) continue;
+    spdlog::warn("ending what an earlier process has left in {}", folder.string());
+    if (EndCgroups(folder)) continue;
+    spdlog::error("what an earlier process has left in {} does not end", folder.string());
+  }
+}
+
 // Whether processes can be started in it: kernels, containers and what encloses us may all object.
 std::optional<Error> TryOut(const Cgroup& cgroup) {
   const pid_t pid = ForkInto(cgroup.descriptor());
@@ -166,15 +177,13 @@ std::vector<UniqueFd> Cgroup::Kill() {
 OrError<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
   OrError<fs::path> own = OwnFolder(options.proc);
   if (!own.ok()) return Error{own.error()};
-  std::unique_ptr<Cgroups> all(new Cgroups(own.value() / ("attune-" + Hash(options.identity))));
-  if (mkdir(all->folder_.c_str(), 0755) != 0) {
-    if (errno != EEXIST) return Error{"cannot make " + all->folder_.string() + ": " + Reason()};
-    spdlog::warn("ending what an earlier process has left in {}", all->folder_.string());
-    if (!EndCgroups(all->folder_) || mkdir(all->folder_.c_str(), 0755) != 0) {
-      return Error{"what an earlier process has left in " + all->folder_.string() +
-                   " does not end"};
-    }
+  const std::string prefix = "attune-" + Hash(options.identity) + "-";
+  EndEarlier(own.value(), prefix);
+  std::string folder = own.value() / (prefix + "XXXXXX");
+  if (!mkdtemp(folder.data())) {
+    return Error{"cannot make " + (own.value() / prefix).string() + "…: " + Reason()};
   }
+  std::unique_ptr<Cgroups> all(new Cgroups(folder));
   OrError<std::unique_ptr<Cgroup>> first = all->AddOne();
   if (!first.ok()) return Error{first.error()};
   if (auto error = TryOut(*first.value())) return *std::move(error);
@@ -238,7 +247,7 @@ bool EndCgroups(const fs::path& folder) {
     if (left.count() <= 0 || poll(&changed, 1, static_cast<int>(left.count())) == 0) return false;
   }
   for (const fs::path& each : FoldersIn(folder)) rmdir(each.c_str());
-  return rmdir(folder.c_str()) == 0;
+  return rmdir(folder.c_str()) == 0 || errno == ENOENT;  // a guard may have been faster
 }
 
 }  // namespace attune::gang

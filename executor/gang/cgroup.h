@@ -42,11 +42,12 @@ class Cgroup {
 // The cgroups (version 2) of an executor's gangs and launchers, where the system lets it make some.
 // Controllers are not asked for.
 //
-//   <this process's cgroup>/attune-<identity>/1, 2, …
+//   <this process's cgroup>/attune-<identity>-<random>/1, 2, …
 //
-// Those below are threaded, so that a process which a launcher has forked can move from the
-// launcher's into its gang's by writing to cgroup.threads. That takes 0.1 ms; by cgroup.procs, or
-// from another domain, the kernel waits for an RCU grace period, 10 ms and more.
+// Each object has a folder of its own, so that whoever ends an earlier one's, however late, ends
+// nothing of this one's. Those below are threaded, so that a process which a launcher has forked
+// can move from the launcher's into its gang's by writing to cgroup.threads. That takes 0.1 ms; by
+// cgroup.procs, or from another domain, the kernel waits for an RCU grace period, 10 ms and more.
 //
 // Used on one thread.
 class Cgroups {
@@ -58,7 +59,7 @@ class Cgroups {
     std::filesystem::path proc = "/proc";
   };
 
-  // Kills first what an earlier process of this identity has left. An error says why there can be
+  // Kills first what earlier processes of this identity have left. An error says why there can be
   // none here.
   static OrError<std::unique_ptr<Cgroups>> Make(const Options& options);
 
@@ -83,8 +84,8 @@ class Cgroups {
   std::vector<std::filesystem::path> left_;  // those whose last process was not quite gone
 };
 
-// Kills everything in the folder of a Cgroups and removes it. False when that takes longer than a
-// few seconds. Needs no object, so that a guard can do it too.
+// Kills everything in the folder of a Cgroups and removes it; others may do so at the same time.
+// False when that takes longer than a few seconds. Needs no object, so that a guard can do it too.
 bool EndCgroups(const std::filesystem::path& folder);
 
 }  // namespace attune::gang

@@ -274,6 +274,29 @@ TEST_P(GangCgroupsOf, WhatAKilledHostAndItsKilledGuardLeaveEndsWithTheNextHost) 
   EXPECT_TRUE(WaitForEnd(pidfd.get()));
 }
 
+TEST_P(GangCgroupsOf, ALateGuardLeavesTheRanksOfTheNextHostAlone) {
+  const TempDir home;  // another executor's than the fixture's
+  const std::string data = home.path();
+  Host host(data, Means::kCgroups, {GetParam(), "progress:0", "0/report:1", "hang"});
+  host.AwaitReport();
+  const pid_t guard = host.GuardPid();
+  ASSERT_GT(guard, 1);
+  const UniqueFd guard_end = channel::OpenPidfd(guard);
+  ASSERT_TRUE(guard_end);
+  kill(guard, SIGSTOP);
+  host.Kill();
+  host.AwaitEnd();
+
+  StartSupervisor({.cgroups = {.identity = data}});
+  const GangSpec next = StartAnother(GetParam());
+  kill(guard, SIGCONT);
+  EXPECT_TRUE(WaitForEnd(guard_end.get()));
+  EXPECT_EQ(facts_.Count<Ended>(next.attempt), 0);
+  EXPECT_EQ(kill(Pids(next)[0], 0), 0);
+  supervisor_->Cancel(next.attempt, CancelReason::kUnwanted);
+  EXPECT_EQ(WaitForEnded(next).outcome, Outcome::kCancelled);
+}
+
 INSTANTIATE_TEST_SUITE_P(SpawnedAndForked, GangCgroupsOf,
                          testing::Values(ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER));
 
