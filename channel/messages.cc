@@ -4,6 +4,7 @@
 #include <climits>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "channel/line_reader.h"
@@ -11,7 +12,10 @@
 namespace attune::channel {
 namespace {
 
+// What is written, in the order in which it is written; and `start`, whose configuration keeps its
+// order. Each key is looked for among all before it, so what a rank sends is read without order.
 using Json = nlohmann::ordered_json;
+using UnorderedJson = nlohmann::json;
 
 constexpr size_t kDigestHexDigits = 64;
 
@@ -21,25 +25,28 @@ Json Number(double value) {
   return value;
 }
 
-std::optional<double> ReadNumber(const Json& json) {
-  if (json.is_number()) return json.get<double>();
+template <typename AnyJson>
+std::optional<double> ReadNumber(const AnyJson& json) {
+  if (json.is_number()) return json.template get<double>();
   if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (json == "inf") return std::numeric_limits<double>::infinity();
   if (json == "-inf") return -std::numeric_limits<double>::infinity();
   return std::nullopt;
 }
 
-std::optional<Value> ReadValue(const Json& json) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_string()) return json.get<std::string>();
-  if (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX) return std::nullopt;
-  if (json.is_number_integer()) return json.get<int64_t>();
-  if (json.is_number_float()) return json.get<double>();
+template <typename AnyJson>
+std::optional<Value> ReadValue(const AnyJson& json) {
+  if (json.is_boolean()) return json.template get<bool>();
+  if (json.is_string()) return json.template get<std::string>();
+  if (json.is_number_unsigned() && json.template get<uint64_t>() > INT64_MAX) return std::nullopt;
+  if (json.is_number_integer()) return json.template get<int64_t>();
+  if (json.is_number_float()) return json.template get<double>();
   return std::nullopt;
 }
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+template <typename AnyJson>
+std::string Dump(const AnyJson& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, AnyJson::error_handler_t::replace);
 }
 
 bool HasControlCharacters(std::string_view text) {
@@ -48,20 +55,21 @@ bool HasControlCharacters(std::string_view text) {
 }
 
 // Typed access to the fields of one message; remembers the first that was missing or wrong.
+template <typename AnyJson>
 class Fields {
  public:
-  explicit Fields(const Json& json) : json_(json) {}
+  explicit Fields(const AnyJson& json) : json_(json) {}
 
   const std::string& problem() const { return problem_; }
 
   bool Has(const char* name) const { return Find(name) != nullptr; }
 
   int64_t Integer(const char* name, int64_t min, int64_t max = kIntegerMax) {
-    const Json* field = Find(name);
+    const AnyJson* field = Find(name);
     if (field && field->is_number_integer()) {
       const bool fits = !field->is_number_unsigned() ||
-                        field->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
-      const int64_t value = field->get<int64_t>();
+                        field->template get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
+      const int64_t value = field->template get<int64_t>();
       if (fits && value >= min && value <= max) return value;
     }
     Complain(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
@@ -82,17 +90,17 @@ class Fields {
 
   // Any number that a program may want for a seed; sweeps have them below 2^53.
   uint64_t SeedOr(uint64_t fallback, const char* name) {
-    const Json* field = Find(name);
+    const AnyJson* field = Find(name);
     if (!field) return fallback;
-    if (field->is_number_unsigned()) return field->get<uint64_t>();
+    if (field->is_number_unsigned()) return field->template get<uint64_t>();
     Complain(name, "an integer of at least 0");
     return fallback;
   }
 
   double Seconds(const char* name) {
-    const Json* field = Find(name);
+    const AnyJson* field = Find(name);
     if (field && field->is_number()) {
-      const double value = field->get<double>();
+      const double value = field->template get<double>();
       if (std::isfinite(value) && value >= 0) return value;
     }
     Complain(name, "a finite number of at least 0");
@@ -101,15 +109,15 @@ class Fields {
 
   // A field that may be left out.
   std::optional<bool> Boolean(const char* name) {
-    const Json* field = Find(name);
+    const AnyJson* field = Find(name);
     if (!field) return std::nullopt;
     if (!field->is_boolean()) Complain(name, "true or false");
     return *field == true;
   }
 
   std::string Text(const char* name) {
-    const Json* field = Find(name);
-    if (field && field->is_string()) return field->get<std::string>();
+    const AnyJson* field = Find(name);
+    if (field && field->is_string()) return field->template get<std::string>();
     Complain(name, "a string");
     return {};
   }
@@ -129,7 +137,7 @@ class Fields {
 
   std::vector<std::pair<std::string, double>> Metrics(const char* name) {
     std::vector<std::pair<std::string, double>> metrics;
-    const Json* field = Find(name);
+    const AnyJson* field = Find(name);
     if (!field || !field->is_object()) {
       Complain(name, "an object of numbers");
       return metrics;
@@ -146,7 +154,7 @@ class Fields {
 
   std::vector<NamedValue> Parameters(const char* name) {
     std::vector<NamedValue> parameters;
-    const Json* field = Find(name);
+    const AnyJson* field = Find(name);
     if (!field || !field->is_object()) {
       Complain(name, "an object of numbers, booleans and texts");
       return parameters;
@@ -176,24 +184,24 @@ class Fields {
   }
 
   void Complain(const char* name, const std::string& wanted) {
-    const Json* field = Find(name);
+    const AnyJson* field = Find(name);
     Say("'" + std::string(name) + "' is " + (field ? Quote(Dump(*field)) : "missing") +
         " and must be " + wanted);
   }
 
  private:
-  void ComplainOf(const char* name, const std::string& key, const Json& json,
+  void ComplainOf(const char* name, const std::string& key, const AnyJson& json,
                   const std::string& wanted) {
     Say("'" + std::string(name) + "' has " + Quote(key) + " as " + Quote(Dump(json)) +
         " and must be " + wanted);
   }
 
-  const Json* Find(const char* name) const {
+  const AnyJson* Find(const char* name) const {
     const auto found = json_.find(name);
     return found == json_.end() ? nullptr : &*found;
   }
 
-  const Json& json_;
+  const AnyJson& json_;
   std::string problem_;
 };
 
@@ -214,7 +222,8 @@ std::string Shorten(std::string text) {
 
 constexpr const char* kActions[] = {"continue", "stop", "pause"};  // as Action
 
-Rendezvous ReadRendezvous(Fields& fields) {
+template <typename AnyJson>
+Rendezvous ReadRendezvous(Fields<AnyJson>& fields) {
   return {fields.Name("host"), fields.Small("port", 1, 65535)};
 }
 
@@ -222,7 +231,7 @@ Rendezvous ReadRendezvous(Fields& fields) {
 // it.
 constexpr int64_t kSweepIntegerMax = INT64_MAX;
 
-Start ReadStart(Fields& fields, const Json& json) {
+Start ReadStart(Fields<Json>& fields, const Json& json) {
   if (fields.Small("protocol", 0) != kProtocol) {
     fields.Complain("protocol", std::to_string(kProtocol) +
                                     ", the version that this program speaks; build it with the "
@@ -253,7 +262,7 @@ Start ReadStart(Fields& fields, const Json& json) {
   return start;
 }
 
-void Read(const std::string& type, const Json& json, Fields& fields, FromExecutor& message) {
+void Read(const std::string& type, const Json& json, Fields<Json>& fields, FromExecutor& message) {
   if (type == "start") message = ReadStart(fields, json);
   if (type == "rendezvous") message = ReadRendezvous(fields);
   if (type == "verdict") {
@@ -264,7 +273,8 @@ void Read(const std::string& type, const Json& json, Fields& fields, FromExecuto
   if (type == "yield") message = Yield{};
 }
 
-void Read(const std::string& type, const Json&, Fields& fields, FromRank& message) {
+void Read(const std::string& type, const UnorderedJson&, Fields<UnorderedJson>& fields,
+          FromRank& message) {
   if (type == "heartbeat") {
     message = Heartbeat{std::chrono::milliseconds(fields.Integer("silence_ms", 0, kSilenceMsMax))};
   }
@@ -293,9 +303,9 @@ void Read(const std::string& type, const Json&, Fields& fields, FromRank& messag
   if (type == "done") message = Done{};
 }
 
-template <typename Message>
+template <typename Message, typename AnyJson>
 OrError<Message> Parse(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto json = AnyJson::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Error{"not a JSON object in UTF-8: " + Quote(line)};
   const auto type = json.find("type");
   if (type == json.end() || !type->is_string()) {
@@ -303,10 +313,10 @@ OrError<Message> Parse(std::string_view line) {
   }
   Fields fields(json);
   Message message = Unknown{};
-  Read(type->get<std::string>(), json, fields, message);
+  Read(type->template get<std::string>(), json, fields, message);
   if (!fields.problem().empty()) {
-    return Error{"a " + type->get<std::string>() + " message whose " + fields.problem() + ": " +
-                 Quote(line)};
+    return Error{"a " + type->template get<std::string>() + " message whose " + fields.problem() +
+                 ": " + Quote(line)};
   }
   return message;
 }
@@ -334,9 +344,13 @@ Json Object(const std::vector<NamedValue>& parameters) {
 
 }  // namespace
 
-OrError<FromExecutor> ParseFromExecutor(std::string_view line) { return Parse<FromExecutor>(line); }
+OrError<FromExecutor> ParseFromExecutor(std::string_view line) {
+  return Parse<FromExecutor, Json>(line);
+}
 
-OrError<FromRank> ParseFromRank(std::string_view line) { return Parse<FromRank>(line); }
+OrError<FromRank> ParseFromRank(std::string_view line) {
+  return Parse<FromRank, UnorderedJson>(line);
+}
 
 std::string ToLine(const Start& start) {
   Json json{{"type", "start"},
@@ -378,7 +392,7 @@ std::string ToLine(const Rendezvous& rendezvous) {
 }
 
 std::string ToLine(const Report& report) {
-  Json metrics = Json::object();
+  std::map<std::string, Json> metrics;
   for (const auto& [name, value] : report.metrics) metrics[name] = Number(value);
   Json json{{"type", "report"},
             {"step", report.step},

@@ -109,6 +109,30 @@ TEST(Messages, ReportHasALimitedNumberOfMetrics) {
               HasSubstr("'metrics' has 1001 metrics and must be at most 1000"));
 }
 
+TEST(Messages, OfAKeyThatComesTwiceTheLastCounts) {
+  const auto message =
+      ParseFromRank(R"({"type":"heartbeat","type":"report","step":1,"step":2,"seconds":1,)"
+                    R"("metrics":{"b":1,"a":2,"b":3}})");
+  ASSERT_TRUE(message.ok()) << message.error();
+  const auto& report = std::get<Report>(message.value());
+  EXPECT_EQ(report.step, 2);
+  EXPECT_THAT(report.metrics,
+              testing::UnorderedElementsAre(testing::Pair("a", 2.0), testing::Pair("b", 3.0)));
+}
+
+TEST(Messages, ConfigurationKeepsItsOrderAndALineBeginsWithItsType) {
+  const Start start{.parameters = {{"z", 1.0}, {"a", 2.0}, {"m", 3.0}}};
+  const std::string line = ToLine(start);
+  EXPECT_THAT(line, testing::StartsWith(R"({"type":"start",)"));
+  EXPECT_THAT(ToLine(Report{.step = 1}), testing::StartsWith(R"({"type":"report",)"));
+  const auto read = ParseFromExecutor(line);
+  ASSERT_TRUE(read.ok()) << read.error();
+  std::vector<std::string> names;
+  for (const NamedValue& each : std::get<Start>(read.value()).parameters)
+    names.push_back(each.name);
+  EXPECT_THAT(names, testing::ElementsAre("z", "a", "m"));
+}
+
 TEST(Messages, TextThatIsNotUtf8IsRefused) {
   EXPECT_THAT(Problem(ReportText("1", "{\"a\xff\":1}")), HasSubstr("in UTF-8"));
   EXPECT_FALSE(ParseFromRank(ReportText("1", R"({"\ud800":1})")).ok());
