@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <ranges>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -30,6 +31,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kEndPatience{5};
+// The supervision thread waits meanwhile. A look takes less than a millisecond, and the second or
+// third finds all that is left.
+constexpr std::chrono::milliseconds kKillPatience{500};
 
 bool Write(const fs::path& file, std::string_view text) {
   const UniqueFd fd(open(file.c_str(), O_WRONLY | O_CLOEXEC));
@@ -55,17 +59,6 @@ std::string ValueOf(const std::string& text, const std::string& key) {
   return "";
 }
 
-// Processes with a thread in the cgroup. A threaded cgroup tells threads only.
-std::set<pid_t> ProcessesIn(const fs::path& folder) {
-  std::istringstream threads(Read(folder / "cgroup.threads"));
-  std::set<pid_t> processes;
-  for (std::string thread; threads >> thread;) {
-    const std::string process = ValueOf(Read("/proc/" + thread + "/status"), "Tgid:");
-    if (!process.empty()) processes.insert(std::stoi(process));
-  }
-  return processes;
-}
-
 std::vector<fs::path> FoldersIn(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code ignored;
@@ -73,6 +66,36 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
     if (entry.is_directory(ignored)) folders.push_back(entry.path());
   }
   return folders;
+}
+
+// The cgroup and all below it, which ranks may have made; each before those below it.
+std::vector<fs::path> TreeOf(const fs::path& folder) {
+  std::vector<fs::path> tree{folder};
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const std::vector<fs::path> below = FoldersIn(tree[i]);
+    tree.insert(tree.end(), below.begin(), below.end());
+  }
+  return tree;
+}
+
+// Whether nothing of the tree is left; others may remove it at the same time.
+bool RemoveTree(const fs::path& folder) {
+  if (rmdir(folder.c_str()) == 0 || errno == ENOENT) return true;
+  for (const fs::path& each : std::views::reverse(TreeOf(folder))) rmdir(each.c_str());
+  return !fs::exists(folder);
+}
+
+// Processes with a thread in the cgroup or below it. A threaded cgroup tells threads only.
+std::set<pid_t> ProcessesIn(const fs::path& folder) {
+  std::set<pid_t> processes;
+  for (const fs::path& each : TreeOf(folder)) {
+    std::istringstream threads(Read(each / "cgroup.threads"));
+    for (std::string thread; threads >> thread;) {
+      const std::string process = ValueOf(Read("/proc/" + thread + "/status"), "Tgid:");
+      if (!process.empty()) processes.insert(std::stoi(process));
+    }
+  }
+  return processes;
 }
 
 // Where the version 2 hierarchy is mounted, and which of its folders is seen there.
@@ -151,13 +174,14 @@ Cgroup::~Cgroup() { all_.Remove(folder_); }
 
 bool Cgroup::Holds(pid_t pid) const {
   // The path is relative to what this process may see, and ends alike for both.
-  const std::string end =
-      "/" + folder_.parent_path().filename().string() + "/" + folder_.filename().string();
-  return ValueOf(Read("/proc/" + std::to_string(pid) + "/cgroup"), "0::").ends_with(end);
+  const std::string end = folder_.parent_path().filename() / folder_.filename();
+  const std::string path = ValueOf(Read("/proc/" + std::to_string(pid) + "/cgroup"), "0::");
+  return (path + "/").find("/" + end + "/") != std::string::npos;
 }
 
 std::vector<UniqueFd> Cgroup::Kill() {
   std::vector<UniqueFd> ending;
+  const auto deadline = std::chrono::steady_clock::now() + kKillPatience;
   for (;;) {
     const std::set<pid_t> members = ProcessesIn(folder_);
     if (members.empty()) return ending;
@@ -171,6 +195,11 @@ std::vector<UniqueFd> Cgroup::Kill() {
       ending.push_back(std::move(pidfd));
     }
     if (!ending.empty()) return ending;
+    if (std::chrono::steady_clock::now() > deadline) {
+      spdlog::error("{} has process {}, which cannot be killed with it; it is left behind",
+                    folder_.string(), *members.begin());
+      return ending;
+    }
   }
 }
 
@@ -220,12 +249,10 @@ OrError<std::unique_ptr<Cgroup>> Cgroups::AddOne() {
 
 // A process that was reaped a moment ago may still count.
 void Cgroups::Remove(const fs::path& folder) {
-  if (rmdir(folder.c_str()) != 0) left_.push_back(folder);
+  if (!RemoveTree(folder)) left_.push_back(folder);
 }
 
-void Cgroups::RemoveLeft() {
-  std::erase_if(left_, [](const fs::path& folder) { return rmdir(folder.c_str()) == 0; });
-}
+void Cgroups::RemoveLeft() { std::erase_if(left_, RemoveTree); }
 
 bool EndCgroups(const fs::path& folder) {
   const UniqueFd events(open((folder / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
@@ -237,17 +264,14 @@ bool EndCgroups(const fs::path& folder) {
     if (ValueOf(text, "populated") == "0") break;
     if (!Write(folder / "cgroup.kill", "1")) {  // a kernel before 5.14
       Write(folder / "cgroup.freeze", "1");
-      for (const fs::path& each : FoldersIn(folder)) {
-        for (const pid_t pid : ProcessesIn(each)) kill(pid, SIGKILL);
-      }
+      for (const pid_t pid : ProcessesIn(folder)) kill(pid, SIGKILL);
     }
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd changed{events.get(), POLLPRI, 0};
     if (left.count() <= 0 || poll(&changed, 1, static_cast<int>(left.count())) == 0) return false;
   }
-  for (const fs::path& each : FoldersIn(folder)) rmdir(each.c_str());
-  return rmdir(folder.c_str()) == 0 || errno == ENOENT;  // a guard may have been faster
+  return RemoveTree(folder);
 }
 
 }  // namespace attune::gang

@@ -26,8 +26,9 @@ class Cgroup {
   // Of the folder, for SpawnRequest::cgroup.
   int descriptor() const { return descriptor_.get(); }
 
-  // Kills all that is in it, which can start nothing more. Their pidfds, for those that have not
-  // ended yet; empty when nobody is left.
+  // Kills all that is in it, and in cgroups that ranks made in it, which can start nothing more.
+  // Their pidfds, for those that have not ended yet; empty when nobody is left. One that it cannot
+  // kill is left behind after half a second, and the log says so.
   std::vector<UniqueFd> Kill();
 
  private:

@@ -235,6 +235,30 @@ TEST_F(GangCgroups, OneThatForksWithoutEndIsEnded) {
   EXPECT_EQ(read(reader.get(), &byte, 1), 0) << "somebody still holds the other end";
 }
 
+TEST_F(GangCgroups, WhatHidInACgroupOfItsOwnGoesWithItsGangAndSoDoesThatCgroup) {
+  WriteFile(dir_.path() / "hide", R"(
+    mount=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
+    own=$mount$(sed -n 's/^0:://p' /proc/self/cgroup)
+    mkdir $own/below && echo threaded > $own/below/cgroup.type
+    mkdir $own/below/deeper && echo threaded > $own/below/deeper/cgroup.type
+    echo folder $own/below/deeper
+    mkfifo hidden
+    env -i setsid sh -c "echo 0 > $own/below/deeper/cgroup.threads && echo hides \$\$ > hidden
+                         exec sleep 1000" &
+    cat hidden)");
+  const GangSpec spec = Script("sh hide");
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished) << Log(spec);
+  const std::string log = Log(spec);
+  EXPECT_TRUE(IsGone(NumberAfter(log, "hides"))) << log;
+  std::istringstream lines(log);
+  std::string word;
+  std::string folder;
+  lines >> word >> folder;
+  EXPECT_THAT(folder, HasSubstr("/attune-"));
+  supervisor_.reset();
+  EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
 TEST_F(GangCgroups, FolderIsRemovedWithTheSupervisor) {
   const auto probe = Cgroups::Make({.identity = "another"});
   const auto parent = probe.value()->folder().parent_path();
