@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -139,6 +141,16 @@ std::string Explain(const SpawnRequest& request, const ChildFailure& failure) {
   return "cannot start " + request.program.string() + ": " + reason;
 }
 
+// Once: it would be said of every process.
+void SayWithoutCgroup(int error) {
+  static std::atomic_flag said;
+  if (said.test_and_set()) return;
+  spdlog::warn(
+      "processes cannot be started in their cgroup ({}) and are started without; what "
+      "left its session and cleared its environment may be left behind",
+      std::strerror(error));
+}
+
 Error SystemError(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
 
 }  // namespace
@@ -153,7 +165,7 @@ OrError<Child> Spawn(const SpawnRequest& request) {
 
   const std::vector<char*> argv = Pointers(request.argv);
   const std::vector<char*> environment = Pointers(request.environment);
-  const ChildPlan plan{
+  ChildPlan plan{
       .program = request.program.c_str(),
       .argv = argv.data(),
       .environment = environment.data(),
@@ -175,9 +187,16 @@ OrError<Child> Spawn(const SpawnRequest& request) {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = Fork(plan);
-  const int fork_error = errno;
+  pid_t pid = Fork(plan);
+  int fork_error = errno;
+  const int cgroup_error = pid < 0 && plan.cgroup >= 0 ? fork_error : 0;
+  if (cgroup_error != 0) {
+    plan.cgroup = -1;
+    pid = Fork(plan);
+    fork_error = errno;
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (cgroup_error != 0) SayWithoutCgroup(cgroup_error);
   if (pid < 0) {
     errno = fork_error;
     return SystemError("cannot start a process");

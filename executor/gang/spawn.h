@@ -29,7 +29,8 @@ struct SpawnRequest {
   int inherited_fd = -1;                    // becomes kInheritedFd; -1: none
   pid_t process_group = 0;                  // to join; 0: a new one
   bool new_session = false;                 // instead of a process group
-  int cgroup = -1;                          // a cgroup's folder to start in; -1: the caller's
+  // A cgroup's folder to start in; where the kernel refuses that, and for -1, the caller's cgroup.
+  int cgroup = -1;
   // SIGKILL when the calling *thread* ends: the kernel's parent-death signal is tied to the thread
   // that forked, not to its process. Call Spawn() from one that lives as long as its children may.
   bool dies_with_parent = true;

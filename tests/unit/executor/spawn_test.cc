@@ -1,5 +1,6 @@
 #include "executor/gang/spawn.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include "tests/unit/executor/harness.h"
@@ -48,6 +49,18 @@ TEST(Spawn, IgnoredAndBlockedSignalsAreNotInherited) {
   constexpr unsigned long long kReserved = 3ULL << 31;
   EXPECT_EQ(blocked_there, 0U);
   EXPECT_EQ(ignored_there & ~kReserved, 0U);
+}
+
+TEST(Spawn, StartsWithoutACgroupWhereItCannotStartInIt) {
+  const TempDir dir;
+  const UniqueFd no_cgroup(open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < 2; ++i) {  // the second one without a word
+    const auto child = Spawn(
+        {.program = "/bin/true", .argv = {"true"}, .environment = {}, .cgroup = no_cgroup.get()});
+    ASSERT_TRUE(child.ok()) << child.error();
+    ASSERT_TRUE(WaitForEnd(child.value().pidfd.get()));
+    EXPECT_TRUE(Reap(child.value().pidfd.get())->ok());
+  }
 }
 
 TEST(Spawn, FailedExecIsToldAndLeavesNoChild) {
