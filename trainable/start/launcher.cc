@@ -181,7 +181,10 @@ class Launcher {
   }
 
   void KillAll() {
-    for (const auto& [pid, child] : children_) kill(-child.process_group, SIGKILL);
+    for (const auto& [pid, child] : children_) {
+      kill(-child.process_group, SIGKILL);
+      kill(pid, SIGKILL);  // one that has left its group
+    }
     for (const auto& [pid, child] : children_) waitpid(pid, nullptr, 0);
     children_.clear();
     if (local_) EndAllChildren();

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 #include "tests/unit/trainable/process.h"
 
@@ -129,6 +130,18 @@ class Launcher : public ::testing::Test {
 bool Ends(const UniqueFd& pidfd) {
   pollfd polled{pidfd.get(), POLLIN, 0};
   return poll(&polled, 1, std::chrono::milliseconds(kPatience).count()) == 1;
+}
+
+TEST_F(Launcher, EndsItsRanksAlsoThoseThatAreNotInTheirGroup) {
+  // No process has this number, so that there is no such group to be in.
+  constexpr pid_t kNoGroup = 1 << 22;
+  const UniqueFd channel = Fork(1, kNoGroup);
+  const Packet forked = Receive();
+  ASSERT_EQ(forked.message["type"], "forked") << forked.message;
+  ASSERT_NE(getpgid(forked.message["pid"]), kNoGroup);
+  socket_.reset();
+  EXPECT_TRUE(Ends(forked.descriptor));
+  EXPECT_EQ(Wait(std::exchange(pid_, 0)), 0);
 }
 
 TEST_F(Launcher, ForksARankThatTrainsAndTellsItsEnd) {
