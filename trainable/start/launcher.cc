@@ -100,7 +100,9 @@ class Launcher {
     if (!fork) return std::nullopt;
     auto& descriptors = packet.descriptors;
     if (descriptors.size() != (local_ ? 1 : 2)) {
-      throw Error("launcher: `fork` has to carry two descriptors, the channel and the log");
+      throw Error(local_
+                      ? "launcher: `fork` has to carry one descriptor, the channel"
+                      : "launcher: `fork` has to carry two descriptors, the channel and the log");
     }
     ForkRequest request{.fork = std::move(*fork), .channel = std::move(descriptors[0]), .log = {}};
     if (!local_) request.log = std::move(descriptors[1]);

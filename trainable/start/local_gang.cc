@@ -114,13 +114,18 @@ void LocalGang::AskForNext() {
   fork.argv.insert(fork.argv.end(), args_.begin(), args_.end());
   const std::string packet = ToPacket(fork);
   if (packet.size() > channel::kPacketBytesMax) {
+  if (!channel::SendPacket(launcher_.socket(), packet, {theirs.get()}, 0) && errno != EPIPE &&
+      errno != ECONNRESET) {
+    return TearDown({.outcome = End::Outcome::kFailed,
+                     .rank = rank.start.rank,
+                     .message = std::string("cannot be asked for: ") + std::strerror(errno)});
+  }
+  // Also where the launcher is gone, which its socket says next.
     throw Error("the arguments after `--` are too long: " + std::to_string(packet.size()) +
                 " bytes, of at most " + std::to_string(channel::kPacketBytesMax));
   }
   rank.channel = std::move(ours);
   fork_pending_ = true;
-  // Should this fail, the launcher is gone, and its socket says so.
-  channel::SendPacket(launcher_.socket(), packet, {theirs.get()}, 0);
 }
 
 void LocalGang::OnLauncher() {

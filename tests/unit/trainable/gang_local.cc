@@ -1,8 +1,11 @@
 // A program that runs gangs of itself, one after the other, from a process with threads.
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <iostream>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -28,14 +31,14 @@ void Train(attune::Context& context) {
   context.Report(context.ReduceSum({{"ranks", 1.0}}));
 }
 
-void RunOne(LocalLauncher& launcher, int world_size) {
+void RunOne(LocalLauncher& launcher, int world_size, std::vector<std::string> args = {}) {
   std::vector<attune::channel::Start> ranks(world_size);
   for (int rank = 0; rank < world_size; ++rank) {
     ranks[rank].rank = ranks[rank].local_rank = rank;
     ranks[rank].world_size = ranks[rank].local_world_size = world_size;
   }
   double counted = 0;
-  LocalGang local(launcher, std::move(ranks), /*args=*/{},
+  LocalGang local(launcher, std::move(ranks), std::move(args),
                   {.report = [&](const auto& report) { counted = report.metrics[0].second; },
                    .checkpoint = {}});
   const LocalGang::End end = local.Run(/*stop_fd=*/-1);
@@ -61,6 +64,10 @@ int OneAfterAnother() {
   busy.lock();
   std::thread other([&busy] { busy.lock(); });  // what a process that forks must not have
   for (const int world_size : {1, 3, 2}) RunOne(launcher, world_size);
+  // A request that its socket does not take.
+  const int least = 1;
+  setsockopt(launcher.socket(), SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+  RunOne(launcher, 1, {std::string(16 << 10, 'x')});
   busy.unlock();
   other.join();
   return 0;

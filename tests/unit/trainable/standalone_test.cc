@@ -197,6 +197,12 @@ TEST(LocalGang, GangsOfAnySizeRunOneAfterTheOtherAlsoAfterOneThatFailed) {
                                   HasSubstr("a gang of 2 finished")));
 }
 
+TEST(LocalGang, FailsWhereARankCannotBeAskedFor) {
+  const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.output, HasSubstr("rank 0 of 1 failed: cannot be asked for: Message too long"));
+}
+
 TEST(Standalone, AProgramThatARankRunsIsRunByHand) {
   const Ended ended = RunByHand({"--max-step", "2", "--config", "mode=nested"});
   EXPECT_EQ(ended.exit_code, 0);
