@@ -28,12 +28,6 @@ struct Local {
   sigset_t rank_signals;
 };
 
-// What is still in a buffer at a fork would appear in the log of every rank.
-void FlushOutput() {
-  std::cout.flush();
-  std::fflush(nullptr);
-}
-
 void CheckSingleThreaded() {
   const auto tasks = std::filesystem::directory_iterator("/proc/self/task");
   if (const auto threads = std::distance(begin(tasks), end(tasks)); threads != 1) {
@@ -198,6 +192,11 @@ class Launcher {
 };
 
 }  // namespace
+
+void FlushOutput() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
 
 Role ServeLauncher(UniqueFd socket) {
   CheckSingleThreaded();

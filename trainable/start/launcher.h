@@ -17,6 +17,9 @@ struct Role {
   int exit_code = 0;
 };
 
+// Before a fork: what is still in a buffer then would be printed by both.
+void FlushOutput();
+
 // Serves the launcher protocol (docs/worker-channel.md) on a seqpacket socket until the executor
 // closes it: forks ranks on request, passes on their ends. Returns in each rank with its channel,
 // and in the launcher, when all is over, without one.

@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <iostream>
 #include <utility>
 
 #include "attune/error.h"
@@ -44,8 +42,7 @@ int MillisecondsUntil(std::chrono::steady_clock::time_point when) {
 
 std::variant<LocalLauncher, Role> LocalLauncher::Fork(const sigset_t& rank_signals) {
   auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
-  std::cout.flush();
-  std::fflush(nullptr);
+  FlushOutput();
   const pid_t pid = fork();
   if (pid < 0) ThrowErrno("fork");
   if (pid == 0) {
@@ -114,6 +111,9 @@ void LocalGang::AskForNext() {
   fork.argv.insert(fork.argv.end(), args_.begin(), args_.end());
   const std::string packet = ToPacket(fork);
   if (packet.size() > channel::kPacketBytesMax) {
+    throw Error("the arguments after `--` are too long: " + std::to_string(packet.size()) +
+                " bytes, of at most " + std::to_string(channel::kPacketBytesMax));
+  }
   if (!channel::SendPacket(launcher_.socket(), packet, {theirs.get()}, 0) && errno != EPIPE &&
       errno != ECONNRESET) {
     return TearDown({.outcome = End::Outcome::kFailed,
@@ -121,9 +121,6 @@ void LocalGang::AskForNext() {
                      .message = std::string("cannot be asked for: ") + std::strerror(errno)});
   }
   // Also where the launcher is gone, which its socket says next.
-    throw Error("the arguments after `--` are too long: " + std::to_string(packet.size()) +
-                " bytes, of at most " + std::to_string(channel::kPacketBytesMax));
-  }
   rank.channel = std::move(ours);
   fork_pending_ = true;
 }
