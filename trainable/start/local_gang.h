@@ -20,7 +20,9 @@ namespace attune::trainable {
 // A launcher of ranks that was forked from this very process, which may do what it likes from then
 // on: start threads, use tensors, run gangs of any size one after the other.
 //
-// Its processes end with it, and it ends with this process, however that ends.
+// It ends with this process, however that ends, and takes all with it that its ranks have started.
+// When it is itself killed, by SIGKILL, its ranks and what is in their process group go with it,
+// and a process that has left that group stays.
 class LocalLauncher {
  public:
   // Returns here with the launcher, and in each of its ranks with what the rank is to do. Ranks
