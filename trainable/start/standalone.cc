@@ -23,12 +23,13 @@ namespace fs = std::filesystem;
 constexpr int kSignalled =
     128;  // what shells give for a program that a signal ended, less its number
 
-// One more than the attempts whose checkpoints lie in the folder, so that no name is taken.
+// One more than the attempts whose checkpoints lie in the folder, so that no name is taken; and
+// than those that were killed while they wrote one, so that what they left is removed.
 int NextAttempt(const std::string& checkpoint_dir) {
   int attempt = 1;
   std::error_code absent;  // a folder that does not exist yet has no attempts
   for (const auto& entry : fs::directory_iterator(checkpoint_dir, absent)) {
-    static const std::regex kName("step-\\d+-attempt-(\\d{1,9})");
+    static const std::regex kName("(?:step-\\d+-|\\.)attempt-(\\d{1,9})(?:-.*)?");
     std::smatch match;
     const std::string name = entry.path().filename().string();
     if (std::regex_match(name, match, kName)) attempt = std::max(attempt, std::stoi(match[1]) + 1);

@@ -221,6 +221,17 @@ TEST(Standalone, ResumesFromItsCheckpointUnderANewAttempt) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Standalone, WhatAKilledRunWasWritingIsRemovedByTheNext) {
+  std::string folder = ::testing::TempDir() + "by-hand-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::filesystem::path unfinished = folder + "/.attempt-3-Ab12Cd";
+  std::filesystem::create_directory(unfinished);
+  const Ended ended = RunByHand({"--max-step", "1", "--checkpoint-dir", folder});
+  EXPECT_THAT(ended.output, HasSubstr("step-1-attempt-4"));
+  EXPECT_FALSE(std::filesystem::exists(unfinished));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Standalone, ArgumentsAfterTwoDashesReachTheProgram) {
   EXPECT_THAT(RunByHand({"--max-step", "1", "--", "one", "two"}).output, HasSubstr("args 2"));
 }
