@@ -30,11 +30,11 @@ def network():
                          nn.Linear(3 * 6 * 6, 2))
 
 
-def run(program, *arguments):
-    """The output of the program, run by hand."""
+def run(program, last_step, *arguments):
+    """The output of the program, run by hand up to a step."""
     environment = {**os.environ, "GANG_PROGRAM_FORM": "exchange"}
     environment.pop("LD_LIBRARY_PATH", None)  # what Python's torch is given instead of libraries
-    done = subprocess.run([program, "--max-step", "1", *arguments], env=environment,
+    done = subprocess.run([program, "--max-step", str(last_step), *arguments], env=environment,
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -50,7 +50,7 @@ def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        run(program, "--checkpoint-dir", folder / "sdk")
+        run(program, 1, "--checkpoint-dir", folder / "sdk")
         checkpoint = folder / "sdk" / "step-1-attempt-1"
         ours = network()
         ours.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=True)
@@ -72,8 +72,7 @@ def main():
                  for file in python.iterdir()}
         (python / "manifest.json").write_text(json.dumps(
             {"format": "attune-checkpoint/1", "step": 1, "world_size": 1, "files": files}))
-        output = run(program, "--checkpoint-dir", folder / "resumed", "--resume", python,
-                     "--max-step", "2")
+        output = run(program, 2, "--checkpoint-dir", folder / "resumed", "--resume", python)
         off = float(re.search(r"error (\S+)", output).group(1))
         print(f"the SDK is {off:.1e} off Python")
         assert off < 1e-5
