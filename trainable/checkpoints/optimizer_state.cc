@@ -156,7 +156,8 @@ void FromTensor(const at::Tensor& tensor, std::tuple<double, double>& value) {
   value = {tensor[0].item<double>(), tensor[1].item<double>()};
 }
 
-// Takes the hyperparameters out of `tensors`; nothing is changed before apply() is called.
+// Takes the hyperparameters out of `tensors`; the optimizer is
+// not changed before Apply().
 template <typename Options>
 struct Hyperparameters {
   std::vector<Options> groups;

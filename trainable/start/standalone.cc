@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSignalled =
-    128;  // what shells give for a program that a signal ended, less its number
+// What shells give for a program that a signal ended, less the signal's number.
+constexpr int kSignalled = 128;
 
 // One more than the attempts whose checkpoints lie in the folder, so that no name is taken; and
 // than those that were killed while they wrote one, so that what they left is removed.
