@@ -1,6 +1,7 @@
 #include "trainable/trainer/worker.h"
 
 #include <ATen/Parallel.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -39,6 +40,21 @@ constexpr auto kErrorFlush = 1000ms;
 constexpr auto kLostPeerHold = 300ms;
 
 constexpr std::size_t kStackBytesOfUnlimited = 256 << 20;
+
+// A step frees what the next one asks for again. glibc gives large blocks back to the kernel at
+// first, which then has to clear the same pages for every step, and learns from each what to keep:
+// these are the values at which it stops learning. Variables of a user's own win.
+void KeepFreedMemory() {
+#ifdef __GLIBC__
+  for (const char* variable : {"GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_",
+                               "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_"}) {
+    if (std::getenv(variable) != nullptr) return;
+  }
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_TOP_PAD, 16 << 20);
+#endif
+}
 
 [[noreturn]] void LeaveAtOnce(int status) {
   std::cout.flush();
@@ -169,6 +185,7 @@ void RunOnThreadOfItsOwn(void (*run)()) {
 
 int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& program) {
   std::signal(SIGPIPE, SIG_IGN);
+  KeepFreedMemory();
   Rank rank(std::move(socket), std::move(args), program);
   this_rank = &rank;
   terminate_before = std::set_terminate(SpeakAndLeave);
