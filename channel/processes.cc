@@ -20,6 +20,7 @@ ProcessState StateOf(pid_t pid) {
   char state = 0;
   fields >> state >> process.parent >> process.group;
   process.is_dead = state == 'Z' || state == 'X';
+  process.is_stopped = state == 'T' || state == 't';
   return process;
 }
 

@@ -10,7 +10,8 @@ namespace attune::channel {
 struct ProcessState {
   pid_t parent = 0;  // 0: there is no such process
   pid_t group = 0;
-  bool is_dead = true;  // ended, and perhaps not reaped yet
+  bool is_dead = true;      // ended, and perhaps not reaped yet
+  bool is_stopped = false;  // by a signal, or a debugger
 };
 ProcessState StateOf(pid_t pid);
 std::vector<pid_t> AllProcesses();

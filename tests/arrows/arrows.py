@@ -84,8 +84,14 @@ ROOMS = {
         ("torch",),
     ),
     "trainable/start": Room(
-        ("trainable/include", "trainable/base", "trainable/channel", "trainable/trainer", "channel"),
+        ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
+         "trainable/trainer", "channel"),
         ("cli11",),
+    ),
+    "trainable/driver": Room(
+        ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
+         "trainable/start", "trainable/trainer", "channel"),
+        ("torch", "nlohmann"),
     ),
     "trainable": Room(),
     "examples": Room(("trainable/include",), ("torch", "nlohmann", "zlib")),

@@ -1,8 +1,11 @@
 #include <stdlib.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <regex>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -146,6 +149,18 @@ void RemoveUnfinished(const fs::path& checkpoint_dir, int attempt) {
     std::error_code ignored;  // what cannot be removed stays hidden
     fs::remove_all(entry.path(), ignored);
   }
+}
+
+int NextAttempt(const fs::path& checkpoint_dir) {
+  int attempt = 1;
+  std::error_code absent;  // a folder that does not exist yet has no attempts
+  for (const auto& entry : fs::directory_iterator(checkpoint_dir, absent)) {
+    static const std::regex kName("(?:step-\\d+-|\\.)attempt-(\\d{1,9})(?:-.*)?");
+    std::smatch match;
+    const std::string name = entry.path().filename().string();
+    if (std::regex_match(name, match, kName)) attempt = std::max(attempt, std::stoi(match[1]) + 1);
+  }
+  return attempt;
 }
 
 }  // namespace trainable

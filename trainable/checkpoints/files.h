@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trainable/base/sockets.h"
 
@@ -14,6 +15,9 @@ namespace attune::trainable {
 class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& file);
+
+  // One that is open already, and empty; `name` is for errors.
+  NewFile(std::string name, UniqueFd fd) : name_(std::move(name)), fd_(std::move(fd)) {}
 
   void Append(std::string_view bytes);
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "attune/error.h"
-#include "trainable/checkpoints/files.h"
 
 namespace attune::trainable {
 namespace {
@@ -114,6 +113,10 @@ bool LiesAsWritten(const at::Tensor& tensor) {
 }  // namespace
 
 void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensors) {
+  WriteSafetensors(NewFile(file), tensors);
+}
+
+void WriteSafetensors(NewFile file, const TensorMap& tensors) {
   // The largest elements first, so that each tensor begins at a multiple of its own.
   std::vector<std::pair<std::string, at::Tensor>> data(tensors.begin(), tensors.end());
   for (const auto& [name, tensor] : data) {
@@ -134,12 +137,11 @@ void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensor
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // keeps the data aligned for readers that map it
   if (text.size() > kMaxSafetensorsHeaderBytes) {
-    throw Error(file.string() + ": too many tensors for one file");
+    throw Error("too many tensors for one file");
   }
-  NewFile out(file);
   const std::uint64_t length = text.size();
-  out.Append({reinterpret_cast<const char*>(&length), sizeof(length)});
-  out.Append(text);
+  file.Append({reinterpret_cast<const char*>(&length), sizeof(length)});
+  file.Append(text);
   at::Tensor buffer;  // one for all, as large as the largest that has to be copied
   for (const auto& [name, tensor] : data) {
     if (LiesAsWritten(tensor)) continue;
@@ -153,7 +155,7 @@ void WriteSafetensors(const std::filesystem::path& file, const TensorMap& tensor
                             at::TensorOptions(tensor.scalar_type()));
       plain.copy_(tensor.detach());
     }
-    out.Append({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
+    file.Append({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
   }
 }
 

@@ -28,15 +28,6 @@ struct Local {
   sigset_t rank_signals;
 };
 
-void CheckSingleThreaded() {
-  const auto tasks = std::filesystem::directory_iterator("/proc/self/task");
-  if (const auto threads = std::distance(begin(tasks), end(tasks)); threads != 1) {
-    throw Error("launcher: the program has " + std::to_string(threads) +
-                " threads before attune::Main(); it must not start threads, or use tensors, in "
-                "static initialisers or ahead of Main()");
-  }
-}
-
 // Kills and reaps all children, those included that come to this process, the subreaper, because
 // their parents are gone.
 void EndAllChildren() {
@@ -52,7 +43,8 @@ void EndAllChildren() {
 struct ForkRequest {
   channel::Fork fork;
   UniqueFd channel;
-  UniqueFd log;  // none where ranks print where this process does
+  UniqueFd log;     // none where ranks print where this process does
+  UniqueFd driver;  // only there
 };
 
 class Launcher {
@@ -93,13 +85,15 @@ class Launcher {
     auto fork = OrThrow(channel::ParseFork(packet.bytes), "launcher: malformed `fork`");
     if (!fork) return std::nullopt;
     auto& descriptors = packet.descriptors;
-    if (descriptors.size() != (local_ ? 1 : 2)) {
+    if (descriptors.size() != 2 && !(local_ && descriptors.size() == 1)) {
       throw Error(local_
-                      ? "launcher: `fork` has to carry one descriptor, the channel"
+                      ? "launcher: `fork` has to carry the channel, and no more than the driver"
                       : "launcher: `fork` has to carry two descriptors, the channel and the log");
     }
-    ForkRequest request{.fork = std::move(*fork), .channel = std::move(descriptors[0]), .log = {}};
-    if (!local_) request.log = std::move(descriptors[1]);
+    ForkRequest request{.fork = std::move(*fork), .channel = std::move(descriptors[0])};
+    if (descriptors.size() == 2) {
+      (local_ ? request.driver : request.log) = std::move(descriptors[1]);
+    }
     return request;
   }
 
@@ -154,7 +148,9 @@ class Launcher {
       _exit(1);
     }
     if (!fork.argv.empty()) fork.argv.erase(fork.argv.begin());
-    return {.channel = std::move(request.channel), .args = std::move(fork.argv)};
+    return {.channel = std::move(request.channel),
+            .driver = std::move(request.driver),
+            .args = std::move(fork.argv)};
   }
 
   void ReapEnded() {
@@ -193,13 +189,23 @@ class Launcher {
 
 }  // namespace
 
+void CheckSingleThreaded(const std::string& before) {
+  const auto tasks = std::filesystem::directory_iterator("/proc/self/task");
+  if (const auto threads = std::distance(begin(tasks), end(tasks)); threads != 1) {
+    throw Error("launcher: the program has " + std::to_string(threads) + " threads before " +
+                before +
+                "; it must not start threads, or use tensors, in static initialisers or ahead of "
+                "it");
+  }
+}
+
 void FlushOutput() {
   std::cout.flush();
   std::fflush(nullptr);
 }
 
 Role ServeLauncher(UniqueFd socket) {
-  CheckSingleThreaded();
+  CheckSingleThreaded("attune::Main()");
   FlushOutput();
   std::signal(SIGPIPE, SIG_IGN);
   return Launcher(std::move(socket), std::nullopt).Serve();

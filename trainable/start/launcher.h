@@ -13,9 +13,14 @@ namespace attune::trainable {
 // nothing left to do but exit.
 struct Role {
   std::optional<UniqueFd> channel;
+  UniqueFd driver;  // of a rank that a driver has asked for: the way to it
   std::vector<std::string> args;  // of the rank, the program's name not among them
   int exit_code = 0;
 };
+
+// Throws Error unless this process has one thread, as one that forks ranks needs; `before` is the
+// call that forks.
+void CheckSingleThreaded(const std::string& before);
 
 // Before a fork: what is still in a buffer then would be printed by both.
 void FlushOutput();
@@ -28,8 +33,8 @@ void FlushOutput();
 Role ServeLauncher(UniqueFd socket);
 
 // The same for the ranks of one gang at a time, in a process that was forked for it. What they
-// print goes where this process prints: `fork` carries their channel alone. Nothing of theirs
-// survives them: whatever they started, however it left them, is gone before the end of the last of
+// print goes where this process prints: `fork` carries their channel, and their way to a driver
+// where there is one. Nothing of theirs survives them: whatever they started, however it left them, is gone before the end of the last of
 // them is told, and before this process ends. Ranks have the signal mask `rank_signals`.
 //
 // Returns in ranks only.

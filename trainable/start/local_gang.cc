@@ -65,9 +65,10 @@ LocalLauncher::~LocalLauncher() {
 }
 
 LocalGang::LocalGang(LocalLauncher& launcher, std::vector<channel::Start> ranks,
-                     std::vector<std::string> args, Events events)
+                     std::vector<std::string> args, Events events, std::vector<UniqueFd> drivers)
     : launcher_(launcher), args_(std::move(args)), events_(std::move(events)) {
   for (channel::Start& start : ranks) ranks_.emplace_back().start = std::move(start);
+  for (std::size_t i = 0; i < drivers.size(); ++i) ranks_[i].driver = std::move(drivers[i]);
 }
 
 LocalGang::End LocalGang::Run(int stop_fd) {
@@ -114,14 +115,17 @@ void LocalGang::AskForNext() {
     throw Error("the arguments after `--` are too long: " + std::to_string(packet.size()) +
                 " bytes, of at most " + std::to_string(channel::kPacketBytesMax));
   }
-  if (!channel::SendPacket(launcher_.socket(), packet, {theirs.get()}, 0) && errno != EPIPE &&
+  std::vector<int> descriptors = {theirs.get()};
+  if (rank.driver) descriptors.push_back(rank.driver.get());
+  if (!channel::SendPacket(launcher_.socket(), packet, descriptors, 0) && errno != EPIPE &&
       errno != ECONNRESET) {
     return TearDown({.outcome = End::Outcome::kFailed,
-                     .rank = rank.start.rank,
+                     .rank = IndexOf(rank),
                      .message = std::string("cannot be asked for: ") + std::strerror(errno)});
   }
   // Also where the launcher is gone, which its socket says next.
   rank.channel = std::move(ours);
+  rank.driver.reset();
   fork_pending_ = true;
 }
 
@@ -151,11 +155,12 @@ void LocalGang::OnForked(const channel::Forked& forked, UniqueFd pidfd) {
   Rank& rank = ranks_[forked_++];
   if (!forked.error.empty()) {
     return TearDown({.outcome = End::Outcome::kFailed,
-                     .rank = rank.start.rank,
+                     .rank = IndexOf(rank),
                      .message = "cannot be started: " + forked.error});
   }
   rank.pid = forked.pid;
   rank.pidfd = std::move(pidfd);
+  if (events_.started) events_.started(IndexOf(rank), rank.pid);
   if (give_up_at_) {
     syscall(SYS_pidfd_send_signal, rank.pidfd.get(), SIGKILL, nullptr, 0);
     return;
@@ -195,13 +200,14 @@ bool LocalGang::Read(Rank& rank) {
       problem = message.error();
       break;
     }
+    if (events_.heard) events_.heard(IndexOf(rank), std::chrono::milliseconds(0));
     std::visit([&](const auto& each) { On(rank, each); }, message.value());
   }
   if (rank.lines.is_too_long()) problem = rank.lines.TooLong();
   if (!problem.empty()) {
     rank.channel.reset();
     TearDown({.outcome = End::Outcome::kFailed,
-              .rank = rank.start.rank,
+              .rank = IndexOf(rank),
               .message = "wrote to its channel " + problem});
   } else if (!count) {
     rank.channel.reset();
@@ -237,6 +243,10 @@ void LocalGang::On(Rank& rank, const channel::ErrorText& error) {
   Suspect(rank);
 }
 
+void LocalGang::On(Rank& rank, const channel::Heartbeat& heartbeat) {
+  if (events_.heard) events_.heard(IndexOf(rank), heartbeat.silence);
+}
+
 void LocalGang::Suspect(Rank& rank) {
   if (std::ranges::find(suspects_, &rank) == suspects_.end()) suspects_.push_back(&rank);
   if (!blame_at_) blame_at_ = Clock::now() + kFailureGrace;
@@ -253,7 +263,8 @@ void LocalGang::Blame() {
   std::string message = culprit.exited ? Describe(*culprit.exited) : "";
   if (!culprit.error.empty()) message += (message.empty() ? "" : ": ") + culprit.error;
   TearDown({.outcome = End::Outcome::kFailed,
-            .rank = culprit.start.rank,
+            .rank = IndexOf(culprit),
+            .threw = !culprit.error.empty() && !culprit.lost_peer,
             .message = std::move(message)});
 }
 

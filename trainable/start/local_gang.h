@@ -35,14 +35,15 @@ class LocalLauncher {
   // Returns when no process of it is left, or kPatience has passed.
   ~LocalLauncher();
 
+  // One that another process has forked, and reaps; it serves the other end of `socket`.
+  LocalLauncher(pid_t pid, UniqueFd pidfd, UniqueFd socket)
+      : pid_(pid), pidfd_(std::move(pidfd)), socket_(std::move(socket)) {}
+
   static constexpr std::chrono::seconds kPatience{5};
 
   int socket() const { return socket_.get(); }
 
  private:
-  LocalLauncher(pid_t pid, UniqueFd pidfd, UniqueFd socket)
-      : pid_(pid), pidfd_(std::move(pidfd)), socket_(std::move(socket)) {}
-
   pid_t pid_;
   UniqueFd pidfd_;
   UniqueFd socket_;
@@ -55,19 +56,24 @@ class LocalGang {
   struct Events {
     std::function<void(const channel::Report&)> report;
     std::function<void(const channel::CheckpointSaved&)> checkpoint;
+    std::function<void(int index, pid_t pid)> started;
+    // It said anything, and may say nothing more for as long.
+    std::function<void(int index, std::chrono::milliseconds silence)> heard;
   };
 
   struct End {
     enum class Outcome { kFinished, kFailed, kStopped };
     Outcome outcome = Outcome::kFinished;
     int rank = -1;        // of kFailed: the first that failed by itself; -1: none in particular
+    bool threw = false;   // of kFailed: by an exception of the program, and not of its process
     std::string message;  // of kFailed
   };
 
   // `ranks` are what they are told, rank 0 first; `args` their arguments. A report that waits is
-  // answered with `stop`. `launcher` must outlive the gang, and run no other meanwhile.
+  // answered with `stop`. `launcher` must outlive the gang, and run no other meanwhile. Each rank
+  // gets its descriptor of `drivers`, unless there are none.
   LocalGang(LocalLauncher& launcher, std::vector<channel::Start> ranks,
-            std::vector<std::string> args, Events events);
+            std::vector<std::string> args, Events events, std::vector<UniqueFd> drivers = {});
 
   // Starts the ranks and watches them to their end. When `stop_fd` becomes readable, at whatever
   // moment, all of it is torn down: kStopped. Returns when no process of the gang is left, or
@@ -82,6 +88,7 @@ class LocalGang {
     pid_t pid = 0;
     UniqueFd pidfd;
     UniqueFd channel;
+    UniqueFd driver;  // until it has it
     channel::LineReader lines;
     std::string unsent;
     std::optional<channel::Exited> exited;
@@ -107,8 +114,10 @@ class LocalGang {
   void On(Rank& rank, const channel::Report& report);
   void On(Rank& rank, const channel::CheckpointSaved& checkpoint);
   void On(Rank& rank, const channel::ErrorText& error);
+  void On(Rank& rank, const channel::Heartbeat& heartbeat);
   template <typename Other>
   void On(Rank&, const Other&) {}
+  int IndexOf(const Rank& rank) const { return static_cast<int>(&rank - ranks_.data()); }
 
   void Suspect(Rank& rank);
   void Blame();

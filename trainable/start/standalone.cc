@@ -7,12 +7,12 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
-#include <regex>
 #include <utility>
 
 #include "attune/checkpoint.h"
 #include "attune/error.h"
 #include "trainable/channel/messages.h"
+#include "trainable/checkpoints/unfinished.h"
 #include "trainable/start/local_gang.h"
 
 namespace attune::trainable {
@@ -22,20 +22,6 @@ namespace fs = std::filesystem;
 
 // What shells give for a program that a signal ended, less the signal's number.
 constexpr int kSignalled = 128;
-
-// One more than the attempts whose checkpoints lie in the folder, so that no name is taken; and
-// than those that were killed while they wrote one, so that what they left is removed.
-int NextAttempt(const std::string& checkpoint_dir) {
-  int attempt = 1;
-  std::error_code absent;  // a folder that does not exist yet has no attempts
-  for (const auto& entry : fs::directory_iterator(checkpoint_dir, absent)) {
-    static const std::regex kName("(?:step-\\d+-|\\.)attempt-(\\d{1,9})(?:-.*)?");
-    std::smatch match;
-    const std::string name = entry.path().filename().string();
-    if (std::regex_match(name, match, kName)) attempt = std::max(attempt, std::stoi(match[1]) + 1);
-  }
-  return attempt;
-}
 
 std::vector<channel::Start> StartsOf(const StandaloneOptions& options) {
   channel::Start start{.sweep = "by-hand",

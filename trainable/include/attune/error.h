@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace attune {
 
@@ -11,6 +12,25 @@ namespace attune {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+// What a driver's call throws when one of its workers failed: of TorchTrainer and WorkerGroup. The
+// message names the worker.
+class WorkerError : public Error {
+ public:
+  // `worker` is -1 where none in particular is to blame.
+  WorkerError(int worker, bool lost, const std::string& message)
+      : Error(message), worker_(worker), lost_(lost) {}
+
+  int worker() const { return worker_; }
+
+  // Whether the process is gone or silent, which may not happen again, rather than that its code
+  // threw an exception.
+  bool lost() const { return lost_; }
+
+ private:
+  int worker_;
+  bool lost_;
 };
 
 }  // namespace attune

@@ -1,0 +1,66 @@
+// A straight line through noisy points, learnt by two workers: the smallest program with a
+// TorchTrainer.
+
+#include <attune/torch_trainer.h>
+#include <torch/data/datasets/tensor.h>
+#include <torch/data/example.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
+#include <torch/optim/sgd.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr double kSlope = 2;
+constexpr double kIntercept = 5;
+constexpr double kNoise = 0.1;
+
+// y = 2 x + 5, and a little noise.
+class Points : public torch::data::datasets::BatchDataset<Points, torch::data::Example<>> {
+ public:
+  explicit Points(std::int64_t size) : x_(torch::rand({size, 1})) {
+    y_ = kSlope * x_ + kIntercept + kNoise * torch::randn({size, 1});
+  }
+
+  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> places) override {
+    const at::Tensor rows = torch::tensor(std::vector<std::int64_t>(places.begin(), places.end()));
+    return {x_.index_select(0, rows), y_.index_select(0, rows)};
+  }
+  std::optional<std::size_t> size() const override { return x_.size(0); }
+
+ private:
+  at::Tensor x_, y_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  attune::Init(argc, argv);
+  attune::TorchTrainer trainer(
+      attune::Creators{.model = [](const attune::Config&) { return torch::nn::Linear(1, 1); },
+                       .data =
+                           [](const attune::Config& config) {
+                             const std::int64_t samples = config.Int("samples");
+                             return attune::TrainerData{Points(samples), Points(samples / 4)};
+                           },
+                       .optimizer =
+                           [](torch::nn::Linear& line, const attune::Config& config) {
+                             return torch::optim::SGD(line->parameters(), config.Real("lr"));
+                           },
+                       .loss = [](const attune::Config&) { return torch::nn::MSELoss(); }},
+      {.num_workers = 2,
+       .batch_size = 32,
+       .config = attune::Config({{"lr", 0.1}, {"samples", std::int64_t{1000}}})});
+
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    attune::Metrics metrics = trainer.Train().metrics;
+    metrics.merge(trainer.Validate().metrics);
+    std::cout << "epoch " << epoch + 1 << "  " << attune::ToText(metrics) << std::endl;
+  }
+  const torch::nn::Linear line = trainer.GetModel();
+  std::cout << "y = " << line->weight.item<double>() << " x + " << line->bias.item<double>()
+            << std::endl;
+}

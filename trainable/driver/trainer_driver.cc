@@ -1,0 +1,310 @@
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "attune/error.h"
+#include "attune/torch_trainer.h"
+#include "trainable/channel/messages.h"
+#include "trainable/driver/driver.h"
+#include "trainable/driver/gang.h"
+#include "trainable/driver/trainer_messages.h"
+#include "trainable/driver/trainer_state.h"
+#include "trainable/driver/trainer_worker.h"
+
+#ifdef ATTUNE_CUDA
+#include <c10/cuda/CUDAFunctions.h>
+#endif
+
+namespace attune::trainable {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Between two questions whether there is room: the first, and the longest.
+constexpr milliseconds kBackoffMin{100};
+constexpr milliseconds kBackoffMax{10'000};
+
+constexpr int kWorkersMax = 4096;
+
+int CountGpus() {
+#ifdef ATTUNE_CUDA
+  return c10::cuda::device_count();
+#else
+  return 0;
+#endif
+}
+
+void Require(bool holds, const std::string& option, const std::string& rule) {
+  if (!holds) throw Error("TorchTrainer: " + option + " " + rule);
+}
+
+// With everything in it that is left to us.
+TorchTrainerOptions Checked(TorchTrainerOptions options) {
+  Require(options.num_workers >= 1 && options.num_workers <= kWorkersMax,
+          "num_workers: " + std::to_string(options.num_workers),
+          "has to be from 1 to " + std::to_string(kWorkersMax));
+  if (options.min_workers == 0) options.min_workers = options.num_workers;
+  Require(options.min_workers >= 1 && options.min_workers <= options.num_workers,
+          "min_workers: " + std::to_string(options.min_workers),
+          "has to be from 1 to num_workers, " + std::to_string(options.num_workers));
+  Require(options.cpus_per_worker >= 1,
+          "cpus_per_worker: " + std::to_string(options.cpus_per_worker), "has to be at least 1");
+  Require(!options.use_fp16 || !options.use_bf16, "use_fp16 and use_bf16:", "only one of them");
+  Require(options.max_retries >= 0, "max_retries: " + std::to_string(options.max_retries),
+          "has to be at least 0");
+  const std::string fitting = options.use_gpu ? "nccl" : "gloo";
+  if (options.backend.empty()) options.backend = fitting;
+  Require(options.backend == fitting, "backend: \"" + options.backend + "\"",
+          "does not go with use_gpu = " + std::string(options.use_gpu ? "true" : "false") +
+              ", which takes \"" + fitting + "\"");
+  if (options.use_gpu) {
+    Require(CountGpus() >= options.min_workers,
+            "num_workers: " + std::to_string(options.num_workers),
+            "with use_gpu needs as many GPUs, and there are " + std::to_string(CountGpus()));
+  }
+  options.batch_size = options.config.IntOr("batch_size", options.batch_size);
+  Require(options.batch_size >= options.num_workers,
+          "batch_size: " + std::to_string(options.batch_size),
+          "is that of all workers together, so at least num_workers, " +
+              std::to_string(options.num_workers));
+  if (options.batch_size % options.num_workers != 0) {
+    std::cerr << "attune: TorchTrainer: a batch of " << options.batch_size << " does not divide by "
+              << options.num_workers << " workers: their shares differ by one sample\n";
+  }
+  return options;
+}
+
+}  // namespace
+
+struct TrainerDriver::Impl {
+  const TrainingFactory factory;
+  const std::string creators;
+  const TorchTrainerOptions options;
+  std::unique_ptr<Gang> gang;
+  UniqueFd state;           // of the last command that changed it; none: as created, or not kept
+  bool unsaved = false;     // it changed, and was not kept
+  bool shut_down = false;
+
+  int Room() const {
+    const int room = options.available_workers ? options.available_workers()
+                     : options.use_gpu         ? CountGpus()
+                                               : options.num_workers;
+    return std::clamp(room, 0, options.num_workers);
+  }
+
+  int AwaitRoom() const {
+    const auto until = std::chrono::steady_clock::now() + options.room_timeout;
+    for (milliseconds wait = kBackoffMin;; wait = std::min(2 * wait, kBackoffMax)) {
+      const int room = Room();
+      if (room >= options.min_workers) return room;
+      if (std::chrono::steady_clock::now() + wait > until) {
+        throw Error("TorchTrainer: there is room for " + std::to_string(room) +
+                    " workers, and min_workers is " + std::to_string(options.min_workers));
+      }
+      std::this_thread::sleep_for(wait);
+    }
+  }
+
+  void Start(int workers) {
+    TrainerSettings settings{.factory = factory, .creators = creators, .options = options};
+    if (options.resize_rule == ResizeRule::kScaleWithWorkers) {
+      settings.options.batch_size =
+          std::max<std::int64_t>(workers, options.batch_size * workers / options.num_workers);
+    }
+    channel::Start start{.sweep = "trainer",
+                         .world_size = workers,
+                         .local_world_size = workers,
+                         .cpus = options.cpus_per_worker,
+                         .seed = options.seed,
+                         .parameters = ToParameters(options.config)};
+    std::vector<channel::Start> starts(workers, start);
+    for (int worker = 0; worker < workers; ++worker) {
+      starts[worker].rank = starts[worker].local_rank = worker;
+      if (options.use_gpu) starts[worker].device = "cuda:" + std::to_string(worker);
+    }
+    gang = std::make_unique<Gang>(
+        Gang::Options{.workers = std::move(starts),
+                      .task = {.serve = ServeTrainer,
+                               .settings = ToBytes(settings),
+                               .initialization_hook = options.initialization_hook},
+                      .stall_timeout = options.stall_timeout});
+    if (state) {
+      gang->Call({.bytes = ToBytes(Command{.what = DoLoad{}}), .file = DuplicateOf(state)});
+    } else {
+      gang->Call({.bytes = ToBytes(Command{.what = DoNothing{}}), .file = {}});
+    }
+  }
+
+  // Between two epochs it may become smaller or larger.
+  void Prepare(bool may_resize) {
+    if (shut_down) throw Error("TorchTrainer: is shut down");
+    if (gang && may_resize && !unsaved && options.available_workers) {
+      const int room = Room();
+      if (room >= options.min_workers && room != gang->size()) gang.reset();
+    }
+    if (!gang) Start(AwaitRoom());
+  }
+
+  std::vector<Answer> Do(const Command& command) {
+    std::vector<Answer> answers;
+    std::vector<Message> messages = gang->Call({.bytes = ToBytes(command), .file = {}});
+    for (const Message& message : messages) answers.push_back(ReadAnswer(message.bytes));
+    if (messages[0].file) state = std::move(messages[0].file);
+    return answers;
+  }
+
+  // Does it, again after a loss; `retries` counts them.
+  template <typename Work>
+  auto Retrying(int max_retries, int& retries, bool may_resize, Work work) {
+    for (retries = 0;; ++retries) {
+      try {
+        Prepare(may_resize);
+        return work();
+      } catch (const WorkerError& error) {
+        gang.reset();
+        if (!error.lost() || retries >= max_retries) throw;
+        if (unsaved) {
+          throw WorkerError(error.worker(), /*lost=*/true,
+                            std::string(error.what()) +
+                                "; what it had learnt is lost, since options.checkpoint is off");
+        }
+        std::cerr << "attune: TorchTrainer: " << error.what() << "; going on from "
+                  << (state ? "the last copy of the state" : "the beginning") << " (retry "
+                  << retries + 1 << " of " << max_retries << ")" << std::endl;
+      }
+    }
+  }
+
+  // A command that changes the state.
+  std::vector<Answer> Change(Command command, int max_retries, int& retries, bool may_resize) {
+    command.send_state = options.checkpoint;
+    return Retrying(max_retries, retries, may_resize, [&] {
+      auto answers = Do(command);
+      unsaved = !options.checkpoint;
+      return answers;
+    });
+  }
+  std::vector<Answer> Change(Command command) {
+    int retries = 0;
+    return Change(std::move(command), options.max_retries, retries, /*may_resize=*/false);
+  }
+
+  int RetriesOf(const TrainOptions& pass) const {
+    return pass.max_retries < 0 ? options.max_retries : pass.max_retries;
+  }
+};
+
+namespace {
+
+Metrics MeansOf(const Metrics& sums, const std::map<std::string, double>& weights) {
+  Metrics means;
+  for (const auto& [name, sum] : sums) means[name] = sum / weights.at(name);
+  return means;
+}
+
+TrainerStats StatsOf(const std::vector<Answer>& answers, bool reduce, int retries) {
+  TrainerStats stats;
+  PassResult all;
+  for (const Answer& answer : answers) {
+    const PassResult& pass = answer.pass;
+    for (const auto& [name, sum] : pass.sums) all.sums[name] += sum;
+    for (const auto& [name, weight] : pass.weights) all.weights[name] += weight;
+    stats.samples += pass.samples;
+    stats.batches = std::max(stats.batches, pass.batches);
+    stats.seconds = std::max(stats.seconds, pass.times.total);
+    const auto share = 1.0 / static_cast<double>(answers.size());
+    stats.data_seconds += share * pass.times.data;
+    stats.forward_seconds += share * pass.times.forward;
+    stats.backward_seconds += share * pass.times.backward;
+    stats.communication_seconds += share * pass.times.communication;
+    if (!reduce) stats.workers.push_back(MeansOf(pass.sums, pass.weights));
+  }
+  stats.metrics = MeansOf(all.sums, all.weights);
+  stats.epoch = answers[0].epoch;
+  stats.num_workers = static_cast<int>(answers.size());
+  stats.retries = retries;
+  return stats;
+}
+
+}  // namespace
+
+TrainerDriver::TrainerDriver(TrainingFactory factory, std::string creators,
+                             TorchTrainerOptions options)
+    : impl_(new Impl{.factory = factory,
+                     .creators = std::move(creators),
+                     .options = Checked(std::move(options))}) {
+  int retries = 0;
+  impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [] {});
+}
+
+TrainerDriver::~TrainerDriver() = default;
+
+TrainerStats TrainerDriver::Train(const TrainOptions& options) {
+  int retries = 0;
+  const auto answers = impl_->Change({.what = DoTrain{options}}, impl_->RetriesOf(options), retries,
+                                     /*may_resize=*/true);
+  return StatsOf(answers, options.reduce_results, retries);
+}
+
+TrainerStats TrainerDriver::Validate(const TrainOptions& options) {
+  int retries = 0;
+  const auto answers = impl_->Retrying(impl_->RetriesOf(options), retries, /*may_resize=*/false,
+                                       [&] { return impl_->Do({.what = DoValidate{options}}); });
+  return StatsOf(answers, options.reduce_results, retries);
+}
+
+void TrainerDriver::UpdateScheduler(const double* metric) {
+  impl_->Change(
+      {.what = DoStepSchedulers{metric ? std::optional<double>(*metric) : std::nullopt}});
+}
+
+TensorMap TrainerDriver::State() {
+  if (impl_->shut_down) throw Error("TorchTrainer: is shut down");
+  if (impl_->state && !impl_->unsaved) return FromMemory(impl_->state);
+  int retries = 0;
+  return impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
+    impl_->Do({.what = DoSendState{}, .send_state = true});
+    TensorMap state = FromMemory(impl_->state);
+    if (!impl_->options.checkpoint) impl_->state.reset();
+    return state;
+  });
+}
+
+void TrainerDriver::LoadState(const TensorMap& state) {
+  if (impl_->shut_down) throw Error("TorchTrainer: is shut down");
+  UniqueFd before = std::exchange(impl_->state, ToMemory(state));
+  try {
+    int retries = 0;
+    impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
+      impl_->gang->Call(
+          {.bytes = ToBytes(Command{.what = DoLoad{}}), .file = DuplicateOf(impl_->state)});
+    });
+  } catch (...) {
+    impl_->state = std::move(before);
+    throw;
+  }
+  impl_->unsaved = !impl_->options.checkpoint;
+  if (!impl_->options.checkpoint) impl_->state.reset();
+}
+
+std::vector<std::string> TrainerDriver::ApplyAll(ApplyFunction apply, const std::string& bytes) {
+  std::vector<std::string> results;
+  for (Answer& answer : impl_->Change({.what = DoApply{apply, bytes}})) {
+    results.push_back(std::move(answer.applied));
+  }
+  return results;
+}
+
+void TrainerDriver::Shutdown(bool force) {
+  if (force && impl_->gang) impl_->gang->Kill();
+  impl_->gang.reset();
+  impl_->shut_down = true;
+}
+
+int TrainerDriver::num_workers() const { return impl_->gang ? impl_->gang->size() : 0; }
+const TorchTrainerOptions& TrainerDriver::options() const { return impl_->options; }
+
+}  // namespace attune::trainable

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "attune/torch_trainer.h"
+
+// What a TorchTrainer and its workers say to each other.
+namespace attune::trainable {
+
+// ---- driver → worker
+
+// A task's settings.
+struct TrainerSettings {
+  TrainingFactory factory = nullptr;
+  std::string creators;
+  TorchTrainerOptions options;  // but for what only the driver needs, and the configuration
+};
+
+struct DoNothing {};  // to be answered once everything is created
+struct DoTrain {
+  TrainOptions options;
+};
+struct DoValidate {
+  TrainOptions options;
+};
+struct DoStepSchedulers {
+  std::optional<double> metric;
+};
+struct DoLoad {};  // the state that goes along
+struct DoApply {
+  ApplyFunction apply = nullptr;
+  std::string function;
+};
+struct DoSendState {};
+
+struct Command {
+  std::variant<DoNothing, DoTrain, DoValidate, DoStepSchedulers, DoLoad, DoApply, DoSendState> what;
+  bool send_state = false;  // worker 0, with its answer
+};
+
+// ---- worker → driver
+
+struct Answer {
+  PassResult pass;      // to DoTrain and DoValidate
+  std::string applied;  // to DoApply
+  std::int64_t epoch = 0;
+};
+
+// Reading throws attune::Error.
+std::string ToBytes(const TrainerSettings& settings);
+std::string ToBytes(const Command& command);
+std::string ToBytes(const Answer& answer);
+TrainerSettings ReadSettings(std::string_view bytes);
+Command ReadCommand(std::string_view bytes);
+Answer ReadAnswer(std::string_view bytes);
+
+}  // namespace attune::trainable

@@ -1,0 +1,203 @@
+#include "attune/training_operator.h"
+
+#ifdef ATTUNE_CUDA
+#include <c10/cuda/CUDAFunctions.h>
+#endif
+
+#include <utility>
+
+#include "attune/error.h"
+#include "trainable/base/random.h"
+#include "trainable/checkpoints/optimizer_state.h"
+#include "trainable/checkpoints/scheduler_state.h"
+#include "trainable/checkpoints/state_dict.h"
+#include "trainable/driver/trainer_state.h"
+
+namespace attune::trainable {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point began) {
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+constexpr const char* kModel = "model";
+constexpr const char* kOptimizer = "optimizer";
+constexpr const char* kScheduler = "scheduler";
+constexpr const char* kScaler = "scaler";
+constexpr const char* kTrainer = "trainer";
+constexpr const char* kEpoch = "epoch";
+constexpr const char* kBatchSize = "batch_size";
+
+void Add(TensorMap& all, const std::string& part, const TensorMap& state) {
+  for (const auto& [name, tensor] : state) all.emplace(part + "/" + name, tensor);
+}
+
+}  // namespace
+
+Training::Training(Context& context, const TorchTrainerOptions& options)
+    : context_(context), options_(options), scaler_({.enabled = options.use_fp16}) {}
+
+Training::~Training() = default;
+
+void Training::Record(const std::string& metric, double value, std::int64_t samples) {
+  pass_.sums[metric] += value * static_cast<double>(samples);
+  pass_.weights[metric] += static_cast<double>(samples);
+}
+
+void Training::Record(const std::string& metric, const at::Tensor& value, std::int64_t samples) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor weighted = value.detach().to(at::kFloat) * static_cast<double>(samples);
+  at::Tensor& sum = tensor_sums_[metric];
+  // Half precision and long sums of floats do not mix; a double a batch costs nothing.
+  sum = sum.defined() ? sum + weighted.to(at::kDouble) : weighted.to(at::kDouble);
+  pass_.weights[metric] += static_cast<double>(samples);
+}
+
+void Training::NoteBatch(std::int64_t samples, bool training) {
+  pass_.samples += samples;
+  ++pass_.batches;
+  context_.Heartbeat();
+  if (!training) return;
+  context_.NoteFirstOptimizerStep();
+  if (options_.scheduler_step_freq == SchedulerStep::kBatch) StepSchedulers(nullptr);
+}
+
+PassResult Training::Run(const TrainOptions& options, void (Training::*pass)()) {
+  pass_ = {};
+  pass_options_ = options;
+  tensor_sums_.clear();
+  const auto began = Clock::now();
+  (this->*pass)();
+  for (const auto& [metric, sum] : tensor_sums_) pass_.sums[metric] += sum.item<double>();
+  pass_.times.total = SecondsSince(began);
+  return std::move(pass_);
+}
+
+PassResult Training::RunEpoch(const TrainOptions& options) {
+  // What an epoch draws depends neither on those before nor on when training was interrupted.
+  at::manual_seed(Key(context_.seed(), static_cast<std::uint64_t>(epoch_) + 1, context_.rank()));
+  PassResult result = Run(options, &Training::Train);
+  ++epoch_;
+  if (options_.scheduler_step_freq == SchedulerStep::kEpoch) StepSchedulers(nullptr);
+  result.times.communication = CommunicationOfAStep() * static_cast<double>(result.batches);
+  return result;
+}
+
+PassResult Training::RunValidation(const TrainOptions& options) {
+  return Run(options, &Training::Validate);
+}
+
+void Training::StepSchedulers(const double* metric) {
+  for (const AnyScheduler& scheduler : schedulers()) {
+    if (auto* const* plain = std::get_if<torch::optim::LRScheduler*>(&scheduler)) {
+      (*plain)->step();
+    } else if (metric != nullptr) {
+      std::get<torch::optim::ReduceLROnPlateauScheduler*>(scheduler)->step(
+          static_cast<float>(*metric));
+    } else {
+      throw Error(
+          "TorchTrainer: a ReduceLROnPlateauScheduler needs a metric: set scheduler_step_freq to "
+          "kManual and call UpdateScheduler(metric)");
+    }
+  }
+}
+
+void Training::ScaleLearningRates(double factor) {
+  for (torch::optim::Optimizer* optimizer : optimizers()) {
+    for (auto& group : optimizer->param_groups()) {
+      group.options().set_lr(group.options().get_lr() * factor);
+    }
+  }
+}
+
+TensorMap Training::State() {
+  TensorMap all;
+  std::size_t index = 0;
+  for (const auto* module : modules()) Add(all, NumberedPart(kModel, index++), StateOf(*module));
+  index = 0;
+  for (const auto* optimizer : optimizers()) {
+    Add(all, NumberedPart(kOptimizer, index++), StateOf(*optimizer, /*hyperparameters=*/true));
+  }
+  index = 0;
+  for (const AnyScheduler& scheduler : schedulers()) {
+    Add(all, NumberedPart(kScheduler, index++),
+        std::visit([](const auto* each) { return StateOf(*each); }, scheduler));
+  }
+  Add(all, kScaler, scaler_.state_dict());
+  Add(all, kTrainer,
+      {{kEpoch, at::full({1}, epoch_, at::kLong)},
+       {kBatchSize, at::full({1}, options_.batch_size, at::kLong)}});
+  return all;
+}
+
+void Training::LoadState(const TensorMap& all) {
+  const std::string where = "state_dict";
+  const TensorMap trainer = PartOf(all, kTrainer);
+  if (!trainer.contains(kEpoch) || !trainer.contains(kBatchSize)) {
+    throw Error("state_dict: is not that of a TorchTrainer: it has no " + std::string(kTrainer) +
+                "/" + kEpoch);
+  }
+  std::size_t index = 0;
+  for (auto* module : modules()) {
+    const std::string part = NumberedPart(kModel, index++);
+    trainable::LoadState(*module, PartOf(all, part), where + ": " + part);
+  }
+  index = 0;
+  for (auto* optimizer : optimizers()) {
+    const std::string part = NumberedPart(kOptimizer, index++);
+    trainable::LoadState(*optimizer, PartOf(all, part), where + ": " + part);
+  }
+  index = 0;
+  for (const AnyScheduler& scheduler : schedulers()) {
+    const std::string part = NumberedPart(kScheduler, index++);
+    std::visit([&](auto* each) { trainable::LoadState(*each, PartOf(all, part), where + ": " + part); },
+               scheduler);
+  }
+  scaler_.load_state_dict(PartOf(all, kScaler));
+  epoch_ = trainer.at(kEpoch).item<std::int64_t>();
+  const auto saved_batch = trainer.at(kBatchSize).item<std::int64_t>();
+  if (options_.resize_rule == ResizeRule::kScaleWithWorkers && saved_batch != options_.batch_size) {
+    ScaleLearningRates(static_cast<double>(options_.batch_size) / static_cast<double>(saved_batch));
+  }
+}
+
+Phase::Phase(double& seconds, c10::Device device, bool exact)
+    : seconds_(seconds), device_(device), exact_(exact), began_(Clock::now()) {}
+
+Phase::~Phase() {
+#ifdef ATTUNE_CUDA
+  if (exact_ && device_.is_cuda()) c10::cuda::device_synchronize();
+#else
+  static_cast<void>(device_);
+  static_cast<void>(exact_);
+#endif
+  seconds_ += SecondsSince(began_);
+}
+
+void ThrowEmptyModel() { throw Error("TorchTrainer: the model creator returned an empty model"); }
+
+void ThrowCannotValidate() {
+  throw Error(
+      "TorchTrainer: there is nothing to validate with: the data creator has to return "
+      "attune::TrainerData{train, validation}, or give a validation_function");
+}
+
+void CheckLoss(const at::Tensor& loss) {
+  if (!loss.defined()) throw Error("TorchTrainer: the loss is an undefined tensor");
+  if (loss.numel() != 1) {
+    throw Error("TorchTrainer: the loss has to be one number, and is " + Shape(loss) +
+                "; a loss without a reduction needs .mean()");
+  }
+}
+
+at::Tensor CountCorrect(const at::Tensor& output, const at::Tensor& target) {
+  if (output.dim() != 2 || target.dim() != 1 || !at::isIntegralType(target.scalar_type(), false) ||
+      output.size(0) != target.size(0)) {
+    return {};
+  }
+  return output.argmax(1).eq(target).sum();
+}
+
+}  // namespace attune::trainable

@@ -1,0 +1,213 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "attune/amp.h"
+#include "attune/config.h"
+#include "attune/context.h"
+#include "attune/data_loader.h"
+#include "attune/distributed_model.h"
+#include "attune/trainer_options.h"
+#include "attune/training_parts.h"
+
+namespace attune {
+
+// One worker's training, as a custom train_function or validation_function of Creators sees it:
+//
+//   .train_function = [](auto& training) {
+//     training.model().train();
+//     for (auto& batch : training.batches()) {
+//       const auto loss = training.loss()(training.model()(batch.data), batch.target);
+//       training.optimizer().zero_grad();
+//       loss.backward();
+//       training.optimizer().step();
+//       training.Record("train_loss", loss, batch.data.size(0));
+//     }
+//   }
+//
+// Where creators return tuples, model<1>(), optimizer<1>(), loss<1>() and scheduler<1>() are what is
+// second in them.
+template <typename C>
+class TrainingOperator final : public trainable::Training {
+ public:
+  using TrainLoader = typename trainable::LoaderOf<typename trainable::Made<C>::Data::Train>::Type;
+  using ValidationLoader =
+      typename trainable::LoaderOf<typename trainable::Made<C>::Data::Validation>::Type;
+
+  // Creates everything that the worker trains with.
+  TrainingOperator(Context& context, const C& creators, const TorchTrainerOptions& options)
+      : Training(context, options),
+        creators_(creators),
+        models_(trainable::MakeModels(creators_, config())),
+        prepared_(trainable::PrepareAll(context, options.model, models_)),
+        optimizers_(trainable::MakeOptimizers(creators_, models_, config())),
+        losses_(trainable::MakeLosses(creators_, config())),
+        schedulers_(trainable::MakeSchedulers(creators_, optimizers_, config())),
+        loaders_(MakeLoaders(creators_.data(config()))) {}
+
+  // The model whose gradients are synchronised; `model<I>()->forward(…)` is its module's own.
+  template <std::size_t I = 0>
+  auto& model() {
+    return std::get<I>(prepared_);
+  }
+  template <std::size_t I = 0>
+  auto& optimizer() {
+    return *std::get<I>(optimizers_);
+  }
+  // What the loss creator returned: something to call.
+  template <std::size_t I = 0>
+  auto& loss() {
+    return std::get<I>(losses_);
+  }
+  template <std::size_t I = 0>
+  auto& scheduler() {
+    return *std::get<I>(schedulers_);
+  }
+  TrainLoader& train_loader() { return loaders_.train; }
+  ValidationLoader& validation_loader() { return loaders_.validation; }
+
+  // The batches of this pass, for a loop: all of the epoch, or num_steps of it. Counts samples and
+  // time, and steps schedulers that go by batches.
+  auto batches() { return trainable::Batches<TrainLoader>(*this, loaders_.train, true); }
+  auto validation_batches() {
+    return trainable::Batches<ValidationLoader>(*this, loaders_.validation, false);
+  }
+
+  // Forward, loss, backward and a step, as the default loop has them.
+  template <typename Batch>
+  void TrainBatch(Batch& batch) {
+    at::Tensor loss;
+    {
+      const trainable::Phase phase(pass_.times.forward, context().device(), pass_options_.profile);
+      loss = Forward(model(), batch).first;
+    }
+    {
+      const trainable::Phase phase(pass_.times.backward, context().device(), pass_options_.profile);
+      optimizer().zero_grad();
+      scaler().scale(loss).backward();
+    }
+    scaler().step(optimizer());
+    scaler().update();
+    Record("train_loss", loss, batch.data.size(0));
+  }
+
+  // Records val_loss, and val_accuracy where targets are classes.
+  template <typename Batch>
+  void ValidateBatch(Batch& batch) {
+    const at::NoGradGuard no_grad;
+    const auto [loss, output] = Forward(*model(), batch);
+    Record("val_loss", loss, batch.data.size(0));
+    const at::Tensor correct = trainable::CountCorrect(output, batch.target);
+    if (correct.defined()) {
+      Record("val_accuracy", correct / batch.data.size(0), batch.data.size(0));
+    }
+  }
+
+  std::vector<torch::nn::Module*> modules() override {
+    std::vector<torch::nn::Module*> all;
+    std::apply([&](auto&... model) { (all.push_back(&*model), ...); }, prepared_);
+    return all;
+  }
+  std::vector<torch::optim::Optimizer*> optimizers() override {
+    std::vector<torch::optim::Optimizer*> all;
+    std::apply([&](auto&... optimizer) { (all.push_back(optimizer.get()), ...); }, optimizers_);
+    return all;
+  }
+  std::vector<trainable::AnyScheduler> schedulers() override {
+    std::vector<trainable::AnyScheduler> all;
+    std::apply([&](auto&... scheduler) { (all.emplace_back(scheduler.get()), ...); }, schedulers_);
+    return all;
+  }
+  bool validates() const override {
+    return !std::same_as<ValidationLoader, trainable::None>;
+  }
+
+ private:
+  struct Loaders {
+    TrainLoader train;
+    ValidationLoader validation;
+  };
+
+  static constexpr bool kIsPlain = std::tuple_size_v<typename trainable::Made<C>::Models> == 1;
+
+  template <typename D>
+  Loaders MakeLoaders(D data) {
+    const auto loader = [this](auto dataset, bool shuffle) {
+      return context().PrepareDataLoader(
+          std::move(dataset),
+          {.batch_size = options().batch_size, .shuffle = shuffle, .threads = options().data_threads});
+    };
+    if constexpr (std::same_as<ValidationLoader, trainable::None>) {
+      return {loader(std::move(data), true), {}};
+    } else {
+      return {loader(std::move(data.train), true), loader(std::move(data.validation), false)};
+    }
+  }
+
+  // Loss and output.
+  template <typename M, typename Batch>
+  std::pair<at::Tensor, at::Tensor> Forward(M& model, Batch& batch) {
+    const Autocast autocast(context().device(),
+                            options().use_fp16 ? c10::ScalarType::Half : c10::ScalarType::BFloat16,
+                            options().use_fp16 || options().use_bf16);
+    at::Tensor output;
+    if constexpr (requires { model.forward(batch.data); }) {
+      output = model.forward(batch.data);
+    } else {
+      output = model(batch.data);
+    }
+    at::Tensor loss = this->loss()(output, batch.target);
+    trainable::CheckLoss(loss);
+    return {std::move(loss), std::move(output)};
+  }
+
+  void Train() override {
+    if constexpr (!std::same_as<decltype(C::train_function), trainable::None>) {
+      creators_.train_function(*this);
+    } else {
+      static_assert(kIsPlain, "several models need a train_function");
+      static_assert(!std::same_as<decltype(C::loss), trainable::None>,
+                    "the default loop needs a loss creator; or give a train_function");
+      static_assert(trainable::HasDataAndTarget<typename TrainLoader::Batch>,
+                    "the default loop needs batches of one data and one target tensor, as of "
+                    "dataset.map(torch::data::transforms::Stack<>()); or give a train_function");
+      model().train();
+      for (auto& batch : batches()) TrainBatch(batch);
+    }
+  }
+  void Validate() override {
+    if constexpr (!std::same_as<decltype(C::validation_function), trainable::None>) {
+      creators_.validation_function(*this);
+    } else if constexpr (kIsPlain && !std::same_as<ValidationLoader, trainable::None> &&
+                         !std::same_as<decltype(C::loss), trainable::None>) {
+      model().eval();
+      for (auto& batch : validation_batches()) ValidateBatch(batch);
+    } else {
+      trainable::ThrowCannotValidate();
+    }
+  }
+  double CommunicationOfAStep() const override {
+    return std::apply(
+        [](const auto&... model) { return (0.0 + ... + model.sync_times().communication); },
+        prepared_);
+  }
+
+  const C creators_;
+  typename trainable::Made<C>::Models models_;
+  typename trainable::Made<C>::Prepared prepared_;
+  typename trainable::Made<C>::Optimizers optimizers_;
+  typename trainable::Made<C>::Losses losses_;
+  typename trainable::Made<C>::Schedulers schedulers_;
+  Loaders loaders_;
+};
+
+}  // namespace attune

@@ -1,0 +1,383 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/schedulers/lr_scheduler.h>
+#include <torch/optim/schedulers/reduce_on_plateau_scheduler.h>
+#include <torch/types.h>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "attune/amp.h"
+#include "attune/checkpoint.h"
+#include "attune/config.h"
+#include "attune/context.h"
+#include "attune/data_loader.h"
+#include "attune/distributed_model.h"
+#include "attune/metrics.h"
+#include "attune/trainer_options.h"
+
+namespace attune {
+
+// What a data creator returns when there is data to validate with.
+template <typename Train, typename Validation = Train>
+struct TrainerData {
+  Train train;
+  Validation validation;
+};
+
+namespace trainable {
+
+// A creator or function that was not given.
+struct None {};
+
+// LibTorch's schedulers have no common base.
+using AnyScheduler =
+    std::variant<torch::optim::LRScheduler*, torch::optim::ReduceLROnPlateauScheduler*>;
+
+// Seconds of an epoch, on one worker.
+struct PassTimes {
+  double total = 0;
+  double data = 0;           // waiting for batches
+  double forward = 0;        // these three: of the default loop, and of TrainBatch()
+  double backward = 0;
+  double communication = 0;  // an estimate from the steps that LibTorch measures
+};
+
+// What one worker has to say of an epoch of training, or of a pass over the validation data.
+struct PassResult {
+  Metrics sums;  // of value × samples
+  std::map<std::string, double> weights;
+  std::int64_t samples = 0;
+  std::int64_t batches = 0;
+  PassTimes times;
+};
+
+// The part of a worker's training that does not depend on types: what TrainingOperator is made of,
+// and what the driver's commands are done with.
+class Training {
+ public:
+  Training(Context& context, const TorchTrainerOptions& options);
+  virtual ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+  virtual std::vector<torch::nn::Module*> modules() = 0;
+  virtual std::vector<torch::optim::Optimizer*> optimizers() = 0;
+  virtual std::vector<AnyScheduler> schedulers() = 0;
+  virtual bool validates() const = 0;
+
+  // Adds to a metric of this pass, which is the mean over all samples of all workers. A tensor is
+  // not waited for.
+  void Record(const std::string& metric, double value, std::int64_t samples);
+  void Record(const std::string& metric, const at::Tensor& value, std::int64_t samples);
+
+  // Whether the pass has to end before another batch; called before each.
+  bool EndsBefore(std::int64_t batches) const {
+    return pass_options_.num_steps > 0 && batches >= pass_options_.num_steps;
+  }
+  // Called after each batch, with the samples in it.
+  void NoteBatch(std::int64_t samples, bool training);
+  double& data_seconds() { return pass_.times.data; }
+
+  PassResult RunEpoch(const TrainOptions& options);
+  PassResult RunValidation(const TrainOptions& options);
+
+  // All that it takes to go on from here, by names that begin with those of a checkpoint's files.
+  TensorMap State();
+  void LoadState(const TensorMap& state);
+
+  // Of LRScheduler, a step; of ReduceLROnPlateauScheduler, one with this metric.
+  void StepSchedulers(const double* metric);
+  void ScaleLearningRates(double factor);
+
+  // Epochs that are finished.
+  std::int64_t epoch() const { return epoch_; }
+
+  Context& context() const { return context_; }
+  const Config& config() const { return context_.config(); }
+  const TorchTrainerOptions& options() const { return options_; }
+  // Enabled by use_fp16.
+  GradScaler& scaler() { return scaler_; }
+
+ protected:
+  virtual void Train() = 0;
+  virtual void Validate() = 0;
+  virtual double CommunicationOfAStep() const = 0;
+
+  // Of the pass that is under way.
+  PassResult pass_;
+  TrainOptions pass_options_;
+  std::map<std::string, at::Tensor> tensor_sums_;  // not yet in pass_, on the device
+
+ private:
+  PassResult Run(const TrainOptions& options, void (Training::*pass)());
+
+  Context& context_;
+  const TorchTrainerOptions options_;
+  GradScaler scaler_;
+  std::int64_t epoch_ = 0;
+};
+
+// The time that its scope takes, where anybody wants to know.
+class Phase {
+ public:
+  // `exact`: to the end of what a GPU has been given to do.
+  Phase(double& seconds, c10::Device device, bool exact);
+  ~Phase();
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+ private:
+  double& seconds_;
+  const c10::Device device_;
+  const bool exact_;
+  const std::chrono::steady_clock::time_point began_;
+};
+
+// ---- what creators return, as a tuple
+
+template <typename T>
+struct IsTuple : std::false_type {};
+template <typename... T>
+struct IsTuple<std::tuple<T...>> : std::true_type {};
+
+template <typename T>
+auto ToTuple(T value) {
+  if constexpr (IsTuple<T>::value) {
+    return value;
+  } else {
+    return std::tuple<T>(std::move(value));
+  }
+}
+
+// A model that was created: a holder such as torch::nn::Linear, or std::shared_ptr<Module>.
+template <typename M>
+const auto& SharedModule(const M& model) {
+  if constexpr (requires { typename M::ContainedType; }) {
+    return model.ptr();
+  } else {
+    return model;
+  }
+}
+template <typename M>
+using ModuleType = typename std::remove_cvref_t<
+    decltype(SharedModule(std::declval<const M&>()))>::element_type;
+
+[[noreturn]] void ThrowEmptyModel();
+template <typename M>
+const std::shared_ptr<M>& CheckModel(const std::shared_ptr<M>& module) {
+  if (module == nullptr) ThrowEmptyModel();
+  return module;
+}
+
+template <typename M>
+concept Model = requires(const M& model) {
+  { SharedModule(model).get() } -> std::convertible_to<torch::nn::Module*>;
+};
+
+template <typename T>
+struct Owned {
+  using Type = T;
+};
+template <typename T>
+struct Owned<std::unique_ptr<T>> {
+  using Type = T;
+};
+// Of optimizers and schedulers, which must not move once others refer to them.
+template <typename T>
+std::unique_ptr<typename Owned<T>::Type> Own(T value) {
+  if constexpr (std::same_as<T, typename Owned<T>::Type>) {
+    return std::make_unique<T>(std::move(value));
+  } else {
+    return value;
+  }
+}
+
+template <typename... T>
+auto OwnAll(std::tuple<T...> values) {
+  return std::apply([](auto&... each) { return std::tuple(Own(std::move(each))...); }, values);
+}
+
+// What others are given of several: the one there is, or all of them.
+template <typename... T>
+decltype(auto) OneOrAll(std::tuple<T...>& all) {
+  if constexpr (sizeof...(T) == 1) {
+    return std::get<0>(all);
+  } else {
+    return (all);
+  }
+}
+template <typename... T>
+auto OneOf(std::tuple<T...> all) {
+  if constexpr (sizeof...(T) == 1) {
+    return std::get<0>(std::move(all));
+  } else {
+    return all;
+  }
+}
+template <typename... T>
+auto Refer(std::tuple<std::unique_ptr<T>...>& owned) {
+  return std::apply([](auto&... each) { return std::tie(*each...); }, owned);
+}
+
+template <typename... M>
+auto PrepareAll(Context& context, const DistributedModelOptions& options,
+                const std::tuple<M...>& models) {
+  return std::apply(
+      [&](const auto&... model) {
+        // In their order, which a list in braces keeps: every worker makes the same calls.
+        return std::tuple<DistributedModel<ModuleType<M>>...>{
+            context.PrepareModel(CheckModel(SharedModule(model)), options)...};
+      },
+      models);
+}
+
+template <typename D>
+struct DataOf {
+  using Train = D;
+  using Validation = None;
+};
+template <typename T, typename V>
+struct DataOf<TrainerData<T, V>> {
+  using Train = T;
+  using Validation = V;
+};
+
+template <typename T>
+struct LoaderOf {
+  using Type = DataLoader<T>;
+};
+template <>
+struct LoaderOf<None> {
+  using Type = None;
+};
+
+// A function, or something that is one without any state: a lambda that captures nothing.
+template <typename F>
+concept Stateless = std::is_empty_v<F> ||
+    (std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>);
+
+void CheckLoss(const at::Tensor& loss);
+// Correct answers among the outputs, if the batch is one of classes: outputs [samples, classes],
+// targets [samples] of integers. Undefined otherwise.
+at::Tensor CountCorrect(const at::Tensor& output, const at::Tensor& target);
+
+[[noreturn]] void ThrowCannotValidate();
+
+// ---- what the creators of C make
+
+template <typename C>
+auto MakeModels(const C& creators, const Config& config) {
+  return ToTuple(creators.model(config));
+}
+template <typename C, typename Models>
+auto MakeOptimizers(const C& creators, Models& models, const Config& config) {
+  return OwnAll(ToTuple(creators.optimizer(OneOrAll(models), config)));
+}
+template <typename C>
+auto MakeLosses(const C& creators, const Config& config) {
+  if constexpr (std::same_as<decltype(C::loss), None>) {
+    return std::tuple<>();
+  } else {
+    return ToTuple(creators.loss(config));
+  }
+}
+template <typename C, typename Optimizers>
+auto MakeSchedulers(const C& creators, Optimizers& optimizers, const Config& config) {
+  if constexpr (std::same_as<decltype(C::scheduler), None>) {
+    return std::tuple<>();
+  } else {
+    auto all = Refer(optimizers);
+    return OwnAll(ToTuple(creators.scheduler(OneOrAll(all), config)));
+  }
+}
+
+template <typename C>
+struct Made {
+  using Models = decltype(MakeModels(std::declval<const C&>(), std::declval<const Config&>()));
+  using Prepared = decltype(PrepareAll(std::declval<Context&>(),
+                                       std::declval<const DistributedModelOptions&>(),
+                                       std::declval<const Models&>()));
+  using Optimizers = decltype(MakeOptimizers(
+      std::declval<const C&>(), std::declval<Models&>(), std::declval<const Config&>()));
+  using Losses = decltype(MakeLosses(std::declval<const C&>(), std::declval<const Config&>()));
+  using Schedulers = decltype(MakeSchedulers(
+      std::declval<const C&>(), std::declval<Optimizers&>(), std::declval<const Config&>()));
+  using Data = DataOf<decltype(std::declval<const C&>().data(std::declval<const Config&>()))>;
+};
+
+template <typename B>
+concept HasDataAndTarget = requires(B& batch) {
+  { batch.data } -> std::convertible_to<at::Tensor>;
+  { batch.target } -> std::convertible_to<at::Tensor>;
+};
+
+// Batches of a loader for one pass; see TrainingOperator::batches().
+template <typename Loader>
+class Batches {
+ public:
+  class Iterator {
+   public:
+    using value_type = typename Loader::Batch;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag;
+
+    value_type& operator*() { return *at_; }
+    value_type* operator->() { return &*at_; }
+    Iterator& operator++() {
+      std::int64_t samples = 0;
+      if constexpr (requires { at_->data.size(0); }) samples = at_->data.size(0);
+      pass_->training_.NoteBatch(samples, pass_->trains_);
+      if (pass_->training_.EndsBefore(++count_)) {
+        ended_ = true;
+      } else {
+        const Phase phase(pass_->training_.data_seconds(), c10::kCPU, false);
+        ++at_;
+      }
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t end) const { return ended_ || at_ == end; }
+
+   private:
+    friend class Batches;
+    explicit Iterator(Batches* pass) : pass_(pass), at_(pass->loader_.begin()) {}
+    Batches* pass_;
+    typename Loader::Iterator at_;
+    std::int64_t count_ = 0;
+    bool ended_ = false;
+  };
+
+  Batches(Training& training, Loader& loader, bool trains)
+      : training_(training), loader_(loader), trains_(trains) {}
+
+  Iterator begin() {
+    const std::int64_t epoch = trains_ ? training_.epoch() : 0;
+    const Phase phase(training_.data_seconds(), c10::kCPU, false);
+    if (loader_.epoch() != epoch || loader_.offset() != 0) loader_.set_epoch(epoch);
+    return Iterator(this);
+  }
+  std::default_sentinel_t end() const { return std::default_sentinel; }
+
+ private:
+  Training& training_;
+  Loader& loader_;
+  bool trains_;
+};
+
+}  // namespace trainable
+
+}  // namespace attune
