@@ -51,9 +51,7 @@ int main(int argc, char** argv) {
                              return torch::optim::SGD(line->parameters(), config.Real("lr"));
                            },
                        .loss = [](const attune::Config&) { return torch::nn::MSELoss(); }},
-      {.num_workers = 2,
-       .batch_size = 32,
-       .config = attune::Config({{"lr", 0.1}, {"samples", std::int64_t{1000}}})});
+      {.num_workers = 2, .batch_size = 32, .config = {{"lr", 0.1}, {"samples", 1000}}});
 
   for (int epoch = 0; epoch < 10; ++epoch) {
     attune::Metrics metrics = trainer.Train().metrics;

@@ -64,19 +64,18 @@ void Gang::Supervise(std::vector<channel::Start> workers, std::vector<UniqueFd> 
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's handlers run on its own threads
-  LocalGang::Events events{
-      .report = {},
-      .checkpoint = {},
-      .started =
-          [this](int worker, pid_t pid) {
-            pulses_[worker].heard = Now();
-            pulses_[worker].pid = pid;
-          },
-      .heard =
-          [this](int worker, milliseconds silence) {
-            pulses_[worker].heard = Now();
-            pulses_[worker].silence = silence.count();
-          }};
+  LocalGang::Events events{.report = {},
+                           .checkpoint = {},
+                           .started =
+                               [this](int worker, pid_t pid) {
+                                 pulses_[worker].heard = Now();
+                                 pulses_[worker].pid = pid;
+                               },
+                           .heard =
+                               [this](int worker, milliseconds silence) {
+                                 pulses_[worker].heard = Now();
+                                 pulses_[worker].silence = silence.count();
+                               }};
   try {
     LocalGang gang(launcher_, std::move(workers), TheDriver().args, std::move(events),
                    std::move(drivers));

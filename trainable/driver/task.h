@@ -29,8 +29,9 @@ bool IsCode(std::uintptr_t address);
 template <typename Function>
 Function* FunctionAt(std::uintptr_t address) {
   if (!IsCode(address)) {
-    throw Error("a worker has no such function: it is of a library that was loaded after "
-                "attune::Init()");
+    throw Error(
+        "a worker has no such function: it is of a library that was loaded after "
+        "attune::Init()");
   }
   return reinterpret_cast<Function*>(address);
 }

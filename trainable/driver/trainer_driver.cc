@@ -84,8 +84,8 @@ struct TrainerDriver::Impl {
   const std::string creators;
   const TorchTrainerOptions options;
   std::unique_ptr<Gang> gang;
-  UniqueFd state;           // of the last command that changed it; none: as created, or not kept
-  bool unsaved = false;     // it changed, and was not kept
+  UniqueFd state;        // of the last command that changed it; none: as created, or not kept
+  bool unsaved = false;  // it changed, and was not kept
   bool shut_down = false;
 
   int Room() const {
@@ -257,8 +257,7 @@ TrainerStats TrainerDriver::Validate(const TrainOptions& options) {
 }
 
 void TrainerDriver::UpdateScheduler(const double* metric) {
-  impl_->Change(
-      {.what = DoStepSchedulers{metric ? std::optional<double>(*metric) : std::nullopt}});
+  impl_->Change({.what = DoStepSchedulers{metric ? std::optional<double>(*metric) : std::nullopt}});
 }
 
 TensorMap TrainerDriver::State() {

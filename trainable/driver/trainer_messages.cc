@@ -115,9 +115,8 @@ std::string ToBytes(const TrainerSettings& settings) {
 TrainerSettings ReadSettings(std::string_view bytes) {
   const json from = Unpack(bytes);
   TrainerSettings settings;
-  settings.factory =
-      FunctionAt<std::unique_ptr<Training>(Context&, const std::string&,
-                                           const TorchTrainerOptions&)>(from.at("factory"));
+  settings.factory = FunctionAt<std::unique_ptr<Training>(
+      Context&, const std::string&, const TorchTrainerOptions&)>(from.at("factory"));
   settings.creators = Text(from.at("creators"));
   TorchTrainerOptions& options = settings.options;
   options.use_fp16 = from.at("use_fp16");

@@ -59,9 +59,7 @@ void RunTrials(Context& context, Training& training) {
   if (const CheckpointReader* checkpoint = context.checkpoint()) {
     training.LoadState(ReadState(*checkpoint));
   }
-  const auto save = [&](CheckpointWriter& checkpoint) {
-    WriteState(training.State(), checkpoint);
-  };
+  const auto save = [&](CheckpointWriter& checkpoint) { WriteState(training.State(), checkpoint); };
   Metrics metrics;
   do {
     metrics.clear();

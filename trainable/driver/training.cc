@@ -152,8 +152,9 @@ void Training::LoadState(const TensorMap& all) {
   index = 0;
   for (const AnyScheduler& scheduler : schedulers()) {
     const std::string part = NumberedPart(kScheduler, index++);
-    std::visit([&](auto* each) { trainable::LoadState(*each, PartOf(all, part), where + ": " + part); },
-               scheduler);
+    std::visit(
+        [&](auto* each) { trainable::LoadState(*each, PartOf(all, part), where + ": " + part); },
+        scheduler);
   }
   scaler_.load_state_dict(PartOf(all, kScaler));
   epoch_ = trainer.at(kEpoch).item<std::int64_t>();

@@ -13,7 +13,7 @@ namespace attune::trainable {
 // nothing left to do but exit.
 struct Role {
   std::optional<UniqueFd> channel;
-  UniqueFd driver;  // of a rank that a driver has asked for: the way to it
+  UniqueFd driver;                // of a rank that a driver has asked for: the way to it
   std::vector<std::string> args;  // of the rank, the program's name not among them
   int exit_code = 0;
 };
@@ -34,8 +34,9 @@ Role ServeLauncher(UniqueFd socket);
 
 // The same for the ranks of one gang at a time, in a process that was forked for it. What they
 // print goes where this process prints: `fork` carries their channel, and their way to a driver
-// where there is one. Nothing of theirs survives them: whatever they started, however it left them, is gone before the end of the last of
-// them is told, and before this process ends. Ranks have the signal mask `rank_signals`.
+// where there is one. Nothing of theirs survives them: whatever they started, however it left them,
+// is gone before the end of the last of them is told, and before this process ends. Ranks have the
+// signal mask `rank_signals`.
 //
 // Returns in ranks only.
 Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals);

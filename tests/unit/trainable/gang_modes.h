@@ -19,9 +19,11 @@ void Loader(attune::Context& context);       // "loader"
 void Norms(attune::Context& context);        // "norms"
 
 // Programs of their own.
-int Hooked(int argc, char** argv);       // "hooked": a whole main() of docs/trainable.md
-int MainOfSplit(int argc, char** argv);  // "split"
-int OneAfterAnother();                   // "one_after_another": gangs of this program
+int Hooked(int argc, char** argv);        // "hooked": a whole main() of docs/trainable.md
+int MainOfSplit(int argc, char** argv);   // "split"
+int Trainer(int argc, char** argv);       // "trainer"
+int TunedTrainer(int argc, char** argv);  // "tuned_trainer"
+int OneAfterAnother();                    // "one_after_another": gangs of this program
 
 // 24 bits of the values' bit patterns: exact in a double, also when squared and summed.
 double Hash(const at::Tensor& floats);

@@ -373,6 +373,8 @@ int main(int argc, char** argv) {
   const char* form = std::getenv("GANG_PROGRAM_FORM");
   if (form == nullptr) return attune::Main<Gang>(argc, argv, {.initialization_hook = Initialise});
   if (form == std::string("hooked")) return gang::Hooked(argc, argv);
+  if (form == std::string("trainer")) return gang::Trainer(argc, argv);
+  if (form == std::string("tuned_trainer")) return gang::TunedTrainer(argc, argv);
   if (form == std::string("one_after_another")) return gang::OneAfterAnother();
   static const std::map<std::string, void (*)(attune::Context&)> functions{
       {"checkpoints", gang::Checkpoints},

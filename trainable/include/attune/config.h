@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 namespace attune {
@@ -25,6 +27,8 @@ class Config {
   // Parameters by name.
   Config() = default;
   explicit Config(std::map<std::string, Value> values) : values_(std::move(values)) {}
+  // {{"lr", 0.1}, {"width", 32}, {"optimizer", "sgd"}}
+  Config(std::initializer_list<std::pair<const std::string, Value>> values) : values_(values) {}
 
   // Whether there is such a parameter. To ask is to read it.
   bool Has(std::string_view name) const;

@@ -31,9 +31,9 @@ namespace attune {
 //       },
 //       .loss = [](const attune::Config&) { return torch::nn::CrossEntropyLoss(); }}
 //
-// Every worker calls each of them once. Several models, optimizers, losses or schedulers at once are
-// returned as a std::tuple; with more than one model, the optimizer creator is given the tuple of
-// them, and the scheduler creator that of references to several optimizers.
+// Every worker calls each of them once. Several models, optimizers, losses or schedulers at once
+// are returned as a std::tuple; with more than one model, the optimizer creator is given the tuple
+// of them, and the scheduler creator that of references to several optimizers.
 template <typename Model, typename Data, typename Optimizer, typename Loss = trainable::None,
           typename Scheduler = trainable::None, typename TrainFunction = trainable::None,
           typename ValidationFunction = trainable::None>
@@ -80,8 +80,7 @@ struct TrainerStats {
 
 namespace trainable {
 
-using TrainingFactory = std::unique_ptr<Training> (*)(Context& context,
-                                                      const std::string& creators,
+using TrainingFactory = std::unique_ptr<Training> (*)(Context& context, const std::string& creators,
                                                       const TorchTrainerOptions& options);
 // Calls a function of `bytes` on a worker's training, and returns the bytes of what it returns.
 using ApplyFunction = std::string (*)(Training& training, const std::string& bytes);
@@ -125,10 +124,12 @@ constexpr void CheckCreators() {
   static_assert(StatelessCreators<C>,
                 "creators have to be functions, or lambdas that capture nothing: workers are other "
                 "processes; what they need to know belongs into the configuration");
-  static_assert(requires(const C& c, const Config& config) { c.model(config); },
-                "the model creator has to take (const attune::Config&)");
-  static_assert(requires(const C& c, const Config& config) { c.data(config); },
-                "the data creator has to take (const attune::Config&)");
+  static_assert(
+      requires(const C& c, const Config& config) { c.model(config); },
+      "the model creator has to take (const attune::Config&)");
+  static_assert(
+      requires(const C& c, const Config& config) { c.data(config); },
+      "the data creator has to take (const attune::Config&)");
   static_assert(
       !std::same_as<decltype(std::declval<const C&>().model(std::declval<const Config&>())), void>,
       "the model creator returns nothing");

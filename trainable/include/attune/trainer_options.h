@@ -35,12 +35,13 @@ struct TorchTrainerOptions {
   ResizeRule resize_rule = ResizeRule::kKeepBatch;
 
   int cpus_per_worker = 1;
-  bool use_gpu = false;  // one each
-  std::string backend;   // "gloo" on CPUs, "nccl" on GPUs; empty for the one that fits
+  bool use_gpu = false;   // one each
+  std::string backend;    // "gloo" on CPUs, "nccl" on GPUs; empty for the one that fits
   bool use_fp16 = false;  // with a GradScaler; see attune/amp.h
   bool use_bf16 = false;
 
-  // Samples of a batch over all workers together. An integer `batch_size` of the configuration wins.
+  // Samples of a batch over all workers together. An integer `batch_size` of the configuration
+  // wins.
   std::int64_t batch_size = 32;
   int data_threads = 1;  // of each worker's loaders, see DataLoaderOptions
 
@@ -49,7 +50,7 @@ struct TorchTrainerOptions {
 
   // What creators are given.
   Config config;
-  std::uint64_t seed = 0;  // below 2^53
+  std::uint64_t seed = 0;                                  // below 2^53
   void (*initialization_hook)(const RankInfo&) = nullptr;  // as MainOptions'
 
   // Keep a copy of the state in memory after everything that changes it, from which to go on when a

@@ -34,8 +34,8 @@ namespace attune {
 //     }
 //   }
 //
-// Where creators return tuples, model<1>(), optimizer<1>(), loss<1>() and scheduler<1>() are what is
-// second in them.
+// Where creators return tuples, model<1>(), optimizer<1>(), loss<1>() and scheduler<1>() are what
+// is second in them.
 template <typename C>
 class TrainingOperator final : public trainable::Training {
  public:
@@ -127,9 +127,7 @@ class TrainingOperator final : public trainable::Training {
     std::apply([&](auto&... scheduler) { (all.emplace_back(scheduler.get()), ...); }, schedulers_);
     return all;
   }
-  bool validates() const override {
-    return !std::same_as<ValidationLoader, trainable::None>;
-  }
+  bool validates() const override { return !std::same_as<ValidationLoader, trainable::None>; }
 
  private:
   struct Loaders {
@@ -142,9 +140,9 @@ class TrainingOperator final : public trainable::Training {
   template <typename D>
   Loaders MakeLoaders(D data) {
     const auto loader = [this](auto dataset, bool shuffle) {
-      return context().PrepareDataLoader(
-          std::move(dataset),
-          {.batch_size = options().batch_size, .shuffle = shuffle, .threads = options().data_threads});
+      return context().PrepareDataLoader(std::move(dataset), {.batch_size = options().batch_size,
+                                                              .shuffle = shuffle,
+                                                              .threads = options().data_threads});
     };
     if constexpr (std::same_as<ValidationLoader, trainable::None>) {
       return {loader(std::move(data), true), {}};

@@ -51,8 +51,8 @@ using AnyScheduler =
 // Seconds of an epoch, on one worker.
 struct PassTimes {
   double total = 0;
-  double data = 0;           // waiting for batches
-  double forward = 0;        // these three: of the default loop, and of TrainBatch()
+  double data = 0;     // waiting for batches
+  double forward = 0;  // these three: of the default loop, and of TrainBatch()
   double backward = 0;
   double communication = 0;  // an estimate from the steps that LibTorch measures
 };
@@ -174,8 +174,8 @@ const auto& SharedModule(const M& model) {
   }
 }
 template <typename M>
-using ModuleType = typename std::remove_cvref_t<
-    decltype(SharedModule(std::declval<const M&>()))>::element_type;
+using ModuleType =
+    typename std::remove_cvref_t<decltype(SharedModule(std::declval<const M&>()))>::element_type;
 
 [[noreturn]] void ThrowEmptyModel();
 template <typename M>
@@ -269,7 +269,7 @@ struct LoaderOf<None> {
 // A function, or something that is one without any state: a lambda that captures nothing.
 template <typename F>
 concept Stateless = std::is_empty_v<F> ||
-    (std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>);
+    (std::is_pointer_v<F>&& std::is_function_v<std::remove_pointer_t<F>>);
 
 void CheckLoss(const at::Tensor& loss);
 // Correct answers among the outputs, if the batch is one of classes: outputs [samples, classes],
@@ -309,14 +309,14 @@ auto MakeSchedulers(const C& creators, Optimizers& optimizers, const Config& con
 template <typename C>
 struct Made {
   using Models = decltype(MakeModels(std::declval<const C&>(), std::declval<const Config&>()));
-  using Prepared = decltype(PrepareAll(std::declval<Context&>(),
-                                       std::declval<const DistributedModelOptions&>(),
-                                       std::declval<const Models&>()));
-  using Optimizers = decltype(MakeOptimizers(
-      std::declval<const C&>(), std::declval<Models&>(), std::declval<const Config&>()));
+  using Prepared =
+      decltype(PrepareAll(std::declval<Context&>(), std::declval<const DistributedModelOptions&>(),
+                          std::declval<const Models&>()));
+  using Optimizers = decltype(MakeOptimizers(std::declval<const C&>(), std::declval<Models&>(),
+                                             std::declval<const Config&>()));
   using Losses = decltype(MakeLosses(std::declval<const C&>(), std::declval<const Config&>()));
-  using Schedulers = decltype(MakeSchedulers(
-      std::declval<const C&>(), std::declval<Optimizers&>(), std::declval<const Config&>()));
+  using Schedulers = decltype(MakeSchedulers(std::declval<const C&>(), std::declval<Optimizers&>(),
+                                             std::declval<const Config&>()));
   using Data = DataOf<decltype(std::declval<const C&>().data(std::declval<const Config&>()))>;
 };
 

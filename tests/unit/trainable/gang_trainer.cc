@@ -1,0 +1,383 @@
+// Programs with a TorchTrainer: a driver and its workers.
+
+#include <attune/torch_trainer.h>
+#include <signal.h>
+#include <torch/data/datasets/base.h>
+#include <torch/data/example.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/schedulers/step_lr.h>
+#include <torch/optim/sgd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "channel/processes.h"
+#include "tests/unit/trainable/gang_modes.h"
+
+namespace gang {
+namespace {
+
+namespace nn = torch::nn;
+using attune::Config;
+using attune::Creators;
+using attune::TorchTrainer;
+using attune::TorchTrainerOptions;
+using attune::TrainerStats;
+
+constexpr std::int64_t kSamples = 240;
+constexpr std::int64_t kClasses = 3;
+
+// Points in three heaps; which sample it is stands in the first column.
+class Heaps : public torch::data::datasets::BatchDataset<Heaps, torch::data::Example<>> {
+ public:
+  explicit Heaps(std::int64_t size, std::uint64_t seed) {
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+    target_ = torch::arange(size) % kClasses;
+    data_ = torch::randn({size, 8}, generator) + target_.unsqueeze(1).to(torch::kFloat);
+    data_.select(1, 0).copy_(torch::arange(size) * 1e-3);
+  }
+
+  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> places) override {
+    const at::Tensor rows = torch::tensor(std::vector<std::int64_t>(places.begin(), places.end()));
+    return {data_.index_select(0, rows), target_.index_select(0, rows)};
+  }
+  std::optional<std::size_t> size() const override { return target_.size(0); }
+
+ private:
+  at::Tensor data_, target_;
+};
+
+class NetImpl : public nn::Module {
+ public:
+  explicit NetImpl(std::int64_t width)
+      : layers_(nn::Linear(8, width), nn::BatchNorm1d(width), nn::Linear(width, kClasses)) {
+    register_module("layers", layers_);
+  }
+  at::Tensor forward(const at::Tensor& data) { return layers_->forward(data); }
+
+ private:
+  nn::Sequential layers_;
+};
+TORCH_MODULE(Net);
+
+Net CreateModel(const Config& config) { return Net(config.IntOr("width", 16)); }
+attune::TrainerData<Heaps> CreateData(const Config& config) {
+  if (config.TextOr("fails", "") == "data" && getenv("GANG_RANK_1") != nullptr) {
+    throw std::runtime_error("no such disk");
+  }
+  return {Heaps(kSamples, 1), Heaps(kSamples / 4, 2)};
+}
+torch::optim::SGD CreateOptimizer(Net& net, const Config& config) {
+  return torch::optim::SGD(net->parameters(),
+                           torch::optim::SGDOptions(config.RealOr("lr", 0.05)).momentum(0.9));
+}
+nn::CrossEntropyLoss CreateLoss(const Config&) { return {}; }
+torch::optim::StepLR CreateScheduler(torch::optim::SGD& sgd, const Config&) {
+  return {sgd, /*step_size=*/2, /*gamma=*/0.5};
+}
+constexpr Creators kCreators{.model = CreateModel,
+                             .data = CreateData,
+                             .optimizer = CreateOptimizer,
+                             .loss = CreateLoss,
+                             .scheduler = CreateScheduler};
+
+void Print(const TrainerStats& stats) {
+  std::cout << "epoch " << stats.epoch << " of " << stats.num_workers << " workers, "
+            << stats.samples << " samples, retries " << (stats.retries > 0 ? "some" : "none")
+            << ": " << attune::ToText(stats.metrics) << std::endl;
+}
+
+double HashOf(const attune::TensorMap& state) {
+  double hash = 0;
+  for (const auto& [name, tensor] : state) {
+    hash += Hash(tensor.to(torch::kFloat).contiguous());
+  }
+  return hash;
+}
+
+// Processes that were forked by a launcher of this driver.
+std::vector<pid_t> Workers() {
+  const auto parent = [](pid_t pid) { return attune::channel::StateOf(pid).parent; };
+  std::vector<pid_t> workers;
+  for (const pid_t pid : attune::channel::AllProcesses()) {
+    const auto state = attune::channel::StateOf(pid);
+    if (!state.is_dead && state.parent > 1 && parent(parent(state.parent)) == getpid()) {
+      workers.push_back(pid);
+    }
+  }
+  return workers;
+}
+
+// Kills workers, at instants that nobody has chosen, as often as it is told.
+class Killer {
+ public:
+  Killer(int kills, unsigned seed) : thread_([this, kills, seed] { Run(kills, seed); }) {}
+  ~Killer() {
+    over_ = true;
+    thread_.join();
+    std::cout << "killed " << killed_ << std::endl;
+  }
+
+ private:
+  void Run(int kills, unsigned seed) {
+    std::mt19937 random(seed);
+    while (!over_ && killed_ < kills) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 120'000));
+      const std::vector<pid_t> workers = Workers();
+      if (over_ || workers.empty()) continue;
+      if (kill(workers[random() % workers.size()], SIGKILL) == 0) ++killed_;
+    }
+  }
+
+  std::atomic<bool> over_ = false;
+  std::atomic<int> killed_ = 0;
+  std::thread thread_;
+};
+
+// plain WORKERS EPOCHS [KILLS SEED]
+void Plain(const std::vector<std::string>& args) {
+  std::optional<Killer> killer;
+  if (args.size() > 3) killer.emplace(std::stoi(args[3]), std::stoi(args[4]));
+  TorchTrainer trainer(
+      kCreators,
+      {.num_workers = std::stoi(args[1]), .batch_size = 12, .seed = 7, .max_retries = 1000});
+  for (int epoch = 0; epoch < std::stoi(args[2]); ++epoch) Print(trainer.Train());
+  Print(trainer.Validate());
+  std::cout << "weights " << std::fixed << HashOf(trainer.state_dict()) << std::endl;
+}
+
+// With each sample's place, as sums that tell whether one was left out or came twice.
+constexpr auto kTrainWithPlaces = [](auto& training) {
+  training.model().train();
+  for (auto& batch : training.batches()) {
+    training.TrainBatch(batch);
+    const at::Tensor place = (batch.data.select(1, 0) * 1e3).round().to(torch::kDouble);
+    training.Record("places", place.mean().template item<double>(), batch.data.size(0));
+    training.Record("squares", place.square().mean().template item<double>(), batch.data.size(0));
+  }
+};
+
+int room = 4;
+
+void Resized(const std::vector<std::string>& args) {
+  const bool scales = args.size() > 1;
+  TorchTrainer trainer(Creators{.model = CreateModel,
+                                .data = CreateData,
+                                .optimizer = CreateOptimizer,
+                                .loss = CreateLoss,
+                                .train_function = kTrainWithPlaces},
+                       {.num_workers = 4,
+                        .min_workers = 2,
+                        .available_workers = [] { return room; },
+                        .resize_rule = scales ? attune::ResizeRule::kScaleWithWorkers
+                                              : attune::ResizeRule::kKeepBatch,
+                        .batch_size = 12});
+  for (const int next : {4, 2, 2, 4}) {
+    room = next;
+    if (next == 2 && trainer.num_workers() == 4) kill(Workers().front(), SIGKILL);
+    const TrainerStats stats = trainer.Train();
+    Print(stats);
+    const double lr = trainer.ApplyAllWorkers([](auto& training) {
+      return training.optimizer().param_groups()[0].options().get_lr();
+    })[0];
+    std::cout << "batches " << stats.batches << ", lr " << lr << std::endl;
+  }
+}
+
+void Stopped() {
+  TorchTrainer trainer(kCreators, {.num_workers = 2,
+                                   .batch_size = 12,
+                                   .max_retries = 0,
+                                   .stall_timeout = std::chrono::seconds(1)});
+  const auto pids = trainer.ApplyAllWorkers([](auto&) { return static_cast<double>(getpid()); });
+  kill(static_cast<pid_t>(pids[1]), SIGSTOP);
+  trainer.Train();
+}
+
+void Everything(const std::string& folder) {
+  const TorchTrainerOptions options{.num_workers = 2,
+                                    .batch_size = 13,
+                                    .scheduler_step_freq = attune::SchedulerStep::kManual,
+                                    .seed = 3};
+  TorchTrainer trainer(kCreators, options);
+  const TrainerStats stats =
+      trainer.Train({.num_steps = 5, .profile = true, .reduce_results = false});
+  std::cout << "batches " << stats.batches << ", workers " << stats.workers.size() << ", measured "
+            << (stats.forward_seconds > 0 && stats.backward_seconds > 0 && stats.seconds > 0 &&
+                stats.data_seconds > 0)
+            << std::endl;
+  for (int i = 0; i < 3; ++i) trainer.UpdateScheduler();
+  const auto rates = trainer.ApplyAllWorkers(
+      [](auto& training) { return training.optimizer().param_groups()[0].options().get_lr(); });
+  std::cout << "rates " << rates[0] << " and " << rates[1] << std::endl;
+  const attune::CheckpointInfo saved = trainer.Save(folder);
+  Net net = trainer.GetModel();
+  const double weights = HashOf(trainer.state_dict());
+  trainer.Train();
+  const bool moved = weights != HashOf(trainer.state_dict());
+  trainer.Load(saved.path);
+  std::cout << "moved " << moved << ", back " << (weights == HashOf(trainer.state_dict()))
+            << std::endl;
+  // Another trainer, of other workers, beside the first.
+  TorchTrainer other(kCreators, {.num_workers = 1, .batch_size = 13, .seed = 3});
+  other.load_state_dict(trainer.state_dict());
+  std::cout << "other " << (weights == HashOf(other.state_dict())) << std::endl;
+  net->eval();
+  Heaps heaps(kSamples / 4, 2);
+  std::vector<std::size_t> all(kSamples / 4);
+  std::iota(all.begin(), all.end(), 0);
+  const auto batch = heaps.get_batch(all);
+  const double accuracy =
+      net->forward(batch.data).argmax(1).eq(batch.target).to(torch::kDouble).mean().item<double>();
+  std::cout << "as GetModel "
+            << (std::abs(accuracy - other.Validate().metrics.at("val_accuracy")) < 1e-6)
+            << std::endl;
+  trainer.Shutdown(/*force=*/true);
+  try {
+    trainer.Train();
+  } catch (const attune::Error& error) {
+    std::cout << error.what() << std::endl;
+  }
+}
+
+// Two models that are trained against each other.
+void Gan() {
+  using Pair = std::tuple<nn::Linear, nn::Linear>;
+  TorchTrainer trainer(
+      Creators{.model = [](const Config&) { return Pair(nn::Linear(4, 8), nn::Linear(8, 1)); },
+               .data = [](const Config&) { return Heaps(kSamples, 1); },
+               .optimizer =
+                   [](Pair& models, const Config&) {
+                     return std::tuple(torch::optim::Adam(std::get<0>(models)->parameters()),
+                                       std::make_unique<torch::optim::SGD>(
+                                           std::get<1>(models)->parameters(), 0.1));
+                   },
+               .loss = [](const Config&) { return nn::BCEWithLogitsLoss(); },
+               .train_function =
+                   [](auto& training) {
+                     for (auto& batch : training.batches()) {
+                       const auto n = batch.data.size(0);
+                       auto& generator = training.template model<0>();
+                       auto& critic = training.template model<1>();
+                       const auto fake = generator(torch::randn({n, 4}));
+                       training.template optimizer<1>().zero_grad();
+                       const auto loss =
+                           training.loss()(critic(batch.data), torch::ones({n, 1})) +
+                           training.loss()(critic(fake.detach()), torch::zeros({n, 1}));
+                       loss.backward();
+                       training.template optimizer<1>().step();
+                       training.template optimizer<0>().zero_grad();
+                       const auto fooled = training.loss()(critic(fake), torch::ones({n, 1}));
+                       fooled.backward();
+                       training.template optimizer<0>().step();
+                       training.Record("critic", loss, n);
+                       training.Record("generator", fooled, n);
+                     }
+                   }},
+      {.num_workers = 2, .batch_size = 24});
+  const double before = HashOf(trainer.state_dict());
+  Print(trainer.Train());
+  const auto [generator, critic] = trainer.GetModel();
+  std::cout << "learnt " << (before != HashOf(trainer.state_dict())) << ", models "
+            << generator->weight.sizes() << " " << critic->weight.sizes() << std::endl;
+  trainer.Validate();
+}
+
+void Wrong(const std::string& how) {
+  TorchTrainerOptions options{.num_workers = 2, .batch_size = 12};
+  if (how == "model") {
+    TorchTrainer(Creators{.model = [](const Config&) { return std::shared_ptr<NetImpl>(); },
+                          .data = CreateData,
+                          .optimizer =
+                              [](std::shared_ptr<NetImpl>& net, const Config&) {
+                                return torch::optim::SGD(net->parameters(), 0.1);
+                              },
+                          .loss = CreateLoss},
+                 options);
+  } else if (how == "data") {
+    options.config = {{"fails", "data"}};
+    options.initialization_hook = [](const attune::RankInfo& rank) {
+      if (rank.rank == 1) setenv("GANG_RANK_1", "", 1);
+    };
+    TorchTrainer(kCreators, options);
+  } else if (how == "loss") {
+    TorchTrainer trainer(Creators{.model = CreateModel,
+                                  .data = CreateData,
+                                  .optimizer = CreateOptimizer,
+                                  .loss =
+                                      [](const Config&) {
+                                        return nn::CrossEntropyLoss(
+                                            nn::CrossEntropyLossOptions().reduction(torch::kNone));
+                                      }},
+                         options);
+    trainer.Train();
+  } else if (how == "batch") {
+    options.config = {{"batch_size", 1}};
+    TorchTrainer(kCreators, options);
+  } else if (how == "gpu") {
+    options.num_workers = 100;
+    options.batch_size = 1000;
+    options.use_gpu = true;
+    TorchTrainer(kCreators, options);
+  } else if (how == "backend") {
+    options.backend = "mpi";
+    TorchTrainer(kCreators, options);
+  } else if (how == "room") {
+    options.available_workers = [] { return 1; };
+    options.room_timeout = std::chrono::milliseconds(200);
+    TorchTrainer(kCreators, options);
+  } else if (how == "unkept") {
+    options.checkpoint = false;
+    TorchTrainer trainer(kCreators, options);
+    trainer.Train();
+    kill(Workers().front(), SIGKILL);
+    trainer.Train();
+  }
+}
+
+// Says who works, and never ends by itself.
+void Endless() {
+  TorchTrainer trainer(kCreators, {.num_workers = 2, .batch_size = 12});
+  std::cout << "workers";
+  for (const pid_t pid : Workers()) std::cout << " " << pid;
+  std::cout << std::endl;
+  while (true) trainer.Train();
+}
+
+}  // namespace
+
+int Trainer(int argc, char** argv) {
+  attune::Init(argc, argv);
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  try {
+    if (args[0] == "plain") Plain(args);
+    if (args[0] == "resized") Resized(args);
+    if (args[0] == "stopped") Stopped();
+    if (args[0] == "everything") Everything(args[1]);
+    if (args[0] == "gan") Gan();
+    if (args[0] == "wrong") Wrong(args[1]);
+    if (args[0] == "endless") Endless();
+  } catch (const attune::Error& error) {
+    std::cout << "error: " << error.what() << std::endl;
+    return 1;
+  }
+  return 0;
+}
+
+int TunedTrainer(int argc, char** argv) {
+  return attune::Main(argc, argv, attune::AsTrainable(kCreators, {.batch_size = 12}));
+}
+
+}  // namespace gang
