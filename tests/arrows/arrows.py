@@ -72,7 +72,7 @@ ROOMS = {
     ),
     "trainable/data": Room(("trainable/include", "trainable/base"), ("torch",)),
     "trainable/distributed": Room(
-        ("trainable/include", "trainable/base", "trainable/channel"), ("torch", "gloo")
+        ("trainable/include", "trainable/base", "trainable/channel", "channel"), ("torch", "gloo")
     ),
     "trainable/files": Room(
         ("trainable/include", "trainable/base", "trainable/checkpoints"), ("curl",)

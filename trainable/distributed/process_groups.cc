@@ -6,13 +6,11 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <chrono>
 #include <cstdlib>
@@ -25,6 +23,8 @@
 
 #include "attune/error.h"
 #include "trainable/base/sockets.h"
+#include "trainable/distributed/gang_store.h"
+#include "trainable/distributed/store_server.h"
 
 namespace attune::trainable {
 namespace {
@@ -79,48 +79,18 @@ std::string HostOfStore(const Start& start) {
   return name;
 }
 
-// A listening socket on a free port; on loopback only where all ranks are on this host.
-UniqueFd Listen(bool loopback) {
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) ThrowErrno("socket");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY);
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
-      listen(socket.get(), SOMAXCONN) != 0) {
-    ThrowErrno("rendezvous socket");
-  }
-  return socket;
-}
-
-std::uint16_t PortOf(const UniqueFd& socket) {
-  sockaddr_in address{};
-  socklen_t size = sizeof(address);
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    ThrowErrno("getsockname");
-  }
-  return ntohs(address.sin_port);
-}
-
-c10::intrusive_ptr<c10d::Store> OpenStore(const Start& start, Channel& channel) {
+// Rank 0 has `server` from then on.
+c10::intrusive_ptr<c10d::Store> OpenStore(const Start& start, Channel& channel,
+                                          std::unique_ptr<StoreServer>& server) {
   if (start.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
-
-  c10d::TCPStoreOptions options;
-  options.waitWorkers = false;
-  options.timeout = kRendezvousTimeout;
-  if (start.rank == 0) {
-    UniqueFd socket = Listen(OnOneHost(start));
-    const Rendezvous where{HostOfStore(start), PortOf(socket)};
-    options.isServer = true;
-    options.port = where.port;
-    options.masterListenFd = socket.release();  // the store closes it
-    auto store = c10::make_intrusive<c10d::TCPStore>(where.host, options);
-    channel.Send(ToLine(where));
-    return store;
+  if (start.rank > 0) {
+    const auto where = channel.Await<Rendezvous>("rendezvous");
+    return c10::make_intrusive<GangStore>(StoreAddress(where.host, where.port), kRendezvousTimeout);
   }
-  const auto where = channel.Await<Rendezvous>("rendezvous");
-  options.port = where.port;
-  return c10::make_intrusive<c10d::TCPStore>(where.host, options);
+  server = std::make_unique<StoreServer>(/*loopback=*/OnOneHost(start));
+  channel.Send(ToLine(Rendezvous{HostOfStore(start), server->port()}));
+  return c10::make_intrusive<GangStore>(StoreAddress(kLoopback, server->port()),
+                                        kRendezvousTimeout);
 }
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> MakeGloo(const c10::intrusive_ptr<c10d::Store>& store,
@@ -143,7 +113,7 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> MakeGloo(const c10::intrusive_ptr<c10
 }  // namespace
 
 ProcessGroups::ProcessGroups(const Start& start, Channel& channel)
-    : start_(start), store_(OpenStore(start, channel)) {
+    : start_(start), store_(OpenStore(start, channel, server_)) {
   if (start.world_size == 1) return;
   control_ = MakeGloo(store_, "control", start, kControlTimeout);
   MakeData();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +22,8 @@ class Store;
 }  // namespace c10d
 
 namespace attune::trainable {
+
+class StoreServer;
 
 // The gang's two process groups. Training uses `data`: Gloo for CPU tensors, NCCL for CUDA ones.
 // Verdicts, reductions of metrics and barriers go over a Gloo group of their own, so that they
@@ -59,6 +62,7 @@ class ProcessGroups {
   void MakeData();
 
   const Start start_;
+  std::unique_ptr<StoreServer> server_;  // rank 0's, in a gang of several
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroup> data_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;  // null in a gang of one
