@@ -120,6 +120,8 @@ class Launcher {
   Guard& guard_;
   ProgramIdentity identity_;
   LaunchedProgram program_;
+  // Of its environment what a rank is not to have.
+  std::vector<std::pair<std::string, std::optional<std::string>>> not_of_ranks_;
   Options options_;
   std::filesystem::path log_;
   std::unique_ptr<Cgroup> cgroup_;

@@ -102,6 +102,22 @@ TEST_F(LauncherTest, ForkedRanksGetTheirFolderVariablesAndChannel) {
                     HasSubstr(dir_.path().string()), HasSubstr("77")));
 }
 
+TEST_F(LauncherTest, WhatALauncherDoesOnceIsAskedOfItAloneUnlessAUserDoes) {
+  const std::filesystem::path ours = "/proc/" + std::to_string(ParentOfARank()) + "/environ";
+  EXPECT_THAT(ReadFile(ours),
+              AllOf(HasSubstr(std::string("LD_BIND_NOW=1") + '\0'),
+                    HasSubstr(std::string("GLIBC_TUNABLES=glibc.malloc.hugetlb=1") + '\0')));
+  const std::vector<std::string> words{"env:LD_BIND_NOW", "env:GLIBC_TUNABLES"};
+  const GangSpec plain = Worker(words);
+  EXPECT_EQ(Run(plain).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(plain), HasSubstr("LD_BIND_NOW=(unset)\nGLIBC_TUNABLES=(unset)"));
+
+  GangSpec spec = Worker(words);
+  spec.program.environment = {{"GLIBC_TUNABLES", "glibc.malloc.perturb=0"}};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec), HasSubstr("LD_BIND_NOW=(unset)\nGLIBC_TUNABLES=glibc.malloc.perturb=0"));
+}
+
 TEST_F(LauncherTest, FailuresOfForkedRanksAreToldAlike) {
   const Failure exit = RunToFailure(Worker({"1/error:boom", "1/exit:4", "hang"}, 2));
   EXPECT_EQ(exit.rank, 1);

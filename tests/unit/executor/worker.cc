@@ -224,7 +224,11 @@ int BecomeRank(const Json& fork, int channel_fd, int log_fd) {
       JoinCgroup(value);
       continue;
     }
-    setenv(name.c_str(), value.get<std::string>().c_str(), 1);
+    if (value.is_null()) {
+      unsetenv(name.c_str());
+    } else {
+      setenv(name.c_str(), value.get<std::string>().c_str(), 1);
+    }
   }
   setenv("ATTUNE_CHANNEL_FD", std::to_string(channel_fd).c_str(), 1);
   unsetenv("ATTUNE_LAUNCHER_FD");
