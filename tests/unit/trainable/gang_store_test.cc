@@ -1,7 +1,6 @@
 #include "trainable/distributed/gang_store.h"
 
 #include <c10/util/Exception.h>
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
