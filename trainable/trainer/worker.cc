@@ -46,8 +46,8 @@ constexpr std::size_t kStackBytesOfUnlimited = 256 << 20;
 // these are the values at which it stops learning. Variables of a user's own win.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
-  for (const char* variable : {"GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_",
-                               "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_"}) {
+  for (const char* variable :
+       {"GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_"}) {
     if (std::getenv(variable) != nullptr) return;
   }
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
