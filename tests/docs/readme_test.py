@@ -33,6 +33,14 @@ class Readme(unittest.TestCase):
             for code in blocks:
                 self.assertIn(code, text)
 
+    def test_difference_is_that_of_the_example(self):
+        page = (ROOT / "docs/migrating.md").read_text()
+        difference = re.search(r"```diff\n(.*?)```", page, re.S).group(1).splitlines()
+        for name, sign in (("single.cc", "-"), ("function_api.cc", "+")):
+            source = (ROOT / "examples/function_api" / name).read_text()
+            side = "\n".join(line[1:] for line in difference if line[:1] in (" ", sign))
+            self.assertIn(side, source)
+
     def test_links_lead_somewhere(self):
         for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
             prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)

@@ -1,0 +1,135 @@
+// What a TorchTrainer costs: the time from its construction to the first step on two workers, for
+// the first trainer of a program and for the next one, and an epoch of its default loop beside one of
+// a loop written by hand.
+//
+//   trainer_bench [ROUNDS]
+
+#include <attune/torch_trainer.h>
+#include <torch/data/datasets/base.h>
+#include <torch/data/example.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iomanip>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace nn = torch::nn;
+using attune::Config;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kStarts = 15;
+constexpr std::int64_t kSamples = 2'560;
+constexpr std::int64_t kBatch = 64;
+
+class Images : public torch::data::datasets::BatchDataset<Images, torch::data::Example<>> {
+ public:
+  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> samples) override {
+    const auto size = static_cast<std::int64_t>(samples.size());
+    return {torch::full({size, 1, 28, 28}, 0.5), torch::arange(size) % 10};
+  }
+  std::optional<std::size_t> size() const override { return kSamples; }
+};
+
+nn::Sequential CreateModel(const Config&) {
+  return nn::Sequential(nn::Conv2d(nn::Conv2dOptions(1, 8, 3).stride(2)), nn::ReLU(),
+                        nn::Conv2d(nn::Conv2dOptions(8, 16, 3).stride(2)), nn::ReLU(),
+                        nn::Flatten(), nn::Linear(576, 10));
+}
+Images CreateData(const Config&) { return {}; }
+torch::optim::SGD CreateOptimizer(nn::Sequential& net, const Config&) {
+  return torch::optim::SGD(net->parameters(), 0.01);
+}
+nn::CrossEntropyLoss CreateLoss(const Config&) { return {}; }
+
+constexpr attune::Creators kDefault{.model = CreateModel,
+                                    .data = CreateData,
+                                    .optimizer = CreateOptimizer,
+                                    .loss = CreateLoss};
+
+constexpr attune::Creators kByHand{
+    .model = CreateModel,
+    .data = CreateData,
+    .optimizer = CreateOptimizer,
+    .loss = CreateLoss,
+    .train_function = [](auto& training) {
+      training.model().train();
+      training.train_loader().set_epoch(training.epoch());
+      double loss_sum = 0;
+      for (auto& batch : training.train_loader()) {
+        training.optimizer().zero_grad();
+        const auto loss = training.loss()(training.model()(batch.data), batch.target);
+        loss.backward();
+        training.optimizer().step();
+        loss_sum += loss.template item<double>();
+      }
+      training.Record("train_loss", loss_sum, 1);
+    }};
+
+double Milliseconds(Clock::time_point since) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+double StartAndStep() {
+  const auto began = Clock::now();
+  attune::TorchTrainer trainer(kDefault, {.num_workers = 2, .batch_size = kBatch});
+  trainer.Train({.num_steps = 1});
+  return Milliseconds(began);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto began = Clock::now();
+  attune::Init(argc, argv);
+  const double first = StartAndStep();
+  const double since_main = Milliseconds(began);
+  std::vector<double> next;
+  for (int i = 0; i < kStarts; ++i) next.push_back(StartAndStep());
+  std::cout << std::fixed << std::setprecision(1)
+            << "from a TorchTrainer's construction to its first step, 2 workers\n"
+            << "  the first of a program  " << first << " ms (" << since_main
+            << " ms from the beginning of main)\n"
+            << "  the next ones           " << Median(next) << " ms (median of " << kStarts << ", min "
+            << *std::ranges::min_element(next) << ")" << std::endl;
+
+  const int rounds = argc > 1 ? std::stoi(argv[1]) : 15;
+  attune::TorchTrainer trainer(kDefault, {.num_workers = 2, .batch_size = kBatch});
+  attune::TorchTrainer by_hand(kByHand, {.num_workers = 2, .batch_size = kBatch});
+  std::vector<double> ratios;
+  double of_trainer = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const auto time = [](auto& of) {
+      const auto start = Clock::now();
+      of.Train();
+      return Milliseconds(start);
+    };
+    // In turns, so that what else the machine does hits both alike.
+    double mine = 0, theirs = 0;
+    if (round % 2 == 0) {
+      mine = time(trainer);
+      theirs = time(by_hand);
+    } else {
+      theirs = time(by_hand);
+      mine = time(trainer);
+    }
+    of_trainer = mine;
+    ratios.push_back(mine / theirs);
+  }
+  std::cout << std::setprecision(3) << "an epoch of the default loop takes " << Median(ratios)
+            << " times that of a loop by hand (median of " << rounds << "; the last "
+            << std::setprecision(0) << of_trainer << " ms)" << std::endl;
+}
