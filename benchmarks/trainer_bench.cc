@@ -7,6 +7,7 @@
 #include <attune/torch_trainer.h>
 #include <torch/data/datasets/base.h>
 #include <torch/data/example.h>
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
