@@ -22,6 +22,7 @@ class WorkerError : public Error {
   WorkerError(int worker, bool lost, const std::string& message)
       : Error(message), worker_(worker), lost_(lost) {}
 
+  // By its number, as in the constructor.
   int worker() const { return worker_; }
 
   // Whether the process is gone or silent, which may not happen again, rather than that its code

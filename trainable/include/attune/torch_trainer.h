@@ -62,10 +62,10 @@ struct TrainerStats {
   // By worker, its own means; without reduce_results only.
   std::vector<Metrics> workers;
 
-  std::int64_t epoch = 0;  // that was trained, from 1; or after which was validated
-  int num_workers = 0;
-  int retries = 0;  // after losses of workers
-  std::int64_t samples = 0;
+  std::int64_t epoch = 0;    // that was trained, from 1; or after which was validated
+  int num_workers = 0;       // that did it
+  int retries = 0;           // after losses of workers
+  std::int64_t samples = 0;  // of all workers
   std::int64_t batches = 0;  // of the gang
 
   // Seconds; but for the first, means over the workers. Forward and backward are those of the

@@ -26,27 +26,27 @@ enum class ResizeRule {
 
 // Of TorchTrainer.
 struct TorchTrainerOptions {
-  int num_workers = 1;
-  // Fewer than this never train; 0: num_workers.
-  int min_workers = 0;
+  int num_workers = 1;  // processes, each with a copy of the model
+  int min_workers = 0;  // fewer never train; 0: num_workers
+
   // How many there is room for now: asked before each epoch, and after a loss. Without it, as many
   // as num_workers, or as there are GPUs.
   std::function<int()> available_workers;
-  ResizeRule resize_rule = ResizeRule::kKeepBatch;
+  ResizeRule resize_rule = ResizeRule::kKeepBatch;  // when that number changes
 
-  int cpus_per_worker = 1;
-  bool use_gpu = false;   // one each
-  std::string backend;    // "gloo" on CPUs, "nccl" on GPUs; empty for the one that fits
-  bool use_fp16 = false;  // with a GradScaler; see attune/amp.h
-  bool use_bf16 = false;
+  int cpus_per_worker = 1;  // threads of LibTorch
+  bool use_gpu = false;     // one each
+  std::string backend;      // "gloo" on CPUs, "nccl" on GPUs; empty for the one that fits
+  bool use_fp16 = false;    // with a GradScaler; see attune/amp.h
+  bool use_bf16 = false;    // without
 
   // Samples of a batch over all workers together. An integer `batch_size` of the configuration
   // wins.
   std::int64_t batch_size = 32;
   int data_threads = 1;  // of each worker's loaders, see DataLoaderOptions
 
-  SchedulerStep scheduler_step_freq = SchedulerStep::kEpoch;
-  DistributedModelOptions model;
+  SchedulerStep scheduler_step_freq = SchedulerStep::kEpoch;  // of all schedulers
+  DistributedModelOptions model;                              // of each model
 
   // What creators are given.
   Config config;
@@ -68,8 +68,7 @@ struct TorchTrainerOptions {
 struct TrainOptions {
   std::int64_t num_steps = 0;  // batches at most; 0: a whole epoch
   int max_retries = -1;        // -1: as TorchTrainerOptions'
-  // Measure what forward and backward take, also where that means to wait for a GPU.
-  bool profile = false;
+  bool profile = false;        // measure exactly, also where that means to wait for a GPU
   bool reduce_results = true;  // false: also what each worker has by itself
 };
 

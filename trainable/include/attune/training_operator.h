@@ -39,7 +39,9 @@ namespace attune {
 template <typename C>
 class TrainingOperator final : public trainable::Training {
  public:
+  // A DataLoader of what the data creator returned.
   using TrainLoader = typename trainable::LoaderOf<typename trainable::Made<C>::Data::Train>::Type;
+  // The same of the validation data, where there are any.
   using ValidationLoader =
       typename trainable::LoaderOf<typename trainable::Made<C>::Data::Validation>::Type;
 
@@ -112,21 +114,25 @@ class TrainingOperator final : public trainable::Training {
     }
   }
 
+  // For the SDK's own use.
   std::vector<torch::nn::Module*> modules() override {
     std::vector<torch::nn::Module*> all;
     std::apply([&](auto&... model) { (all.push_back(&*model), ...); }, prepared_);
     return all;
   }
+  // For the SDK's own use.
   std::vector<torch::optim::Optimizer*> optimizers() override {
     std::vector<torch::optim::Optimizer*> all;
     std::apply([&](auto&... optimizer) { (all.push_back(optimizer.get()), ...); }, optimizers_);
     return all;
   }
+  // For the SDK's own use.
   std::vector<trainable::AnyScheduler> schedulers() override {
     std::vector<trainable::AnyScheduler> all;
     std::apply([&](auto&... scheduler) { (all.emplace_back(scheduler.get()), ...); }, schedulers_);
     return all;
   }
+  // Whether there are validation data.
   bool validates() const override { return !std::same_as<ValidationLoader, trainable::None>; }
 
  private:

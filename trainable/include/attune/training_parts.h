@@ -35,8 +35,8 @@ namespace attune {
 // What a data creator returns when there is data to validate with.
 template <typename Train, typename Validation = Train>
 struct TrainerData {
-  Train train;
-  Validation validation;
+  Train train;            // a dataset, as PrepareDataLoader takes it
+  Validation validation;  // likewise
 };
 
 namespace trainable {
