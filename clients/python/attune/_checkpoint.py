@@ -1,0 +1,109 @@
+"""Checkpoints as docs/worker-channel.md has them: folders with a manifest of hashes."""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+
+_FORMAT = "attune-checkpoint/1"
+_MANIFEST = "manifest.json"
+_CONFIG = "attune-config.json"
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint is not what its manifest says, or cannot be written."""
+
+
+def remove_unfinished(folder, attempt):
+    """Removes what earlier attempts were writing when they were killed."""
+    for path in pathlib.Path(folder).glob(".attempt-*-*"):
+        number = path.name.split("-")[1]
+        if number.isdigit() and int(number) < attempt:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def begin(folder, attempt):
+    """A new hidden folder for the files of a checkpoint."""
+    return pathlib.Path(tempfile.mkdtemp(prefix=f".attempt-{attempt}-", dir=folder))
+
+
+def finish(partial, folder, step, attempt, world_size, config):
+    """Lists, syncs and renames what lies in `partial`: (path, digest, bytes)."""
+    (partial / _CONFIG).write_text(json.dumps(config))
+    files, size = {}, 0
+    for path in _files(partial):
+        digest, count = _sync_and_hash(path)
+        files[path.relative_to(partial).as_posix()] = {"bytes": count, "sha256": digest}
+        size += count
+    manifest = json.dumps({"format": _FORMAT, "step": step, "world_size": world_size,
+                           "files": files}).encode()
+    (partial / _MANIFEST).write_bytes(manifest)
+    digest, count = _sync_and_hash(partial / _MANIFEST)
+    for each in [*(path for path in partial.rglob("*") if path.is_dir()), partial]:
+        _sync(each)
+    os.chmod(partial, 0o777 & ~_umask())
+    final = pathlib.Path(folder) / f"step-{step}-attempt-{attempt}"
+    partial.rename(final)
+    _sync(final.parent)
+    return final, "sha256:" + digest, size + count
+
+
+def check(resume):
+    """The folder of a checkpoint to resume from, all of whose files are what the manifest says."""
+    folder = pathlib.Path(resume["path"])
+    try:
+        text = (folder / _MANIFEST).read_bytes()
+        digest = "sha256:" + hashlib.sha256(text).hexdigest()
+        if resume.get("digest") and digest != resume["digest"]:
+            raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the digest "
+                                  "of its manifest")
+        manifest = json.loads(text)
+        if manifest["format"] != _FORMAT or manifest["step"] != resume["step"]:
+            raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']} in the form "
+                                  f"{_FORMAT}")
+        for name, listed in manifest["files"].items():
+            with open(folder / name, "rb") as file:
+                digest, count = _hash(file)
+            if count != listed["bytes"] or digest != listed["sha256"]:
+                raise CheckpointError(f"{folder / name}: is not the file that the manifest lists")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder}: cannot be read: {error!r}") from error
+    return folder
+
+
+def _files(folder):
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise CheckpointError(f"{path}: a checkpoint has files and folders only")
+        if path.is_file():
+            yield path
+
+
+def _hash(file):
+    sha, count = hashlib.sha256(), 0
+    for piece in iter(lambda: file.read(1 << 20), b""):
+        sha.update(piece)
+        count += len(piece)
+    return sha.hexdigest(), count
+
+
+def _sync_and_hash(path):
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        return _hash(file)
+
+
+def _sync(folder):
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,306 @@
+"""What a rank knows of its trial, and what becomes of its reports."""
+
+import math
+import os
+import pathlib
+import shutil
+import sys
+import threading
+import time
+import unicodedata
+
+from attune import _checkpoint
+from attune._channel import ERROR_CHARACTERS_MAX, Channel
+from attune._control import Follower, Leader, LostPeer
+
+PUBLIC = ("attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device",
+          "local_rank", "local_world_size", "max_step", "rank", "seed", "step", "sweep", "trial",
+          "world_size")
+
+_PROTOCOL = 1
+_STEP_MAX = 2**53 - 1
+_METRICS_MAX = 1000
+_METRIC_NAME_BYTES_MAX = 256
+_SILENCE_S_MAX = 7 * 24 * 3600
+_LONG_SILENCE_S = 30 * 60  # before the first sign of training, and while a checkpoint is written
+_PROGRESS_INTERVAL_S = 1.0
+
+
+class TrialEnded(SystemExit):
+    """The trial is over, or paused, at the step that was just reported; `action` says which.
+
+    A SystemExit of status 0: code around the loop may catch it, and has nothing to decide.
+    """
+
+    def __init__(self, action):
+        super().__init__(0)
+        self.action = action  # "stop" or "pause"
+
+
+class Config(dict):
+    """The trial's parameters by name, in the order of the sweep file."""
+
+    def __missing__(self, name):
+        raise KeyError(f"{name}: no parameter of this trial (it has {', '.join(self) or 'none'}); name "
+                       "it in the sweep file, or give it a default in attune.init()")
+
+    def add_defaults(self, defaults):
+        for name, value in defaults.items():
+            self.setdefault(name, value)
+
+
+class Trial:
+    """One rank, from the `start` line on."""
+
+    def __init__(self, start, channel):
+        self.by_hand = channel is None
+        self.sweep, self.trial = start.get("sweep", ""), start.get("trial", 0)
+        self.attempt = start.get("attempt", 1)
+        self.rank, self.world_size = start["rank"], start["world_size"]
+        self.local_rank = start.get("local_rank", self.rank)
+        self.local_world_size = start.get("local_world_size", self.world_size)
+        self.device, self.cpus = start.get("device", "cpu"), start.get("cpus", 1)
+        self.seed = start.get("seed", 0)
+        self.config = Config(start.get("config", {}))
+        self.max_step = start.get("max_step", 0)
+        self.checkpoint_dir = start.get("checkpoint_dir") or None
+        self.step = start.get("resume", {}).get("step", 0)
+        self._resume = start.get("resume")
+        self._sweep_config = dict(self.config)
+        self._checked = None
+        self._milestone = start.get("milestone", 0)
+        self._every = start.get("checkpoint_every", 0)
+        self._channel = channel
+        self._began = time.monotonic()
+        self._progressed = -math.inf
+        self._yielding = False
+        self._control = None
+        if channel:
+            self._join()
+
+    def _join(self):
+        self.heartbeat(_LONG_SILENCE_S)
+        if self.rank > 0:
+            return
+        if self.checkpoint_dir:
+            _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
+        if self.world_size > 1:
+            self._control = Leader(self._gang, self.world_size)
+            self._channel.send("rendezvous", host=self._control.host, port=self._control.port)
+
+    @property
+    def _gang(self):
+        return f"{self.sweep}/{self.trial}.{self.attempt}"
+
+    @property
+    def checkpoint(self):
+        if self._resume and not self._checked:
+            self.heartbeat(_LONG_SILENCE_S)
+            self._checked = _checkpoint.check(self._resume)
+        return self._checked
+
+    # ---- said on the way
+
+    def heartbeat(self, silence):
+        if not 0 <= silence <= _SILENCE_S_MAX:
+            raise ValueError(f"silence is {silence} and must be 0 to {_SILENCE_S_MAX} seconds")
+        if self._channel:
+            self._channel.send("heartbeat", silence_ms=int(silence * 1000))
+
+    def progress(self):
+        now = time.monotonic()
+        if now - self._progressed >= _PROGRESS_INTERVAL_S:
+            self._send_progress(now)
+
+    def _send_progress(self, now):
+        self._progressed = now
+        if self._channel:
+            self._channel.send("progress", step=self.step)
+
+    def error(self, message, lost_peer):
+        if self._channel:
+            self._channel.send("error", message=message[:ERROR_CHARACTERS_MAX], lost_peer=lost_peer)
+
+    # ---- reports
+
+    def report(self, metrics, step, checkpoint, every_rank):
+        step = self.step + 1 if step is None else step
+        if type(step) is not int or not self.step < step <= _STEP_MAX:
+            raise ValueError(f"step is {step!r} and must be a whole number above {self.step}, the last one")
+        values = numbers(metrics)
+        if self.by_hand:
+            if self.rank == 0:
+                print(f"step {step}  " + "  ".join(f"{k}={v:.6g}" for k, v in values.items()), flush=True)
+            self.step = step
+        elif self.rank == 0:
+            self._lead(values, step, checkpoint, every_rank)
+        else:
+            self._follow(step, checkpoint, every_rank)
+
+    def _lead(self, metrics, step, checkpoint, every_rank):
+        while self._channel.has_message():
+            self._take(self._channel.receive())
+        limit = self._milestone or self.max_step
+        waits = self._yielding or (limit > 0 and step >= limit)
+        is_multiple = self._every > 0 and step // self._every > self.step // self._every
+        if checkpoint and self.checkpoint_dir and (waits or is_multiple):
+            self._save(step, checkpoint, every_rank)
+        elif checkpoint and every_rank:
+            self._tell({"step": step, "save": None})
+        self._channel.send("report", step=step, metrics={k: spoken(v) for k, v in metrics.items()},
+                           seconds=time.monotonic() - self._began, waits=waits)
+        self.step = step
+        self._send_progress(time.monotonic())
+        action = self._await_verdict(step) if waits else "continue"
+        self._tell({"step": step, "action": action})
+        if action != "continue":
+            raise TrialEnded(action)
+
+    def _follow(self, step, checkpoint, every_rank):
+        if checkpoint and every_rank:
+            self._save_part(checkpoint, self._hear(step)["save"])
+        self.step = step
+        self._send_progress(time.monotonic())
+        action = self._hear(step)["action"]
+        if action != "continue":
+            raise TrialEnded(action)
+
+    def _take(self, message):
+        if message["type"] == "yield":
+            self._yielding = True
+
+    def _await_verdict(self, step):
+        while True:
+            message = self._channel.receive()
+            self._take(message)
+            if message["type"] == "verdict" and message["step"] == step:
+                self._milestone, self._yielding = message.get("milestone", 0), False
+                return message["action"]
+
+    # ---- checkpoints
+
+    def _save(self, step, save, every_rank):
+        self.heartbeat(_LONG_SILENCE_S)
+        partial = _checkpoint.begin(self.checkpoint_dir, self.attempt)
+        try:
+            if every_rank:
+                self._tell({"step": step, "save": str(partial)})
+            save(partial)
+            if every_rank and self._control:
+                self._control.hear_all()
+            path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, self.attempt,
+                                                    self.world_size, self._sweep_config)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        self._channel.send("checkpoint", step=step, path=str(path), digest=digest, bytes=size)
+
+    def _save_part(self, save, folder):
+        if folder is None:
+            return
+        self.heartbeat(_LONG_SILENCE_S)
+        save(pathlib.Path(folder))
+        self._control.say({"saved": True})
+
+    # ---- the other ranks
+
+    def _tell(self, message):
+        if self._control:
+            self._control.tell(message)
+
+    def _hear(self, step):
+        if not self._control:
+            message = self._channel.receive()
+            while message["type"] != "rendezvous":
+                message = self._channel.receive()
+            self._control = Follower(message["host"], message["port"], self._gang, self.rank)
+        return self._control.hear(step)
+
+
+def numbers(metrics):
+    """The metrics as floats, or ValueError."""
+    if len(metrics) > _METRICS_MAX:
+        raise ValueError(f"{len(metrics)} metrics; a report has at most {_METRICS_MAX}")
+    values = {}
+    for name, value in metrics.items():
+        if not isinstance(name, str) or not 0 < len(name.encode()) <= _METRIC_NAME_BYTES_MAX or any(
+                unicodedata.category(c) == "Cc" for c in name):
+            raise ValueError(f"a metric is named {name!r}; a name has 1 to {_METRIC_NAME_BYTES_MAX} "
+                             "bytes and no control characters")
+        try:
+            values[name] = float(value.item() if hasattr(value, "item") else value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ValueError(f"metric {name!r} is {value!r}, which is not one number") from error
+    return values
+
+
+def spoken(value):
+    """A number as the channel has it: JSON has neither NaN nor infinities."""
+    return value if math.isfinite(value) else "nan" if math.isnan(value) else (
+        "inf" if value > 0 else "-inf")
+
+
+def is_lost_peer(error):
+    """Whether an exception tells that another rank is gone, rather than what is wrong with this one."""
+    if isinstance(error, LostPeer):
+        return True
+    names = {f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__}
+    if names & {"torch.distributed.DistBackendError", "torch.distributed.DistNetworkError",
+                "torch.distributed.DistStoreError"}:
+        return True
+    # Gloo's own are RuntimeErrors, known by the source that they name.
+    return isinstance(error, RuntimeError) and "gloo/transport/" in str(error)
+
+
+def _tell_of_exceptions(trial):
+    """Uncaught exceptions go to the executor before anything is torn down, then on as before."""
+    previous, process = sys.excepthook, os.getpid()
+
+    def hook(kind, error, traceback):
+        if os.getpid() == process:
+            try:
+                trial.error(f"{kind.__name__}: {error}", is_lost_peer(error))
+            except OSError:
+                pass  # nobody listens any more; the traceback below is for the log
+        previous(kind, error, traceback)
+
+    sys.excepthook = hook
+
+
+def _by_hand():
+    """A gang of one, or the ranks that torchrun has started."""
+    def value(name, otherwise):
+        return int(os.environ.get(name, otherwise))
+
+    world_size = value("WORLD_SIZE", 1)
+    local_world_size = value("LOCAL_WORLD_SIZE", world_size)
+    return {"rank": value("RANK", 0), "world_size": world_size, "local_rank": value("LOCAL_RANK", 0),
+            "local_world_size": local_world_size,
+            "cpus": max(1, len(os.sched_getaffinity(0)) // local_world_size)}
+
+
+def _make():
+    descriptor = os.environ.pop("ATTUNE_CHANNEL_FD", None)
+    if descriptor is None:
+        return Trial(_by_hand(), None)
+    channel = Channel(int(descriptor))
+    start = channel.receive()
+    if start.get("type") != "start" or start.get("protocol") != _PROTOCOL:
+        raise RuntimeError(f"the executor speaks protocol {start.get('protocol')} of the worker channel and "
+                           f"this package {_PROTOCOL}; use the package of the executor's release")
+    trial = Trial(start, channel)
+    _tell_of_exceptions(trial)
+    return trial
+
+
+_trial = None
+_making = threading.Lock()
+
+
+def current():
+    """This process's trial, which the first call joins."""
+    global _trial
+    with _making:
+        if _trial is None:
+            _trial = _make()
+        return _trial
