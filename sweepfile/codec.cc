@@ -97,6 +97,7 @@ void AddProgram(const Program& program, Json& json) {
   json["env"] = Json::object();
   for (const auto& [name, value] : program.environment) json["env"][name] = value;
   json["working_directory"] = program.working_directory;
+  if (!program.report_pattern.empty()) json["reports"] = {{"pattern", program.report_pattern}};
 }
 
 Json GangToJson(const GangSpec& gang) {

@@ -96,6 +96,9 @@ const Section& FileKeys() {
            .help =
                "Where the program runs; a relative path is looked for in the sweep file's folder",
            .fallback_words = "the sweep file's folder"},
+          {.name = "reports",
+           .type = KeyType::kSection,
+           .help = "How reports are read from the output of a program that makes none itself"},
           {.name = "metric",
            .type = KeyType::kSection,
            .help = "What the sweep improves; this or `metrics` is needed"},
@@ -141,6 +144,19 @@ const Section& FileKeys() {
           {.name = "stop",
            .type = KeyType::kSection,
            .help = "When the sweep or a trial is over, by whichever limit comes first"},
+      }};
+  return section;
+}
+
+const Section& ReportsKeys() {
+  static const Section section{
+      .name = "reports",
+      .help = "How reports are read from the output of a program that makes none itself",
+      .keys = {
+          {.name = "pattern",
+           .help = "A regular expression (RE2), looked for in each line that rank 0 prints; its "
+                   "named groups, `(?P<loss>…)`, are metrics and, if there is one, `step`",
+           .fallback_words = "none: the program reports over the worker channel"},
       }};
   return section;
 }
@@ -410,6 +426,7 @@ const Section& StopKeys() {
 
 std::vector<Section> AllSections(const Algorithms& algorithms) {
   return {FileKeys(),
+          ReportsKeys(),
           MetricKeys(),
           ConstraintKeys(),
           ParameterKeys(),

@@ -62,10 +62,12 @@ constexpr size_t kMaxListedValues = 1000;  // of one parameter, or of one `when`
 constexpr size_t kMaxObjectives = 8;
 constexpr size_t kMaxConstraints = 32;
 constexpr size_t kMaxNameChars = 128;                  // of a sweep, a parameter, a metric
+constexpr size_t kMaxPatternBytes = 1000;              // of reports.pattern
 constexpr int kMaxPriority = 1000;                     // and as far below 0
 constexpr Seconds kMaxDuration{100 * 365.0 * 86'400};  // what a limit may be; 100 years
 
 const Section& FileKeys();
+const Section& ReportsKeys();
 const Section& MetricKeys();      // metric, and each one of metrics
 const Section& ConstraintKeys();  // constraints.NAME
 const Section& ParameterKeys();

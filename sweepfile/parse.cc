@@ -9,6 +9,7 @@
 #include "sweepfile/parse_document.h"
 #include "sweepfile/program.h"
 #include "sweepfile/reader.h"
+#include "sweepfile/reports.h"
 #include "sweepfile/scalar.h"
 #include "sweepfile/space.h"
 #include "sweepfile/sweepfile.h"
@@ -54,6 +55,7 @@ class SpecReader {
     ReadNames();
     spec_.program = ReadProgram(file_, options_, faults_);
     ReadSearch();
+    spec_.program.report_pattern = ReadReportPattern(file_, spec_, faults_);
     ReadAlgorithms();
     ReadLimits();
     return std::move(spec_);
@@ -225,7 +227,7 @@ class SpecReader {
     spec_.stop.max_trial_time = Duration(stop, "max_trial_time");
     spec_.stop.trial_patience = Int(stop, "trial_patience");
     if (!file_.Given("command")) {
-      RefuseProgramKeys(file_, {"env", "working_directory", "resources", "checkpoint"});
+      RefuseProgramKeys(file_, {"env", "working_directory", "reports", "resources", "checkpoint"});
       RefuseProgramKeys(failure, {"stall_timeout"});
       RefuseProgramKeys(stop, {"max_gpu_hours"});
     }

@@ -22,8 +22,8 @@ std::string LowerFirst(std::string text) {
 
 // A key of another section that the writer may have meant: max_trials → stop.max_trials.
 std::string ElsewhereInFile(std::string_view key) {
-  for (const Section* section : {&FileKeys(), &MetricKeys(), &ResourcesKeys(), &CheckpointKeys(),
-                                 &FailureKeys(), &StopKeys()}) {
+  for (const Section* section : {&FileKeys(), &ReportsKeys(), &MetricKeys(), &ResourcesKeys(),
+                                 &CheckpointKeys(), &FailureKeys(), &StopKeys()}) {
     for (const Key& known : section->keys) {
       if (known.name == key && known.name != "name") {
         return section->name + (section->name.empty() ? "" : ".") + known.name;

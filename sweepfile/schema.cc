@@ -208,8 +208,8 @@ Json SweepSchema(const Algorithms& algorithms) {
                  {"title", "Attune sweep file"}};
   schema.update(SectionSchema(FileKeys()));
   Json& properties = schema["properties"];
-  for (const Section* section :
-       {&MetricKeys(), &ResourcesKeys(), &CheckpointKeys(), &FailureKeys(), &StopKeys()}) {
+  for (const Section* section : {&ReportsKeys(), &MetricKeys(), &ResourcesKeys(), &CheckpointKeys(),
+                                 &FailureKeys(), &StopKeys()}) {
     properties[section->name] = SectionSchema(*section);
   }
   properties["metrics"].update(

@@ -173,6 +173,8 @@ void SpecDecoder::DecodeProgram() {
     spec_.program.environment.emplace_back(name, value.get<std::string>());
   }
   spec_.program.working_directory = Text(json_, "working_directory");
+  if (Has(json_, "reports"))
+    spec_.program.report_pattern = Text(Member(json_, "reports"), "pattern");
 }
 
 void SpecDecoder::DecodeObjectives() {

@@ -60,6 +60,7 @@ class Comparison {
     Fixed("command", from_.program.command, to_.program.command);
     Fixed("env", from_.program.environment, to_.program.environment);
     Fixed("working_directory", from_.program.working_directory, to_.program.working_directory);
+    Fixed("reports.pattern", from_.program.report_pattern, to_.program.report_pattern);
     Fixed(from_.objectives.size() > 1 ? "metrics" : "metric", from_.objectives, to_.objectives);
     Fixed("constraints", from_.constraints, to_.constraints);
     Fixed("searcher.name", from_.searcher.name, to_.searcher.name);

@@ -160,7 +160,7 @@ void Fields(A& archive, Like<A, AlgorithmSpec>& spec) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Program>& program) {
-  archive(program.command, program.environment, program.working_directory);
+  archive(program.command, program.environment, program.working_directory, program.report_pattern);
 }
 template <class A>
 void Fields(A& archive, Like<A, GangSpec>& gang) {

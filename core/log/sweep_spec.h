@@ -27,6 +27,9 @@ struct Program {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string working_directory;  // absolute
+  // A regular expression (RE2): lines of rank 0's output that are reports, with its named groups as
+  // metrics and `step`. Empty: the program reports by itself.
+  std::string report_pattern;
   bool operator==(const Program&) const = default;
 };
 

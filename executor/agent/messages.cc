@@ -165,6 +165,7 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
     spec.program.environment.emplace_back(variable.name(), variable.value().text());
   }
   spec.program.working_directory = program.working_directory();
+  spec.program.report_pattern = program.report_pattern();
   spec.config = std::move(config.value());
   spec.seed = assignment.seed();
   spec.world_size = static_cast<int>(assignment.world_size());

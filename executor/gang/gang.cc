@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "channel/line_reader.h"
-#include "executor/gang/command_line.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/process_group.h"
 
@@ -19,15 +18,6 @@ int64_t WallClockUs() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation) {
-  return {.path = preparation.program,
-          .argv = preparation.argv,
-          .environment = program.environment,
-          .working_directory = program.working_directory,
-          // Each trial's own would want each a launcher of its own.
-          .is_same_for_all = !UsesPlaceholders(program.command)};
 }
 
 std::string Milliseconds(std::chrono::milliseconds duration) {
@@ -43,133 +33,6 @@ Gang::Gang(const Services& services, GangSpec spec)
                  [this] { ConcludeIfGone(); }),
       last_step_(spec_.resume ? spec_.resume->step : -1),
       milestone_(spec_.milestone) {}
-
-void Gang::Start() {
-  OrError<Preparation> preparation = Prepare(spec_);
-  if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error());
-  preparation_ = std::move(preparation.value());
-  Rank::Owner& owner = *this;
-  for (const RankSlot& slot : spec_.ranks) {
-    ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
-  }
-
-  cgroup_ = services_.cgroup();
-  const OrError<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
-  if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error());
-  built_on_sdk_ = warm.value().built_on_sdk;
-  launcher_ = warm.value().launcher;
-  if (launcher_) {
-    ForkOne(0);
-  } else {
-    SpawnAll();
-  }
-}
-
-void Gang::SpawnAll() {
-  for (auto& rank : ranks_) {
-    OrError<UniqueFd> channel = rank->OpenChannel();
-    OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank->slot().rank));
-    if (!channel.ok()) return Fail(FailureKind::kStart, rank->slot().rank, channel.error());
-    if (!log.ok()) return Fail(FailureKind::kStart, rank->slot().rank, log.error());
-
-    EnvironmentChanges environment = RankEnvironment(spec_, rank->slot());
-    environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
-    OrError<Child> child = Spawn({.program = preparation_.program,
-                                  .argv = preparation_.argv,
-                                  .environment = ProgramEnvironment(environment),
-                                  .working_directory = spec_.program.working_directory,
-                                  .output_fd = log.value().get(),
-                                  .inherited_fd = channel.value().get(),
-                                  .process_group = group_,
-                                  .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
-                                  .announce_fd = services_.guard.announce_fd()});
-    if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error());
-    Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
-  }
-  AllStarted();
-}
-
-void Gang::ForkOne(size_t index) {
-  Rank& rank = *ranks_[index];
-  OrError<UniqueFd> channel = rank.OpenChannel();
-  OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
-  if (!channel.ok()) return Fail(FailureKind::kStart, rank.slot().rank, channel.error());
-  if (!log.ok()) return Fail(FailureKind::kStart, rank.slot().rank, log.error());
-
-  Launcher::ForkRequest request{
-      .argv = preparation_.argv,
-      .environment = RankEnvironment(spec_, rank.slot()),
-      .working_directory = spec_.program.working_directory,
-      .process_group = group_,
-      .channel = std::move(channel.value()),
-      .log = std::move(log.value()),
-      .forked = [this, index](OrError<Child> child) { OnForked(index, std::move(child)); },
-      .unavailable = [this, index] { OnUnavailable(index); },
-      .exited = [this,
-                 &rank](std::optional<ExitStatus> status) { OnLauncherReport(rank, status); }};
-  if (cgroup_) request.environment.emplace_back(channel::kCgroupVariable, cgroup_->folder());
-  ++forks_pending_;
-  if (launcher_->Fork(std::move(request))) return;
-  --forks_pending_;
-  // Too much for a packet, so for each of the ranks: none has been forked yet.
-  launcher_ = nullptr;
-  if (index == 0) return SpawnAll();
-  Fail(FailureKind::kStart, rank.slot().rank, "its command and environment are too large");
-}
-
-void Gang::OnUnavailable(size_t index) {
-  --forks_pending_;
-  if (phase_ != Phase::kStarting) return ConcludeIfGone();
-  if (index > 0) return Fail(FailureKind::kStart, ranks_[index]->slot().rank, launcher_->death());
-  launcher_ = nullptr;
-  SpawnAll();
-}
-
-void Gang::OnForked(size_t index, OrError<Child> child) {
-  --forks_pending_;
-  if (!child.ok()) {
-    Fail(FailureKind::kStart, ranks_[index]->slot().rank, child.error());
-    return ConcludeIfGone();
-  }
-  Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);
-  if (phase_ != Phase::kStarting) return KillAll();
-  // The others join the group that the first one made.
-  if (index == 0) {
-    for (size_t i = 1; i < ranks_.size() && phase_ == Phase::kStarting; ++i) ForkOne(i);
-  }
-  const bool all = std::ranges::all_of(ranks_, [](const auto& r) { return r->is_attached(); });
-  if (all && phase_ == Phase::kStarting) AllStarted();
-}
-
-void Gang::OnLauncherReport(Rank& rank, std::optional<ExitStatus> status) {
-  if (!status) {
-    End(Outcome::kFailed, Failure{.kind = FailureKind::kSignal,
-                                  .signal = SIGKILL,
-                                  .message = launcher_->death() + ", and its ranks with it"});
-  }
-  rank.OnLauncherReport(status);
-}
-
-void Gang::Attach(Rank& rank, Child child, Rank::Parent parent) {
-  if (group_ == 0) {
-    group_ = child.pid;
-    services_.guard.Add(group_);
-  }
-  rank.Attach(std::move(child), parent);
-}
-
-void Gang::AllStarted() {
-  phase_ = Phase::kRunning;
-  Started started;
-  for (const auto& rank : ranks_) started.pids.push_back(rank->pid());
-  Emit(std::move(started));
-  for (const auto& rank : ranks_) rank->Send(ToLine(StartOf(spec_, rank->slot())));
-  if (yielding_) SendYield();
-  if (rendezvous_) RelayRendezvous();
-  resumed_at_ = Loop::Clock::now();
-  WatchForStall();
-  FinishIfAllLeft();
-}
 
 void Gang::OnMessage(Rank& rank, channel::FromRank message) {
   if (phase_ == Phase::kGone) return;
@@ -202,10 +65,20 @@ void Gang::RelayRendezvous() {
 }
 
 void Gang::On(Rank& rank, Report report) {
+  if (log_reports_) {
+    return Fail(FailureKind::kProtocol, rank.slot().rank,
+                "rank " + std::to_string(rank.slot().rank) +
+                    " sent a report, and the sweep file has them read from what rank 0 prints; "
+                    "remove reports.pattern from it");
+  }
   if (rank.slot().rank != 0) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) + " sent a report; only rank 0 may");
   }
+  Take(std::move(report));
+}
+
+void Gang::Take(Report report) {
   const int64_t step = report.step;
   if (step <= last_step_) {
     return Fail(FailureKind::kProtocol, 0,
@@ -224,7 +97,32 @@ void Gang::On(Rank& rank, Report report) {
 bool Gang::RankZeroWaits(const Report& report) const {
   // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
   const int64_t step = milestone_ > 0 ? milestone_ : spec_.max_step;
-  return report.waits.value_or(step > 0 && report.step >= step);
+  // A program whose log is read is not asked to yield: its next report waits, read or not.
+  return report.waits.value_or((log_reports_ && yielding_) || (step > 0 && report.step >= step));
+}
+
+// Rank 0 does not know of verdicts and goes on meanwhile; what it prints is read after the verdict.
+bool Gang::ReadLog() {
+  while (phase_ == Phase::kRunning && !waiting_at_ && MayRead()) {
+    OrError<std::optional<Report>> next = log_reports_->Next();
+    if (!next.ok()) {
+      Fail(FailureKind::kProtocol, 0, next.error());
+    } else if (next.value()) {
+      Take(*std::move(next.value()));
+    } else if (log_reports_->is_at_end()) {
+      return true;
+    } else {
+      services_.loop.Post([this] { ReadLogOn(); });
+      return false;
+    }
+  }
+  return false;
+}
+
+void Gang::ReadLogOn() {
+  if (!log_reports_) return;
+  ReadLog();
+  FinishIfAllLeft();
 }
 
 void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
@@ -265,6 +163,10 @@ void Gang::On(Rank& rank, const channel::ErrorText& error) {
 void Gang::On(Rank&, const channel::Done&) { OnFinished(); }
 
 void Gang::OnExit(Rank& rank) {
+  if (log_reports_ && rank.slot().rank == 0) {
+    log_reports_->Close();
+    ReadLog();
+  }
   const ExitStatus& exit = *rank.exit();
   const bool by_us = rank.was_killed() && exit.signal == SIGKILL;
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
@@ -281,7 +183,14 @@ void Gang::OnExit(Rank& rank) {
 void Gang::FinishIfAllLeft() {
   const bool all =
       std::ranges::all_of(ranks_, [](const auto& rank) { return !rank->is_running(); });
-  if (phase_ == Phase::kRunning && all && symptoms_.empty()) End(Outcome::kFinished, {});
+  if (phase_ != Phase::kRunning || !all || !symptoms_.empty()) return;
+  if (log_reports_ && !ReadLog()) return;  // it goes on after the verdict, or once there is room
+  if (log_reports_ && !log_reports_->has_found()) {
+    return Fail(FailureKind::kProtocol, 0,
+                "rank 0 has finished and printed no line in which reports.pattern is found: " +
+                    channel::Quote(spec_.program.report_pattern));
+  }
+  End(Outcome::kFinished, {});
 }
 
 Symptom& Gang::SymptomOf(int rank) {
@@ -375,13 +284,16 @@ void Gang::DeliverVerdict() {
       verdict_->step != *waiting_at_) {
     return;
   }
-  rank->Send(ToLine(*verdict_));
+  const bool goes_on = verdict_->action == Action::kContinue;
   delivered_step_ = verdict_->step;
   milestone_ = verdict_->milestone;
+  if (!log_reports_) rank->Send(ToLine(*verdict_));
   verdict_.reset();
   waiting_at_.reset();
   yielding_ = false;  // a verdict answers every request before it
   resumed_at_ = Loop::Clock::now();
+  if (log_reports_ && !goes_on) return End(Outcome::kFinished, {});
+  if (log_reports_) services_.loop.Post([this] { ReadLogOn(); });
   WatchForStall();
   if (first_finish_) WatchForLaggards();
 }
@@ -393,10 +305,12 @@ void Gang::Yield() {
 
 void Gang::ReadOn() {
   for (const auto& rank : ranks_) rank->ReadOn();
+  ReadLogOn();
 }
 
 void Gang::SendYield() {
-  if (Rank* rank = RankZero()) rank->Send(ToLine(channel::Yield{}));
+  Rank* rank = RankZero();
+  if (rank && !log_reports_) rank->Send(ToLine(channel::Yield{}));
 }
 
 // A program that has never written to its channel may be one that does not know of it, and its

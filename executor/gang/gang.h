@@ -12,8 +12,10 @@
 #include "executor/gang/cgroup.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/guard.h"
+#include "executor/gang/held_port.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/leftovers.h"
+#include "executor/gang/log_reports.h"
 #include "executor/gang/loop.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/rank.h"
@@ -98,7 +100,9 @@ class Gang final : private Rank::Owner {
   void On(Rank& rank, const channel::Done& done);
   void On(Rank&, const channel::Unknown&) {}
 
-  // Starting.
+  // Starting (gang_start.cc).
+  std::optional<Error> PrepareMeeting();
+  EnvironmentChanges EnvironmentOf(const Rank& rank) const;
   void SpawnAll();
   void ForkOne(size_t index);
   void OnForked(size_t index, OrError<Child> child);
@@ -117,10 +121,15 @@ class Gang final : private Rank::Owner {
   void ConcludeIfGone();
   void Conclude();
 
-  // Watching.
+  // Reports and verdicts.
+  void Take(Report report);
+  bool ReadLog();  // whether all that was printed so far has been read
+  void ReadLogOn();
   bool RankZeroWaits(const Report& report) const;
   void DeliverVerdict();
   void SendYield();
+
+  // Watching.
   bool SpeaksChannel() const;
   // When the silence ends that a rank has announced, or has ended.
   Loop::Clock::time_point ExcusedUntil() const;
@@ -134,6 +143,8 @@ class Gang final : private Rank::Owner {
   Services services_;
   GangSpec spec_;
   Preparation preparation_;
+  std::optional<HeldPort> port_;
+  std::unique_ptr<LogReports> log_reports_;  // null: reports come over the channel
   std::unique_ptr<Cgroup> cgroup_;
   Leftovers leftovers_;
   Launcher* launcher_ = nullptr;

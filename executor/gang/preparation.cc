@@ -127,7 +127,7 @@ channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
   return start;
 }
 
-EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot) {
+EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot, int master_port) {
   EnvironmentChanges environment = spec.program.environment;
   const auto add = [&](const char* name, std::string value) {
     std::erase_if(environment, [&](const auto& change) { return change.first == name; });
@@ -140,14 +140,25 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot) {
   add("ATTUNE_WORLD_SIZE", std::to_string(spec.world_size));
   add("ATTUNE_LOCAL_RANK", std::to_string(slot.local_rank));
   add("CUDA_VISIBLE_DEVICES", CommaSeparated(GpuNames(spec).value()));  // Prepare() has checked it
+  // What torchrun sets, so that programs made for it run as they are.
+  add("RANK", std::to_string(slot.rank));
+  add("WORLD_SIZE", std::to_string(spec.world_size));
+  add("LOCAL_RANK", std::to_string(slot.local_rank));
+  add("LOCAL_WORLD_SIZE", std::to_string(spec.ranks.size()));
+  add("GROUP_RANK", "0");
+  add("MASTER_ADDR", "127.0.0.1");
+  add("MASTER_PORT", std::to_string(master_port));
+
+  const auto add_unless_set = [&](const char* name, std::string value) {
+    const auto same = [&](const auto& change) { return change.first == name; };
+    if (!std::getenv(name) && std::ranges::none_of(environment, same)) add(name, std::move(value));
+  };
+  add_unless_set("OMP_NUM_THREADS", std::to_string(std::max(1, slot.cpus)));
+  // What Python prints reaches the log when it is printed, also of a rank that is killed.
+  add_unless_set("PYTHONUNBUFFERED", "1");
   // Within one host NCCL's own connections need no network card, and must not wait for one.
-  constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
   const bool on_one_host = std::ssize(spec.ranks) == spec.world_size;
-  const bool is_set =
-      std::getenv(kNcclInterface) || std::ranges::any_of(environment, [](const auto& each) {
-        return each.first == kNcclInterface;
-      });
-  if (on_one_host && !is_set && !VisibleGpus(spec).empty()) add(kNcclInterface, "lo");
+  if (on_one_host && !VisibleGpus(spec).empty()) add_unless_set("NCCL_SOCKET_IFNAME", "lo");
   return environment;
 }
 

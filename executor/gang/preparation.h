@@ -26,7 +26,8 @@ OrError<Preparation> Prepare(const GangSpec& spec);
 channel::Start StartOf(const GangSpec& spec, const RankSlot& slot);
 
 // What a rank finds in its environment beyond the executor's own, but for the channel.
-EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot);
+// `master_port` is where torch.distributed's ranks may meet.
+EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot, int master_port);
 
 // What this process was given of the host's GPUs, in CUDA's names for them (CUDA_VISIBLE_DEVICES);
 // nothing: all.

@@ -33,6 +33,8 @@ struct Program {
   std::vector<std::string> command;  // argv with its placeholders; see command_line.h
   std::vector<std::pair<std::string, std::string>> environment;  // added to the executor's own
   std::filesystem::path working_directory;                       // empty: the executor's
+  // Reports are lines that rank 0 prints, as this says (log_reports.h); empty: they are not.
+  std::string report_pattern;
 };
 
 // What one rank occupies on this host.

@@ -100,6 +100,7 @@ void Assign(const Sweep& sweep, const Trial& trial, const std::string& executor,
     variable.mutable_value()->set_text(value);
   }
   program.set_working_directory(spec.program.working_directory);
+  program.set_report_pattern(spec.program.report_pattern);
 
   for (const auto& [name, value] : trial.config.entries()) {
     v1::NamedValue& entry = *out.add_config();

@@ -36,7 +36,7 @@ ROOMS = {
     "searchers": Room(ALGORITHMS_SEE + ("searchers/model",), pure=True),
     "schedulers": Room(ALGORITHMS_SEE, pure=True),
     # The service.
-    "sweepfile": Room(ALGORITHMS_SEE, ("yaml-cpp", "nlohmann")),
+    "sweepfile": Room(ALGORITHMS_SEE, ("yaml-cpp", "nlohmann", "re2")),
     "proto": Room((), ("grpc", "protobuf")),
     "server/store": Room(
         ("core/*", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
@@ -54,10 +54,11 @@ ROOMS = {
         ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
     ),
     "channel": Room((), ("nlohmann",)),
-    "executor/gang": Room(("channel",), ("spdlog",)),
+    "executor/gang": Room(("channel",), ("spdlog", "re2")),
     "executor/agent": Room(("executor/gang", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "web": Room(),
+    "clients/python": Room(),
     "cli": Room(
         ("core/*", "searchers", "schedulers", "sweepfile", "proto", "server", "server/*", "executor",
          "executor/*", "web"),
@@ -114,6 +115,7 @@ LIBRARIES = {
     "openssl": ("openssl/",),
     "curl": ("curl/",),
     "zlib": ("zlib.h",),
+    "re2": ("re2/",),
     "cli11": ("CLI/",),
     "spdlog": ("spdlog/", "fmt/"),
     "gtest": ("gtest/", "gmock/"),

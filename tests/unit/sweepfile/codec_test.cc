@@ -22,7 +22,8 @@ SweepSpec FullSpec() {
       .tags = {"true", "a b", "1e-3"},
       .program = {.command = {"/bin/train", "", "${args}", "~", "line\nbreak"},
                   .environment = {{"Z", "1"}, {"A", ""}},
-                  .working_directory = "/home/ada/mnist"},
+                  .working_directory = "/home/ada/mnist",
+                  .report_pattern = R"x(\bloss: "(?P<val_loss>\S+)")x"},
       .objectives = {Minimise("val_loss")},
       .space = SearchSpace(
           {{.name = "z", .domain = FloatDomain{.min = 1.0, .max = 2.0, .scale = Scale::kLog}},
@@ -187,7 +188,7 @@ TEST(Codec, DamagedSpecsAreErrors) {
   }
   EXPECT_GT(damaged, 100);
   for (const auto& [key, member] : whole.items()) {
-    if (key == "kind" || key == "priority") continue;
+    if (key == "kind" || key == "priority" || key == "reports") continue;
     Json json = whole;
     json.erase(key);
     ASSERT_FALSE(SpecFromJson(json).ok()) << key;

@@ -1,0 +1,174 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/gang/command_line.h"
+#include "executor/gang/folders.h"
+#include "executor/gang/gang.h"
+
+namespace attune::gang {
+namespace {
+
+LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation) {
+  return {.path = preparation.program,
+          .argv = preparation.argv,
+          .environment = program.environment,
+          .working_directory = program.working_directory,
+          // Each trial's own would want each a launcher of its own.
+          .is_same_for_all = !UsesPlaceholders(program.command)};
+}
+
+}  // namespace
+
+void Gang::Start() {
+  OrError<Preparation> preparation = Prepare(spec_);
+  if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error());
+  preparation_ = std::move(preparation.value());
+  if (auto error = PrepareMeeting()) return Fail(FailureKind::kStart, -1, error->message);
+  Rank::Owner& owner = *this;
+  for (const RankSlot& slot : spec_.ranks) {
+    ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
+  }
+
+  cgroup_ = services_.cgroup();
+  const OrError<WarmStart> warm = services_.launcher_for(ProgramOf(spec_.program, preparation_));
+  if (!warm.ok()) return Fail(FailureKind::kStart, -1, warm.error());
+  built_on_sdk_ = warm.value().built_on_sdk;
+  launcher_ = warm.value().launcher;
+  if (launcher_) {
+    ForkOne(0);
+  } else {
+    SpawnAll();
+  }
+}
+
+// What the ranks need to find each other by, and this gang to find what they print.
+std::optional<Error> Gang::PrepareMeeting() {
+  OrError<HeldPort> port = HeldPort::Hold();
+  if (!port.ok()) return Error{port.error()};
+  port_ = std::move(port.value());
+  const bool here = std::ranges::find(spec_.ranks, 0, &RankSlot::rank) != spec_.ranks.end();
+  if (spec_.program.report_pattern.empty() || !here) return std::nullopt;
+
+  const std::filesystem::path path = RankLog(spec_.attempt_dir, 0);
+  if (auto log = OpenLog(path); !log.ok()) return Error{log.error()};
+  auto reports = LogReports::Open(services_.loop, path, spec_.program.report_pattern,
+                                  spec_.resume ? spec_.resume->step : 0, [this] { ReadLog(); });
+  if (!reports.ok()) return Error{reports.error()};
+  log_reports_ = std::move(reports.value());
+  return std::nullopt;
+}
+
+EnvironmentChanges Gang::EnvironmentOf(const Rank& rank) const {
+  return RankEnvironment(spec_, rank.slot(), port_->number());
+}
+
+void Gang::SpawnAll() {
+  for (auto& rank : ranks_) {
+    OrError<UniqueFd> channel = rank->OpenChannel();
+    OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank->slot().rank));
+    if (!channel.ok()) return Fail(FailureKind::kStart, rank->slot().rank, channel.error());
+    if (!log.ok()) return Fail(FailureKind::kStart, rank->slot().rank, log.error());
+
+    EnvironmentChanges environment = EnvironmentOf(*rank);
+    environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
+    OrError<Child> child = Spawn({.program = preparation_.program,
+                                  .argv = preparation_.argv,
+                                  .environment = ProgramEnvironment(environment),
+                                  .working_directory = spec_.program.working_directory,
+                                  .output_fd = log.value().get(),
+                                  .inherited_fd = channel.value().get(),
+                                  .process_group = group_,
+                                  .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
+                                  .announce_fd = services_.guard.announce_fd()});
+    if (!child.ok()) return Fail(FailureKind::kStart, rank->slot().rank, child.error());
+    Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
+  }
+  AllStarted();
+}
+
+void Gang::ForkOne(size_t index) {
+  Rank& rank = *ranks_[index];
+  OrError<UniqueFd> channel = rank.OpenChannel();
+  OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
+  if (!channel.ok()) return Fail(FailureKind::kStart, rank.slot().rank, channel.error());
+  if (!log.ok()) return Fail(FailureKind::kStart, rank.slot().rank, log.error());
+
+  Launcher::ForkRequest request{
+      .argv = preparation_.argv,
+      .environment = EnvironmentOf(rank),
+      .working_directory = spec_.program.working_directory,
+      .process_group = group_,
+      .channel = std::move(channel.value()),
+      .log = std::move(log.value()),
+      .forked = [this, index](OrError<Child> child) { OnForked(index, std::move(child)); },
+      .unavailable = [this, index] { OnUnavailable(index); },
+      .exited = [this,
+                 &rank](std::optional<ExitStatus> status) { OnLauncherReport(rank, status); }};
+  if (cgroup_) request.environment.emplace_back(channel::kCgroupVariable, cgroup_->folder());
+  ++forks_pending_;
+  if (launcher_->Fork(std::move(request))) return;
+  --forks_pending_;
+  // Too much for a packet, so for each of the ranks: none has been forked yet.
+  launcher_ = nullptr;
+  if (index == 0) return SpawnAll();
+  Fail(FailureKind::kStart, rank.slot().rank, "its command and environment are too large");
+}
+
+void Gang::OnUnavailable(size_t index) {
+  --forks_pending_;
+  if (phase_ != Phase::kStarting) return ConcludeIfGone();
+  if (index > 0) return Fail(FailureKind::kStart, ranks_[index]->slot().rank, launcher_->death());
+  launcher_ = nullptr;
+  SpawnAll();
+}
+
+void Gang::OnForked(size_t index, OrError<Child> child) {
+  --forks_pending_;
+  if (!child.ok()) {
+    Fail(FailureKind::kStart, ranks_[index]->slot().rank, child.error());
+    return ConcludeIfGone();
+  }
+  Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);
+  if (phase_ != Phase::kStarting) return KillAll();
+  // The others join the group that the first one made.
+  if (index == 0) {
+    for (size_t i = 1; i < ranks_.size() && phase_ == Phase::kStarting; ++i) ForkOne(i);
+  }
+  const bool all = std::ranges::all_of(ranks_, [](const auto& r) { return r->is_attached(); });
+  if (all && phase_ == Phase::kStarting) AllStarted();
+}
+
+void Gang::OnLauncherReport(Rank& rank, std::optional<ExitStatus> status) {
+  if (!status) {
+    End(Outcome::kFailed, Failure{.kind = FailureKind::kSignal,
+                                  .signal = SIGKILL,
+                                  .message = launcher_->death() + ", and its ranks with it"});
+  }
+  rank.OnLauncherReport(status);
+}
+
+void Gang::Attach(Rank& rank, Child child, Rank::Parent parent) {
+  if (group_ == 0) {
+    group_ = child.pid;
+    services_.guard.Add(group_);
+  }
+  rank.Attach(std::move(child), parent);
+}
+
+void Gang::AllStarted() {
+  phase_ = Phase::kRunning;
+  Started started;
+  for (const auto& rank : ranks_) started.pids.push_back(rank->pid());
+  Emit(std::move(started));
+  for (const auto& rank : ranks_) rank->Send(ToLine(StartOf(spec_, rank->slot())));
+  if (yielding_) SendYield();
+  if (rendezvous_) RelayRendezvous();
+  resumed_at_ = Loop::Clock::now();
+  WatchForStall();
+  if (log_reports_) ReadLog();  // what came while the others were starting
+  FinishIfAllLeft();
+}
+
+}  // namespace attune::gang

@@ -1,0 +1,160 @@
+#include "executor/gang/log_reports.h"
+
+#include <fcntl.h>
+#include <re2/re2.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "channel/line_reader.h"
+
+namespace attune::gang {
+namespace {
+
+constexpr size_t kReadBytes = 64 * 1024;
+// One turn of the loop, so that a talkative rank does not starve the others.
+constexpr size_t kTurnBytesMax = 256 * 1024;
+constexpr std::string_view kStep = "step";
+
+RE2::Options Quiet() {
+  RE2::Options options;
+  options.set_log_errors(false);
+  return options;
+}
+
+template <class Number>
+std::optional<Number> Parse(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+OrError<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::filesystem::path& log,
+                                                      const std::string& pattern, int64_t step,
+                                                      std::function<void()> more) {
+  UniqueFd file(open(log.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || lseek(file.get(), 0, SEEK_END) < 0)
+    return Error{"cannot read " + log.string() + ": " + std::strerror(errno)};
+  UniqueFd changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!changes || inotify_add_watch(changes.get(), log.c_str(), IN_MODIFY) < 0) {
+    return Error{"cannot watch " + log.string() + " for reports: " + std::strerror(errno) +
+                 " (see the limits in /proc/sys/fs/inotify)"};
+  }
+  std::unique_ptr<LogReports> reports(
+      new LogReports(loop, std::move(file), std::move(changes), pattern, step, std::move(more)));
+  if (!reports->pattern_->ok()) {
+    return Error{"reports.pattern is no regular expression: " + reports->pattern_->error()};
+  }
+  return reports;
+}
+
+LogReports::LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const std::string& pattern,
+                       int64_t step, std::function<void()> more)
+    : file_(std::move(file)),
+      changes_(std::move(changes)),
+      watch_(loop.Watch(changes_.get(), EPOLLIN,
+                        [fd = changes_.get(), more = std::move(more)](uint32_t) {
+                          // Which changes they are does not matter.
+                          alignas(inotify_event) std::array<char, 4096> events;
+                          while (read(fd, events.data(), events.size()) > 0) {
+                          }
+                          more();
+                        })),
+      pattern_(std::make_unique<RE2>(pattern, Quiet())),
+      step_(step) {}
+
+LogReports::~LogReports() = default;
+
+OrError<std::optional<Report>> LogReports::Next() {
+  at_end_ = false;
+  for (size_t seen = 0; seen < kTurnBytesMax;) {
+    if (const auto line = NextLine()) {
+      seen += line->size() + 1;
+      auto report = Read(*line);
+      if (!report.ok() || report.value()) return report;
+    } else if (Fill()) {
+      seen += kReadBytes;
+    } else {
+      at_end_ = true;
+      break;
+    }
+  }
+  return std::optional<Report>();
+}
+
+// The next complete line, valid until Fill().
+std::optional<std::string_view> LogReports::NextLine() {
+  for (;;) {
+    const size_t end = buffer_.find_first_of("\n\r", begin_);
+    if (end == std::string::npos) break;
+    const std::string_view line = std::string_view(buffer_).substr(begin_, end - begin_);
+    begin_ = end + 1;
+    if (!std::exchange(skipping_, false) && line.size() <= kLogLineBytesMax) return line;
+  }
+  if (skipping_ || buffer_.size() - begin_ > kLogLineBytesMax) {
+    skipping_ = true;
+    begin_ = buffer_.size();
+  }
+  return std::nullopt;
+}
+
+// Reads a piece of the file; false if there is none now.
+bool LogReports::Fill() {
+  buffer_.erase(0, std::exchange(begin_, 0));
+  const size_t size = buffer_.size();
+  buffer_.resize(size + kReadBytes);
+  const ssize_t count = read(file_.get(), buffer_.data() + size, kReadBytes);
+  buffer_.resize(size + std::max<ssize_t>(count, 0));
+  if (count > 0) return true;
+  if (!closed_ || buffer_.empty()) return false;
+  buffer_ += '\n';
+  return true;
+}
+
+OrError<std::optional<Report>> LogReports::Read(std::string_view line) {
+  std::vector<re2::StringPiece> groups(pattern_->NumberOfCapturingGroups() + 1);
+  if (!pattern_->Match({line.data(), line.size()}, 0, line.size(), RE2::UNANCHORED, groups.data(),
+                       static_cast<int>(groups.size()))) {
+    return std::optional<Report>();
+  }
+  const auto wrong = [&](const std::string& name, std::string_view text, const char* wanted) {
+    return Error{"rank 0 printed " + channel::Quote(line) + ", where reports.pattern finds " +
+                 channel::Quote(text) + " as " + name + ", which is not " + wanted};
+  };
+  Report report{.step = step_ + 1};
+  for (const auto& [name, number] : pattern_->NamedCapturingGroups()) {
+    const re2::StringPiece& group = groups[number];
+    if (group.data() == nullptr) continue;  // an alternative that this line does not have
+    const std::string_view text(group.data(), group.size());
+    if (name == kStep) {
+      const auto step = Parse<int64_t>(text);
+      if (!step || *step < 1 || *step > channel::kIntegerMax)
+        return wrong(name, text,
+                     "a whole number of at least 1; without the group `step` each matching line is "
+                     "the next step");
+      report.step = *step;
+    } else if (const auto value = Parse<double>(text)) {
+      report.metrics.emplace_back(name, *value);
+    } else {
+      return wrong(name, text, "a number; write the group so that it takes the number alone");
+    }
+  }
+  if (report.metrics.empty()) return std::optional<Report>();
+  step_ = report.step;
+  found_ = true;
+  report.seconds = std::chrono::duration<double>(Loop::Clock::now() - began_).count();
+  return std::optional(std::move(report));
+}
+
+}  // namespace attune::gang

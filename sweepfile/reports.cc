@@ -1,0 +1,56 @@
+#include "sweepfile/reports.h"
+
+#include <re2/re2.h>
+
+#include "sweepfile/keys.h"
+
+namespace attune::sweepfile {
+namespace {
+
+constexpr std::string_view kStep = "step";
+
+void CheckGroups(const RE2& pattern, const SweepSpec& spec, const Spot& spot, Faults& faults) {
+  const auto& groups = pattern.NamedCapturingGroups();
+  std::string names;
+  for (const auto& [name, number] : groups) names += (names.empty() ? "" : ", ") + name;
+  const auto check = [&](const std::string& metric) {
+    if (metric.empty() || (groups.contains(metric) && metric != kStep)) return;
+    const bool can_be = RE2::FullMatch(metric, R"([\pL\pN_]+)") && metric != kStep;
+    faults.AtValue(
+        spot, can_be ? "has no group (?P<" + metric + ">…) for the metric " + metric +
+                           (names.empty() ? "; it has none with a name" : "; it has " + names)
+                     : "the metric " + metric +
+                           " cannot be a group's name, which is made of letters, digits and _, and "
+                           "is not step; call the metric otherwise");
+  };
+  for (const Objective& objective : spec.objectives) check(objective.metric);
+  for (const Constraint& constraint : spec.constraints) check(constraint.metric);
+}
+
+}  // namespace
+
+std::string ReadReportPattern(const Fields& file, const SweepSpec& spec, Faults& faults) {
+  if (!file.Given("command")) return "";  // told with the other keys about a program
+  const size_t before = faults.count();
+  const Fields reports = ReadSection(ReportsKeys(), file.spot("reports"), faults);
+  if (!reports.Given("pattern") || faults.count() != before) return "";
+  const Spot& spot = reports.spot("pattern");
+  const auto text = reports.Get<std::string>("pattern");
+  if (text.empty()) {
+    faults.AtValue(spot, "is empty; write what a line with metrics looks like, or remove it");
+  } else if (text.size() > kMaxPatternBytes) {
+    faults.AtValue(spot, "longer than " + std::to_string(kMaxPatternBytes) + " bytes");
+  } else {
+    RE2::Options options;
+    options.set_log_errors(false);
+    const RE2 pattern(text, options);
+    if (pattern.ok()) {
+      CheckGroups(pattern, spec, spot, faults);
+    } else {
+      faults.AtValue(spot, "is no regular expression in the syntax of RE2: " + pattern.error());
+    }
+  }
+  return text;
+}
+
+}  // namespace attune::sweepfile
