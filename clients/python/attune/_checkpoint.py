@@ -57,8 +57,8 @@ def check(resume):
         text = (folder / _MANIFEST).read_bytes()
         digest = "sha256:" + hashlib.sha256(text).hexdigest()
         if resume.get("digest") and digest != resume["digest"]:
-            raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the digest "
-                                  "of its manifest")
+            raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the "
+                                  "digest of its manifest")
         manifest = json.loads(text)
         if manifest["format"] != _FORMAT or manifest["step"] != resume["step"]:
             raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']} in the form "

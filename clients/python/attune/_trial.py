@@ -79,14 +79,12 @@ class Trial:
             self._join()
 
     def _join(self):
-        self.heartbeat(_LONG_SILENCE_S)
-        if self.rank > 0:
-            return
-        if self.checkpoint_dir:
+        if self.rank == 0 and self.checkpoint_dir:
             _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
-        if self.world_size > 1:
+        if self.rank == 0 and self.world_size > 1:
             self._control = Leader(self._gang, self.world_size)
             self._channel.send("rendezvous", host=self._control.host, port=self._control.port)
+        self.heartbeat(_LONG_SILENCE_S)  # last: whatever a rank says ends the silence that it announced
 
     @property
     def _gang(self):
@@ -126,11 +124,13 @@ class Trial:
     def report(self, metrics, step, checkpoint, every_rank):
         step = self.step + 1 if step is None else step
         if type(step) is not int or not self.step < step <= _STEP_MAX:
-            raise ValueError(f"step is {step!r} and must be a whole number above {self.step}, the last one")
+            raise ValueError(f"step is {step!r} and must be a whole number above {self.step}, the last "
+                             "one")
         values = numbers(metrics)
         if self.by_hand:
             if self.rank == 0:
-                print(f"step {step}  " + "  ".join(f"{k}={v:.6g}" for k, v in values.items()), flush=True)
+                text = "  ".join(f"{name}={value:.6g}" for name, value in values.items())
+                print(f"step {step}  {text}", flush=True)
             self.step = step
         elif self.rank == 0:
             self._lead(values, step, checkpoint, every_rank)
@@ -286,8 +286,8 @@ def _make():
     channel = Channel(int(descriptor))
     start = channel.receive()
     if start.get("type") != "start" or start.get("protocol") != _PROTOCOL:
-        raise RuntimeError(f"the executor speaks protocol {start.get('protocol')} of the worker channel and "
-                           f"this package {_PROTOCOL}; use the package of the executor's release")
+        raise RuntimeError(f"the executor speaks protocol {start.get('protocol')} of the worker channel "
+                           f"and this package {_PROTOCOL}; use the package of the executor's release")
     trial = Trial(start, channel)
     _tell_of_exceptions(trial)
     return trial

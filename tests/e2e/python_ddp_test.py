@@ -1,0 +1,95 @@
+"""Gangs of Python with torch: the example, and a script that only knows torchrun.
+
+Skipped where Python has no torch: neither its own, nor the one that benchmarks/ddp has made of LibTorch's
+wheel.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+from support import BUILD, EndToEnd, ROOT, sweep
+
+EXAMPLE = ROOT / "examples/python_ddp"
+SCRIPT = ROOT / "tests/e2e/torchrun_script.py"
+
+
+def environment_with_torch():
+    """The environment in which this Python imports torch and the package; None if there is none."""
+    made = BUILD / "benchmarks/ddp/python"
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    found = re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)/torch$", cache, re.M)
+    candidates = [{}, {"PYTHONPATH": f"{made / 'packages'}:{found.group(1) if found else ''}",
+                       "LD_LIBRARY_PATH": str(made / "libraries")}]
+    for changes in candidates:
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **changes}
+        environment["PYTHONPATH"] = f"{ROOT / 'clients/python'}:{environment.get('PYTHONPATH', '')}"
+        if subprocess.run([sys.executable, "-c", "import torch.distributed"], env=environment,
+                          capture_output=True).returncode == 0:
+            return environment
+    return None
+
+
+ENVIRONMENT = environment_with_torch()
+
+
+@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
+class Ddp(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.environment.update(ENVIRONMENT)
+
+    def finish(self, **changes):
+        run = self.run_sweep(self.write(sweep(**{"resources": {"workers": 2, "cpus_per_worker": 1},
+                                                 **changes})), "-o", "json")
+        return run.wait(), json.loads(run.stdout), "\n".join(run.stderr)
+
+    def test_the_example_trains_pauses_and_goes_on(self):
+        file = (EXAMPLE / "sweep.yaml").read_text()
+        self.assertIn("command: [python3, ddp.py]", file)
+        code, result, err = self.finish(
+            command=[sys.executable, str(EXAMPLE / "ddp.py"), "--test-samples", "1000"],
+            metric={"name": "accuracy", "mode": "max"}, stop={"max_trials": 2},
+            parameters={"lr": {"min": 0.02, "max": 0.2}, "width": {"value": 8},
+                        "samples_per_step": {"value": 2048}},
+            scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2, "mode": "promote"})
+        self.assertEqual(code, 0, err)
+        self.assertGreater(result["best"]["metrics"]["accuracy"], 0.4)
+        self.assertTrue(os.path.exists(result["best"]["checkpoint"] + "/state.pt"))
+
+    def test_the_example_runs_under_torchrun(self):
+        run = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
+                              "--nproc-per-node", "2", EXAMPLE / "ddp.py", "--steps", "1",
+                              "--test-samples", "1000"],
+                             env=ENVIRONMENT, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(len(re.findall(r"^step 1  accuracy=", run.stdout, re.M)), 1, run.stdout)
+
+    def torchrun_script(self, mode, **changes):
+        return self.finish(command=[sys.executable, str(SCRIPT), "${args}"],
+                           reports={"pattern": r"epoch (?P<step>\d+) score=(?P<score>\S+)"},
+                           parameters={"mode": {"value": mode}}, searcher={"name": "grid"},
+                           scheduler={"name": "fifo"}, stop={"max_trials": 1},
+                           failure={"max_restarts": 0}, **changes)
+
+    def test_a_script_that_only_knows_torchrun_runs_as_it_is(self):
+        code, result, err = self.torchrun_script("well")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(result["best"]["metrics"], {"score": 3.0})
+
+    def test_the_rank_that_raised_is_blamed_and_not_the_one_that_lost_it(self):
+        code, _, err = self.torchrun_script("raise")
+        self.assertEqual(code, 5, err)
+        database = sqlite3.connect(self.data / "attune.db")
+        failure = database.execute("SELECT failure FROM attempts").fetchone()[0]
+        database.close()
+        self.assertIn("rank 1", failure)
+        self.assertIn("the learning rate is too green", failure)
+
+
+if __name__ == "__main__":
+    unittest.main()

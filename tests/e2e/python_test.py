@@ -1,0 +1,159 @@
+"""Gangs of Python scripts: on the package `attune`, and knowing nothing of it."""
+
+import json
+import pathlib
+import sqlite3
+import sys
+import unittest
+
+from support import EndToEnd, ROOT, sweep
+
+HERE = pathlib.Path(__file__).parent
+PACKAGE = str(ROOT / "clients/python")
+
+
+class PythonGang(EndToEnd):
+    def spec(self, **changes):
+        return sweep(**{"command": [sys.executable, "-B", str(HERE / "python_worker.py")],
+                        "env": {"PYTHONPATH": PACKAGE}, "working_directory": str(self.folder),
+                        "resources": {"workers": 2, "cpus_per_worker": 1}, **changes})
+
+    def finish(self, spec):
+        """Runs a sweep to its end; no process of it may be left: (exit code, its answer, stderr)."""
+        run = self.run_sweep(self.write(spec), "-o", "json")
+        code = run.wait()
+        pids = [path.name[4:] for path in self.folder.glob("pid-*")]
+        self.assertTrue(pids)
+        for pid in pids:
+            self.assertFalse(pathlib.Path("/proc", pid).exists(), f"process {pid} is left")
+        return code, json.loads(run.stdout), "\n".join(run.stderr)
+
+    def rows(self, query):
+        database = sqlite3.connect(self.data / "attune.db")
+        with database:
+            return database.execute(query).fetchall()
+
+    def serve(self):
+        serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        serve.await_stderr(r"http://")
+
+
+class Package(PythonGang):
+    def test_pauses_and_goes_on_from_checkpoints_of_every_rank(self):
+        scheduler = {"name": "asha", "min": 1, "max": 4, "reduction_factor": 2, "mode": "promote"}
+        code, result, err = self.finish(self.spec(scheduler=scheduler))
+        self.assertEqual(code, 0, err)
+        manifest = json.loads((pathlib.Path(result["best"]["checkpoint"]) / "manifest.json").read_text())
+        self.assertEqual(sorted(manifest["files"]),
+                         ["attune-config.json", "state-0.json", "state-1.json"])
+        self.serve()
+        self.check_histories_are_whole()
+        self.assertTrue(self.rows("SELECT * FROM attempts WHERE resumed_from > 0"))
+
+    def test_every_rank_leaves_at_the_same_step(self):
+        code, _, err = self.finish(self.spec(stop={"max_trials": 2}))
+        self.assertEqual(code, 0, err)
+        for trial in self.data.glob("sweeps/s1/trials/*"):
+            ends = [log.read_text().splitlines()[-1].split("ends")[1] for log in trial.rglob("rank-*.log")]
+            self.assertEqual(len(ends), 2)
+            self.assertEqual(ends[0], ends[1])
+
+    def test_yields_when_its_sweep_is_paused(self):
+        serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--with-executor")
+        serve.await_stderr(r"http://")
+        forever = {"name": "fifo", "max": 1_000_000}
+        file = self.write(self.spec(scheduler=forever, stop={"max_trials": 1}))
+        for verb in (("create", file), ("pause", "s1"), ("resume", "s1")):
+            code, _, err = self.attune("sweep", *verb, "--data-dir", self.data)
+            self.assertEqual(code, 0, err)
+            if verb[0] == "create":
+                self.await_report(trial=0, step=3)
+            elif verb[0] == "pause":
+                _, ended = self.await_event(lambda kind, data: kind == "attempt_changed" and
+                                            data["state"] == "ended")
+                paused = self.get("/sweeps/s1/trials/0")
+                self.assertEqual(paused["attempts_list"][0]["outcome"], "paused")
+        self.await_event(lambda kind, data: kind == "trial_reported" and
+                         data["step"] == paused["step"] + 1, after=ended["seq"])
+        again = self.get("/sweeps/s1/trials/0")
+        self.assertEqual(again["attempts_list"][1]["resumed_from"], paused["step"])
+        self.check_histories_are_whole()
+
+
+class WhatGoesWrong(PythonGang):
+    def fail(self, mode, **changes):
+        code, _, err = self.finish(self.spec(
+            parameters={"x": {"value": 0.5}, "mode": {"value": mode}}, stop={"max_trials": 1},
+            searcher={"name": "grid"}, failure={"max_restarts": 0}, **changes))
+        self.assertEqual(code, 5, err)
+        return self.rows("SELECT failure FROM attempts")[0][0]
+
+    def test_an_exception_in_one_rank(self):
+        failure = self.fail("raise")
+        self.assertIn("ValueError: the learning rate is too green", failure)
+        self.assertIn("rank 1", failure)
+        self.assertIn("Traceback", failure)
+
+    def test_exit_1_in_one_rank_and_0_in_the_other(self):
+        failure = self.fail("exit")
+        self.assertIn("rank 1 left with exit code 1", failure)
+        self.assertIn("about to give up", failure)
+
+    def test_broken_lines_on_the_channel(self):
+        failure = self.fail("babble")
+        self.assertIn("'step' is '\"first\"' and must be an integer", failure)
+        self.assertRegex(failure, "rank [01] begins")
+
+    def test_ranks_that_report_different_steps(self):
+        failure = self.fail("out-of-step")
+        self.assertIn("rank 0 reports step 2 and this rank step 5", failure)
+
+    def test_a_script_that_forgets_to_report_says_so_on_its_trial(self):
+        _, _, err = self.finish(self.spec(
+            parameters={"x": {"value": 0.5}, "mode": {"value": "forget"}}, stop={"max_trials": 1},
+            searcher={"name": "grid"}))
+        self.assertIn("the program ended without reporting score", err)
+
+
+class ReadFromTheLog(PythonGang):
+    PATTERN = r"^epoch (?P<step>\d+): score=(?P<score>[^,]+)"
+
+    def script(self, **changes):
+        return self.spec(command=[sys.executable, "-B", str(HERE / "plain_script.py"), "${args}"],
+                         env={}, **{"reports": {"pattern": self.PATTERN}, **changes})
+
+    def test_reports_are_judged_and_the_gang_is_ended(self):
+        code, result, err = self.finish(self.script())
+        self.assertEqual(code, 0, err)
+        self.assertEqual(result["trials"]["completed"] + result["trials"]["stopped"], 8)
+        self.assertGreater(result["trials"]["stopped"], 0)
+        self.serve()
+        self.check_histories_are_whole()
+
+    def test_a_script_that_ends_by_itself_has_all_its_reports(self):
+        (self.folder / "enough").touch()
+        code, result, err = self.finish(self.script(scheduler={"name": "fifo"}, stop={"max_trials": 2}))
+        self.assertEqual(code, 0, err)
+        self.assertEqual(result["trials"]["completed"], 2)
+        self.assertEqual(self.rows("SELECT count(*) FROM reports"), [(2,)])
+
+    def test_a_pattern_that_is_never_found(self):
+        (self.folder / "enough").touch()
+        code, _, err = self.finish(self.script(reports={"pattern": "loss: (?P<score>.*)"},
+                                               stop={"max_trials": 1}, failure={"max_restarts": 0}))
+        self.assertEqual(code, 5, err)
+        failure = self.rows("SELECT failure FROM attempts")[0][0]
+        self.assertIn("rank 0 has finished and printed no line in which reports.pattern is found", failure)
+        self.assertIn("epoch 1: score=", failure)
+
+    def test_a_bad_pattern_is_refused_with_its_place(self):
+        text = ("command: [python3, train.py]\nmetric: {name: loss, mode: min}\n"
+                "parameters: {x: {value: 1}}\nstop: {max_trials: 1}\n"
+                "reports:\n  pattern: 'loss=(?P<loss>'\n")
+        code, _, err = self.attune("sweep", "validate", self.write(text))
+        self.assertEqual(code, 2, err)
+        self.assertIn("sweep.yaml:6:12: reports.pattern: is no regular expression", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,45 @@
+"""A training script on the package `attune`, for tests: what it does wrong is the parameter `mode`."""
+
+import itertools
+import json
+import os
+import sys
+
+import attune
+
+config = attune.init({"mode": "well"})
+mode, last = config["mode"], attune.rank == attune.world_size - 1
+with open(f"pid-{os.getpid()}", "w"):
+    pass  # for the test, which looks whether this process is left
+print(f"rank {attune.rank} begins", flush=True)
+
+if mode == "forget":
+    sys.exit(0)
+if mode == "babble":
+    os.write(3, b'{"type": "report", "step": "first"}\n')
+    attune.heartbeat(60)
+    sys.stdin.read()
+
+
+def save(folder):
+    (folder / f"state-{attune.rank}.json").write_text(json.dumps({"step": attune.step + 1}))
+
+
+if attune.checkpoint:
+    for rank in range(attune.world_size):
+        state = json.loads((attune.checkpoint / f"state-{rank}.json").read_text())
+        assert state["step"] == attune.step, (state, attune.step)
+for step in itertools.count(attune.step + 1):
+    if mode == "raise" and last and step == 2:
+        raise ValueError("the learning rate is too green")
+    if mode == "exit" and last and step == 2:
+        print("about to give up")
+        sys.exit(1)
+    if mode == "out-of-step" and last and step == 2:
+        step = 5
+    attune.progress()
+    try:
+        attune.report({"score": config["x"] * (1 - 0.5 ** step)}, step, checkpoint=save, every_rank=True)
+    except attune.TrialEnded as end:
+        print(f"rank {attune.rank} ends with {end.action} at step {attune.step}", flush=True)
+        raise

@@ -1,0 +1,290 @@
+"""The package `attune` for Python, with an executor of the test's own at the other end of its channel."""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "clients/python"
+PATIENCE_S = 30
+
+
+class Rank:
+    """A process that runs `script` as one rank."""
+
+    def __init__(self, script, **start):
+        ours, theirs = socket.socketpair()
+        self.socket, self.lines = ours, ours.makefile("rb")
+        ours.settimeout(PATIENCE_S)
+        environment = dict(os.environ, PYTHONPATH=str(PACKAGE), ATTUNE_CHANNEL_FD=str(theirs.fileno()))
+        self.process = subprocess.Popen([sys.executable, "-Bc", script], env=environment, text=True,
+                                        pass_fds=[theirs.fileno()], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+        theirs.close()
+        self.send(**{"type": "start", "protocol": 1, "sweep": "s1", "trial": 4, "attempt": 2, "rank": 0,
+                     "world_size": 1, "local_rank": 0, "local_world_size": 1, "device": "cpu", "cpus": 1,
+                     "seed": 7, "config": {"lr": 0.1}, "milestone": 0, "max_step": 0,
+                     "checkpoint_every": 0, "checkpoint_dir": "", **start})
+
+    def send(self, **message):
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self, kind):
+        """The next message of this type."""
+        for line in self.lines:
+            message = json.loads(line)
+            if message["type"] == kind:
+                return message
+        raise AssertionError(f"the rank has closed its channel without a {kind}:\n{self.end()[2]}")
+
+    def rest(self):
+        return [json.loads(line) for line in self.lines]
+
+    def end(self):
+        """(exit status, stdout, stderr) once it has left."""
+        out, err = self.process.communicate(timeout=PATIENCE_S)
+        self.socket.close()
+        self.lines.close()
+        return self.process.returncode, out, err
+
+    def stop(self):
+        self.process.kill()
+        self.end()
+
+
+class Client(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def rank(self, script, **start):
+        rank = Rank("import attune\n" + script, **start)
+        self.addCleanup(rank.stop)
+        return rank
+
+    def by_hand(self, script, **environment):
+        return subprocess.run([sys.executable, "-Bc", "import attune\n" + script], text=True,
+                              capture_output=True, timeout=PATIENCE_S,
+                              env=dict(os.environ, PYTHONPATH=str(PACKAGE), **environment))
+
+    def verdict(self, rank, step, action, milestone=0):
+        rank.send(type="verdict", step=step, action=action, milestone=milestone)
+
+
+class Reports(Client):
+    def test_facts_of_the_trial_are_attributes_and_no_child_inherits_the_channel(self):
+        rank = self.rank("import os\nprint(attune.config['lr'], attune.trial, attune.attempt, attune.seed, "
+                         "attune.step, attune.checkpoint, os.environ.get('ATTUNE_CHANNEL_FD'))")
+        self.assertEqual(rank.end()[:2], (0, "0.1 4 2 7 0 None None\n"))
+
+    def test_defaults_hold_where_the_sweep_says_nothing(self):
+        rank = self.rank("print(attune.init({'lr': 9, 'width': 8}), attune.config is attune.init())")
+        self.assertEqual(rank.end()[1], "{'lr': 0.1, 'width': 8} True\n")
+
+    def test_an_unknown_parameter_says_what_to_do(self):
+        rank = self.rank("attune.config['depth']")
+        error = rank.receive("error")["message"]
+        self.assertIn("depth: no parameter of this trial (it has lr)", error)
+        self.assertIn("attune.init()", error)
+
+    def test_waits_at_milestones_only_and_leaves_with_stop(self):
+        rank = self.rank("for i in range(9): attune.report({'a': i})\n", milestone=2)
+        self.assertEqual([rank.receive("report")["waits"] for _ in range(2)], [False, True])
+        self.verdict(rank, 2, "continue", milestone=4)
+        self.assertEqual([rank.receive("report")["waits"] for _ in range(2)], [False, True])
+        self.verdict(rank, 4, "stop")
+        self.assertEqual(rank.rest()[-1]["type"], "progress")
+        self.assertEqual(rank.end()[0], 0)
+
+    def test_waits_after_a_yield_with_a_checkpoint_before(self):
+        rank = self.rank("attune.report({'a': 0})\nattune.report({'a': 1}, checkpoint=lambda folder: None)",
+                         milestone=1, checkpoint_dir=str(self.folder))
+        self.assertTrue(rank.receive("report")["waits"])
+        rank.socket.sendall(b'{"type": "verdict", "step": 1, "action": "continue"}\n{"type": "yield"}\n')
+        rank.receive("checkpoint")
+        self.assertTrue(rank.receive("report")["waits"])
+        self.verdict(rank, 2, "pause")
+        self.assertEqual(rank.end()[0], 0)
+
+    def test_what_json_lacks_is_spelled_and_other_numbers_are_exact(self):
+        rank = self.rank("attune.report({'a': float('nan'), 'b': float('-inf'), 'c': 0.1, 'd': 3})")
+        self.assertEqual(rank.receive("report")["metrics"], {"a": "nan", "b": "-inf", "c": 0.1, "d": 3.0})
+
+    def test_steps_and_metrics_that_cannot_be_are_refused(self):
+        for call, message in (("{'a': 1}, step=0", "step is 0 and must be a whole number above 0"),
+                              ("{'a': 1}, step=1.5", "step is 1.5"),
+                              ("{'a': 'x'}", "metric 'a' is 'x', which is not one number"),
+                              ("{'a': [1, 2]}", "which is not one number"),
+                              ("{'a\\n': 1}", "a metric is named 'a\\n'"),
+                              ("{str(i): i for i in range(1001)}", "1001 metrics")):
+            rank = self.rank(f"attune.report({call})")
+            self.assertIn(message, rank.receive("error")["message"])
+            self.assertEqual(rank.end()[0], 1)
+
+    def test_an_exception_is_told_before_the_traceback(self):
+        rank = self.rank("raise ValueError('too green')")
+        self.assertEqual(rank.end()[0], 1)
+        rank = self.rank("attune.init()\nraise ValueError('too green')")
+        self.assertEqual(rank.receive("error"), {"type": "error", "message": "ValueError: too green",
+                                                 "lost_peer": False})
+        self.assertIn("Traceback", rank.end()[2])
+
+    def test_another_protocol_is_refused(self):
+        code, _, err = self.rank("attune.init()", protocol=2).end()
+        self.assertEqual(code, 1)
+        self.assertIn("the executor speaks protocol 2", err)
+
+    def test_progress_and_silence(self):
+        rank = self.rank("attune.progress(); attune.progress(); attune.heartbeat(1.5); attune.heartbeat(-1)")
+        kinds = [(m["type"], m.get("silence_ms", m.get("step"))) for m in rank.rest()[:3]]
+        self.assertEqual(kinds, [("heartbeat", 1800000), ("progress", 0), ("heartbeat", 1500)])
+
+
+class Checkpoints(Client):
+    SAVE = "def save(folder): (folder / 'deep').mkdir(); (folder / 'deep/state').write_text('state')\n"
+
+    def save(self, script="attune.report({'a': 1}, checkpoint=save)", **start):
+        return self.rank(self.SAVE + script, checkpoint_dir=str(self.folder), **start)
+
+    def test_lies_complete_at_its_name_with_its_digest(self):
+        saved = self.save(checkpoint_every=1).receive("checkpoint")
+        folder = self.folder / "step-1-attempt-2"
+        self.assertEqual(saved["path"], str(folder))
+        manifest = (folder / "manifest.json").read_bytes()
+        self.assertEqual(saved["digest"], "sha256:" + hashlib.sha256(manifest).hexdigest())
+        listed = json.loads(manifest)
+        self.assertEqual((listed["format"], listed["step"], listed["world_size"]),
+                         ("attune-checkpoint/1", 1, 1))
+        self.assertEqual(set(listed["files"]), {"attune-config.json", "deep/state"})
+        self.assertEqual(listed["files"]["deep/state"],
+                         {"bytes": 5, "sha256": hashlib.sha256(b"state").hexdigest()})
+        self.assertEqual(json.loads((folder / "attune-config.json").read_text()), {"lr": 0.1})
+        self.assertEqual(saved["bytes"], sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()))
+
+    def test_every_so_many_steps_also_where_steps_are_left_out(self):
+        rank = self.save("for s in (1, 2, 3, 7, 8): attune.report({'a': 1}, s, checkpoint=save)",
+                         checkpoint_every=3)
+        self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "checkpoint"], [3, 7])
+
+    def test_one_that_fails_leaves_nothing(self):
+        rank = self.rank("def save(folder): (folder / 'x').write_text('x'); raise OSError('full')\n"
+                         "attune.report({'a': 1}, checkpoint=save)",
+                         checkpoint_dir=str(self.folder), checkpoint_every=1)
+        self.assertIn("full", rank.receive("error")["message"])
+        rank.end()
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_links_are_refused(self):
+        rank = self.rank("attune.report({'a': 1}, checkpoint=lambda f: (f / 'x').symlink_to('/etc/passwd'))",
+                         checkpoint_dir=str(self.folder), checkpoint_every=1)
+        self.assertIn("a checkpoint has files and folders only", rank.receive("error")["message"])
+
+    def test_what_earlier_attempts_were_writing_is_removed(self):
+        (self.folder / ".attempt-1-abc").mkdir()
+        (self.folder / ".attempt-2-abc").mkdir()
+        self.rank("attune.init()", checkpoint_dir=str(self.folder)).end()
+        self.assertEqual([path.name for path in self.folder.iterdir()], [".attempt-2-abc"])
+
+    def resume(self, **changes):
+        saved = self.save(checkpoint_every=1, attempt=changes.pop("attempt", 1)).receive("checkpoint")
+        resume = {"step": 1, "path": saved["path"], "digest": saved["digest"], **changes}
+        return self.rank("print(attune.step, (attune.checkpoint / 'deep/state').read_text())\n"
+                         "attune.report({'a': 1})", resume=resume)
+
+    def test_is_resumed_from_at_its_step(self):
+        rank = self.resume()
+        self.assertEqual(rank.receive("report")["step"], 2)
+        self.assertEqual(rank.end()[1], "1 state\n")
+
+    def test_another_than_the_server_knows_is_refused(self):
+        self.assertIn("another checkpoint", self.resume(digest="sha256:0").receive("error")["message"])
+        self.assertIn("no checkpoint of step 3", self.resume(step=3, attempt=2).receive("error")["message"])
+
+    def test_a_damaged_file_is_refused(self):
+        saved = self.save(checkpoint_every=1).receive("checkpoint")
+        (self.folder / "step-1-attempt-2/deep/state").write_text("stale")
+        rank = self.rank("attune.checkpoint", resume={"step": 1, "path": saved["path"], "digest": ""})
+        self.assertIn("deep/state: is not the file that the manifest lists",
+                      rank.receive("error")["message"])
+
+
+class Gang(Client):
+    def gang(self, script, **start):
+        ranks = [self.rank(script, rank=rank, local_rank=rank, world_size=2, local_world_size=2, **start)
+                 for rank in range(2)]
+        meeting = ranks[0].receive("rendezvous")
+        ranks[1].send(**meeting)
+        return ranks, meeting
+
+    def test_every_rank_takes_the_branch_of_the_verdict(self):
+        ranks, _ = self.gang("import atexit; atexit.register(lambda: print('left at', attune.step))\n"
+                             "while True: attune.report({'a': 1})", milestone=2)
+        ranks[0].receive("report")
+        ranks[0].receive("report")
+        self.verdict(ranks[0], 2, "stop")
+        for rank in ranks:
+            self.assertEqual(rank.end()[:2], (0, "left at 2\n"))
+
+    def test_only_rank_0_reports_and_each_writes_its_part(self):
+        script = ("attune.report({'a': 1}, checkpoint=lambda f: (f / str(attune.rank)).touch(), "
+                  "every_rank=True)")
+        ranks, _ = self.gang(script, checkpoint_dir=str(self.folder), checkpoint_every=1)
+        self.assertEqual({m["type"] for m in ranks[1].rest()}, {"heartbeat", "progress"})
+        path = pathlib.Path(ranks[0].receive("checkpoint")["path"])
+        self.assertEqual({f.name for f in path.iterdir()},
+                         {"0", "1", "attune-config.json", "manifest.json"})
+
+    def test_a_rank_that_left_is_a_lost_peer_to_the_other(self):
+        ranks, _ = self.gang("attune.report({'a': 1})\n"
+                             "if attune.rank == 0: raise ValueError('mine')\nattune.report({'a': 2})")
+        self.assertFalse(ranks[0].receive("error")["lost_peer"])
+        ranks[0].end()
+        error = ranks[1].receive("error")
+        self.assertTrue(error["lost_peer"])
+        self.assertIn("rank 0", error["message"])
+
+    def test_strangers_at_the_port_are_turned_away(self):
+        script = "attune.init()\nattune.report({'a': 1})\nprint('on')"
+        zero = self.rank(script, world_size=2, local_world_size=2)
+        meeting = zero.receive("rendezvous")
+        for hello in (b"GET / HTTP/1.1\r\n\r\n", b"", b'{"gang": "s1/5.1", "rank": 1}\n', b"[]\n",
+                      b'{"gang": "s1/4.2", "rank": 0}\n'):
+            with socket.create_connection((meeting["host"], meeting["port"])) as stranger:
+                stranger.sendall(hello)
+        one = self.rank(script, rank=1, local_rank=1, world_size=2, local_world_size=2)
+        one.send(**meeting)
+        for rank in (zero, one):
+            self.assertEqual(rank.end()[:2], (0, "on\n"))
+
+
+class Page(Client):
+    def test_blocks_of_the_page_run(self):
+        page = (PACKAGE.parents[1] / "docs/python.md").read_text()
+        report, resume = re.findall(r"```python\n(.*?)```", page, re.S)
+        run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("step 11  loss=0.003125", run.stdout)
+
+
+class ByHand(Client):
+    def test_is_a_gang_of_one_that_prints_its_reports(self):
+        run = self.by_hand("print(attune.init({'lr': 0.5}), attune.rank, attune.world_size, attune.checkpoint)\n"
+                           "attune.report({'a': 0.25, 'b': 2}, checkpoint=print)")
+        self.assertEqual(run.stdout, "{'lr': 0.5} 0 1 None\nstep 1  a=0.25  b=2\n", run.stderr)
+
+    def test_takes_its_place_from_torchrun(self):
+        script = "print(attune.rank, attune.world_size, attune.local_rank)\nattune.report({'a': 1})"
+        for rank, out in ((0, "0 2 0\nstep 1  a=1\n"), (1, "1 2 1\n")):
+            run = self.by_hand(script, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank))
+            self.assertEqual(run.stdout, out, run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
