@@ -1,7 +1,8 @@
 """How long a gang of Python takes from the decision to its first all-reduce on all ranks.
 
 As gang_start.py, with two ranks of a script that imports torch and the package of clients/python, makes the
-process group, and sums one tensor. Python starts and imports anew for each gang.
+process group, and sums one tensor: with a Python of its own for each rank, and with ranks that are forked from
+one that has imported torch. The first gang of the latter waits for that, or is spawned meanwhile.
 """
 
 import datetime
@@ -33,6 +34,25 @@ def milliseconds(start, end):
     return (times[1] - times[0]).total_seconds() * 1000
 
 
+def attempts(build, words, environment):
+    """(milliseconds to all processes, to the first all-reduce) of each gang in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        script, file, data = (pathlib.Path(folder) / name for name in ("first.py", "sweep.json", "data"))
+        script.write_text(SCRIPT)
+        file.write_text(json.dumps({
+            "name": "python-gang-start", "command": [sys.executable, *words, str(script)],
+            "metric": {"name": "x", "mode": "max"}, "parameters": {"x": {"min": 0.0, "max": 1.0}},
+            "scheduler": {"name": "fifo", "max": 1}, "max_concurrent_trials": 1,
+            "resources": {"workers": 2, "cpus_per_worker": 1}, "stop": {"max_trials": TRIALS + 1}}))
+        subprocess.run([build / "attune", "run", file, "--data-dir", data, "--port", "0", "--quiet",
+                        "-o", "json"], check=True, stdout=subprocess.DEVNULL, env=environment)
+        rows = sqlite3.connect(data / "attune.db").execute(
+            "SELECT decided, started, first_step FROM attempts ORDER BY trial").fetchall()
+    if len(rows) != TRIALS + 1 or any(row[2] is None for row in rows):
+        sys.exit(f"expected {TRIALS + 1} attempts with a first step, found {rows}")
+    return [(milliseconds(row[0], row[1]), milliseconds(row[0], row[2])) for row in rows]
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     cache = (build / "CMakeCache.txt").read_text()
@@ -42,25 +62,14 @@ def main():
         return
     environment = python_torch.prepare(torch.resolve(), build / "benchmarks/ddp/python")
     environment["PYTHONPATH"] = f"{ROOT / 'clients/python'}:{environment['PYTHONPATH']}"
-    with tempfile.TemporaryDirectory() as folder:
-        script, file, data = (pathlib.Path(folder) / name for name in ("first.py", "sweep.json", "data"))
-        script.write_text(SCRIPT)
-        file.write_text(json.dumps({
-            "name": "python-gang-start", "command": [sys.executable, str(script)],
-            "metric": {"name": "x", "mode": "max"}, "parameters": {"x": {"min": 0.0, "max": 1.0}},
-            "scheduler": {"name": "fifo", "max": 1}, "max_concurrent_trials": 1,
-            "resources": {"workers": 2, "cpus_per_worker": 1}, "stop": {"max_trials": TRIALS}}))
-        subprocess.run([build / "attune", "run", file, "--data-dir", data, "--port", "0", "--quiet",
-                        "-o", "json"], check=True, stdout=subprocess.DEVNULL, env=environment)
-        rows = sqlite3.connect(data / "attune.db").execute(
-            "SELECT decided, started, first_step FROM attempts ORDER BY trial").fetchall()
-    if len(rows) != TRIALS or any(row[2] is None for row in rows):
-        sys.exit(f"expected {TRIALS} attempts with a first step, found {rows}")
-    print(f"gang start in Python, 2 ranks, {TRIALS} gangs (ms from the decision)")
-    for name, column in (("every rank has a process", 1), ("first all-reduce on all ranks", 2)):
-        values = [milliseconds(row[0], row[column]) for row in rows]
-        print(f"  {name:34} median {statistics.median(values):7.1f}   min {min(values):7.1f}   "
-              f"max {max(values):7.1f}")
+    print(f"gang start in Python, 2 ranks, {TRIALS} gangs after the first (ms from the decision)")
+    for way, words in (("python3 SCRIPT", []), ("python3 -m attune.launcher SCRIPT", ["-m", "attune.launcher"])):
+        first, *gangs = attempts(build, words, environment)
+        print(f"  {way}")
+        for name, column in (("every rank has a process", 0), ("first all-reduce on all ranks", 1)):
+            values = [gang[column] for gang in gangs]
+            print(f"    {name:32} median {statistics.median(values):7.1f}   min {min(values):7.1f}   "
+                  f"max {max(values):7.1f}   of the first gang {first[column]:7.1f}")
 
 
 main()

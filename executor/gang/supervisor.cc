@@ -15,6 +15,18 @@
 #include "executor/gang/preparation.h"
 
 namespace attune::gang {
+namespace {
+
+// Whether the command is Python's `-m attune.launcher`, the launcher of clients/python.
+bool IsPythonLauncher(const std::vector<std::string>& argv) {
+  for (size_t i = 1; i + 1 < argv.size() && argv[i].starts_with('-'); ++i) {
+    if (argv[i] == "-m") return argv[i + 1] == "attune.launcher";
+  }
+  return false;
+}
+
+}  // namespace
+
 Supervisor::Supervisor(Options options, FactSink sink)
     : options_(std::move(options)), sink_(std::move(sink)) {}
 
@@ -133,7 +145,8 @@ OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
   OrError<ProgramIdentity> identity = Identify(program.path);
   if (!identity.ok()) return Error{identity.error()};
   ForgetUselessLaunchers();
-  WarmStart start{.built_on_sdk = true};
+  const bool python = IsPythonLauncher(program.argv);
+  WarmStart start{.built_on_sdk = !python};
   for (Held& held : launchers_) {
     Launcher& known = *held.launcher;
     if (known.identity() != identity.value() || !(known.program() == program)) continue;
@@ -142,7 +155,8 @@ OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
     if (known.death().empty() && !known.is_slow()) start.launcher = &known;
     return start;
   }
-  if (ReadLauncherNote(program.path) != static_cast<uint32_t>(channel::kLauncherProtocol))
+  if (!python &&
+      ReadLauncherNote(program.path) != static_cast<uint32_t>(channel::kLauncherProtocol))
     return WarmStart{};
   if (!program.is_same_for_all) return start;
   auto launcher = Launcher::Start(

@@ -50,9 +50,10 @@ class Ddp(EndToEnd):
 
     def test_the_example_trains_pauses_and_goes_on(self):
         file = (EXAMPLE / "sweep.yaml").read_text()
-        self.assertIn("command: [python3, ddp.py]", file)
+        self.assertIn("command: [python3, -m, attune.launcher, ddp.py]", file)
         code, result, err = self.finish(
-            command=[sys.executable, str(EXAMPLE / "ddp.py"), "--test-samples", "1000"],
+            command=[sys.executable, "-m", "attune.launcher", str(EXAMPLE / "ddp.py"),
+                     "--test-samples", "1000"],
             metric={"name": "accuracy", "mode": "max"}, stop={"max_trials": 2},
             parameters={"lr": {"min": 0.02, "max": 0.2}, "width": {"value": 8},
                         "samples_per_step": {"value": 2048}},

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sqlite3
 import sys
 import unittest
@@ -78,6 +79,44 @@ class Package(PythonGang):
         again = self.get("/sweeps/s1/trials/0")
         self.assertEqual(again["attempts_list"][1]["resumed_from"], paused["step"])
         self.check_histories_are_whole()
+
+
+class WarmStart(PythonGang):
+    """Forked from `python3 -m attune.launcher`."""
+
+    def spec(self, **changes):
+        command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "json",
+                   str(HERE / "python_worker.py")]
+        return super().spec(**{"command": command, **changes})
+
+    def test_ranks_are_forked_from_one_launcher(self):
+        run = self.run_sweep(self.write(self.spec(stop={"max_trials": 4}, max_concurrent_trials=1)))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        logs = [log.read_text() for log in self.data.glob("sweeps/s1/trials/*/attempts/1/rank-*.log")]
+        parents = {re.search(r"a child of (\d+)", text).group(1) for text in logs}
+        self.assertEqual(len(logs), 8)
+        launchers = parents - {str(run.popen.pid)}  # ranks are spawned while it is not ready
+        self.assertEqual(len(launchers), 1)
+        self.assertFalse(pathlib.Path("/proc", launchers.pop()).exists())
+
+    def test_a_forked_rank_that_raises_is_blamed_as_any_other(self):
+        code, _, err = self.finish(self.spec(
+            parameters={"x": {"value": 0.5}, "mode": {"value": "raise"}}, stop={"max_trials": 1},
+            searcher={"name": "grid"}, failure={"max_restarts": 0}))
+        self.assertEqual(code, 5, err)
+        failure = self.rows("SELECT failure FROM attempts")[0][0]
+        self.assertIn("rank 1", failure)
+        self.assertIn("ValueError: the learning rate is too green", failure)
+
+    def test_imports_that_start_threads_leave_ranks_to_be_spawned(self):
+        (self.folder / "threaded.py").write_text(
+            "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n")
+        command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "threaded",
+                   str(HERE / "python_worker.py")]
+        code, _, err = self.finish(self.spec(command=command, stop={"max_trials": 2}))
+        self.assertEqual(code, 0, err)
+        said = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
+        self.assertIn("its imports have started threads (2 run)", said)
 
 
 class WhatGoesWrong(PythonGang):

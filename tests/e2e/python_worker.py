@@ -11,7 +11,7 @@ config = attune.init({"mode": "well"})
 mode, last = config["mode"], attune.rank == attune.world_size - 1
 with open(f"pid-{os.getpid()}", "w"):
     pass  # for the test, which looks whether this process is left
-print(f"rank {attune.rank} begins", flush=True)
+print(f"rank {attune.rank} begins, a child of {os.getppid()}", flush=True)
 
 if mode == "forget":
     sys.exit(0)

@@ -1,0 +1,182 @@
+"""Warm start: a process that has imported what takes long, and forks the ranks of gangs.
+
+    python3 -m attune.launcher [--import MODULE,…] train.py ARGUMENTS
+
+As the `command` of a sweep file, without placeholders. An executor starts it once a host
+(docs/worker-channel.md, "Launchers"); it imports torch, or the modules that are named, and forks a rank
+whenever it is asked to, in milliseconds. The script runs in the ranks alone, from its file each time.
+By hand, or where the imports have started threads, which a fork would lose, the script runs as with
+`python3 train.py`.
+"""
+
+import ctypes
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import pathlib
+import random
+import runpy
+import select
+import signal
+import socket
+import sys
+
+_PROTOCOL = 1
+_PACKET_BYTES_MAX = 64 * 1024
+_PR_SET_PDEATHSIG = 1
+
+
+class Launcher:
+    """The executor's socket, and the children that were forked for it."""
+
+    def __init__(self, descriptor):
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.set_inheritable(False)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._children = {}  # pid → (pidfd, process group)
+
+    def serve(self):
+        """Returns in every child, as the rank that it is to be; the launcher itself never does."""
+        self._send({"type": "ready", "protocol": _PROTOCOL, "pid": os.getpid()})
+        while True:
+            ready, _, _ = select.select([self._socket, *(fd for fd, _ in self._children.values())], [], [])
+            self._reap()
+            if self._socket not in ready:
+                continue
+            packet, descriptors, _, _ = socket.recv_fds(self._socket, _PACKET_BYTES_MAX, 2,
+                                                        socket.MSG_CMSG_CLOEXEC)
+            if not packet:
+                self._kill_all()
+                os._exit(0)
+            message = json.loads(packet)
+            if message.get("type") == "fork" and self._fork(message, *descriptors):
+                return
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _fork(self, request, channel, log):
+        """True in the child."""
+        launcher = os.getpid()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._send({"type": "forked", "request": request["request"], "error": str(error)})
+            return False
+        if pid == 0:
+            self._become_rank(request, channel, log, launcher)
+            return True
+        # Here and in the child: whoever comes first, the group exists when the executor is told.
+        group = request.get("process_group", 0)
+        os.setpgid(pid, group)
+        pidfd = os.pidfd_open(pid)
+        self._children[pid] = pidfd, group or pid
+        self._send({"type": "forked", "request": request["request"], "pid": pid}, [pidfd])
+        return False
+
+    def _become_rank(self, request, channel, log, launcher):
+        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != launcher:
+            os._exit(1)  # it died in between
+        os.setpgid(0, request.get("process_group", 0))
+        self._socket.close()
+        for pidfd, _ in self._children.values():
+            os.close(pidfd)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        for name, value in request.get("env", {}).items():
+            if name == "ATTUNE_CGROUP":
+                _join_cgroup(value)
+            elif value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        os.environ["ATTUNE_CHANNEL_FD"] = str(channel)
+        if request.get("cwd"):
+            os.chdir(request["cwd"])
+
+    def _reap(self):
+        for pid in list(self._children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended == 0:
+                continue
+            os.close(self._children.pop(pid)[0])
+            code = os.waitstatus_to_exitcode(status)
+            how = {"signal": -code} if code < 0 else {"exit_code": code}
+            self._send({"type": "exited", "pid": pid, **how})
+
+    def _kill_all(self):
+        for pid, (_, group) in self._children.items():
+            for kill, target in ((os.killpg, group), (os.kill, pid)):
+                try:
+                    kill(target, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # gone already
+        for pid in self._children:
+            os.waitpid(pid, 0)
+
+    def _send(self, message, descriptors=()):
+        socket.send_fds(self._socket, [json.dumps(message).encode()], list(descriptors))
+
+
+def _join_cgroup(folder):
+    try:
+        (pathlib.Path(folder) / "cgroup.threads").write_text("0")
+    except OSError:
+        pass  # found by its environment then
+
+
+def _import(modules):
+    if modules is None:
+        modules = [name for name in ("torch", "torch.distributed", "attune.torch")
+                   if importlib.util.find_spec("torch")]
+    for name in modules:
+        importlib.import_module(name)
+
+
+def _check_single_threaded():
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        sys.exit(f"attune.launcher: its imports have started threads ({threads} run), which a fork would "
+                 "lose, so that ranks are not forked; name others with --import")
+
+
+def _distinguish():
+    """What a fork must not share with its siblings, and what is read from the environment once."""
+    random.seed()
+    sys.stdout.reconfigure(line_buffering=True)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        torch = sys.modules["torch"]
+        torch.seed()
+        if os.environ.get("OMP_NUM_THREADS", "").isdigit():
+            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def main():
+    arguments, modules = sys.argv[1:], None
+    if arguments and arguments[0] == "--import":
+        modules = [name for name in "".join(arguments[1:2]).split(",") if name]
+        arguments = arguments[2:]
+    if not arguments:
+        sys.exit("usage: python3 -m attune.launcher [--import MODULE,…] SCRIPT [ARGUMENT…]")
+    descriptor = os.environ.pop("ATTUNE_LAUNCHER_FD", None)
+    if descriptor is not None:
+        _import(modules)
+        _check_single_threaded()
+        gc.collect()
+        gc.freeze()  # what is imported stays shared with the children
+        Launcher(int(descriptor)).serve()
+        _distinguish()
+    sys.argv = arguments
+    sys.path[0] = str(pathlib.Path(arguments[0]).resolve().parent)
+    runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
