@@ -15,6 +15,7 @@ name: resnet
 tags: [baseline, "x y"]
 command: [./train, --data, /data, "${args}"]
 env: {OMP_NUM_THREADS: 1}
+reports: {pattern: 'epoch (?P<step>\d+).* loss=(?P<loss>\S+)'}
 metric: {name: loss, goal: minimize}
 parameters:
   lr: {min: 1e-5, max: 0.1, scale: log}
