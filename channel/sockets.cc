@@ -104,6 +104,7 @@ std::optional<Packet> ReceivePacket(int socket, int flags) {
       packet.descriptors.emplace_back(fd);
     }
   }
+  packet.lacks_descriptors = (message.msg_flags & MSG_CTRUNC) != 0;
   errno = (message.msg_flags & MSG_TRUNC) != 0 ? EMSGSIZE : 0;
   if (count == 0 || errno != 0) return std::nullopt;
   packet.bytes.resize(count);

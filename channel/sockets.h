@@ -37,6 +37,7 @@ inline constexpr size_t kPacketBytesMax = 64 * 1024;
 struct Packet {
   std::string bytes;
   std::vector<UniqueFd> descriptors;
+  bool lacks_descriptors = false;  // this process could hold no more of them
 };
 
 // With up to 4 descriptors, which stay the caller's. `flags` as for sendmsg. False with errno set.

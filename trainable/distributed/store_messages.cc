@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kMagic = "ATS1";
 constexpr std::size_t kLengthBytes = 4;
+constexpr std::size_t kItemsMax = 64 * 1024;  // each costs more in memory than in a message
 constexpr std::size_t kHeaderBytes = kMagic.size() + kLengthBytes;
 
 template <typename Unsigned>
@@ -52,6 +53,10 @@ class Fields {
   std::vector<std::string> List() {
     std::vector<std::string> items;
     for (auto left = Integer<std::uint32_t>(); left > 0; --left) {
+      if (items.size() == kItemsMax) {
+        throw Error("the gang's store: a list of more than " + std::to_string(kItemsMax) +
+                    " items");
+      }
       items.emplace_back(Bytes(Integer<std::uint32_t>()));
     }
     return items;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <string>
-#include <vector>
+#include <mutex>
 
 #include "trainable/driver/zygote.h"
 
@@ -10,10 +9,10 @@ namespace attune::trainable {
 // What attune::Init() has made of this process.
 struct Driver {
   Zygote zygote;
-  std::vector<std::string> args;  // the program's, its name not among them
+  std::mutex asking;  // the zygote
 };
 
-// Throws Error unless Init() was called.
-Driver& TheDriver();
+// Of the driver's zygote. Throws Error unless Init() was called.
+LocalLauncher ForkLauncher();
 
 }  // namespace attune::trainable

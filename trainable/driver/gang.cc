@@ -20,6 +20,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// For messages that lie unread, after a worker seems to have been silent for too long: this process
+// may have been stopped meanwhile, and its workers not.
+constexpr milliseconds kSecondLook{500};
+
+// For the end of a worker that has left to be known.
+constexpr milliseconds kLeaveGrace{1'000};
+
 std::int64_t Now() {
   return std::chrono::duration_cast<milliseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -38,7 +45,7 @@ void Raise(const UniqueFd& event) { eventfd_write(event.get(), 1); }
 
 Gang::Gang(Options options)
     : stall_timeout_(options.stall_timeout),
-      launcher_(TheDriver().zygote.ForkLauncher()),
+      launcher_(ForkLauncher()),
       stop_(Event()),
       ended_(Event()),
       pulses_(std::make_unique<Pulse[]>(options.workers.size())) {
@@ -77,11 +84,12 @@ void Gang::Supervise(std::vector<channel::Start> workers, std::vector<UniqueFd> 
                                  pulses_[worker].silence = silence.count();
                                }};
   try {
-    LocalGang gang(launcher_, std::move(workers), TheDriver().args, std::move(events),
+    // Their arguments are this program's, which a fork has by itself.
+    LocalGang gang(launcher_, std::move(workers), /*args=*/{}, std::move(events),
                    std::move(drivers));
     end_ = gang.Run(stop_.get());
   } catch (const std::exception& error) {
-    end_ = {.outcome = LocalGang::End::Outcome::kFailed, .message = error.what()};
+    end_ = {.outcome = LocalGang::End::Outcome::kFailed, .threw = true, .message = error.what()};
   }
   Raise(ended_);
 }
@@ -99,12 +107,12 @@ bool Gang::AwaitEnd(milliseconds timeout) {
 
 void Gang::ThrowEnd() {
   while (!AwaitEnd(kPatience)) Kill();
-  if (stalled_ >= 0) throw WorkerError(stalled_, /*lost=*/true, stall_);
+  if (blamed_ >= 0) throw WorkerError(blamed_, /*lost=*/true, blame_);
   const std::string who = end_.rank < 0 ? "the workers" : "worker " + std::to_string(end_.rank);
   if (end_.outcome == LocalGang::End::Outcome::kFailed) {
     throw WorkerError(end_.rank, !end_.threw, who + " failed: " + end_.message);
   }
-  throw WorkerError(-1, /*lost=*/true, "the workers have ended");
+  throw WorkerError(-1, /*lost=*/true, "the workers have left without an answer");
 }
 
 void Gang::Send(int worker, const Message& message) {
@@ -115,19 +123,27 @@ void Gang::Send(int worker, const Message& message) {
 
 Message Gang::Receive(int worker) {
   Link& link = links_[worker];
-  bool open = true;
+  bool looked = false;  // a second time
   while (true) {
-    const auto patience = UntilStall();
-    if (patience && patience->count() <= 0) EndStalled();
-    pollfd polled[] = {{open ? link.fd() : -1, POLLIN, 0}, {ended_.get(), POLLIN, 0}};
+    auto patience = UntilStall();
+    if (patience && patience->count() <= 0) {
+      if (looked) EndStalled();
+      looked = true;
+      patience = kSecondLook;
+    } else {
+      looked = false;
+    }
+    pollfd polled[] = {{link.fd(), POLLIN, 0}, {ended_.get(), POLLIN, 0}};
     if (poll(polled, 2, patience ? static_cast<int>(patience->count()) : -1) <= 0) continue;
     if (polled[0].revents != 0) {
       if (auto answer = link.Receive()) {
         pulses_[worker].owes = false;
         return std::move(*answer);
       }
-      open = false;  // the reason comes with the end
-      continue;
+      if (!AwaitEnd(kLeaveGrace)) {
+        Blame(worker, "worker " + std::to_string(worker) + " has left without an answer");
+      }
+      ThrowEnd();
     }
     if (polled[1].revents != 0) ThrowEnd();
   }
@@ -142,7 +158,7 @@ std::vector<Message> Gang::Call(const Message& message) {
 
 // While one worker may be silent so may the others, which perhaps wait for it.
 std::optional<milliseconds> Gang::UntilStall() const {
-  if (stall_timeout_.count() == 0 || stalled_ >= 0) return std::nullopt;
+  if (stall_timeout_.count() == 0 || blamed_ >= 0) return std::nullopt;
   std::int64_t silence = 0;
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (int worker = 0; worker < size(); ++worker) {
@@ -172,10 +188,20 @@ void Gang::EndStalled() {
       stopped = is_stopped;
     }
   }
-  stall_ = "worker " + std::to_string(culprit) + " has said nothing for " +
-           std::to_string(Now() - pulses_[culprit].heard) + " ms" +
-           (stopped ? ": its process is stopped" : "");
-  stalled_ = culprit;
+  if (culprit < 0) return;
+  Blame(culprit, "worker " + std::to_string(culprit) + " has said nothing for " +
+                     std::to_string(Now() - pulses_[culprit].heard) + " ms" +
+                     (stopped ? ": its process is stopped" : ""));
+}
+
+void Gang::Blame(int worker, const std::string& why) {
+  {
+    const std::lock_guard lock(blaming_);
+    if (blamed_ < 0) {
+      blame_ = why;
+      blamed_ = worker;
+    }
+  }
   Kill();
 }
 

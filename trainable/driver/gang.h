@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -64,14 +65,17 @@ class Gang {
   [[noreturn]] void ThrowEnd();
   std::optional<std::chrono::milliseconds> UntilStall() const;
   void EndStalled();
+  // Ends all for what a worker did, unless one was blamed before.
+  void Blame(int worker, const std::string& why);
 
   const std::chrono::milliseconds stall_timeout_;
   LocalLauncher launcher_;
   UniqueFd stop_;
   UniqueFd ended_;  // readable once end_ stands
   LocalGang::End end_;
-  std::atomic<int> stalled_ = -1;
-  std::string stall_;  // what there is to say of it
+  std::mutex blaming_;
+  std::atomic<int> blamed_ = -1;
+  std::string blame_;  // what there is to say of it
   std::vector<Link> links_;
   std::unique_ptr<Pulse[]> pulses_;
   std::thread supervisor_;

@@ -12,7 +12,6 @@
 
 #include "attune/error.h"
 #include "trainable/driver/driver.h"
-#include "trainable/driver/gang.h"
 #include "trainable/driver/task.h"
 #include "trainable/trainer/worker.h"
 
@@ -26,7 +25,7 @@ std::optional<Driver>& Slot() {
 }
 
 // Does not return.
-[[noreturn]] void RunAsWorker(Role role) {
+[[noreturn]] void RunAsWorker(Role role, std::vector<std::string> args) {
   int status = 1;
   try {
     Link driver(std::move(role.driver));
@@ -36,7 +35,7 @@ std::optional<Driver>& Slot() {
       Program program;
       program.train = [&](Context& context) { task.serve(context, driver, task.settings); };
       if (task.initialization_hook) program.options.initialization_hook = task.initialization_hook;
-      status = RunWorker(std::move(*role.channel), std::move(role.args), program);
+      status = RunWorker(std::move(*role.channel), std::move(args), program);
     }
   } catch (const std::exception& error) {
     std::cerr << "attune: " << error.what() << std::endl;
@@ -46,13 +45,14 @@ std::optional<Driver>& Slot() {
 
 }  // namespace
 
-Driver& TheDriver() {
+LocalLauncher ForkLauncher() {
   if (!Slot()) {
     throw Error(
         "attune::Init(argc, argv) has to be called first in main(), before anything that starts "
         "workers");
   }
-  return *Slot();
+  const std::lock_guard lock(Slot()->asking);
+  return Slot()->zygote.ForkLauncher();
 }
 
 }  // namespace trainable
@@ -73,8 +73,9 @@ void Init(int argc, char** argv) {
   sigprocmask(SIG_SETMASK, nullptr, &mask);
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   auto forked = Zygote::Fork(mask);
-  if (auto* role = std::get_if<Role>(&forked)) trainable::RunAsWorker(std::move(*role));
-  trainable::Slot().emplace(std::move(std::get<Zygote>(forked)), std::move(args));
+  if (auto* role = std::get_if<Role>(&forked))
+    trainable::RunAsWorker(std::move(*role), std::move(args));
+  trainable::Slot().emplace(std::move(std::get<Zygote>(forked)));
 }
 
 }  // namespace attune

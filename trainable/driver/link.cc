@@ -43,6 +43,9 @@ std::optional<Message> Link::Receive() {
     if (errno == 0 || errno == ECONNRESET) return std::nullopt;
     ThrowErrno("driver");
   }
+  if (packet->lacks_descriptors) {
+    throw Error("driver: too many open files in this process (see `ulimit -n`)");
+  }
   auto& descriptors = packet->descriptors;
   Message message;
   std::size_t next = 0;

@@ -29,6 +29,8 @@ constexpr milliseconds kBackoffMax{10'000};
 
 constexpr int kWorkersMax = 4096;
 
+constexpr milliseconds kStallTimeoutMin{3'000};
+
 int CountGpus() {
 #ifdef ATTUNE_CUDA
   return c10::cuda::device_count();
@@ -53,6 +55,10 @@ TorchTrainerOptions Checked(TorchTrainerOptions options) {
   Require(options.cpus_per_worker >= 1,
           "cpus_per_worker: " + std::to_string(options.cpus_per_worker), "has to be at least 1");
   Require(!options.use_fp16 || !options.use_bf16, "use_fp16 and use_bf16:", "only one of them");
+  Require(options.stall_timeout.count() == 0 || options.stall_timeout >= kStallTimeoutMin,
+          "stall_timeout: " + std::to_string(options.stall_timeout.count()) + " ms",
+          "has to be 0, for ever, or at least " + std::to_string(kStallTimeoutMin.count()) +
+              " ms: workers speak once a second");
   Require(options.max_retries >= 0, "max_retries: " + std::to_string(options.max_retries),
           "has to be at least 0");
   const std::string fitting = options.use_gpu ? "nccl" : "gloo";
@@ -86,6 +92,8 @@ struct TrainerDriver::Impl {
   std::unique_ptr<Gang> gang;
   UniqueFd state;        // of the last command that changed it; none: as created, or not kept
   bool unsaved = false;  // it changed, and was not kept
+  bool lost = false;     // with a gang, what had not been kept
+  std::uint64_t calls = 0;
   bool shut_down = false;
 
   int Room() const {
@@ -113,6 +121,8 @@ struct TrainerDriver::Impl {
     if (options.resize_rule == ResizeRule::kScaleWithWorkers) {
       settings.options.batch_size =
           std::max<std::int64_t>(workers, options.batch_size * workers / options.num_workers);
+      settings.batch_factor = static_cast<double>(settings.options.batch_size) /
+                              static_cast<double>(options.batch_size);
     }
     channel::Start start{.sweep = "trainer",
                          .world_size = workers,
@@ -141,6 +151,11 @@ struct TrainerDriver::Impl {
   // Between two epochs it may become smaller or larger.
   void Prepare(bool may_resize) {
     if (shut_down) throw Error("TorchTrainer: is shut down");
+    if (lost) {
+      throw Error(
+          "TorchTrainer: what it had learnt went with a worker, since options.checkpoint is off; "
+          "load_state_dict() or Load() goes on from another state");
+    }
     if (gang && may_resize && !unsaved && options.available_workers) {
       const int room = Room();
       if (room >= options.min_workers && room != gang->size()) gang.reset();
@@ -148,25 +163,35 @@ struct TrainerDriver::Impl {
     if (!gang) Start(AwaitRoom());
   }
 
-  std::vector<Answer> Do(const Command& command) {
+  std::vector<Answer> Do(Command command) {
+    command.number = calls;
     std::vector<Answer> answers;
     std::vector<Message> messages = gang->Call({.bytes = ToBytes(command), .file = {}});
     for (const Message& message : messages) answers.push_back(ReadAnswer(message.bytes));
-    if (messages[0].file) state = std::move(messages[0].file);
+    if (command.send_state) {
+      if (!messages[0].file) throw Error("TorchTrainer: worker 0 has sent no copy of the state");
+      state = std::move(messages[0].file);
+    }
     return answers;
+  }
+
+  void LoseGang() {
+    gang.reset();
+    lost |= std::exchange(unsaved, false);
   }
 
   // Does it, again after a loss; `retries` counts them.
   template <typename Work>
   auto Retrying(int max_retries, int& retries, bool may_resize, Work work) {
+    ++calls;
     for (retries = 0;; ++retries) {
       try {
         Prepare(may_resize);
         return work();
       } catch (const WorkerError& error) {
-        gang.reset();
+        LoseGang();
         if (!error.lost() || retries >= max_retries) throw;
-        if (unsaved) {
+        if (lost) {
           throw WorkerError(error.worker(), /*lost=*/true,
                             std::string(error.what()) +
                                 "; what it had learnt is lost, since options.checkpoint is off");
@@ -174,6 +199,9 @@ struct TrainerDriver::Impl {
         std::cerr << "attune: TorchTrainer: " << error.what() << "; going on from "
                   << (state ? "the last copy of the state" : "the beginning") << " (retry "
                   << retries + 1 << " of " << max_retries << ")" << std::endl;
+      } catch (...) {
+        LoseGang();  // its answers would be taken for those to another question
+        throw;
       }
     }
   }
@@ -275,6 +303,7 @@ TensorMap TrainerDriver::State() {
 void TrainerDriver::LoadState(const TensorMap& state) {
   if (impl_->shut_down) throw Error("TorchTrainer: is shut down");
   UniqueFd before = std::exchange(impl_->state, ToMemory(state));
+  const bool was_lost = std::exchange(impl_->lost, false);
   try {
     int retries = 0;
     impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
@@ -283,6 +312,7 @@ void TrainerDriver::LoadState(const TensorMap& state) {
     });
   } catch (...) {
     impl_->state = std::move(before);
+    impl_->lost |= was_lost;
     throw;
   }
   impl_->unsaved = !impl_->options.checkpoint;

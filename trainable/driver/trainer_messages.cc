@@ -103,6 +103,7 @@ std::string ToBytes(const TrainerSettings& settings) {
   const TorchTrainerOptions& options = settings.options;
   return Pack({{"factory", AddressOf(settings.factory)},
                {"creators", Bytes(settings.creators)},
+               {"batch_factor", settings.batch_factor},
                {"use_fp16", options.use_fp16},
                {"use_bf16", options.use_bf16},
                {"batch_size", options.batch_size},
@@ -118,6 +119,7 @@ TrainerSettings ReadSettings(std::string_view bytes) {
   settings.factory = FunctionAt<std::unique_ptr<Training>(
       Context&, const std::string&, const TorchTrainerOptions&)>(from.at("factory"));
   settings.creators = Text(from.at("creators"));
+  settings.batch_factor = from.at("batch_factor");
   TorchTrainerOptions& options = settings.options;
   options.use_fp16 = from.at("use_fp16");
   options.use_bf16 = from.at("use_bf16");
@@ -132,12 +134,15 @@ TrainerSettings ReadSettings(std::string_view bytes) {
 std::string ToBytes(const Command& command) {
   return Pack({{"what", command.what.index()},
                {"with", std::visit([](const auto& what) { return ToJson(what); }, command.what)},
-               {"send_state", command.send_state}});
+               {"send_state", command.send_state},
+               {"number", command.number}});
 }
 
 Command ReadCommand(std::string_view bytes) {
   const json from = Unpack(bytes);
-  return {.what = ReadWhat(from.at("what"), from.at("with")), .send_state = from.at("send_state")};
+  return {.what = ReadWhat(from.at("what"), from.at("with")),
+          .send_state = from.at("send_state"),
+          .number = from.at("number")};
 }
 
 std::string ToBytes(const Answer& answer) {

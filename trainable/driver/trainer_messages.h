@@ -18,6 +18,7 @@ struct TrainerSettings {
   TrainingFactory factory = nullptr;
   std::string creators;
   TorchTrainerOptions options;  // but for what only the driver needs, and the configuration
+  double batch_factor = 1;      // the batch, as a multiple of what was asked for
 };
 
 struct DoNothing {};  // to be answered once everything is created
@@ -39,7 +40,8 @@ struct DoSendState {};
 
 struct Command {
   std::variant<DoNothing, DoTrain, DoValidate, DoStepSchedulers, DoLoad, DoApply, DoSendState> what;
-  bool send_state = false;  // worker 0, with its answer
+  bool send_state = false;   // worker 0, with its answer
+  std::uint64_t number = 0;  // of the call that it is done for, from 1
 };
 
 // ---- worker → driver

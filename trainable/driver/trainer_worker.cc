@@ -16,18 +16,23 @@ namespace {
 struct Worker {
   Training& training;
   const Message& message;
+  std::uint64_t number;
   Answer answer;
 
   void operator()(const DoNothing&) {}
   void operator()(const DoTrain& train) { answer.pass = training.RunEpoch(train.options); }
   void operator()(const DoValidate& validate) {
+    training.SeedCommand(number, /*alike=*/false);
     answer.pass = training.RunValidation(validate.options);
   }
   void operator()(const DoStepSchedulers& step) {
     training.StepSchedulers(step.metric ? &*step.metric : nullptr);
   }
   void operator()(const DoLoad&) { training.LoadState(FromMemory(message.file)); }
-  void operator()(const DoApply& apply) { answer.applied = apply.apply(training, apply.function); }
+  void operator()(const DoApply& apply) {
+    training.SeedCommand(number, /*alike=*/true);
+    answer.applied = apply.apply(training, apply.function);
+  }
   void operator()(const DoSendState&) {}
 };
 
@@ -42,11 +47,13 @@ void AddMeans(Context& context, const PassResult& pass, Metrics& metrics) {
 
 void ServeTrainer(Context& context, Link& driver, const std::string& settings) {
   const TrainerSettings set = ReadSettings(settings);
+  context.config().Has("batch_size");  // read by the driver
   const std::unique_ptr<Training> training = set.factory(context, set.creators, set.options);
+  training->Begin(set.batch_factor);
   while (const auto message = driver.Receive()) {
     const Command command = ReadCommand(message->bytes);
     context.Heartbeat(std::chrono::milliseconds(0));
-    Worker worker{*training, *message, {}};
+    Worker worker{*training, *message, command.number, {}};
     std::visit(worker, command.what);
     worker.answer.epoch = training->epoch();
     Message answer{.bytes = ToBytes(worker.answer), .file = {}};
@@ -56,8 +63,10 @@ void ServeTrainer(Context& context, Link& driver, const std::string& settings) {
 }
 
 void RunTrials(Context& context, Training& training) {
+  training.Begin(/*batch_factor=*/1);
   if (const CheckpointReader* checkpoint = context.checkpoint()) {
-    training.LoadState(ReadState(*checkpoint));
+    // Another configuration goes on from here where a trial was cloned, and is to be tried.
+    training.LoadState(ReadState(*checkpoint), checkpoint->config() == context.config());
   }
   const auto save = [&](CheckpointWriter& checkpoint) { WriteState(training.State(), checkpoint); };
   Metrics metrics;
@@ -65,6 +74,10 @@ void RunTrials(Context& context, Training& training) {
     metrics.clear();
     AddMeans(context, training.RunEpoch({}), metrics);
     if (training.validates()) AddMeans(context, training.RunValidation({}), metrics);
+    if (training.options().scheduler_step_freq == SchedulerStep::kManual) {
+      const auto loss = metrics.find(metrics.contains("val_loss") ? "val_loss" : "train_loss");
+      training.StepSchedulers(loss == metrics.end() ? nullptr : &loss->second);
+    }
   } while (context.Report(metrics, save));
 }
 

@@ -29,6 +29,13 @@ constexpr const char* kScaler = "scaler";
 constexpr const char* kTrainer = "trainer";
 constexpr const char* kEpoch = "epoch";
 constexpr const char* kBatchSize = "batch_size";
+constexpr const char* kBaseRates = "base_rates";
+
+// Begins the names of an optimizer's hyperparameters, see optimizer_state.h.
+const std::string kGroup = "group.";
+
+// Of seeds: other draws than those of epochs.
+constexpr std::uint64_t kCommands = std::uint64_t{1} << 63;
 
 void Add(TensorMap& all, const std::string& part, const TensorMap& state) {
   for (const auto& [name, tensor] : state) all.emplace(part + "/" + name, tensor);
@@ -104,12 +111,38 @@ void Training::StepSchedulers(const double* metric) {
   }
 }
 
-void Training::ScaleLearningRates(double factor) {
+std::vector<double> Training::LearningRates() {
+  std::vector<double> rates;
   for (torch::optim::Optimizer* optimizer : optimizers()) {
-    for (auto& group : optimizer->param_groups()) {
-      group.options().set_lr(group.options().get_lr() * factor);
+    for (auto& group : optimizer->param_groups()) rates.push_back(group.options().get_lr());
+  }
+  return rates;
+}
+
+void Training::SetLearningRates(const std::vector<double>& rates) {
+  auto rate = rates.begin();
+  for (torch::optim::Optimizer* optimizer : optimizers()) {
+    for (auto& group : optimizer->param_groups()) group.options().set_lr(*rate++);
+  }
+}
+
+void Training::Begin(double batch_factor) {
+  base_rates_ = LearningRates();
+  std::vector<double> rates = base_rates_;
+  for (double& rate : rates) rate *= batch_factor;
+  SetLearningRates(rates);
+  for (const AnyScheduler& scheduler : schedulers()) {
+    if (std::holds_alternative<torch::optim::ReduceLROnPlateauScheduler*>(scheduler) &&
+        options_.scheduler_step_freq != SchedulerStep::kManual) {
+      throw Error(
+          "TorchTrainer: a ReduceLROnPlateauScheduler needs a metric: set scheduler_step_freq to "
+          "kManual, and call UpdateScheduler(metric)");
     }
   }
+}
+
+void Training::SeedCommand(std::uint64_t number, bool alike) {
+  at::manual_seed(Key(context_.seed(), kCommands + number, alike ? 0 : context_.rank() + 1));
 }
 
 TensorMap Training::State() {
@@ -128,14 +161,15 @@ TensorMap Training::State() {
   Add(all, kScaler, scaler_.state_dict());
   Add(all, kTrainer,
       {{kEpoch, at::full({1}, epoch_, at::kLong)},
+       {kBaseRates, at::tensor(base_rates_, at::kDouble)},
        {kBatchSize, at::full({1}, options_.batch_size, at::kLong)}});
   return all;
 }
 
-void Training::LoadState(const TensorMap& all) {
+void Training::LoadState(const TensorMap& all, bool hyperparameters) {
   const std::string where = "state_dict";
   const TensorMap trainer = PartOf(all, kTrainer);
-  if (!trainer.contains(kEpoch) || !trainer.contains(kBatchSize)) {
+  if (!trainer.contains(kEpoch) || !trainer.contains(kBatchSize) || !trainer.contains(kBaseRates)) {
     throw Error("state_dict: is not that of a TorchTrainer: it has no " + std::string(kTrainer) +
                 "/" + kEpoch);
   }
@@ -145,9 +179,18 @@ void Training::LoadState(const TensorMap& all) {
     trainable::LoadState(*module, PartOf(all, part), where + ": " + part);
   }
   index = 0;
+  std::vector<double> rates;  // as saved
   for (auto* optimizer : optimizers()) {
     const std::string part = NumberedPart(kOptimizer, index++);
-    trainable::LoadState(*optimizer, PartOf(all, part), where + ": " + part);
+    TensorMap saved = PartOf(all, part);
+    for (std::size_t i = 0; i < optimizer->param_groups().size(); ++i) {
+      const auto rate = saved.find(kGroup + std::to_string(i) + ".lr");
+      if (rate != saved.end()) rates.push_back(rate->second.item<double>());
+    }
+    if (!hyperparameters) {
+      std::erase_if(saved, [](const auto& item) { return item.first.starts_with(kGroup); });
+    }
+    trainable::LoadState(*optimizer, saved, where + ": " + part);
   }
   index = 0;
   for (const AnyScheduler& scheduler : schedulers()) {
@@ -158,10 +201,26 @@ void Training::LoadState(const TensorMap& all) {
   }
   scaler_.load_state_dict(PartOf(all, kScaler));
   epoch_ = trainer.at(kEpoch).item<std::int64_t>();
-  const auto saved_batch = trainer.at(kBatchSize).item<std::int64_t>();
-  if (options_.resize_rule == ResizeRule::kScaleWithWorkers && saved_batch != options_.batch_size) {
-    ScaleLearningRates(static_cast<double>(options_.batch_size) / static_cast<double>(saved_batch));
+  const at::Tensor saved_base = trainer.at(kBaseRates).to(at::kDouble).contiguous();
+  if (saved_base.numel() != std::ssize(rates) || base_rates_.size() != rates.size()) {
+    throw Error("state_dict: it has learning rates of " + std::to_string(saved_base.numel()) +
+                " groups of parameters, and there are " + std::to_string(rates.size()));
   }
+  const auto saved_batch = trainer.at(kBatchSize).item<std::int64_t>();
+  const double batch_factor =
+      options_.resize_rule == ResizeRule::kScaleWithWorkers
+          ? static_cast<double>(options_.batch_size) / static_cast<double>(saved_batch)
+          : 1;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    const double base = saved_base.const_data_ptr<double>()[i];
+    rates[i] *= batch_factor;
+    if (hyperparameters) {
+      base_rates_[i] = base;
+    } else if (base != 0) {
+      rates[i] *= base_rates_[i] / base;
+    }
+  }
+  SetLearningRates(rates);
 }
 
 Phase::Phase(double& seconds, c10::Device device, bool exact)

@@ -1,5 +1,6 @@
 #include "trainable/driver/zygote.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,18 +22,24 @@ namespace {
 constexpr const char* kRequest = "fork";
 
 // Returns in ranks only.
-Role Serve(UniqueFd socket, const sigset_t& rank_signals) {
+Role Serve(UniqueFd socket, const sigset_t& rank_signals, const UniqueFd& driver) {
   // Out of reach of the terminal: its signals are for the driver, whose end this process sees.
   setpgid(0, 0);
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   std::signal(SIGCHLD, SIG_IGN);  // launchers are reaped by themselves
-  while (auto request = channel::ReceivePacket(socket.get(), 0)) {
+  // The driver's end of the socket may be held by others, which it has forked.
+  pollfd polled[] = {{socket.get(), POLLIN, 0}, {driver.get(), POLLIN, 0}};
+  while (true) {
+    if (poll(polled, 2, -1) < 0) continue;
+    if (polled[1].revents != 0) break;
+    auto request = channel::ReceivePacket(socket.get(), 0);
+    if (!request) break;
     const pid_t pid = request->descriptors.empty() ? -1 : fork();
     if (pid == 0) {
       socket.reset();
-      return ServeLocalLauncher(std::move(request->descriptors[0]), rank_signals);
+      return ServeLocalLauncher(std::move(request->descriptors[0]), rank_signals, driver);
     }
     const UniqueFd pidfd = pid > 0 ? channel::OpenPidfd(pid) : UniqueFd();
     if (pidfd) {
@@ -49,12 +56,14 @@ Role Serve(UniqueFd socket, const sigset_t& rank_signals) {
 std::variant<Zygote, Role> Zygote::Fork(const sigset_t& rank_signals) {
   CheckSingleThreaded("attune::Init()");
   auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
+  const UniqueFd self = channel::OpenPidfd(getpid());
+  if (!self) ThrowErrno("pidfd_open");
   FlushOutput();
   const pid_t pid = fork();
   if (pid < 0) ThrowErrno("fork");
   if (pid == 0) {
     ours.reset();
-    return Serve(std::move(theirs), rank_signals);
+    return Serve(std::move(theirs), rank_signals, self);
   }
   return Zygote(std::move(ours));
 }

@@ -26,6 +26,7 @@ namespace {
 // Of ranks that a person's own program forks.
 struct Local {
   sigset_t rank_signals;
+  int owner;  // a pidfd: whoever it was forked for
 };
 
 // Kills and reaps all children, those included that come to this process, the subreaper, because
@@ -56,8 +57,10 @@ class Launcher {
     Send(channel::Ready{.pid = getpid()});
     while (true) {
       std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}};
+      polled.push_back({local_ ? local_->owner : -1, POLLIN, 0});
       for (const auto& [pid, child] : children_) polled.push_back({child.pidfd.get(), POLLIN, 0});
       if (poll(polled.data(), polled.size(), -1) < 0) continue;
+      if (polled[1].revents != 0) break;  // others may hold its end of the socket
       ReapEnded();
       if (polled[0].revents == 0) continue;
       std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), 0);
@@ -211,7 +214,7 @@ Role ServeLauncher(UniqueFd socket) {
   return Launcher(std::move(socket), std::nullopt).Serve();
 }
 
-Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals) {
+Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals, const UniqueFd& owner) {
   // Out of reach of the terminal: the end of a gang is its executor's business.
   setpgid(0, 0);
   sigset_t all;
@@ -221,7 +224,7 @@ Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals) {
   // Where whoever started the program ignores it, ends of children would be lost.
   std::signal(SIGCHLD, SIG_DFL);
   try {
-    Role role = Launcher(std::move(socket), Local{rank_signals}).Serve();
+    Role role = Launcher(std::move(socket), Local{rank_signals, owner.get()}).Serve();
     if (role.channel) return role;
   } catch (const std::exception& error) {
     std::cerr << "attune: " << error.what() << std::endl;

@@ -36,9 +36,9 @@ Role ServeLauncher(UniqueFd socket);
 // print goes where this process prints: `fork` carries their channel, and their way to a driver
 // where there is one. Nothing of theirs survives them: whatever they started, however it left them,
 // is gone before the end of the last of them is told, and before this process ends. Ranks have the
-// signal mask `rank_signals`.
+// signal mask `rank_signals`. It also ends with `owner`, a pidfd of the process that it serves.
 //
 // Returns in ranks only.
-Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals);
+Role ServeLocalLauncher(UniqueFd socket, const sigset_t& rank_signals, const UniqueFd& owner);
 
 }  // namespace attune::trainable

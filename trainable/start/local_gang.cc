@@ -42,12 +42,14 @@ int MillisecondsUntil(std::chrono::steady_clock::time_point when) {
 
 std::variant<LocalLauncher, Role> LocalLauncher::Fork(const sigset_t& rank_signals) {
   auto [ours, theirs] = OrThrow(channel::SocketPair(SOCK_SEQPACKET), "launcher");
+  const UniqueFd self = channel::OpenPidfd(getpid());
+  if (!self) ThrowErrno("pidfd_open");
   FlushOutput();
   const pid_t pid = fork();
   if (pid < 0) ThrowErrno("fork");
   if (pid == 0) {
     ours.reset();
-    return ServeLocalLauncher(std::move(theirs), rank_signals);
+    return ServeLocalLauncher(std::move(theirs), rank_signals, self);
   }
   UniqueFd pidfd = channel::OpenPidfd(pid);
   if (!pidfd) ThrowErrno("pidfd_open of process " + std::to_string(pid));

@@ -200,7 +200,7 @@ void Stopped() {
   TorchTrainer trainer(kCreators, {.num_workers = 2,
                                    .batch_size = 12,
                                    .max_retries = 0,
-                                   .stall_timeout = std::chrono::seconds(1)});
+                                   .stall_timeout = std::chrono::seconds(3)});
   const auto pids = trainer.ApplyAllWorkers([](auto&) { return static_cast<double>(getpid()); });
   kill(static_cast<pid_t>(pids[1]), SIGSTOP);
   trainer.Train();

@@ -12,6 +12,8 @@ namespace attune {
 // What is done before is done once for all workers, and its memory is shared: the place to read
 // data that each needs. What is done later, setenv() too, they do not see.
 //
+// The driver has one child, which ends with it: wait for children of your own by their pids.
+//
 // Throws attune::Error when it is called twice, and in a program that an executor has started,
 // which trains by attune::Main().
 //

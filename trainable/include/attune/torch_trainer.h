@@ -249,7 +249,8 @@ class TorchTrainer {
 
   // Calls a function, or a lambda that captures nothing, with each worker's TrainingOperator, and
   // returns what they return, by worker: numbers, std::string, Metrics. What it changes counts as
-  // training, and has to be changed on all alike.
+  // training, and has to be changed on all alike; but what is not in state_dict(), such as which
+  // parameters require gradients, does not come back when a worker is lost.
   template <trainable::Stateless F>
   auto ApplyAllWorkers(F function) {
     using Operator = TrainingOperator<C>;

@@ -57,8 +57,8 @@ struct TorchTrainerOptions {
   // worker is lost. Without, a loss is the end.
   bool checkpoint = true;
   int max_retries = 3;  // of one call, after losses
-  // Of a worker that says nothing; 0: for ever. A prepared model speaks at each forward, and so do
-  // batches(); see Context::Heartbeat().
+  // Of a worker that says nothing, at least 3 s; 0: for ever. A prepared model speaks at each
+  // forward, and so do batches(); see Context::Heartbeat().
   std::chrono::milliseconds stall_timeout = std::chrono::minutes(10);
   // How long to wait for room for min_workers.
   std::chrono::milliseconds room_timeout = std::chrono::minutes(30);

@@ -132,8 +132,8 @@ class TrainingOperator final : public trainable::Training {
     std::apply([&](auto&... scheduler) { (all.emplace_back(scheduler.get()), ...); }, schedulers_);
     return all;
   }
-  // Whether there are validation data.
-  bool validates() const override { return !std::same_as<ValidationLoader, trainable::None>; }
+  // Whether there is anything to validate with.
+  bool validates() const override { return kHasValidation || kValidatesByDefault; }
 
  private:
   struct Loaders {
@@ -141,6 +141,9 @@ class TrainingOperator final : public trainable::Training {
     ValidationLoader validation;
   };
 
+  static constexpr bool kHasValidation =
+      !std::same_as<decltype(C::validation_function), trainable::None>;
+  static constexpr bool kValidatesByDefault = trainable::ValidatesByDefault<C, ValidationLoader>;
   static constexpr bool kIsPlain = std::tuple_size_v<typename trainable::Made<C>::Models> == 1;
 
   template <typename D>
@@ -189,10 +192,9 @@ class TrainingOperator final : public trainable::Training {
     }
   }
   void Validate() override {
-    if constexpr (!std::same_as<decltype(C::validation_function), trainable::None>) {
+    if constexpr (kHasValidation) {
       creators_.validation_function(*this);
-    } else if constexpr (kIsPlain && !std::same_as<ValidationLoader, trainable::None> &&
-                         !std::same_as<decltype(C::loss), trainable::None>) {
+    } else if constexpr (kValidatesByDefault) {
       model().eval();
       for (auto& batch : validation_batches()) ValidateBatch(batch);
     } else {

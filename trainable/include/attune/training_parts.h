@@ -96,13 +96,20 @@ class Training {
   PassResult RunEpoch(const TrainOptions& options);
   PassResult RunValidation(const TrainOptions& options);
 
+  // Called once everything is created, for a batch that is `batch_factor` times what the learning
+  // rates were chosen for.
+  void Begin(double batch_factor);
+
   // All that it takes to go on from here, by names that begin with those of a checkpoint's files.
   TensorMap State();
-  void LoadState(const TensorMap& state);
+  // Hyperparameters of optimizers are the saved ones, or else those of this configuration, their
+  // learning rates as far along their schedules as the saved ones were.
+  void LoadState(const TensorMap& state, bool hyperparameters = true);
 
   // Of LRScheduler, a step; of ReduceLROnPlateauScheduler, one with this metric.
   void StepSchedulers(const double* metric);
-  void ScaleLearningRates(double factor);
+  // What draws random numbers outside of an epoch draws the same when it is done again.
+  void SeedCommand(std::uint64_t number, bool alike);
 
   // Epochs that are finished.
   std::int64_t epoch() const { return epoch_; }
@@ -125,11 +132,14 @@ class Training {
 
  private:
   PassResult Run(const TrainOptions& options, void (Training::*pass)());
+  std::vector<double> LearningRates();
+  void SetLearningRates(const std::vector<double>& rates);
 
   Context& context_;
   const TorchTrainerOptions options_;
   GradScaler scaler_;
   std::int64_t epoch_ = 0;
+  std::vector<double> base_rates_;  // learning rates as created
 };
 
 // The time that its scope takes, where anybody wants to know.
@@ -268,8 +278,8 @@ struct LoaderOf<None> {
 
 // A function, or something that is one without any state: a lambda that captures nothing.
 template <typename F>
-concept Stateless = std::is_empty_v<F> ||
-    (std::is_pointer_v<F>&& std::is_function_v<std::remove_pointer_t<F>>);
+concept Stateless = (std::is_empty_v<F> && std::default_initializable<F>) ||
+                    (std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>);
 
 void CheckLoss(const at::Tensor& loss);
 // Correct answers among the outputs, if the batch is one of classes: outputs [samples, classes],
@@ -377,6 +387,21 @@ class Batches {
   Loader& loader_;
   bool trains_;
 };
+
+// Whether the default pass over the validation data can do with what there is.
+template <typename C, typename Loader>
+inline constexpr bool ValidatesByDefault = [] {
+  if constexpr (!std::same_as<Loader, None> && !std::same_as<decltype(C::loss), None> &&
+                std::tuple_size_v<typename Made<C>::Models> == 1) {
+    using Module = ModuleType<std::tuple_element_t<0, typename Made<C>::Models>>;
+    if constexpr (HasDataAndTarget<typename Loader::Batch>) {
+      return requires(Module & module, at::Tensor & data) {
+        { module.forward(data) } -> std::convertible_to<at::Tensor>;
+      };
+    }
+  }
+  return false;
+}();
 
 }  // namespace trainable
 
