@@ -1,2 +1,2 @@
 # Links that lead out of the page would lead nowhere from the reference: their text stays.
-s,\[([^]]*)\]\([^)#][^):]*\),\1,g
+/^```cpp/,/^```$/!s,\[([^]]*)\]\([^)#][^):]*\),\1,g

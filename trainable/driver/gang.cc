@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <limits>
 #include <utility>
 
 #include "attune/error.h"
@@ -24,8 +23,7 @@ using std::chrono::milliseconds;
 // may have been stopped meanwhile, and its workers not.
 constexpr milliseconds kSecondLook{500};
 
-// For the end of a worker that has left to be known.
-constexpr milliseconds kLeaveGrace{1'000};
+constexpr milliseconds kPollMax{1 << 30};
 
 std::int64_t Now() {
   return std::chrono::duration_cast<milliseconds>(
@@ -60,6 +58,7 @@ Gang::Gang(Options options)
 }
 
 Gang::~Gang() {
+  closing_ = true;
   for (Link& link : links_) link.Close();
   if (!AwaitEnd(kPatience)) Kill();
   supervisor_.join();
@@ -82,6 +81,11 @@ void Gang::Supervise(std::vector<channel::Start> workers, std::vector<UniqueFd> 
                                [this](int worker, milliseconds silence) {
                                  pulses_[worker].heard = Now();
                                  pulses_[worker].silence = silence.count();
+                               },
+                           .left =
+                               [this](int worker) {
+                                 if (closing_) return;
+                                 EndFor(worker, "failed: it has left, with exit code 0");
                                }};
   try {
     // Their arguments are this program's, which a fork has by itself.
@@ -107,7 +111,10 @@ bool Gang::AwaitEnd(milliseconds timeout) {
 
 void Gang::ThrowEnd() {
   while (!AwaitEnd(kPatience)) Kill();
-  if (blamed_ >= 0) throw WorkerError(blamed_, /*lost=*/true, blame_);
+  {
+    const std::lock_guard lock(fault_mutex_);
+    if (at_fault_ >= 0) throw WorkerError(at_fault_, /*lost=*/true, fault_);
+  }
   const std::string who = end_.rank < 0 ? "the workers" : "worker " + std::to_string(end_.rank);
   if (end_.outcome == LocalGang::End::Outcome::kFailed) {
     throw WorkerError(end_.rank, !end_.threw, who + " failed: " + end_.message);
@@ -140,9 +147,6 @@ Message Gang::Receive(int worker) {
         pulses_[worker].owes = false;
         return std::move(*answer);
       }
-      if (!AwaitEnd(kLeaveGrace)) {
-        Blame(worker, "worker " + std::to_string(worker) + " has left without an answer");
-      }
       ThrowEnd();
     }
     if (polled[1].revents != 0) ThrowEnd();
@@ -157,30 +161,36 @@ std::vector<Message> Gang::Call(const Message& message) {
 }
 
 // While one worker may be silent so may the others, which perhaps wait for it.
-std::optional<milliseconds> Gang::UntilStall() const {
-  if (stall_timeout_.count() == 0 || blamed_ >= 0) return std::nullopt;
+std::int64_t Gang::SilenceAllowed() const {
   std::int64_t silence = 0;
-  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (int worker = 0; worker < size(); ++worker) {
-    const Pulse& pulse = pulses_[worker];
-    silence = std::max<std::int64_t>(silence, pulse.silence);
-    if (pulse.owes && pulse.pid != 0) {
-      earliest = std::min<std::int64_t>(earliest, pulse.heard);
-    }
+    silence = std::max<std::int64_t>(silence, pulses_[worker].silence);
   }
-  // Nobody owes anything yet: look again when somebody could be late.
-  const std::int64_t since = std::min(earliest, Now());
-  return milliseconds(
-      std::min<std::int64_t>(since + silence + stall_timeout_.count() - Now(), 1 << 30));
+  return silence + stall_timeout_.count();
 }
 
-// One that was stopped is the cause, whoever waits for it; else whoever fell silent first.
+std::optional<milliseconds> Gang::UntilStall() const {
+  if (stall_timeout_.count() == 0) return std::nullopt;
+  std::int64_t since = Now();  // nobody owes anything yet
+  for (int worker = 0; worker < size(); ++worker) {
+    const Pulse& pulse = pulses_[worker];
+    if (pulse.owes && pulse.pid != 0) since = std::min<std::int64_t>(since, pulse.heard);
+  }
+  // Look again when somebody could be late: meanwhile a silence may be over.
+  return std::min({milliseconds(since + SilenceAllowed() - Now()), stall_timeout_, kPollMax});
+}
+
+// One that was stopped is the cause, whoever waits for it; else whoever fell silent first. Nobody,
+// where the last that was late has answered by now.
 void Gang::EndStalled() {
+  const std::int64_t late = Now() - SilenceAllowed();
   int culprit = -1;
   bool stopped = false;
+  bool anyone = false;
   for (int worker = 0; worker < size(); ++worker) {
     const Pulse& pulse = pulses_[worker];
     if (!pulse.owes || pulse.pid == 0) continue;
+    anyone |= pulse.heard <= late;
     const bool is_stopped = channel::StateOf(pulse.pid).is_stopped;
     if (culprit < 0 || (is_stopped && !stopped) ||
         (is_stopped == stopped && pulse.heard < pulses_[culprit].heard)) {
@@ -188,20 +198,18 @@ void Gang::EndStalled() {
       stopped = is_stopped;
     }
   }
-  if (culprit < 0) return;
-  Blame(culprit, "worker " + std::to_string(culprit) + " has said nothing for " +
-                     std::to_string(Now() - pulses_[culprit].heard) + " ms" +
-                     (stopped ? ": its process is stopped" : ""));
+  if (!anyone) return;
+  EndFor(culprit, "has said nothing for " + std::to_string(Now() - pulses_[culprit].heard) + " ms" +
+                      (stopped ? ": its process is stopped" : ""));
+  ThrowEnd();
 }
 
-void Gang::Blame(int worker, const std::string& why) {
-  {
-    const std::lock_guard lock(blaming_);
-    if (blamed_ < 0) {
-      blame_ = why;
-      blamed_ = worker;
-    }
-  }
+// The first cause is the one.
+void Gang::EndFor(int worker, const std::string& cause) {
+  const std::lock_guard lock(fault_mutex_);
+  if (at_fault_ >= 0) return;
+  at_fault_ = worker;
+  fault_ = "worker " + std::to_string(worker) + " " + cause;
   Kill();
 }
 

@@ -63,19 +63,21 @@ class Gang {
   void Supervise(std::vector<channel::Start> workers, std::vector<UniqueFd> drivers);
   bool AwaitEnd(std::chrono::milliseconds timeout);
   [[noreturn]] void ThrowEnd();
+  std::int64_t SilenceAllowed() const;  // milliseconds
   std::optional<std::chrono::milliseconds> UntilStall() const;
   void EndStalled();
-  // Ends all for what a worker did, unless one was blamed before.
-  void Blame(int worker, const std::string& why);
+  void EndFor(int worker, const std::string& cause);
 
   const std::chrono::milliseconds stall_timeout_;
   LocalLauncher launcher_;
   UniqueFd stop_;
   UniqueFd ended_;  // readable once end_ stands
   LocalGang::End end_;
-  std::mutex blaming_;
-  std::atomic<int> blamed_ = -1;
-  std::string blame_;  // what there is to say of it
+  std::atomic<bool> closing_ = false;  // the workers may leave
+  // Whom the driver itself has found at fault, and why.
+  std::mutex fault_mutex_;
+  int at_fault_ = -1;  // guarded by fault_mutex_, as is the next one
+  std::string fault_;
   std::vector<Link> links_;
   std::unique_ptr<Pulse[]> pulses_;
   std::thread supervisor_;

@@ -10,13 +10,10 @@
 #include "trainable/channel/messages.h"
 #include "trainable/driver/driver.h"
 #include "trainable/driver/gang.h"
+#include "trainable/driver/gpus.h"
 #include "trainable/driver/trainer_messages.h"
 #include "trainable/driver/trainer_state.h"
 #include "trainable/driver/trainer_worker.h"
-
-#ifdef ATTUNE_CUDA
-#include <c10/cuda/CUDAFunctions.h>
-#endif
 
 namespace attune::trainable {
 namespace {
@@ -30,14 +27,6 @@ constexpr milliseconds kBackoffMax{10'000};
 constexpr int kWorkersMax = 4096;
 
 constexpr milliseconds kStallTimeoutMin{3'000};
-
-int CountGpus() {
-#ifdef ATTUNE_CUDA
-  return c10::cuda::device_count();
-#else
-  return 0;
-#endif
-}
 
 void Require(bool holds, const std::string& option, const std::string& rule) {
   if (!holds) throw Error("TorchTrainer: " + option + " " + rule);

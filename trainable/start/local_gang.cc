@@ -182,7 +182,11 @@ void LocalGang::OnExited(const channel::Exited& exited) {
   }
   rank.exited = exited;
   rank.channel.reset();
-  if (give_up_at_ || (exited.exit_code == 0 && exited.signal == 0)) return;
+  if (give_up_at_) return;
+  if (exited.exit_code == 0 && exited.signal == 0) {
+    if (events_.left) events_.left(IndexOf(rank));
+    return;
+  }
   Suspect(rank);
   if (!rank.lost_peer) Blame();
 }

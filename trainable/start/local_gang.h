@@ -59,6 +59,8 @@ class LocalGang {
     std::function<void(int index, pid_t pid)> started;
     // It said anything, and may say nothing more for as long.
     std::function<void(int index, std::chrono::milliseconds silence)> heard;
+    // Its process has ended in good order, with exit code 0.
+    std::function<void(int index)> left;
   };
 
   struct End {

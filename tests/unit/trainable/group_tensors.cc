@@ -1,0 +1,246 @@
+// What of a worker group has tensors: values that travel, weights, a trainer beside it.
+
+#include <attune/torch_trainer.h>
+#include <attune/worker_group.h>
+#include <torch/data/datasets/tensor.h>
+#include <torch/data/example.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
+#include <torch/optim/sgd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "tests/unit/trainable/group_modes.h"
+
+namespace group {
+namespace {
+
+struct Nothing {};
+
+template <typename T>
+void Say(const std::string& what, const T& value) {
+  std::cout << what << ": " << value << std::endl;
+}
+
+// Whether a value comes back as it went.
+template <typename T>
+void RoundTrip(attune::WorkerGroup<Nothing>& group, const std::string& what, const T& value) {
+  Say(what, group.CallOne(
+                     0, [](Nothing&, T there) { return there; }, value)
+                    .get() == value);
+}
+
+bool Same(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.equal(b);
+}
+bool Same(const attune::TensorMap& a, const attune::TensorMap& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a) {
+    if (!b.contains(name) || !Same(tensor, b.at(name))) return false;
+  }
+  return true;
+}
+
+enum class Colour : std::uint8_t { kRed, kGreen };
+
+// Worker i's parameters are all i + 1, its statistics count i + 1 batches.
+struct Net {
+  explicit Net(const attune::Worker& worker)
+      : net(torch::nn::Linear(2, 1), torch::nn::BatchNorm1d(1)) {
+    const at::NoGradGuard no_grad;
+    for (auto& parameter : net->parameters()) parameter.fill_(worker.index + 1);
+    for (auto& buffer : net->buffers()) buffer.fill_(worker.index + 1);
+  }
+  torch::nn::Sequential module() { return net; }
+  torch::nn::Sequential net;
+};
+
+struct Uneven : torch::nn::Module {
+  explicit Uneven(const attune::Worker& worker)
+      : line(register_module("line", torch::nn::Linear(worker.index + 1, 1))) {}
+  torch::nn::Linear line;
+};
+
+std::string Values(const attune::TensorMap& weights) {
+  std::string text;
+  for (const auto& [name, tensor] : weights) {
+    text += (text.empty() ? "" : " ") + name + "=" +
+            std::to_string(tensor.to(at::kDouble).mean().item<double>()).substr(0, 3);
+  }
+  return text;
+}
+
+class Points : public torch::data::datasets::BatchDataset<Points, torch::data::Example<>> {
+ public:
+  torch::data::Example<> get_batch(c10::ArrayRef<std::size_t> places) override {
+    const auto count = static_cast<std::int64_t>(places.size());
+    return {torch::ones({count, 1}), 3 * torch::ones({count, 1})};
+  }
+  std::optional<std::size_t> size() const override { return 64; }
+};
+
+}  // namespace
+
+void Travels() {
+  attune::WorkerGroup<Nothing> group(1);
+  RoundTrip(group, "integers",
+            std::tuple<char, std::int8_t, std::uint16_t, int, std::uint64_t>(
+                'a', -1, 65535, -7, std::numeric_limits<std::uint64_t>::max()));
+  RoundTrip(group, "reals", std::tuple(1.0f / 3, 1.0 / 3, std::numeric_limits<double>::infinity()));
+  RoundTrip(group, "enumerations", Colour::kGreen);
+  RoundTrip(group, "texts", std::string("a\0b", 3));
+  RoundTrip(group, "long texts", std::string(3 << 20, 'x'));
+  RoundTrip(group, "vectors", std::vector<float>{1.5f, -2.5f});
+  RoundTrip(group, "vectors of booleans", std::vector<bool>{true, false, true});
+  RoundTrip(group, "nested", std::vector<std::vector<std::string>>{{}, {"a", ""}});
+  RoundTrip(group, "maps", std::map<std::string, std::vector<int>>{{"a", {1, 2}}, {"b", {}}});
+  RoundTrip(group, "unordered maps", std::unordered_map<int, double>{{1, 0.5}, {2, 0.25}});
+  RoundTrip(group, "optionals", std::vector<std::optional<int>>{std::nullopt, 3});
+  RoundTrip(group, "pairs", std::pair(std::string("a"), 2L));
+  RoundTrip(group, "variants", std::vector<std::variant<int, std::string>>{2, "two"});
+  RoundTrip(group, "metrics", attune::Metrics{{"loss", 0.1}, {"accuracy", 0.9}});
+  RoundTrip(group, "configurations",
+            attune::Config({{"a", true}, {"b", std::int64_t{1}}, {"c", 0.1}, {"d", "text"}}));
+
+  const auto echo = [](Nothing&, at::Tensor tensor) { return tensor; };
+  const auto of = [&](const at::Tensor& tensor) {
+    return Same(group.CallOne(0, echo, tensor).get(), tensor);
+  };
+  Say("tensors", of(torch::rand({3, 4})) && of(torch::arange(5)) && of(torch::tensor(true)) &&
+                     of(torch::rand({0, 2})) && of(torch::rand({4, 4}).t()) && of({}) &&
+                     of(torch::ones({2}, at::kBFloat16)));
+  const attune::TensorMap named = {{"a", torch::rand({2})}, {"b", torch::zeros({}, at::kLong)}};
+  Say("named tensors", Same(group
+                                .CallOne(
+                                    0, [](Nothing&, attune::TensorMap map) { return map; }, named)
+                                .get(),
+                            named));
+  const auto [count, tensors] =
+      group
+          .CallOne(
+              0,
+              [](Nothing&, const std::vector<at::Tensor>& all, std::optional<at::Tensor> more) {
+                return std::tuple(all.size() + (more ? 1 : 0),
+                                  std::vector<at::Tensor>{all[0] + all[1], *more});
+              },
+              std::vector<at::Tensor>{torch::ones({2}), torch::ones({2})},
+              std::optional<at::Tensor>(torch::zeros({1})))
+          .get();
+  Say("tensors in others", count == 3 && Same(tensors[0], 2 * torch::ones({2})));
+
+  const at::Tensor learnt = torch::ones({2}, torch::requires_grad());
+  Say("gradients asked for", group.CallOne(0, echo, learnt).get().requires_grad());
+  at::Tensor written = group.CallOne(0, echo, learnt).get();
+  written.add_(1);
+  Say("can be written to", Same(written, 2 * torch::ones({2})));
+  at::Tensor changing = torch::zeros({2});
+  auto copied = group.CallOne(0, echo, changing);
+  changing.fill_(9);
+  Say("copied when called", Same(copied.get(), torch::zeros({2})));
+  try {
+    group.CallOne(0, echo, torch::ones({2}, at::kComplexDouble));
+  } catch (const attune::Error& error) {
+    Say("cannot travel", error.what());
+  }
+  try {
+    group.CallOne(0, [](Nothing&) { return torch::ones({2}, at::kComplexDouble); }).get();
+  } catch (const attune::WorkerError& error) {
+    Say("cannot come back", error.what());
+  }
+  Say("goes on", of(torch::ones({1})));
+}
+
+void Large() {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point began) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
+  };
+  attune::WorkerGroup<Nothing> group(2);
+  const at::Tensor large = torch::arange(50 * 1024 * 1024 / 4, at::kFloat);  // exact
+  auto began = Clock::now();
+  const auto arrived = attune::GetAll(group.Call(
+      [](Nothing&, const at::Tensor& there) { return there[-1].item<double>(); }, large));
+  std::cerr << "50 MiB to two workers: " << since(began) << " ms\n";
+  Say("there", arrived == std::vector<double>(2, static_cast<double>(large.size(0) - 1)));
+  began = Clock::now();
+  const auto back = attune::GetAll(
+      group.Call([](Nothing&, const at::Tensor& there) { return there * 2; }, large));
+  Say("back", Same(back[0], large * 2) && Same(back[1], large * 2));
+  std::cerr << "50 MiB to two workers and back: " << since(began) << " ms\n";
+  began = Clock::now();
+  constexpr int kCalls = 10'000;
+  for (int i = 0; i < kCalls; ++i) group.CallOne(0, [](Nothing&) {}).get();
+  std::cerr << "a call and its answer: " << since(began) * 1000 / kCalls << " us\n";
+}
+
+void Averages() {
+  attune::WorkerGroup<Net> group(2);
+  Say("of 0", Values(group.GetWeights()));
+  Say("of 1", Values(group.GetWeights(1)));
+  const attune::TensorMap mean = group.AverageWeights();
+  Say("mean", Values(mean));
+  Say("given to all", Same(group.GetWeights(0), mean) && Same(group.GetWeights(1), mean));
+  attune::TensorMap zeros = mean;
+  for (auto& [name, tensor] : zeros) tensor = torch::zeros_like(tensor);
+  group.SetWeights(zeros, 1);
+  Say("set of 1", Same(group.GetWeights(0), mean) && Same(group.GetWeights(1), zeros));
+  group.SetWeights(zeros);
+  Say("set of all", Same(group.GetWeights(0), zeros) && Same(group.GetWeights(1), zeros));
+  try {
+    group.SetWeights({{"0.weight", torch::zeros({7})}}, 1);
+  } catch (const attune::WorkerError& error) {
+    Say("refused", error.what());
+  }
+  Say("unchanged", Same(group.GetWeights(1), zeros));
+}
+
+void AveragesOfOthers() {
+  attune::WorkerGroup<torch::nn::Linear> holders({.num_workers = 2, .seed = 1}, 2, 1);
+  const auto first = holders.GetWeights(0), second = holders.GetWeights(1);
+  Say("drawn alike", Same(first, second));
+  const auto mean = holders.AverageWeights();
+  Say("holders", mean.at("weight").allclose((first.at("weight") + second.at("weight")) / 2));
+
+  attune::WorkerGroup<Uneven> modules(2);
+  Say("modules", modules.GetWeights(1).at("line.weight").sizes());
+  try {
+    modules.AverageWeights();
+  } catch (const attune::Error& error) {
+    Say("refused", error.what());
+  }
+}
+
+void BesideATrainer() {
+  attune::TorchTrainer trainer(
+      attune::Creators{.model = [](const attune::Config&) { return torch::nn::Linear(1, 1); },
+                       .data = [](const attune::Config&) { return Points(); },
+                       .optimizer =
+                           [](torch::nn::Linear& line, const attune::Config&) {
+                             return torch::optim::SGD(line->parameters(), 0.1);
+                           },
+                       .loss = [](const attune::Config&) { return torch::nn::MSELoss(); }},
+      {.num_workers = 2, .batch_size = 8});
+  attune::WorkerGroup<Nothing> group(2);
+  auto sums = group.Call([](Nothing&, const at::Tensor& x) { return x.sum().item<double>(); },
+                         torch::ones({4}));
+  const auto epoch = trainer.Train().epoch;
+  const auto values = attune::GetAll(std::move(sums));
+  Say("epoch", epoch);
+  Say("sums", values[0] + values[1]);
+}
+
+}  // namespace group

@@ -1,0 +1,179 @@
+// Groups of workers and their drivers, as real processes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+
+#include "tests/support/scratch_folder.h"
+#include "tests/unit/trainable/process.h"
+
+namespace attune::trainable::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// What the driver program prints in a mode. That it returns at all shows that no process is left:
+// each holds the pipe.
+std::string OutputOf(const std::string& mode, const Environment& environment = {}) {
+  const Ended ended = RunByHand({mode}, environment);
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  return ended.output;
+}
+
+TEST(WorkerGroup, CallsAreMadeOnAllAndOnOneAndInTheirOrder) {
+  EXPECT_EQ(OutputOf("calls"),
+            "book 0\nbook 1\nbook 2\n"
+            "in order: 1\n"
+            "of the other: 0\n"
+            "hello book 0 7\nhello book 1 7\nhello book 2 7\n");
+}
+
+TEST(WorkerGroup, WorkersWorkInParallel) { EXPECT_EQ(OutputOf("parallel"), "0\n1\n"); }
+
+TEST(WorkerGroup, AWorkerKnowsItsPlaceAndIsAGangOfOne) {
+  EXPECT_EQ(OutputOf("workers"),
+            "0 of 2, rank 0 of 1 on cpu, width 8, hook 1, args workers\n"
+            "1 of 2, rank 0 of 1 on cpu, width 8, hook 1, args workers\n"
+            "seeds differ: 1, again the same: 1\n");
+}
+
+TEST(WorkerGroup, AnExceptionComesOutOfItsFutureAndTheWorkerGoesOn) {
+  EXPECT_EQ(OutputOf("throws"),
+            "0\n"
+            "threw 1: worker 1: the loss became a teapot\n"
+            "threw 0: worker 0: an exception that does not derive from std::exception\n"
+            "threw 1: worker 1: an exception that does not derive from std::exception\n"
+            "notes 0\nnotes 1\n");
+}
+
+TEST(WorkerGroup, AConstructorThatThrowsIsNamed) {
+  EXPECT_EQ(OutputOf("constructor"), "worker 1, worker 1: no such dataset: /data/none\n");
+}
+
+TEST(WorkerGroup, AKilledWorkerEndsAllCallsAndIsNamed) {
+  const std::string lost = "lost 1: worker 1 failed: killed by signal 9 (Killed)\n";
+  EXPECT_EQ(OutputOf("killed"), lost + lost + lost + "later: " + lost + "no error\n");
+}
+
+TEST(WorkerGroup, AWorkerThatLeavesInACallIsNamed) {
+  const std::string lost = "lost 1: worker 1 failed: it has left, with exit code 0\n";
+  EXPECT_EQ(OutputOf("exits"), "done\n" + lost + "later: " + lost + "no error\n");
+}
+
+TEST(WorkerGroup, AStoppedWorkerIsNamedWithinTheTimeout) {
+  const std::string output = OutputOf("stopped");
+  EXPECT_THAT(output, StartsWith("lost 1: worker 1 has said nothing for "));
+  EXPECT_THAT(output, AllOf(HasSubstr(" ms: its process is stopped\nlost 1: "),
+                            HasSubstr("\nlater: lost 1: "), HasSubstr("\nno error\n")));
+}
+
+TEST(WorkerGroup, NoWorkerOutlivesADriverThatIsKilled) {
+  auto killed_at = std::chrono::steady_clock::time_point();
+  const Ended ended = RunByHand({"hangs"}, {}, [&](pid_t pid, const std::string& line) {
+    if (line != "hanging") return;
+    killed_at = std::chrono::steady_clock::now();
+    kill(pid, SIGKILL);
+  });
+  EXPECT_EQ(ended.exit_code, 128 + SIGKILL);
+  EXPECT_THAT(ended.output, StartsWith("hanging\n"));
+  EXPECT_LT(std::chrono::steady_clock::now() - killed_at, std::chrono::seconds(5))
+      << "all hold the pipe";
+}
+
+TEST(WorkerGroup, GroupsLiveBesideEachOtherAndOneCanBeEndedByForce) {
+  EXPECT_EQ(OutputOf("two_groups"),
+            "second 0\nsecond 1\n"
+            "lost -1: the workers have ended\nlost -1: the workers have ended\n"
+            "second 0\nsecond 1\n");
+}
+
+TEST(WorkerGroup, WorksBesideATrainer) {
+  EXPECT_THAT(OutputOf("beside_a_trainer"), HasSubstr("epoch: 1\nsums: 8\n"));
+}
+
+TEST(WorkerGroup, MisuseSaysWhatIsWrong) {
+  EXPECT_EQ(OutputOf("misuse"),
+            "WorkerGroup: num_workers: 0 has to be from 1 to 4096\n"
+            "WorkerGroup: cpus_per_worker: 0 has to be at least 1\n"
+            "WorkerGroup: seed: 9007199254740992 has to be below 2^53\n"
+            "WorkerGroup: num_workers: 1000 with use_gpu needs as many GPUs, and there are 0\n"
+            "WorkerGroup: there is no worker 1 of 1\n"
+            "WorkerGroup: there is no worker -1 of 1\n"
+            "of before: notes 0, size 1\n"
+            "WorkerGroup: is shut down\n"
+            "WorkerGroup: is shut down\n"
+            "attune::Init: has been called before\n");
+}
+
+TEST(WorkerGroup, ValuesComeBackAsTheyWent) {
+  const std::string output = OutputOf("travels");
+  for (const char* what : {"integers",
+                           "reals",
+                           "enumerations",
+                           "texts",
+                           "long texts",
+                           "vectors",
+                           "vectors of booleans",
+                           "nested",
+                           "maps",
+                           "unordered maps",
+                           "optionals",
+                           "pairs",
+                           "variants",
+                           "metrics",
+                           "configurations",
+                           "tensors",
+                           "named tensors",
+                           "tensors in others",
+                           "can be written to",
+                           "copied when called",
+                           "goes on"}) {
+    EXPECT_THAT("\n" + output, HasSubstr("\n" + std::string(what) + ": 1\n"));
+  }
+  EXPECT_THAT(output, AllOf(HasSubstr("gradients asked for: 0\n"),
+                            HasSubstr("cannot travel: tensor 0: safetensors has no type "),
+                            HasSubstr("cannot come back: worker 0: tensor 0: safetensors has no")));
+}
+
+TEST(WorkerGroup, LargeTensorsTravelBothWays) {
+  EXPECT_THAT(OutputOf("large"), AllOf(HasSubstr("there: 1\n"), HasSubstr("back: 1\n")));
+}
+
+TEST(WorkerGroup, WeightsAreAveragedOverWorkersAndCountersAreNot) {
+  const std::string names =
+      "0.bias=B 0.weight=B 1.bias=B 1.num_batches_tracked=C "
+      "1.running_mean=B 1.running_var=B 1.weight=B\n";
+  const auto with = [&](const std::string& floats, const std::string& counter) {
+    std::string text = names;
+    for (std::size_t at; (at = text.find("=B")) != std::string::npos;) {
+      text.replace(at, 2, "=" + floats);
+    }
+    return text.replace(text.find("=C"), 2, "=" + counter);
+  };
+  const std::string output = OutputOf("averages");
+  EXPECT_THAT(output, StartsWith("of 0: " + with("1.0", "1.0") + "of 1: " + with("2.0", "2.0") +
+                                 "mean: " + with("1.5", "1.0") +
+                                 "given to all: 1\n"
+                                 "set of 1: 1\nset of all: 1\nrefused: worker 1: SetWeights: "));
+  EXPECT_THAT(output, HasSubstr("\nunchanged: 1\n"));
+}
+
+TEST(WorkerGroup, HoldersAndModulesAreModelsTooAndUnlikeOnesAreRefused) {
+  EXPECT_EQ(OutputOf("averages_of_others"),
+            "drawn alike: 0\nholders: 1\nmodules: [1, 2]\n"
+            "refused: AverageWeights: worker 1: tensor line.weight is [1, 2] of Float, worker 0's "
+            "is [1, 1] of Float\n");
+}
+
+TEST(WorkerGroup, WhatTheDocsShowRuns) {
+  const attune::testing::ScratchFolder folder;
+  EXPECT_THAT(OutputOf("docs", {{"TMPDIR", folder.path()}}), HasSubstr("\ndone\n"));
+}
+
+}  // namespace
+}  // namespace attune::trainable::testing

@@ -1,0 +1,63 @@
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "attune/worker_group.h"
+#include "trainable/driver/group_messages.h"
+#include "trainable/driver/task.h"
+
+namespace attune::trainable {
+namespace {
+
+Message AnswerOf(const std::function<void(Packer& result)>& call) {
+  try {
+    Packer result;
+    call(result);
+    return ResultMessage(std::move(result));
+  } catch (const std::exception& error) {
+    return ErrorMessage(error.what());
+  } catch (...) {
+    return ErrorMessage("an exception that does not derive from std::exception");
+  }
+}
+
+// The next call and its arguments; false when the driver is gone.
+bool Receive(Link& driver, std::uintptr_t& function, std::shared_ptr<const Message>& args) {
+  args.reset();
+  std::optional<Message> message = driver.Receive();
+  if (!message) return false;
+  function = TakeFunction(*message);
+  args = std::make_shared<Message>(std::move(*message));
+  return true;
+}
+
+}  // namespace
+
+void ServeGroup(Context& context, Link& driver, const std::string&) {
+  const std::optional<Message> first = driver.Receive();
+  if (!first) return;
+  const Place place = ReadPlace(*first);
+  const Worker worker{.index = place.index, .size = place.size, .context = context};
+
+  std::shared_ptr<void> object;
+  std::uintptr_t function = 0;
+  std::shared_ptr<const Message> args;
+  while (Receive(driver, function, args)) {
+    if (object) context.Heartbeat(std::chrono::milliseconds(0));
+    const Message answer = AnswerOf([&](Packer& result) {
+      Unpacker unpacker(std::move(args));
+      if (object) {
+        FunctionAt<void(void*, Unpacker&, Packer&)>(function)(object.get(), unpacker, result);
+      } else {
+        object =
+            FunctionAt<std::shared_ptr<void>(const Worker&, Unpacker&)>(function)(worker, unpacker);
+      }
+    });
+    context.Heartbeat(std::chrono::milliseconds(0));
+    if (!driver.Send(answer)) return;
+  }
+}
+
+}  // namespace attune::trainable
