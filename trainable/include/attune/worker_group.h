@@ -137,6 +137,17 @@ Packer PackAll(const A&... args) {
   return packer;
 }
 
+// Nothing also where it cannot be called, which is said in other words.
+template <typename F, typename... A>
+struct CallResult {
+  using Type = void;
+};
+template <typename F, typename... A>
+requires std::invocable<F, A...>
+struct CallResult<F, A...> {
+  using Type = std::remove_cvref_t<std::invoke_result_t<F, A...>>;
+};
+
 template <typename F, typename T, typename... A>
 void CallWithPacked(void* object, Unpacker& unpacker, Packer& result) {
   std::tuple<T&, Value<A>...> all{*static_cast<T*>(object), Unpack<Value<A>>(unpacker)...};
@@ -277,7 +288,7 @@ class WorkerGroup {
 
  private:
   template <typename F, typename... A>
-  using Result = std::remove_cvref_t<std::invoke_result_t<F, T&, trainable::Value<const A&>...>>;
+  using Result = typename trainable::CallResult<F, T&, trainable::Value<const A&>...>::Type;
 
   template <typename F, typename... A>
   static std::shared_ptr<const trainable::Message> ToCall(const A&... args) {

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/unit/trainable/group_modes.h"
+#include "tests/unit/trainable/driver/group_modes.h"
 
 namespace group {
 namespace {

@@ -12,7 +12,7 @@
 #include <iostream>
 #include <string>
 
-#include "tests/unit/trainable/group_modes.h"
+#include "tests/unit/trainable/driver/group_modes.h"
 
 namespace {
 

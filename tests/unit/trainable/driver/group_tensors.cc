@@ -23,7 +23,7 @@
 #include <variant>
 #include <vector>
 
-#include "tests/unit/trainable/group_modes.h"
+#include "tests/unit/trainable/driver/group_modes.h"
 
 namespace group {
 namespace {
@@ -34,6 +34,12 @@ template <typename T>
 void Say(const std::string& what, const T& value) {
   std::cout << what << ": " << value << std::endl;
 }
+
+using attune::trainable::Travels;
+static_assert(Travels<std::map<std::string, std::vector<std::optional<at::Tensor>>>>);
+static_assert(Travels<attune::TensorMap> && Travels<attune::Metrics> && Travels<attune::Config>);
+static_assert(!Travels<Nothing> && !Travels<int*> && !Travels<std::vector<Nothing>>);
+static_assert(!Travels<std::map<int, Nothing>> && !Travels<std::tuple<int, Nothing>>);
 
 // Whether a value comes back as it went.
 template <typename T>
