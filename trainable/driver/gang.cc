@@ -145,6 +145,7 @@ Message Gang::Receive(int worker) {
     if (polled[0].revents != 0) {
       if (auto answer = link.Receive()) {
         pulses_[worker].owes = false;
+        pulses_[worker].silence = 0;  // what says so is perhaps still on its way
         return std::move(*answer);
       }
       ThrowEnd();
