@@ -288,7 +288,7 @@ class TorchTrainer {
 //
 //   return attune::Main(argc, argv, attune::AsTrainable(attune::Creators{…}, {.batch_size = 64}));
 //
-// A step is an epoch, followed by a pass over the validation data where there are any, and reports
+// A step is an epoch, followed by a pass over what there is to validate with, if any, and reports
 // the metrics of both. Workers, seed and configuration are those of the trial; checkpoints are the
 // trial's, and TorchTrainer::Load() takes them.
 template <typename C>
