@@ -10,10 +10,6 @@
 namespace fashion_mnist {
 namespace {
 
-// Of the training images' pixels, scaled to [0, 1].
-constexpr double kPixelMean = 0.2860;
-constexpr double kPixelDeviation = 0.3530;
-
 constexpr const char* kImages = "-images-idx3-ubyte.gz";
 constexpr const char* kLabels = "-labels-idx1-ubyte.gz";
 

@@ -8,6 +8,10 @@
 
 namespace fashion_mnist {
 
+// Of the training images' pixels, scaled to [0, 1].
+inline constexpr double kPixelMean = 0.2860;
+inline constexpr double kPixelDeviation = 0.3530;
+
 struct Batch {
   torch::Tensor images;  // (n, 1, 28, 28), normalised floats
   torch::Tensor labels;  // (n), integers below 10

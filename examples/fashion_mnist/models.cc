@@ -47,8 +47,8 @@ nn::Sequential ConvNet(std::int64_t width) {
                         nn::Linear(8 * width, kClasses));
 }
 
-nn::Sequential ResNet18(std::int64_t width) {
-  nn::Sequential net(Conv(1, width, 3), nn::BatchNorm2d(width), nn::ReLU());
+nn::Sequential ResNet18(std::int64_t width, std::int64_t channels) {
+  nn::Sequential net(Conv(channels, width, 3), nn::BatchNorm2d(width), nn::ReLU());
   std::int64_t in = width;
   for (const std::int64_t stage : {1, 2, 4, 8}) {
     net->push_back(BasicBlock(in, stage * width, stage == 1 ? 1 : 2));

@@ -7,14 +7,15 @@
 
 namespace fashion_mnist {
 
-// Classifiers of 28 × 28 grey images into ten classes.
+// Classifiers of images into ten classes; those of Fashion-MNIST are 28 × 28 grey ones.
 
 // Two convolutions with `width` and 2 × `width` channels, and two linear layers.
 torch::nn::Sequential ConvNet(std::int64_t width);
 
 // ResNet-18 (He et al., Deep Residual Learning for Image Recognition, CVPR 2016) with the stem for
-// small images of its §4.2; `width` channels in the first stage, 64 in the paper.
-torch::nn::Sequential ResNet18(std::int64_t width);
+// small images of its §4.2; `width` channels in the first stage, 64 in the paper. Images may have
+// any size, and `channels` channels.
+torch::nn::Sequential ResNet18(std::int64_t width, std::int64_t channels = 1);
 
 // "convnet" or "resnet18". Throws std::invalid_argument for another name.
 torch::nn::Sequential MakeModel(const std::string& name, std::int64_t width);
