@@ -6,7 +6,6 @@
 
 #include <attune/torch_trainer.h>
 #include <torch/data/datasets/base.h>
-#include <torch/nn/functional/padding.h>
 #include <torch/nn/modules/loss.h>
 #include <torch/optim/schedulers/step_lr.h>
 #include <torch/optim/sgd.h>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/cifar10/crops.h"
 #include "examples/cifar10/pictures.h"
 #include "examples/fashion_mnist/idx.h"
 #include "examples/fashion_mnist/models.h"
@@ -26,8 +26,6 @@ namespace cifar10 {
 namespace {
 
 using attune::Config;
-
-constexpr std::int64_t kBorder = 4;  // that a crop may reach into
 
 struct Batch {
   at::Tensor data;                    // (n, channels, rows, columns), bytes
@@ -74,46 +72,6 @@ attune::TrainerData<Images> CreateData(const Config& config) {
   return {Images(0, samples), Images(count - validation, count)};
 }
 
-// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-std::uint64_t Mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-// Each picture cut out of itself with a black border around, and perhaps mirrored. What is drawn
-// depends on seed, epoch and sample alone: a run repeats, with any number of workers and threads,
-// and goes on from a checkpoint as if it had never ended.
-at::Tensor CropAndFlip(const Batch& batch, std::uint64_t seed, std::int64_t epoch) {
-  const auto n = static_cast<std::int64_t>(batch.samples.size());
-  std::vector<std::int64_t> down(n), right(n), mirrored(n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint64_t drawn = Mix(Mix(Mix(seed + 1) + epoch) + batch.samples[i]);
-    down[i] = static_cast<std::int64_t>((drawn & 0xffff) % (2 * kBorder + 1));
-    right[i] = static_cast<std::int64_t>((drawn >> 16 & 0xffff) % (2 * kBorder + 1));
-    mirrored[i] = static_cast<std::int64_t>(drawn >> 32 & 1);
-  }
-  const auto column = [](const std::vector<std::int64_t>& values) {
-    return torch::tensor(values).unsqueeze(1);
-  };
-  const std::int64_t height = batch.data.size(2);
-  const std::int64_t width = batch.data.size(3);
-  const at::Tensor across = torch::arange(width);
-  const at::Tensor rows = column(down) + torch::arange(height);  // [n, height]
-  const at::Tensor columns =                                     // [n, width]
-      column(right) + torch::where(column(mirrored) == 1, width - 1 - across, across);
-
-  using torch::indexing::Slice;
-  const auto device = batch.data.device();
-  const at::Tensor bordered =
-      torch::constant_pad_nd(batch.data, {kBorder, kBorder, kBorder, kBorder});
-  return bordered
-      .index({torch::arange(n, device).view({n, 1, 1}), Slice(), rows.unsqueeze(2).to(device),
-              columns.unsqueeze(1).to(device)})
-      .permute({0, 3, 1, 2})
-      .contiguous();
-}
-
 at::Tensor Normalised(const at::Tensor& bytes) {
   const Pictures& all = TrainingPictures();
   const auto channels = [&](const std::vector<float>& values) {
@@ -149,8 +107,8 @@ constexpr attune::Creators kCreators{
         [](auto& training) {
           training.model().train();
           for (Batch& batch : training.batches()) {
-            batch.data =
-                Normalised(CropAndFlip(batch, training.context().seed(), training.epoch()));
+            batch.data = Normalised(CropAndFlip(batch.data, batch.samples,
+                                                training.context().seed(), training.epoch()));
             training.TrainBatch(batch);
           }
         },
