@@ -159,7 +159,7 @@ struct Arguments {
         download = true;
       } else if (word == "--images" && i + 1 < argc) {
         images = std::atoll(argv[++i]);
-      } else {
+      } else if (unknown.empty()) {
         unknown = word;
       }
     }

@@ -68,10 +68,9 @@ Pictures ReadFashionMnist() {
 Pictures ReadWhatThereIs() {
   const fs::path folder = fashion_mnist::DataFolder() / kFolder;
   if (fs::exists(folder)) return ReadCifar10(folder);
-  Pictures instead = ReadFashionMnist();
   std::cout << "cifar10: there is no " << folder.string()
             << "; on Fashion-MNIST instead (--download fetches CIFAR-10)" << std::endl;
-  return instead;
+  return ReadFashionMnist();
 }
 
 void Unpack(const fs::path& archive, const fs::path& into) {

@@ -138,7 +138,7 @@ struct Arguments {
         images = std::atoll(argv[++i]);
       } else if (texts.contains(word) && i + 1 < argc) {
         *texts.at(word) = argv[++i];
-      } else {
+      } else if (unknown.empty()) {
         unknown = word;
       }
     }
