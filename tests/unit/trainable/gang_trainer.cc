@@ -173,6 +173,7 @@ int room = 4;
 
 void Resized(const std::vector<std::string>& args) {
   const bool scales = args.size() > 1;
+  if (scales) room = 2;  // fewer than asked for from the beginning
   TorchTrainer trainer(Creators{.model = CreateModel,
                                 .data = CreateData,
                                 .optimizer = CreateOptimizer,
@@ -184,7 +185,8 @@ void Resized(const std::vector<std::string>& args) {
                         .resize_rule = scales ? attune::ResizeRule::kScaleWithWorkers
                                               : attune::ResizeRule::kKeepBatch,
                         .batch_size = 12});
-  for (const int next : {4, 2, 2, 4}) {
+  const std::vector<int> rooms = scales ? std::vector{2, 4} : std::vector{4, 2, 2, 4};
+  for (const int next : rooms) {
     room = next;
     if (next == 2 && trainer.num_workers() == 4) kill(Workers().front(), SIGKILL);
     const TrainerStats stats = trainer.Train();
@@ -343,13 +345,31 @@ void Wrong(const std::string& how) {
     TorchTrainer trainer(kCreators, options);
     trainer.Train();
     kill(Workers().front(), SIGKILL);
-    trainer.Train();
+    try {
+      trainer.Train();
+    } catch (const attune::WorkerError& error) {
+      std::cout << error.what() << std::endl;
+    }
+    trainer.state_dict();
+  } else if (how == "leaves") {
+    options.max_retries = 0;
+    TorchTrainer trainer(kCreators, options);
+    trainer.ApplyAllWorkers([](auto& training) {
+      if (training.context().rank() == 1) _exit(0);
+    });
   }
 }
 
 // Says who works, and never ends by itself.
 void Endless() {
   TorchTrainer trainer(kCreators, {.num_workers = 2, .batch_size = 12});
+  if (fork() == 0) {
+    // Holds every socket of the driver, and outlives it.
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+    _exit(0);
+  }
   std::cout << "workers";
   for (const pid_t pid : Workers()) std::cout << " " << pid;
   std::cout << std::endl;

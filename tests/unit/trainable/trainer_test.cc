@@ -73,8 +73,7 @@ TEST(TorchTrainer, GoesOnWithAsManyWorkersAsThereIsRoomFor) {
 TEST(TorchTrainer, ScalesBatchAndLearningRateWhereAskedTo) {
   const Ended ended = Drive({"resized", "scales"});
   ASSERT_EQ(ended.exit_code, 0) << ended.output;
-  EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("batches 20, lr 0.05"), HasSubstr("batches 40, lr 0.025")));
+  EXPECT_THAT(ended.output, ContainsRegex("batches 40, lr 0.025\n(.*\n)*.*batches 20, lr 0.05\n"));
 }
 
 TEST(TorchTrainer, AWorkerThatIsStoppedIsNamed) {
@@ -118,7 +117,9 @@ TEST(TorchTrainer, WhatIsWrongIsSaid) {
       {"gpu", "error: TorchTrainer: num_workers: 100 with use_gpu needs as many GPUs"},
       {"backend", "error: TorchTrainer: backend: \"mpi\" does not go with use_gpu = false"},
       {"room", "error: TorchTrainer: there is room for 1 workers, and min_workers is 2"},
-      {"unkept", "what it had learnt is lost, since options.checkpoint is off"}};
+      {"unkept", "what it had learnt is lost, since options.checkpoint is off"},
+      {"unkept", "error: TorchTrainer: what it had learnt went with a worker"},
+      {"leaves", "error: worker 1 failed: it has left, with exit code 0"}};
   for (const auto& [how, what] : cases) {
     const Ended ended = Drive({"wrong", how});
     EXPECT_EQ(ended.exit_code, 1) << how << ": " << ended.output;
@@ -139,8 +140,9 @@ TEST(TorchTrainer, NothingOutlivesADriverThatIsKilled) {
                                 });
   EXPECT_EQ(ended.exit_code, 128 + SIGKILL);
   ASSERT_EQ(workers.size(), 2u);
-  // All that held its output has ended, so they have.
+  // All that held its output has ended, so they have, before the driver's child.
   for (const pid_t pid : workers) EXPECT_TRUE(channel::StateOf(pid).is_dead);
+  EXPECT_LT(ended.took, std::chrono::seconds(15));
 }
 
 TEST(TorchTrainer, IsATrialAsWellAndTrainsTheSame) {
@@ -152,6 +154,27 @@ TEST(TorchTrainer, IsATrialAsWellAndTrainsTheSame) {
   const std::regex loss("epoch 2 of 2 workers, 240 samples, retries none: (train_loss [0-9.e-]+)");
   ASSERT_TRUE(std::regex_search(driven.output, second, loss)) << driven.output;
   EXPECT_THAT(trial.output, AllOf(HasSubstr("step 2  " + second[1].str()), HasSubstr("val_loss")));
+}
+
+// As where population-based training goes on from another trial's checkpoint.
+TEST(TorchTrainer, ATrialThatGoesOnWithAnotherConfigurationHasItsRates) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "tuned";
+  std::filesystem::remove_all(folder);
+  const Environment tuned = {{"GANG_PROGRAM_FORM", "tuned_trainer"}};
+  const auto run = [&](std::vector<std::string> args) {
+    args.insert(args.end(), {"--workers", "1"});
+    const Ended ended = RunByHand(args, tuned);
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return After(ended.output, "step 2 ");
+  };
+  run({"--config", "lr=0.05", "--max-step", "1", "--checkpoint-dir", folder});
+  const std::string from = folder / "step-1-attempt-1";
+  const auto loss = [&](const std::string& lr) {
+    const std::string line = run({"--config", "lr=" + lr, "--max-step", "2", "--resume", from});
+    return line.substr(0, line.find("val_accuracy"));
+  };
+  EXPECT_EQ(loss("0.05"), loss("0.05"));
+  EXPECT_NE(loss("0.05"), loss("0.5"));
 }
 
 TEST(Init, RefusesToBeARankOfAnExecutor) {
