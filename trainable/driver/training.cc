@@ -54,6 +54,7 @@ void Training::Record(const std::string& metric, double value, std::int64_t samp
 }
 
 void Training::Record(const std::string& metric, const at::Tensor& value, std::int64_t samples) {
+  if (value.is_cpu()) return Record(metric, value.item<double>(), samples);
   const at::NoGradGuard no_grad;
   const at::Tensor weighted = value.detach().to(at::kFloat) * static_cast<double>(samples);
   at::Tensor& sum = tensor_sums_[metric];
