@@ -63,6 +63,11 @@ void ServeTrainer(Context& context, Link& driver, const std::string& settings) {
 }
 
 void RunTrials(Context& context, Training& training) {
+  if (training.options().initialization_hook) {
+    throw Error(
+        "AsTrainable: an initialization_hook runs before training is created: give it to "
+        "attune::Main(), as MainOptions");
+  }
   training.Begin(/*batch_factor=*/1);
   if (const CheckpointReader* checkpoint = context.checkpoint()) {
     // Another configuration goes on from here where a trial was cloned, and is to be tried.
