@@ -119,7 +119,7 @@ void Gang::ThrowEnd() {
   if (end_.outcome == LocalGang::End::Outcome::kFailed) {
     throw WorkerError(end_.rank, !end_.threw, who + " failed: " + end_.message);
   }
-  throw WorkerError(-1, /*lost=*/true, "the workers have left without an answer");
+  throw WorkerError(-1, /*lost=*/true, "the workers have ended");
 }
 
 void Gang::Send(int worker, const Message& message) {
