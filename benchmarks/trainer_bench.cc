@@ -1,6 +1,6 @@
 // What a TorchTrainer costs: the time from its construction to the first step on two workers, for
-// the first trainer of a program and for the next one, and an epoch of its default loop beside one of
-// a loop written by hand.
+// the first trainer of a program and for the next one, and an epoch of its default loop beside one
+// of a loop written by hand.
 //
 //   trainer_bench [ROUNDS]
 
@@ -51,29 +51,27 @@ torch::optim::SGD CreateOptimizer(nn::Sequential& net, const Config&) {
 }
 nn::CrossEntropyLoss CreateLoss(const Config&) { return {}; }
 
-constexpr attune::Creators kDefault{.model = CreateModel,
-                                    .data = CreateData,
-                                    .optimizer = CreateOptimizer,
-                                    .loss = CreateLoss};
+constexpr attune::Creators kDefault{
+    .model = CreateModel, .data = CreateData, .optimizer = CreateOptimizer, .loss = CreateLoss};
 
-constexpr attune::Creators kByHand{
-    .model = CreateModel,
-    .data = CreateData,
-    .optimizer = CreateOptimizer,
-    .loss = CreateLoss,
-    .train_function = [](auto& training) {
-      training.model().train();
-      training.train_loader().set_epoch(training.epoch());
-      double loss_sum = 0;
-      for (auto& batch : training.train_loader()) {
-        training.optimizer().zero_grad();
-        const auto loss = training.loss()(training.model()(batch.data), batch.target);
-        loss.backward();
-        training.optimizer().step();
-        loss_sum += loss.template item<double>();
-      }
-      training.Record("train_loss", loss_sum, 1);
-    }};
+constexpr attune::Creators kByHand{.model = CreateModel,
+                                   .data = CreateData,
+                                   .optimizer = CreateOptimizer,
+                                   .loss = CreateLoss,
+                                   .train_function = [](auto& training) {
+                                     training.model().train();
+                                     training.train_loader().set_epoch(training.epoch());
+                                     double loss_sum = 0;
+                                     for (auto& batch : training.train_loader()) {
+                                       training.optimizer().zero_grad();
+                                       const auto loss = training.loss()(
+                                           training.model()(batch.data), batch.target);
+                                       loss.backward();
+                                       training.optimizer().step();
+                                       loss_sum += loss.template item<double>();
+                                     }
+                                     training.Record("train_loss", loss_sum, 1);
+                                   }};
 
 double Milliseconds(Clock::time_point since) {
   return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
@@ -104,8 +102,8 @@ int main(int argc, char** argv) {
             << "from a TorchTrainer's construction to its first step, 2 workers\n"
             << "  the first of a program  " << first << " ms (" << since_main
             << " ms from the beginning of main)\n"
-            << "  the next ones           " << Median(next) << " ms (median of " << kStarts << ", min "
-            << *std::ranges::min_element(next) << ")" << std::endl;
+            << "  the next ones           " << Median(next) << " ms (median of " << kStarts
+            << ", min " << *std::ranges::min_element(next) << ")" << std::endl;
 
   const int rounds = argc > 1 ? std::stoi(argv[1]) : 15;
   attune::TorchTrainer trainer(kDefault, {.num_workers = 2, .batch_size = kBatch});
