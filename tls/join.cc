@@ -1,0 +1,38 @@
+#include "tls/join.h"
+
+#include <algorithm>
+
+namespace attune::tls {
+namespace {
+
+constexpr std::string_view kPrefix = "sha256:";
+constexpr size_t kFingerprintDigits = 64;
+
+bool IsPrintable(char c) { return c > ' ' && c < '\x7f'; }
+bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+}  // namespace
+
+std::string ToText(const Join& join) {
+  if (join.fingerprint.empty()) return join.token;
+  return std::string(kPrefix) + join.fingerprint + ":" + join.token;
+}
+
+std::optional<Join> ParseJoin(std::string_view text) {
+  Join join;
+  if (text.starts_with(kPrefix)) {
+    text.remove_prefix(kPrefix.size());
+    join.fingerprint = text.substr(0, kFingerprintDigits);
+    if (join.fingerprint.size() != kFingerprintDigits ||
+        !std::ranges::all_of(join.fingerprint, IsHex) ||
+        !text.substr(kFingerprintDigits).starts_with(':')) {
+      return std::nullopt;
+    }
+    text.remove_prefix(kFingerprintDigits + 1);
+  }
+  if (text.empty() || !std::ranges::all_of(text, IsPrintable)) return std::nullopt;
+  join.token = text;
+  return join;
+}
+
+}  // namespace attune::tls
