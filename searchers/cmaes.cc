@@ -6,9 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "core/base/elementary.h"
 #include "searchers/model/draw.h"
-#include "searchers/model/elementary.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/prior.h"
 #include "searchers/model/untried.h"
 
 namespace attune::searchers {
@@ -18,6 +19,7 @@ constexpr int kRedraws = 3;                // of a point outside of the ranges
 constexpr double kMostDeviation = 0.5;     // of a range: more is hardly another distribution
 constexpr double kLeastDeviation = 1e-12;  // less is hardly another value
 constexpr double kLeastChange = 1e-12;     // of the best results, as a part of them
+constexpr double kLeastWarmStep = 0.1;     // of the initial step
 constexpr double kListRate = 0.1;          // per parent that counts
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostDoublings = 9;
@@ -28,14 +30,8 @@ Cmaes::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (spec.objectives.size() > 1) {
-    return Error{ErrorCode::kInvalid,
-                 "searcher.name: cmaes improves one metric, and there are " +
-                     std::to_string(spec.objectives.size()) +
-                     "; turn the others into constraints, or use searcher: tpe or nsga2"};
-  }
-  const bool finite = Cube(spec.space).Finite();
-  if (auto error = WithoutEnd(spec, "CMA-ES"); error && !finite) return *error;
+  if (auto error = SeveralMetrics(spec, "cmaes")) return *error;
+  if (auto error = WithoutEndInRange(spec, "CMA-ES")) return *error;
   return {std::make_unique<Cmaes>(spec)};
 }
 
@@ -45,7 +41,7 @@ bool IsList(const Cube::Dimension& dimension) { return dimension.kind == Cube::K
 
 Cmaes::Cmaes(const SweepSpec& spec)
     : options_(OptionsOf(spec.searcher)), seed_(spec.seed), record_(spec) {
-  Begin(Point(record_.cube().size(), 0.5), Population());
+  Begin(Point(record_.cube().size(), 0.5), Population(), options_.initial_step);
 }
 
 size_t Cmaes::Population() const {
@@ -54,7 +50,7 @@ size_t Cmaes::Population() const {
   return static_cast<size_t>(4 + 3 * Log(n));
 }
 
-void Cmaes::Begin(Point at, size_t population) {
+void Cmaes::Begin(Point at, size_t population, double step) {
   numeric_.clear();
   lists_.assign(at.size(), {});
   Point mean;
@@ -68,9 +64,27 @@ void Cmaes::Begin(Point at, size_t population) {
       mean.push_back(std::isnan(at[i]) ? 0.5 : at[i]);
     }
   }
-  normal_ = AdaptedNormal(std::move(mean), options_.initial_step, population);
+  normal_ = AdaptedNormal(std::move(mean), step, population);
   bests_.clear();
   begun_ = generation_;
+}
+
+// Where earlier sweeps were good, as wide as they were.
+void Cmaes::BeginWarm() {
+  const Prior::Middle middle = Prior(record_).MiddleOf(record_.cube());
+  Begin(middle.mean, Population(), StepOf(middle.deviation));
+}
+
+double Cmaes::StepOf(const Point& deviation) const {
+  double squares = 0;
+  double count = 0;
+  for (const double each : deviation) {
+    if (std::isnan(each)) continue;
+    squares += each * each;
+    ++count;
+  }
+  const double most = options_.initial_step;
+  return count > 0 ? std::clamp(std::sqrt(squares / count), kLeastWarmStep * most, most) : most;
 }
 
 void Cmaes::BeginAgain() {
@@ -79,7 +93,7 @@ void Cmaes::BeginAgain() {
   Point at(record_.cube().size());
   for (double& coordinate : at) coordinate = random.Uniform();
   const size_t most = Population() << kMostDoublings;
-  Begin(std::move(at), std::min(2 * normal_.population(), most));
+  Begin(std::move(at), std::min(2 * normal_.population(), most), options_.initial_step);
 }
 
 Point Cmaes::Sample(RandomStream& random) const {
@@ -109,20 +123,30 @@ Point Cmaes::Sample(RandomStream& random) const {
   return point;
 }
 
+Rationale Cmaes::Explain() const {
+  std::string text = "draw of generation " + std::to_string(generation_ - begun_ + 1);
+  if (runs_ > 0) text += " of run " + std::to_string(runs_ + 1);
+  return {.rule = "adapted_normal",
+          .text = text + ", of " + std::to_string(normal_.population()) + ": step size " +
+                  FormatShort(normal_.step())};
+}
+
 Suggestion Cmaes::Draw(ProposalNumber proposal, Point& drawn) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "cmaes/suggest");
   Config last;
-  Suggestion suggestion = Untried(record_, [&](int attempt) {
+  const auto propose = [&](int attempt) {
     if (attempt < kModelAttempts) {
       drawn = Sample(random);
     } else {
       for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = cube.FromUniform(i, random.Uniform());
     }
     return last = cube.Build([&](size_t dimension) { return drawn[dimension]; });
-  });
-  const auto* config = std::get_if<Config>(&suggestion);
-  if (config == nullptr || *config != last) drawn.clear();  // the first that was left
+  };
+  Suggestion suggestion =
+      Untried(record_, propose, [this](int, const Config&) { return Explain(); });
+  const auto* proposed = std::get_if<Proposed>(&suggestion);
+  if (proposed == nullptr || proposed->config != last) drawn.clear();  // the first that was left
   return suggestion;
 }
 
@@ -138,11 +162,12 @@ void Cmaes::Observe(const Event& event) {
   const auto* created = std::get_if<TrialCreated>(&event.fact);
   if (created != nullptr && created->proposal) {
     const Suggestion again = Draw(*created->proposal, drawn);
-    const auto* config = std::get_if<Config>(&again);
-    if (config == nullptr || *config != created->config) drawn.clear();
+    const auto* proposed = std::get_if<Proposed>(&again);
+    if (proposed == nullptr || proposed->config != created->config) drawn.clear();
   }
   const auto news = record_.Observe(event);
   if (!news) return;
+  if (news->what == Record::What::kPrior) return BeginWarm();
   const uint32_t trial = news->trial;
   std::erase(finished_, trial);
   if (news->what != Record::What::kStanding) {
@@ -271,7 +296,8 @@ void Cmaes::Adapt(const SweepSpec& spec) {
   ++generation_;
   finished_.clear();
   drawn_.clear();
-  Begin(std::move(at), Population());
+  if (!best && !record_.prior().empty()) return BeginWarm();
+  Begin(std::move(at), Population(), options_.initial_step);
 }
 
 void Cmaes::Save(ArchiveWriter& archive) const {

@@ -61,9 +61,12 @@ class Cmaes final : public Searcher {
     }
   };
 
-  size_t Population() const;                // that of the first run
-  void Begin(Point at, size_t population);  // a run; of `at` numeric dimensions count
-  void BeginAgain();                        // elsewhere
+  size_t Population() const;                             // that of the first run
+  void Begin(Point at, size_t population, double step);  // a run; of `at` numeric dimensions count
+  void BeginWarm();                                      // from results of earlier sweeps
+  double StepOf(const Point& deviation) const;
+  void BeginAgain();  // elsewhere
+  Rationale Explain() const;
   Suggestion Draw(ProposalNumber proposal, Point& drawn) const;
   Point Sample(RandomStream& random) const;
   void Learn();

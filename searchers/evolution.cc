@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/rationale.h"
 #include "searchers/model/untried.h"
 #include "searchers/model/variation.h"
 
@@ -20,8 +22,8 @@ Evolution::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  const bool finite = Cube(spec.space).Finite();
-  if (auto error = WithoutEnd(spec, "evolution"); error && !finite) return *error;
+  if (auto error = WithPrior(spec, "evolution")) return *error;
+  if (auto error = WithoutEndInRange(spec, "evolution")) return *error;
   return {std::make_unique<Evolution>(spec)};
 }
 
@@ -37,12 +39,25 @@ Suggestion Evolution::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "evolution/suggest");
   const bool complete = static_cast<int64_t>(population_.size()) >= options_.population;
-  return Untried(record_, [&](int attempt) {
-    if (complete && attempt < kModelAttempts) return Child(random);
+  uint32_t parent = 0;
+  const auto propose = [&](int attempt) {
+    if (complete && attempt < kModelAttempts) return Child(parent = Parent(random), random);
     return cube.Build([&](size_t dimension) {
       const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
       return cube.FromUniform(dimension, u);
     });
+  };
+  return Untried(record_, propose, [&](int attempt, const Config& config) {
+    if (!complete) {
+      return StartPoint(proposal, attempt,
+                        "until " + std::to_string(options_.population) + " trials have ended");
+    }
+    const std::string changes = Changes(record_, parent, config);
+    return Rationale{.rule = "mutation",
+                     .from = {TrialNumber(parent)},
+                     .results = std::ssize(population_),
+                     .text = "mutation of trial " + std::to_string(parent) +
+                             (changes.empty() ? "" : ": " + changes)};
   });
 }
 
@@ -56,9 +71,8 @@ uint32_t Evolution::Parent(RandomStream& random) const {
   return BestOf(record_, sample, 1, Within::kCrowding)[0];
 }
 
-Config Evolution::Child(RandomStream& random) const {
+Config Evolution::Child(uint32_t parent, RandomStream& random) const {
   const Cube& cube = record_.cube();
-  const uint32_t parent = Parent(random);
   std::vector<size_t> present;
   for (size_t i = 0; i < cube.size(); ++i) {
     if (!std::isnan(record_.At(parent, i))) present.push_back(i);

@@ -38,7 +38,7 @@ class Evolution final : public Searcher {
   void Load(ArchiveReader& archive) override;
 
  private:
-  Config Child(RandomStream& random) const;
+  Config Child(uint32_t parent, RandomStream& random) const;
   uint32_t Parent(RandomStream& random) const;
   void Retire();  // those that are too old
 

@@ -5,6 +5,7 @@
 
 #include "core/log/fields.h"
 #include "core/space/domain.h"
+#include "searchers/model/limit.h"
 
 namespace attune::searchers {
 namespace {
@@ -13,9 +14,10 @@ constexpr std::string_view kName = "grid";
 constexpr int64_t kAbsent = -1;
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (auto error = WithPrior(spec, "grid")) return *error;
   const Result<int64_t> count = Grid::Count(spec.space);
   if (!count.ok()) return count.error();
-  return {std::make_unique<Grid>(spec.space)};
+  return {std::make_unique<Grid>(spec.space, *count)};
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ Result<int64_t> Grid::Count(const SearchSpace& space) {
                        ": grid search cannot list a real range; give it a step or values"};
     }
   }
-  Grid grid(space);
+  Grid grid(space, 0);
   int64_t count = 1;
   while (grid.Advance()) {
     if (++count > kMaxConfigurations) {
@@ -41,13 +43,19 @@ Result<int64_t> Grid::Count(const SearchSpace& space) {
   return count;
 }
 
-Grid::Grid(SearchSpace space) : space_(std::move(space)), turns_(space_.order().size()) {
+Grid::Grid(SearchSpace space) : Grid(space, Count(space).value()) {}
+
+Grid::Grid(SearchSpace space, int64_t count)
+    : space_(std::move(space)), count_(count), turns_(space_.order().size()) {
   Reset(0);
 }
 
 Suggestion Grid::Suggest(ProposalNumber) const {
   if (exhausted_) return Exhausted{"every configuration of the grid has been proposed"};
-  return Here();
+  return Proposed{
+      Here(),
+      {.rule = "grid",
+       .text = "configuration " + std::to_string(place_ + 1) + " of " + std::to_string(count_)}};
 }
 
 Config Grid::Here() const {
@@ -105,13 +113,13 @@ bool Grid::Holds(const Past& past, const Config& config) {
 }
 
 void Grid::Save(ArchiveWriter& archive) const {
-  archive(turns_, exhausted_, earlier_.size());
+  archive(turns_, place_, exhausted_, earlier_.size());
   for (const Past& past : earlier_) archive(past.space, past.turns, past.exhausted);
 }
 
 void Grid::Load(ArchiveReader& archive) {
   size_t earlier = 0;
-  archive(turns_, exhausted_, earlier);
+  archive(turns_, place_, exhausted_, earlier);
   for (earlier_.clear(); archive.ok() && earlier > 0; --earlier) {
     Past& past = earlier_.emplace_back();
     archive(past.space, past.turns, past.exhausted);
@@ -123,6 +131,7 @@ bool Grid::Advance() {
     const Parameter& parameter = space_.parameters()[space_.order()[i]];
     if (turns_[i] == kAbsent || turns_[i] + 1 == *CountValues(parameter.domain)) continue;
     ++turns_[i];
+    ++place_;
     Reset(i + 1);
     return true;
   }

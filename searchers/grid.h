@@ -27,8 +27,9 @@ class Grid final : public Searcher {
   // says that there are more than kMaxConfigurations.
   static Result<int64_t> Count(const SearchSpace& space);
 
-  // REQUIRES: Count(space) is ok.
+  // REQUIRES: Count(space) is ok; it is `count`, where that is given.
   explicit Grid(SearchSpace space);
+  Grid(SearchSpace space, int64_t count);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
   void Observe(const Event& event) override;
@@ -54,7 +55,9 @@ class Grid final : public Searcher {
   void Reset(size_t from);
 
   SearchSpace space_;
+  int64_t count_;               // of configurations
   std::vector<int64_t> turns_;  // by place in order(): index of the value, kAbsent
+  int64_t place_ = 0;           // the same as a number, from 0
   bool exhausted_ = false;
   std::vector<Past> earlier_;
 };

@@ -6,6 +6,7 @@
 
 #include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/rationale.h"
 #include "searchers/model/untried.h"
 #include "searchers/model/variation.h"
 
@@ -20,8 +21,8 @@ size_t SizeOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  const bool finite = Cube(spec.space).Finite();
-  if (auto error = WithoutEnd(spec, "NSGA-II"); error && !finite) return *error;
+  if (auto error = WithPrior(spec, "nsga2")) return *error;
+  if (auto error = WithoutEndInRange(spec, "NSGA-II")) return *error;
   return {std::make_unique<Nsga2>(spec)};
 }
 
@@ -36,12 +37,32 @@ Nsga2::Nsga2(const SweepSpec& spec)
 Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "nsga2/suggest");
-  return Untried(record_, [&](int attempt) {
-    if (population_.size() >= size_ && attempt < kModelAttempts) return Child(random);
+  const bool complete = population_.size() >= size_;
+  Parents parents;
+  const auto propose = [&](int attempt) {
+    if (complete && attempt < kModelAttempts) return Child(parents = ParentsOf(random), random);
     return cube.Build([&](size_t dimension) {
       const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
       return cube.FromUniform(dimension, u);
     });
+  };
+  return Untried(record_, propose, [&](int attempt, const Config& config) {
+    if (!complete) {
+      return StartPoint(proposal, attempt,
+                        "until " + std::to_string(size_) + " trials have results");
+    }
+    const auto [mother, father] = parents;
+    const std::string changes = Changes(record_, mother, config);
+    Rationale rationale{.rule = "crossover",
+                        .from = {TrialNumber(mother)},
+                        .results = std::ssize(population_),
+                        .text = "child of trial " + std::to_string(mother)};
+    if (father != mother) {
+      rationale.from.emplace_back(father);
+      rationale.text += " and trial " + std::to_string(father);
+    }
+    if (!changes.empty()) rationale.text += ": other than the first, " + changes;
+    return rationale;
   });
 }
 
@@ -53,10 +74,14 @@ uint32_t Nsga2::Parent(RandomStream& random) const {
   return population_[static_cast<size_t>(std::min(one, other))];
 }
 
-Config Nsga2::Child(RandomStream& random) const {
-  const Cube& cube = record_.cube();
+Nsga2::Parents Nsga2::ParentsOf(RandomStream& random) const {
   const uint32_t mother = Parent(random);
-  const uint32_t father = Parent(random);
+  return {mother, Parent(random)};
+}
+
+Config Nsga2::Child(Parents parents, RandomStream& random) const {
+  const Cube& cube = record_.cube();
+  const auto [mother, father] = parents;
   const bool crosses = random.Uniform() < kCrossover;
   const auto dimensions = static_cast<int64_t>(cube.size());
   const auto mutated = static_cast<size_t>(dimensions > 0 ? random.Integer(0, dimensions - 1) : 0);

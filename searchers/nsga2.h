@@ -35,7 +35,13 @@ class Nsga2 final : public Searcher {
   void Load(ArchiveReader& archive) override;
 
  private:
-  Config Child(RandomStream& random) const;
+  struct Parents {
+    uint32_t mother = 0;
+    uint32_t father = 0;
+  };
+
+  Parents ParentsOf(RandomStream& random) const;
+  Config Child(Parents parents, RandomStream& random) const;
   uint32_t Parent(RandomStream& random) const;
   void Select();  // who stays
 

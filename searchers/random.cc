@@ -8,6 +8,7 @@ namespace attune::searchers {
 namespace {
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (auto error = WithPrior(spec, "random")) return *error;
   if (auto error = WithoutEnd(spec, "random search")) return *error;
   return {std::make_unique<Random>(spec.space, spec.seed)};
 }
@@ -24,7 +25,7 @@ Suggestion Random::Suggest(ProposalNumber proposal) const {
     RandomStream stream(seed_, proposal, "random/" + parameter.name);
     drawn.Set(parameter.name, Draw(parameter.domain, stream));
   }
-  return space_.Resolve(drawn).value();
+  return Proposed{space_.Resolve(drawn).value(), {.rule = "random", .text = "drawn at random"}};
 }
 
 Entry<Searcher> RandomEntry() {

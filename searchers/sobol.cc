@@ -1,5 +1,6 @@
 #include "searchers/sobol.h"
 
+#include <string>
 #include <utility>
 
 #include "searchers/model/limit.h"
@@ -8,6 +9,7 @@ namespace attune::searchers {
 namespace {
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (auto error = WithPrior(spec, "sobol")) return *error;
   if (auto error = WithoutEnd(spec, "Sobol search")) return *error;
   return {std::make_unique<Sobol>(spec.space, spec.seed)};
 }
@@ -18,9 +20,12 @@ Sobol::Sobol(SearchSpace space, uint64_t seed)
     : seed_(seed), cube_(std::move(space)), sequence_(cube_.size(), seed) {}
 
 Suggestion Sobol::Suggest(ProposalNumber proposal) const {
-  return cube_.Build([&](size_t dimension) {
+  Config config = cube_.Build([&](size_t dimension) {
     return cube_.FromUniform(dimension, sequence_.At(dimension, proposal.value));
   });
+  return Proposed{std::move(config),
+                  {.rule = "sobol",
+                   .text = "point " + std::to_string(proposal.value + 1) + " of a Sobol sequence"}};
 }
 
 void Sobol::Adapt(const SweepSpec& spec) {

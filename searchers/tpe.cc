@@ -1,13 +1,16 @@
 #include "searchers/tpe.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
 
 #include "core/base/check.h"
+#include "core/base/elementary.h"
 #include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/rationale.h"
 #include "searchers/model/untried.h"
 
 namespace attune::searchers {
@@ -17,6 +20,11 @@ constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kFewest = 3;  // results of a group without which there is no model of it
 constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
 constexpr int64_t kQuickCandidates = 100;  // with more a suggestion may take milliseconds
+constexpr size_t kLatest = 64;             // trials among which those that run are counted
+constexpr double kMostMiddle = 1;          // weight of the middle of the good ones
+constexpr double kMiddlePerRunning = 0.7;  // likewise, where as many run as are known
+constexpr double kRunningToHalve = 12;     // the candidates
+constexpr double kPriorCounts = 16;        // results of its own, which weigh as much
 
 Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials")),
@@ -25,9 +33,15 @@ Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  const bool finite = Cube(spec.space).Finite();
-  if (auto error = WithoutEnd(spec, "TPE"); error && !finite) return *error;
+  if (auto error = PriorOfSeveral(spec)) return *error;
+  if (auto error = WithoutEndInRange(spec, "TPE")) return *error;
   return {std::make_unique<Tpe>(spec)};
+}
+
+// The logarithm of a mixture of two densities, of which the first has this share.
+double Mixed(double share, double first, double second) {
+  const std::array logs{Log(share) + first, Log(1 - share) + second};
+  return LogOfSum(logs);
 }
 
 }  // namespace
@@ -46,6 +60,7 @@ Tpe::Tpe(const SweepSpec& spec)
 
 void Tpe::Rebuild() {
   const Cube& cube = record_.cube();
+  prior_ = Prior(record_);
   groups_.clear();
   for (size_t i = 0; i < cube.groups(); ++i) {
     std::vector<size_t> dimensions;
@@ -94,8 +109,9 @@ void Tpe::Rank(Group& group, uint32_t trial) {
     const auto better = [this](uint32_t a, uint32_t b) { return record_.Better(a, b); };
     group.ranked.insert(std::ranges::upper_bound(group.ranked, trial, better), trial);
   }
-  group.others.Include(place, IsKnown(trial));
   ChooseGood(group);
+  const bool good = std::ranges::find(group.good, trial) != group.good.end();
+  group.others.Include(place, IsKnown(trial) && !good);
 }
 
 void Tpe::ChooseGood(Group& group) {
@@ -110,12 +126,12 @@ void Tpe::ChooseGood(Group& group) {
 
   const std::vector<uint32_t> before = std::move(group.good);
   group.good = BestOf(record_, group.ranked, count, Within::kHypervolume);
+  if (group.good == before) return;
   for (const uint32_t trial : before) {
     if (std::ranges::find(group.good, trial) != group.good.end()) continue;
     group.others.Include(group.PlaceOf(trial), IsKnown(trial));
   }
   for (const uint32_t trial : group.good) group.others.Include(group.PlaceOf(trial), false);
-  if (group.good == before) return;
   group.best.reset();
   if (group.good.empty()) return;
   std::vector<Point> centres;
@@ -126,7 +142,8 @@ void Tpe::ChooseGood(Group& group) {
 void Tpe::Observe(const Event& event) {
   const auto news = record_.Observe(event);
   if (!news) return;
-  if (news->what == Record::What::kMoved) return Rebuild();
+  const bool anew = news->what == Record::What::kMoved || news->what == Record::What::kPrior;
+  if (anew) return Rebuild();
   for (Group& group : groups_) {
     if (news->what == Record::What::kNew) {
       Add(group, news->trial);
@@ -150,6 +167,13 @@ void Tpe::Load(ArchiveReader& archive) {
   Rebuild();
 }
 
+size_t Tpe::Running(const Group& group) const {
+  const size_t latest = std::min(kLatest, group.trials.size());
+  return static_cast<size_t>(std::count_if(
+      group.trials.end() - static_cast<ptrdiff_t>(latest), group.trials.end(),
+      [this](uint32_t trial) { return record_.trial(trial).standing == Standing::kRunning; }));
+}
+
 bool Tpe::StartsUp() const {
   return std::ranges::all_of(groups_, [this](const Group& group) {
     return static_cast<int64_t>(group.ranked.size()) < options_.startup_trials;
@@ -159,13 +183,18 @@ bool Tpe::StartsUp() const {
 Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "tpe/suggest");
-  return Untried(record_, [&](int attempt) {
+  const bool starts = prior_.empty() && StartsUp();
+  const bool repeats = proposal.value < prior_.best().size();
+  double ratio = 0;
+  const auto propose = [&](int attempt) {
+    ratio = 0;
     Point proposed(cube.size(), kAbsent);
-    const bool by_model = !StartsUp() && attempt < kModelAttempts;
+    const bool by_model = !starts && attempt < kModelAttempts;
+    if (repeats && attempt == 0) return prior_.best()[proposal.value].config;
     return cube.Build([&](size_t dimension) {
       if (by_model) {
         if (std::isnan(proposed[dimension])) {
-          Propose(groups_[cube.dimensions()[dimension].group], random, proposed);
+          ratio += Propose(cube.dimensions()[dimension].group, random, proposed);
         }
       } else {
         const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
@@ -173,24 +202,66 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
       }
       return proposed[dimension];
     });
+  };
+  return Untried(record_, propose, [&](int attempt, const Config& config) {
+    if (repeats && attempt == 0) return prior_.ExplainBest(proposal);
+    if (!starts) return Explain(config, ratio);
+    return StartPoint(proposal, attempt,
+                      "until " + std::to_string(options_.startup_trials) + " results are known");
   });
 }
 
-void Tpe::Propose(const Group& group, RandomStream& random, Point& point) const {
+Rationale Tpe::Explain(const Config& config, double ratio) const {
+  const Point point = record_.cube().Place(config).value();
+  std::vector<uint32_t> good;
+  size_t results = 0;
+  for (const Group& group : groups_) {
+    if (std::isnan(point[group.dimensions[0]])) continue;
+    good.insert(good.end(), group.good.begin(), group.good.end());
+    results = std::max(results, group.ranked.size());
+  }
+  if (good.empty() && !prior_.empty()) return prior_.ExplainDraw();
+  if (good.empty()) return {.rule = "random", .text = "drawn at random: no result is good"};
+  const uint32_t near = Nearest(record_, good, point);
+  const std::string changes = Changes(record_, near, config);
+  return {.rule = "density_ratio",
+          .from = {TrialNumber(near)},
+          .results = static_cast<int64_t>(results),
+          .score = ratio,
+          .text = "model of " + std::to_string(results) + " results: near trial " +
+                  std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
+                  "; log density ratio " + FormatShort(ratio)};
+}
+
+double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
   const Cube& cube = record_.cube();
-  if (!group.best) {
+  const Group& group = groups_[of];
+  const RankedParzen* prior = prior_.empty() ? nullptr : prior_.Of(of);
+  if (!group.best && prior == nullptr) {
     for (const size_t dimension : group.dimensions) {
       point[dimension] = cube.FromUniform(dimension, random.Uniform());
     }
-    return;
+    return 0;
   }
+
+  const auto running = static_cast<double>(Running(group));
+  const double middle = record_.objectives() > 1
+                            ? 0  // the middle of a front is far from it
+                            : std::min(kMostMiddle, kMiddlePerRunning * running /
+                                                        static_cast<double>(group.ranked.size()));
+  const auto wanted = static_cast<size_t>(
+      std::ceil(static_cast<double>(options_.candidates) / (1 + running / kRunningToHalve)));
+
+  const double share =
+      prior == nullptr ? 0
+                       : kPriorCounts / (kPriorCounts + static_cast<double>(group.ranked.size()));
 
   // Where the group is the whole of a finite space, candidates that were tried are passed over.
   const bool whole = groups_.size() == 1 && cube.Finite();
-  const auto wanted = static_cast<size_t>(options_.candidates);
   std::vector<Point> candidates;
   for (int64_t tries = 0; candidates.size() < wanted; ++tries) {
-    Point candidate = group.best->Draw(random);
+    const bool of_prior = share > 0 && (!group.best || random.Uniform() < share);
+    Point candidate = of_prior ? prior->Draw(random) : group.best->Draw(random, middle);
     for (size_t i = 0; i < candidate.size(); ++i) {
       candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
     }
@@ -199,16 +270,21 @@ void Tpe::Propose(const Group& group, RandomStream& random, Point& point) const 
     candidates.push_back(std::move(candidate));
     if (enough) break;
   }
-  const std::vector<double> others = group.others.LogDensities(candidates);
-  size_t best = 0;
-  double highest = -std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const double ratio = group.best->LogDensity(candidates[i]) - others[i];
-    if (ratio > highest) best = i, highest = ratio;
+  std::vector<double> gains;
+  for (const Point& candidate : candidates) {
+    const double own = group.best ? group.best->LogDensity(candidate, middle) : 0;
+    if (share > 0) {
+      const double believed = prior->LogDensity(candidate);
+      gains.push_back(group.best ? Mixed(share, believed, own) : believed);
+    } else {
+      gains.push_back(own);
+    }
   }
+  const auto [best, log_ratio] = group.others.MostAbove(candidates, gains);
   for (size_t i = 0; i < group.dimensions.size(); ++i) {
     point[group.dimensions[i]] = candidates[best][i];
   }
+  return log_ratio;
 }
 
 Entry<Searcher> TpeEntry() {

@@ -7,8 +7,10 @@
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/searcher.h"
 #include "searchers/model/parzen.h"
+#include "searchers/model/prior.h"
 #include "searchers/model/record.h"
 #include "searchers/model/sobol_sequence.h"
+#include "searchers/model/wide_parzen.h"
 
 namespace attune::searchers {
 
@@ -27,8 +29,10 @@ namespace attune::searchers {
 // - Better ones among the good weigh more, by their rank; the others weigh all alike
 //   (searchers/model/parzen.h).
 // - Trials that still run are in neither density. Among the others ("constant liar") they would
-//   send parallel proposals apart, and measured, away from where they should go: the draws of each
-//   proposal are its own, which is enough (docs/searchers.md).
+//   send parallel proposals apart, and measured, away from where they should go
+//   (docs/searchers.md). But the more of them run beside what is known, the more is drawn around
+//   the weighted mean of the good ones, as evolution strategies do (RankedParzen's middle), and the
+//   fewer candidates are compared: rounds are few then, and each must come further.
 // - The first `startup_trials` trials that end are points of a Sobol sequence.
 // - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
 //
@@ -75,15 +79,19 @@ class Tpe final : public Searcher {
   void Rank(Group& group, uint32_t trial);
   void ChooseGood(Group& group);
 
+  size_t Running(const Group& group) const;  // of the latest
   bool StartsUp() const;
-  // Fills in the group's coordinates.
-  void Propose(const Group& group, RandomStream& random, Point& point) const;
+  Rationale Explain(const Config& config, double ratio) const;
+  // Fills in the group's coordinates; gives the logarithm of the ratio of their densities, 0 where
+  // there is no model.
+  double Propose(size_t group, RandomStream& random, Point& point) const;
 
   Options options_;
   uint64_t seed_;
   Record record_;
   SobolSequence sobol_;
   std::vector<Group> groups_;
+  Prior prior_;
 };
 
 Entry<Searcher> TpeEntry();

@@ -21,8 +21,8 @@ class Searcher {
   virtual Suggestion Suggest(ProposalNumber proposal) const = 0;
 
   // Whether a suggestion takes longer than a report may wait (a millisecond): then Suggest is
-  // called for a copy, on a thread of its own, and what it answers comes back as a command. Does
-  // not change with what is observed.
+  // called for a copy, on a thread of its own, and what it answers comes back as a command. Changes
+  // with what is observed only.
   virtual bool Thinks() const { return false; }
 
   // Called for every event of the sweep, in order; changes come by it and by Adapt only.

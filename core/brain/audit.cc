@@ -136,8 +136,6 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   if (created.origin == kEnqueued) return std::nullopt;
   ++proposals_;
   const Sweep& sweep = *state_.Find(created.trial.sweep);
-  const auto& points = sweep.spec.initial_points;
-  const auto used = static_cast<size_t>(sweep.points_used);
   if (created.proposal && !Counted(sweep, created))
     return "trial " + ToString(created.trial) + " is recorded as proposal " +
            std::to_string(created.proposal->value) + "; the next one is " +
@@ -146,12 +144,16 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
     return "trial " + ToString(created.trial) + " was thought of, and is no proposal";
   const ProposalNumber number = created.proposal.value_or(sweep.next_proposal);
   const Suggestion proposed =
-      used < points.size() ? points[used] : Suggested(sweep, number, created.thought.has_value());
-  const auto* config = std::get_if<Config>(&proposed);
-  if (config != nullptr && *config == created.config) return std::nullopt;
-  return "trial " + ToString(created.trial) + " is recorded with " + Text(created.config) +
-         "; at this place " + sweep.spec.searcher.name + " proposes " +
-         (config != nullptr ? Text(*config) : "nothing");
+      HasPoint(sweep) ? NextPoint(sweep) : Suggested(sweep, number, created.thought.has_value());
+  const auto* again = std::get_if<Proposed>(&proposed);
+  const std::string recorded = "trial " + ToString(created.trial) + " is recorded with ";
+  const std::string here = "; at this place " + sweep.spec.searcher.name;
+  if (again == nullptr || again->config != created.config)
+    return recorded + Text(created.config) + here + " proposes " +
+           (again != nullptr ? Text(again->config) : "nothing");
+  if (!created.rationale || **created.rationale == again->rationale) return std::nullopt;
+  return recorded + "the reason \"" + (*created.rationale)->text + '"' + here + " says \"" +
+         again->rationale.text + '"';
 }
 
 std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted, Time now) {
@@ -174,10 +176,10 @@ std::optional<std::string> Auditor::CheckExhausted(const SearchExhausted& exhaus
   const Sweep& sweep = *state_.Find(exhausted.sweep);
   const Suggestion suggestion =
       Suggested(sweep, sweep.next_proposal, exhausted.thought.has_value());
-  const auto* config = std::get_if<Config>(&suggestion);
-  if (config == nullptr) return std::nullopt;
+  const auto* proposed = std::get_if<Proposed>(&suggestion);
+  if (proposed == nullptr) return std::nullopt;
   return "sweep " + ToString(sweep.id) + ": the search is recorded as exhausted; at this place " +
-         sweep.spec.searcher.name + " proposes " + Text(*config);
+         sweep.spec.searcher.name + " proposes " + Text(proposed->config);
 }
 
 // The facts that the report leads to beside itself.

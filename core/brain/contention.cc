@@ -85,7 +85,7 @@ bool MayGoWhereReserved(const State& state, Time now) {
     if (waiting == nullptr) return HasNext(sweep, now, over);
     const GangRequest request = RequestOf(state, sweep, waiting);
     const auto readable = [&](const auto& part) { return request.only->contains(part.first); };
-    if (!request.only || std::ranges::all_of(state.reservation->workers, readable)) return true;
+    if (!request.only || std::ranges::any_of(state.reservation->workers, readable)) return true;
     over.insert(waiting->id.number);
   }
 }

@@ -29,11 +29,16 @@ class Decider {
   Status operator()(const CreateSweep& command) {
     if (state_.by_key.contains(command.idempotency_key)) return {};
     if (Status made = CheckAlgorithms(*command.spec); !made.ok()) return made;
+    if (!std::ranges::equal(command.spec->warm_start, command.warm_start, {}, {}, &WarmStart::from))
+      return Error{ErrorCode::kInvalid,
+                   "warm_start: the results of these sweeps are not at hand here; create the sweep "
+                   "on the server that has them, or remove warm_start"};
     Add(SweepCreated{.sweep = SweepId(state_.last_sweep.value + 1),
                      .spec = command.spec,
                      .source = command.source,
                      .idempotency_key = command.idempotency_key,
-                     .owner = command.owner});
+                     .owner = command.owner,
+                     .warm_start = command.warm_start});
     return {};
   }
 
@@ -125,7 +130,9 @@ class Decider {
     Add(TrialCreated{.trial = {sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))},
                      .config = std::move(config).value(),
                      .origin = std::string(kEnqueued),
-                     .idempotency_key = command.idempotency_key});
+                     .idempotency_key = command.idempotency_key,
+                     .rationale = Rationale{.rule = std::string(kEnqueued),
+                                            .text = "a configuration of a person's own"}});
     return {};
   }
 

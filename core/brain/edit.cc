@@ -13,6 +13,16 @@ std::string Text(double value) { return FormatReal(value); }
 std::string Text(Seconds value) { return FormatShort(value.value) + " s"; }
 std::string Text(const std::string& text) { return text; }
 std::string Text(const Value& value) { return FormatValue(value); }
+std::string Text(const Plateau& plateau) {
+  return "{" + plateau.metric.metric + ", patience " + Text(plateau.patience) +
+         (plateau.std ? ", std " + Text(*plateau.std) : ", min_delta " + Text(plateau.min_delta)) +
+         ", grace_period " + Text(plateau.grace_period.value) + "}";
+}
+std::string Text(const Threshold& threshold) {
+  return threshold.metric + (threshold.at_least ? " at least " + Text(*threshold.at_least) : "") +
+         (threshold.at_most ? " at most " + Text(*threshold.at_most) : "") + " from step " +
+         Text(threshold.grace_period.value);
+}
 template <class T>
 std::string Text(const std::optional<T>& value) {
   return value ? Text(*value) : "none";
@@ -68,6 +78,7 @@ class Comparison {
     Fixed("scheduler.name", from_.scheduler.name, to_.scheduler.name);
     Fixed("resources", from_.gang, to_.gang);
     Fixed("checkpoint", from_.checkpoint, to_.checkpoint);
+    Fixed("warm_start", from_.warm_start, to_.warm_start);
   }
 
   void CompareLimits() {
@@ -84,6 +95,9 @@ class Comparison {
     Free("stop.patience", old.patience, now.patience);
     Free("stop.max_trial_time", old.max_trial_time, now.max_trial_time);
     Free("stop.trial_patience", old.trial_patience, now.trial_patience);
+    Free("stop.plateau", old.plateau, now.plateau);
+    Free("stop.threshold", old.thresholds, now.thresholds);
+    for (const std::string& metric : to_.ReportedMetrics()) CheckReported(metric);
     for (size_t i = 0; i < to_.objectives.size(); ++i) {
       const auto at = [i](const StopPolicy& stop) {
         return i < stop.targets.size() ? stop.targets[i] : std::nullopt;
@@ -96,6 +110,15 @@ class Comparison {
     Free("failure.max_failed_trials", before.max_failed_trials, after.max_failed_trials);
     Free("failure.backoff", before.backoff, after.backoff);
     Free("failure.stall_timeout", before.stall_timeout, after.stall_timeout);
+  }
+
+  // Programs that run need not report what they were not asked for.
+  void CheckReported(const std::string& metric) {
+    const auto known = from_.ReportedMetrics();
+    if (fault_ || std::ranges::find(known, metric) != known.end()) return;
+    fault_ = Error{ErrorCode::kInvalid,
+                   "stop: the trials of the sweep were not asked to report " + metric +
+                       "; name one of its metrics, or start a new sweep with it"};
   }
 
   void CompareSpace() {

@@ -32,12 +32,13 @@ bool Underway(const Sweep& sweep) { return !sweep.live.empty() || !sweep.pending
 // What the searcher's answer leads to; nullopt when it waits.
 std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
                            std::optional<EventSeq> thought) {
-  if (const auto* config = std::get_if<Config>(&suggestion)) {
+  if (const auto* proposed = std::get_if<Proposed>(&suggestion)) {
     return TrialCreated{.trial = NextTrial(sweep),
-                        .config = *config,
+                        .config = proposed->config,
                         .origin = sweep.spec.searcher.name,
                         .proposal = sweep.next_proposal,
-                        .thought = thought};
+                        .thought = thought,
+                        .rationale = proposed->rationale};
   }
   if (const auto* exhausted = std::get_if<Exhausted>(&suggestion))
     return SearchExhausted{sweep.id, exhausted->text, thought};
@@ -49,18 +50,15 @@ std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
       thought};
 }
 
-bool HasPoint(const Sweep& sweep) {
-  return static_cast<size_t>(sweep.points_used) < sweep.spec.initial_points.size();
-}
-
 // The next trial, the end of the search, or the beginning of a thought; nullopt when the searcher
 // waits.
 std::optional<Fact> NewTrial(const Sweep& sweep) {
   if (HasPoint(sweep)) {
-    const auto used = static_cast<size_t>(sweep.points_used);
+    Proposed point = NextPoint(sweep);
     return TrialCreated{.trial = NextTrial(sweep),
-                        .config = sweep.spec.initial_points[used],
-                        .origin = std::string(kInitialPoints)};
+                        .config = std::move(point.config),
+                        .origin = std::string(kInitialPoints),
+                        .rationale = std::move(point.rationale)};
   }
   if (sweep.searcher->Thinks()) return ProposalBegun{sweep.id, sweep.next_proposal};
   return Follow(sweep, sweep.searcher->Suggest(sweep.next_proposal), std::nullopt);
@@ -84,6 +82,19 @@ TrialPromoted Promoted(const Sweep& sweep, const Promote& promote) {
 }
 
 }  // namespace
+
+bool HasPoint(const Sweep& sweep) {
+  return static_cast<size_t>(sweep.points_used) < sweep.spec.initial_points.size();
+}
+
+Proposed NextPoint(const Sweep& sweep) {
+  const auto& points = sweep.spec.initial_points;
+  const auto used = static_cast<size_t>(sweep.points_used);
+  return {points[used],
+          {.rule = std::string(kInitialPoints),
+           .text = "initial point " + std::to_string(used + 1) + " of " +
+                   std::to_string(points.size()) + " of the sweep file"}};
+}
 
 bool MayStart(const Sweep& sweep) {
   return sweep.state == SweepState::kRunning &&

@@ -18,6 +18,10 @@ bool MayStart(const Sweep& sweep);
 // Whether neither a limit nor the searcher forbids another trial.
 bool MayCreate(const Sweep& sweep);
 
+// Whether an initial point of the sweep's has not been tried, and which is next.
+bool HasPoint(const Sweep& sweep);
+Proposed NextPoint(const Sweep& sweep);  // REQUIRES: HasPoint(sweep)
+
 // Trials that wait for executors of their own, so that others take their turn.
 using PassedOver = std::set<TrialNumber>;
 

@@ -42,20 +42,13 @@ std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
 
 // What the report lacks of the metrics that the sweep asks for; empty: nothing.
 std::string Missing(const SweepSpec& spec, const Report& report) {
-  const auto lacks = [&](const auto& asked) { return !report.metrics.contains(asked.metric); };
-  std::string missing;
-  if (const auto objective = std::ranges::find_if(spec.objectives, lacks);
-      objective != spec.objectives.end()) {
-    missing = objective->metric;
-  } else if (const auto constraint = std::ranges::find_if(spec.constraints, lacks);
-             constraint != spec.constraints.end()) {
-    missing = constraint->metric;
-  } else {
-    return "";
-  }
+  const std::vector<std::string> asked = spec.ReportedMetrics();
+  const auto missing = std::ranges::find_if(
+      asked, [&](const std::string& metric) { return !report.metrics.contains(metric); });
+  if (missing == asked.end()) return "";
   std::string has;
   for (const auto& [name, value] : report.metrics) has += (has.empty() ? "" : ", ") + name;
-  return "the report at step " + std::to_string(report.step.value) + " has no metric " + missing +
+  return "the report at step " + std::to_string(report.step.value) + " has no metric " + *missing +
          (has.empty() ? "" : "; it has " + has);
 }
 
@@ -79,6 +72,13 @@ class Recorder {
 
   void operator()(const AttemptFirstStep& fact) {
     if (!trial_.live->stepped) facts_.push_back(fact);
+  }
+
+  void operator()(const RendezvousOpened& fact) {
+    const auto& known = trial_.live->rendezvous;
+    // Said again by an executor that was not answered, it adds nothing.
+    const bool adds = !known || (known->host.empty() && !fact.rendezvous.host.empty());
+    if (trial_.live->Spans() && adds) facts_.push_back(fact);
   }
 
   void operator()(const CheckpointSaved& fact) {
@@ -123,13 +123,25 @@ class Recorder {
   void operator()(const AttemptEnded& fact) { End(fact, false); }
 
   void End(AttemptEnded ended, bool over) {
+    if (trial_.live->Spans()) {
+      if (ended.outcome == Outcome::kFailed)
+        ended.failure.message = "on executor " + executor_ + ": " + ended.failure.message;
+      // Once rank 0 has been told to leave, the others leave because of that, heard of before it or
+      // after.
+      const bool told = trial_.live->verdict != VerdictKind::kContinue &&
+                        trial_.live->fell == Outcome::kFinished &&
+                        executor_ != trial_.live->ranks.front().executor;
+      if (told && ended.outcome != Outcome::kLost) ended = {ended.attempt, Outcome::kFinished, {}};
+    }
     if (trial_.live->HoldsBeside(executor_)) {
       facts_.push_back(AttemptPartEnded{ended.attempt, executor_, ended.outcome, ended.failure});
       return;
     }
-    if (trial_.live->fell != Outcome::kFinished) {
-      ended.outcome = trial_.live->fell;
-      ended.failure = trial_.live->failure;
+    if (!trial_.live->gone.empty()) {
+      Attempt gang = *trial_.live;
+      gang.Fall(ended.outcome, ended.failure);
+      ended.outcome = gang.fell;
+      ended.failure = std::move(gang.failure);
     }
     const VerdictKind verdict = trial_.live->verdict;
     if (ended.outcome == Outcome::kFinished && verdict == VerdictKind::kStop &&

@@ -19,6 +19,8 @@ struct CreateSweep {
   std::string source;
   std::string idempotency_key;
   std::string owner{kAdmin};
+  // What is to be taken of each of the spec's warm_start, in their order (core/brain/warm_start.h).
+  std::vector<WarmStart> warm_start = {};
 };
 
 struct PauseSweep {  // start nothing; running trials save a checkpoint and leave
@@ -126,8 +128,8 @@ struct LoseExecutor {
 // their part has ended.
 struct RecordFact {
   Epoch epoch;
-  std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, TrialReported, CheckpointSaved,
-               AttemptEnded>
+  std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
+               CheckpointSaved, AttemptEnded>
       fact;
   std::string executor;  // that says it; empty: whoever asked for the trial, or its only executor
 };

@@ -7,8 +7,10 @@
 
 #include "core/base/boxed.h"
 #include "core/base/ids.h"
+#include "core/log/suggestion.h"
 #include "core/log/sweep_spec.h"
 #include "core/log/verdict.h"
+#include "core/log/warm_start.h"
 #include "core/space/value.h"
 
 namespace attune {
@@ -84,6 +86,18 @@ struct Failure {
   int signal = 0;
   std::string message;   // one sentence
   std::string log_tail;  // last lines of that rank's log
+  // The rank tells of another one that is gone: it is a victim if anybody else is the cause.
+  bool lost_peer = false;
+};
+
+// Where the ranks of a gang over several executors meet, as that of rank 0 says.
+struct Rendezvous {
+  std::string address;  // of its host, for MASTER_ADDR
+  int master_port = 0;
+  std::string host;  // where rank 0 listens; empty: it has not said so yet
+  int port = 0;
+
+  bool operator==(const Rendezvous&) const = default;
 };
 
 // ---- Facts, complete in themselves ---------------------------------------------------------
@@ -102,9 +116,10 @@ struct SweepCreated {
   static constexpr std::string_view kKind = "sweep_created";
   SweepId sweep;
   Boxed<SweepSpec> spec;
-  std::string source;           // the sweep file as it was sent
-  std::string idempotency_key;  // empty: none
-  std::string owner{kAdmin};    // the token that asked for it, by name
+  std::string source;                             // the sweep file as it was sent
+  std::string idempotency_key;                    // empty: none
+  std::string owner{kAdmin};                      // the token that asked for it, by name
+  Boxed<std::vector<WarmStart>> warm_start = {};  // of each of spec's, in their order
 };
 struct SweepPaused {  // nothing starts; running trials yield
   static constexpr std::string_view kKind = "sweep_paused";
@@ -155,7 +170,8 @@ struct TrialCreated {
   std::string idempotency_key;  // of the request that asked for it; empty: none
   // The searcher's count, which the random draws of its proposal are keyed by; null: not its own.
   std::optional<ProposalNumber> proposal = {};
-  std::optional<EventSeq> thought = {};  // of the ProposalBegun that it answers
+  std::optional<EventSeq> thought = {};            // of the ProposalBegun that it answers
+  std::optional<Boxed<Rationale>> rationale = {};  // null in logs that tell none
 };
 struct TrialReopened {  // one that had ended waits for another attempt
   static constexpr std::string_view kKind = "trial_reopened";
@@ -210,6 +226,11 @@ struct AttemptFirstStep {  // every rank has finished its first optimizer step
   static constexpr std::string_view kKind = "attempt_first_step";
   AttemptId attempt;
   Time at;  // by the executor's clock
+};
+struct RendezvousOpened {  // of a gang over several executors; said again when rank 0 listens
+  static constexpr std::string_view kKind = "rendezvous_opened";
+  AttemptId attempt;
+  Rendezvous rendezvous;
 };
 struct TrialReported {
   static constexpr std::string_view kKind = "trial_reported";
@@ -327,14 +348,14 @@ struct ExecutorForgotten {  // a lost one, with what it was to delete
   std::string reason;
 };
 
-using Fact =
-    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited, SweepReopened,
-                 SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
-                 TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted,
-                 AttemptFirstStep, TrialReported, TrialYielding, TrialDecided, TrialPromoted,
-                 CheckpointSaved, CheckpointPinned, CheckpointDropped, CheckpointRemoved,
-                 AttemptPartEnded, AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
-                 ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorForgotten>;
+using Fact = std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited,
+                          SweepReopened, SweepStopping, SweepEnded, SearchExhausted, ProposalBegun,
+                          SearchWaits, TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed,
+                          AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
+                          TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved,
+                          CheckpointPinned, CheckpointDropped, CheckpointRemoved, AttemptPartEnded,
+                          AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
+                          ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorForgotten>;
 
 // A fact with its place in the log.
 struct Event {

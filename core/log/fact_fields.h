@@ -38,6 +38,7 @@ void Fields(A& archive, Like<A, SweepCreated>& fact) {
   archive("source", fact.source);
   archive("idempotency_key", fact.idempotency_key);
   archive.Later("owner", fact.owner);
+  archive.Sparse("warm_start", fact.warm_start);
 }
 template <class A>
 void Fields(A& archive, Like<A, SweepPaused>& fact) {
@@ -110,6 +111,7 @@ void Fields(A& archive, Like<A, TrialCreated>& fact) {
   archive.Sparse("idempotency_key", fact.idempotency_key);
   archive.Later("proposal", fact.proposal, UncountedProposal(fact));
   archive.Sparse("thought", fact.thought);
+  archive.Sparse("rationale", fact.rationale);
 }
 template <class A>
 void Fields(A& archive, Like<A, TrialReopened>& fact) {
@@ -148,6 +150,14 @@ template <class A>
 void Fields(A& archive, Like<A, AttemptFirstStep>& fact) {
   About(archive, fact.attempt);
   archive("at_us", fact.at);
+}
+template <class A>
+void Fields(A& archive, Like<A, RendezvousOpened>& fact) {
+  About(archive, fact.attempt);
+  archive("address", fact.rendezvous.address);
+  archive("master_port", fact.rendezvous.master_port);
+  archive.Sparse("host", fact.rendezvous.host);
+  archive.Sparse("port", fact.rendezvous.port);
 }
 template <class A>
 void Fields(A& archive, Like<A, TrialReported>& fact) {

@@ -74,6 +74,7 @@ void Fields(A& archive, Like<A, Failure>& failure) {
   archive("signal", failure.signal);
   archive("message", failure.message);
   archive("log_tail", failure.log_tail);
+  archive.Sparse("lost_peer", failure.lost_peer);
 }
 
 inline void Fields(ArchiveWriter& archive, const Config& config) { archive(config.entries()); }
@@ -84,6 +85,27 @@ inline void Fields(ArchiveReader& archive, Config& config) {
   for (auto& [name, value] : entries) config.Set(std::move(name), std::move(value));
 }
 
+template <class A>
+void Fields(A& archive, Like<A, Rationale>& rationale) {
+  archive("rule", rationale.rule);
+  archive.Sparse("from", rationale.from);
+  archive.Sparse("results", rationale.results);
+  archive.Sparse("score", rationale.score);
+  archive("text", rationale.text);
+}
+template <class A>
+void Fields(A& archive, Like<A, PriorResult>& result) {
+  Fields(archive, result.from);
+  archive("config", result.config);
+  archive("rank", result.rank);
+}
+template <class A>
+void Fields(A& archive, Like<A, WarmStart>& start) {
+  archive("from", start.from);
+  archive("results", start.results);
+  archive("taken", start.taken);
+  archive("text", start.text);
+}
 template <class A>
 void Fields(A& archive, Like<A, Reason>& reason) {
   archive("rule", reason.rule);
@@ -175,6 +197,22 @@ void Fields(A& archive, Like<A, FailurePolicy>& policy) {
   archive(policy.max_restarts, policy.max_failed_trials, policy.backoff, policy.stall_timeout);
 }
 template <class A>
+void Fields(A& archive, Like<A, Plateau>& plateau) {
+  archive("metric", plateau.metric.metric);
+  archive("mode", plateau.metric.mode);
+  archive("patience", plateau.patience);
+  archive("min_delta", plateau.min_delta);
+  archive("std", plateau.std);
+  archive("grace_period", plateau.grace_period);
+}
+template <class A>
+void Fields(A& archive, Like<A, Threshold>& threshold) {
+  archive("metric", threshold.metric);
+  archive("at_least", threshold.at_least);
+  archive("at_most", threshold.at_most);
+  archive("grace_period", threshold.grace_period);
+}
+template <class A>
 void Fields(A& archive, Like<A, StopPolicy>& policy) {
   archive("max_trials", policy.max_trials);
   archive("max_seconds", policy.max_time);
@@ -183,12 +221,15 @@ void Fields(A& archive, Like<A, StopPolicy>& policy) {
   archive("max_trial_seconds", policy.max_trial_time);
   archive("trial_patience", policy.trial_patience);
   archive.Listed("targets", "target", policy.targets);
+  archive.Sparse("plateau", policy.plateau);
+  archive.Sparse("thresholds", policy.thresholds);
 }
 template <class A>
 void Fields(A& archive, Like<A, SweepSpec>& spec) {
   archive(spec.name, spec.tags, spec.program, spec.objectives, spec.constraints, spec.space,
           spec.initial_points, spec.searcher, spec.seed, spec.scheduler, spec.max_step, spec.gang,
-          spec.max_concurrent_trials, spec.priority, spec.checkpoint, spec.failure, spec.stop);
+          spec.max_concurrent_trials, spec.priority, spec.checkpoint, spec.failure, spec.stop,
+          spec.warm_start);
 }
 
 }  // namespace attune

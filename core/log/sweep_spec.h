@@ -71,6 +71,27 @@ struct FailurePolicy {
   bool operator==(const FailurePolicy&) const = default;
 };
 
+// A trial is over when a metric has come to rest: when none of its last `patience` reports was
+// better than the best before them by more than min_delta, or, where there is a standard deviation,
+// when that of their values is no larger.
+struct Plateau {
+  Objective metric;  // that of the sweep, or any other that is reported
+  int patience = 1;  // in reports
+  double min_delta = 0;
+  std::optional<double> std;  // population standard deviation, in units of the metric
+  Step grace_period{1};       // first step at which a trial may stop
+  bool operator==(const Plateau&) const = default;
+};
+
+// A trial is over when a metric has come to a bound; one of them or both. NaN comes to none.
+struct Threshold {
+  std::string metric;
+  std::optional<double> at_least;
+  std::optional<double> at_most;
+  Step grace_period{1};  // first step at which a trial may stop
+  bool operator==(const Threshold&) const = default;
+};
+
 // When a sweep or a trial is over. Of each, 0 means: no such limit.
 struct StopPolicy {
   int max_trials = 0;         // without it, until the searcher has no more
@@ -82,6 +103,8 @@ struct StopPolicy {
   // Of the objectives, in their order: the sweep is over when one report has reached each one that
   // is there. Nothing stands for those after the last.
   std::vector<std::optional<double>> targets;
+  std::optional<Plateau> plateau;
+  std::vector<Threshold> thresholds;
   bool operator==(const StopPolicy&) const = default;
 };
 
@@ -104,11 +127,13 @@ struct SweepSpec {
   CheckpointPolicy checkpoint;
   FailurePolicy failure;
   StopPolicy stop;
+  std::vector<SweepId> warm_start;  // earlier sweeps, whose results its searcher begins with
 
   // The first one: what a scheduler judges unless it says otherwise.
   const Objective& objective() const { return objectives.front(); }
 
-  // The metrics that each report has: those of the objectives, then those of the constraints.
+  // The metrics that each report has: those of the objectives, of the constraints, then of the
+  // limits.
   std::vector<std::string> ReportedMetrics() const;
 
   // Without a program trials are asked for and told from outside.

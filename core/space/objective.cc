@@ -6,6 +6,16 @@
 
 namespace attune {
 
+std::string_view Name(Mode mode) {
+  switch (mode) {
+    case Mode::kMin:
+      return "min";
+    case Mode::kMax:
+      return "max";
+  }
+  return "unknown";
+}
+
 double Objective::Of(const Metrics& metrics) const {
   const auto found = metrics.find(metric);
   return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;

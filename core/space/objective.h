@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/space/value.h"
@@ -9,6 +10,8 @@
 namespace attune {
 
 enum class Mode { kMin, kMax };
+
+std::string_view Name(Mode mode);  // min, max
 
 // A metric that a sweep improves. NaN and infinities of either sign are the worst value: all equal
 // to each other and worse than every finite one.

@@ -31,6 +31,7 @@ class Applier {
   void operator()(const AttemptRenewed& fact);
   void operator()(const AttemptStarted& fact);
   void operator()(const AttemptFirstStep& fact);
+  void operator()(const RendezvousOpened& fact);
   void operator()(const TrialReported& fact);
   void operator()(const TrialYielding& fact);
   void operator()(const TrialDecided& fact);

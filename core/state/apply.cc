@@ -161,6 +161,9 @@ Trial& Applier::TrialAt(const TrialId& id) {
 
 void Applier::Edit(SweepId id, SweepSpec spec) {
   Sweep& sweep = SweepAt(id);
+  if (sweep.spec.stop.plateau != spec.stop.plateau) {
+    for (auto& [number, trial] : sweep.trials) trial.standstill = {};
+  }
   sweep.spec = std::move(spec);
   state_.algorithms->Complete(sweep.spec);
   sweep.edited = state_.last_seq;

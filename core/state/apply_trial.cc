@@ -49,6 +49,7 @@ void Applier::operator()(const TrialReopened& fact) {
   }
   trial.failures = 0;
   trial.since_best = 0;
+  trial.standstill = {};
   trial.milestone = Step(0);
   trial.until = fact.until;
   trial.requested = true;
@@ -93,6 +94,10 @@ void Applier::operator()(const AttemptFirstStep& fact) {
   TrialAt(fact.attempt.trial).live->stepped = true;
 }
 
+void Applier::operator()(const RendezvousOpened& fact) {
+  TrialAt(fact.attempt.trial).live->rendezvous = fact.rendezvous;
+}
+
 void Applier::operator()(const TrialReported& fact) {
   Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
   Trial& trial = TrialAt(fact.attempt.trial);
@@ -102,6 +107,8 @@ void Applier::operator()(const TrialReported& fact) {
   trial.live->seconds = fact.report.seconds;
   ++trial.since_best;
   NoteBest(sweep.spec, fact.report, trial);
+  if (const auto& plateau = sweep.spec.stop.plateau)
+    trial.standstill = After(*plateau, fact.report, std::move(trial.standstill));
   auto values = ValuesThatCount(sweep.spec.objectives, sweep.spec.constraints, fact.report.metrics);
   if (!values.empty())
     Count(sweep, trial,
@@ -145,9 +152,7 @@ void Applier::operator()(const AttemptPartEnded& fact) {
     if (slot.executor == fact.executor) Release(sweep, trial, slot);
   }
   live.gone.insert(fact.executor);
-  if (live.fell != Outcome::kFinished) return;
-  live.fell = fact.outcome;
-  live.failure = fact.failure;
+  live.Fall(fact.outcome, fact.failure);
 }
 
 void Applier::operator()(const AttemptEnded& fact) {
@@ -274,6 +279,7 @@ void Applier::Clone(Sweep& sweep, Trial& trial, TrialNumber donor, const KeptChe
   trial.donor = {{sweep.id, donor}, cloned.attempt, cloned.ref.step};
   trial.cloned = cloned;
   trial.last_step = cloned.ref.step;
+  trial.standstill = {};
   sweep.clones.insert(trial.id.number);
 }
 

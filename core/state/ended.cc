@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/mark.h"
 #include "core/state/snapshot.h"
 
 namespace attune {

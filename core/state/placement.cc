@@ -38,10 +38,13 @@ std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) 
   return chosen;
 }
 
+// Those that a gang can span; none where rank 0 cannot be on any of them.
 std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts) {
   std::vector<const Host*> spanning = hosts.Spanning();
-  if (request.only)
-    std::erase_if(spanning, [&](const Host* host) { return !request.only->contains(host->name); });
+  if (request.only && std::ranges::none_of(spanning, [&](const Host* host) {
+        return request.only->contains(host->name);
+      }))
+    return {};
   return spanning;
 }
 
@@ -80,6 +83,18 @@ struct Share {
   int workers = 0;
 };
 
+// REQUIRES: there is room for so many.
+void Even(std::vector<Share>& shares, int workers) {
+  for (Share& share : shares) share.workers = 0;
+  for (int left = workers; left > 0;) {
+    for (Share& share : shares) {
+      if (left == 0 || share.workers == share.capacity) continue;
+      ++share.workers;
+      --left;
+    }
+  }
+}
+
 // Of these, as few as so many ranks need, and how many go where; empty: they have not room enough.
 std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolicy placement) {
   std::ranges::stable_sort(shares, std::ranges::greater(), &Share::capacity);
@@ -90,13 +105,7 @@ std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolic
   if (room < workers) return {};
   if (placement == PlacementPolicy::kSpread) {
     shares.resize(used);
-    for (int left = workers; left > 0;) {
-      for (Share& share : shares) {
-        if (left == 0 || share.workers == share.capacity) continue;
-        ++share.workers;
-        --left;
-      }
-    }
+    Even(shares, workers);
     return shares;
   }
   int left = workers;
@@ -114,11 +123,38 @@ std::vector<Share> Divide(std::vector<Share> shares, int workers, PlacementPolic
   return shares;
 }
 
+// As Divide(), but the roomiest of rank 0's executors is the first of them.
+std::vector<Share> DivideBeside(const std::set<std::string>& rank_zero, std::vector<Share> shares,
+                                int workers, PlacementPolicy placement) {
+  std::ranges::stable_partition(
+      shares, [&](const Share& share) { return rank_zero.contains(share.host->name); });
+  const auto others = std::ranges::find_if(
+      shares, [&](const Share& share) { return !rank_zero.contains(share.host->name); });
+  const auto roomiest = std::ranges::max_element(shares.begin(), others, {}, &Share::capacity);
+  if (roomiest == others || roomiest->capacity == 0) return {};
+  Share first = *roomiest;
+  shares.erase(roomiest);
+  first.workers = std::min(first.capacity, workers);
+  if (first.workers == workers) return {first};
+  std::vector<Share> all =
+      Divide(std::move(shares), workers - first.workers, PlacementPolicy::kPack);
+  if (all.empty()) return {};
+  all.insert(all.begin(), first);
+  if (placement == PlacementPolicy::kSpread) Even(all, workers);
+  return all;
+}
+
+std::vector<Share> Divide(const GangRequest& request, std::vector<Share> shares, int workers,
+                          PlacementPolicy placement) {
+  return request.only ? DivideBeside(*request.only, std::move(shares), workers, placement)
+                      : Divide(std::move(shares), workers, placement);
+}
+
 std::vector<Share> Over(const GangRequest& request, int workers, const Hosts& hosts) {
   std::vector<Share> shares;
   for (const Host* host : Spanning(request, hosts))
     shares.push_back({host, Capacity(request.per_worker, host->Free())});
-  return Divide(std::move(shares), workers, request.placement);
+  return Divide(request, std::move(shares), workers, request.placement);
 }
 
 }  // namespace
@@ -161,6 +197,9 @@ std::string Shortage(const GangRequest& request, const Hosts& all) {
   if (hosts.empty()) return "no executor is connected";
   const Resources need = Times(request.per_worker, request.min_workers);
   const std::vector<const Host*> spanning = Spanning(request, all);
+  for (const Host* host : spanning) {
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+  }
   // Whether neither one executor nor those that span have enough of it together.
   const auto short_of = [&](int64_t needed, auto free) {
     int64_t together = 0;
@@ -217,7 +256,7 @@ std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& hosts) {
     return Capacity(request.per_worker, share.host->Free());
   });
   std::vector<GangPart> parts;
-  for (const Share& share : Divide(std::move(shares), workers, PlacementPolicy::kPack))
+  for (const Share& share : Divide(request, std::move(shares), workers, PlacementPolicy::kPack))
     parts.push_back({share.host->name, share.workers});
   return parts;
 }

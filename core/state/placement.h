@@ -30,8 +30,9 @@ struct GangRequest {
   int max_workers = 1;
   Resources per_worker;
   PlacementPolicy placement = PlacementPolicy::kPack;
-  std::string preferred;                      // executor that is taken where it has room
-  std::optional<std::set<std::string>> only;  // no other executor will do
+  std::string preferred;  // executor that is taken where it has room
+  // Rank 0 can be on these executors only; the others where it is, or beside it.
+  std::optional<std::set<std::string>> only;
 };
 
 inline int MinWorkers(const GangSpec& gang) {
@@ -91,8 +92,10 @@ class Hosts {
 //
 // All or nothing. As many ranks as there is room for, up to max_workers; of so many, on a single
 // executor if they fit on one (Hosts::Best), else over as few as they need of those that span: full
-// ones and a last one that they fill best (kPack), or evenly (kSpread). Ranks of one executor are
-// consecutive, and local_rank counts within it. GPUs are whole and of one rank only.
+// ones and a last one that they fill best (kPack), or evenly (kSpread). Where rank 0 is bound
+// (GangRequest::only), the roomiest of its executors comes first, and the others beside it. Ranks
+// of one executor are consecutive, and local_rank counts within it. GPUs are whole and of one rank
+// only.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
 // Why it has no room: "needs 8 GPUs: n3 has 6 free, n5 has 2 free", those with most first.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/base/mark.h"
 #include "core/log/fields.h"
 
 // A change of the fields, here or in core/log/fields.h, needs another kForm.
@@ -10,17 +11,26 @@ namespace attune {
 // ---- the state -------------------------------------------------------------------------------
 
 template <class A>
+void Fields(A& archive, Like<A, Rendezvous>& rendezvous) {
+  archive(rendezvous.address, rendezvous.master_port, rendezvous.host, rendezvous.port);
+}
+template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
   archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
-          attempt.fell, attempt.failure, attempt.resume, attempt.decided, attempt.seconds,
-          attempt.verdict, attempt.verdict_step, attempt.lease, attempt.lease_until);
+          attempt.fell, attempt.failure, attempt.rendezvous, attempt.resume, attempt.decided,
+          attempt.seconds, attempt.verdict, attempt.verdict_step, attempt.lease,
+          attempt.lease_until);
+}
+template <class A>
+void Fields(A& archive, Like<A, Standstill>& standstill) {
+  archive(standstill.best, standstill.best_step, standstill.since_best, standstill.values);
 }
 template <class A>
 void Fields(A& archive, Like<A, Trial>& trial) {
   archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures, trial.last_step,
           trial.milestone, trial.until, trial.requested, trial.held, trial.not_before,
-          trial.seconds, trial.best, trial.since_best, trial.yield, trial.checkpoints, trial.donor,
-          trial.cloned, trial.live);
+          trial.seconds, trial.best, trial.since_best, trial.standstill, trial.yield,
+          trial.checkpoints, trial.donor, trial.cloned, trial.live);
 }
 template <class A>
 void Fields(A& archive, Like<A, BegunProposal>& begun) {
@@ -67,7 +77,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 8;
+constexpr uint32_t kForm = 10;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
@@ -125,15 +135,6 @@ void ReadSweep(ArchiveReader& archive, const Algorithms& algorithms, Sweep& swee
 }
 
 }  // namespace
-
-uint64_t Mark(std::string_view bytes) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 0x100000001b3;
-  }
-  return hash;
-}
 
 std::string SaveSweep(const Sweep& sweep) {
   ArchiveWriter archive;

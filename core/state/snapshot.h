@@ -22,7 +22,4 @@ Status LoadState(std::string_view bytes, State& state);
 std::string SaveSweep(const Sweep& sweep);
 Status LoadSweep(std::string_view bytes, const Algorithms& algorithms, Sweep& sweep);
 
-// Names bytes by their content.
-uint64_t Mark(std::string_view bytes);
-
 }  // namespace attune

@@ -52,6 +52,23 @@ bool Attempt::HoldsBeside(const std::string& executor) const {
   });
 }
 
+bool Attempt::Spans() const {
+  return !ranks.empty() && ranks.front().executor != ranks.back().executor;
+}
+
+bool Attempt::RankZeroHasLeft() const {
+  return verdict != VerdictKind::kContinue && fell == Outcome::kFinished &&
+         gone.contains(ranks.front().executor);
+}
+
+void Attempt::Fall(Outcome outcome, const Failure& why) {
+  const bool victim = fell == Outcome::kFailed && failure.lost_peer;
+  const bool cause = outcome == Outcome::kLost || (outcome == Outcome::kFailed && !why.lost_peer);
+  if (fell != Outcome::kFinished && !(victim && cause)) return;
+  fell = outcome;
+  failure = why;
+}
+
 bool Wanted(const Trial& trial) {
   return trial.state != TrialState::kFailed && trial.state != TrialState::kKilled &&
          trial.live->fell == Outcome::kFinished;
@@ -65,7 +82,10 @@ std::vector<const Trial*> On(const State& state, const std::string& executor, bo
   if (found == state.executors.end()) return trials;
   for (const auto& [epoch, id] : found->second.attempts) {
     const Trial& trial = *state.Find(id);
-    if (Wanted(trial) == wanted) trials.push_back(&trial);
+    // A program that only prints knows of no verdict: what is left of it would not leave by itself.
+    const bool left = trial.live->Spans() && trial.live->RankZeroHasLeft() &&
+                      !state.Find(id.sweep)->spec.program.report_pattern.empty();
+    if ((Wanted(trial) && !left) == wanted) trials.push_back(&trial);
   }
   return trials;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,14 @@
 
 namespace attune {
 
+// How a trial stands to stop.plateau.
+struct Standstill {
+  double best = std::numeric_limits<double>::quiet_NaN();  // the last that was better by min_delta
+  Step best_step{0};
+  int since_best = 0;         // reports
+  std::deque<double> values;  // of the last `patience` reports, where their deviation is asked for
+};
+
 // The run of a trial that holds slots now, or that somebody outside asked for.
 struct Attempt {
   AttemptId id;
@@ -24,9 +33,10 @@ struct Attempt {
   bool stepped = false;         // every rank has finished its first optimizer step
   std::vector<RankSlot> ranks;  // none: the sweep has no program
   std::set<std::string> gone;   // executors whose part of the gang has ended
-  // How the first part ended that did not finish; the gang falls with it. kFinished: none has.
+  // How the part ended that the gang falls with (Fall()). kFinished: none has.
   Outcome fell = Outcome::kFinished;
   Failure failure;
+  std::optional<Rendezvous> rendezvous;  // of a gang over several executors
   std::optional<CheckpointRef> resume;
   Time decided;
   Seconds seconds{0};  // trained, by its newest report
@@ -41,6 +51,14 @@ struct Attempt {
   bool Holds(const std::string& executor) const;
   // Whether one does on another.
   bool HoldsBeside(const std::string& executor) const;
+  // Whether its ranks are on several executors.
+  bool Spans() const;
+  // Whether rank 0 has left as it was told to, and so has all that ran beside it.
+  bool RankZeroHasLeft() const;
+
+  // A part has ended so. The gang falls with the first that did not finish, unless that one is a
+  // victim, which lost a peer, and a later one was lost or has failed by itself.
+  void Fall(Outcome outcome, const Failure& why);
 };
 
 struct Trial {
@@ -58,6 +76,7 @@ struct Trial {
   Seconds seconds{0};        // trained in attempts that have ended
   std::vector<double> best;  // finite value of each objective, whatever the constraints; NaN: none
   int since_best = 0;        // reports since one of them
+  Standstill standstill;
   std::optional<Verdict> yield;  // what it gets at the next report that waits
 
   std::vector<KeptCheckpoint> checkpoints;  // as they were saved

@@ -57,6 +57,67 @@ bool Improves(const SweepSpec& spec, const Trial& trial, const Report& report) {
   return false;
 }
 
+std::string At(Step step) { return "stopped at step " + std::to_string(step.value) + ": "; }
+
+double MeanOf(const std::deque<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Population standard deviation; not finite where a value is not.
+double DeviationOf(const std::deque<double>& values) {
+  const double mean = MeanOf(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+std::optional<Verdict> AtPlateau(const Plateau& plateau, const Trial& trial, const Report& report) {
+  if (report.step < plateau.grace_period) return std::nullopt;
+  const Standstill now = After(plateau, report, trial.standstill);
+  const std::string& metric = plateau.metric.metric;
+  Reason reason{.rule = "plateau", .step = report.step, .value = plateau.metric.Of(report.metrics)};
+  if (plateau.std) {
+    if (std::ssize(now.values) < plateau.patience) return std::nullopt;
+    const double deviation = DeviationOf(now.values);
+    if (!(deviation <= *plateau.std)) return std::nullopt;
+    reason.text = At(report.step) + "the last " + std::to_string(plateau.patience) + " values of " +
+                  metric + " deviate by " + FormatShort(deviation) + " from their mean " +
+                  FormatShort(MeanOf(now.values)) + ", and stop.plateau.std is " +
+                  FormatShort(*plateau.std);
+    return Verdict::Stop(reason);
+  }
+  if (now.since_best < plateau.patience) return std::nullopt;
+  reason.cutoff = now.best;
+  reason.text =
+      At(report.step) + metric + " has not improved" +
+      (plateau.min_delta > 0 ? " by more than " + FormatShort(plateau.min_delta) : std::string()) +
+      " for " + std::to_string(now.since_best) + " reports" +
+      (std::isnan(now.best) ? ""
+                            : " since " + FormatShort(now.best) + " at step " +
+                                  std::to_string(now.best_step.value)) +
+      " (stop.plateau)";
+  return Verdict::Stop(reason);
+}
+
+std::optional<Verdict> AtThreshold(const Threshold& threshold, const Report& report) {
+  const auto found = report.metrics.find(threshold.metric);
+  if (report.step < threshold.grace_period || found == report.metrics.end()) return std::nullopt;
+  const double value = found->second;
+  const bool above = threshold.at_least && value >= *threshold.at_least;
+  const bool below = threshold.at_most && value <= *threshold.at_most;
+  if (!above && !below) return std::nullopt;
+  const double bound = above ? *threshold.at_least : *threshold.at_most;
+  return Verdict::Stop({.rule = "threshold",
+                        .step = report.step,
+                        .value = value,
+                        .cutoff = bound,
+                        .text = At(report.step) + threshold.metric + " " + FormatShort(value) +
+                                (above ? " is at least " : " is at most ") + FormatShort(bound) +
+                                " (stop.threshold)"});
+}
+
 Time Later(Time now, double seconds) {
   return Time{now.us + static_cast<int64_t>(std::ceil(seconds * kMicroseconds))};
 }
@@ -123,15 +184,13 @@ std::optional<Time> Deadline(const Sweep& sweep) {
 std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                                          const Report& report) {
   const StopPolicy& stop = sweep.spec.stop;
-  if (!(stop.max_trial_time.value > 0) && stop.trial_patience <= 0) return std::nullopt;
   Reason reason{.step = report.step, .value = sweep.spec.objective().Of(report.metrics)};
 
   const double seconds = trial.seconds.value + report.seconds.value;
   if (stop.max_trial_time.value > 0 && seconds >= stop.max_trial_time.value) {
     reason.rule = "max_trial_time";
-    reason.text = "stopped at step " + std::to_string(report.step.value) + ": it has trained for " +
-                  Duration(seconds) + ", and stop.max_trial_time is " +
-                  Duration(stop.max_trial_time.value);
+    reason.text = At(report.step) + "it has trained for " + Duration(seconds) +
+                  ", and stop.max_trial_time is " + Duration(stop.max_trial_time.value);
     return Verdict::Stop(reason);
   }
   const double known = trial.best.empty() ? kNaN : trial.best.front();
@@ -139,13 +198,30 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
   if (stop.trial_patience > 0 && since_best >= stop.trial_patience) {
     reason.rule = "trial_patience";
     reason.cutoff = known;
-    reason.text = "stopped at step " + std::to_string(report.step.value) + ": " +
-                  Names(sweep.spec.objectives) + " has not improved for " +
+    reason.text = At(report.step) + Names(sweep.spec.objectives) + " has not improved for " +
                   std::to_string(since_best) + " reports" +
                   (std::isnan(known) ? "" : " (best " + FormatShort(known) + ")");
     return Verdict::Stop(reason);
   }
-  return std::nullopt;
+  if (trial.until.value > 0) return std::nullopt;  // what it has reported is no news to who asked
+  for (const Threshold& threshold : stop.thresholds) {
+    if (auto verdict = AtThreshold(threshold, report)) return verdict;
+  }
+  return stop.plateau ? AtPlateau(*stop.plateau, trial, report) : std::nullopt;
+}
+
+Standstill After(const Plateau& plateau, const Report& report, Standstill before) {
+  const double value = plateau.metric.Of(report.metrics);
+  if (plateau.std) {
+    before.values.push_back(value);
+    if (std::ssize(before.values) > plateau.patience) before.values.pop_front();
+    return before;
+  }
+  const double delta = plateau.metric.mode == Mode::kMax ? plateau.min_delta : -plateau.min_delta;
+  ++before.since_best;
+  if (plateau.metric.Better(value, before.best + delta))
+    before = {.best = value, .best_step = report.step};
+  return before;
 }
 
 }  // namespace attune

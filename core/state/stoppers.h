@@ -27,6 +27,9 @@ bool Reached(const SweepSpec& spec, const std::vector<double>& values);
 // The target as a limit that this report has reached.
 Limit TargetReached(const SweepSpec& spec, const Best& report);
 
+// The standstill with one report more.
+Standstill After(const Plateau& plateau, const Report& report, Standstill before);
+
 // The verdict of the trial's own limits on a report that is not applied yet; nullopt: it goes on.
 std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                                          const Report& report);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.h"
-#include "searchers/model/elementary.h"
+#include "core/base/elementary.h"
 
 namespace attune::searchers {
 namespace {

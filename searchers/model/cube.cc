@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/elementary.h"
 #include "core/space/domain.h"
-#include "searchers/model/elementary.h"
 
 namespace attune::searchers {
 namespace {

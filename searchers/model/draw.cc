@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "searchers/model/elementary.h"
+#include "core/base/elementary.h"
 
 namespace attune::searchers {
 

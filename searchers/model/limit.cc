@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "searchers/model/cube.h"
+
 namespace attune::searchers {
 
 std::optional<Error> WithoutEnd(const SweepSpec& spec, std::string_view what) {
@@ -15,6 +17,35 @@ std::optional<Error> WithoutEnd(const SweepSpec& spec, std::string_view what) {
                "stop: " + std::string(what) +
                    " never ends by itself; set max_trials, max_time, max_gpu_hours (where workers "
                    "have GPUs) or patience, or metric.target"};
+}
+
+std::optional<Error> WithoutEndInRange(const SweepSpec& spec, std::string_view what) {
+  if (Cube(spec.space).Finite()) return std::nullopt;
+  return WithoutEnd(spec, what);
+}
+
+std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name) {
+  if (spec.warm_start.empty()) return std::nullopt;
+  return Error{ErrorCode::kInvalid,
+               "warm_start: " + std::string(name) +
+                   " learns nothing from earlier sweeps; use searcher: auto, gp, tpe or cmaes, or "
+                   "remove warm_start"};
+}
+
+std::optional<Error> PriorOfSeveral(const SweepSpec& spec) {
+  if (spec.warm_start.empty() || spec.objectives.size() <= 1) return std::nullopt;
+  return Error{ErrorCode::kInvalid,
+               "warm_start: earlier results are ranked by one metric, and this sweep has " +
+                   std::to_string(spec.objectives.size()) +
+                   "; turn the others into constraints, or remove warm_start"};
+}
+
+std::optional<Error> SeveralMetrics(const SweepSpec& spec, std::string_view name) {
+  if (spec.objectives.size() <= 1) return std::nullopt;
+  return Error{ErrorCode::kInvalid,
+               "searcher.name: " + std::string(name) + " improves one metric, and there are " +
+                   std::to_string(spec.objectives.size()) +
+                   "; turn the others into constraints, or use searcher: tpe or nsga2"};
 }
 
 }  // namespace attune::searchers

@@ -6,7 +6,9 @@
 #include <limits>
 #include <utility>
 
+#include "core/log/fields.h"
 #include "core/space/domain.h"
+#include "searchers/model/room.h"
 
 namespace attune::searchers {
 namespace {
@@ -159,11 +161,22 @@ Standing Record::Ended(const Trial& trial, TrialState state) const {
 }
 
 std::optional<Record::News> Record::Observe(const Event& event) {
+  if (const auto* begun = std::get_if<SweepCreated>(&event.fact)) {
+    for (const WarmStart& start : *begun->warm_start)
+      prior_.insert(prior_.end(), start.taken.begin(), start.taken.end());
+    if (prior_.empty()) return std::nullopt;
+    return News{0, What::kPrior};
+  }
   if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
     const uint32_t number = created->trial.number.value;
     const bool is_new = number >= size();
     if (is_new) {
-      trials_.resize(number + 1, Trial{.standing = Standing::kNone, .became = Standing::kNone});
+      const size_t count = size_t{number} + 1;
+      MakeRoom(trials_, count);
+      MakeRoom(points_, count * cube_.size());
+      MakeRoom(values_, count * cube_.size());
+      MakeRoom(results_, count * (objectives() - 1));
+      trials_.resize(count, Trial{.standing = Standing::kNone, .became = Standing::kNone});
       points_.resize(trials_.size() * cube_.size(), kAbsent);
       values_.resize(points_.size());
       results_.resize(trials_.size() * (objectives() - 1));
@@ -245,7 +258,7 @@ void Record::Save(ArchiveWriter& archive) const {
   }
   std::vector<uint64_t> tried(tried_.begin(), tried_.end());
   std::ranges::sort(tried);
-  archive(values_, points_, results_, choices_, tried);
+  archive(values_, points_, results_, choices_, tried, prior_);
 }
 
 void Record::Load(ArchiveReader& archive) {
@@ -259,7 +272,7 @@ void Record::Load(ArchiveReader& archive) {
     Stand(trial, trial.became);
   }
   std::vector<uint64_t> tried;
-  archive(values_, points_, results_, choices_, tried);
+  archive(values_, points_, results_, choices_, tried, prior_);
   const size_t slots = trials_.size() * cube_.size();
   if (!archive.ok() || points_.size() != slots || values_.size() != slots ||
       results_.size() != trials_.size() * (objectives() - 1) || choices_.size() != cube_.size()) {

@@ -41,7 +41,8 @@ struct Trial {
   bool valued = false;  // it did when it was created, so that its values are kept
 };
 
-// Everything that a sweep's trials have taught: whoever proposed them. Built by its events alone;
+// Everything that a sweep's trials have taught, whoever proposed them, and what it has taken of
+// earlier sweeps. Built by its events alone;
 // trials are counted by `number` in the sweep, from 0. The values, a point and 40 bytes a trial; in
 // a finite space a hash as well.
 class Record {
@@ -52,6 +53,7 @@ class Record {
     kNew,       // the trial was created; it has the highest number so far
     kStanding,  // and with it what it is ranked by
     kMoved,     // it goes on as another configuration, without results
+    kPrior,     // results of earlier sweeps, before any trial
   };
   struct News {
     uint32_t trial = 0;
@@ -72,6 +74,7 @@ class Record {
   const Cube& cube() const { return cube_; }
   uint32_t size() const { return static_cast<uint32_t>(trials_.size()); }
   const Trial& trial(uint32_t number) const { return trials_[number]; }
+  const std::vector<PriorResult>& prior() const { return prior_; }  // sweep after sweep
 
   // A coordinate of its point; NaN where its parameter is absent.
   double At(uint32_t number, size_t dimension) const {
@@ -110,6 +113,7 @@ class Record {
   Cube cube_;
   std::vector<Objective> objectives_;
   std::vector<Constraint> constraints_;
+  std::vector<PriorResult> prior_;
   std::vector<Trial> trials_;
   std::vector<uint64_t> values_;             // a row a trial
   std::vector<double> points_;               // a row a trial

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/elementary.h"
 #include "searchers/model/draw.h"
-#include "searchers/model/elementary.h"
 
 namespace attune::searchers {
 namespace {

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <span>
+
 // Elementary functions that give the same bits on every machine. The mathematical library picks
-// other code paths for other processors, and its last bit changes with its version; a proposal that
-// hangs on that bit would not come again after a move to another host. Here is nothing but IEEE 754
-// additions, multiplications, divisions and square roots in a fixed order, and the build forbids
-// contracting them (cmake/AttuneBuild.cmake).
-namespace attune::searchers {
+// other code paths for other processors, and its last bit changes with its version; a proposal or a
+// verdict that hangs on that bit would not come again after a move to another host. Here is nothing
+// but IEEE 754 additions, multiplications, divisions and square roots in a fixed order, and the
+// build forbids contracting them (cmake/AttuneBuild.cmake).
+namespace attune {
 
 // Natural exponential, within 2 units in the last place; 0 below -745, infinity above 709.78. NaN
 // for NaN.
@@ -13,6 +15,10 @@ double Exp(double x);
 
 // Natural logarithm, within 2 units in the last place; -infinity for 0, NaN below and for NaN.
 double Log(double x);
+
+// The logarithm of the sum of the exponentials of some numbers, added in their order. REQUIRES: at
+// least one, and none that is infinite or NaN.
+double LogOfSum(std::span<const double> logs);
 
 // Distribution function of the standard normal, by the rational approximations of Cody ("Rational
 // Chebyshev approximations for the error function", Mathematics of Computation 23, 1969); relative
@@ -27,4 +33,4 @@ double NormalMass(double low, double high);
 // bisection comes. REQUIRES: 0 < tail <= 0.5.
 double NormalQuantile(double tail);
 
-}  // namespace attune::searchers
+}  // namespace attune

@@ -1,11 +1,12 @@
-#include "searchers/model/elementary.h"
+#include "core/base/elementary.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-namespace attune::searchers {
+namespace attune {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -19,9 +20,10 @@ double PowerOfTwo(int64_t exponent) {  // REQUIRES: of a normal number
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
 }
 
-template <int N>
-double Polynomial(const double (&coefficients)[N], double x) {  // highest power first
-  double sum = coefficients[0];
+// Numbers, or vectors of the compiler's, of which each lane is computed as one number would be.
+template <int N, class T>
+T Polynomial(const double (&coefficients)[N], T x) {  // highest power first
+  T sum = T{} + coefficients[0];
   for (int i = 1; i < N; ++i) sum = sum * x + coefficients[i];
   return sum;
 }
@@ -68,22 +70,55 @@ double ExpOfMinusSquare(double y) {
 
 }  // namespace
 
-// The range is reduced to |r| <= ln 2 / 2, where the Taylor series converges fast.
+namespace {
+
+// The range is reduced to |r| <= ln 2 / 2, where the Taylor series converges fast. What is left is
+// a power of two: adding the large number rounds to a multiple of one.
+constexpr double kPerLn2 = 1.44269504088896340736;
+constexpr double kRounding = 0x1.8p52;
+constexpr double kTaylor[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
+                              1.0 / 3628800.0,    1.0 / 362880.0,    1.0 / 40320.0,
+                              1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,
+                              1.0 / 24.0,         1.0 / 6.0,         0.5};
+
+template <class T>
+T ExpOfRest(T x, T k) {
+  const T r = (x - k * kLn2High) - k * kLn2Low;
+  return 1.0 + (r + r * r * Polynomial(kTaylor, r));
+}
+
+}  // namespace
+
 double Exp(double x) {
   if (std::isnan(x)) return x;
   if (x > 709.782712893384) return kInfinity;
   if (x < -745.2) return 0;
-  constexpr double kPerLn2 = 1.44269504088896340736;
-  const auto k = static_cast<int64_t>(std::floor(x * kPerLn2 + 0.5));
-  const double r = (x - static_cast<double>(k) * kLn2High) - static_cast<double>(k) * kLn2Low;
-  constexpr double kTaylor[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
-                                1.0 / 3628800.0,    1.0 / 362880.0,    1.0 / 40320.0,
-                                1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,
-                                1.0 / 24.0,         1.0 / 6.0,         0.5};
-  const double power = 1 + (r + r * r * Polynomial(kTaylor, r));
+  const double k = (x * kPerLn2 + kRounding) - kRounding;
   // In two factors, because the result may be the largest number or a subnormal one.
-  const int64_t half = k / 2;
-  return power * PowerOfTwo(half) * PowerOfTwo(k - half);
+  const auto exponent = static_cast<int64_t>(k);
+  const int64_t half = exponent / 2;
+  return ExpOfRest(x, k) * PowerOfTwo(half) * PowerOfTwo(exponent - half);
+}
+
+double LogOfSum(std::span<const double> logs) {
+  using Double2 = double __attribute__((vector_size(16)));
+  using Int2 = int64_t __attribute__((vector_size(16)));
+  constexpr double kLeast =
+      -700;  // less adds nothing to a sum of at least 1, and is no normal number
+  const double most = *std::ranges::max_element(logs);
+  double sum = 0;
+  for (size_t i = 0; i < logs.size(); i += 2) {
+    const bool last = i + 1 == logs.size();
+    const Double2 x = {std::max(logs[i] - most, kLeast),
+                       last ? kLeast : std::max(logs[i + 1] - most, kLeast)};
+    const Double2 shifted = x * kPerLn2 + kRounding;
+    const Int2 exponent = std::bit_cast<Int2>(shifted) - std::bit_cast<int64_t>(kRounding);
+    const Double2 power = std::bit_cast<Double2>((exponent + 1023) << 52);
+    const Double2 exps = ExpOfRest(x, Double2(shifted - kRounding)) * power;
+    sum += exps[0];
+    if (!last) sum += exps[1];
+  }
+  return most + Log(sum);
 }
 
 // ln(m · 2^k) with m in [√½, √2), by the series of the inverse hyperbolic tangent.
@@ -146,4 +181,4 @@ double NormalQuantile(double tail) {
   return (low + high) / 2;
 }
 
-}  // namespace attune::searchers
+}  // namespace attune

@@ -1,0 +1,121 @@
+#include "searchers/auto.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+#include "searchers/gp.h"
+#include "searchers/model/cube.h"
+#include "searchers/model/limit.h"
+#include "searchers/nsga2.h"
+#include "searchers/tpe.h"
+
+namespace attune::searchers {
+namespace {
+
+// From here on gp, which looks at 500 results at most, leaves more than half of them unread, for
+// some ten milliseconds a proposal; tpe reads all in a tenth of one.
+constexpr int64_t kGpUntil = 1'000;
+constexpr size_t kGpDimensions = 60;
+constexpr int64_t kFrontsUntil = 1'000;
+
+const Algorithms& Parts() {
+  static const Algorithms parts = [] {
+    Algorithms made;
+    made.Add(GpEntry());
+    made.Add(TpeEntry());
+    made.Add(Nsga2Entry());
+    return made;
+  }();
+  return parts;
+}
+
+// The sweep as the stage's searcher would have it, with its options as they are by default.
+SweepSpec SpecOf(const SweepSpec& spec, const Auto::Stage& stage) {
+  SweepSpec own = spec;
+  own.searcher = {.name = stage.searcher, .options = {}};
+  Parts().Complete(own);
+  return own;
+}
+
+Result<std::unique_ptr<Searcher>> MakeStage(const SweepSpec& spec, const Auto::Stage& stage) {
+  return Parts().MakeSearcher(SpecOf(spec, stage));
+}
+
+Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (auto error = WithoutEndInRange(spec, "auto")) return *error;
+  for (const Auto::Stage& stage : Auto::StagesFor(spec)) {
+    if (auto made = MakeStage(spec, stage); !made.ok()) return made.error();
+  }
+  return {std::make_unique<Auto>(spec)};
+}
+
+}  // namespace
+
+std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
+  const auto results = [](int64_t more_than) {
+    return "more than " + std::to_string(more_than) + " results";
+  };
+  if (spec.objectives.size() > 1) {
+    return {{"tpe", kFrontsUntil, "several metrics"}, {"nsga2", 0, results(kFrontsUntil)}};
+  }
+  const size_t dimensions = Cube(spec.space).size();
+  if (dimensions > kGpDimensions) {
+    return {{"tpe", 0, "more than " + std::to_string(kGpDimensions) + " parameters"}};
+  }
+  return {{"gp", kGpUntil, "one metric"}, {"tpe", 0, results(kGpUntil)}};
+}
+
+Auto::Auto(const SweepSpec& spec) : stages_(StagesFor(spec)) {
+  for (const Stage& stage : stages_) {
+    auto made = MakeStage(spec, stage);
+    ATTUNE_CHECK(made.ok());
+    searchers_.push_back(std::move(made).value());
+  }
+}
+
+Suggestion Auto::Suggest(ProposalNumber proposal) const {
+  Suggestion suggestion = searchers_[at_]->Suggest(proposal);
+  if (auto* proposed = std::get_if<Proposed>(&suggestion)) {
+    proposed->rationale.text =
+        stage().searcher + ", for " + stage().reason + ": " + proposed->rationale.text;
+  }
+  return suggestion;
+}
+
+void Auto::Observe(const Event& event) {
+  for (auto& searcher : searchers_) {
+    if (searcher) searcher->Observe(event);
+  }
+  const auto* ended = std::get_if<TrialEnded>(&event.fact);
+  if (ended == nullptr || ended->state == TrialState::kFailed) return;
+  ++results_;
+  HandOver();
+}
+
+void Auto::HandOver() {
+  while (stage().until > 0 && results_ >= stage().until) searchers_[at_++].reset();
+}
+
+void Auto::Adapt(const SweepSpec& spec) {
+  for (size_t i = at_; i < stages_.size(); ++i) searchers_[i]->Adapt(SpecOf(spec, stages_[i]));
+}
+
+void Auto::Save(ArchiveWriter& archive) const {
+  archive(results_);
+  for (size_t i = at_; i < stages_.size(); ++i) searchers_[i]->Save(archive);
+}
+
+void Auto::Load(ArchiveReader& archive) {
+  archive(results_);
+  HandOver();
+  for (size_t i = at_; i < stages_.size(); ++i) searchers_[i]->Load(archive);
+}
+
+Entry<Searcher> AutoEntry() {
+  return {.name = "auto",
+          .help = "chooses among the others by the space, the metrics and the results so far",
+          .options = {},
+          .make = Make};
+}
+
+}  // namespace attune::searchers

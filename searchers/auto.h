@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/algorithms/algorithms.h"
+#include "core/algorithms/searcher.h"
+
+namespace attune::searchers {
+
+// Chooses among the other searchers by what the sweep is, and hands over from one to the next as
+// results come. Each proposal says which one made it, and why that one.
+//
+// All of a sweep's stages observe from its beginning, so that the next one knows what the one
+// before has found out. A stage that is over is forgotten.
+class Auto final : public Searcher {
+ public:
+  // One of the other searchers, until so many trials have ended, and not by failing; 0: to the end.
+  struct Stage {
+    std::string searcher;
+    int64_t until = 0;
+    std::string reason;
+  };
+  // At least one, the last one to the end. The same for a sweep whose ranges were edited.
+  static std::vector<Stage> StagesFor(const SweepSpec& spec);
+
+  // REQUIRES: AutoEntry() makes one of this spec.
+  explicit Auto(const SweepSpec& spec);
+
+  Suggestion Suggest(ProposalNumber proposal) const override;
+  bool Thinks() const override { return searchers_[at_]->Thinks(); }
+  void Observe(const Event& event) override;
+  void Adapt(const SweepSpec& spec) override;
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
+
+ private:
+  const Stage& stage() const { return stages_[at_]; }
+  // On to the stage that so many results are for.
+  void HandOver();
+
+  std::vector<Stage> stages_;
+  std::vector<std::unique_ptr<Searcher>> searchers_;  // of the stages; null of those that are over
+  size_t at_ = 0;                                     // the stage
+  int64_t results_ = 0;
+};
+
+Entry<Searcher> AutoEntry();
+
+}  // namespace attune::searchers

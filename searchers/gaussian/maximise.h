@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/base/random.h"
+#include "searchers/gaussian/process.h"
+#include "searchers/gaussian/trust_region.h"
+#include "searchers/model/cube.h"
+#include "searchers/model/prior.h"
+
+namespace attune::searchers {
+
+struct Promising {
+  Point point;
+  double log_improvement = 0;  // that is expected there: Process::LogImprovement
+};
+
+// What earlier sweeps add to the logarithm of the improvement: `weight` times that of their
+// density.
+struct Belief {
+  const Prior* prior = nullptr;  // null: nothing
+  double weight = 0;
+};
+
+// Where the most improvement is expected, of the points that `wanted` says yes to: the best of some
+// drawn in the box and some near `good` ones, after a climb by gradients over the numbers and by
+// trying the other values of steps and lists. Nullopt when nothing drawn is wanted.
+std::optional<Promising> MostPromising(const Cube& cube, const Process& process,
+                                       const Belief& belief, const Box& box,
+                                       const std::vector<Point>& good,
+                                       const std::function<bool(const Point&)>& wanted,
+                                       RandomStream& random);
+
+}  // namespace attune::searchers

@@ -1,0 +1,125 @@
+#include "searchers/gaussian/process.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <Eigen/Cholesky>
+
+#include "core/base/check.h"
+#include "core/base/elementary.h"
+#include "searchers/gaussian/improvement.h"
+
+namespace attune::searchers {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::RowVectorXd;
+using Eigen::VectorXd;
+
+}  // namespace
+
+Process::Process(const Cube& cube, const Fitted& fitted, const MatrixXd& points,
+                 const Outcomes& outcomes, const MatrixXd& pending, const MatrixXd& draws)
+    : covariance_(cube, fitted.covariance), points_(points.rows() + pending.rows(), points.cols()) {
+  const Index known = points.rows();
+  const Index all = points_.rows();
+  points_ << points, pending;
+  MatrixXd covariance(all, all);
+  VectorXd column;
+  for (Index i = 0; i < all; ++i) {
+    covariance_.With(points_, points_.row(i), column, nullptr);
+    covariance.col(i) = column;
+  }
+  // Of points that lie on one another, or of extreme scales, a little noise more makes a matrix
+  // that can be factorised.
+  Eigen::LLT<MatrixXd> cholesky;
+  double noise = Exp(fitted.covariance.noise);
+  for (;; noise *= 10) {
+    MatrixXd noisy = covariance;
+    noisy.diagonal().array() += noise;
+    cholesky.compute(noisy);
+    if (cholesky.info() == Eigen::Success) break;
+    ATTUNE_CHECK(noise < 1e6);
+  }
+  factor_ = cholesky.matrixL();
+  const VectorXd values = outcomes.Bent(fitted.bend).values;
+  const VectorXd reduced =
+      factor_.topLeftCorner(known, known).triangularView<Eigen::Lower>().solve(values);
+  scale_ =
+      (kScaleRate + reduced.squaredNorm() / 2) / (kScaleShape + static_cast<double>(known) / 2);
+  reduced_.resize(all, draws.cols());
+  reduced_.topRows(known).colwise() = reduced;
+  reduced_.bottomRows(pending.rows()) = std::sqrt(scale_) * draws;
+  weights_ = factor_.triangularView<Eigen::Lower>().transpose().solve(reduced_);
+  best_ = (covariance * weights_).colwise().minCoeff();
+}
+
+double Process::VarianceLeft(const RowVectorXd& at, const VectorXd& reduced) const {
+  constexpr double kLeast = 1e-12;  // of the variance before anything was seen
+  const double before = covariance_.Variance(at);
+  return scale_ * std::max(before - reduced.squaredNorm(), kLeast * before);
+}
+
+Process::Prediction Process::At(const RowVectorXd& at) const {
+  VectorXd reduced;
+  covariance_.With(points_, at, reduced, nullptr);
+  factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
+  return {reduced_.transpose() * reduced, VarianceLeft(at, reduced)};
+}
+
+Process::Expected Process::Expect(const VectorXd& means, double variance) const {
+  const double deviation = std::sqrt(variance);
+  const Index guesses = means.size();
+  VectorXd logs(guesses);
+  Expected expected{.by_mean = VectorXd(guesses)};
+  for (Index i = 0; i < guesses; ++i) {
+    const auto improvement = LogExpectedImprovement((best_[i] - means[i]) / deviation);
+    logs[i] = improvement.value;
+    expected.by_mean[i] = -improvement.slope / deviation;
+  }
+  const double most = logs.maxCoeff();
+  double sum = 0;
+  for (Index i = 0; i < guesses; ++i) sum += logs[i] = Exp(logs[i] - most);
+  expected.log = Log(variance) / 2 + most + Log(sum / static_cast<double>(guesses));
+  expected.by_mean.array() *= logs.array() / sum;
+  expected.by_variance = (1 + expected.by_mean.dot(best_ - means)) / (2 * variance);
+  return expected;
+}
+
+VectorXd Process::LogImprovements(const MatrixXd& at) const {
+  MatrixXd reduced(points_.rows(), at.rows());
+  VectorXd column;
+  for (Index i = 0; i < at.rows(); ++i) {
+    covariance_.With(points_, at.row(i), column, nullptr);
+    reduced.col(i) = column;
+  }
+  factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
+  const MatrixXd means = reduced_.transpose() * reduced;
+  VectorXd logs(at.rows());
+  for (Index i = 0; i < at.rows(); ++i) {
+    logs[i] = Expect(means.col(i), VarianceLeft(at.row(i), reduced.col(i))).log;
+  }
+  return logs;
+}
+
+double Process::LogImprovement(const RowVectorXd& at, const std::vector<size_t>& dimensions,
+                               VectorXd& gradient) const {
+  VectorXd slopes;
+  VectorXd reduced;
+  covariance_.With(points_, at, reduced, &slopes);
+  factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
+  const Expected expected = Expect(reduced_.transpose() * reduced, VarianceLeft(at, reduced));
+  const double by_variance = scale_ * expected.by_variance;
+  factor_.triangularView<Eigen::Lower>().transpose().solveInPlace(reduced);
+  const VectorXd by_covariance = weights_ * expected.by_mean - 2 * by_variance * reduced;
+  gradient.resize(std::ssize(dimensions));
+  for (Index i = 0; i < gradient.size(); ++i) {
+    const size_t k = dimensions[static_cast<size_t>(i)];
+    gradient[i] = covariance_.Gradient(points_, at, slopes, by_covariance, k) +
+                  by_variance * covariance_.VarianceGradient(at, k);
+  }
+  return expected.log;
+}
+
+}  // namespace attune::searchers

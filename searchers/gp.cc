@@ -1,0 +1,233 @@
+#include "searchers/gp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "searchers/gaussian/maximise.h"
+#include "searchers/gaussian/process.h"
+#include "searchers/gaussian/trust_region.h"
+#include "searchers/model/draw.h"
+#include "searchers/model/limit.h"
+#include "searchers/model/rationale.h"
+#include "searchers/model/untried.h"
+
+namespace attune::searchers {
+namespace {
+
+constexpr size_t kRoughlyFitted = 48;  // trials of a first fit, from several beginnings
+constexpr size_t kFitted = 100;        // of a second one, that goes on from there
+constexpr int kRoughEvaluations = 20;  // of a descent
+constexpr int kEvaluations = 10;
+constexpr size_t kMostPending = 100;
+constexpr size_t kGuesses = 8;  // of what pending trials come to
+constexpr size_t kGood = 5;     // trials near which candidates are drawn
+constexpr double kBelief = 2;   // exponent of the earlier sweeps' density, times results
+
+Gp::Options OptionsOf(const AlgorithmSpec& spec) {
+  return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials"))};
+}
+
+Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (auto error = SeveralMetrics(spec, "gp")) return *error;
+  if (auto error = WithoutEndInRange(spec, "gp")) return *error;
+  return {std::make_unique<Gp>(spec)};
+}
+
+// As many, from the best to the worst.
+std::vector<uint32_t> SpreadByRank(const std::vector<uint32_t>& best_first, size_t count) {
+  if (best_first.size() <= count) return best_first;
+  std::vector<uint32_t> chosen;
+  for (size_t i = 0; i < count; ++i) chosen.push_back(best_first[i * best_first.size() / count]);
+  return chosen;
+}
+
+// The best ones, and of the others those of the highest numbers: half and half.
+std::vector<uint32_t> BestAndNewest(const std::vector<uint32_t>& best_first, size_t count) {
+  if (best_first.size() <= count) return best_first;
+  const auto middle = best_first.begin() + static_cast<ptrdiff_t>(count / 2);
+  std::vector<uint32_t> others(middle, best_first.end());
+  std::ranges::sort(others, std::ranges::greater{});
+  const uint32_t oldest = others[count - count / 2 - 1];
+  std::vector<uint32_t> chosen(best_first.begin(), middle);
+  std::copy_if(middle, best_first.end(), std::back_inserter(chosen),
+               [oldest](uint32_t trial) { return trial >= oldest; });
+  return chosen;
+}
+
+}  // namespace
+
+Gp::Gp(const SweepSpec& spec)
+    : options_(OptionsOf(spec.searcher)),
+      seed_(spec.seed),
+      record_(spec),
+      sobol_(record_.cube().size(), spec.seed) {}
+
+void Gp::Observe(const Event& event) {
+  const auto news = record_.Observe(event);
+  if (news && news->what == Record::What::kPrior) prior_ = Prior(record_);
+}
+
+void Gp::Load(ArchiveReader& archive) {
+  record_.Load(archive);
+  prior_ = Prior(record_);
+}
+
+void Gp::Adapt(const SweepSpec& spec) {
+  options_ = OptionsOf(spec.searcher);
+  record_.Adapt(spec);
+  prior_ = Prior(record_);
+  sobol_ = SobolSequence(record_.cube().size(), seed_);
+}
+
+size_t Gp::StartupTrials() const {
+  if (options_.startup_trials > 0) return static_cast<size_t>(options_.startup_trials);
+  return std::min<size_t>(4 + record_.cube().size(), 20);
+}
+
+Point Gp::PointOf(uint32_t trial) const {
+  Point point;
+  for (size_t k = 0; k < record_.cube().size(); ++k) point.push_back(record_.At(trial, k));
+  return point;
+}
+
+std::vector<uint32_t> Gp::Known() const {
+  std::vector<uint32_t> known;
+  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
+    if (record_.trial(trial).standing < Standing::kRunning) known.push_back(trial);
+  }
+  std::ranges::sort(known, [this](uint32_t a, uint32_t b) { return record_.Better(a, b); });
+  return known;
+}
+
+std::vector<uint32_t> Gp::Pending() const {
+  std::vector<uint32_t> pending;
+  for (uint32_t trial = record_.size(); trial-- > 0 && pending.size() < kMostPending;) {
+    if (record_.trial(trial).standing == Standing::kRunning) pending.push_back(trial);
+  }
+  return pending;
+}
+
+Process Gp::Model(const std::vector<uint32_t>& best_first, ProposalNumber proposal) const {
+  const Cube& cube = record_.cube();
+  const auto rows = [&](const std::vector<uint32_t>& trials) {
+    Eigen::MatrixXd points(std::ssize(trials), static_cast<Eigen::Index>(cube.size()));
+    for (Eigen::Index i = 0; i < points.rows(); ++i) {
+      points.row(i) = Encoded(cube, PointOf(trials[static_cast<size_t>(i)]));
+    }
+    return points;
+  };
+  const auto fit = [&](const std::vector<uint32_t>& trials, const std::vector<Fitted>& beginnings,
+                       int evaluations) {
+    return Fit(cube, rows(trials), Outcomes(record_, trials), beginnings, evaluations);
+  };
+  Fitted fitted =
+      fit(SpreadByRank(best_first, kRoughlyFitted), Beginnings(cube), kRoughEvaluations);
+  if (best_first.size() > kRoughlyFitted) {
+    fitted = fit(BestAndNewest(best_first, kFitted), {fitted}, kEvaluations);
+  }
+  const std::vector<uint32_t> seen = BestAndNewest(best_first, kMostObservations);
+  const std::vector<uint32_t> pending = Pending();
+  RandomStream random(seed_, proposal, "gp/guesses");
+  Eigen::MatrixXd draws(std::ssize(pending), pending.empty() ? 1 : kGuesses);
+  for (double& draw : draws.reshaped()) draw = StandardNormal(random);
+  return Process(cube, fitted, rows(seen), Outcomes(record_, seen), rows(pending), draws);
+}
+
+// REQUIRES: as many have ended as begin.
+Box Gp::Trusted(uint32_t best, const Process& process) const {
+  const size_t n = record_.cube().size();
+  if (n <= kTrustedWhole) return {Point(n, 0.0), Point(n, 1.0)};
+  std::vector<double> losses;
+  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
+    const Trial& known = record_.trial(trial);
+    if (known.standing >= Standing::kRunning) continue;
+    const bool complete = known.standing == Standing::kComplete;
+    losses.push_back(complete ? known.value : std::numeric_limits<double>::infinity());
+  }
+  losses.erase(losses.begin(), losses.begin() + static_cast<ptrdiff_t>(StartupTrials()));
+  std::vector<double> lengthscales;
+  for (size_t k = 0; k < n; ++k) lengthscales.push_back(std::min(process.Lengthscale(k), 1.0));
+  return TrustRegion(PointOf(best), lengthscales, TrustRegionSide(losses, n));
+}
+
+std::optional<Promising> Gp::Think(const std::vector<uint32_t>& best_first,
+                                   ProposalNumber proposal) const {
+  const Cube& cube = record_.cube();
+  const Process process = Model(best_first, proposal);
+  std::vector<Point> good;
+  for (size_t i = 0; i < std::min(best_first.size(), kGood); ++i) {
+    good.push_back(PointOf(best_first[i]));
+  }
+  RandomStream random(seed_, proposal, "gp/suggest");
+  const bool finite = cube.Finite();
+  const Belief belief{prior_.empty() ? nullptr : &prior_,
+                      kBelief / static_cast<double>(best_first.size())};
+  return MostPromising(
+      cube, process, belief, Trusted(best_first[0], process), good,
+      [&](const Point& point) { return !finite || !record_.Tried(point); }, random);
+}
+
+Suggestion Gp::Suggest(ProposalNumber proposal) const {
+  const Cube& cube = record_.cube();
+  const std::vector<uint32_t> known = Known();
+  const bool starts = known.size() < StartupTrials() || cube.size() == 0;
+  std::optional<Promising> found;
+  const bool repeats = proposal.value < prior_.best().size();
+  const bool believes = starts && !prior_.empty();
+  if (!starts && !repeats) found = Think(known, proposal);
+  RandomStream random(seed_, proposal, "gp/random");
+  const auto propose = [&](int attempt) {
+    if (attempt == 0 && repeats) return prior_.best()[proposal.value].config;
+    if (believes && attempt < kModelAttempts) return prior_.Draw(cube, random);
+    return cube.Build([&](size_t k) {
+      if (attempt == 0 && found) return found->point[k];
+      const double u = attempt == 0 ? sobol_.At(k, proposal.value) : random.Uniform();
+      return cube.FromUniform(k, u);
+    });
+  };
+  return Untried(record_, propose, [&](int attempt, const Config& config) {
+    if (attempt == 0 && repeats) return prior_.ExplainBest(proposal);
+    if (believes) return prior_.ExplainDraw();
+    if (attempt == 0 && found) return Explain(known, config, found->log_improvement);
+    if (starts) {
+      return StartPoint(proposal, attempt,
+                        "until " + std::to_string(StartupTrials()) + " trials have ended");
+    }
+    return Rationale{.rule = "random", .text = "drawn at random: the model's place was tried"};
+  });
+}
+
+Rationale Gp::Explain(const std::vector<uint32_t>& best_first, const Config& config,
+                      double log_improvement) const {
+  const std::vector<uint32_t> good(
+      best_first.begin(),
+      best_first.begin() + static_cast<ptrdiff_t>(std::min(best_first.size(), kGood)));
+  const uint32_t near = Nearest(record_, good, record_.cube().Place(config).value());
+  const std::string changes = Changes(record_, near, config);
+  const auto seen = static_cast<int64_t>(std::min(best_first.size(), kMostObservations));
+  return {.rule = "expected_improvement",
+          .from = {TrialNumber(near)},
+          .results = seen,
+          .score = log_improvement,
+          .text = "model of " + std::to_string(seen) + " results: near trial " +
+                  std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
+                  "; log expected improvement " + FormatShort(log_improvement)};
+}
+
+Entry<Searcher> GpEntry() {
+  return {
+      .name = "gp",
+      .help = "models the loss by a Gaussian process; for few trials that each cost much",
+      .options = {{.name = "startup_trials",
+                   .fallback = int64_t{0},
+                   .min = 0,
+                   .help = "results before there is a model; 0: 4 + number of parameters, 20 at "
+                           "most"}},
+      .make = Make};
+}
+
+}  // namespace attune::searchers

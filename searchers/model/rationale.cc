@@ -1,0 +1,94 @@
+#include "searchers/model/rationale.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace attune::searchers {
+namespace {
+
+constexpr size_t kNamed = 2;         // changes
+constexpr size_t kMostBytes = 24;    // of a name or a value
+constexpr double kUnchanged = 1e-9;  // of a range: what is lost from a value to a point and back
+constexpr int kDigits = 3;
+
+std::string Shortened(std::string text) {
+  if (text.size() <= kMostBytes) return text;
+  size_t end = kMostBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
+std::string Brief(const Value& value) {
+  const auto* real = std::get_if<double>(&value);
+  if (real == nullptr) return Shortened(FormatValue(value));
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *real,
+                                 std::chars_format::general, kDigits);
+  return {digits.data(), end.ptr};
+}
+
+double Distance(const Cube::Dimension& dimension, double one, double other) {
+  if (std::isnan(one) && std::isnan(other)) return 0;
+  if (std::isnan(one) || std::isnan(other)) return 1;
+  if (dimension.kind == Cube::Kind::kChoice) return one == other ? 0 : 1;
+  return std::abs(one - other);
+}
+
+std::string Change(const Cube& cube, size_t dimension, double from, double to) {
+  const std::string name = Shortened(cube.Name(dimension));
+  if (std::isnan(to)) return "without " + name;
+  const Value now = cube.At(dimension, to);
+  if (std::isnan(from)) return name + ' ' + Brief(now) + " is new";
+  const Value before = cube.At(dimension, from);
+  std::pair words{Brief(before), Brief(now)};
+  if (words.first == words.second) words = {FormatValue(before), FormatValue(now)};
+  return name + " from " + words.first + " to " + words.second;
+}
+
+}  // namespace
+
+Rationale StartPoint(ProposalNumber proposal, int attempt, const std::string& until) {
+  if (attempt > 0)
+    return {.rule = "random", .text = "drawn at random: the point of its sequence was tried"};
+  return {.rule = "sobol",
+          .text = "point " + std::to_string(proposal.value + 1) + " of a Sobol sequence, " + until};
+}
+
+uint32_t Nearest(const Record& record, const std::vector<uint32_t>& trials, const Point& point) {
+  const auto& dimensions = record.cube().dimensions();
+  std::pair<double, uint32_t> nearest{0, trials.front()};
+  for (size_t i = 0; i < trials.size(); ++i) {
+    double sum = 0;
+    for (size_t j = 0; j < dimensions.size(); ++j) {
+      const double apart = Distance(dimensions[j], record.At(trials[i], j), point[j]);
+      sum += apart * apart;
+    }
+    if (i == 0 || sum < nearest.first) nearest = {sum, trials[i]};
+  }
+  return nearest.second;
+}
+
+std::string Changes(const Record& record, uint32_t trial, const Config& config) {
+  const Cube& cube = record.cube();
+  const Point point = cube.Place(config).value();
+  std::vector<std::pair<double, size_t>> changed;  // the largest first, else as the file has them
+  for (size_t i = 0; i < cube.size(); ++i) {
+    const double apart = Distance(cube.dimensions()[i], record.At(trial, i), point[i]);
+    if (apart > kUnchanged) changed.emplace_back(-apart, i);
+  }
+  const size_t named = std::min(kNamed, changed.size());
+  std::ranges::partial_sort(changed, changed.begin() + static_cast<ptrdiff_t>(named));
+  std::string text;
+  for (size_t i = 0; i < named; ++i) {
+    const size_t dimension = changed[i].second;
+    text += (i > 0 ? ", " : "") +
+            Change(cube, dimension, record.At(trial, dimension), point[dimension]);
+  }
+  if (changed.size() > named) text += " and " + std::to_string(changed.size() - named) + " more";
+  return text;
+}
+
+}  // namespace attune::searchers
