@@ -113,7 +113,9 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
 
 Reason HyperBand::ReasonFor(const Bracket& bracket, uint32_t first,
                             const Bracket::Standing& standing) const {
-  return {.rule = std::string(kRule),
+  const std::string trials =
+      "trials " + Text(first) + " to " + Text(first + bracket.shape().trials - 1);
+  return {.rule = std::string(kRule) + ", " + trials,  // compared with each other only
           .rung = standing.rung,
           .value = standing.value,
           .cutoff = standing.cutoff,
@@ -121,8 +123,7 @@ Reason HyperBand::ReasonFor(const Bracket& bracket, uint32_t first,
           .peers = standing.peers,
           .text = objective_.metric + " " + FormatShort(standing.value) + " is rank " +
                   Text(standing.rank) + " of " + Text(standing.peers) + " at rung " +
-                  Text(standing.rung) + " of trials " + Text(first) + " to " +
-                  Text(first + bracket.shape().trials - 1) + ", of which " +
+                  Text(standing.rung) + " of " + trials + ", of which " +
                   (standing.going_on == 1 ? "the best goes on"
                                           : "the best " + Text(standing.going_on) + " go on")};
 }

@@ -35,7 +35,8 @@ Pbt::Options OptionsOf(const SweepSpec& spec) {
           .exploration = {.resample_probability = real("resample_probability"),
                           .smaller = real("smaller_factor"),
                           .larger = real("larger_factor")},
-          .max = spec.max_step};
+          .max = spec.max_step,
+          .synchronous = std::get<bool>(options.at("synchronous"))};
 }
 
 Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
@@ -60,9 +61,14 @@ Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
 }  // namespace
 
 template <class A>
+void Fields(A& archive, Like<A, Pbt::Turn>& turn) {
+  archive(turn.donor, turn.config, turn.reason);
+}
+
+template <class A>
 void Fields(A& archive, Like<A, Pbt::Member>& member) {
-  archive(member.config, member.value, member.ranked, member.paused, member.step, member.decisions,
-          member.newest, member.foreign_attempts);
+  archive(member.config, member.value, member.ranked, member.paused, member.left, member.step,
+          member.decisions, member.newest, member.foreign_attempts, member.turn);
 }
 
 Pbt::Pbt(Objective objective, SearchSpace space, uint64_t seed, Options options)
@@ -85,74 +91,101 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
     return Verdict::Continue(std::move(reason));
   }
   const double value = objective_.Of(report.metrics);
+  const std::string at = " at step " + Text(report.step) + ": ";
+  if (options_.synchronous) {
+    reason.rung = IntervalUpTo(report.step);
+    reason.value = value;
+    reason.text = "paused" + at + "all are ranked when all have come to their interval";
+    return Verdict::Pause(std::move(reason));
+  }
   const Ranking ranking = RankingOf(number, value);
-  reason.rung = IntervalUpTo(report.step);
-  reason.value = value;
-  reason.cutoff = ranking.cutoff;
-  reason.rank = ranking.rank;
-  reason.peers = ranking.peers;
-  reason.text = objective_.metric + " " + FormatShort(value) + " is rank " + Text(ranking.rank) +
-                " of " + Text(ranking.peers) + " in the population";
-
-  const bool last = ranking.rank > ranking.peers - ranking.ends;
-  const bool spent = (own.decisions + 1) * options_.interval >= options_.max.value;
-  if (last && !spent && !ranking.donors.empty())
-    return Cloning(number, own, ranking, std::move(reason));
-  if (last)
-    reason.text += spent ? "; it has trained for as long as max, and clones no more"
-                         : "; none of the first " + Text(ranking.ends) +
-                               " has a checkpoint and a better value to clone";
+  Turn turn = TurnOf(number, ranking, own.decisions, ReasonFor(ranking, value, report.step));
+  if (turn.donor) {
+    return Verdict::Exploit(*turn.donor, std::move(turn.config), std::move(turn.reason));
+  }
   const bool pauses = OthersWait(number);
-  reason.text = (pauses ? "paused" : "goes on") + (" at step " + Text(report.step)) + ": " +
-                reason.text + (pauses ? "; others wait for its slot" : "");
-  return pauses ? Verdict::Pause(std::move(reason)) : Verdict::Continue(std::move(reason));
+  turn.reason.text = (pauses ? "paused" : "goes on") + at + turn.reason.text +
+                     (pauses ? "; others wait for its slot" : "");
+  return pauses ? Verdict::Pause(std::move(turn.reason))
+                : Verdict::Continue(std::move(turn.reason));
 }
 
-Verdict Pbt::Cloning(TrialNumber trial, const Member& own, const Ranking& ranking,
-                     Reason reason) const {
-  RandomStream stream(seed_, trial, "pbt/donor/" + Text(own.decisions));
+Reason Pbt::ReasonFor(const Ranking& ranking, double value, Step step) const {
+  return {.rule = std::string(kRule),
+          .step = step,
+          .rung = IntervalUpTo(step),
+          .value = value,
+          .cutoff = ranking.cutoff,
+          .rank = ranking.rank,
+          .peers = ranking.peers,
+          .text = objective_.metric + " " + FormatShort(value) + " is rank " + Text(ranking.rank) +
+                  " of " + Text(ranking.peers) + " in the population"};
+}
+
+Pbt::Turn Pbt::TurnOf(TrialNumber trial, const Ranking& ranking, int64_t decisions,
+                      Reason reason) const {
+  const bool last = ranking.rank > ranking.peers - ranking.ends;
+  if (!last) return {.reason = std::move(reason)};
+  if ((decisions + 1) * options_.interval >= options_.max.value) {
+    reason.text += "; it has trained for as long as max, and clones no more";
+    return {.reason = std::move(reason)};
+  }
+  if (ranking.donors.empty()) {
+    reason.text += "; none of the first " + Text(ranking.ends) +
+                   " has a checkpoint and a better value to clone";
+    return {.reason = std::move(reason)};
+  }
+  RandomStream stream(seed_, trial, "pbt/donor/" + Text(decisions));
   const TrialNumber donor =
       ranking.donors[static_cast<size_t>(stream.Integer(0, std::ssize(ranking.donors) - 1))];
   const Member& source = members_.at(donor);
-  Config config = Explore(space_, source.config, options_.exploration, seed_, trial, own.decisions);
-  reason.text = "clones trial " + Text(donor) + " of step " + Text(source.newest->step) + " (" +
-                objective_.metric + " " + FormatShort(source.value) + ") at step " +
-                Text(reason.step) + ": " + reason.text + ", among the last " + Text(ranking.ends) +
-                "; explores " + Changes(source.config, config);
-  return Verdict::Exploit(*source.newest, std::move(config), std::move(reason));
+  Turn turn{.donor = source.newest,
+            .config = Explore(space_, source.config, options_.exploration, seed_, trial, decisions),
+            .reason = std::move(reason)};
+  turn.reason.text = "clones trial " + Text(donor) + " of step " + Text(source.newest->step) +
+                     " (" + objective_.metric + " " + FormatShort(source.value) + ") at step " +
+                     Text(turn.reason.step) + ": " + turn.reason.text + ", among the last " +
+                     Text(ranking.ends) + "; explores " + Changes(source.config, turn.config);
+  return turn;
+}
+
+bool Pbt::Before(const Entry& a, const Entry& b) const {
+  if (objective_.Better(a.value, b.value)) return true;
+  return !objective_.Better(b.value, a.value) && a.trial < b.trial;
 }
 
 Pbt::Ranking Pbt::RankingOf(TrialNumber trial, double value) const {
-  struct Entry {
-    TrialNumber trial;
-    double value;
-  };
   std::vector<Entry> ranked;
   for (const auto& [number, member] : members_) {
     if (member.ranked && number != trial) ranked.push_back({number, member.value});
   }
   ranked.push_back({trial, value});
-  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) {
-    if (objective_.Better(a.value, b.value)) return true;
-    return !objective_.Better(b.value, a.value) && a.trial < b.trial;
-  });
-  Ranking ranking{.peers = std::ssize(ranked)};
+  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return Before(a, b); });
+  const auto own = std::ranges::find(ranked, trial, &Entry::trial);
+  return RankingIn(ranked, static_cast<size_t>(own - ranked.begin()));
+}
+
+Pbt::Ranking Pbt::RankingIn(const std::vector<Entry>& ranked, size_t place) const {
+  Ranking ranking{.rank = static_cast<int64_t>(place) + 1, .peers = std::ssize(ranked)};
   const double part = options_.fraction * static_cast<double>(ranked.size());
   ranking.ends = std::min(static_cast<int64_t>(std::ceil(part - kRounding)), ranking.peers / 2);
-  const auto own = std::ranges::find(ranked, trial, &Entry::trial);
-  ranking.rank = own - ranked.begin() + 1;
   ranking.cutoff = ranked[static_cast<size_t>(ranking.peers - ranking.ends - 1)].value;
+  if (ranking.rank <= ranking.peers - ranking.ends) return ranking;  // it clones nobody
   for (const Entry& first : std::span(ranked).first(static_cast<size_t>(ranking.ends))) {
-    if (first.trial == trial || !objective_.Better(first.value, value)) continue;
+    if (!objective_.Better(first.value, ranked[place].value)) continue;
     if (members_.at(first.trial).newest) ranking.donors.push_back(first.trial);
   }
   return ranking;
 }
 
-bool Pbt::OthersWait(TrialNumber trial) const {
+bool Pbt::MoreJoin() const {
   const bool may_create =
       !exhausted_ && (options_.max_trials == 0 || created_ < options_.max_trials);
-  if (may_create && joined_ < options_.population) return true;
+  return may_create && joined_ < options_.population;
+}
+
+bool Pbt::OthersWait(TrialNumber trial) const {
+  if (MoreJoin()) return true;
   return std::ranges::any_of(members_, [trial](const auto& member) {
     return member.second.paused && member.first != trial;
   });
@@ -182,6 +215,15 @@ std::optional<Step> Pbt::NextMilestone(const TrialView& trial, Step after) const
 
 NextMove Pbt::Next(const SweepView& sweep) const {
   if (sweep.may_create && joined_ < options_.population) return New{};
+  for (const auto& [number, member] : members_) {
+    if (!member.turn || !sweep.paused.contains(number)) continue;
+    const Turn& turn = *member.turn;
+    Promote promote{.trial = number, .reason = turn.reason};
+    if (turn.donor) promote.donor = turn.donor, promote.config = turn.config;
+    return promote;
+  }
+  // Where nobody is left to be waited for (a person holds one, say), one that waits goes on.
+  if (options_.synchronous && sweep.running + sweep.waiting > 0) return Wait{};
   const std::pair<const TrialNumber, Member>* turn = nullptr;
   for (const auto& member : members_) {
     if (!sweep.paused.contains(member.first)) continue;
@@ -203,41 +245,56 @@ NextMove Pbt::Next(const SweepView& sweep) const {
 // ---- what was observed ---------------------------------------------------------------------
 
 void Pbt::Observe(const Event& event) {
-  if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
+  Join(event.fact);
+  if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) {
+    Forget(dropped->checkpoint);
+  } else if (std::holds_alternative<SearchExhausted>(event.fact)) {
+    exhausted_ = true;
+  } else if (const auto trial = TrialOf(event.fact)) {
+    ObserveMember(trial->number, event.fact);
+  }
+  if (!options_.synchronous || std::holds_alternative<TrialReported>(event.fact)) return;
+  RankAll();
+  Retain();
+}
+
+void Pbt::Join(const Fact& fact) {
+  if (const auto* created = std::get_if<TrialCreated>(&fact)) {
     members_[created->trial.number].config = created->config;
     ++created_;
     ++joined_;
-    return;
-  }
-  if (const auto* reopened = std::get_if<TrialReopened>(&event.fact)) {
+  } else if (const auto* reopened = std::get_if<TrialReopened>(&fact)) {
     const TrialRecord& record = reopened->record;
     if (Failed(record.state)) ++joined_;
     members_[record.id.number] = {.config = record.config};
-    return;
   }
-  if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) {
-    const auto holder = members_.find(dropped->checkpoint.trial.number);
-    if (holder != members_.end() && holder->second.newest == dropped->checkpoint)
-      holder->second.newest.reset();
-    return;
+}
+
+void Pbt::Forget(const CheckpointId& checkpoint) {
+  for (auto& [number, member] : members_) {
+    if (member.newest == checkpoint) member.newest.reset();
+    if (!member.turn || member.turn->donor != checkpoint) continue;
+    member.turn->donor.reset();
+    member.turn->reason.text += "; that checkpoint is gone, so it goes on with its own";
   }
-  if (std::holds_alternative<SearchExhausted>(event.fact)) exhausted_ = true;
-  const auto trial = TrialOf(event.fact);
-  const auto found = trial ? members_.find(trial->number) : members_.end();
+}
+
+void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
+  const auto found = members_.find(trial);
   if (found == members_.end()) return;
   Member& member = found->second;
-  if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
+  if (const auto* reported = std::get_if<TrialReported>(&fact)) {
     const Report& report = reported->report;
     if (!Ranks(member, report.step)) return;
     member.value = objective_.Of(report.metrics);
     member.ranked = true;
     member.step = report.step;
     ++member.decisions;
-  } else if (const auto* saved = std::get_if<CheckpointSaved>(&event.fact)) {
+  } else if (const auto* saved = std::get_if<CheckpointSaved>(&fact)) {
     const AttemptId& attempt = saved->attempt;
     if (attempt.number > member.foreign_attempts)
       member.newest = CheckpointId{attempt.trial, attempt.number, saved->checkpoint.step};
-  } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
+  } else if (const auto* decided = std::get_if<TrialDecided>(&fact)) {
     const Verdict& verdict = decided->verdict;
     if (verdict.kind == VerdictKind::kExploit) {
       member = {.config = verdict.config,
@@ -246,12 +303,53 @@ void Pbt::Observe(const Event& event) {
                 .foreign_attempts = decided->attempt.number};
     }
     member.paused = verdict.kind == VerdictKind::kPause && verdict.reason.rule == kRule;
-  } else if (std::holds_alternative<AttemptAssigned>(event.fact) ||
-             std::holds_alternative<TrialPromoted>(event.fact)) {
-    member.paused = false;
-  } else if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
+  } else if (std::holds_alternative<AttemptEnded>(fact)) {
+    member.left = member.paused;  // however it went
+  } else if (const auto* promoted = std::get_if<TrialPromoted>(&fact)) {
+    if (promoted->donor) {
+      member = {.config = *promoted->config,
+                .step = promoted->donor->step,
+                .decisions = member.decisions};
+    }
+    member.paused = member.left = false;
+    member.turn.reset();
+  } else if (std::holds_alternative<AttemptAssigned>(fact)) {
+    member.paused = member.left = false;
+    member.turn.reset();
+  } else if (const auto* ended = std::get_if<TrialEnded>(&fact)) {
     if (Failed(ended->state)) --joined_;
     members_.erase(found);
+  }
+}
+
+void Pbt::RankAll() {
+  const auto has_come = [](const auto& member) {
+    return member.second.left && !member.second.turn;
+  };
+  if (!options_.synchronous || MoreJoin() || !std::ranges::all_of(members_, has_come)) return;
+  std::vector<Entry> ranked;
+  for (const auto& [number, member] : members_) ranked.push_back({number, member.value});
+  std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return Before(a, b); });
+  std::vector<Turn> turns;
+  for (size_t place = 0; place < ranked.size(); ++place) {
+    const Member& member = members_.at(ranked[place].trial);
+    const Ranking ranking = RankingIn(ranked, place);
+    Turn turn = TurnOf(ranked[place].trial, ranking, member.decisions - 1,
+                       ReasonFor(ranking, member.value, member.step));
+    if (!turn.donor) {
+      turn.reason.text = "goes on at step " + Text(member.step) + ": " + turn.reason.text;
+    }
+    turns.push_back(std::move(turn));
+  }
+  for (size_t place = 0; place < ranked.size(); ++place) {
+    members_.at(ranked[place].trial).turn = std::move(turns[place]);
+  }
+}
+
+void Pbt::Retain() {
+  retained_.clear();
+  for (const auto& [number, member] : members_) {
+    if (member.turn && member.turn->donor) retained_.insert(*member.turn->donor);
   }
 }
 
@@ -259,11 +357,19 @@ void Pbt::Adapt(const SweepSpec& spec) {
   options_ = OptionsOf(spec);
   space_ = spec.space;
   exhausted_ = false;
+  if (!options_.synchronous) {
+    for (auto& [number, member] : members_) member.turn.reset();
+  }
+  RankAll();
+  Retain();
 }
 
 void Pbt::Save(ArchiveWriter& archive) const { archive(members_, created_, joined_, exhausted_); }
 
-void Pbt::Load(ArchiveReader& archive) { archive(members_, created_, joined_, exhausted_); }
+void Pbt::Load(ArchiveReader& archive) {
+  archive(members_, created_, joined_, exhausted_);
+  Retain();
+}
 
 Entry<Scheduler> PbtEntry() {
   return {.name = std::string(kRule),
@@ -297,7 +403,10 @@ Entry<Scheduler> PbtEntry() {
                       {.name = "population",
                        .fallback = int64_t{0},
                        .min = 0,
-                       .help = "trials that train together; 0: stop.max_trials"}},
+                       .help = "trials that train together; 0: stop.max_trials"},
+                      {.name = "synchronous",
+                       .fallback = false,
+                       .help = "wait at each decision until all have come to theirs"}},
           .make = Make};
 }
 

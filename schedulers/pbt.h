@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace attune::schedulers {
 
 // Population-based training (Jaderberg et al., "Population based training of neural networks",
-// 2017), asynchronous, with truncation selection (§4.1.1).
+// 2017), with truncation selection (§4.1.1), asynchronous as there or synchronous.
 //
 // Every `interval` steps a trial is ranked among the members of the population by the value that
 // each had when it was ranked last. One that is among the last of them takes over the weights and
@@ -35,6 +36,11 @@ namespace attune::schedulers {
 //   have more. Where there are fewer slots than members these take turns: while some wait for a
 //   slot, a trial is paused after each interval, and the one with the fewest of them goes on.
 //
+// The synchronous form differs in this: who has come to an interval is paused there until every
+// member that lives has come to its own, and the population is complete. Then all are ranked by
+// what they have, the last of them clone, and all go on as slots are free. The checkpoints that are
+// to be cloned stay until they have been. A member that ends is waited for no longer.
+//
 // NaN, infinities and a missing metric are the worst value. Of equal values that of the lower trial
 // number is better. A report that passes several intervals counts once; a step that was reported
 // before, or lies before such a one, changes nothing.
@@ -47,6 +53,13 @@ class Pbt final : public Scheduler {
     int64_t max_trials = 0;  // of the sweep; 0: any number
     Exploration exploration;
     Step max{0};
+    bool synchronous = false;
+  };
+  // Of the synchronous form: how a member goes on that has been ranked.
+  struct Turn {
+    std::optional<CheckpointId> donor;
+    Config config;  // with a donor
+    Reason reason;
   };
   // A trial of the population that has not ended.
   struct Member {
@@ -54,10 +67,12 @@ class Pbt final : public Scheduler {
     double value = std::numeric_limits<double>::quiet_NaN();  // when it was ranked last
     bool ranked = false;                                      // since it began, or cloned another
     bool paused = false;
-    Step step{0};  // at which it was ranked, or which it has cloned
+    bool left = false;  // paused, and its gang has gone
+    Step step{0};       // at which it was ranked, or which it has cloned
     int64_t decisions = 0;
     std::optional<CheckpointId> newest;
     uint32_t foreign_attempts = 0;  // up to this one what it saved is not of its configuration
+    std::optional<Turn> turn;       // while it is paused and may go on
   };
 
   // REQUIRES: interval, population, max >= 1; 0 < fraction <= 0.5.
@@ -67,6 +82,7 @@ class Pbt final : public Scheduler {
   Verdict Judge(const TrialView& trial, const Report& report) const override;
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override;
   NextMove Next(const SweepView& sweep) const override;
+  const std::set<CheckpointId>& Retained() const override { return retained_; }
   void Observe(const Event& event) override;
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override;
@@ -81,14 +97,30 @@ class Pbt final : public Scheduler {
     double cutoff = std::numeric_limits<double>::quiet_NaN();  // of the worst that is not the last
     std::vector<TrialNumber> donors;                           // of the first
   };
+  struct Entry {
+    TrialNumber trial;
+    double value;
+  };
+  bool Before(const Entry& a, const Entry& b) const;
   Ranking RankingOf(TrialNumber trial, double value) const;
+  // Of the one at a place among all. REQUIRES: the best come first.
+  Ranking RankingIn(const std::vector<Entry>& ranked, size_t place) const;
   // Whether a report of the step is the first at or after the member's next interval.
   bool Ranks(const Member& member, Step step) const;
   Step IntervalUpTo(Step step) const;
   // For a slot: one that is paused, or that is yet to be created.
   bool OthersWait(TrialNumber trial) const;
-  Verdict Cloning(TrialNumber trial, const Member& own, const Ranking& ranking,
-                  Reason reason) const;
+  bool MoreJoin() const;
+  // The reason so far: how a member ranks.
+  Reason ReasonFor(const Ranking& ranking, double value, Step step) const;
+  // Of a ranked one: what it takes over, if anything, and why; `decisions` were made before.
+  Turn TurnOf(TrialNumber trial, const Ranking& ranking, int64_t decisions, Reason reason) const;
+  void Join(const Fact& fact);  // a new member, or one that comes back
+  void Forget(const CheckpointId& checkpoint);
+  void ObserveMember(TrialNumber trial, const Fact& fact);
+  // Of the synchronous form, where all have come: turns for all.
+  void RankAll();
+  void Retain();
   const Member& MemberOf(const TrialView& trial) const;
 
   Objective objective_;
@@ -96,9 +128,10 @@ class Pbt final : public Scheduler {
   uint64_t seed_;
   Options options_;
   std::map<TrialNumber, Member> members_;
-  int64_t created_ = 0;     // trials so far
-  int64_t joined_ = 0;      // of them, those that neither failed nor were killed
-  bool exhausted_ = false;  // the searcher has no more
+  int64_t created_ = 0;              // trials so far
+  int64_t joined_ = 0;               // of them, those that neither failed nor were killed
+  bool exhausted_ = false;           // the searcher has no more
+  std::set<CheckpointId> retained_;  // of the turns to come
 };
 
 Entry<Scheduler> PbtEntry();

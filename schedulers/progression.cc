@@ -1,0 +1,156 @@
+#include "schedulers/progression.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace attune::schedulers {
+namespace {
+
+constexpr size_t kCompared = 200;  // that came first to the top
+constexpr double kPercentile = 0.9;
+
+// Interpolated between neighbours. REQUIRES: there are values.
+double PercentileOf(std::vector<double> values) {
+  const double place = kPercentile * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<ptrdiff_t>(place);
+  std::nth_element(values.begin(), below, values.end());
+  if (below + 1 == values.end()) return *below;
+  const double above = *std::min_element(below + 1, values.end());
+  return *below + (above - *below) * (place - std::floor(place));
+}
+
+}  // namespace
+
+Progression::Progression(std::vector<Step> rungs)
+    : rungs_(std::move(rungs)), arrivals_(rungs_.size()) {
+  ATTUNE_CHECK(rungs_.size() >= 2);
+}
+
+void Progression::See(TrialNumber trial, Step step, double cost) {
+  auto& curve = curves_[trial];
+  if (curve.empty() || step > curve.back().first) curve.emplace_back(step, cost);
+}
+
+void Progression::End(TrialNumber trial) {
+  for (size_t rung = top_; rung < arrivals_.size(); ++rung) {
+    const auto& arrivals = arrivals_[rung];
+    const auto compared =
+        arrivals.begin() + static_cast<ptrdiff_t>(std::min(kCompared, arrivals.size()));
+    if (std::find_if(arrivals.begin(), compared, [trial](const Arrival& arrival) {
+          return arrival.trial == trial;
+        }) != compared)
+      return;
+  }
+  curves_.erase(trial);
+}
+
+void Progression::Come(TrialNumber trial, size_t rung, Step step, double cost) {
+  Place(trial, rung, step, cost);
+  if (rung > top_) {
+    Open(rung);  // it has skipped the others
+  } else if (rung == top_ && !Ends() && !RankedAlike()) {
+    Open(top_ + 1);
+  }
+}
+
+void Progression::Place(TrialNumber trial, size_t rung, Step step, double cost) {
+  if (!std::isfinite(cost)) return;
+  arrivals_[rung].push_back({trial, step, cost});
+  if (rung + 1 == top_) before_.emplace(trial, cost);
+  if (rung != top_) return;
+  CompareWithOthers(arrivals_[rung].back(), arrivals_[rung].size() - 1);
+  if (!noise_.empty()) epsilon_ = PercentileOf(noise_);
+}
+
+void Progression::Open(size_t top) {
+  top_ = top;
+  before_.clear();
+  for (const Arrival& arrival : arrivals_[top_ - 1]) before_.emplace(arrival.trial, arrival.cost);
+  Estimate();
+}
+
+void Progression::Estimate() {
+  noise_.clear();
+  const auto& arrivals = arrivals_[top_];
+  for (size_t i = 1; i < arrivals.size(); ++i) CompareWithOthers(arrivals[i], i);
+  if (!noise_.empty()) epsilon_ = PercentileOf(noise_);
+}
+
+void Progression::CompareWithOthers(const Arrival& arrival, size_t others) {
+  if (others >= kCompared) return;
+  for (size_t i = 0; i < others; ++i) {
+    const double noise = Noise(arrivals_[top_][i], arrival);
+    if (noise >= 0) noise_.push_back(noise);
+  }
+}
+
+double Progression::Noise(const Arrival& a, const Arrival& b) const {
+  const auto one = curves_.find(a.trial);
+  const auto other = curves_.find(b.trial);
+  if (one == curves_.end() || other == curves_.end()) return -1;
+  double last = -1;
+  int sign = 0;
+  int crossings = 0;
+  auto y = other->second.begin();
+  for (const auto& [step, cost] : one->second) {
+    while (y != other->second.end() && y->first < step) ++y;
+    if (step > a.step || step > b.step || y == other->second.end()) break;
+    if (y->first != step || !std::isfinite(cost) || !std::isfinite(y->second)) continue;
+    last = std::abs(cost - y->second);
+    const int now = cost < y->second ? -1 : cost > y->second ? 1 : sign;
+    if (sign != 0 && now != sign) ++crossings;
+    sign = now;
+  }
+  return crossings >= 2 ? last : -1;
+}
+
+bool Progression::RankedAlike() const {
+  struct Ranked {
+    double now = 0;
+    double before = 0;
+  };
+  std::vector<Ranked> ranked;
+  for (const Arrival& arrival : arrivals_[top_]) {
+    const auto found = before_.find(arrival.trial);
+    if (found != before_.end()) ranked.push_back({arrival.cost, found->second});
+  }
+  std::vector<double> places;
+  for (const Ranked& each : ranked) places.push_back(each.before);
+  std::ranges::sort(places);
+  std::ranges::sort(ranked, [](const Ranked& a, const Ranked& b) {
+    return std::pair(a.now, a.before) < std::pair(b.now, b.before);
+  });
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    if (std::abs(ranked[i].before - places[i]) > epsilon_) return false;
+  }
+  return true;
+}
+
+void Progression::Restart(std::vector<Step> rungs) {
+  ATTUNE_CHECK(rungs.size() >= 2);
+  const Step open = top();
+  rungs_ = std::move(rungs);
+  const auto reached = std::ranges::lower_bound(rungs_, open) - rungs_.begin();
+  top_ = std::clamp<size_t>(static_cast<size_t>(reached), 1, rungs_.size() - 1);
+  arrivals_.assign(rungs_.size(), {});
+  noise_.clear();
+  before_.clear();
+}
+
+void Progression::Save(ArchiveWriter& archive) const {
+  archive(static_cast<uint64_t>(top_), epsilon_, curves_);
+}
+
+void Progression::Load(ArchiveReader& archive) {
+  uint64_t top = 0;
+  double epsilon = 0;
+  archive(top, epsilon, curves_);
+  if (!archive.ok() || top < 1 || top >= rungs_.size()) return archive.Fail();
+  Open(static_cast<size_t>(top));
+  epsilon_ = epsilon;
+}
+
+}  // namespace attune::schedulers
