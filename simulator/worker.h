@@ -35,8 +35,10 @@ class Worker {
   // `from` is the step of the checkpoint it goes on from; 0: none.
   explicit Worker(Step from = {}) : step_(from) {}
 
-  // One more step is trained. REQUIRES: it neither waits nor has left.
-  Said Train(const Orders& orders);
+  // Trains as far as its next report, one more step or up to `to`. REQUIRES: it neither waits nor
+  // has left, and `to` lies behind its step.
+  Said Train(const Orders& orders) { return Train(orders, Step(step_.value + 1)); }
+  Said Train(const Orders& orders, Step to);
 
   // Whether it trains on now. It leaves at a verdict that is not continue.
   bool Obey(const Orders& orders);

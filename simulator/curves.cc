@@ -1,4 +1,4 @@
-#include "cli/simulate/curves.h"
+#include "simulator/curves.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cli/simulate/recorded_curves.h"
+#include "simulator/recorded_curves.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/simulate/csv.h"
+#include "simulator/csv.h"
 
 namespace attune::simulate {
 namespace {

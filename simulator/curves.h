@@ -8,24 +8,34 @@
 
 #include "core/base/ids.h"
 #include "core/base/result.h"
+#include "core/log/event.h"
 #include "core/space/objective.h"
 #include "core/space/search_space.h"
 
 namespace attune::simulate {
 
-// What a trial would report of the sweep's metric, step by step, whether it gets there or not.
+// What a trial would report, step by step, whether it gets there or not.
 class Curves {
  public:
   virtual ~Curves() = default;
 
-  // REQUIRES: step >= 1. The same arguments give the same value.
+  // Of the sweep's metric. REQUIRES: step >= 1. The same arguments give the same value.
   virtual double ValueAt(TrialNumber trial, const Config& config, Step step) const = 0;
 
-  // How long this step takes; nullopt: the curves do not say.
+  // The metrics that it knows beside that one: all those of a report at this step, or none.
+  virtual Metrics OthersAt(TrialNumber, Step) const { return {}; }
+
+  // The step of the next report after this one.
+  virtual Step NextReport(TrialNumber, Step after) const { return Step(after.value + 1); }
+
+  // How long it takes to come to this report from the one before; nullopt: the curves do not say.
   virtual std::optional<Seconds> SecondsOf(TrialNumber, Step) const { return std::nullopt; }
 
   // The step after which a program that is given no last one ends; 0: the curves do not say.
   virtual Step End(TrialNumber) const { return Step(0); }
+
+  // How the program ends by itself after this step, whatever the last one; nullopt: it goes on.
+  virtual std::optional<Outcome> EndsAfter(TrialNumber, Step) const { return std::nullopt; }
 };
 
 // The shapes of made-up curves:

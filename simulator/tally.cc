@@ -1,10 +1,9 @@
-#include "cli/simulate/tally.h"
+#include "simulator/tally.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "cli/simulate/timeline.h"
+#include "simulator/timeline.h"
 
 namespace attune::simulate {
 namespace {
@@ -13,14 +12,27 @@ double InSeconds(int64_t us) { return static_cast<double>(us) / static_cast<doub
 
 }  // namespace
 
-Tally::Tally(Objective objective, const std::vector<Step>& rungs)
-    : objective_(std::move(objective)) {
+Tally::Tally(const SweepSpec& spec, const std::vector<Step>& rungs)
+    : objectives_(spec.objectives), constraints_(spec.constraints) {
   summary_.trials.fill(0);
   for (const Step step : rungs) summary_.rungs.push_back({.step = step});
 }
 
 void Tally::Observe(const Event& event) {
   std::visit([&](const auto& fact) { On(fact, event.time); }, event.fact);
+  if (over()) return;
+  Occupy(0, event.time);
+  summary_.wall = Seconds(InSeconds(event.time.us - begun_.us));
+}
+
+void Tally::On(const SweepCreated&, Time now) { begun_ = slots_since_ = now; }
+
+void Tally::On(const SweepReopened&, Time) { summary_.state = SweepState::kRunning; }
+
+void Tally::On(const TrialReopened& fact, Time) {
+  const TrialId& id = fact.record.id;
+  --summary_.trials[static_cast<size_t>(At(id).state)];
+  At(id).state = TrialState::kPending;
 }
 
 void Tally::On(const TrialCreated&, Time) {
@@ -29,34 +41,40 @@ void Tally::On(const TrialCreated&, Time) {
 }
 
 void Tally::On(const AttemptAssigned& fact, Time now) {
-  At(fact.attempt.trial).slots = static_cast<int>(fact.ranks.size());
-  Occupy(static_cast<int>(fact.ranks.size()), now);
+  // Where a trial is told from outside nobody knows its ranks.
+  const int slots = std::max(1, static_cast<int>(fact.ranks.size()));
+  At(fact.attempt.trial).slots = slots;
+  At(fact.attempt.trial).at = fact.resume ? fact.resume->step : Step(0);
+  Occupy(slots, now);
 }
 
 void Tally::On(const TrialReported& fact, Time now) {
   Trial& trial = At(fact.attempt.trial);
-  trial.step = std::max(trial.step, fact.report.step);
-  ++summary_.steps;
-  const double value = fact.report.metrics.at(objective_.metric);
-  if (!std::isfinite(value)) return;
-  if (summary_.best && !objective_.Better(value, summary_.best->value)) return;
+  summary_.steps += fact.report.step.value - trial.at.value;
+  trial.at = fact.report.step;
+  trial.step = std::max(trial.step, trial.at);
+  const auto values = ValuesThatCount(objectives_, constraints_, fact.report.metrics);
+  if (values.empty()) return;
+  const double value = values.front();
+  if (summary_.best && !objectives_.front().Better(value, summary_.best->value)) return;
   summary_.best = {.trial = fact.attempt.trial.number,
                    .step = fact.report.step,
                    .value = value,
-                   .at = Seconds(InSeconds(now.us))};
+                   .at = Seconds(InSeconds(now.us - begun_.us))};
 }
 
 void Tally::On(const AttemptEnded& fact, Time now) { Occupy(-At(fact.attempt.trial).slots, now); }
 
 void Tally::On(const TrialEnded& fact, Time) {
   At(fact.trial).state = fact.state;
+  At(fact.trial).reason = fact.reason;
   ++summary_.trials[static_cast<size_t>(fact.state)];
 }
 
 void Tally::On(const SweepEnded& fact, Time now) {
   summary_.state = fact.state;
   summary_.reason = fact.reason;
-  summary_.wall = Seconds(InSeconds(now.us));
+  summary_.wall = Seconds(InSeconds(now.us - begun_.us));
   for (Summary::Rung& rung : summary_.rungs) {
     for (const Trial& trial : trials_) {
       if (trial.step >= rung.step) ++rung.reached;
@@ -66,7 +84,8 @@ void Tally::On(const SweepEnded& fact, Time now) {
 }
 
 void Tally::Occupy(int slots, Time now) {
-  summary_.slot_seconds += slots_ * InSeconds(now.us - slots_since_.us);
+  slot_us_ += slots_ * (now.us - slots_since_.us);
+  summary_.slot_seconds = InSeconds(slot_us_);
   slots_since_ = now;
   slots_ += slots;
   summary_.peak_slots = std::max(summary_.peak_slots, slots_);

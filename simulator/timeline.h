@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,13 @@ namespace attune::simulate {
 
 inline constexpr int64_t kSecondUs = 1'000'000;
 
+inline constexpr int64_t kLastUs = std::numeric_limits<int64_t>::max() / 2;
+inline constexpr double kMaxSeconds = 1e9;  // of one span: thirty years
+
+// What is longer than kMaxSeconds counts as that, what is negative or NaN as 0.
 inline int64_t ToMicroseconds(Seconds seconds) {
-  return static_cast<int64_t>(std::llround(seconds.value * static_cast<double>(kSecondUs)));
+  const double span = seconds.value > 0 ? std::min(seconds.value, kMaxSeconds) : 0;
+  return static_cast<int64_t>(std::llround(span * static_cast<double>(kSecondUs)));
 }
 
 // Virtual time: what is to happen, in the order of its time; what is due at one time in the order
@@ -31,7 +37,10 @@ class Timeline {
     heap_.push_back({std::max(when, now_), ++last_, std::move(action)});
     std::push_heap(heap_.begin(), heap_.end(), Later);
   }
-  void After(int64_t us, Action action) { At(Time{now_.us + us}, std::move(action)); }
+  // Beyond kLastUs time stands still. REQUIRES: us is one of ToMicroseconds.
+  void After(int64_t us, Action action) {
+    At(Time{std::min(now_.us + us, kLastUs)}, std::move(action));
+  }
 
   // REQUIRES: not empty.
   void RunNext() {

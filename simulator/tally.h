@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/log/event.h"
-#include "core/space/objective.h"
+#include "core/log/sweep_spec.h"
 
 namespace attune::simulate {
 
@@ -40,25 +40,32 @@ struct Summary {
   int Count(TrialState which) const { return trials[static_cast<size_t>(which)]; }
 };
 
-// Reads a summary off a sweep's events. REQUIRES: the events of one sweep, each once, from time 0.
+// Reads a summary off a sweep's events. REQUIRES: the events of one sweep, each once, in order.
 class Tally {
  public:
-  Tally(Objective objective, const std::vector<Step>& rungs);
+  struct Trial {
+    TrialState state = TrialState::kPending;
+    std::string reason;  // why it has ended
+    Step step{0};        // the furthest
+    Step at{0};          // of its newest report, or that it goes on from
+    int slots = 0;       // of its attempt
+  };
+
+  // The best is the first one in the sweep's first objective, of the reports that count.
+  Tally(const SweepSpec& spec, const std::vector<Step>& rungs);
 
   void Observe(const Event& event);
 
-  // All but steps_in_full. Complete once `over`.
+  // All but steps_in_full. Complete once `over`; before that, what it is at the newest event.
   const Summary& summary() const { return summary_; }
   bool over() const { return Ended(summary_.state); }
+  const std::vector<Trial>& trials() const { return trials_; }  // by number
 
  private:
-  struct Trial {
-    TrialState state = TrialState::kPending;
-    Step step{0};   // the furthest
-    int slots = 0;  // of its attempt
-  };
-
+  void On(const SweepCreated& fact, Time now);
+  void On(const SweepReopened& fact, Time now);
   void On(const TrialCreated& fact, Time now);
+  void On(const TrialReopened& fact, Time now);
   void On(const AttemptAssigned& fact, Time now);
   void On(const TrialReported& fact, Time now);
   void On(const AttemptEnded& fact, Time now);
@@ -70,10 +77,13 @@ class Tally {
   Trial& At(const TrialId& id) { return trials_[id.number.value]; }
   void Occupy(int slots, Time now);
 
-  const Objective objective_;
+  const std::vector<Objective> objectives_;
+  const std::vector<Constraint> constraints_;
   Summary summary_;
+  Time begun_;
   std::vector<Trial> trials_;  // by number
-  int slots_ = 0;              // occupied since slots_since_
+  int64_t slot_us_ = 0;
+  int slots_ = 0;  // occupied since slots_since_
   Time slots_since_;
 };
 

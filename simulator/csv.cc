@@ -1,4 +1,4 @@
-#include "cli/simulate/csv.h"
+#include "simulator/csv.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cli/simulate/worker.h"
+#include "simulator/worker.h"
 
 #include "core/base/check.h"
 
@@ -13,9 +13,9 @@ Orders OrdersFor(const Sweep& sweep, const Trial& trial) {
           .verdict = trial.live->verdict};
 }
 
-Worker::Said Worker::Train(const Orders& orders) {
-  ATTUNE_CHECK(!waits_ && !left_);
-  ++step_.value;
+Worker::Said Worker::Train(const Orders& orders, Step to) {
+  ATTUNE_CHECK(!waits_ && !left_ && to > step_);
+  step_ = to;
   const auto reached = [this](Step step) { return step.value > 0 && step_ >= step; };
   waits_ = orders.yields || reached(orders.milestone) || reached(orders.last);
   const bool due = orders.every.value > 0 && step_.value % orders.every.value == 0;

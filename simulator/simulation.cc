@@ -1,14 +1,14 @@
-#include "cli/simulate/simulation.h"
+#include "simulator/simulation.h"
 
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "cli/simulate/timeline.h"
-#include "cli/simulate/worker.h"
 #include "core/base/check.h"
 #include "core/brain/brain.h"
+#include "simulator/timeline.h"
+#include "simulator/worker.h"
 
 namespace attune::simulate {
 namespace {
@@ -17,6 +17,8 @@ constexpr int64_t kMaxGpus = 1'000'000;
 
 Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
 
+constexpr int64_t kTurnsBetweenQuestions = 1'000;
+
 // The slots of the executor at this place among them.
 int SlotsOf(const Assumptions& assumed, int executor) {
   const int evenly = assumed.slots / assumed.executors;
@@ -24,11 +26,14 @@ int SlotsOf(const Assumptions& assumed, int executor) {
 }
 
 Status CheckRuns(const SweepSpec& spec, const Curves& curves, const Assumptions& assumed) {
+  if (!spec.warm_start.empty())
+    return Invalid(
+        "warm_start: the results of earlier sweeps lie with a server; remove the key to simulate");
   if (spec.External())
     return Invalid(
         "the sweep has no `command`: whoever asks for its trials decides when they run, so there "
         "is nothing to simulate");
-  if (spec.objectives.size() > 1 || !spec.constraints.empty())
+  if (spec.ReportedMetrics().size() > 1 && curves.OthersAt(TrialNumber(0), Step(1)).empty())
     return Invalid(
         "simulated trials report one metric, and the sweep has several objectives or constraints: "
         "simulate it with `metric` alone");
@@ -58,12 +63,14 @@ SweepSpec ForSlots(SweepSpec spec) {
 class Simulation {
  public:
   Simulation(SweepSpec spec, const Algorithms& algorithms, const Curves& curves,
-             const Assumptions& assumed, const std::vector<Step>& rungs)
+             const Assumptions& assumed, const std::vector<Step>& rungs,
+             const std::function<void(const Event&)>& observe)
       : spec_(std::move(spec)),
         curves_(curves),
         assumed_(assumed),
         brain_(algorithms, [](const std::string&) { return true; }),
-        tally_(spec_.objective(), rungs) {}
+        tally_(spec_, rungs),
+        observe_(observe) {}
 
   Result<Summary> Run() {
     for (int i = 0; i < assumed_.executors; ++i) {
@@ -73,10 +80,15 @@ class Simulation {
     }
     Tell(CreateSweep{.spec = spec_});
     Advance();
-    while (!tally_.over()) {
+    for (int64_t turn = 0; !tally_.over(); ++turn) {
+      if (assumed_.given_up && turn % kTurnsBetweenQuestions == 0 && assumed_.given_up())
+        return Invalid("it takes too long here: ask for fewer trials or steps");
       if (spec_.stop.max_trials == 0 && tally_.summary().created > assumed_.trials_endless)
         return Invalid("the sweep has not ended after " + std::to_string(assumed_.trials_endless) +
                        " trials: set stop.max_trials");
+      if (assumed_.max_reports > 0 && reports_ > assumed_.max_reports)
+        return Invalid("trials would report more than " + std::to_string(assumed_.max_reports) +
+                       " times together: lower scheduler.max");
       if (timeline_.empty())
         return Error{ErrorCode::kInternal,
                      "nothing of the sweep runs, and it has not ended; please report this, with "
@@ -119,40 +131,72 @@ class Simulation {
   void Follow(const std::vector<Event>& events) {
     for (const Event& event : events) {
       tally_.Observe(event);
+      if (observe_) observe_(event);
       if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) {
         const Step from = assigned->resume ? assigned->resume->step : Step(0);
-        gangs_[assigned->epoch] = {.attempt = assigned->attempt, .worker = Worker(from)};
-        Train(assigned->epoch);
+        const Epoch epoch = assigned->epoch;
+        gangs_[epoch] = {.attempt = assigned->attempt, .worker = Worker(from)};
+        if (assumed_.start.value == 0 && !EndsByItself(gangs_[epoch])) {
+          Train(epoch);
+        } else {
+          timeline_.After(ToMicroseconds(assumed_.start), [this, epoch] { Started(epoch); });
+        }
       }
     }
   }
 
-  // One more step of this attempt's gang, and what its rank 0 does with it.
+  void Started(Epoch epoch) {
+    if (const auto ends = EndsByItself(gangs_.at(epoch))) {
+      End(epoch, *ends);
+      Advance();
+    } else {
+      Train(epoch);
+    }
+  }
+
+  Step NextReport(const Gang& gang) const {
+    return curves_.NextReport(gang.attempt.trial.number, gang.worker.step());
+  }
+
+  // As far as the next report of this attempt's gang, and what its rank 0 does with it.
   void Train(Epoch epoch) {
     Gang& gang = gangs_.at(epoch);
-    const Step next(gang.worker.step().value + 1);
     const Seconds takes =
-        curves_.SecondsOf(gang.attempt.trial.number, next).value_or(assumed_.step);
+        curves_.SecondsOf(gang.attempt.trial.number, NextReport(gang)).value_or(assumed_.step);
     gang.seconds.value += takes.value;
     timeline_.After(ToMicroseconds(takes), [this, epoch] { Trained(epoch); });
   }
 
   void Trained(Epoch epoch) {
+    ++reports_;
     Gang& gang = gangs_.at(epoch);
-    const auto said = gang.worker.Train(OrdersOf(gang));
+    const auto said = gang.worker.Train(OrdersOf(gang), NextReport(gang));
     if (said.checkpoint)
       Tell(RecordFact{epoch,
                       CheckpointSaved{.attempt = gang.attempt, .checkpoint = {.step = said.step}}});
     Report report{.step = said.step, .seconds = gang.seconds, .waits = said.waits};
-    report.metrics.emplace(spec_.objective().metric, ValueOf(gang));
+    report.metrics = curves_.OthersAt(gang.attempt.trial.number, said.step);
+    report.metrics[spec_.objective().metric] = ValueOf(gang);
     Tell(RecordFact{epoch, TrialReported{gang.attempt, std::move(report)}});
-    if (gang.worker.Obey(OrdersOf(gang)) && !EndsByItself(gang)) {
-      Train(epoch);
+    const TrialState state = TrialOf(gang).state;
+    if (state == TrialState::kKilled || state == TrialState::kFailed) {
+      End(epoch, Outcome::kKilled);  // nobody wants it any more
+    } else if (!gang.worker.Obey(OrdersOf(gang))) {
+      End(epoch, Outcome::kFinished);
+    } else if (const auto ends = EndsByItself(gang)) {
+      End(epoch, *ends);
     } else {
-      Tell(RecordFact{epoch, AttemptEnded{gang.attempt, Outcome::kFinished, {}}});
-      gangs_.erase(epoch);
+      Train(epoch);
     }
     Advance();
+  }
+
+  void End(Epoch epoch, Outcome outcome) {
+    Failure failure;
+    if (outcome == Outcome::kFailed)
+      failure = {.kind = FailureKind::kExit, .rank = 0, .exit_code = 1, .message = "it failed"};
+    Tell(RecordFact{epoch, AttemptEnded{gangs_.at(epoch).attempt, outcome, failure}});
+    gangs_.erase(epoch);
   }
 
   const Trial& TrialOf(const Gang& gang) const { return *brain_.state().Find(gang.attempt.trial); }
@@ -165,9 +209,11 @@ class Simulation {
     return curves_.ValueAt(gang.attempt.trial.number, TrialOf(gang).config, gang.worker.step());
   }
 
-  bool EndsByItself(const Gang& gang) const {
-    return spec_.max_step.value == 0 &&
-           gang.worker.step() >= curves_.End(gang.attempt.trial.number);
+  std::optional<Outcome> EndsByItself(const Gang& gang) const {
+    const TrialNumber trial = gang.attempt.trial.number;
+    if (const auto ends = curves_.EndsAfter(trial, gang.worker.step())) return ends;
+    const bool over = spec_.max_step.value == 0 && gang.worker.step() >= curves_.End(trial);
+    return over ? std::optional(Outcome::kFinished) : std::nullopt;
   }
 
   Summary Whole() const {
@@ -186,20 +232,24 @@ class Simulation {
   Timeline timeline_;
   Brain brain_;
   Tally tally_;
+  const std::function<void(const Event&)>& observe_;
   std::map<Epoch, Gang> gangs_;
+  int64_t reports_ = 0;
   std::optional<Time> due_;  // when it will look again by itself
 };
 
 }  // namespace
 
 Result<Summary> Simulate(const SweepSpec& spec, const Algorithms& algorithms, const Curves& curves,
-                         const Assumptions& assumed) {
+                         const Assumptions& assumed,
+                         const std::function<void(const Event&)>& observe) {
   if (Status runs = CheckRuns(spec, curves, assumed); !runs.ok()) return runs.error();
   auto searcher = algorithms.MakeSearcher(spec);
   if (!searcher.ok()) return searcher.error();
   const auto scheduler = algorithms.MakeScheduler(spec);
   if (!scheduler.ok()) return scheduler.error();
-  return Simulation(ForSlots(spec), algorithms, curves, assumed, (*scheduler)->Rungs()).Run();
+  return Simulation(ForSlots(spec), algorithms, curves, assumed, (*scheduler)->Rungs(), observe)
+      .Run();
 }
 
 }  // namespace attune::simulate

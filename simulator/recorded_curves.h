@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/simulate/curves.h"
 #include "core/base/result.h"
+#include "simulator/curves.h"
 
 namespace attune::simulate {
 
