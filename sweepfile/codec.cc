@@ -199,6 +199,8 @@ Json ToJson(const SweepSpec& spec) {
   for (const Config& point : spec.initial_points) json["initial_points"].push_back(ToJson(point));
   json["searcher"] = {{"name", spec.searcher.name}, {"seed", spec.seed}};
   AddOptions(spec.searcher, json["searcher"]);
+  json["warm_start"] = Json::array();
+  for (const SweepId sweep : spec.warm_start) json["warm_start"].push_back(ToString(sweep));
   json["scheduler"] = {{"name", spec.scheduler.name}, {"max", spec.max_step.value}};
   AddOptions(spec.scheduler, json["scheduler"]);
   if (!spec.External()) json["resources"] = GangToJson(spec.gang);
@@ -219,9 +221,35 @@ Json ToJson(const SweepSpec& spec) {
                   {"patience", spec.stop.patience},
                   {"max_trial_time", FormatDuration(spec.stop.max_trial_time)},
                   {"trial_patience", spec.stop.trial_patience}};
+  if (spec.stop.plateau) json["stop"]["plateau"] = ToJson(*spec.stop.plateau);
+  if (!spec.stop.thresholds.empty()) json["stop"]["threshold"] = ToJson(spec.stop.thresholds);
   if (spec.External()) {
     json["failure"].erase("stall_timeout");
     json["stop"].erase("max_gpu_hours");
+  }
+  return json;
+}
+
+Json ToJson(const Plateau& plateau) {
+  Json json = {{"metric", plateau.metric.metric},
+               {"mode", Name(plateau.metric.mode)},
+               {"patience", plateau.patience}};
+  if (plateau.std) {
+    json["std"] = *plateau.std;
+  } else {
+    json["min_delta"] = plateau.min_delta;
+  }
+  json["grace_period"] = plateau.grace_period.value;
+  return json;
+}
+
+Json ToJson(const std::vector<Threshold>& thresholds) {
+  Json json = Json::object();
+  for (const Threshold& threshold : thresholds) {
+    Json& bounds = json[threshold.metric] = Json::object();
+    if (threshold.at_least) bounds["at_least"] = *threshold.at_least;
+    if (threshold.at_most) bounds["at_most"] = *threshold.at_most;
+    bounds["grace_period"] = threshold.grace_period.value;
   }
   return json;
 }

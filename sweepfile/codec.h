@@ -28,6 +28,10 @@ Result<double> RealFromJson(const Json& json);
 // The sweep file with every default. ParseSweep reads its dump as well.
 Json ToJson(const SweepSpec& spec);
 
+// As in a sweep file's `stop`.
+Json ToJson(const Plateau& plateau);
+Json ToJson(const std::vector<Threshold>& thresholds);
+
 // Reads what ToJson wrote, by any version that knew no other keys; kCorrupt with the place where it
 // is something else. For sweep files of people use ParseSweep.
 Result<SweepSpec> SpecFromJson(const Json& json);

@@ -121,6 +121,10 @@ const Section& FileKeys() {
                    "others; constants may be left out",
            .fallback_words = "none"},
           {.name = "searcher", .type = KeyType::kSection, .help = "What proposes configurations"},
+          {.name = "warm_start",
+           .type = KeyType::kTexts,
+           .help = "Earlier sweeps, by id, whose results the searcher begins with; 16 at most",
+           .fallback_words = "none"},
           {.name = "scheduler",
            .type = KeyType::kSection,
            .help = "What judges running trials and stops the bad ones"},
@@ -243,7 +247,7 @@ Section SearcherKeys(const Algorithms& algorithms) {
           .help = "What proposes configurations; further keys depend on `name`",
           .keys = {{.name = "name",
                     .help = "The algorithm",
-                    .fallback = Text("random"),
+                    .fallback = Text("auto"),
                     .one_of = EntryNames(algorithms.searchers())},
                    {.name = "seed",
                     .type = KeyType::kInteger,
@@ -379,51 +383,6 @@ const Section& FailureKeys() {
   return section;
 }
 
-const Section& StopKeys() {
-  static const Section section{
-      .name = "stop",
-      .help = "When the sweep or a trial is over, by whichever limit comes first; 0: no such limit",
-      .keys = {
-          {.name = "max_trials",
-           .type = KeyType::kInteger,
-           .help = "Trials that are started in all; without it until the searcher has no more, "
-                   "which `grid` comes to, and `tpe` where all parameters are steps or lists",
-           .fallback = Integer(0),
-           .min = 0,
-           .max = kMaxInt},
-          {.name = "max_time",
-           .type = KeyType::kDuration,
-           .help = "Time the sweep runs, not counting while it is paused",
-           .fallback = Duration(StopPolicy{}.max_time),
-           .min = 0,
-           .max = kMaxDuration.value},
-          {.name = "max_gpu_hours",
-           .type = KeyType::kReal,
-           .help = "GPU-hours that all its trials use together",
-           .fallback = Value(StopPolicy{}.max_gpu_hours),
-           .min = 0},
-          {.name = "patience",
-           .type = KeyType::kInteger,
-           .help = "Trials that end one after another while the sweep gets no better report",
-           .fallback = Integer(0),
-           .min = 0,
-           .max = kMaxInt},
-          {.name = "max_trial_time",
-           .type = KeyType::kDuration,
-           .help = "Training time of each trial, over all its attempts",
-           .fallback = Duration(StopPolicy{}.max_trial_time),
-           .min = 0,
-           .max = kMaxDuration.value},
-          {.name = "trial_patience",
-           .type = KeyType::kInteger,
-           .help = "Reports of a trial one after another that are its best in no metric",
-           .fallback = Integer(0),
-           .min = 0,
-           .max = kMaxInt},
-      }};
-  return section;
-}
-
 std::vector<Section> AllSections(const Algorithms& algorithms) {
   return {FileKeys(),
           ReportsKeys(),
@@ -436,7 +395,9 @@ std::vector<Section> AllSections(const Algorithms& algorithms) {
           ResourcesKeys(),
           CheckpointKeys(),
           FailureKeys(),
-          StopKeys()};
+          StopKeys(),
+          PlateauKeys(),
+          ThresholdKeys()};
 }
 
 std::string_view Name(KeyType type) {

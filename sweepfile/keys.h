@@ -61,6 +61,7 @@ constexpr size_t kMaxParameters = 1000;
 constexpr size_t kMaxListedValues = 1000;  // of one parameter, or of one `when`
 constexpr size_t kMaxObjectives = 8;
 constexpr size_t kMaxConstraints = 32;
+constexpr size_t kMaxThresholds = 32;
 constexpr size_t kMaxNameChars = 128;                  // of a sweep, a parameter, a metric
 constexpr size_t kMaxPatternBytes = 1000;              // of reports.pattern
 constexpr int kMaxPriority = 1000;                     // and as far below 0
@@ -76,6 +77,8 @@ const Section& ResourcesKeys();
 const Section& CheckpointKeys();
 const Section& FailureKeys();
 const Section& StopKeys();
+const Section& PlateauKeys();    // stop.plateau
+const Section& ThresholdKeys();  // stop.threshold.NAME
 
 // What every searcher or scheduler takes; `name` is among its keys and may be any of the
 // algorithms'.

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "core/base/check.h"
+#include "core/log/warm_start.h"
 #include "sweepfile/document.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/parse_document.h"
@@ -12,6 +13,7 @@
 #include "sweepfile/reports.h"
 #include "sweepfile/scalar.h"
 #include "sweepfile/space.h"
+#include "sweepfile/stop.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::sweepfile {
@@ -25,12 +27,6 @@ std::string DefaultName(const ParseOptions& options) {
     if (!folder.empty()) name = folder;
   }
   return name.empty() ? "sweep" : name;
-}
-
-size_t Characters(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
 }
 
 int Int(const Fields& fields, std::string_view key) {
@@ -55,9 +51,10 @@ class SpecReader {
     ReadNames();
     spec_.program = ReadProgram(file_, options_, faults_);
     ReadSearch();
-    spec_.program.report_pattern = ReadReportPattern(file_, spec_, faults_);
+    ReadWarmStart();
     ReadAlgorithms();
     ReadLimits();
+    spec_.program.report_pattern = ReadReportPattern(file_, spec_, faults_);
     return std::move(spec_);
   }
 
@@ -68,11 +65,29 @@ class SpecReader {
 
   void ReadNames() {
     spec_.name = file_.Given("name") ? file_.Get<std::string>("name") : DefaultName(options_);
-    CheckName(file_.spot("name"), spec_.name);
+    CheckName(file_.spot("name"), spec_.name, faults_);
 
     spec_.tags = ReadTexts(file_.spot("tags"), faults_);
     for (size_t i = 0; i < spec_.tags.size(); ++i) {
       if (spec_.tags[i].empty()) faults_.AtValue(Item(file_.spot("tags"), i), "is empty");
+    }
+  }
+
+  void ReadWarmStart() {
+    const Spot& spot = file_.spot("warm_start");
+    const std::vector<std::string> names = ReadTexts(spot, faults_);
+    if (names.size() > kMaxWarmStarts)
+      faults_.AtValue(spot, std::to_string(names.size()) + " sweeps; " +
+                                std::to_string(kMaxWarmStarts) + " at most");
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto id = ParseSweepId(names[i]);
+      if (!id.ok()) {
+        faults_.AtValue(Item(spot, i), id.error().message);
+      } else if (std::ranges::count(spec_.warm_start, *id) > 0) {
+        faults_.AtValue(Item(spot, i), names[i] + " stands here twice");
+      } else {
+        spec_.warm_start.push_back(*id);
+      }
     }
   }
 
@@ -116,7 +131,7 @@ class SpecReader {
   void ReadObjective(const Spot& spot) {
     const Fields metric = ReadSection(MetricKeys(), spot, faults_);
     const auto name = metric.Get<std::string>("name");
-    CheckName(metric.spot("name"), name);
+    CheckName(metric.spot("name"), name, faults_);
     const auto same = [&](const Objective& known) { return known.metric == name; };
     if (!name.empty() && std::ranges::any_of(spec_.objectives, same))
       faults_.AtValue(metric.spot("name"), name + " is there twice; name each metric once");
@@ -141,7 +156,7 @@ class SpecReader {
 
   void ReadConstraint(const std::string& name, const Spot& spot) {
     if (name.empty()) return faults_.AtValue(spot, "names no metric");
-    CheckName(spot, name);
+    CheckName(spot, name, faults_);
     const Fields bounds = ReadSection(ConstraintKeys(), spot, faults_);
     Constraint constraint{.metric = name};
     if (const Value* min = bounds.Find("min")) constraint.min = std::get<double>(*min);
@@ -226,6 +241,7 @@ class SpecReader {
     spec_.stop.patience = Int(stop, "patience");
     spec_.stop.max_trial_time = Duration(stop, "max_trial_time");
     spec_.stop.trial_patience = Int(stop, "trial_patience");
+    if (!spec_.objectives.empty()) ReadTrialStoppers(stop, spec_, faults_);
     if (!file_.Given("command")) {
       RefuseProgramKeys(file_, {"env", "working_directory", "reports", "resources", "checkpoint"});
       RefuseProgramKeys(failure, {"stall_timeout"});
@@ -241,13 +257,6 @@ class SpecReader {
                   "is about the program that runs, and the file has no command; name the program "
                   "in command, or remove this");
     }
-  }
-
-  void CheckName(const Spot& spot, const std::string& name) {
-    if (Characters(name) > kMaxNameChars) {
-      faults_.AtValue(spot, "longer than " + std::to_string(kMaxNameChars) + " characters");
-    }
-    if (name.find_first_of("\r\n\t") != name.npos) faults_.AtValue(spot, "must be one line");
   }
 
   const ParseOptions& options_;
@@ -304,6 +313,15 @@ void TryAlgorithms(const SweepSpec& spec, const Algorithms& algorithms, const No
 }
 
 }  // namespace
+
+std::optional<Fault> FaultOf(const Error& error, std::string_view text) {
+  const Document document = ReadDocument(text);
+  if (!document.root) return std::nullopt;
+  std::vector<Fault> found;
+  Faults faults(found);
+  TellError(error, *document.root, "", faults);
+  return found.front().pointer.empty() ? std::nullopt : std::optional(found.front());
+}
 
 Parsed ParseSweep(std::string_view text, const ParseOptions& options) {
   return ParseDocument(ReadDocument(text), options);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "sweepfile/codec.h"
+#include "sweepfile/keys.h"
 #include "sweepfile/parse_document.h"
 #include "sweepfile/reader.h"
 
@@ -31,6 +32,47 @@ void Merge(Node& into, Node patch) {
   }
 }
 
+// Under another algorithm, options that it does not have are gone; those that both have stay.
+void KeepOptionsOf(const Section& keys, Node& algorithm) {
+  std::erase_if(algorithm.entries,
+                [&](const MapEntry& entry) { return keys.Find(entry.key) == nullptr; });
+}
+
+// The name of the algorithm in this section; empty where none is given.
+std::string NameIn(const Node& file, std::string_view section) {
+  const MapEntry* algorithm = file.Find(section);
+  const MapEntry* name = algorithm == nullptr ? nullptr : algorithm->value.Find("name");
+  return name == nullptr ? "" : name->value.text;
+}
+
+void KeepOptions(const Node& patch, const Algorithms& algorithms, Node& into) {
+  for (MapEntry& entry : into.entries) {
+    const std::string name = NameIn(patch, entry.key);
+    if (name.empty() || name == NameIn(into, entry.key)) continue;
+    if (entry.key == "searcher") KeepOptionsOf(SearcherKeys(algorithms, name), entry.value);
+    if (entry.key == "scheduler") KeepOptionsOf(SchedulerKeys(algorithms, name), entry.value);
+  }
+}
+
+void Erase(Node& map, std::string_view key) {
+  std::erase_if(map.entries, [&](const MapEntry& entry) { return entry.key == key; });
+}
+
+// The file as it stands has every default, and what a default came from goes with it: the direction
+// of another metric, the measure that is given up for another.
+void ForgetPlateau(const Node& patch, Node& into) {
+  const MapEntry* stop = patch.Find("stop");
+  const MapEntry* plateau = stop == nullptr ? nullptr : stop->value.Find("plateau");
+  const auto known = std::ranges::find(into.entries, "stop", &MapEntry::key);
+  if (plateau == nullptr || known == into.entries.end()) return;
+  const auto old = std::ranges::find(known->value.entries, "plateau", &MapEntry::key);
+  if (old == known->value.entries.end()) return;
+  const auto given = [&](std::string_view key) { return plateau->value.Find(key) != nullptr; };
+  if (given("metric") && !given("mode")) Erase(old->value, "mode");
+  if (given("std") && !given("min_delta")) Erase(old->value, "min_delta");
+  if (given("min_delta") && !given("std")) Erase(old->value, "std");
+}
+
 }  // namespace
 
 Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOptions& options) {
@@ -54,6 +96,8 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
     faults.Add({}, {}, "the sweep file with every default is too long to be edited");
     return parsed;
   }
+  KeepOptions(*changes.root, *options.algorithms, *whole.root);
+  ForgetPlateau(*changes.root, *whole.root);
   Merge(*whole.root, *std::move(changes.root));
   parsed = ParseDocument(std::move(whole), options);
   if (parsed.spec) parsed.spec->initial_points = spec.initial_points;

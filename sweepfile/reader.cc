@@ -23,7 +23,7 @@ std::string LowerFirst(std::string text) {
 // A key of another section that the writer may have meant: max_trials → stop.max_trials.
 std::string ElsewhereInFile(std::string_view key) {
   for (const Section* section : {&FileKeys(), &ReportsKeys(), &MetricKeys(), &ResourcesKeys(),
-                                 &CheckpointKeys(), &FailureKeys(), &StopKeys()}) {
+                                 &CheckpointKeys(), &FailureKeys(), &StopKeys(), &PlateauKeys()}) {
     for (const Key& known : section->keys) {
       if (known.name == key && known.name != "name") {
         return section->name + (section->name.empty() ? "" : ".") + known.name;
@@ -252,6 +252,15 @@ std::vector<std::pair<std::string, std::string>> ReadTextMap(const Spot& spot, F
     }
   }
   return texts;
+}
+
+void CheckName(const Spot& spot, const std::string& name, Faults& faults) {
+  const auto characters = std::ranges::count_if(
+      name, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  if (static_cast<size_t>(characters) > kMaxNameChars) {
+    faults.AtValue(spot, "longer than " + std::to_string(kMaxNameChars) + " characters");
+  }
+  if (name.find_first_of("\r\n\t") != name.npos) faults.AtValue(spot, "must be one line");
 }
 
 }  // namespace attune::sweepfile

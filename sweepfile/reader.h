@@ -76,6 +76,9 @@ Fields ReadSection(const Section& section, const Spot& spot, Faults& faults);
 std::vector<std::string> ReadTexts(const Spot& spot, Faults& faults);
 std::vector<std::pair<std::string, std::string>> ReadTextMap(const Spot& spot, Faults& faults);
 
+// The name of a sweep or a metric, for people: a fault where it is too long or not one line.
+void CheckName(const Spot& spot, const std::string& name, Faults& faults);
+
 Spot Child(const Spot& spot, const MapEntry& entry);
 Spot Item(const Spot& spot, size_t index);
 

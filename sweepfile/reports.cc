@@ -23,8 +23,7 @@ void CheckGroups(const RE2& pattern, const SweepSpec& spec, const Spot& spot, Fa
                            " cannot be a group's name, which is made of letters, digits and _, and "
                            "is not step; call the metric otherwise");
   };
-  for (const Objective& objective : spec.objectives) check(objective.metric);
-  for (const Constraint& constraint : spec.constraints) check(constraint.metric);
+  for (const std::string& metric : spec.ReportedMetrics()) check(metric);
 }
 
 }  // namespace

@@ -119,9 +119,10 @@ Json ParametersSchema() {
           {"additionalProperties", parameter}};
 }
 
-Json ConstraintSchema() {
-  Json schema = SectionSchema(ConstraintKeys());
-  schema["anyOf"] = {{{"required", Json::array({"min"})}}, {{"required", Json::array({"max"})}}};
+// Of which at least one of two keys is there.
+Json OneOrBoth(const Section& section, const char* one, const char* other) {
+  Json schema = SectionSchema(section);
+  schema["anyOf"] = {{{"required", Json::array({one})}}, {{"required", Json::array({other})}}};
   return schema;
 }
 
@@ -215,7 +216,13 @@ Json SweepSchema(const Algorithms& algorithms) {
   properties["metrics"].update(
       {{"items", SectionSchema(MetricKeys())}, {"minItems", 1}, {"maxItems", kMaxObjectives}});
   properties["constraints"].update(
-      {{"additionalProperties", ConstraintSchema()}, {"maxProperties", kMaxConstraints}});
+      {{"additionalProperties", OneOrBoth(ConstraintKeys(), "min", "max")},
+       {"maxProperties", kMaxConstraints}});
+  Json& stop = properties["stop"]["properties"];
+  stop["plateau"] = SectionSchema(PlateauKeys());
+  stop["threshold"].update(
+      {{"additionalProperties", OneOrBoth(ThresholdKeys(), "at_least", "at_most")},
+       {"maxProperties", kMaxThresholds}});
   schema["oneOf"] = {{{"required", Json::array({"metric"})}},
                      {{"required", Json::array({"metrics"})}}};
   properties["parameters"] = ParametersSchema();

@@ -223,6 +223,14 @@ AlgorithmSpec SpecDecoder::DecodeAlgorithm(const char* key, const char* common) 
   return algorithm;
 }
 
+void SpecDecoder::DecodeWarmStart() {
+  for (const std::string& name : Texts(json_, "warm_start")) {
+    const auto id = ParseSweepId(name);
+    if (!id.ok()) return Fail("warm_start: " + id.error().message);
+    spec_.warm_start.push_back(*id);
+  }
+}
+
 void SpecDecoder::DecodeGang() {
   const Json& resources = Member(json_, "resources");
   spec_.gang.workers = static_cast<int>(Integer(resources, "workers", 1, kMaxInt));
@@ -263,6 +271,27 @@ void SpecDecoder::DecodeLimits(bool external) {
   spec_.stop.patience = Int(stop, "patience");
   spec_.stop.max_trial_time = Duration(stop, "max_trial_time");
   spec_.stop.trial_patience = Int(stop, "trial_patience");
+  DecodeTrialStoppers(stop);
+}
+
+void SpecDecoder::DecodeTrialStoppers(const Json& stop) {
+  if (Has(stop, "plateau")) {
+    const Json& json = stop["plateau"];
+    Plateau& plateau = spec_.stop.plateau.emplace();
+    plateau.metric = {.metric = Text(json, "metric"),
+                      .mode = Text(json, "mode") == "min" ? Mode::kMin : Mode::kMax};
+    plateau.patience = static_cast<int>(Integer(json, "patience", 1, kMaxInt));
+    if (Has(json, "min_delta")) plateau.min_delta = Real(json, "min_delta");
+    if (Has(json, "std")) plateau.std = Real(json, "std");
+    plateau.grace_period = Step(Integer(json, "grace_period", 1, kMaxInt64));
+  }
+  if (!Has(stop, "threshold")) return;
+  for (const auto& [metric, json] : stop["threshold"].items()) {
+    Threshold& threshold = spec_.stop.thresholds.emplace_back(Threshold{.metric = metric});
+    if (Has(json, "at_least")) threshold.at_least = Real(json, "at_least");
+    if (Has(json, "at_most")) threshold.at_most = Real(json, "at_most");
+    threshold.grace_period = Step(Integer(json, "grace_period", 1, kMaxInt64));
+  }
 }
 
 Result<SweepSpec> SpecDecoder::Decode() {
@@ -283,6 +312,7 @@ Result<SweepSpec> SpecDecoder::Decode() {
   DecodePoints();
   spec_.searcher = DecodeAlgorithm("searcher", "seed");
   spec_.seed = static_cast<uint64_t>(Integer(Member(json_, "searcher"), "seed", 0, kMaxSeed));
+  if (Has(json_, "warm_start")) DecodeWarmStart();
   spec_.scheduler = DecodeAlgorithm("scheduler", "max");
   spec_.max_step = Step(Integer(Member(json_, "scheduler"), "max", 0, kMaxInt64));
   if (!external) {

@@ -38,9 +38,11 @@ class SpecDecoder {
   void DecodeConstraints();
   void DecodeSpace();
   void DecodePoints();
+  void DecodeWarmStart();
   void DecodeGang();
   void DecodeCheckpoint();
   void DecodeLimits(bool external);
+  void DecodeTrialStoppers(const Json& stop);
   Domain DecodeDomain(const Json& parameter);
   Condition DecodeCondition(const std::string& parent, const Json& condition);
   AlgorithmSpec DecodeAlgorithm(const char* key, const char* common);

@@ -49,8 +49,13 @@ struct Parsed {
 // over a limit of document.h is a fault.
 Parsed ParseSweep(std::string_view text, const ParseOptions& options);
 
+// An error that names a key of this file first ("warm_start: there is no sweep s9"), with its
+// place. Nullopt where it names none, or the text is no document.
+std::optional<Fault> FaultOf(const Error& error, std::string_view text);
+
 // The spec with changes: a JSON Merge Patch (RFC 7396) of its sweep file, {stop: {max_trials: 40}};
-// null takes a key away. JSON or YAML; faults stand at their places in the patch. All but the
+// null takes a key away. Where it names another searcher or scheduler, options that this one does
+// not have are taken away too. JSON or YAML; faults stand at their places in the patch. All but the
 // initial points can be changed here; whether a sweep that has begun may is for others to say.
 Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOptions& options);
 
