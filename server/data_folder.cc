@@ -121,4 +121,25 @@ Status DataFolder::Announce(const std::string& http_url, const std::string& rpc_
   return WriteFile(path_ / "server.json", running.dump() + "\n");
 }
 
+Result<tls::Identity> DataFolder::Identity() const {
+  const std::filesystem::path file = path_ / "tls.pem";
+  if (std::filesystem::exists(file)) {
+    auto identity = tls::ParsePem(ReadFile(file));
+    if (identity) return *std::move(identity);
+    return Error{ErrorCode::kCorrupt,
+                 file.string() +
+                     " cannot be read, or does not hold a certificate and its key: put the right "
+                     "one back, or delete it, and let every executor join with the word that is "
+                     "printed then"};
+  }
+  const auto made = tls::MakeIdentity();
+  if (!made) return Error{ErrorCode::kInternal, "OpenSSL cannot make a certificate"};
+  if (Status written = WriteFile(file, tls::ToPem(*made)); !written.ok()) return written.error();
+  return *made;
+}
+
+Status DataFolder::WriteJoin(const std::string& word) const {
+  return WriteFile(path_ / "join", word + "\n");
+}
+
 }  // namespace attune::server

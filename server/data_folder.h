@@ -4,11 +4,12 @@
 #include <string>
 
 #include "core/base/result.h"
+#include "tls/certificate.h"
 
 namespace attune::server {
 
-// A server's data folder, held by this process alone until it is destroyed: database, token, and
-// the address of the running server for clients on this machine.
+// A server's data folder, held by this process alone until it is destroyed: database, token,
+// certificate, and the address of the running server for clients on this machine.
 class DataFolder {
  public:
   // Makes the folder and its token when they are absent. kConflict when another server holds it,
@@ -21,6 +22,13 @@ class DataFolder {
 
   // Writes `server.json`, which goes when the folder is closed.
   Status Announce(const std::string& http_url, const std::string& rpc_target);
+
+  // The server's key and certificate, `tls.pem`, made when it is absent. kCorrupt when it is not
+  // that.
+  Result<tls::Identity> Identity() const;
+
+  // Writes `join`, the word that executors join with.
+  Status WriteJoin(const std::string& word) const;
 
   std::filesystem::path database() const { return path_ / "attune.db"; }
   const std::filesystem::path& path() const { return path_; }

@@ -14,6 +14,7 @@
 #include "server/server_backend.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
+#include "tls/join.h"
 
 namespace attune::server {
 namespace {
@@ -67,7 +68,8 @@ struct Server::Parts {
         thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
         executors(conductor, {.token = folder.token(), .lease_ttl = options.lease_ttl}),
         backend(conductor, executors, *reader),
-        host(options.host) {
+        host(options.host),
+        rpc_host(options.rpc_host) {
     conductor.Subscribe(&thinker);
   }
 
@@ -81,12 +83,7 @@ struct Server::Parts {
 
   // The ports first: executors keep their leases and people are told how far it is.
   Status Start(const ServerOptions& options) {
-    auto rpc_started = RpcServer::Start(executors, {.listen = options.rpc,
-                                                    .host = options.host,
-                                                    .port = options.rpc_port,
-                                                    .lease_ttl = options.lease_ttl});
-    if (!rpc_started.ok()) return rpc_started.error();
-    rpc = std::move(rpc_started).value();
+    if (Status started = StartRpc(options); !started.ok()) return started;
     auto http_started = HttpServer::Start({.host = options.host,
                                            .port = options.http_port,
                                            .token = folder.token(),
@@ -99,13 +96,34 @@ struct Server::Parts {
     if (!http_started.ok()) return http_started.error();
     http = std::move(http_started).value();
     const Status announced = folder.Announce("http://" + Address(host, http->port()),
-                                             options.rpc ? Address(host, rpc->port()) : "");
+                                             options.rpc ? Address(rpc_host, rpc->port()) : "");
     if (!announced.ok()) return announced;
     const auto tables = [this](uint64_t done, uint64_t total) {
       conductor.TellStarting("it has made its tables anew from", done, total);
     };
     if (Status opened = store.Open(folder.database(), tables); !opened.ok()) return opened;
     return conductor.Start();
+  }
+
+  Status StartRpc(const ServerOptions& options) {
+    tls::Join joined{.token = folder.token(), .fingerprint = {}};
+    std::optional<tls::Identity> identity;
+    if (options.rpc && options.rpc_tls) {
+      auto known = folder.Identity();
+      if (!known.ok()) return known.error();
+      identity = std::move(known).value();
+      joined.fingerprint = tls::Fingerprint(identity->certificate).value();
+    }
+    join = tls::ToText(joined);
+    if (Status written = folder.WriteJoin(join); !written.ok()) return written;
+    auto started = RpcServer::Start(executors, {.listen = options.rpc,
+                                                .host = options.rpc_host,
+                                                .port = options.rpc_port,
+                                                .identity = std::move(identity),
+                                                .lease_ttl = options.lease_ttl});
+    if (!started.ok()) return started.error();
+    rpc = std::move(started).value();
+    return {};
   }
 
   DataFolder folder;
@@ -119,6 +137,8 @@ struct Server::Parts {
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<HttpServer> http;
   const std::string host;
+  const std::string rpc_host;
+  std::string join;
 };
 
 Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
@@ -138,10 +158,12 @@ std::string Server::http_url() const {
 }
 
 std::string Server::rpc_target() const {
-  return parts_->rpc->port() == 0 ? "" : Address(parts_->host, parts_->rpc->port());
+  return parts_->rpc->port() == 0 ? "" : Address(parts_->rpc_host, parts_->rpc->port());
 }
 
 std::string Server::token() const { return parts_->folder.token(); }
+
+std::string Server::join() const { return parts_->join; }
 
 std::shared_ptr<grpc::Channel> Server::LocalChannel() { return parts_->rpc->LocalChannel(); }
 

@@ -20,9 +20,11 @@ struct ServerOptions {
   const Algorithms* algorithms = nullptr;  // outlive the server
   std::span<const Asset> assets;           // the web page; outlive the server
   std::filesystem::path data_dir;          // database, token, logs, checkpoints; made when absent
-  std::string host = "127.0.0.1";          // of both ports
+  std::string host = "127.0.0.1";          // of the page and REST
   int http_port = 7070;                    // 0: any free one
+  std::string rpc_host = "127.0.0.1";      // where executors connect to
   int rpc_port = 7071;                     // 0: any free one
+  bool rpc_tls = false;                    // executors must speak TLS
   bool rpc = true;                         // listen for executors of other processes
   std::chrono::milliseconds lease_ttl{15'000};
 };
@@ -47,6 +49,7 @@ class Server {
   std::string http_url() const;    // http://127.0.0.1:7070
   std::string rpc_target() const;  // 127.0.0.1:7071; empty when it does not listen
   std::string token() const;
+  std::string join() const;  // what executors join with (tls/join.h), as in DATA-DIR/join
   std::shared_ptr<grpc::Channel> LocalChannel();  // for an executor in this process
 
  private:

@@ -27,6 +27,10 @@ Result<Backend::LogSlice> ServerBackend::ReadLog(const AttemptId& attempt, int r
   const auto row = reader_.Attempt(attempt);
   if (!row.ok()) return row.error();
   const auto ranks = nlohmann::json::parse(row->ranks, nullptr, false);
+  if (ranks.is_array() && ranks.empty()) {
+    return Error{ErrorCode::kNotFound,
+                 "attempt " + ToString(attempt) + " was asked for from outside, and has no log"};
+  }
   if (!ranks.is_array() || rank < 0 || rank >= std::ssize(ranks))
     return Error{ErrorCode::kNotFound, "attempt " + ToString(attempt) + " has no rank " +
                                            std::to_string(rank) + ": its ranks are 0 to " +

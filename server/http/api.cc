@@ -1,12 +1,15 @@
 #include "server/http/api.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/brain/warm_start.h"
 #include "server/http/problem.h"
 #include "server/http/query.h"
 #include "server/http/render.h"
+#include "server/http/schedule.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::server {
@@ -44,6 +47,8 @@ Api::Api(Options options)
       answers_(*options_.backend, *options_.reader, *options_.algorithms),
       control_(*options_.backend, *options_.reader, answers_, *options_.algorithms),
       ask_tell_(*options_.backend, *options_.reader),
+      replays_(*options_.reader, *options_.algorithms),
+      schedules_(*options_.reader),
       streams_(std::make_shared<std::atomic<int>>(0)) {}
 
 template <auto handler>
@@ -73,6 +78,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kSweep, "kill", By<kControl, &Control::KillSweep>},
       {"POST", kSweep, "extend", By<kControl, &Control::ExtendSweep>},
       {"POST", kSweep, "edit", By<kControl, &Control::EditSweep>},
+      {"POST", kSweep, "replay", By<&Api::replays_, &Replays::ReplaySweep>},
       {"PATCH", kSweep, "", By<kControl, &Control::EditSweep>},
       {"GET", kTrials, "", Own<&Api::ListTrials>},
       {"POST", kTrials, "", By<kControl, &Control::EnqueueTrial>},
@@ -86,7 +92,9 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kCheckpoint, "unpin", By<kControl, &Control::Unpin>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Own<&Api::GetLogs>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/explanation", "", Own<&Api::Explain>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "", Own<&Api::GetSchedule>},
       {"GET", "/api/v1/sweeps/{sweep}/curves", "", Own<&Api::GetCurves>},
+      {"GET", "/api/v1/sweeps/{sweep}/importance", "", Own<&Api::GetImportance>},
       {"GET", "/api/v1/events", "", Own<&Api::StreamEvents>},
       {"GET", "/api/v1/executors", "", Own<&Api::ListExecutors>},
   };
@@ -116,6 +124,25 @@ Response Api::Handle(const Request& request) {
 
 // ---- Sweeps --------------------------------------------------------------------------------
 
+// From the tables, as they are now.
+Result<std::vector<WarmStart>> Api::WarmStartsOf(const SweepSpec& spec) {
+  std::vector<WarmStart> starts;
+  for (const SweepId from : spec.warm_start) {
+    const auto earlier = options_.reader->Sweep(from);
+    if (!earlier.ok()) {
+      if (earlier.error().code != ErrorCode::kNotFound) return earlier.error();
+      return Error{ErrorCode::kInvalid, "warm_start: there is no sweep " + ToString(from) +
+                                            " here; `attune sweep list` shows those there are"};
+    }
+    auto results = options_.reader->Results(from, spec.objective().metric);
+    if (!results.ok()) return results.error();
+    auto start = TakeFrom(spec, from, earlier->spec, std::move(results).value());
+    if (!start.ok()) return start.error();
+    starts.push_back(std::move(start).value());
+  }
+  return starts;
+}
+
 // Or finds the one that an earlier request with this key has made.
 Result<SweepId> Api::MakeSweep(attune::CreateSweep command, const std::string& actor) {
   const std::string key = command.idempotency_key;
@@ -124,6 +151,9 @@ Result<SweepId> Api::MakeSweep(attune::CreateSweep command, const std::string& a
     if (!earlier.ok()) return earlier.error();
     if (*earlier) return *SweepOf((*earlier)->fact);
   }
+  auto taken = WarmStartsOf(*command.spec);
+  if (!taken.ok()) return taken.error();
+  command.warm_start = std::move(taken).value();
   const auto events = options_.backend->Execute(std::move(command), actor);
   if (!events.ok()) return events.error();
   if (!events->empty()) return std::get<SweepCreated>(events->front().fact).sweep;
@@ -139,7 +169,7 @@ Response Api::CreateSweep(const Request& request, const Target&) {
   if (!parsed.spec) return Refuse(parsed.faults);
   const auto id = MakeSweep({*std::move(parsed.spec), request.body, *std::move(key), request.actor},
                             request.actor);
-  if (!id.ok()) return ProblemOfBody(id.error());
+  if (!id.ok()) return RefuseBody(id.error(), request.body);
   Response created = answers_.Sweep(*id, 201);
   if (created.status == 201) created.Set("Location", std::string(kSweeps) + "/" + ToString(*id));
   return created;
@@ -148,7 +178,12 @@ Response Api::CreateSweep(const Request& request, const Target&) {
 Response Api::ValidateSweep(const Request& request, const Target&) {
   const sweepfile::Parsed parsed = Parse(request, options_);
   if (!parsed.spec) return Refuse(parsed.faults);
+  const auto taken = WarmStartsOf(*parsed.spec);
+  if (!taken.ok()) return RefuseBody(taken.error(), request.body);
+  Json words = Json::array();
+  for (const WarmStart& start : *taken) words.push_back(start.text);
   return JsonAnswer({{"resolved", sweepfile::ToJson(*parsed.spec)},
+                     {"warm_start", std::move(words)},
                      {"rungs", StepsToJson(answers_.RungsOf(*parsed.spec))}});
 }
 
@@ -206,9 +241,16 @@ Response Api::Explain(const Request& request, const Target& target) {
   const auto asked = *step > 0 ? std::optional(Step(*step)) : std::nullopt;
   const auto explanation = options_.reader->Explain(target.trial, asked);
   if (!explanation.ok()) return Problem(explanation.error());
-  if (*explanation) return JsonAnswer(ExplanationToJson(**explanation));
-  return Problem(404, "nothing was decided on trial " + ToString(target.trial) +
-                          (asked ? " at step " + std::to_string(*step) : " yet"));
+  if (asked && !*explanation)
+    return Problem(404, "nothing was decided on trial " + ToString(target.trial) + " at step " +
+                            std::to_string(*step));
+  const auto trial = options_.reader->Trial(target.trial);
+  if (!trial.ok()) return Problem(trial.error());
+  return JsonAnswer(ExplanationToJson(*trial, *explanation));
+}
+
+Response Api::GetSchedule(const Request&, const Target& target) {
+  return schedules_.ScheduleOf(target);
 }
 
 Response Api::GetLogs(const Request& request, const Target& target) {
@@ -251,6 +293,24 @@ Response Api::GetCurves(const Request& request, const Target& target) {
   response.body = CurvesToText(metric, *curves);
   response.Set("Cache-Control", "no-store");
   return response;
+}
+
+Response Api::GetImportance(const Request& request, const Target& target) {
+  const auto sweep = options_.reader->Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  const SweepSpec& spec = sweep->spec;
+  const std::string metric = request.Query("metric").value_or(spec.objective().metric);
+  const auto objective = std::ranges::find(spec.objectives, metric, &Objective::metric);
+  if (objective == spec.objectives.end()) {
+    std::string metrics;
+    for (const Objective& each : spec.objectives)
+      metrics += (metrics.empty() ? "" : ", ") + each.metric;
+    return Problem(400, "metric: sweep " + ToString(sweep->id) + " does not improve " + metric +
+                            "; importance is known for " + metrics);
+  }
+  const auto results = options_.reader->Results(target.sweep(), metric);
+  if (!results.ok()) return Problem(results.error());
+  return JsonAnswer(ImportancesToJson(metric, ImportancesOf(spec.space, *objective, *results)));
 }
 
 // ---- The rest ------------------------------------------------------------------------------

@@ -13,7 +13,9 @@
 #include "server/http/backend.h"
 #include "server/http/control.h"
 #include "server/http/message.h"
+#include "server/http/replay.h"
 #include "server/http/route.h"
+#include "server/http/schedule.h"
 #include "server/http/wire/limits.h"
 #include "server/store/reader.h"
 
@@ -51,6 +53,7 @@ class Api {
   template <auto part, auto handler>
   static Response By(Api& api, const Request& request, const Target& target);
 
+  Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
   Result<SweepId> MakeSweep(attune::CreateSweep command, const std::string& actor);
   Response CreateSweep(const Request& request, const Target& target);
   Response ValidateSweep(const Request& request, const Target& target);
@@ -59,8 +62,10 @@ class Api {
   Response ListTrials(const Request& request, const Target& target);
   Response GetTrial(const Request& request, const Target& target);
   Response Explain(const Request& request, const Target& target);
+  Response GetSchedule(const Request& request, const Target& target);
   Response GetLogs(const Request& request, const Target& target);
   Response GetCurves(const Request& request, const Target& target);
+  Response GetImportance(const Request& request, const Target& target);
   Response StreamEvents(const Request& request, const Target& target);
   Response ListExecutors(const Request& request, const Target& target);
   Response Live(const Request& request, const Target& target);
@@ -71,6 +76,8 @@ class Api {
   Answers answers_;
   Control control_;
   AskTell ask_tell_;
+  Replays replays_;
+  Schedules schedules_;
   std::shared_ptr<std::atomic<int>> streams_;
 };
 

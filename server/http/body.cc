@@ -108,7 +108,7 @@ const Section& TellKeys() {
            .max = kMaxExact},
           {.name = "step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
           {.name = "metrics", .type = KeyType::kMap},
-          {.name = "seconds", .type = KeyType::kReal, .fallback = Value(0.0), .min = 0},
+          {.name = "seconds", .type = KeyType::kReal, .fallback = Value(0.0), .min = 0, .max = 1e9},
           {.name = "state", .one_of = {"completed", "failed", "running"}},
           {.name = "message", .fallback = Value(std::string())},
       }};

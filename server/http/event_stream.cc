@@ -23,7 +23,11 @@ class Translator {
   template <class T>
   void operator()(const T&) {}  // nothing that a page shows
 
-  void operator()(const SweepCreated& fact) { Add("sweep_created", {{"name", fact.spec->name}}); }
+  void operator()(const SweepCreated& fact) {
+    Json taken = Json::array();
+    for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
+    Add("sweep_created", {{"name", fact.spec->name}, {"warm_start", std::move(taken)}});
+  }
 
   void operator()(const SweepPaused& fact) { AddSweepState(SweepState::kPaused, fact.reason); }
   void operator()(const SweepResumed&) { AddSweepState(SweepState::kRunning, ""); }
@@ -52,8 +56,10 @@ class Translator {
   }
 
   void operator()(const TrialCreated& fact) {
-    Add("trial_created",
-        {{"config", sweepfile::ToJson(fact.config)}, {"state", Name(TrialState::kPending)}});
+    Add("trial_created", {{"config", sweepfile::ToJson(fact.config)},
+                          {"state", Name(TrialState::kPending)},
+                          {"origin", fact.origin},
+                          {"reason", fact.rationale ? (*fact.rationale)->text : ""}});
   }
 
   void operator()(const TrialReopened& fact) { AddTrialState(TrialState::kPending, fact.reason); }

@@ -85,6 +85,12 @@ Response Problem(const Error& error) {
   return response;
 }
 
+Response RefuseBody(const Error& error, std::string_view file) {
+  if (error.code != ErrorCode::kInvalid) return Problem(error);
+  const auto fault = sweepfile::FaultOf(error, file);
+  return fault ? Refuse({*fault}) : ProblemOfBody(error);
+}
+
 Response ProblemOfBody(const Error& error) {
   return error.code == ErrorCode::kInvalid ? Problem(422, error.message) : Problem(error);
 }

@@ -19,6 +19,10 @@ Response Problem(int status, std::string detail, const std::vector<sweepfile::Fa
 // something wrong. REQUIRES: there are any.
 Response Refuse(const std::vector<sweepfile::Fault>& faults);
 
+// What was found wrong with a sweep file after it was read: 422, with the place in it where the
+// message begins with that; another error by its code.
+Response RefuseBody(const Error& error, std::string_view file);
+
 // 404, 409, … for a code; kInvalid is 400.
 int StatusOf(ErrorCode code);
 

@@ -29,6 +29,11 @@ Json CountsToJson(const SweepRow& sweep) {
   return json;
 }
 
+// As it is stored, or null.
+Json RationaleToJson(const TrialRow& trial) {
+  return trial.rationale ? Json::parse(*trial.rationale, nullptr, false) : Json();
+}
+
 Json BestToJson(const BestTrial* best) {
   if (best == nullptr) return nullptr;
   return {{"trial", best->trial.value},
@@ -120,6 +125,7 @@ Json AttemptToJson(const AttemptRow& attempt) {
 
 Json DecisionToJson(const DecisionRow& decision) {
   return {{"time", decision.time},
+          {"attempt", decision.attempt},
           {"step", decision.step.value},
           {"verdict", decision.verdict},
           {"reason", decision.reason},
@@ -156,6 +162,7 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const Li
           {"metrics", MetricsToJson(spec)},
           {"constraints", ConstraintsToJson(spec)},
           {"searcher", spec.searcher.name},
+          {"warm_start", sweep.warm_start},
           {"scheduler", spec.scheduler.name},
           {"rungs", StepsToJson(rungs)},
           {"max_step", spec.max_step.value},
@@ -179,7 +186,9 @@ Json LimitsToJson(const StopPolicy& stop) {
           {"max_gpu_hours", stop.max_gpu_hours},
           {"patience", stop.patience},
           {"max_trial_time", stop.max_trial_time.value},
-          {"trial_patience", stop.trial_patience}};
+          {"trial_patience", stop.trial_patience},
+          {"plateau", stop.plateau ? sweepfile::ToJson(*stop.plateau) : Json()},
+          {"threshold", sweepfile::ToJson(stop.thresholds)}};
 }
 
 Json ParametersToJson(const SearchSpace& space) {
@@ -205,6 +214,7 @@ Json TrialToJson(const TrialRow& trial, const std::string& waiting) {
           {"state", trial.state},
           {"reason", trial.reason},
           {"config", sweepfile::ToJson(trial.config)},
+          {"origin", trial.origin},
           {"created", trial.created},
           {"ended", OrNull(trial.ended)},
           {"attempts", trial.attempts},
@@ -219,6 +229,7 @@ Json TrialToJson(const TrialRow& trial, const std::string& waiting) {
 
 Json DetailToJson(const TrialDetail& detail, const std::string& waiting) {
   Json json = TrialToJson(detail.trial, waiting);
+  json["rationale"] = RationaleToJson(detail.trial);
   Json& history = json["history"] = Json::array();
   for (const ReportRow& row : detail.history) {
     history.push_back({{"step", row.report.step.value},
@@ -247,12 +258,28 @@ Json DetailToJson(const TrialDetail& detail, const std::string& waiting) {
   return json;
 }
 
-Json ExplanationToJson(const Explanation& explanation) {
-  Json json = {{"decision", DecisionToJson(explanation.decision)}, {"rung", Json::array()}};
-  for (const RungRow& row : explanation.rung) {
+Json ExplanationToJson(const TrialRow& trial, const std::optional<Explanation>& explanation) {
+  Json json = {{"origin", trial.origin},
+               {"rationale", RationaleToJson(trial)},
+               {"decision", nullptr},
+               {"rung", Json::array()}};
+  if (!explanation) return json;
+  json["decision"] = DecisionToJson(explanation->decision);
+  for (const RungRow& row : explanation->rung) {
     json["rung"].push_back(
         {{"number", row.trial.value}, {"value", RealOrNull(row.value)}, {"verdict", row.verdict}});
   }
+  return json;
+}
+
+Json ImportancesToJson(const std::string& metric, const Importances& importances) {
+  Json json = {{"metric", metric},
+               {"trials", importances.trials},
+               {"best", importances.best},
+               {"reason", importances.reason},
+               {"parameters", Json::array()}};
+  for (const auto& [parameter, share] : importances.parameters)
+    json["parameters"].push_back({{"name", parameter}, {"importance", share}});
   return json;
 }
 

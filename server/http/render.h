@@ -24,9 +24,11 @@ Json ParametersToJson(const SearchSpace& space);
 Json StepsToJson(const std::vector<Step>& steps);
 
 Json TrialToJson(const TrialRow& trial, const std::string& waiting);
-Json ExplanationToJson(const Explanation& explanation);
+// Why it has its configuration and, where something was decided, why that.
+Json ExplanationToJson(const TrialRow& trial, const std::optional<Explanation>& explanation);
 Json DetailToJson(const TrialDetail& detail, const std::string& waiting);
 
+Json ImportancesToJson(const std::string& metric, const Importances& importances);
 // As text: built without a document, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves);
 

@@ -62,7 +62,8 @@ AttemptEnded FromProto(const AttemptId& attempt, v1::Ended&& ended) {
                     .exit_code = failure.exit_code(),
                     .signal = failure.signal(),
                     .message = std::move(*failure.mutable_message()),
-                    .log_tail = std::move(*failure.mutable_log_tail())};
+                    .log_tail = std::move(*failure.mutable_log_tail()),
+                    .lost_peer = failure.lost_peer()};
   }
   return fact;
 }
@@ -109,14 +110,23 @@ void Assign(const Sweep& sweep, const Trial& trial, const std::string& executor,
   }
   out.set_seed(SeedOf(spec, trial.id.number));
   out.set_world_size(static_cast<uint32_t>(attempt.ranks.size()));
-  for (size_t rank = 0; rank < attempt.ranks.size(); ++rank) {
+  for (size_t rank = 0, node = 0; rank < attempt.ranks.size(); ++rank) {
     const RankSlot& slot = attempt.ranks[rank];
+    if (rank > 0 && slot.executor != attempt.ranks[rank - 1].executor) ++node;
     if (slot.executor != executor) continue;
+    out.set_node_rank(static_cast<uint32_t>(node));
     v1::RankSlot& out_slot = *out.add_ranks();
     out_slot.set_rank(static_cast<uint32_t>(rank));
     out_slot.set_local_rank(static_cast<uint32_t>(slot.local_rank));
     out_slot.set_cpus(static_cast<uint32_t>(slot.cpus));
     for (int gpu : slot.gpus) out_slot.add_gpus(static_cast<uint32_t>(gpu));
+  }
+  out.set_rank_zero_finished(attempt.gone.contains(attempt.ranks.front().executor));
+  if (attempt.rendezvous) {
+    out.mutable_rendezvous()->set_address(attempt.rendezvous->address);
+    out.mutable_rendezvous()->set_master_port(attempt.rendezvous->master_port);
+    out.mutable_rendezvous()->set_host(attempt.rendezvous->host);
+    out.mutable_rendezvous()->set_port(attempt.rendezvous->port);
   }
   out.set_max_step(LastStep(sweep, trial).value);
   out.set_checkpoint_every(spec.checkpoint.every.value);
@@ -164,6 +174,14 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
     }
     case v1::Fact::kFirstStep:
       return RecordFact{epoch, AttemptFirstStep{attempt, Time{fact.time_us()}}};
+    case v1::Fact::kRendezvous: {
+      v1::Rendezvous& opened = *fact.mutable_rendezvous();
+      return RecordFact{
+          epoch, RendezvousOpened{
+                     attempt,
+                     {std::move(*opened.mutable_address()), static_cast<int>(opened.master_port()),
+                      std::move(*opened.mutable_host()), static_cast<int>(opened.port())}}};
+    }
     case v1::Fact::kReport:
       return RecordFact{epoch, FromProto(attempt, fact.report())};
     case v1::Fact::kCheckpoint:

@@ -12,15 +12,24 @@ constexpr int kMessageBytes = 16 << 20;
 constexpr std::chrono::seconds kShutdownPatience{2};
 constexpr int kChecksPerLease = 4;
 
+std::shared_ptr<grpc::ServerCredentials> Credentials(const std::optional<tls::Identity>& identity) {
+  if (!identity) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back({identity->key, identity->certificate});
+  return grpc::SslServerCredentials(options);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RpcServer>> RpcServer::Start(ExecutorService& service,
                                                     const Options& options) {
   grpc::ServerBuilder builder;
   int port = 0;
-  const std::string address = options.host + ":" + std::to_string(options.port);
+  const bool ipv6 = options.host.find(':') != std::string::npos;
+  const std::string address =
+      (ipv6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
   if (options.listen) {
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(address, Credentials(options.identity), &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   }
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -32,9 +41,11 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(ExecutorService& service,
   builder.RegisterService(&service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || (options.listen && port == 0))
-    return Error{ErrorCode::kUnavailable,
-                 "cannot listen for executors on " + address +
-                     ": the port is taken; choose another with --rpc-port, or 0 for any"};
+    return Error{
+        ErrorCode::kUnavailable,
+        "cannot listen for executors on " + address +
+            ": the port is taken (choose another with --rpc-port, or 0 for any), or the address "
+            "is none of this machine's"};
   return std::unique_ptr<RpcServer>(
       new RpcServer(service, std::move(server), port, options.lease_ttl));
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "server/rpc/executor_service.h"
+#include "tls/certificate.h"
 
 namespace grpc {
 class Channel;
@@ -22,7 +23,8 @@ class RpcServer {
   struct Options {
     bool listen = true;  // for executors of other processes
     std::string host;
-    int port = 0;  // 0: any free one
+    int port = 0;                           // 0: any free one
+    std::optional<tls::Identity> identity;  // absent: no TLS
     std::chrono::milliseconds lease_ttl;
   };
 

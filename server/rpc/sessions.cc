@@ -66,7 +66,7 @@ void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
 std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
   if (!SameSecret(hello.token(), options_.token))
     return MakeRefusal(v1::Refusal::BAD_TOKEN,
-                       "the token is not this server's: give the content of DATA-DIR/token with "
+                       "the token is not this server's: give the content of DATA-DIR/join with "
                        "--token-file");
   if (hello.protocol() != v1::PROTOCOL_CURRENT)
     return MakeRefusal(v1::Refusal::VERSION, OtherProtocol(hello));

@@ -54,8 +54,8 @@ Finding CheckLog(sqlite::Transaction& transaction) {
 
 // While reports of a running server are ahead of the rows of their trials, these are not compared.
 const char* const kTrialsButReports =
-    "sweep, number, state, config, origin, reason, created, ended, not_before, attempts, milestone,"
-    " checkpoint";
+    "sweep, number, state, config, origin, rationale, reason, created, ended, not_before, attempts,"
+    " milestone, checkpoint";
 
 // Rows that only one of the two has.
 Result<int64_t> Differences(sqlite::Connection& connection, const std::string& table) {

@@ -21,6 +21,24 @@ Json RanksToJson(const std::vector<RankSlot>& ranks) {
   return json;
 }
 
+// Why a trial has its configuration, as people read it.
+Json RationaleToJson(const Rationale& rationale) {
+  Json from = Json::array();
+  for (const TrialNumber trial : rationale.from) from.push_back(trial.value);
+  return {{"rule", rationale.rule},
+          {"from", std::move(from)},
+          {"results", rationale.results},
+          {"score", rationale.score ? sweepfile::RealToJson(*rationale.score) : Json()},
+          {"text", rationale.text}};
+}
+
+// Of a configuration that the trial got from its scheduler.
+std::string RationaleOf(const Reason& reason, const std::optional<CheckpointId>& donor) {
+  Rationale rationale{.rule = reason.rule, .text = reason.text};
+  if (donor) rationale.from.push_back(donor->trial.number);
+  return Dump(RationaleToJson(rationale));
+}
+
 Result<SweepSpec> SpecOf(sqlite::Transaction& transaction, SweepId sweep) {
   sqlite::Rows rows =
       transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
@@ -74,15 +92,17 @@ void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const SweepCreated& fact) {
   const SweepSpec& spec = *fact.spec;
+  Json taken = Json::array();
+  for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
   transaction.Run(
       "INSERT INTO sweeps (sweep, name, owner, state, created, metric, mode, objectives, searcher, "
       "scheduler,"
-      " max_trials, max_step, workers, spec, seq)"
-      " VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      " max_trials, max_step, workers, spec, seq, warm_start)"
+      " VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       fact.sweep.value, spec.name, fact.owner, FormatTime(event.time), spec.objective().metric,
       spec.objective().mode == Mode::kMax ? "max" : "min", ObjectivesToJson(spec),
       spec.searcher.name, spec.scheduler.name, spec.stop.max_trials, spec.max_step.value,
-      spec.gang.workers, Dump(sweepfile::ToJson(spec)), event.seq.value);
+      spec.gang.workers, Dump(sweepfile::ToJson(spec)), event.seq.value, Dump(taken));
   Remember(transaction, SweepId(0), fact.idempotency_key, event.seq);
 }
 
@@ -131,11 +151,13 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event, const 
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const TrialCreated& fact) {
+  std::optional<std::string> rationale;
+  if (fact.rationale) rationale = Dump(RationaleToJson(**fact.rationale));
   transaction.Run(
-      "INSERT INTO trials (sweep, number, state, config, origin, created)"
-      " VALUES (?, ?, 'pending', ?, ?, ?)",
+      "INSERT INTO trials (sweep, number, state, config, origin, rationale, created)"
+      " VALUES (?, ?, 'pending', ?, ?, ?, ?)",
       fact.trial.sweep.value, fact.trial.number.value, Dump(sweepfile::ToJson(fact.config)),
-      fact.origin, FormatTime(event.time));
+      fact.origin, rationale, FormatTime(event.time));
   Remember(transaction, fact.trial.sweep, fact.idempotency_key, event.seq);
 }
 
@@ -208,8 +230,11 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.milestone.value, donor, config);
   if (fact.verdict.kind == VerdictKind::kExploit && fact.cloned) {
     progress_.Write(transaction, trial);
-    transaction.Run("UPDATE trials SET config = ?, step = ? WHERE sweep = ? AND number = ?", config,
-                    (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
+    transaction.Run(
+        "UPDATE trials SET config = ?, origin = ?, rationale = ?, step = ?"
+        " WHERE sweep = ? AND number = ?",
+        config, reason.rule, RationaleOf(reason, fact.verdict.donor),
+        (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
   } else if (fact.verdict.kind == VerdictKind::kPause) {
     transaction.Run("UPDATE trials SET state = 'paused', reason = ? WHERE sweep = ? AND number = ?",
                     reason.text, trial.sweep.value, trial.number.value);
@@ -298,8 +323,10 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialP
       " WHERE sweep = ? AND number = ?",
       fact.reason.text, trial.sweep.value, trial.number.value);
   if (fact.config)
-    transaction.Run("UPDATE trials SET config = ? WHERE sweep = ? AND number = ?",
-                    Dump(sweepfile::ToJson(*fact.config)), trial.sweep.value, trial.number.value);
+    transaction.Run(
+        "UPDATE trials SET config = ?, origin = ?, rationale = ? WHERE sweep = ? AND number = ?",
+        Dump(sweepfile::ToJson(*fact.config)), fact.reason.rule,
+        RationaleOf(fact.reason, fact.donor), trial.sweep.value, trial.number.value);
   if (!fact.cloned) return;
   progress_.Write(transaction, trial);
   transaction.Run("UPDATE trials SET step = ? WHERE sweep = ? AND number = ?",

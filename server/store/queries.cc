@@ -73,7 +73,8 @@ SweepRow SweepOfRow(const sqlite::Rows& rows) {
           .reserved = rows.OptionalText(6),
           .owner = std::string(rows.Text(7)),
           .spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5))),
-          .edit = EditOfRow(rows)};
+          .edit = EditOfRow(rows),
+          .warm_start = ParseColumn(rows, 11).get<std::vector<std::string>>()};
 }
 
 TrialRow TrialOfRow(const sqlite::Rows& rows) {
@@ -82,6 +83,8 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
           .state = std::string(rows.Text(2)),
           .reason = std::string(rows.Text(3)),
           .config = ConfigColumn(rows, 4),
+          .origin = std::string(rows.Text(15)),
+          .rationale = rows.OptionalText(16),
           .created = std::string(rows.Text(5)),
           .ended = rows.OptionalText(6),
           .not_before = rows.OptionalText(14),
@@ -170,7 +173,7 @@ Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId
   {
     sqlite::Rows rows = connection.Query(
         "SELECT sweep, state, reason, created, ended, spec, reserved, owner, edited, edited_by,"
-        " changes FROM sweeps"
+        " changes, warm_start FROM sweeps"
         " WHERE sweep BETWEEN ? AND ? ORDER BY sweep DESC LIMIT ?",
         first.value, last.value, limit);
     while (rows.Next()) sweeps.push_back(SweepOfRow(rows));
@@ -193,7 +196,7 @@ Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId
                                          TrialNumber first, int limit) {
   sqlite::Rows rows = connection.Query(
       "SELECT sweep, number, state, reason, config, created, ended, attempts, step, milestone,"
-      " seconds, metrics, best, checkpoint, not_before FROM trials"
+      " seconds, metrics, best, checkpoint, not_before, origin, rationale FROM trials"
       " WHERE sweep = ? AND number >= ? ORDER BY number LIMIT ?",
       sweep.value, first.value, limit);
   std::vector<TrialRow> trials;
@@ -306,6 +309,30 @@ Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                            .reason = std::string(rows.Text(9))});
   }
   return rows.status();
+}
+
+Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep,
+                                             const std::string& metric) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT config, best_metrics, number, state, step FROM trials WHERE sweep = ?"
+      " AND (state IN ('completed', 'failed')"
+      "      OR state IN ('stopped', 'paused') AND best IS NOT NULL)"
+      " ORDER BY number",
+      sweep.value);
+  std::vector<TrialResult> results;
+  while (rows.Next()) {
+    const Metrics metrics = rows.Null(1) ? Metrics() : MetricsColumn(rows, 1);
+    const auto found = metrics.find(metric);
+    results.push_back(
+        {.config = ConfigColumn(rows, 0),
+         .value = found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second,
+         .trial = TrialNumber(static_cast<uint32_t>(rows.Integer(2))),
+         .complete = rows.Text(3) == "completed",
+         .failed = rows.Text(3) == "failed",
+         .step = Step(rows.Integer(4))});
+  }
+  if (!rows.status().ok()) return rows.status().error();
+  return results;
 }
 
 Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep,

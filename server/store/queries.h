@@ -32,6 +32,8 @@ Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                        std::vector<CheckpointRow>& checkpoints);
 Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,
                                                    const TrialId& id, std::optional<Step> step);
+Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep,
+                                             const std::string& metric);
 Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric);
 
 }  // namespace attune::server

@@ -188,6 +188,11 @@ Result<std::optional<Explanation>> Reader::Explain(const TrialId& id, std::optio
       });
 }
 
+Result<std::vector<TrialResult>> Reader::Results(SweepId sweep, const std::string& metric) {
+  return InSnapshot<std::vector<TrialResult>>(
+      [&](sqlite::Connection& connection) { return ReadResults(connection, sweep, metric); });
+}
+
 Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric) {
   return InSnapshot<Curves>(
       [&](sqlite::Connection& connection) { return ReadCurves(connection, sweep, metric); });
@@ -222,6 +227,30 @@ Result<EventSeq> Reader::LastSeq() {
     if (!last.ok()) return last.error();
     return EventSeq(static_cast<uint64_t>(*last));
   });
+}
+
+Status Reader::Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
+                      std::span<const std::string_view> kinds) {
+  std::string only;  // words of our own
+  for (const std::string_view kind : kinds)
+    only += (only.empty() ? " AND kind IN ('" : ", '") + std::string(kind) + "'";
+  if (!only.empty()) only += ")";
+  const auto shown = InSnapshot<bool>([&](sqlite::Connection& connection) -> Result<bool> {
+    if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
+    sqlite::Rows rows = connection.Query(
+        "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
+        " WHERE seq >= (SELECT seq FROM sweeps WHERE sweep = ?1) AND sweep = ?1" +
+            only + " ORDER BY seq",
+        sweep.value);
+    while (rows.Next()) {
+      const auto event = EventOf(rows);
+      if (!event.ok()) return event.error();
+      if (!visit(*event)) return true;
+    }
+    if (!rows.status().ok()) return rows.status().error();
+    return true;
+  });
+  return shown.ok() ? Status() : Status(shown.error());
 }
 
 }  // namespace attune::server

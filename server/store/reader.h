@@ -1,13 +1,17 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/analysis/importance.h"
 #include "core/base/result.h"
 #include "core/log/event.h"
 #include "server/store/sqlite.h"
@@ -43,7 +47,8 @@ struct SweepRow {
   SweepSpec spec;
   std::map<std::string, int64_t, std::less<>> trials;  // how many are in each state; absent: none
   std::optional<SweepEdit> edit;
-  std::vector<BestTrial> front;  // its best reports, as they were reported
+  std::vector<std::string> warm_start;  // what it has taken of each earlier sweep, in words
+  std::vector<BestTrial> front;         // its best reports, as they were reported
 
   // The one that is the best in the first objective; null when there is none.
   const BestTrial* Best() const;
@@ -54,6 +59,8 @@ struct TrialRow {
   std::string state;
   std::string reason;
   Config config;
+  std::string origin;                    // the searcher, kInitialPoints or kEnqueued
+  std::optional<std::string> rationale;  // JSON; nullopt in logs that tell none
   std::string created;
   std::optional<std::string> ended;
   std::optional<std::string> not_before;  // its next attempt
@@ -184,12 +191,22 @@ class Reader {
   // Sweep 0: requests that make sweeps. nullopt: there was none.
   Result<std::optional<Event>> Requested(SweepId sweep, const std::string& key);
 
+  // What has become of its trials in a metric, by number: of those that have come to an end, by
+  // themselves, a verdict or a failure, or are paused. At the report that is the best in the
+  // sweep's first metric, with the configuration of now; NaN where no report counts.
+  Result<std::vector<TrialResult>> Results(SweepId sweep, const std::string& metric);
+
   // Every report that has the metric, in order of step. kNotFound: no such sweep.
   Result<Curves> CurvesOf(SweepId sweep, const std::string& metric);
 
   // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'.
   Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);
   Result<EventSeq> LastSeq();
+
+  // Shows the events of a sweep in order, from its creation on, until `visit` says false; of these
+  // kinds only, if there are some. kNotFound.
+  Status Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
+                std::span<const std::string_view> kinds = {});
 
  private:
   class Lease;

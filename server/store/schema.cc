@@ -56,6 +56,10 @@ constexpr std::array kMigrations = {
         UNIQUE (sweep, mark)
       );
     )sql",
+    // 6: nothing of the log; why trials have their configurations stands in the tables for people.
+    "SELECT 1",
+    // 7: likewise; what sweeps have taken of earlier ones.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

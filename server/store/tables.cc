@@ -38,7 +38,8 @@ std::string TablesSql() {
     seq        INTEGER NOT NULL,
     edited     TEXT,
     edited_by  TEXT,
-    changes    TEXT
+    changes    TEXT,
+    warm_start TEXT
   );
 
   CREATE TABLE trials (
@@ -47,6 +48,7 @@ std::string TablesSql() {
     state          TEXT    NOT NULL,
     config         TEXT    NOT NULL,
     origin         TEXT    NOT NULL,
+    rationale      TEXT,
     reason         TEXT    NOT NULL DEFAULT '',
     created        TEXT    NOT NULL,
     ended          TEXT,
