@@ -245,6 +245,7 @@ Start ReadStart(Fields<Json>& fields, const Json& json) {
   start.rank = fields.Small("rank", 0, start.world_size - 1);
   start.local_rank = fields.SmallOr(start.rank, "local_rank", 0);
   start.local_world_size = fields.SmallOr(start.world_size, "local_world_size", 1);
+  start.address = fields.TextOr("", "address");
   start.device = fields.TextOr("cpu", "device");
   start.cpus = fields.SmallOr(1, "cpus", 0);  // a rank that shares what others have
   start.seed = fields.SeedOr(0, "seed");
@@ -370,6 +371,7 @@ std::string ToLine(const Start& start) {
             {"max_step", start.max_step},
             {"checkpoint_every", start.checkpoint_every},
             {"checkpoint_dir", start.checkpoint_dir}};
+  if (!start.address.empty()) json["address"] = start.address;
   if (start.resume) {
     json["resume"] = {{"step", start.resume->step},
                       {"path", start.resume->path.string()},

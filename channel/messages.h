@@ -46,6 +46,8 @@ struct Start {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
+  // Of this host, where ranks of other hosts reach this rank; empty: all ranks are on this host.
+  std::string address;
   std::string device = "cpu";
   int cpus = 1;
   uint64_t seed = 0;

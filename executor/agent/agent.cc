@@ -17,6 +17,7 @@
 #include "executor/agent/host_lock.h"
 #include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
+#include "executor/agent/pinned_channel.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/supervisor.h"
 
@@ -28,7 +29,8 @@ constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kMessageBytesMax = 64 << 20;  // a large Desired: thousands of assignments
 constexpr size_t kMailboxFactsMax = 10'000;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options) {
+std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
+                                           const std::optional<PinnedServer>& pinned) {
   if (options.channel) return options.channel;
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
@@ -39,9 +41,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options) {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Backoff::kMax.count());
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  // A proxy of the environment would be told what is for the server alone.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(
-      options.target,
-      options.credentials ? options.credentials : grpc::InsecureChannelCredentials(), arguments);
+      options.target, pinned ? pinned->Credentials() : grpc::InsecureChannelCredentials(),
+      arguments);
 }
 
 std::string RandomHex() {
@@ -75,7 +79,8 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
   hello.set_name(options.name);
   hello.set_instance(options.instance);
   hello.set_started_us(started_us);
-  hello.set_address(options.address);
+  hello.set_address(options.host.address.empty() ? options.address : options.host.address);
+  hello.set_spans(!options.host.address.empty());
   hello.set_folder(FolderIdentity(options.data_dir));
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);
@@ -117,10 +122,14 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   template <typename Handle>
   auto ForThisConnection(Handle handle);
   void Connect() override;
+  void OnClosed(const grpc::Status& status);
   void Write(v1::FromExecutor message) override { connection_->Write(std::move(message)); }
   void Close() override { connection_->Close(); }
 
-  void Run(gang::GangSpec spec) override { supervisor_->Run(std::move(spec)); }
+  void Run(gang::GangSpec spec) override {
+    spec.host = options_.host;
+    supervisor_->Run(std::move(spec));
+  }
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {
     supervisor_->Cancel(attempt, reason);
   }
@@ -128,6 +137,10 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
     supervisor_->Tell(attempt, verdict);
   }
   void Yield(const gang::AttemptId& attempt) override { supervisor_->Yield(attempt); }
+  void Finish(const gang::AttemptId& attempt) override { supervisor_->Finish(attempt); }
+  void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override {
+    supervisor_->Meet(attempt, rank_zero);
+  }
 
   void Remove(const Removals& removals) override { remover_.Want(removals); }
   v1::LogChunk ReadLog(const v1::LogRequest& request) override;
@@ -135,6 +148,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   const AgentOptions options_;
   const NameLock lock_;
   const gang::Folders folders_;
+  const std::optional<PinnedServer> pinned_;
   const std::unique_ptr<v1::Executors::Stub> stub_;
   Mailbox mailbox_;
   Machine machine_;
@@ -155,7 +169,9 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
     : options_(std::move(options)),
       lock_(std::move(lock)),
       folders_(options_.data_dir),
-      stub_(v1::Executors::NewStub(MakeChannel(options_))),
+      pinned_(options_.fingerprint.empty() ? std::nullopt
+                                           : std::optional<PinnedServer>(options_.fingerprint)),
+      stub_(v1::Executors::NewStub(MakeChannel(options_, pinned_))),
       machine_(HelloOf(options_, lock_.started_us), folders_, std::random_device{}(), *this, *this,
                *this),
       remover_(folders_,
@@ -233,8 +249,23 @@ void Agent::Impl::Connect() {
                                  .broken = ForThisConnection([this] { machine_.OnBroken(); }),
                                  .closed = ForThisConnection([this](const grpc::Status& status) {
                                    connection_.reset();
-                                   machine_.OnClosed(status.error_message(), TakeTime());
+                                   OnClosed(status);
                                  })});
+}
+
+// Somebody else at the server's address is an error to whoever starts an executor; to one that
+// runs, it is a server that is away, for which its gangs wait until the lease is over.
+void Agent::Impl::OnClosed(const grpc::Status& status) {
+  const std::string other = pinned_ ? pinned_->TakeOther() : "";
+  if (other.empty()) return machine_.OnClosed(status.error_message(), TakeTime());
+  const std::string problem = "the certificate of " + options_.target + " has the fingerprint " +
+                              other + " and not " + options_.fingerprint +
+                              ": either the server has another data folder now, or this is not it; "
+                              "give --join what `attune serve` prints today";
+  if (!machine_.has_joined()) {
+    machine_.Stop({AgentExit::Reason::kRefused, problem});
+  }
+  machine_.OnClosed(problem, TakeTime());
 }
 
 v1::LogChunk Agent::Impl::ReadLog(const v1::LogRequest& request) {

@@ -16,14 +16,17 @@
 namespace attune::agent {
 
 struct AgentOptions {
-  std::string target;                                     // the server, host:port
-  std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: no TLS
-  std::shared_ptr<grpc::Channel> channel;                 // used instead of the two above, if set
+  std::string target;                      // the server, host:port
+  std::string fingerprint;                 // of its certificate; empty: no TLS
+  std::shared_ptr<grpc::Channel> channel;  // used instead of the two above, if set
   std::string token;
   std::string name;      // unique among executors
   std::string version;   // empty: this build's
   std::string instance;  // empty: a random one
-  std::string address;   // where ranks of other hosts can reach this one
+  // How ranks of other hosts reach this one; without an address, gangs here have no ranks
+  // elsewhere.
+  gang::HostAddress host;
+  std::string address;  // for people, where `host` has none
   HostResources resources;
   std::filesystem::path data_dir;
   gang::GangTiming gang_timing;

@@ -47,7 +47,7 @@ BootClock::time_point Machine::NextDeadline() const {
 void Machine::Stop(AgentExit exit) {
   if (exit_) return;
   exit_ = std::move(exit);
-  CancelAll(gang::CancelReason::kUnwanted);
+  CancelAll(gang::CancelReason::kLeaving);
 }
 
 void Machine::TakeLeave(const Now& now) {
@@ -106,6 +106,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
 void Machine::On(const v1::Welcome& welcome, const Now& now) {
   if (!reached_) spdlog::info("connected to the server");
   reached_ = true;
+  has_joined_ = true;
   connection_ = Connection::kWelcomed;
   welcome_by_ = kNever;
   lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
@@ -262,6 +263,8 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
   }
   for (const auto& [attempt, verdict] : actions.tell) gangs_.Tell(attempt, verdict);
   for (const gang::AttemptId& attempt : actions.yield) gangs_.Yield(attempt);
+  for (const gang::AttemptId& attempt : actions.finish) gangs_.Finish(attempt);
+  for (const auto& [attempt, rank_zero] : actions.meet) gangs_.Meet(attempt, rank_zero);
   for (const gang::AttemptId& attempt : actions.disown) {
     outbox_.Add(ToProto({attempt, now.wall_us, gang::Ended{gang::Outcome::kCancelled, {}}}));
   }

@@ -61,6 +61,9 @@ class Gangs {
   virtual void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) = 0;
   virtual void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) = 0;
   virtual void Yield(const gang::AttemptId& attempt) = 0;
+  // Ranks of the gang have finished on another host.
+  virtual void Finish(const gang::AttemptId& attempt) = 0;
+  virtual void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) = 0;
 };
 
 // What lies on this host's disk.
@@ -117,6 +120,9 @@ class Machine {
   // should be read from gangs. Only their reports wait then, and in the end those who make them.
   bool is_full() const { return outbox_.is_full(); }
 
+  // Whether the server has ever taken it.
+  bool has_joined() const { return has_joined_; }
+
   // Until when the server will not give its gangs away; kNever before it has any.
   BootClock::time_point lease_until() const { return lease_until_; }
 
@@ -155,6 +161,7 @@ class Machine {
   bool writing_ = false;
   bool said_goodbye_ = false;
   bool reached_ = true;  // false once an outage has been logged
+  bool has_joined_ = false;
   std::deque<v1::LogRequest> log_requests_;
 
   std::chrono::milliseconds lease_ttl_{0};

@@ -32,6 +32,14 @@ gang::OrError<std::vector<gang::NamedValue>> ToConfig(const v1::Assignment& assi
   return config;
 }
 
+gang::SharedRendezvous ToRendezvous(const v1::Rendezvous& rendezvous) {
+  gang::SharedRendezvous shared{.address = rendezvous.address(),
+                                .master_port = static_cast<int>(rendezvous.master_port())};
+  if (!rendezvous.host().empty())
+    shared.rank_zero = {rendezvous.host(), static_cast<int>(rendezvous.port())};
+  return shared;
+}
+
 gang::Action ToAction(v1::Action action) {
   switch (action) {
     case v1::STOP:
@@ -82,6 +90,14 @@ struct Fill {
     for (const pid_t pid : started.pids) message.add_pids(pid);
   }
   void operator()(const gang::FirstStep&) const { out.mutable_first_step(); }
+  void operator()(const gang::SharedRendezvous& shared) const {
+    v1::Rendezvous& message = *out.mutable_rendezvous();
+    message.set_address(shared.address);
+    message.set_master_port(static_cast<uint32_t>(shared.master_port));
+    if (!shared.rank_zero) return;
+    message.set_host(shared.rank_zero->host);
+    message.set_port(static_cast<uint32_t>(shared.rank_zero->port));
+  }
   void operator()(const gang::Report& report) const {
     v1::Report& message = *out.mutable_report();
     message.set_step(report.step);
@@ -111,6 +127,7 @@ struct Fill {
     failure.set_signal(ended.failure->signal);
     failure.set_message(ValidUtf8(ended.failure->message));
     failure.set_log_tail(ValidUtf8(ended.failure->log_tail));
+    failure.set_lost_peer(ended.failure->lost_peer);
   }
 };
 
@@ -175,6 +192,8 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
                           .cpus = static_cast<int>(slot.cpus()),
                           .gpus = {slot.gpus().begin(), slot.gpus().end()}});
   }
+  spec.node_rank = static_cast<int>(assignment.node_rank());
+  if (assignment.has_rendezvous()) spec.rendezvous = ToRendezvous(assignment.rendezvous());
   spec.milestone = assignment.milestone();
   spec.max_step = assignment.max_step();
   spec.checkpoint_every = assignment.checkpoint_every();

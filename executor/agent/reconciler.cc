@@ -20,6 +20,11 @@ std::set<uint32_t> Gpus(const v1::Assignment& assignment) {
   return gpus;
 }
 
+bool HasRankZero(const v1::Assignment& assignment) {
+  return std::ranges::any_of(assignment.ranks(),
+                             [](const v1::RankSlot& slot) { return slot.rank() == 0; });
+}
+
 }  // namespace
 
 void Reconciler::Want(v1::Desired desired) {
@@ -78,6 +83,11 @@ void Reconciler::Guide(const v1::Assignment& assignment, Actions& actions) {
   const gang::AttemptId attempt = FromProto(assignment.attempt());
   if (assignment.verdict_step() > 0) actions.tell.emplace_back(attempt, ToVerdict(assignment));
   if (assignment.yield()) actions.yield.push_back(attempt);
+  if (assignment.rank_zero_finished()) actions.finish.push_back(attempt);
+  const v1::Rendezvous& rendezvous = assignment.rendezvous();
+  if (!HasRankZero(assignment) && !rendezvous.host().empty())
+    actions.meet.emplace_back(
+        attempt, channel::Rendezvous{rendezvous.host(), static_cast<int>(rendezvous.port())});
 }
 
 std::vector<gang::AttemptId> Reconciler::CancelAll() {
@@ -118,6 +128,8 @@ bool Reconciler::IsStale(const gang::AttemptId& attempt) const {
 bool Reconciler::MayStart(const v1::Assignment& assignment) const {
   const gang::AttemptId attempt = FromProto(assignment.attempt());
   if (ended_.contains(attempt)) return false;
+  const bool elsewhere = assignment.ranks_size() > 0 && !HasRankZero(assignment);
+  if (elsewhere && !assignment.has_rendezvous()) return false;
   const std::set<uint32_t> gpus = Gpus(assignment);
   return std::ranges::none_of(live_, [&](const auto& other) {
     const bool shares_gpu =

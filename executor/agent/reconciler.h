@@ -19,7 +19,9 @@ class Reconciler {
     std::vector<gang::AttemptId> cancel;
     std::vector<v1::Assignment> start;
     std::vector<std::pair<gang::AttemptId, gang::Verdict>> tell;
-    std::vector<gang::AttemptId> yield;   // once told
+    std::vector<gang::AttemptId> yield;  // once told
+    std::vector<gang::AttemptId> finish;
+    std::vector<std::pair<gang::AttemptId, channel::Rendezvous>> meet;
     std::vector<gang::AttemptId> disown;  // to be said to have ended: there is no gang of theirs
   };
 
@@ -33,12 +35,13 @@ class Reconciler {
   void ForgetWishes();
 
   // What is to be done now, in the order of the fields. Gangs to start and to cancel are taken to
-  // be started and cancelled, and those to disown to have ended; verdicts and requests to yield are
-  // repeated each time, and delivered once by the gang.
+  // be started and cancelled, and those to disown to have ended; verdicts, requests to yield and
+  // where rank 0 listens are repeated each time, and delivered once by the gang.
   //
   // An assignment is started when its trial has no other gang, none of its GPUs is still held by a
-  // gang that is being torn down, and it has not ended before. One that is older (by its epoch)
-  // than another of its trial is stale and ignored.
+  // gang that is being torn down, it has not ended before, and it is known where it meets, if rank
+  // 0 is on another host. One that is older (by its epoch) than another of its trial is stale and
+  // ignored.
   Actions Reconcile();
 
   // Cancels all gangs; returns those that were not being torn down yet.

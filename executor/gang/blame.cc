@@ -35,7 +35,7 @@ const Symptom& Culprit(const std::vector<Symptom>& symptoms) {
 }
 
 Failure Describe(const Symptom& symptom) {
-  Failure failure{.rank = symptom.rank, .message = symptom.error};
+  Failure failure{.rank = symptom.rank, .message = symptom.error, .lost_peer = symptom.lost_peer};
   if (!symptom.exit) {
     failure.exit_code = -1;
     return failure;

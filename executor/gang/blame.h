@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/gang/facts.h"
-#include "executor/gang/spawn.h"
+#include "executor/processes/spawn.h"
 
 namespace attune::gang {
 

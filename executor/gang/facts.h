@@ -31,6 +31,7 @@ struct Failure {
   int signal = 0;        // kSignal
   std::string message;   // one sentence: the exception's text, or what was seen from outside
   std::string log_tail;  // last lines of the rank's log, at most kLogTailBytesMax
+  bool lost_peer = false;  // the rank tells of another one, here or on another host, that is gone
 };
 
 enum class Outcome { kFinished, kFailed, kCancelled };
@@ -45,7 +46,7 @@ struct Ended {
 struct Fact {
   AttemptId attempt;
   int64_t time_us = 0;  // wall clock, microseconds since 1970
-  std::variant<Started, FirstStep, Report, CheckpointSaved, Ended> what;
+  std::variant<Started, FirstStep, SharedRendezvous, Report, CheckpointSaved, Ended> what;
 };
 
 // Called on the supervision thread, in order; must not block. Ended is an attempt's last fact.

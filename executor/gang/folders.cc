@@ -27,6 +27,14 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
   return Trial(attempt) / "checkpoints";
 }
 
+void RemoveFetched(const GangSpec& spec) {
+  if (!spec.resume || !spec.Spans() || spec.HasRankZero()) return;
+  std::error_code ignored;  // the next attempt on this host removes it
+  fs::remove_all(spec.checkpoint_dir / (".attempt-" + std::to_string(spec.attempt.attempt) +
+                                        "-resumed-" + std::to_string(spec.ranks.front().rank)),
+                 ignored);
+}
+
 fs::path RankLog(const fs::path& attempt_dir, int rank) {
   return attempt_dir / ("rank-" + std::to_string(rank) + ".log");
 }

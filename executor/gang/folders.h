@@ -32,6 +32,10 @@ class Folders {
   std::filesystem::path data_;
 };
 
+// Deletes the copy of a checkpoint that the ranks of this host have fetched from rank 0's host, and
+// would have deleted themselves had they not been killed: `.attempt-<n>-resumed-<first rank here>`.
+void RemoveFetched(const GangSpec& spec);
+
 std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank);
 
 // Opens a log to append to, making its folder. Every rank appends with O_APPEND, so that lines of

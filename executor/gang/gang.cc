@@ -9,7 +9,7 @@
 
 #include "channel/line_reader.h"
 #include "executor/gang/folders.h"
-#include "executor/gang/process_group.h"
+#include "executor/processes/process_group.h"
 
 namespace attune::gang {
 namespace {
@@ -19,6 +19,8 @@ int64_t WallClockUs() {
              std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
+
+bool IsLoopback(const std::string& host) { return host == "localhost" || host.starts_with("127."); }
 
 std::string Milliseconds(std::chrono::milliseconds duration) {
   return std::to_string(duration.count()) + " ms";
@@ -53,7 +55,24 @@ void Gang::On(Rank& rank, const channel::Rendezvous& rendezvous) {
   if (rank.slot().rank != 0) {
     return Fail(FailureKind::kProtocol, rank.slot().rank, "a rendezvous can only come from rank 0");
   }
+  if (spec_.Spans() && rendezvous_) {
+    return Fail(FailureKind::kProtocol, 0, "rank 0 says where it listens a second time");
+  }
+  if (spec_.Spans() && IsLoopback(rendezvous.host) && !IsLoopback(spec_.host.address)) {
+    return Fail(FailureKind::kProtocol, 0,
+                "rank 0 says that it listens on " + rendezvous.host +
+                    ", where ranks of other hosts do not reach it; it has to listen on the "
+                    "`address` of its start line, " +
+                    spec_.host.address);
+  }
   rendezvous_ = rendezvous;
+  if (spec_.Spans()) Emit(Shared());
+  if (phase_ == Phase::kRunning) RelayRendezvous();
+}
+
+void Gang::Meet(const channel::Rendezvous& rank_zero) {
+  if (rendezvous_) return;
+  rendezvous_ = rank_zero;
   if (phase_ == Phase::kRunning) RelayRendezvous();
 }
 
@@ -172,18 +191,16 @@ void Gang::OnExit(Rank& rank) {
   const auto known = std::ranges::find(symptoms_, rank.slot().rank, &Symptom::rank);
   if (!by_us && (!exit.ok() || known != symptoms_.end())) {
     SymptomOf(rank.slot().rank).exit = exit;
-    Weigh();
   } else if (exit.ok()) {
     OnFinished();
   }
+  if (!symptoms_.empty()) Weigh();
   FinishIfAllLeft();
   ConcludeIfGone();
 }
 
 void Gang::FinishIfAllLeft() {
-  const bool all =
-      std::ranges::all_of(ranks_, [](const auto& rank) { return !rank->is_running(); });
-  if (phase_ != Phase::kRunning || !all || !symptoms_.empty()) return;
+  if (phase_ != Phase::kRunning || AnyRuns() || !symptoms_.empty()) return;
   if (log_reports_ && !ReadLog()) return;  // it goes on after the verdict, or once there is room
   if (log_reports_ && !log_reports_->has_found()) {
     return Fail(FailureKind::kProtocol, 0,
@@ -202,11 +219,16 @@ Symptom& Gang::SymptomOf(int rank) {
 void Gang::Weigh() {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
   const Symptom& culprit = Culprit(symptoms_);
-  if (culprit.exit && !culprit.lost_peer) return End(Outcome::kFailed, {});
-  if (!grace_) {
-    grace_ =
-        services_.loop.After(services_.timing.failure_grace, [this] { End(Outcome::kFailed, {}); });
-  }
+  if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
+  if (grace_ && grace_is_for_victims_ == culprit.lost_peer) return;
+  grace_is_for_victims_ = culprit.lost_peer;
+  const GangTiming& timing = services_.timing;
+  grace_ = services_.loop.After(culprit.lost_peer ? timing.victim_grace : timing.failure_grace,
+                                [this] { End(Outcome::kFailed, {}); });
+}
+
+bool Gang::AnyRuns() const {
+  return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_running(); });
 }
 
 void Gang::Fail(FailureKind kind, int rank, std::string message) {
@@ -215,6 +237,9 @@ void Gang::Fail(FailureKind kind, int rank, std::string message) {
 
 void Gang::Cancel(CancelReason reason) {
   if (reason == CancelReason::kUnwanted) return End(Outcome::kCancelled, {});
+  if (reason == CancelReason::kLeaving) {
+    return Fail(FailureKind::kLease, -1, "its executor was stopped, and tore the gang down");
+  }
   Fail(FailureKind::kLease, -1,
        "the executor heard nothing from the server for longer than its lease and tore the gang "
        "down");
@@ -240,9 +265,7 @@ void Gang::KillAll() {
 }
 
 void Gang::ConcludeIfGone() {
-  const bool running =
-      std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_running(); });
-  if (phase_ != Phase::kEnding || running || forks_pending_ > 0) return;
+  if (phase_ != Phase::kEnding || AnyRuns() || forks_pending_ > 0) return;
   if (group_ == 0) return Conclude();
 
   // What the ranks started goes with them.
@@ -255,6 +278,7 @@ bool Gang::has_rank(pid_t pid) const {
 
 void Gang::Conclude() {
   phase_ = Phase::kGone;
+  RemoveFetched(spec_);
   if (group_ != 0) {
     ReapGroup(group_);
     services_.guard.Remove(group_);
@@ -330,6 +354,8 @@ Loop::Clock::time_point Gang::ExcusedUntil() const {
 
 void Gang::WatchForStall() {
   if (phase_ != Phase::kRunning || waiting_at_ || spec_.stall_timeout.count() == 0) return;
+  // Others cannot know whether rank 0 waits, and they for it.
+  if (!spec_.HasRankZero()) return;
   const Loop::Clock::time_point now = Loop::Clock::now();
   Loop::Clock::duration left = spec_.stall_timeout;
   if (SpeaksChannel()) {
@@ -340,7 +366,8 @@ void Gang::WatchForStall() {
       if (silent_for < spec_.stall_timeout) continue;
       return Fail(FailureKind::kStall, rank->slot().rank,
                   "rank " + std::to_string(rank->slot().rank) + " made no progress for " +
-                      Milliseconds(spec_.stall_timeout) + " (stall_timeout)");
+                      Milliseconds(spec_.stall_timeout) + " (stall_timeout)" +
+                      (spec_.Spans() ? "; it may have waited for a rank on another host" : ""));
     }
   }
   stall_ = services_.loop.After(left, [this] { WatchForStall(); });

@@ -9,30 +9,33 @@
 
 #include "channel/messages.h"
 #include "executor/gang/blame.h"
-#include "executor/gang/cgroup.h"
 #include "executor/gang/facts.h"
-#include "executor/gang/guard.h"
-#include "executor/gang/held_port.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/leftovers.h"
 #include "executor/gang/log_reports.h"
-#include "executor/gang/loop.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/rank.h"
 #include "executor/gang/spec.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/guard.h"
+#include "executor/processes/held_port.h"
+#include "executor/processes/loop.h"
 
 namespace attune::gang {
 
 // Why a gang is torn down from outside.
 enum class CancelReason {
   kUnwanted,   // ends as kCancelled
+  kLeaving,    // with its executor: ends as kFailed with FailureKind::kLease
   kLeaseLost,  // ends as kFailed with FailureKind::kLease
 };
 
 struct GangTiming {
-  // From the first sign of a failure to the teardown, for the cause to show itself behind its
-  // victims, and for a rank that sent `error` to leave by itself.
+  // From a rank's own `error` to the teardown, for it to leave by itself.
   std::chrono::milliseconds failure_grace{100};
+  // The same from the `error` of a victim, while no cause has shown itself: an interpreter that
+  // leaves closes its sockets long before it is gone.
+  std::chrono::milliseconds victim_grace{900};
   // How long ranks may go on, saying nothing, after the first has finished; the stall timeout if
   // that is longer.
   std::chrono::milliseconds finish_timeout{30'000};
@@ -75,6 +78,12 @@ class Gang final : private Rank::Owner {
   // happens.
   void Yield();
 
+  // A rank has done its part, here or on another host: from now on the others are laggards.
+  void OnFinished();
+
+  // Tells ranks without rank 0 beside them where it listens; once.
+  void Meet(const channel::Rendezvous& rank_zero);
+
   // There is room for more facts again.
   void ReadOn();
 
@@ -102,6 +111,7 @@ class Gang final : private Rank::Owner {
 
   // Starting (gang_start.cc).
   std::optional<Error> PrepareMeeting();
+  SharedRendezvous Shared() const;
   EnvironmentChanges EnvironmentOf(const Rank& rank) const;
   void SpawnAll();
   void ForkOne(size_t index);
@@ -134,7 +144,7 @@ class Gang final : private Rank::Owner {
   // When the silence ends that a rank has announced, or has ended.
   Loop::Clock::time_point ExcusedUntil() const;
   void WatchForStall();
-  void OnFinished();
+  bool AnyRuns() const;
   void FinishIfAllLeft();
   void WatchForLaggards();
   void Emit(decltype(Fact::what) what);
@@ -143,7 +153,7 @@ class Gang final : private Rank::Owner {
   Services services_;
   GangSpec spec_;
   Preparation preparation_;
-  std::optional<HeldPort> port_;
+  std::optional<HeldPort> port_;             // none where rank 0 is on another host
   std::unique_ptr<LogReports> log_reports_;  // null: reports come over the channel
   std::unique_ptr<Cgroup> cgroup_;
   Leftovers leftovers_;
@@ -170,6 +180,7 @@ class Gang final : private Rank::Owner {
   Outcome outcome_ = Outcome::kFinished;
   std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
   Loop::Subscription grace_;
+  bool grace_is_for_victims_ = false;
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
 };

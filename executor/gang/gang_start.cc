@@ -10,6 +10,8 @@
 namespace attune::gang {
 namespace {
 
+constexpr char kLoopback[] = "127.0.0.1";
+
 LaunchedProgram ProgramOf(const Program& program, const Preparation& preparation) {
   return {.path = preparation.program,
           .argv = preparation.argv,
@@ -45,11 +47,18 @@ void Gang::Start() {
 
 // What the ranks need to find each other by, and this gang to find what they print.
 std::optional<Error> Gang::PrepareMeeting() {
+  if (spec_.Spans() && spec_.host.address.empty())
+    return Error{"ranks of other hosts cannot reach this one; start its executor with --interface"};
+  if (!spec_.HasRankZero()) {
+    if (!spec_.rendezvous) return Error{"nobody has said where the gang meets"};
+    if (spec_.rendezvous->rank_zero) Meet(*spec_.rendezvous->rank_zero);
+    return std::nullopt;
+  }
   OrError<HeldPort> port = HeldPort::Hold();
   if (!port.ok()) return Error{port.error()};
   port_ = std::move(port.value());
-  const bool here = std::ranges::find(spec_.ranks, 0, &RankSlot::rank) != spec_.ranks.end();
-  if (spec_.program.report_pattern.empty() || !here) return std::nullopt;
+  if (spec_.Spans()) Emit(Shared());
+  if (spec_.program.report_pattern.empty()) return std::nullopt;
 
   const std::filesystem::path path = RankLog(spec_.attempt_dir, 0);
   if (auto log = OpenLog(path); !log.ok()) return Error{log.error()};
@@ -60,8 +69,14 @@ std::optional<Error> Gang::PrepareMeeting() {
   return std::nullopt;
 }
 
+SharedRendezvous Gang::Shared() const {
+  if (!port_) return *spec_.rendezvous;
+  return {spec_.Spans() ? spec_.host.address : kLoopback, port_->number(), rendezvous_};
+}
+
 EnvironmentChanges Gang::EnvironmentOf(const Rank& rank) const {
-  return RankEnvironment(spec_, rank.slot(), port_->number());
+  const SharedRendezvous shared = Shared();
+  return RankEnvironment(spec_, rank.slot(), shared.address, shared.master_port);
 }
 
 void Gang::SpawnAll() {

@@ -13,11 +13,11 @@
 
 #include "channel/launcher.h"
 #include "channel/sockets.h"
-#include "executor/gang/cgroup.h"
-#include "executor/gang/guard.h"
-#include "executor/gang/loop.h"
-#include "executor/gang/spawn.h"
 #include "executor/gang/words.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/guard.h"
+#include "executor/processes/loop.h"
+#include "executor/processes/spawn.h"
 
 namespace attune::gang {
 

@@ -8,8 +8,8 @@
 
 #include "channel/sockets.h"
 #include "executor/gang/orphans.h"
-#include "executor/gang/process_group.h"
-#include "executor/gang/spawn.h"
+#include "executor/processes/process_group.h"
+#include "executor/processes/spawn.h"
 
 namespace attune::gang {
 namespace {

@@ -5,10 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "executor/gang/cgroup.h"
-#include "executor/gang/loop.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/loop.h"
 
 namespace attune::gang {
 

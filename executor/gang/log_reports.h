@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "channel/messages.h"
-#include "executor/gang/loop.h"
 #include "executor/gang/words.h"
+#include "executor/processes/loop.h"
 
 namespace re2 {
 class RE2;

@@ -13,6 +13,8 @@ namespace {
 
 std::optional<Error> CheckSlots(const GangSpec& spec) {
   if (spec.ranks.empty()) return Error{"the assignment has no ranks for this host"};
+  if (!std::ranges::is_sorted(spec.ranks, {}, &RankSlot::rank))
+    return Error{"the assignment's ranks are not in order"};
   for (const RankSlot& slot : spec.ranks) {
     const auto same = [&](const RankSlot& other) { return other.rank == slot.rank; };
     if (slot.rank < 0 || slot.rank >= spec.world_size ||
@@ -119,6 +121,7 @@ channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
                        .checkpoint_every = spec.checkpoint_every,
                        .checkpoint_dir = spec.checkpoint_dir.string(),
                        .resume = spec.resume};
+  if (spec.Spans()) start.address = spec.host.address;
   if (!slot.gpus.empty()) {
     const std::vector<int> visible = VisibleGpus(spec);
     const auto number = std::ranges::find(visible, slot.gpus[0]) - visible.begin();
@@ -127,7 +130,8 @@ channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
   return start;
 }
 
-EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot, int master_port) {
+EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
+                                   const std::string& master_address, int master_port) {
   EnvironmentChanges environment = spec.program.environment;
   const auto add = [&](const char* name, std::string value) {
     std::erase_if(environment, [&](const auto& change) { return change.first == name; });
@@ -145,8 +149,8 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot, i
   add("WORLD_SIZE", std::to_string(spec.world_size));
   add("LOCAL_RANK", std::to_string(slot.local_rank));
   add("LOCAL_WORLD_SIZE", std::to_string(spec.ranks.size()));
-  add("GROUP_RANK", "0");
-  add("MASTER_ADDR", "127.0.0.1");
+  add("GROUP_RANK", std::to_string(spec.node_rank));
+  add("MASTER_ADDR", master_address);
   add("MASTER_PORT", std::to_string(master_port));
 
   const auto add_unless_set = [&](const char* name, std::string value) {
@@ -157,8 +161,12 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot, i
   // What Python prints reaches the log when it is printed, also of a rank that is killed.
   add_unless_set("PYTHONUNBUFFERED", "1");
   // Within one host NCCL's own connections need no network card, and must not wait for one.
-  const bool on_one_host = std::ssize(spec.ranks) == spec.world_size;
-  if (on_one_host && !VisibleGpus(spec).empty()) add_unless_set("NCCL_SOCKET_IFNAME", "lo");
+  if (spec.Spans()) {
+    add_unless_set("GLOO_SOCKET_IFNAME", spec.host.interface);
+    add_unless_set("NCCL_SOCKET_IFNAME", "=" + spec.host.interface);  // this one, not those like it
+  } else if (!VisibleGpus(spec).empty()) {
+    add_unless_set("NCCL_SOCKET_IFNAME", "lo");
+  }
   return environment;
 }
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "channel/messages.h"
-#include "executor/gang/spawn.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "executor/processes/spawn.h"
 
 namespace attune::gang {
 
@@ -26,8 +26,9 @@ OrError<Preparation> Prepare(const GangSpec& spec);
 channel::Start StartOf(const GangSpec& spec, const RankSlot& slot);
 
 // What a rank finds in its environment beyond the executor's own, but for the channel.
-// `master_port` is where torch.distributed's ranks may meet.
-EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot, int master_port);
+// torch.distributed's ranks may meet at that address and port.
+EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
+                                   const std::string& master_address, int master_port);
 
 // What this process was given of the host's GPUs, in CUDA's names for them (CUDA_VISIBLE_DEVICES);
 // nothing: all.

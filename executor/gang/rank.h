@@ -7,9 +7,9 @@
 
 #include "channel/line_reader.h"
 #include "channel/messages.h"
-#include "executor/gang/loop.h"
-#include "executor/gang/spawn.h"
 #include "executor/gang/spec.h"
+#include "executor/processes/loop.h"
+#include "executor/processes/spawn.h"
 
 namespace attune::gang {
 

@@ -45,6 +45,19 @@ struct RankSlot {
   std::vector<int> gpus;  // indices of this host's GPUs
 };
 
+// How this host is reached by ranks of other hosts.
+struct HostAddress {
+  std::string address;    // IPv4; empty: it is not
+  std::string interface;  // that has the address
+};
+
+// Where the ranks of a gang over several hosts meet, as the executor of rank 0 says.
+struct SharedRendezvous {
+  std::string address;  // of its host, for MASTER_ADDR
+  int master_port = 0;
+  std::optional<channel::Rendezvous> rank_zero;  // where it listens, once it has said so
+};
+
 struct GangSpec {
   AttemptId attempt;
   Program program;
@@ -52,13 +65,20 @@ struct GangSpec {
   uint64_t seed = 0;               // below 2^53
   int world_size = 1;
   std::vector<RankSlot> ranks;  // those on this host
-  int64_t milestone = 0;        // at the first step >= this, rank 0 waits for a verdict
-  int64_t max_step = 0;         // 0: none; reached like a milestone where there is no other
+  int node_rank = 0;            // of this host among those of the gang
+  HostAddress host;             // this one
+  // Of a gang over several hosts: where it meets, if rank 0 is on another than this.
+  std::optional<SharedRendezvous> rendezvous;
+  int64_t milestone = 0;  // at the first step >= this, rank 0 waits for a verdict
+  int64_t max_step = 0;   // 0: none; reached like a milestone where there is no other
   int64_t checkpoint_every = 0;
   std::optional<Resume> resume;
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;
+
+  bool Spans() const { return std::ssize(ranks) < world_size; }
+  bool HasRankZero() const { return !ranks.empty() && ranks.front().rank == 0; }
 };
 
 }  // namespace attune::gang

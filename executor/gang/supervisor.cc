@@ -91,10 +91,24 @@ void Supervisor::Tell(const AttemptId& attempt, const Verdict& verdict) {
   });
 }
 
+void Supervisor::Finish(const AttemptId& attempt) {
+  loop_.Post([this, attempt] {
+    const auto found = gangs_.find(attempt);
+    if (found != gangs_.end()) found->second->OnFinished();
+  });
+}
+
 void Supervisor::Yield(const AttemptId& attempt) {
   loop_.Post([this, attempt] {
     const auto found = gangs_.find(attempt);
     if (found != gangs_.end()) found->second->Yield();
+  });
+}
+
+void Supervisor::Meet(const AttemptId& attempt, const channel::Rendezvous& rank_zero) {
+  loop_.Post([this, attempt, rank_zero] {
+    const auto found = gangs_.find(attempt);
+    if (found != gangs_.end()) found->second->Meet(rank_zero);
   });
 }
 

@@ -7,14 +7,14 @@
 #include <thread>
 #include <vector>
 
-#include "executor/gang/cgroup.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/gang.h"
-#include "executor/gang/guard.h"
 #include "executor/gang/launcher.h"
-#include "executor/gang/loop.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/guard.h"
+#include "executor/processes/loop.h"
 
 namespace attune::gang {
 
@@ -51,6 +51,10 @@ class Supervisor {
   void Tell(const AttemptId& attempt, const Verdict& verdict);
 
   void Yield(const AttemptId& attempt);
+  void Finish(const AttemptId& attempt);
+
+  // Rank 0 is on another host, and listens there.
+  void Meet(const AttemptId& attempt, const channel::Rendezvous& rank_zero);
 
   // There is room again after may_read() said that there is none.
   void ReadOn();

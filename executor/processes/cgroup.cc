@@ -1,4 +1,4 @@
-#include "executor/gang/cgroup.h"
+#include "executor/processes/cgroup.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "channel/sockets.h"
-#include "executor/gang/spawn.h"
+#include "executor/processes/spawn.h"
 
 namespace attune::gang {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/gang/words.h"
+#include "executor/processes/words.h"
 
 namespace attune::gang {
 

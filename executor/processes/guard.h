@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "executor/gang/loop.h"
-#include "executor/gang/spawn.h"
-#include "executor/gang/words.h"
+#include "executor/processes/loop.h"
+#include "executor/processes/spawn.h"
+#include "executor/processes/words.h"
 
 namespace attune::gang {
 

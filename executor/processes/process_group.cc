@@ -1,4 +1,4 @@
-#include "executor/gang/process_group.h"
+#include "executor/processes/process_group.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "executor/gang/words.h"
+#include "executor/processes/words.h"
 
 namespace attune::gang {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/gang/words.h"
+#include "executor/processes/words.h"
 
 namespace attune::gang {
 

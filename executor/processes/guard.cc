@@ -1,4 +1,4 @@
-#include "executor/gang/guard.h"
+#include "executor/processes/guard.h"
 
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "channel/sockets.h"
-#include "executor/gang/cgroup.h"
-#include "executor/gang/process_group.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/process_group.h"
 
 namespace attune::gang {
 namespace {
