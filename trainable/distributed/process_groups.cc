@@ -1,12 +1,7 @@
 #include "trainable/distributed/process_groups.h"
 
-#include <arpa/inet.h>
 #include <c10/util/Exception.h>
 #include <gloo/common/error.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <unistd.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -54,29 +49,14 @@ std::optional<std::string> NamedInterface() {
   return std::string(name);
 }
 
-std::string AddressOf(const std::string& interface) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) ThrowErrno("getifaddrs");
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || interface != entry->ifa_name) continue;
-    char text[INET6_ADDRSTRLEN] = {};
-    if (entry->ifa_addr->sa_family == AF_INET) {
-      const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
-      return inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
-    }
-  }
-  throw Error(std::string(kInterfaceVariable) + ": interface " + interface +
-              " has no IPv4 address on this host");
-}
-
-// Where the other ranks reach rank 0.
-std::string HostOfStore(const Start& start) {
-  if (OnOneHost(start)) return kLoopback;
-  if (const auto interface = NamedInterface()) return AddressOf(*interface);
-  char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) ThrowErrno("gethostname");
-  return name;
+// Of this host, where the gang's other ranks reach this one.
+const std::string& AddressOf(const Start& start) {
+  static const std::string loopback = kLoopback;
+  if (OnOneHost(start)) return loopback;
+  if (!start.address.empty()) return start.address;
+  throw Error(
+      "the gang is on several hosts, and the executor has not said at which address they "
+      "reach each other; is it of another release than this program's SDK?");
 }
 
 // Rank 0 has `server` from then on.
@@ -87,10 +67,10 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const Start& start, Channel& channel,
     const auto where = channel.Await<Rendezvous>("rendezvous");
     return c10::make_intrusive<GangStore>(StoreAddress(where.host, where.port), kRendezvousTimeout);
   }
-  server = std::make_unique<StoreServer>(/*loopback=*/OnOneHost(start));
-  channel.Send(ToLine(Rendezvous{HostOfStore(start), server->port()}));
-  return c10::make_intrusive<GangStore>(StoreAddress(kLoopback, server->port()),
-                                        kRendezvousTimeout);
+  const std::string& address = AddressOf(start);
+  server = std::make_unique<StoreServer>(address);
+  channel.Send(ToLine(Rendezvous{address, server->port()}));
+  return c10::make_intrusive<GangStore>(StoreAddress(address, server->port()), kRendezvousTimeout);
 }
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> MakeGloo(const c10::intrusive_ptr<c10d::Store>& store,
@@ -98,13 +78,12 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> MakeGloo(const c10::intrusive_ptr<c10
                                                     std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->threads = 1;
-  if (OnOneHost(start)) {
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(kLoopback));
-  } else if (const auto interface = NamedInterface()) {
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(*interface));
-  } else {
-    options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
-  }
+  const auto interface = NamedInterface();
+  options->devices.push_back(
+      OnOneHost(start) || !interface ? c10d::ProcessGroupGloo::createDeviceForHostname(
+                                           AddressOf(start))
+                                     : c10d::ProcessGroupGloo::createDeviceForInterface(
+                                           *interface));
   // Every attempt has a store of its own; the prefix keeps the groups of this one apart.
   return c10::make_intrusive<c10d::ProcessGroupGloo>(
       c10::make_intrusive<c10d::PrefixStore>(prefix, store), start.rank, start.world_size, options);

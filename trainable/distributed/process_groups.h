@@ -32,8 +32,8 @@ class StoreServer;
 // A gang of one rank has nobody to talk to: its control collectives do nothing, and `data` is made
 // when it is first asked for, which most programs never do.
 //
-// Ranks on one host talk over loopback. Across hosts, the interface that GLOO_SOCKET_IFNAME names
-// is used, or else the one that the host's name resolves to.
+// Ranks on one host talk over loopback. Across hosts, over the address that the executor says
+// (Start::address), or Gloo over the interface that GLOO_SOCKET_IFNAME names.
 class ProcessGroups {
  public:
   // Blocks until every rank of the gang has joined. Throws attune::Error or c10::Error.

@@ -1,5 +1,6 @@
 #include "trainable/distributed/store_server.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -23,15 +24,17 @@ using Kind = StoreMessage::Kind;
 
 constexpr std::size_t kReadBytes = 64 * 1024;
 
-UniqueFd Listen(bool loopback) {
+UniqueFd Listen(const std::string& host) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) ThrowErrno("the gang's store: socket");
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY);
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    throw Error("the gang's store: " + host + " is no IPv4 address to listen on");
+  }
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0) {
-    ThrowErrno("the gang's store: listening");
+    ThrowErrno("the gang's store: listening on " + host);
   }
   return socket;
 }
@@ -84,8 +87,8 @@ bool IsWhole(const StoreMessage& request) {
 
 }  // namespace
 
-StoreServer::StoreServer(bool loopback)
-    : listener_(Listen(loopback)),
+StoreServer::StoreServer(const std::string& host)
+    : listener_(Listen(host)),
       port_(PortOf(listener_)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_.valid()) ThrowErrno("the gang's store: eventfd");

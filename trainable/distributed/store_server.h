@@ -17,12 +17,13 @@ namespace attune::trainable {
 // lives in rank 0, on a thread of its own, and is used over TCP (GangStore), by rank 0 too.
 //
 // Whoever reaches its port may read and write, as with torch's TCPStore: the port is on loopback
-// where all ranks are on one host, and else to be guarded by the network, as Gloo's ports are. What
-// is no message ends the connection that it came on, and nothing else.
+// where all ranks are on one host, else on one address of this host, and to be guarded by the
+// network, as Gloo's ports are. What is no message ends the connection that it came on, and nothing
+// else.
 class StoreServer {
  public:
-  // Listens on a free port, of loopback only or of all IPv4 interfaces. Throws attune::Error.
-  explicit StoreServer(bool loopback);
+  // Listens on a free port of this IPv4 address of the host's. Throws attune::Error.
+  explicit StoreServer(const std::string& host);
   // Those who still wait lose their connections.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;

@@ -15,39 +15,23 @@
 #include "trainable/base/random.h"
 #include "trainable/channel/messages.h"
 #include "trainable/driver/gang.h"
-#include "trainable/driver/gpus.h"
 #include "trainable/driver/group_messages.h"
 #include "trainable/driver/task.h"
 #include "trainable/driver/weights.h"
+#include "trainable/driver/worker_options.h"
 
 namespace attune::trainable {
 namespace {
 
-constexpr int kWorkersMax = 4096;
-
-// Integers that a configuration's JSON keeps exactly.
-constexpr int kSeedBits = 53;
-
 using SharedMessage = std::shared_ptr<const Message>;
 
-void Require(bool holds, const std::string& option, const std::string& rule) {
-  if (!holds) throw Error("WorkerGroup: " + option + " " + rule);
-}
-
 void Check(const WorkerGroupOptions& options) {
-  const std::string workers = "num_workers: " + std::to_string(options.num_workers);
-  Require(options.num_workers >= 1 && options.num_workers <= kWorkersMax, workers,
-          "has to be from 1 to " + std::to_string(kWorkersMax));
-  Require(options.cpus_per_worker >= 1,
-          "cpus_per_worker: " + std::to_string(options.cpus_per_worker), "has to be at least 1");
-  Require(options.seed >> kSeedBits == 0, "seed: " + std::to_string(options.seed),
-          "has to be below 2^53");
-  Require(options.stall_timeout.count() >= 0,
-          "stall_timeout: " + std::to_string(options.stall_timeout.count()) + " ms",
-          "has to be at least 0");
-  if (!options.use_gpu) return;
-  Require(CountGpus() >= options.num_workers, workers,
-          "with use_gpu needs as many GPUs, and there are " + std::to_string(CountGpus()));
+  const OptionCheck check("WorkerGroup");
+  check.RequireWorkers(options.num_workers, options.cpus_per_worker, options.seed);
+  check.Require(options.stall_timeout.count() >= 0,
+                "stall_timeout: " + std::to_string(options.stall_timeout.count()) + " ms",
+                "has to be at least 0");
+  if (options.use_gpu) check.RequireGpus(options.num_workers, options.num_workers);
 }
 
 // Each is a gang of one to itself.

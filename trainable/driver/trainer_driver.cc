@@ -10,10 +10,10 @@
 #include "trainable/channel/messages.h"
 #include "trainable/driver/driver.h"
 #include "trainable/driver/gang.h"
-#include "trainable/driver/gpus.h"
 #include "trainable/driver/trainer_messages.h"
 #include "trainable/driver/trainer_state.h"
 #include "trainable/driver/trainer_worker.h"
+#include "trainable/driver/worker_options.h"
 
 namespace attune::trainable {
 namespace {
@@ -24,47 +24,35 @@ using std::chrono::milliseconds;
 constexpr milliseconds kBackoffMin{100};
 constexpr milliseconds kBackoffMax{10'000};
 
-constexpr int kWorkersMax = 4096;
-
 constexpr milliseconds kStallTimeoutMin{3'000};
-
-void Require(bool holds, const std::string& option, const std::string& rule) {
-  if (!holds) throw Error("TorchTrainer: " + option + " " + rule);
-}
 
 // With everything in it that is left to us.
 TorchTrainerOptions Checked(TorchTrainerOptions options) {
-  Require(options.num_workers >= 1 && options.num_workers <= kWorkersMax,
-          "num_workers: " + std::to_string(options.num_workers),
-          "has to be from 1 to " + std::to_string(kWorkersMax));
+  const OptionCheck check("TorchTrainer");
+  check.RequireWorkers(options.num_workers, options.cpus_per_worker, options.seed);
   if (options.min_workers == 0) options.min_workers = options.num_workers;
-  Require(options.min_workers >= 1 && options.min_workers <= options.num_workers,
-          "min_workers: " + std::to_string(options.min_workers),
-          "has to be from 1 to num_workers, " + std::to_string(options.num_workers));
-  Require(options.cpus_per_worker >= 1,
-          "cpus_per_worker: " + std::to_string(options.cpus_per_worker), "has to be at least 1");
-  Require(!options.use_fp16 || !options.use_bf16, "use_fp16 and use_bf16:", "only one of them");
-  Require(options.stall_timeout.count() == 0 || options.stall_timeout >= kStallTimeoutMin,
-          "stall_timeout: " + std::to_string(options.stall_timeout.count()) + " ms",
-          "has to be 0, for ever, or at least " + std::to_string(kStallTimeoutMin.count()) +
-              " ms: workers speak once a second");
-  Require(options.max_retries >= 0, "max_retries: " + std::to_string(options.max_retries),
-          "has to be at least 0");
+  check.Require(options.min_workers >= 1 && options.min_workers <= options.num_workers,
+                "min_workers: " + std::to_string(options.min_workers),
+                "has to be from 1 to num_workers, " + std::to_string(options.num_workers));
+  check.Require(!options.use_fp16 || !options.use_bf16,
+                "use_fp16 and use_bf16:", "only one of them");
+  check.Require(options.stall_timeout.count() == 0 || options.stall_timeout >= kStallTimeoutMin,
+                "stall_timeout: " + std::to_string(options.stall_timeout.count()) + " ms",
+                "has to be 0, for ever, or at least " + std::to_string(kStallTimeoutMin.count()) +
+                    " ms: workers speak once a second");
+  check.Require(options.max_retries >= 0, "max_retries: " + std::to_string(options.max_retries),
+                "has to be at least 0");
   const std::string fitting = options.use_gpu ? "nccl" : "gloo";
   if (options.backend.empty()) options.backend = fitting;
-  Require(options.backend == fitting, "backend: \"" + options.backend + "\"",
-          "does not go with use_gpu = " + std::string(options.use_gpu ? "true" : "false") +
-              ", which takes \"" + fitting + "\"");
-  if (options.use_gpu) {
-    Require(CountGpus() >= options.min_workers,
-            "num_workers: " + std::to_string(options.num_workers),
-            "with use_gpu needs as many GPUs, and there are " + std::to_string(CountGpus()));
-  }
+  check.Require(options.backend == fitting, "backend: \"" + options.backend + "\"",
+                "does not go with use_gpu = " + std::string(options.use_gpu ? "true" : "false") +
+                    ", which takes \"" + fitting + "\"");
+  if (options.use_gpu) check.RequireGpus(options.num_workers, options.min_workers);
   options.batch_size = options.config.IntOr("batch_size", options.batch_size);
-  Require(options.batch_size >= options.num_workers,
-          "batch_size: " + std::to_string(options.batch_size),
-          "is that of all workers together, so at least num_workers, " +
-              std::to_string(options.num_workers));
+  check.Require(options.batch_size >= options.num_workers,
+                "batch_size: " + std::to_string(options.batch_size),
+                "is that of all workers together, so at least num_workers, " +
+                    std::to_string(options.num_workers));
   if (options.batch_size % options.num_workers != 0) {
     std::cerr << "attune: TorchTrainer: a batch of " << options.batch_size << " does not divide by "
               << options.num_workers << " workers: their shares differ by one sample\n";
@@ -155,13 +143,17 @@ struct TrainerDriver::Impl {
   std::vector<Answer> Do(Command command) {
     command.number = calls;
     std::vector<Answer> answers;
-    std::vector<Message> messages = gang->Call({.bytes = ToBytes(command), .file = {}});
-    for (const Message& message : messages) answers.push_back(ReadAnswer(message.bytes));
-    if (command.send_state) {
-      if (!messages[0].file) throw Error("TorchTrainer: worker 0 has sent no copy of the state");
-      state = std::move(messages[0].file);
+    for (Message& message : gang->Call({.bytes = ToBytes(command), .file = {}})) {
+      answers.push_back(ReadAnswer(message.bytes));
+      answers.back().applied.file = std::move(message.file);
     }
     return answers;
+  }
+
+  void KeepState() {
+    UniqueFd now = std::move(Do({.what = DoSendState{}})[0].applied.file);
+    if (!now) throw Error("TorchTrainer: worker 0 has sent no copy of the state");
+    state = std::move(now);
   }
 
   void LoseGang() {
@@ -197,9 +189,9 @@ struct TrainerDriver::Impl {
 
   // A command that changes the state.
   std::vector<Answer> Change(Command command, int max_retries, int& retries, bool may_resize) {
-    command.send_state = options.checkpoint;
     return Retrying(max_retries, retries, may_resize, [&] {
       auto answers = Do(command);
+      if (options.checkpoint) KeepState();
       unsaved = !options.checkpoint;
       return answers;
     });
@@ -216,12 +208,6 @@ struct TrainerDriver::Impl {
 
 namespace {
 
-Metrics MeansOf(const Metrics& sums, const std::map<std::string, double>& weights) {
-  Metrics means;
-  for (const auto& [name, sum] : sums) means[name] = sum / weights.at(name);
-  return means;
-}
-
 TrainerStats StatsOf(const std::vector<Answer>& answers, bool reduce, int retries) {
   TrainerStats stats;
   PassResult all;
@@ -237,9 +223,9 @@ TrainerStats StatsOf(const std::vector<Answer>& answers, bool reduce, int retrie
     stats.forward_seconds += share * pass.times.forward;
     stats.backward_seconds += share * pass.times.backward;
     stats.communication_seconds += share * pass.times.communication;
-    if (!reduce) stats.workers.push_back(MeansOf(pass.sums, pass.weights));
+    if (!reduce) stats.workers.push_back(pass.Means());
   }
-  stats.metrics = MeansOf(all.sums, all.weights);
+  stats.metrics = all.Means();
   stats.epoch = answers[0].epoch;
   stats.num_workers = static_cast<int>(answers.size());
   stats.retries = retries;
@@ -282,7 +268,7 @@ TensorMap TrainerDriver::State() {
   if (impl_->state && !impl_->unsaved) return FromMemory(impl_->state);
   int retries = 0;
   return impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
-    impl_->Do({.what = DoSendState{}, .send_state = true});
+    impl_->KeepState();
     TensorMap state = FromMemory(impl_->state);
     if (!impl_->options.checkpoint) impl_->state.reset();
     return state;
@@ -308,10 +294,10 @@ void TrainerDriver::LoadState(const TensorMap& state) {
   if (!impl_->options.checkpoint) impl_->state.reset();
 }
 
-std::vector<std::string> TrainerDriver::ApplyAll(ApplyFunction apply, const std::string& bytes) {
-  std::vector<std::string> results;
-  for (Answer& answer : impl_->Change({.what = DoApply{apply, bytes}})) {
-    results.push_back(std::move(answer.applied));
+std::vector<Unpacker> TrainerDriver::ApplyAll(ApplyFunction apply, const std::string& function) {
+  std::vector<Unpacker> results;
+  for (Answer& answer : impl_->Change({.what = DoApply{apply, function}})) {
+    results.emplace_back(std::make_shared<Message>(std::move(answer.applied)));
   }
   return results;
 }

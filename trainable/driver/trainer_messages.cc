@@ -13,12 +13,12 @@ namespace {
 using nlohmann::json;
 
 // CBOR (RFC 8949), which has infinities, NaN and bytes.
-std::string Pack(const json& value) {
+std::string ToCbor(const json& value) {
   const std::vector<std::uint8_t> bytes = json::to_cbor(value);
   return {bytes.begin(), bytes.end()};
 }
 
-json Unpack(std::string_view bytes) {
+json FromCbor(std::string_view bytes) {
   json value = json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
   if (!value.is_object()) throw Error("driver: a malformed message");
   return value;
@@ -88,7 +88,7 @@ decltype(Command::what) ReadWhat(std::size_t index, const json& from) {
     case 4:
       return DoLoad{};
     case 5:
-      return DoApply{FunctionAt<std::string(Training&, const std::string&)>(from.at("apply")),
+      return DoApply{FunctionAt<void(Training&, const std::string&, Packer&)>(from.at("apply")),
                      Text(from.at("function"))};
     case 6:
       return DoSendState{};
@@ -101,20 +101,20 @@ decltype(Command::what) ReadWhat(std::size_t index, const json& from) {
 
 std::string ToBytes(const TrainerSettings& settings) {
   const TorchTrainerOptions& options = settings.options;
-  return Pack({{"factory", AddressOf(settings.factory)},
-               {"creators", Bytes(settings.creators)},
-               {"batch_factor", settings.batch_factor},
-               {"use_fp16", options.use_fp16},
-               {"use_bf16", options.use_bf16},
-               {"batch_size", options.batch_size},
-               {"data_threads", options.data_threads},
-               {"scheduler_step_freq", options.scheduler_step_freq},
-               {"resize_rule", options.resize_rule},
-               {"model", ToJson(options.model)}});
+  return ToCbor({{"factory", AddressOf(settings.factory)},
+                 {"creators", Bytes(settings.creators)},
+                 {"batch_factor", settings.batch_factor},
+                 {"use_fp16", options.use_fp16},
+                 {"use_bf16", options.use_bf16},
+                 {"batch_size", options.batch_size},
+                 {"data_threads", options.data_threads},
+                 {"scheduler_step_freq", options.scheduler_step_freq},
+                 {"resize_rule", options.resize_rule},
+                 {"model", ToJson(options.model)}});
 }
 
 TrainerSettings ReadSettings(std::string_view bytes) {
-  const json from = Unpack(bytes);
+  const json from = FromCbor(bytes);
   TrainerSettings settings;
   settings.factory = FunctionAt<std::unique_ptr<Training>(
       Context&, const std::string&, const TorchTrainerOptions&)>(from.at("factory"));
@@ -132,37 +132,34 @@ TrainerSettings ReadSettings(std::string_view bytes) {
 }
 
 std::string ToBytes(const Command& command) {
-  return Pack({{"what", command.what.index()},
-               {"with", std::visit([](const auto& what) { return ToJson(what); }, command.what)},
-               {"send_state", command.send_state},
-               {"number", command.number}});
+  return ToCbor({{"what", command.what.index()},
+                 {"with", std::visit([](const auto& what) { return ToJson(what); }, command.what)},
+                 {"number", command.number}});
 }
 
 Command ReadCommand(std::string_view bytes) {
-  const json from = Unpack(bytes);
-  return {.what = ReadWhat(from.at("what"), from.at("with")),
-          .send_state = from.at("send_state"),
-          .number = from.at("number")};
+  const json from = FromCbor(bytes);
+  return {.what = ReadWhat(from.at("what"), from.at("with")), .number = from.at("number")};
 }
 
 std::string ToBytes(const Answer& answer) {
   const PassResult& pass = answer.pass;
-  return Pack({{"epoch", answer.epoch},
-               {"applied", Bytes(answer.applied)},
-               {"sums", pass.sums},
-               {"weights", pass.weights},
-               {"samples", pass.samples},
-               {"batches", pass.batches},
-               {"times",
-                {pass.times.total, pass.times.data, pass.times.forward, pass.times.backward,
-                 pass.times.communication}}});
+  return ToCbor({{"epoch", answer.epoch},
+                 {"applied", Bytes(answer.applied.bytes)},
+                 {"sums", pass.sums},
+                 {"weights", pass.weights},
+                 {"samples", pass.samples},
+                 {"batches", pass.batches},
+                 {"times",
+                  {pass.times.total, pass.times.data, pass.times.forward, pass.times.backward,
+                   pass.times.communication}}});
 }
 
 Answer ReadAnswer(std::string_view bytes) {
-  const json from = Unpack(bytes);
+  const json from = FromCbor(bytes);
   Answer answer;
   answer.epoch = from.at("epoch");
-  answer.applied = Text(from.at("applied"));
+  answer.applied.bytes = Text(from.at("applied"));
   from.at("sums").get_to(answer.pass.sums);
   from.at("weights").get_to(answer.pass.weights);
   answer.pass.samples = from.at("samples");
@@ -170,14 +167,6 @@ Answer ReadAnswer(std::string_view bytes) {
   const json& times = from.at("times");
   answer.pass.times = {times.at(0), times.at(1), times.at(2), times.at(3), times.at(4)};
   return answer;
-}
-
-std::string ResultOf<Metrics>::Pack(const Metrics& metrics) {
-  return trainable::Pack({{"metrics", metrics}});
-}
-
-Metrics ResultOf<Metrics>::Unpack(const std::string& bytes) {
-  return trainable::Unpack(bytes).at("metrics").get<Metrics>();
 }
 
 }  // namespace attune::trainable

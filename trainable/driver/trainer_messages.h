@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "attune/torch_trainer.h"
+#include "trainable/driver/link.h"
 
 // What a TorchTrainer and its workers say to each other.
 namespace attune::trainable {
@@ -36,19 +37,18 @@ struct DoApply {
   ApplyFunction apply = nullptr;
   std::string function;
 };
-struct DoSendState {};
+struct DoSendState {};  // worker 0 sends a copy of it
 
 struct Command {
   std::variant<DoNothing, DoTrain, DoValidate, DoStepSchedulers, DoLoad, DoApply, DoSendState> what;
-  bool send_state = false;   // worker 0, with its answer
   std::uint64_t number = 0;  // of the call that it is done for, from 1
 };
 
 // ---- worker → driver
 
 struct Answer {
-  PassResult pass;      // to DoTrain and DoValidate
-  std::string applied;  // to DoApply
+  PassResult pass;  // to DoTrain and DoValidate
+  Message applied;  // to DoApply; its file goes beside the bytes, as DoSendState's does
   std::int64_t epoch = 0;
 };
 

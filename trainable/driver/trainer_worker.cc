@@ -17,6 +17,7 @@ struct Worker {
   Training& training;
   const Message& message;
   std::uint64_t number;
+  bool first;  // of the gang
   Answer answer;
 
   void operator()(const DoNothing&) {}
@@ -31,16 +32,20 @@ struct Worker {
   void operator()(const DoLoad&) { training.LoadState(FromMemory(message.file)); }
   void operator()(const DoApply& apply) {
     training.SeedCommand(number, /*alike=*/true);
-    answer.applied = apply.apply(training, apply.function);
+    Packer result;
+    apply.apply(training, apply.function, result);
+    answer.applied = result.Finish();
   }
-  void operator()(const DoSendState&) {}
+  void operator()(const DoSendState&) {
+    if (first) answer.applied.file = ToMemory(training.State());
+  }
 };
 
 // What of a pass is reported: means over all samples of all ranks.
 void AddMeans(Context& context, const PassResult& pass, Metrics& metrics) {
-  Metrics sums = context.ReduceSum(pass.sums);
-  const Metrics weights = context.ReduceSum({pass.weights.begin(), pass.weights.end()});
-  for (auto& [name, sum] : sums) metrics[name] = sum / weights.at(name);
+  const PassResult all{.sums = context.ReduceSum(pass.sums),
+                       .weights = context.ReduceSum(pass.weights)};
+  metrics.merge(all.Means());
 }
 
 }  // namespace
@@ -53,12 +58,10 @@ void ServeTrainer(Context& context, Link& driver, const std::string& settings) {
   while (const auto message = driver.Receive()) {
     const Command command = ReadCommand(message->bytes);
     context.Heartbeat(std::chrono::milliseconds(0));
-    Worker worker{*training, *message, command.number, {}};
+    Worker worker{*training, *message, command.number, context.rank() == 0, {}};
     std::visit(worker, command.what);
     worker.answer.epoch = training->epoch();
-    Message answer{.bytes = ToBytes(worker.answer), .file = {}};
-    if (command.send_state && context.rank() == 0) answer.file = ToMemory(training->State());
-    if (!driver.Send(answer)) return;
+    if (!driver.Send({ToBytes(worker.answer), std::move(worker.answer.applied.file)})) return;
   }
 }
 

@@ -41,7 +41,19 @@ void Add(TensorMap& all, const std::string& part, const TensorMap& state) {
   for (const auto& [name, tensor] : state) all.emplace(part + "/" + name, tensor);
 }
 
+[[noreturn]] void ThrowNoMetric() {
+  throw Error(
+      "TorchTrainer: a ReduceLROnPlateauScheduler needs a metric: set scheduler_step_freq to "
+      "kManual, and call UpdateScheduler(metric)");
+}
+
 }  // namespace
+
+Metrics PassResult::Means() const {
+  Metrics means;
+  for (const auto& [name, sum] : sums) means[name] = sum / weights.at(name);
+  return means;
+}
 
 Training::Training(Context& context, const TorchTrainerOptions& options)
     : context_(context), options_(options), scaler_({.enabled = options.use_fp16}) {}
@@ -105,9 +117,7 @@ void Training::StepSchedulers(const double* metric) {
       std::get<torch::optim::ReduceLROnPlateauScheduler*>(scheduler)->step(
           static_cast<float>(*metric));
     } else {
-      throw Error(
-          "TorchTrainer: a ReduceLROnPlateauScheduler needs a metric: set scheduler_step_freq to "
-          "kManual and call UpdateScheduler(metric)");
+      ThrowNoMetric();
     }
   }
 }
@@ -135,9 +145,7 @@ void Training::Begin(double batch_factor) {
   for (const AnyScheduler& scheduler : schedulers()) {
     if (std::holds_alternative<torch::optim::ReduceLROnPlateauScheduler*>(scheduler) &&
         options_.scheduler_step_freq != SchedulerStep::kManual) {
-      throw Error(
-          "TorchTrainer: a ReduceLROnPlateauScheduler needs a metric: set scheduler_step_freq to "
-          "kManual, and call UpdateScheduler(metric)");
+      ThrowNoMetric();
     }
   }
 }

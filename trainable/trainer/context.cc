@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "trainable/checkpoints/names.h"
 #include "trainable/checkpoints/unfinished.h"
 #include "trainable/distributed/process_groups.h"
+#include "trainable/trainer/fetched_checkpoint.h"
 #include "trainable/trainer/saver.h"
 
 namespace attune {
@@ -54,7 +56,8 @@ struct Context::State {
   const std::vector<std::string> args;
   const c10::Device device;
   trainable::ProcessGroups groups;
-  trainable::Saver saver;  // rank 0's
+  trainable::Saver saver;                               // rank 0's
+  std::optional<trainable::FetchedCheckpoint> fetched;  // of a gang over several hosts
   std::optional<CheckpointReader> checkpoint;
   std::int64_t step = 0;
   std::int64_t milestone;  // rank 0's only is kept up to date
@@ -158,8 +161,12 @@ Context::Context(const trainable::Start& start, trainable::Channel& channel,
                  std::vector<std::string> args)
     : state_(std::make_unique<State>(start, channel, std::move(args))) {
   if (start.resume) {
+    std::filesystem::path folder = start.resume->path;
+    if (start.local_world_size < start.world_size) {
+      folder = state_->fetched.emplace(start, state_->groups).folder();
+    }
     const CheckpointReader& checkpoint =
-        state_->checkpoint.emplace(start.resume->path, start.resume->digest);
+        state_->checkpoint.emplace(std::move(folder), start.resume->digest);
     if (checkpoint.step() != start.resume->step) {
       throw Error(start.resume->path.string() + ": is a checkpoint of step " +
                   std::to_string(checkpoint.step()) + ", the trial goes on from step " +
@@ -212,6 +219,12 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save,
     const std::string folder =
         state_->groups.Broadcast(writer != nullptr ? writer->folder().string() : "");
     if (folder.empty()) return writer;
+    if (!std::filesystem::exists(folder)) {
+      throw Error(folder +
+                  ": rank 0 writes the checkpoint there on another host, and this host has "
+                  "no such folder; a gang over several hosts saves shards into a data "
+                  "folder that all of them share");
+    }
     state_->Beat(kSaveSilence);
     ShardWriter shard(folder, rank());
     save_shard(shard);

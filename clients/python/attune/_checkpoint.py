@@ -73,6 +73,20 @@ def check(resume):
     return folder
 
 
+def is_there(resume):
+    """Whether this host has that checkpoint, by the digest of its manifest."""
+    try:
+        text = (pathlib.Path(resume["path"]) / _MANIFEST).read_bytes()
+    except OSError:
+        return False
+    return not resume.get("digest") or "sha256:" + hashlib.sha256(text).hexdigest() == resume["digest"]
+
+
+def sizes(folder):
+    """Of all files of a checkpoint, by name."""
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder)}
+
+
 def _files(folder):
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):

@@ -1,14 +1,18 @@
 """How rank 0 tells the others what was decided, so that every rank takes the same branch.
 
-A TCP connection from each of the other ranks to rank 0, on this host's loopback, with lines of JSON.
+A TCP connection from each of the other ranks to rank 0, with lines of JSON: on loopback where all are
+on this host, else on its address that the executor says.
 It needs no tensor library, and does not touch the process group of the training code.
 """
 
+import contextlib
 import json
+import pathlib
 import socket
 
 _HELLO_TIMEOUT_S = 10  # of whoever connects, until it has said which rank it is
 _LINE_BYTES_MAX = 64 * 1024
+_PIECE_BYTES = 1 << 20
 
 
 class LostPeer(RuntimeError):
@@ -38,6 +42,15 @@ class _Line:
         except BlockingIOError:
             return False
 
+    def receive_bytes(self, size):
+        """So many, in pieces. Raises ConnectionError at the end."""
+        while size > 0:
+            piece = self._file.read(min(size, _PIECE_BYTES))
+            if not piece:
+                raise ConnectionError("it has left")
+            size -= len(piece)
+            yield piece
+
     def close(self):
         self._file.close()
         self.socket.close()
@@ -46,9 +59,9 @@ class _Line:
 class Leader:
     """Rank 0's side. Waits for the other ranks when it first has something to say."""
 
-    def __init__(self, gang, world_size):
+    def __init__(self, gang, world_size, address):
         self._gang, self._world_size = gang, world_size
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=world_size)
+        self._listener = socket.create_server((address, 0), backlog=world_size)
         self.host, self.port = self._listener.getsockname()
         self._others = {}
 
@@ -56,21 +69,34 @@ class Leader:
         """To all others. Raises LostPeer if one has gone."""
         self._gather()
         for rank, other in self._others.items():
-            try:
+            with _talking_to(rank):
                 if other.has_ended():
                     raise ConnectionError("it has left")
                 other.send(message)
-            except OSError as error:
-                raise _gone(rank, error) from error
+
+    def share(self, folder, files):
+        """Sends these files to the ranks that want them; waits until every rank has said."""
+        self._gather()
+        for rank, other in self._others.items():
+            with _talking_to(rank):
+                wish = other.receive()
+                if wish is None:
+                    raise ConnectionError("it has left")
+            for name, size in files.items() if wish["wants"] else ():
+                with open(folder / name, "rb") as file, _talking_to(rank):
+                    other.send({"file": name, "bytes": size})
+                    other.socket.sendfile(file, count=size)
+            with _talking_to(rank):
+                other.send({"file": None})
+        self.hear_all()
+        self.tell({"shared": True})
 
     def hear_all(self):
         """Waits until each of the others has said something; what that is does not matter."""
         for rank, other in self._others.items():
-            try:
+            with _talking_to(rank):
                 if other.receive() is None:
                     raise ConnectionError("it has left")
-            except OSError as error:
-                raise _gone(rank, error) from error
 
     def _gather(self):
         while len(self._others) < self._world_size - 1:
@@ -87,7 +113,7 @@ class Leader:
     def _rank_of(self, other):
         try:
             hello = other.receive()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         if not isinstance(hello, dict) or hello.get("gang") != self._gang:
             return None
@@ -100,30 +126,64 @@ class Follower:
     """The side of every other rank."""
 
     def __init__(self, host, port, gang, rank):
-        try:
+        with _talking_to(0):
             self._leader = _Line(socket.create_connection((host, port)))
             self._leader.send({"gang": gang, "rank": rank})
-        except OSError as error:
-            raise _gone(0, error) from error
 
     def hear(self, step):
         """What rank 0 says at this step; waits for it."""
-        try:
-            message = self._leader.receive()
-        except OSError as error:
-            raise _gone(0, error) from error
-        if message is None:
-            raise LostPeer("rank 0 has left; every rank calls attune.report() equally often")
+        message = self._receive()
         if message["step"] != step:
             raise RuntimeError(f"rank 0 reports step {message['step']} and this rank step {step}; every "
                                "rank calls attune.report() equally often, with the same steps")
         return message
 
+    def _receive(self):
+        with _talking_to(0):
+            message = self._leader.receive()
+        if message is None:
+            raise LostPeer("rank 0 has left; every rank calls attune.report() equally often")
+        return message
+
+    def fetch(self, folder):
+        """Takes rank 0's files into a new folder; none if there is no folder. Waits for all ranks."""
+        self.say({"wants": folder is not None})
+        while (file := self._receive())["file"] is not None:
+            path = _inside(folder, file["file"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "xb") as copy:
+                for piece in self._pieces(file["bytes"]):
+                    copy.write(piece)
+        self.say({"has": True})
+        self._receive()
+
+    def _pieces(self, size):
+        pieces = self._leader.receive_bytes(size)
+        while True:
+            with _talking_to(0):  # not while a piece is written: a full disk is no lost peer
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
     def say(self, message):
-        try:
+        with _talking_to(0):
             self._leader.send(message)
-        except OSError as error:
-            raise _gone(0, error) from error
+
+
+def _inside(folder, name):
+    path = pathlib.PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ValueError(f"rank 0 sends a file named {name!r}, which is not inside its checkpoint")
+    return folder / path
+
+
+@contextlib.contextmanager
+def _talking_to(rank):
+    try:
+        yield
+    except OSError as error:
+        raise _gone(rank, error) from error
 
 
 def _gone(rank, why):

@@ -1,5 +1,6 @@
 """What a rank knows of its trial, and what becomes of its reports."""
 
+import atexit
 import math
 import os
 import pathlib
@@ -59,6 +60,7 @@ class Trial:
         self.rank, self.world_size = start["rank"], start["world_size"]
         self.local_rank = start.get("local_rank", self.rank)
         self.local_world_size = start.get("local_world_size", self.world_size)
+        self._address = start.get("address", "127.0.0.1")
         self.device, self.cpus = start.get("device", "cpu"), start.get("cpus", 1)
         self.seed = start.get("seed", 0)
         self.config = Config(start.get("config", {}))
@@ -82,9 +84,28 @@ class Trial:
         if self.rank == 0 and self.checkpoint_dir:
             _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
         if self.rank == 0 and self.world_size > 1:
-            self._control = Leader(self._gang, self.world_size)
+            self._control = Leader(self._gang, self.world_size, self._address)
             self._channel.send("rendezvous", host=self._control.host, port=self._control.port)
+        if self._resume and self.local_world_size < self.world_size:
+            self._share_checkpoint()
         self.heartbeat(_LONG_SILENCE_S)  # last: whatever a rank says ends the silence that it announced
+
+    def _share_checkpoint(self):
+        """To every host of the gang, from rank 0's, where it is not on a folder that they share."""
+        self.heartbeat(_LONG_SILENCE_S)
+        folder = pathlib.Path(self._resume["path"])
+        if self.rank == 0:
+            self._control.share(folder, _checkpoint.sizes(_checkpoint.check(self._resume)))
+        elif _checkpoint.is_there(self._resume):
+            self._follower().fetch(None)
+        else:
+            copy = pathlib.Path(self.checkpoint_dir) / f".attempt-{self.attempt}-resumed-{self.rank - self.local_rank}"
+            self._resume = {**self._resume, "path": str(copy)}
+            if self.local_rank == 0:
+                _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
+                copy.mkdir(parents=True)
+                atexit.register(shutil.rmtree, copy, ignore_errors=True)
+            self._follower().fetch(copy if self.local_rank == 0 else None)
 
     @property
     def _gang(self):
@@ -198,6 +219,11 @@ class Trial:
     def _save_part(self, save, folder):
         if folder is None:
             return
+        if not os.path.isdir(folder):
+            raise _checkpoint.CheckpointError(
+                f"{folder}: rank 0 writes the checkpoint there on another host, and this host has no "
+                "such folder; every_rank in a gang over several hosts needs a data folder that all of "
+                "them share")
         self.heartbeat(_LONG_SILENCE_S)
         save(pathlib.Path(folder))
         self._control.say({"saved": True})
@@ -209,12 +235,15 @@ class Trial:
             self._control.tell(message)
 
     def _hear(self, step):
+        return self._follower().hear(step)
+
+    def _follower(self):
         if not self._control:
             message = self._channel.receive()
             while message["type"] != "rendezvous":
                 message = self._channel.receive()
             self._control = Follower(message["host"], message["port"], self._gang, self.rank)
-        return self._control.hear(step)
+        return self._control
 
 
 def numbers(metrics):

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "attune/checkpoint.h"
 #include "attune/init.h"
 #include "attune/metrics.h"
+#include "attune/packing.h"
 #include "attune/trainer_options.h"
 #include "attune/training_operator.h"
 
@@ -82,8 +84,8 @@ namespace trainable {
 
 using TrainingFactory = std::unique_ptr<Training> (*)(Context& context, const std::string& creators,
                                                       const TorchTrainerOptions& options);
-// Calls a function of `bytes` on a worker's training, and returns the bytes of what it returns.
-using ApplyFunction = std::string (*)(Training& training, const std::string& bytes);
+// Calls a function, by its bytes, on a worker's training.
+using ApplyFunction = void (*)(Training& training, const std::string& function, Packer& result);
 
 // The part of TorchTrainer that does not depend on types: the driver of the gang.
 class TrainerDriver {
@@ -96,7 +98,7 @@ class TrainerDriver {
   void UpdateScheduler(const double* metric);
   TensorMap State();
   void LoadState(const TensorMap& state);
-  std::vector<std::string> ApplyAll(ApplyFunction apply, const std::string& bytes);
+  std::vector<Unpacker> ApplyAll(ApplyFunction apply, const std::string& function);
   void Shutdown(bool force);
   int num_workers() const;
   const TorchTrainerOptions& options() const;
@@ -156,26 +158,6 @@ std::unique_ptr<Training> MakeTraining(Context& context, const std::string& crea
                                        const TorchTrainerOptions& options) {
   return std::make_unique<TrainingOperator<C>>(context, FromBytes<C>(creators), options);
 }
-
-// What ApplyAllWorkers() can bring back.
-template <typename R>
-struct ResultOf {
-  static_assert(std::is_arithmetic_v<R>,
-                "a function for all workers returns nothing, a number, std::string or "
-                "attune::Metrics");
-  static std::string Pack(R value) { return BytesOf(value); }
-  static R Unpack(const std::string& bytes) { return FromBytes<R>(bytes); }
-};
-template <>
-struct ResultOf<std::string> {
-  static std::string Pack(std::string value) { return value; }
-  static std::string Unpack(std::string bytes) { return bytes; }
-};
-template <>
-struct ResultOf<Metrics> {
-  static std::string Pack(const Metrics& metrics);
-  static Metrics Unpack(const std::string& bytes);
-};
 
 }  // namespace trainable
 
@@ -248,27 +230,31 @@ class TorchTrainer {
   }
 
   // Calls a function, or a lambda that captures nothing, with each worker's TrainingOperator, and
-  // returns what they return, by worker: numbers, std::string, Metrics. What it changes counts as
-  // training, and has to be changed on all alike; but what is not in state_dict(), such as which
-  // parameters require gradients, does not come back when a worker is lost.
+  // returns what they return, by worker: numbers, texts, tensors, maps of them. What it changes
+  // counts as training, and has to be changed on all alike; but what is not in state_dict(), such
+  // as which parameters require gradients, does not come back when a worker is lost.
   template <trainable::Stateless F>
   auto ApplyAllWorkers(F function) {
     using Operator = TrainingOperator<C>;
     using R = std::invoke_result_t<F, Operator&>;
-    const auto apply = [](trainable::Training& training, const std::string& bytes) -> std::string {
+    const auto apply = [](trainable::Training& training, const std::string& bytes,
+                          trainable::Packer& result) {
       auto& self = static_cast<Operator&>(training);
       const F call = trainable::FromBytes<F>(bytes);
       if constexpr (std::is_void_v<R>) {
         call(self);
-        return {};
       } else {
-        return trainable::ResultOf<R>::Pack(call(self));
+        trainable::Pack<R>(result, call(self));
       }
     };
-    const std::vector<std::string> answers = driver_.ApplyAll(apply, trainable::BytesOf(function));
+    auto answers = driver_.ApplyAll(apply, trainable::BytesOf(function));
     if constexpr (!std::is_void_v<R>) {
+      static_assert(trainable::Travels<R>,
+                    "a function for all workers returns nothing, or what attune/packing.h carries: "
+                    "numbers, std::string, tensors, Config, Metrics, and vectors, maps and tuples "
+                    "of them");
       std::vector<R> results;
-      for (const auto& answer : answers) results.push_back(trainable::ResultOf<R>::Unpack(answer));
+      for (auto& answer : answers) results.push_back(trainable::Unpack<R>(answer));
       return results;
     }
   }

@@ -59,11 +59,13 @@ struct PassTimes {
 
 // What one worker has to say of an epoch of training, or of a pass over the validation data.
 struct PassResult {
-  Metrics sums;  // of value × samples
-  std::map<std::string, double> weights;
+  Metrics sums;     // of value × samples
+  Metrics weights;  // samples
   std::int64_t samples = 0;
   std::int64_t batches = 0;
   PassTimes times;
+
+  Metrics Means() const;
 };
 
 // The part of a worker's training that does not depend on types: what TrainingOperator is made of,
@@ -193,11 +195,6 @@ const std::shared_ptr<M>& CheckModel(const std::shared_ptr<M>& module) {
   if (module == nullptr) ThrowEmptyModel();
   return module;
 }
-
-template <typename M>
-concept Model = requires(const M& model) {
-  { SharedModule(model).get() } -> std::convertible_to<torch::nn::Module*>;
-};
 
 template <typename T>
 struct Owned {

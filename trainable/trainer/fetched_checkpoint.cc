@@ -1,0 +1,99 @@
+#include "trainable/trainer/fetched_checkpoint.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attune/error.h"
+#include "trainable/checkpoints/files.h"
+#include "trainable/checkpoints/manifest.h"
+#include "trainable/checkpoints/mapped_file.h"
+#include "trainable/checkpoints/sha256.h"
+#include "trainable/checkpoints/unfinished.h"
+
+namespace attune::trainable {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPieceBytes = 16 << 20;
+
+bool Has(const channel::Resume& resume) {
+  const fs::path file = resume.path / kManifestFile;
+  std::error_code failed;
+  return fs::exists(file, failed) &&
+         (resume.digest.empty() || "sha256:" + HexSha256(ReadFile(file)) == resume.digest);
+}
+
+// Of all ranks: rank 0's file goes to those that write it. Whoever writes has no other file open.
+void Share(ProcessGroups& groups, const fs::path& from, std::int64_t bytes, NewFile* to) {
+  std::optional<MappedFile> file;
+  if (!from.empty()) file.emplace(from);
+  for (std::int64_t sent = 0; sent < bytes;) {
+    std::string piece;
+    if (file) {
+      piece = file->bytes().substr(sent, kPieceBytes);
+      if (piece.empty()) throw Error(from.string() + ": is shorter than its manifest says");
+    }
+    piece = groups.Broadcast(piece);
+    if (to != nullptr) to->Append(piece);
+    sent += std::ssize(piece);
+  }
+}
+
+fs::path Inside(const fs::path& folder, const std::string& name) {
+  const fs::path relative = fs::path(name).lexically_normal();
+  if (relative.is_absolute() || relative.empty() || *relative.begin() == "..") {
+    throw Error("the checkpoint's manifest lists " + name + ", which is not inside its folder");
+  }
+  return folder / relative;
+}
+
+}  // namespace
+
+FetchedCheckpoint::FetchedCheckpoint(const Start& start, ProcessGroups& groups)
+    : folder_(start.resume->path) {
+  const bool here = Has(*start.resume);
+  if (start.rank == 0 && !here) {
+    throw Error(folder_.string() +
+                ": the checkpoint to go on from is not there, or is another one");
+  }
+  const std::vector<std::int64_t> there = groups.Gather(here ? 1 : 0);
+  if (std::ranges::count(there, 0) == 0) return;
+
+  const std::string json =
+      groups.Broadcast(start.rank == 0 ? ReadFile(folder_ / kManifestFile) : std::string());
+  const Manifest manifest = ParseManifest(json, folder_.string());
+  const fs::path source = start.rank == 0 ? folder_ : fs::path();
+  is_own_ = !here && start.local_rank == 0;
+  if (!here) {
+    folder_ = fs::path(start.checkpoint_dir) /
+              (".attempt-" + std::to_string(start.attempt) + "-resumed-" +
+               std::to_string(start.rank - start.local_rank));
+  }
+  if (is_own_) {
+    RemoveUnfinished(start.checkpoint_dir, start.attempt);
+    fs::create_directories(folder_);
+    WriteFile(folder_ / kManifestFile, json);
+  }
+  for (const auto& [name, digest] : manifest.files) {
+    std::optional<NewFile> file;
+    if (is_own_) {
+      const fs::path path = Inside(folder_, name);
+      fs::create_directories(path.parent_path());
+      file.emplace(path);
+    }
+    Share(groups, source.empty() ? source : Inside(source, name), digest.bytes,
+          file ? &*file : nullptr);
+  }
+  groups.Barrier();
+}
+
+FetchedCheckpoint::~FetchedCheckpoint() {
+  std::error_code ignored;  // the next attempt on this host removes it
+  if (is_own_) std::filesystem::remove_all(folder_, ignored);
+}
+
+}  // namespace attune::trainable
