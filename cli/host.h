@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "core/base/result.h"
+#include "tls/join.h"
 
 namespace attune::cli {
 
@@ -20,21 +21,27 @@ inline constexpr double kLeaseSecondsMax = 3600;
 
 struct ServeOptions {
   std::filesystem::path data_dir = "attune-data";
-  std::string host = "127.0.0.1";
-  std::optional<int> http_port;  // absent: the usual one, or any free one where that is taken
-  std::optional<int> rpc_port;   // the same
-  bool rpc = true;               // listen for executors of other processes
-  bool executor = false;         // and run one in this process
-  double lease_seconds = 15;     // of silence, until an executor gives its gangs up
+  std::string host = "127.0.0.1";      // of the page and REST
+  std::optional<int> http_port;        // absent: the usual one, or any free one where that is taken
+  std::string rpc_host = "127.0.0.1";  // for executors; with TLS where it is no loopback address
+  std::optional<int> rpc_port;         // the same
+  bool rpc = true;                     // listen for executors of other processes
+  bool executor = false;               // and run one in this process
+  std::string interface;               // as of ExecutorOptions
+  double lease_seconds = 15;           // of silence, until an executor gives its gangs up
 };
 
 struct ExecutorOptions {
   std::string server;  // HOST:PORT
   std::string token;
+  std::string fingerprint;  // of the server's certificate; empty: no TLS
   std::string name;         // empty: the host's
   std::optional<int> cpus;  // absent: what the host has
   std::optional<int> gpus;
   std::optional<int64_t> memory_bytes;
+  // Interface, or address of one, at which ranks of other hosts reach this one; empty: by the
+  // route.
+  std::string interface;
   std::filesystem::path data_dir = "attune-data";
 };
 
@@ -45,6 +52,7 @@ class RunningServer {
   virtual ~RunningServer() = default;
   virtual Endpoint endpoint() const = 0;
   virtual std::string rpc_target() const = 0;  // empty when it does not listen for executors
+  virtual tls::Join join() const = 0;
 };
 
 enum class LogLevel { kInfo, kWarning };

@@ -1,14 +1,18 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/host/local_host.h"
 #include "cli/host/terminal.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/run.h"
-#include "executor/gang/guard.h"
+#include "executor/processes/guard.h"
 
 namespace {
 
@@ -18,6 +22,21 @@ void SurviveBrokenPipes() {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   sigaction(SIGPIPE, &action, nullptr);
+}
+
+// Words that let one in stand on the command line, which every user of the machine may read: they
+// are overwritten there once they have been copied.
+std::vector<std::string> TakeArguments(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  for (int i = 1; i < argc; ++i) {
+    char* word = argv[i];
+    if (std::string_view(word).starts_with("--join="))
+      word += std::strlen("--join=");
+    else if (i == 1 || std::string_view(argv[i - 1]) != "--join")
+      continue;
+    std::memset(word, 'x', std::strlen(word));
+  }
+  return words;
 }
 
 }  // namespace
@@ -32,5 +51,5 @@ int main(int argc, char** argv) {
   const attune::cli::Host host = attune::cli::LocalHost();
   attune::cli::Console console{
       .out = out, .err = err, .interrupt = attune::cli::Interrupt::OfProcess(), .host = host};
-  return static_cast<int>(attune::cli::Run({argv + 1, argv + argc}, console));
+  return static_cast<int>(attune::cli::Run(TakeArguments(argc, argv), console));
 }

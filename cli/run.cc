@@ -50,6 +50,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddCheckpointVerbs(app, chosen);
   AddAskVerbs(app, chosen);
   AddDbVerbs(app, chosen);
+  AddReplayVerb(app, chosen);
   AddSimulateVerb(app, chosen);
   AddVersionVerb(app, chosen);
 

@@ -149,10 +149,21 @@ Result<Json> Api::Trials(const std::string& sweep) {
 
 Result<Json> Api::Trial(const TrialName& trial) { return GetJson({.path = TrialPath(trial)}); }
 
+Result<Json> Api::Importance(const std::string& sweep, const std::optional<std::string>& metric) {
+  if (!IsId(sweep)) return BadId(sweep);
+  Request request{.path = kSweeps + '/' + sweep + "/importance"};
+  if (metric.has_value()) request.query["metric"] = *metric;
+  return GetJson(request);
+}
+
 Result<Json> Api::Explanation(const TrialName& trial, std::optional<int64_t> step) {
   Request request{.path = TrialPath(trial) + "/explanation"};
   if (step.has_value()) request.query["step"] = std::to_string(*step);
   return GetJson(request);
+}
+
+Result<Json> Api::Schedule(const TrialName& trial) {
+  return GetJson({.path = TrialPath(trial) + "/schedule"});
 }
 
 Result<Json> Api::CreateSweep(const SweepDocument& document) {
@@ -168,6 +179,13 @@ Result<Json> Api::CreateSweep(const SweepDocument& document) {
 Result<Json> Api::SteerSweep(const std::string& id, const std::string& verb, const Json& body) {
   if (!IsId(id)) return BadId(id);
   return PostJson({.path = kSweeps + '/' + id + ':' + verb}, body);
+}
+
+Result<Json> Api::Replay(const std::string& id, const Json& changes, std::optional<int> slots) {
+  if (!IsId(id)) return BadId(id);
+  Request request{.path = kSweeps + '/' + id + ":replay"};
+  if (slots.has_value()) request.query["slots"] = std::to_string(*slots);
+  return PostJson(request, changes);
 }
 
 Result<Json> Api::SteerTrial(const TrialName& trial, const std::string& verb, const Json& body) {

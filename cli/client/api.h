@@ -52,9 +52,14 @@ class Api {
   Result<Json> Trials(const std::string& sweep);  // all, by number, as an array
   Result<Json> Trial(const TrialName& trial);
 
-  // The newest decision, or the one at a step, with the trials that it was compared with.
-  // kNotFound: there is none.
+  // How much each parameter decides of a metric; nullopt: of the sweep's first.
+  Result<Json> Importance(const std::string& sweep, const std::optional<std::string>& metric);
+  // Why it has its configuration, and the newest decision, or the one at a step, with the trials
+  // that it was compared with. kNotFound: there is none at the step.
   Result<Json> Explanation(const TrialName& trial, std::optional<int64_t> step);
+
+  // What its weights were trained with, step by step, and the sweep file that does so again.
+  Result<Json> Schedule(const TrialName& trial);
 
   // Faults of the document come as `FILE:LINE:COLUMN: …`, with kInvalid.
   Result<Json> CreateSweep(const SweepDocument& document);
@@ -62,6 +67,8 @@ class Api {
   // `verb`: pause, resume, stop, kill, extend, edit. The sweep, with `effect`.
   Result<Json> SteerSweep(const std::string& id, const std::string& verb,
                           const Json& body = Json::object());
+  // What it had been with these changes of its sweep file; slots absent: as many as it had.
+  Result<Json> Replay(const std::string& id, const Json& changes, std::optional<int> slots);
   // `verb`: kill, retry, continue. The trial, with `effect`.
   Result<Json> SteerTrial(const TrialName& trial, const std::string& verb,
                           const Json& body = Json::object());

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "cli/host/network.h"
+#include "cli/joining.h"
 #include "executor/agent/agent.h"
+#include "executor/agent/host_address.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
 #include "server/server.h"
@@ -83,7 +85,9 @@ Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& o
       .data_dir = options.data_dir,
       .host = options.host,
       .http_port = options.http_port.value_or(kHttpPort),
+      .rpc_host = options.rpc_host,
       .rpc_port = options.rpc_port.value_or(kRpcPort),
+      .rpc_tls = !IsLoopback(options.rpc_host),
       .rpc = options.rpc,
       .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000))};
   Result<std::unique_ptr<server::Server>> started = server::Server::Start(wanted);
@@ -94,10 +98,30 @@ Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& o
   return server::Server::Start(wanted);
 }
 
+// Nothing is sent to this address, nor would anybody have it (RFC 5737): the way there is the
+// default route.
+constexpr char kAnywhere[] = "192.0.2.1";
+
+// Where other hosts reach a server of this one that listens on `host`: there, or where that is
+// every address, at the one that this host has towards the world; at its name when it has none.
+std::string ReachableAddress(const std::string& host) {
+  if (host != "0.0.0.0" && host != "::") return host;
+  const std::string address = agent::RouteTowards(kAnywhere);
+  return address.empty() ? HostName() : address;
+}
+
+// `towards`: this host's address on the way to the server.
+Result<gang::HostAddress> ChooseAddress(const std::string& interface, const std::string& towards) {
+  gang::OrError<gang::HostAddress> chosen = agent::ChooseAddress(
+      agent::InterfaceAddresses(), interface, {towards, agent::RouteTowards(kAnywhere)});
+  if (!chosen.ok()) return Error{ErrorCode::kInvalid, chosen.error()};
+  return std::move(chosen.value());
+}
+
 class LocalServer final : public RunningServer {
  public:
-  LocalServer(std::unique_ptr<server::Server> server, bool rpc)
-      : server_(std::move(server)), rpc_(rpc) {}
+  LocalServer(std::unique_ptr<server::Server> server, const ServeOptions& options)
+      : server_(std::move(server)), rpc_(options.rpc), rpc_host_(options.rpc_host) {}
 
   // Gangs first, while there is a server to tell.
   ~LocalServer() override { agent_.reset(); }
@@ -106,9 +130,14 @@ class LocalServer final : public RunningServer {
     agent::AgentOptions agent{.channel = server_->LocalChannel(),
                               .token = server_->token(),
                               .name = HostName(),
-                              .address = ReachableAddress(options.host),
+                              .address = options.rpc_host,
                               .resources = agent::DetectResources(),
                               .data_dir = std::filesystem::absolute(options.data_dir)};
+    if (options.rpc) {  // there may be others
+      Result<gang::HostAddress> host = ChooseAddress(options.interface, options.rpc_host);
+      if (!host.ok()) return host.error();
+      agent.host = *std::move(host);
+    }
     gang::OrError<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
     if (!started.ok()) return Error{ErrorCode::kInternal, "the executor: " + started.error()};
     agent_ = std::move(started.value());
@@ -118,11 +147,17 @@ class LocalServer final : public RunningServer {
   Endpoint endpoint() const override {
     return {.url = server_->http_url(), .token = server_->token(), .source = "this process"};
   }
-  std::string rpc_target() const override { return rpc_ ? server_->rpc_target() : ""; }
+  std::string rpc_target() const override {
+    if (!rpc_) return "";
+    const std::string target = server_->rpc_target();
+    return Bracketed(ReachableAddress(rpc_host_)) + target.substr(target.rfind(':'));
+  }
+  tls::Join join() const override { return tls::ParseJoin(server_->join()).value(); }
 
  private:
   std::unique_ptr<server::Server> server_;
-  bool rpc_;
+  const bool rpc_;
+  const std::string rpc_host_;
   std::unique_ptr<agent::Agent> agent_;
 };
 
@@ -134,7 +169,7 @@ Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) 
     return Error{error.code == ErrorCode::kDenied ? ErrorCode::kUnavailable : error.code,
                  error.message};
   }
-  auto running = std::make_unique<LocalServer>(*std::move(started), options.rpc);
+  auto running = std::make_unique<LocalServer>(*std::move(started), options);
   if (options.executor) {
     if (Status status = running->StartExecutor(options); !status.ok()) return status.error();
   }
@@ -148,16 +183,25 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   if (options.memory_bytes.has_value()) {
     resources.memory_bytes = static_cast<uint64_t>(*options.memory_bytes);
   }
-  const Result<std::string> address = AddressTowards(options.server);
-  if (!address.ok()) return address.error();
+  const Result<std::string> towards = AddressTowards(options.server);
+  if (!towards.ok()) return towards.error();
+  const Result<gang::HostAddress> host = ChooseAddress(options.interface, *towards);
+  if (!host.ok()) return host.error();
   agent::AgentOptions agent{.target = options.server,
+                            .fingerprint = options.fingerprint,
                             .token = options.token,
                             .name = options.name.empty() ? HostName() : options.name,
-                            .address = *address,
+                            .host = *host,
+                            .address = *towards,
                             .resources = resources,
                             .data_dir = std::filesystem::absolute(options.data_dir)};
-  spdlog::info("executor {}: {} CPUs, {} GPUs, {} MiB, reached at {}", agent.name, resources.cpus,
-               resources.gpus, resources.memory_bytes >> 20, agent.address);
+  spdlog::info(
+      "executor {}: {} CPUs, {} GPUs, {} MiB, {}", agent.name, resources.cpus, resources.gpus,
+      resources.memory_bytes >> 20,
+      host->address.empty()
+          ? "no part of gangs over several hosts: it has no IPv4 address that others reach; "
+            "name one with --interface"
+          : "reached at " + host->address + " (" + host->interface + ")");
 
   gang::OrError<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
   if (!started.ok()) return Error{ErrorCode::kUnavailable, started.error()};

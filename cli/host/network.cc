@@ -44,8 +44,8 @@ std::string HostName() {
   return name.data();
 }
 
-std::string ReachableAddress(const std::string& host) {
-  return host == "0.0.0.0" || host == "::" ? HostName() : host;
+std::string Bracketed(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 
 Result<std::string> AddressTowards(const std::string& target) {

@@ -1,6 +1,7 @@
 #include <chrono>
 
 #include "cli/check_sweep.h"
+#include "cli/joining.h"
 #include "cli/json.h"
 #include "cli/verbs/resume.h"
 #include "cli/verbs/verb.h"
@@ -17,6 +18,8 @@ struct RunFlags {
   std::string file;
   std::filesystem::path data_dir = "attune-data";
   std::optional<int> port;
+  std::string rpc_host;
+  std::string interface;
   std::optional<int> rpc_port;
   bool listen = false;
   bool no_executor = false;
@@ -27,9 +30,11 @@ struct RunFlags {
   ServeOptions Serve() const {
     return {.data_dir = data_dir,
             .http_port = port,
+            .rpc_host = rpc_host.empty() ? ServeOptions().rpc_host : rpc_host,
             .rpc_port = rpc_port,
-            .rpc = listen || rpc_port.has_value() || no_executor,
+            .rpc = listen || !rpc_host.empty() || rpc_port.has_value() || no_executor,
             .executor = !no_executor,
+            .interface = interface,
             .lease_seconds = lease_seconds};
   }
 };
@@ -102,6 +107,8 @@ Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Consol
     console.err.Print("sweep " + id + ' ' + TextAt(begun.sweep, "name") + ": " + of + ", " +
                       TextAt(begun.sweep, "searcher") + " + " + TextAt(begun.sweep, "scheduler") +
                       RungPlan(begun.sweep));
+    for (const Json& taken : At(begun.sweep, "warm_start"))
+      console.err.Print("begins with " + taken.get<std::string>());
   }
   return begun;
 }
@@ -147,8 +154,8 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   const Endpoint endpoint = (*server)->endpoint();
   if (!flags.quiet) {
     console.err.Print("page   " + LoginUrl(endpoint));
-    if (const std::string rpc = (*server)->rpc_target(); !rpc.empty()) {
-      console.err.Print("executors connect to " + rpc);
+    if (!(*server)->rpc_target().empty()) {
+      console.err.Print("executors  " + ExecutorCommand(**server, flags.data_dir));
     }
   }
 
@@ -186,6 +193,9 @@ void AddRunVerb(CLI::App& app, Action& chosen) {
   verb->add_option("--port", flags->port, "of the page; 7070, or any free one where it is taken")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
+  verb->add_option("--rpc-host", flags->rpc_host,
+                   "listen for other executors at this address; 0.0.0.0: all of this machine's. "
+                   "They speak TLS where other machines can reach it");
   verb->add_option("--rpc-port", flags->rpc_port, "listen for other executors here")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
@@ -197,6 +207,7 @@ void AddRunVerb(CLI::App& app, Action& chosen) {
   verb->add_flag("--listen", flags->listen, "listen for other executors on the usual port, 7071");
   verb->add_flag("--no-executor", flags->no_executor,
                  "run no trial in this process; wait for other executors");
+  AddInterface(*verb, flags->interface);
   verb->add_flag("--quiet", flags->quiet, "no progress; only the outcome and errors");
   flags->output.AddTo(*verb);
   verb->callback([flags, &chosen] {

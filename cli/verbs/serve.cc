@@ -1,3 +1,4 @@
+#include "cli/joining.h"
 #include "cli/text/numbers.h"
 #include "cli/verbs/verb.h"
 
@@ -8,10 +9,6 @@ struct ServeFlags {
   ServeOptions options;
   bool insecure = false;
 };
-
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
 
 ExitCode Serve(const ServeFlags& flags, Console& console) {
   if (!IsLoopback(flags.options.host) && !flags.insecure) {
@@ -28,8 +25,7 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   if (!server.ok()) return Fail(console, server.error());
   console.err.Print("page       " + LoginUrl((*server)->endpoint()));
   console.err.Print("token      " + (flags.options.data_dir / "token").string());
-  console.err.Print("executors  attune executor --server " + (*server)->rpc_target() +
-                    " --token-file FILE");
+  console.err.Print("executors  " + ExecutorCommand(**server, flags.options.data_dir));
   console.interrupt.Wait();
   console.err.Print("ending");
   return ExitCode::kSuccess;
@@ -38,7 +34,7 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
 struct ExecutorFlags {
   ExecutorOptions options;
   std::string memory;
-  std::filesystem::path token_file;
+  JoinSource join;
 };
 
 ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
@@ -50,19 +46,13 @@ ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
                                                      "` is not a size; write 512MiB or 16GiB"});
     }
   }
-  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) options.token = token;
-  if (!flags.token_file.empty() || options.token.empty()) {
-    const std::filesystem::path file =
-        flags.token_file.empty() ? options.data_dir / "token" : flags.token_file;
-    Result<std::string> token = ReadToken(file);
-    if (!token.ok()) {
-      return Fail(console,
-                  {token.error().code, token.error().message +
-                                           "\ngive the server's token with --token-file FILE or "
-                                           "ATTUNE_TOKEN; it lies in the server's DATA-DIR/token"});
-    }
-    options.token = *token;
-  }
+  JoinSource source = flags.join;
+  source.data_dir = options.data_dir;
+  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) source.environment = token;
+  const Result<tls::Join> join = FindJoin(source, options.server);
+  if (!join.ok()) return Fail(console, join.error());
+  options.token = join->token;
+  options.fingerprint = join->fingerprint;
   console.host.log_to(console.err, LogLevel::kInfo);
   const Status ran = console.host.run_executor(options, console.interrupt);
   if (!ran.ok()) return Fail(console, ran.error());
@@ -76,7 +66,11 @@ void AddServe(CLI::App& app, Action& chosen) {
   verb->add_option("--data-dir", options.data_dir, "database, token, logs and checkpoints")
       ->type_name("DIR")
       ->capture_default_str();
-  verb->add_option("--host", options.host, "address of both ports")->capture_default_str();
+  verb->add_option("--host", options.host, "address of the page and REST")->capture_default_str();
+  verb->add_option("--rpc-host", options.rpc_host,
+                   "address for executors; 0.0.0.0: all of this machine's. They speak TLS where "
+                   "other machines can reach it")
+      ->capture_default_str();
   verb->add_option("--port", options.http_port,
                    "of the page and REST; 7070, or any free one where it is taken")
       ->check(CLI::Range(0, 65535))
@@ -91,6 +85,7 @@ void AddServe(CLI::App& app, Action& chosen) {
       ->type_name("SECONDS")
       ->capture_default_str();
   verb->add_flag("--with-executor", options.executor, "run trials on this machine too");
+  AddInterface(*verb, options.interface);
   verb->add_flag("--insecure-no-tls", flags->insecure,
                  "allow a --host that other machines can reach");
   verb->callback(
@@ -105,8 +100,10 @@ void AddExecutor(CLI::App& app, Action& chosen) {
   verb->add_option("--server", options.server, "the server's port for executors")
       ->required()
       ->type_name("HOST:PORT");
-  verb->add_option("--token-file", flags->token_file,
-                   "file with the server's token (or ATTUNE_TOKEN, or DATA-DIR/token)")
+  verb->add_option("--join", flags->join.word, "the word that the server prints for executors")
+      ->type_name("WORD");
+  verb->add_option("--token-file", flags->join.file,
+                   "file with that word (or ATTUNE_TOKEN, or DATA-DIR/join)")
       ->type_name("FILE");
   verb->add_option("--name", options.name, "unique among executors; the host's when absent");
   verb->add_option("--cpus", options.cpus, "to use; all when absent")
@@ -117,6 +114,7 @@ void AddExecutor(CLI::App& app, Action& chosen) {
       ->type_name("N");
   verb->add_option("--memory", flags->memory, "to use, such as 16GiB; all when absent")
       ->type_name("SIZE");
+  AddInterface(*verb, options.interface);
   verb->add_option("--data-dir", options.data_dir, "logs and checkpoints of its trials")
       ->type_name("DIR")
       ->capture_default_str();

@@ -4,12 +4,12 @@
 #include <iterator>
 
 #include "cli/check_sweep.h"
-#include "cli/simulate/recorded_curves.h"
-#include "cli/simulate/simulation.h"
 #include "cli/verbs/simulate_view.h"
 #include "cli/verbs/verb.h"
 #include "schedulers/register.h"
 #include "searchers/register.h"
+#include "simulator/recorded_curves.h"
+#include "simulator/simulation.h"
 
 namespace attune::cli {
 namespace {

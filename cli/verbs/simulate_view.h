@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "cli/json.h"
-#include "cli/simulate/simulation.h"
 #include "cli/text/style.h"
 #include "core/log/sweep_spec.h"
+#include "simulator/simulation.h"
 
 namespace attune::cli {
 

@@ -3,6 +3,7 @@
 #include "cli/check_sweep.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
+#include "cli/text/width.h"
 #include "cli/verbs/settings.h"
 #include "cli/verbs/sweep_view.h"
 #include "cli/verbs/verb.h"
@@ -23,6 +24,7 @@ struct SweepFlags : ClientFlags {
   std::string max_time;
   std::optional<double> max_gpu_hours;
   std::vector<std::string> settings;
+  std::optional<std::string> metric;
 };
 
 using SweepAction = ExitCode (*)(const SweepFlags&, Console&, Api&);
@@ -100,6 +102,8 @@ ExitCode Create(const SweepFlags& flags, Console& console, Api& api) {
     console.out.Print(Dump(*sweep, 2));
   } else {
     console.out.Print(id);
+    for (const Json& taken : At(*sweep, "warm_start"))
+      console.err.Print("begins with " + taken.get<std::string>());
     console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
   }
   return ExitCode::kSuccess;
@@ -128,6 +132,21 @@ ExitCode Get(const SweepFlags& flags, Console& console, Api& api) {
     console.out.Print(Dump(*sweep, 2));
   } else {
     console.out.PrintLines(SweepSections(*sweep, SecondsSince1970(), console.out.style()));
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode Importance(const SweepFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
+  if (!id.ok()) return Fail(console, id.error());
+  const Result<Json> importance = api.Importance(*id, flags.metric);
+  if (!importance.ok()) return Fail(console, importance.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*importance, 2));
+  } else if (const std::string reason = TextAt(*importance, "reason"); !reason.empty()) {
+    console.err.Print(Clean(reason));
+  } else {
+    console.out.PrintLines(ImportanceTable(*importance, console.out.style(), console.out.width()));
   }
   return ExitCode::kSuccess;
 }
@@ -229,6 +248,11 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
   Add(*noun, chosen, "get", "one sweep", Get, [](CLI::App& verb, SweepFlags& flags) {
     verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
   });
+  Add(*noun, chosen, "importance", "how much each parameter decides about the best trials",
+      Importance, [](CLI::App& verb, SweepFlags& flags) {
+        verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
+        verb.add_option("--metric", flags.metric, "another than the first that it improves");
+      });
   Add(*noun, chosen, "watch", "follow a sweep until it ends", WatchVerb,
       [](CLI::App& verb, SweepFlags& flags) {
         verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");

@@ -1,6 +1,7 @@
 #include "cli/verbs/sweep_view.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
@@ -9,6 +10,8 @@
 
 namespace attune::cli {
 namespace {
+
+constexpr int kBarWidth = 30;  // of all of the importance
 
 int64_t Ended(const Json& counts) {
   int64_t ended = 0;
@@ -144,6 +147,24 @@ std::vector<std::string> FrontSection(const Json& sweep, const Style& style) {
 
 }  // namespace
 
+std::vector<std::string> ImportanceTable(const Json& importance, const Style& style, int width) {
+  Table table({{"PARAMETER"}, {"SHARE", true}, {""}});
+  for (const Json& parameter : At(importance, "parameters")) {
+    const double share = NumberOf(At(parameter, "importance")).value_or(0);
+    std::string bar;
+    for (int i = 0; i < std::lround(share * kBarWidth); ++i) bar += "█";
+    table.Add({Clean(TextAt(parameter, "name")),
+               std::to_string(std::lround(share * 100)) + "%",
+               {bar, Colour::kBlue}});
+  }
+  std::vector<std::string> lines = table.Lines(style, width);
+  lines.push_back(
+      style.Paint(Colour::kDim, "the best " + std::to_string(WholeAt(importance, "best")) + " of " +
+                                    std::to_string(WholeAt(importance, "trials")) + " trials in " +
+                                    Clean(TextAt(importance, "metric")) + ", held against all"));
+  return lines;
+}
+
 double SweepSeconds(const Json& sweep, double now) {
   const std::optional<double> created = ParseTime(TextAt(sweep, "created"));
   if (!created.has_value()) return 0;
@@ -194,6 +215,7 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   field(At(sweep, "metrics").size() > 1 ? "metrics" : "metric", Metrics(sweep));
   field("within", Constraints(At(sweep, "constraints")));
   field("searcher", TextAt(sweep, "searcher"));
+  for (const Json& taken : At(sweep, "warm_start")) field("begins with", taken.get<std::string>());
   field("scheduler", TextAt(sweep, "scheduler") + ", rungs " + List(At(sweep, "rungs")));
   field("limits", Limits(sweep));
   if (At(sweep, "external") == Json(true)) {

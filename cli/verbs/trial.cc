@@ -71,6 +71,21 @@ ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
+ExitCode Schedule(const TrialFlags& flags, Console& console, Api& api) {
+  const Result<TrialName> name = TrialName::Parse(flags.trial);
+  if (!name.ok()) return Fail(console, name.error());
+  const Result<Json> schedule = api.Schedule(*name);
+  if (!schedule.ok()) return Fail(console, schedule.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*schedule, 2));
+  } else if (flags.output.format == "yaml") {
+    console.out.Write(TextAt(*schedule, "file"));
+  } else {
+    console.out.PrintLines(ScheduleTable(*schedule, console.out.style(), console.out.width()));
+  }
+  return ExitCode::kSuccess;
+}
+
 // Writes what the log holds from `offset` on, and returns where it ends now.
 Result<int64_t> Copy(const TrialFlags& flags, const TrialName& name, int64_t offset,
                      Console& console, Api& api) {
@@ -203,6 +218,13 @@ void AddTrialVerbs(CLI::App& app, Action& chosen) {
         AddTrialName(verb, flags);
         verb.add_option("--step", flags.step, "the decision at this step; the newest when absent")
             ->check(CLI::PositiveNumber);
+      });
+  Add(*noun, chosen, "schedule",
+      "what its weights were trained with, step by step; as yaml, the sweep file that does so "
+      "again",
+      Schedule, [](CLI::App& verb, TrialFlags& flags) {
+        AddTrialName(verb, flags);
+        flags.output.yaml = true;
       });
   Add(*noun, chosen, "logs", "what a rank printed", Logs, [](CLI::App& verb, TrialFlags& flags) {
     AddTrialName(verb, flags);

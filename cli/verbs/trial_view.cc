@@ -27,6 +27,14 @@ std::string Between(const Json& attempt, const char* from, const char* to) {
   return start.has_value() && end.has_value() ? FormatDuration(*end - *start) : "";
 }
 
+// Who proposed its configuration, and why.
+std::string Proposal(const Json& trial) {
+  const std::string text = TextAt(At(trial, "rationale"), "text");
+  const std::string origin = TextAt(trial, "origin");
+  if (text.empty()) return origin;
+  return origin == "initial_points" || origin == "enqueued" ? text : origin + ": " + text;
+}
+
 std::string Resumed(const Json& from) {
   if (from.is_null()) return "";
   if (from.is_object()) return "step " + Whole(from, "step");
@@ -171,6 +179,7 @@ std::vector<std::string> TrialSections(const Json& trial, const Style& style, in
       "  " + style.Paint(ColourOfState(state), state));
   sections.Field("reason", FirstLine(TextAt(trial, "reason")));
   sections.Field("waiting", TextAt(trial, "waiting"));
+  sections.Field("proposed", Proposal(trial));
   sections.Field("step", Whole(trial, "step"));
   sections.Field("trained", FormatDuration(NumberOf(At(trial, "seconds")).value_or(0)));
   sections.Field("best", Number(At(trial, "best")));
@@ -194,7 +203,9 @@ std::vector<std::string> ExplanationSections(const Json& explanation, int64_t tr
                                              const Style& style, int width) {
   const Json& decision = At(explanation, "decision");
   Sections sections(style, width);
-  sections.Line(Clean(FirstLine(TextAt(decision, "reason"))));
+  sections.Field("proposed", Proposal(explanation));
+  sections.Field("decided",
+                 decision.is_null() ? "nothing yet" : FirstLine(TextAt(decision, "reason")));
   const Json& rung = At(explanation, "rung");
   if (rung.empty()) return sections.Take();
   sections.Title("rung " + Whole(decision, "rung") + " of " + Clean(TextAt(decision, "rule")) +
@@ -213,6 +224,15 @@ std::vector<std::string> ExplanationSections(const Json& explanation, int64_t tr
   }
   sections.Add(table);
   return sections.Take();
+}
+
+std::vector<std::string> ScheduleTable(const Json& schedule, const Style& style, int width) {
+  Table table({{"FROM STEP", true}, {"TRIAL", true}, {"CONFIG"}});
+  for (const Json& part : At(schedule, "schedule")) {
+    table.Add({std::to_string(WholeAt(part, "step")), std::to_string(WholeAt(part, "trial")),
+               Clean(FormatConfigBriefly(At(part, "config")))});
+  }
+  return table.Lines(style, width);
 }
 
 }  // namespace attune::cli

@@ -21,4 +21,7 @@ std::vector<std::string> TrialSections(const Json& trial, const Style& style, in
 std::vector<std::string> ExplanationSections(const Json& explanation, int64_t trial,
                                              const Style& style, int width);
 
+// From which steps on its weights were trained with which configuration, and by which trial.
+std::vector<std::string> ScheduleTable(const Json& schedule, const Style& style, int width);
+
 }  // namespace attune::cli

@@ -3,8 +3,12 @@
 namespace attune::cli {
 
 void OutputFlags::AddTo(CLI::App& verb) {
-  verb.add_option("-o,--output", format, "table, or json as the server writes it")
-      ->check(CLI::IsMember({"table", "json"}))
+  std::vector<std::string> formats = {"table", "json"};
+  if (yaml) formats.push_back("yaml");
+  verb.add_option("-o,--output", format,
+                  yaml ? "table, yaml, or json as the server writes it"
+                       : "table, or json as the server writes it")
+      ->check(CLI::IsMember(formats))
       ->type_name("FORMAT")
       ->capture_default_str();
   verb.add_flag("--no-color", no_color, "no colours (so does NO_COLOR in the environment)");
@@ -27,6 +31,13 @@ void ClientFlags::AddTo(CLI::App& verb) {
       ->type_name("DIR")
       ->capture_default_str();
   output.AddTo(verb);
+}
+
+void AddInterface(CLI::App& verb, std::string& interface) {
+  verb.add_option("--interface", interface,
+                  "at which ranks of other hosts reach this one, or its address; by the route to "
+                  "the server when absent")
+      ->type_name("NAME");
 }
 
 ExitCode Fail(Console& console, const Error& error) {

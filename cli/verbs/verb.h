@@ -24,12 +24,14 @@ void AddTrialVerbs(CLI::App& app, Action& chosen);
 void AddCheckpointVerbs(CLI::App& app, Action& chosen);
 void AddAskVerbs(CLI::App& app, Action& chosen);  // ask, tell
 void AddDbVerbs(CLI::App& app, Action& chosen);
+void AddReplayVerb(CLI::App& app, Action& chosen);
 void AddSimulateVerb(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
 // How every verb writes.
 struct OutputFlags {
   std::string format = "table";
+  bool yaml = false;  // whether the verb has that format too
   bool no_color = false;
 
   void AddTo(CLI::App& verb);
@@ -44,6 +46,9 @@ struct ClientFlags {
 
   void AddTo(CLI::App& verb);
 };
+
+// `--interface`, of verbs that run an executor.
+void AddInterface(CLI::App& verb, std::string& interface);
 
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);

@@ -76,6 +76,8 @@ std::string EventLine(const ServerEvent& event, const SweepModel& sweep) {
     const TrialRow& row = found->second;
     if (event.kind == "trial_created") {
       line = "trial " + std::to_string(row.number) + " created: " + FormatConfigBriefly(row.config);
+      if (const std::string reason = TextAt(event.data, "reason"); !reason.empty())
+        line += " (" + reason + ')';
     } else if (event.kind == "trial_changed") {
       line = TrialChanged(row, sweep);
     } else if (event.kind == "attempt_changed") {

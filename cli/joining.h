@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "cli/host.h"
+#include "core/base/result.h"
+#include "tls/join.h"
+
+namespace attune::cli {
+
+// Whether `host` is an address, or the name, by which a machine speaks with itself alone.
+bool IsLoopback(std::string_view host);
+
+// What to type on another machine, or here, to bring an executor to the server.
+std::string ExecutorCommand(const RunningServer& server, const std::filesystem::path& data_dir);
+
+// Where an executor has its word from; the first that is there.
+struct JoinSource {
+  std::string word;            // --join
+  std::filesystem::path file;  // --token-file
+  std::string environment;     // ATTUNE_TOKEN
+  std::filesystem::path data_dir;
+};
+
+// The word with which an executor joins `target`, HOST:PORT. kDenied when there is none to read,
+// kInvalid when it is none, or without a fingerprint for a server on another machine, which would
+// send the token in the clear.
+Result<tls::Join> FindJoin(const JoinSource& source, const std::string& target);
+
+}  // namespace attune::cli
