@@ -2,7 +2,10 @@ import type {
   Config,
   Curves,
   Executor,
+  Importance,
   Problem,
+  Replay,
+  Schedule,
   Steered,
   Sweep,
   Trial,
@@ -108,6 +111,15 @@ export const api = {
   curves(id: string, metric?: string, signal?: AbortSignal): Promise<Curves> {
     const query = metric ? `?metric=${encodeURIComponent(metric)}` : '';
     return getJson(`${sweepPath(id)}/curves${query}`, signal);
+  },
+  importance(id: string, metric: string, signal?: AbortSignal): Promise<Importance> {
+    return getJson(`${sweepPath(id)}/importance?metric=${encodeURIComponent(metric)}`, signal);
+  },
+  replay(id: string, changes: object): Promise<Replay> {
+    return postJson(`${sweepPath(id)}:replay`, changes);
+  },
+  schedule(id: string, number: number, signal?: AbortSignal): Promise<Schedule> {
+    return getJson(`${sweepPath(id)}/trials/${number}/schedule`, signal);
   },
   async executors(signal?: AbortSignal): Promise<Executor[]> {
     return (await getJson<{ executors: Executor[] }>('/executors', signal)).executors;

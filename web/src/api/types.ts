@@ -55,6 +55,23 @@ export interface Edit {
   changes: string[];
 }
 
+/** A trial whose metric has come to rest is over; with `std` by its deviation, else by `min_delta`. */
+export interface Plateau {
+  metric: string;
+  mode: 'min' | 'max';
+  patience: number;
+  min_delta?: number;
+  std?: number;
+  grace_period: number;
+}
+
+/** A trial whose metric has come to a bound is over. */
+export interface Threshold {
+  at_least?: number;
+  at_most?: number;
+  grace_period: number;
+}
+
 /** Limits beside max_trials and max_step; times in seconds, 0: none. */
 export interface Limits {
   target: number | null;
@@ -63,6 +80,9 @@ export interface Limits {
   patience: number;
   max_trial_time: number;
   trial_patience: number;
+  plateau: Plateau | null;
+  /** By metric. */
+  threshold: Record<string, Threshold>;
 }
 
 export interface Sweep {
@@ -79,6 +99,8 @@ export interface Sweep {
   metrics: Objective[];
   constraints: Record<string, Constraint>;
   searcher: string;
+  /** What it has taken of earlier sweeps, in words, one each. */
+  warm_start: string[];
   scheduler: string;
   rungs: number[];
   max_step: number;
@@ -110,6 +132,8 @@ export interface Trial {
   state: TrialState;
   reason: string;
   config: Config;
+  /** Who proposed it: the searcher, `initial_points` or `enqueued`. */
+  origin: string;
   created: string;
   ended: string | null;
   attempts: number;
@@ -121,6 +145,17 @@ export interface Trial {
   checkpoint: string | null;
   /** Why it does not run, while it has not ended. */
   waiting: string;
+}
+
+/** Why a trial has its configuration. */
+export interface Rationale {
+  rule: string;
+  /** Trials that it was made of, or lies near. */
+  from: number[];
+  /** Of trials, that were learned from. */
+  results: number;
+  score: WireNumber | null;
+  text: string;
 }
 
 export interface HistoryPoint {
@@ -157,6 +192,7 @@ export interface Attempt {
 
 export interface Decision {
   time: string;
+  attempt: number;
   step: number;
   verdict: 'continue' | 'pause' | 'stop' | 'exploit';
   reason: string;
@@ -181,10 +217,22 @@ export interface Checkpoint {
 }
 
 export interface TrialDetail extends Trial {
+  rationale: Rationale | null;
   history: HistoryPoint[];
   attempts_list: Attempt[];
   decisions: Decision[];
   checkpoints: Checkpoint[];
+}
+
+/** How much each parameter decides about being among the best trials in a metric. */
+export interface Importance {
+  metric: string;
+  trials: number;
+  best: number;
+  /** Why there is none; else empty. */
+  reason: string;
+  /** The most important first; they add up to 1. */
+  parameters: { name: string; importance: number }[];
 }
 
 export interface WireCurve {
@@ -222,7 +270,11 @@ interface TrialEventBase extends EventBase {
   trial: number;
 }
 
-export type SweepCreated = EventBase & { kind: 'sweep_created'; name: string };
+export type SweepCreated = EventBase & {
+  kind: 'sweep_created';
+  name: string;
+  warm_start: string[];
+};
 export type SweepChanged = EventBase & {
   kind: 'sweep_changed';
   /** Null: as before. */
@@ -250,6 +302,8 @@ export type TrialCreated = TrialEventBase & {
   kind: 'trial_created';
   config: Config;
   state: TrialState;
+  origin: string;
+  reason: string;
 };
 export type TrialChanged = TrialEventBase & {
   kind: 'trial_changed';
@@ -356,4 +410,54 @@ export interface Problem {
   status: number;
   detail?: string;
   errors?: { pointer: string; line?: number; column?: number; message: string }[];
+}
+
+/** A sweep as it was, or had been. */
+export interface Course {
+  slot_hours: number;
+  cpu_hours: number;
+  gpu_hours: number;
+  wall_seconds: number;
+  steps: number;
+  trials: Record<TrialState, number>;
+  best: { trial: number; step: number; value: number } | null;
+}
+
+export interface ReplayedCourse extends Course {
+  /** How much worse its best is than what was recorded; null where it has none. */
+  regret: number | null;
+  keeps_winner: boolean;
+  reason: string;
+}
+
+export interface TrialEnd {
+  state: TrialState;
+  step: number;
+  reason: string;
+}
+
+/** What a sweep had been under another scheduler. */
+export interface Replay {
+  metric: string;
+  slots: number;
+  scheduler: { name: string };
+  recorded_scheduler: { name: string };
+  /** Trials that go on beyond what was recorded of them. */
+  unknown: number;
+  recorded: Course;
+  /** If those become the worst from there on, and the best. */
+  if_worst: ReplayedCourse;
+  if_best: ReplayedCourse;
+  trials: {
+    number: number;
+    unknown: boolean;
+    recorded: { state: TrialState; step: number };
+    if_worst: TrialEnd;
+    if_best: TrialEnd;
+  }[];
+}
+
+/** What a trial's weights were trained with, from each step on, and by which trial. */
+export interface Schedule {
+  schedule: { step: number; trial: number; config: Config }[];
 }

@@ -1,4 +1,4 @@
-import type { Attempt, Decision, Metric } from '../api/types';
+import type { Attempt, Decision, Metric, TrialDetail } from '../api/types';
 import { formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';
 import type { Yielding } from './yielding';
@@ -34,6 +34,18 @@ export function trialSentence(
 function yieldingSentence({ verdict, reason }: Yielding): string {
   if (verdict === 'pause') return 'Saves a checkpoint and leaves at its next report.';
   return sentence(`Ends at its next report: ${reason.replace(/^stopped: /, '')}`);
+}
+
+/** "Proposed by tpe: model of 12 results: near trial 2, lr from 0.03 to 0.021." */
+export function originSentence({
+  origin,
+  rationale,
+}: Pick<TrialDetail, 'origin' | 'rationale'>): string {
+  const told = rationale?.text ?? '';
+  if (origin === 'initial_points' || origin === 'enqueued') {
+    return sentence(told || origin.replace('_', ' '));
+  }
+  return sentence(`Proposed by ${origin}${told && `: ${told}`}`);
 }
 
 const verdictPast: Record<Decision['verdict'], string> = {
@@ -79,6 +91,18 @@ export function attemptOutcome(attempt: Pick<Attempt, 'state' | 'outcome'>): str
   if (attempt.state === 'assigned') return 'starting';
   if (attempt.state === 'running') return 'running';
   return outcomeText[attempt.outcome] || 'ended';
+}
+
+/** What an attempt goes on as, after the one before it: a clone, promoted, resumed, tried again. */
+export function beginning(
+  before: Pick<Attempt, 'number' | 'outcome'> | undefined,
+  { decisions }: Pick<TrialDetail, 'decisions'>,
+): string {
+  if (!before) return '';
+  if (before.outcome !== 'paused') return before.outcome === '' ? '' : 'again';
+  const verdict = decisions.filter((decision) => decision.attempt === before.number).at(-1);
+  if (verdict?.verdict === 'exploit') return 'clone';
+  return verdict?.verdict === 'pause' && verdict.rule !== 'sweep_paused' ? 'promoted' : 'resumed';
 }
 
 /** First letter upper case, a full stop at the end, nothing else touched. */

@@ -41,6 +41,12 @@ export function limitsSummary(limits: Limits): string {
     limits.patience > 0 && `patience ${plural(limits.patience, 'trial')}`,
     limits.max_trial_time > 0 && `${formatDuration(limits.max_trial_time)} a trial`,
     limits.trial_patience > 0 && `patience ${plural(limits.trial_patience, 'report')}`,
+    limits.plateau &&
+      `plateau of ${limits.plateau.metric} over ${plural(limits.plateau.patience, 'report')}`,
+    ...Object.entries(limits.threshold).flatMap(([metric, { at_least, at_most }]) => [
+      at_least !== undefined && `${metric} ≥ ${formatMetric(at_least)} ends a trial`,
+      at_most !== undefined && `${metric} ≤ ${formatMetric(at_most)} ends a trial`,
+    ]),
   ];
   return parts.filter(Boolean).join(', ');
 }

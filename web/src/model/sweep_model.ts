@@ -237,6 +237,7 @@ function newRow(event: Extract<AttuneEvent, { kind: 'trial_created' }>): TrialRo
     state: event.state ?? 'pending',
     reason: '',
     config: event.config,
+    origin: event.origin,
     created: event.time,
     ended: null,
     attempts: 0,

@@ -74,6 +74,7 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
       <Fact name="Search">
         {sweep.searcher} <span class="muted">·</span> {sweep.scheduler}
       </Fact>
+      {sweep.warm_start.length > 0 && <Fact name="Begins with">{sweep.warm_start.join('; ')}</Fact>}
       {sweep.external ? (
         <Fact name="Program">asked and told from outside</Fact>
       ) : (

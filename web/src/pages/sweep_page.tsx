@@ -20,10 +20,12 @@ import { Icon } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { Loading, StateChips, Trouble } from '../ui/parts';
 import { paintEpoch } from '../ui/theme';
+import { ImportanceCard } from './importance_card';
 import { BestCard, FrontCard, RungCard } from './sweep_cards';
 import { SweepFile } from './sweep_file';
 import { SweepHead } from './sweep_head';
 import { TrialTable } from './trial_table';
+import { WhatIfCard } from './what_if_card';
 
 export function SweepPage({ id }: { id: string }): JSX.Element {
   const metric = place.value.query.get('metric') ?? undefined;
@@ -116,6 +118,8 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
         <div class="side">
           {sweep.metrics.length > 1 ? <FrontCard sweep={sweep} /> : <BestCard sweep={sweep} />}
           {sweep.rungs.length > 0 && <RungCard model={model} />}
+          <ImportanceCard sweep={sweep} />
+          <WhatIfCard key={sweep.id} sweep={sweep} />
         </div>
       </div>
       <section class="panel" aria-label="Trials">

@@ -19,10 +19,11 @@ import { useKeys } from '../ui/keys';
 import { Fact, Loading, Trouble, When } from '../ui/parts';
 import { paintEpoch, token } from '../ui/theme';
 import { Checkpoints } from './checkpoints';
+import { LineageCard } from './lineage_card';
 import { LogPanel } from './log_panel';
 import { ConfigList } from './sweep_cards';
 import { TrialActions } from './trial_actions';
-import { Attempts, Decisions } from './trial_parts';
+import { Attempts, Decisions, Origin } from './trial_parts';
 
 export function TrialPage({ sweep: id, number }: { sweep: string; number: number }): JSX.Element {
   const [live, setLive] = useState<LiveTrial>();
@@ -50,13 +51,17 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
           <section class="panel card" aria-labelledby="config-title">
             <h2 id="config-title">Configuration</h2>
             <ConfigList config={trial.config} order={sweep.parameters?.map((each) => each.name)} />
+            <Origin trial={trial} />
           </section>
+          <LineageCard trial={trial} />
           <Checkpoints key={number} trial={trial} />
         </div>
       </div>
       <Decisions trial={trial} metric={sweep.metric} />
       <Attempts trial={trial} />
-      {trial.attempts_list.length > 0 && <LogPanel trial={trial} reports={live.reports.value} />}
+      {trial.attempts_list.some((attempt) => attempt.ranks.length > 0) && (
+        <LogPanel trial={trial} reports={live.reports.value} />
+      )}
     </>
   );
 }

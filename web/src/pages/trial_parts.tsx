@@ -2,9 +2,31 @@ import type { JSX } from 'preact';
 
 import type { Attempt, Decision, Metric, TrialDetail } from '../api/types';
 import { formatMetric, fromWire } from '../model/numbers';
-import { attemptOutcome, decisionSentence, splitFailure } from '../model/reason';
+import {
+  attemptOutcome,
+  beginning,
+  decisionSentence,
+  originSentence,
+  splitFailure,
+} from '../model/reason';
 import { formatDuration, parseTime } from '../model/time';
+import { trialUrl } from '../router';
 import { When } from '../ui/parts';
+
+/** Why the trial has its configuration, with a way to the trials that it came from. */
+export function Origin({ trial }: { trial: TrialDetail }): JSX.Element {
+  const from = trial.rationale?.from ?? [];
+  return (
+    <p class="small" data-testid="origin">
+      {originSentence(trial)}{' '}
+      {from.map((number) => (
+        <a key={number} href={trialUrl(trial.sweep, number)}>
+          trial {number}{' '}
+        </a>
+      ))}
+    </p>
+  );
+}
 
 export function Decisions({ trial, metric }: { trial: TrialDetail; metric: Metric }): JSX.Element {
   return (
@@ -65,7 +87,7 @@ function DecisionRow({ decision, metric }: { decision: Decision; metric: Metric 
       <td class="number">{decision.step}</td>
       <td>
         <span class={`state state-${verdictState[decision.verdict]}`}>
-          <span class="dot" /> {decision.verdict}
+          <span class="dot" /> {decision.verdict === 'exploit' ? 'clone' : decision.verdict}
         </span>
       </td>
       <td class="wrap">{decisionSentence(decision, metric)}</td>
@@ -85,8 +107,12 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
     <section class="panel card" aria-labelledby="attempts-title" data-testid="attempts">
       <h2 id="attempts-title">Attempts</h2>
       {trial.attempts_list.length === 0 && <p class="muted">It has not been started yet.</p>}
-      {trial.attempts_list.map((attempt) => (
-        <AttemptCard key={attempt.number} attempt={attempt} />
+      {trial.attempts_list.map((attempt, index) => (
+        <AttemptCard
+          key={attempt.number}
+          attempt={attempt}
+          why={beginning(trial.attempts_list[index - 1], trial)}
+        />
       ))}
     </section>
   );
@@ -102,12 +128,13 @@ const outcomeState: Record<Attempt['outcome'], string> = {
   killed: 'killed',
 };
 
-function AttemptCard({ attempt }: { attempt: Attempt }): JSX.Element {
+function AttemptCard({ attempt, why }: { attempt: Attempt; why: string }): JSX.Element {
   const failure = attempt.failure ? splitFailure(attempt.failure) : undefined;
   return (
     <article class="attempt">
       <div class="attempt-head">
         <h3>Attempt {attempt.number}</h3>
+        {why && <span class="tag">{why}</span>}
         <span class={`state state-${outcomeState[attempt.outcome]}`}>
           <span class="dot" /> {attemptOutcome(attempt)}
         </span>

@@ -1,0 +1,64 @@
+import type { JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+
+import { api } from '../api/client';
+import type { Schedule, TrialDetail } from '../api/types';
+import { explain } from '../live/session';
+import { formatConfig } from '../model/numbers';
+import { trialUrl } from '../router';
+
+/** Where a trial's weights come from, where it took them over or has changed its configuration. */
+export function LineageCard({ trial }: { trial: TrialDetail }): JSX.Element | null {
+  const parts = useSchedule(trial);
+  if (parts.length < 2) return null;
+  return (
+    <section class="panel card" aria-labelledby="lineage-title" data-testid="lineage">
+      <h2 id="lineage-title">Lineage</h2>
+      <table class="narrow">
+        <thead>
+          <tr>
+            <th scope="col">from step</th>
+            <th scope="col">trained by</th>
+            <th scope="col">with</th>
+          </tr>
+        </thead>
+        <tbody>
+          {parts.map(({ step, trial: number, config }) => (
+            <tr key={step}>
+              <td>{step}</td>
+              <td>
+                {number === trial.number ? (
+                  'itself'
+                ) : (
+                  <a href={trialUrl(trial.sweep, number)}>trial {number}</a>
+                )}
+              </td>
+              <td>
+                {Object.entries(config)
+                  .map(([name, value]) => `${name} ${formatConfig(value)}`)
+                  .join(', ')}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+// It changes with an attempt only, and the first one has nothing behind it.
+function useSchedule({ sweep, number, attempts }: TrialDetail): Schedule['schedule'] {
+  const [parts, setParts] = useState<Schedule['schedule']>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    setParts([]);
+    if (attempts > 1) {
+      api.schedule(sweep, number, abort.signal).then(
+        ({ schedule }) => setParts(schedule),
+        (error: unknown) => void explain(error),
+      );
+    }
+    return () => abort.abort();
+  }, [sweep, number, attempts]);
+  return parts;
+}

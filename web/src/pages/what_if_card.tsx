@@ -1,0 +1,120 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { api } from '../api/client';
+import type { Replay, Sweep } from '../api/types';
+import { explain } from '../live/session';
+import { changedTrials, comparisons, unknownSentence, winnerSentence } from '../model/replay';
+import { trialUrl } from '../router';
+
+const schedulers = ['asha', 'pasha', 'extrapolate', 'hyperband', 'median', 'percentile', 'fifo'];
+const takesFactor = (name: string): boolean => !['median', 'percentile', 'fifo'].includes(name);
+const shownMost = 100;
+
+/** What the sweep had been under another scheduler, by what its trials reported. */
+export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
+  const [name, setName] = useState(
+    () => schedulers.find((other) => other !== sweep.scheduler) ?? 'asha',
+  );
+  const [factor, setFactor] = useState(3);
+  const [busy, setBusy] = useState(false);
+  const [replay, setReplay] = useState<Replay>();
+  const [trouble, setTrouble] = useState('');
+  const ask = async (): Promise<void> => {
+    setBusy(true);
+    setTrouble('');
+    try {
+      const options = takesFactor(name) ? { reduction_factor: factor } : {};
+      setReplay(await api.replay(sweep.id, { scheduler: { name, ...options } }));
+    } catch (error) {
+      setReplay(undefined);
+      setTrouble(explain(error)?.message ?? '');
+    }
+    setBusy(false);
+  };
+  return (
+    <section class="panel card" aria-labelledby="what-if-title" data-testid="what-if">
+      <h2 id="what-if-title">What if</h2>
+      <div class="controls">
+        <label class="pick">
+          under
+          <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
+            {schedulers.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        {takesFactor(name) && (
+          <label class="pick">
+            factor
+            <input
+              type="number"
+              min={2}
+              max={100}
+              value={factor}
+              style={{ width: '3.5em' }}
+              onInput={(event) => setFactor(Number(event.currentTarget.value))}
+            />
+          </label>
+        )}
+        <button type="button" class="button" disabled={busy} onClick={() => void ask()}>
+          Replay
+        </button>
+      </div>
+      {trouble && <p class="failure">{trouble}</p>}
+      {replay && <Answer sweep={sweep.id} replay={replay} />}
+      {!replay && !trouble && (
+        <p class="muted small">
+          Its recorded reports under another scheduler: what it had cost, and whom it had stopped.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Answer({ sweep, replay }: { sweep: string; replay: Replay }): JSX.Element {
+  const changed = changedTrials(replay);
+  const unknown = unknownSentence(replay);
+  return (
+    <>
+      <table class="narrow">
+        <thead>
+          <tr>
+            <th scope="col" />
+            <th scope="col">recorded</th>
+            <th scope="col">{replay.scheduler.name}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {comparisons(replay).map((row) => (
+            <tr key={row.name}>
+              <th scope="row">{row.name}</th>
+              <td>{row.recorded}</td>
+              <td>{row.replayed}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="small">{winnerSentence(replay)}</p>
+      {unknown && <p class="muted small">{unknown}</p>}
+      {changed.length > 0 && (
+        <details>
+          <summary class="small">
+            {changed.length} of {replay.trials.length} trials end elsewhere
+          </summary>
+          <ul class="small">
+            {changed.slice(0, shownMost).map((trial) => (
+              <li key={trial.number} title={trial.why}>
+                <a href={trialUrl(sweep, trial.number)}>trial {trial.number}</a>: {trial.recorded} →{' '}
+                {trial.replayed}
+              </li>
+            ))}
+            {changed.length > shownMost && (
+              <li class="muted">and {changed.length - shownMost} more</li>
+            )}
+          </ul>
+        </details>
+      )}
+    </>
+  );
+}
