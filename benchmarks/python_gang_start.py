@@ -8,7 +8,6 @@ one that has imported torch. The first gang of the latter waits for that, or is 
 import datetime
 import json
 import pathlib
-import re
 import sqlite3
 import statistics
 import subprocess
@@ -55,12 +54,9 @@ def attempts(build, words, environment):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    cache = (build / "CMakeCache.txt").read_text()
-    torch = pathlib.Path(re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)$", cache, re.M).group(1))
-    if not (torch / "lib/libtorch_python.so").exists():
-        print(f"python_gang_start: {torch} is a LibTorch without its Python part; left out")
+    environment = python_torch.environment(build)
+    if environment is None:
         return
-    environment = python_torch.prepare(torch.resolve(), build / "benchmarks/ddp/python")
     environment["PYTHONPATH"] = f"{ROOT / 'clients/python'}:{environment['PYTHONPATH']}"
     print(f"gang start in Python, 2 ranks, {TRIALS} gangs after the first (ms from the decision)")
     for way, words in (("python3 SCRIPT", []), ("python3 -m attune.launcher SCRIPT", ["-m", "attune.launcher"])):

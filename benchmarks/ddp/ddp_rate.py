@@ -10,7 +10,6 @@ the median over the rounds. The losses of both have to agree after every turn.
 
 import os
 import pathlib
-import re
 import select
 import statistics
 import subprocess
@@ -126,13 +125,9 @@ def compare(model, build, environment, folder):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    cache = (build / "CMakeCache.txt").read_text()
-    torch = pathlib.Path(re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)$", cache, re.M).group(1))
-    if not (torch / "lib/libtorch_python.so").exists():
-        sys.exit(f"ddp_rate: {torch} is a LibTorch without its Python part; there is nothing to "
-                 "compare with")
-    environment = python_torch.prepare(torch.resolve(), build / "benchmarks/ddp/python")
-    environment["GLOO_SOCKET_IFNAME"] = "lo"  # as the SDK on one host
+    environment = python_torch.environment(build)
+    if environment is None:
+        return
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
         for model in sys.argv[2:] or MODELS:

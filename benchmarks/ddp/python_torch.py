@@ -7,6 +7,7 @@
 
 import collections
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def prepare(torch, folder):
     ready = folder / "ready"
     recipe = "\n".join([*PACKAGES, str(torch), sys.version])
     if not ready.exists() or ready.read_text() != recipe:
-        print(f"ddp_rate: making {torch} importable in Python …", file=sys.stderr)
+        print(f"python_torch: making {torch} importable in Python …", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade",
                         "--disable-pip-version-check", "--root-user-action", "ignore",
                         "--target", packages, *PACKAGES], check=True)
@@ -61,3 +62,15 @@ def prepare(torch, folder):
         ready.write_text(recipe)
     return {**os.environ, "PYTHONPATH": f"{packages}:{torch.parent}",
             "LD_LIBRARY_PATH": str(libraries), "PYTHONWARNINGS": "ignore"}
+
+
+def environment(build):
+    """The environment in which `sys.executable` imports the torch that `build` links; None, which is
+    said, where that is a LibTorch without its Python part."""
+    cache = (build / "CMakeCache.txt").read_text()
+    torch = pathlib.Path(re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)$", cache, re.M).group(1))
+    if not (torch / "lib/libtorch_python.so").exists():
+        print(f"{sys.argv[0]}: {torch} is a LibTorch without its Python part; left out")
+        return None
+    made = prepare(torch.resolve(), build / "benchmarks/ddp/python")
+    return {**made, "GLOO_SOCKET_IFNAME": "lo"}  # as the SDK on one host

@@ -120,12 +120,12 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
     const Mean all = Summary(contender, nullptr, problems);
     std::printf(" %.3f [%.3f, %.3f] |", all.mean, all.low, all.high);
   }
-  std::printf("\n\n| workers | regret, of that with one |\n| ---: | ---: |\n");
-  const auto& one = *std::ranges::find(contenders, "tpe", &Contender::name);
+  std::printf("\n\n| with | regret, of that with one worker |\n| --- | ---: |\n");
   for (const Contender& contender : contenders) {
     if (contender.workers == 1) continue;
+    const auto& one = *std::ranges::find(contenders, contender.searcher, &Contender::name);
     const Mean ratio = Summary(contender, &one, problems);
-    std::printf("| %zu | %.2f [%.2f, %.2f] |\n", contender.workers, ratio.mean, ratio.low,
+    std::printf("| %s | %.2f [%.2f, %.2f] |\n", contender.name.c_str(), ratio.mean, ratio.low,
                 ratio.high);
   }
 }
@@ -134,10 +134,12 @@ void Run(uint64_t seeds) {
   std::vector<Contender> contenders{{"random", "random"},
                                     {"sobol", "sobol"},
                                     {"tpe", "tpe"},
+                                    {"gp", "gp"},
                                     {"cmaes", "cmaes"},
                                     {"evolution", "evolution"},
                                     {"tpe, 8 workers", "tpe", 8},
-                                    {"tpe, 32 workers", "tpe", 32}};
+                                    {"tpe, 32 workers", "tpe", 32},
+                                    {"gp, 8 workers", "gp", 8}};
   std::vector<std::string> names;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     for (const Problem& problem : StandardProblems(seed)) {

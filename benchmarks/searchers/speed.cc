@@ -4,6 +4,7 @@
 
 #include "benchmarks/searchers/ask_tell.h"
 #include "core/base/random.h"
+#include "searchers/register.h"
 
 namespace attune::benchmarks {
 namespace {
@@ -48,29 +49,39 @@ BENCHMARK_CAPTURE(Loop, cmaes, "cmaes")
     ->Args({100, 2000})
     ->Unit(benchmark::kMillisecond);
 
-// One suggestion in 10 dimensions after so many observations, which came by random search.
-void SuggestAfter(benchmark::State& state) {
-  const SearchSpace space = Box(10);
+// One suggestion after so many observations, which came by random search.
+void SuggestAfter(benchmark::State& state, const char* searcher, int64_t dimensions) {
+  const SearchSpace space = Box(dimensions);
   Algorithms algorithms;
   searchers::RegisterSearchers(algorithms);
-  SweepSpec spec{.objectives = {Minimise("loss")}, .space = space, .searcher = {.name = "tpe"}};
+  SweepSpec spec{.objectives = {Minimise("loss")}, .space = space, .searcher = {.name = searcher}};
   algorithms.Complete(spec);
-  const auto tpe = algorithms.MakeSearcher(spec).value();
+  const auto asked = algorithms.MakeSearcher(spec).value();
   spec.searcher = {.name = "random"};
   const auto random = algorithms.MakeSearcher(spec).value();
   const auto count = static_cast<uint32_t>(state.range(0));
   for (uint32_t i = 0; i < count; ++i) {
     const TrialId id(SweepId(1), TrialNumber(i));
-    const Config config = std::get<Config>(random->Suggest(ProposalNumber(i)));
-    tpe->Observe({EventSeq(0), Time{0}, TrialCreated{.trial = id, .config = config}});
-    tpe->Observe(
+    const Config config = std::get<Proposed>(random->Suggest(ProposalNumber(i))).config;
+    asked->Observe({EventSeq(0), Time{0}, TrialCreated{.trial = id, .config = config}});
+    asked->Observe(
         {EventSeq(0), Time{0}, TrialReported{{id, 1}, {Step(1), {{"loss", Sphere(config)}}}}});
-    tpe->Observe({EventSeq(0), Time{0}, TrialEnded{id, TrialState::kCompleted, ""}});
+    asked->Observe({EventSeq(0), Time{0}, TrialEnded{id, TrialState::kCompleted, ""}});
   }
   uint32_t proposal = count;
-  for (auto _ : state) benchmark::DoNotOptimize(tpe->Suggest(ProposalNumber(proposal++)));
+  for (auto _ : state) benchmark::DoNotOptimize(asked->Suggest(ProposalNumber(proposal++)));
 }
-BENCHMARK(SuggestAfter)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(SuggestAfter, tpe_10, "tpe", 10)
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(SuggestAfter, gp_5, "gp", 5)
+    ->Arg(50)
+    ->Arg(200)
+    ->Arg(1'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(SuggestAfter, gp_20, "gp", 20)->Arg(200)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace attune::benchmarks
