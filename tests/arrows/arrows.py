@@ -7,6 +7,7 @@ The tables below are the plan of docs/architecture.md, "Rooms", in a form that a
 the code to. A new room or library is one line here, in the same commit that brings it.
 """
 
+import json
 import os
 import re
 import sys
@@ -27,41 +28,51 @@ ROOMS = {
     # The brain: a function of its arguments.
     "core/base": Room(pure=True),
     "core/space": Room(("core/base",), pure=True),
+    "core/analysis": Room(("core/base", "core/space"), pure=True),
     "core/log": Room(("core/base", "core/space"), pure=True),
     "core/algorithms": Room(("core/base", "core/space", "core/log"), pure=True),
     "core/state": Room(("core/base", "core/space", "core/log", "core/algorithms"), pure=True),
     "core/brain": Room(("core/*",), pure=True),
     "core": Room(pure=True),
     "searchers/model": Room(ALGORITHMS_SEE, pure=True),
-    "searchers": Room(ALGORITHMS_SEE + ("searchers/model",), pure=True),
+    "searchers/gaussian": Room(
+        ALGORITHMS_SEE + ("searchers/model",), ("eigen", "lbfgspp"), pure=True
+    ),
+    "searchers": Room(ALGORITHMS_SEE + ("searchers/model", "searchers/gaussian"), pure=True),
     "schedulers": Room(ALGORITHMS_SEE, pure=True),
+    # Sweeps in virtual time.
+    "simulator": Room(("core/*",), pure=True),
     # The service.
     "sweepfile": Room(ALGORITHMS_SEE, ("yaml-cpp", "nlohmann", "re2")),
     "proto": Room((), ("grpc", "protobuf")),
+    "tls": Room((), ("openssl",)),
     "server/store": Room(
         ("core/*", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
     ),
     "server/conductor": Room(("core/*", "server/store"), ("spdlog",)),
     "server/rpc": Room(
-        ("core/*", "server/conductor", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")
+        ("core/*", "server/conductor", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
     ),
     "server/http": Room(
-        ("core/*", "sweepfile", "server/store", "web"),
+        ("core/*", "simulator", "sweepfile", "server/store", "web"),
         ("httplib", "nlohmann", "openssl", "zlib", "spdlog"),
     ),
     "server": Room(
-        ("core/*", "sweepfile", "proto", "server/*", "web"),
+        ("core/*", "sweepfile", "proto", "server/*", "tls", "web"),
         ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
     ),
     "channel": Room((), ("nlohmann",)),
-    "executor/gang": Room(("channel",), ("spdlog", "re2")),
-    "executor/agent": Room(("executor/gang", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
+    "executor/processes": Room(("channel",), ("spdlog",)),
+    "executor/gang": Room(("channel", "executor/processes"), ("spdlog", "re2")),
+    "executor/agent": Room(
+        ("executor/gang", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
+    ),
     "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "web": Room(),
     "clients/python": Room(),
     "cli": Room(
-        ("core/*", "searchers", "schedulers", "sweepfile", "proto", "server", "server/*", "executor",
-         "executor/*", "web"),
+        ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
+         "executor", "executor/*", "tls", "web"),
         ("cli11", "httplib", "nlohmann", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.
@@ -95,6 +106,7 @@ ROOMS = {
         ("torch", "nlohmann"),
     ),
     "trainable": Room(),
+    "examples/in_process": Room(("core/*", "searchers"), pure=False),
     "examples": Room(("trainable/include",), ("torch", "nlohmann", "zlib")),
     # These look at everything.
     "tests": Room(("*",), ("*",)),
@@ -111,6 +123,8 @@ LIBRARIES = {
     "nlohmann": ("nlohmann/",),
     "yaml-cpp": ("yaml-cpp/",),
     "sqlite": ("sqlite3.h",),
+    "eigen": ("Eigen/",),
+    "lbfgspp": ("LBFGSB.h", "LBFGSpp/"),
     "httplib": ("httplib.h",),
     "openssl": ("openssl/",),
     "curl": ("curl/",),
@@ -213,6 +227,27 @@ def include_faults(root: Path) -> Iterator[str]:
                 yield f"{path}:{line}: {fault}"
 
 
+def preset_faults(root: Path) -> Iterator[str]:
+    """A preset that builds some of the rooms builds what these include: it would not configure.
+
+    The web page is exempt, which the server does without, and the tests, which skip what is not built.
+    """
+    arrows = {}
+    for path in source_files(root):
+        others = {room_of(name) for pair in INCLUDE.findall((root / path).read_text("utf-8"))
+                  for name in pair if "/" in name}
+        included = arrows.setdefault(path.parts[0], set())
+        included |= {other.split("/")[0] for other in others if other}
+    presets = json.loads((root / "CMakePresets.json").read_text(encoding="utf-8"))
+    for preset in presets["configurePresets"]:
+        if not (only := preset.get("cacheVariables", {}).get("ATTUNE_ONLY")):
+            continue
+        built = set(only.split(";"))
+        for room in sorted(built - {"tests"}):
+            for missing in sorted(arrows.get(room, set()) - built - {"web"}):
+                yield f"CMakePresets.json: {preset['name']} builds {room} and not {missing}, which it includes"
+
+
 def readme_faults(root: Path) -> Iterator[str]:
     """Each room, and each folder of sources in it, has a short README.md."""
     folders = {path.parent for path in source_files(root)}
@@ -230,7 +265,7 @@ def readme_faults(root: Path) -> Iterator[str]:
 
 
 def main(root: Path) -> int:
-    faults = [*include_faults(root), *readme_faults(root)]
+    faults = [*include_faults(root), *preset_faults(root), *readme_faults(root)]
     for fault in faults:
         print(fault)
     return 1 if faults else 0

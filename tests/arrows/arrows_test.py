@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Small trees, each with one fault or none, that arrows.py must judge rightly."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -122,6 +123,27 @@ class Readmes(unittest.TestCase):
         self.assertEqual(faults_in({"core/README.md": longest}, arrows.readme_faults), [])
         too_long = {"core/README.md": longest + "one more\n"}
         self.assertEqual(len(faults_in(too_long, arrows.readme_faults)), 1)
+
+
+class Presets(unittest.TestCase):
+    def faults(self, only: str) -> list[str]:
+        some = {"name": "some", "cacheVariables": {"ATTUNE_ONLY": only}}
+        return faults_in(
+            {
+                "CMakePresets.json": json.dumps({"configurePresets": [some, {"name": "all"}]}),
+                "server/server.cc": '#include "tls/join.h"\n#include "web/page.h"\n',
+                "tls/join.h": "#include <string>\n",
+                "tests/unit/cli/a_test.cc": '#include "cli/a.h"\n',
+            },
+            arrows.preset_faults,
+        )
+
+    def test_what_includes_what_is_not_built_is_a_fault(self):
+        (fault,) = self.faults("server;tests")
+        self.assertIn("some builds server and not tls", fault)
+
+    def test_rooms_with_all_that_they_include_pass(self):
+        self.assertEqual(self.faults("server;tls;tests"), [])
 
 
 if __name__ == "__main__":

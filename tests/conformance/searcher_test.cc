@@ -2,11 +2,14 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/space/draw.h"
 #include "searchers/register.h"
 #include "tests/conformance/random_space.h"
 #include "tests/conformance/seed.h"
@@ -17,6 +20,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr uint32_t kTrials = 40;
+constexpr uint32_t kPrior = 15;
 
 Algorithms Registered() {
   Algorithms algorithms;
@@ -59,6 +63,32 @@ class SweepOfSearcher {
       made = algorithms_.MakeSearcher(spec_);
     }
     searcher_ = std::move(made).value();
+    if (seed % 2 == 1) BeginWarm();
+  }
+
+  // With results of an earlier sweep, where the searcher takes such.
+  void BeginWarm() {
+    SweepSpec warm = spec_;
+    warm.warm_start = {SweepId(8)};
+    auto made = algorithms_.MakeSearcher(warm);
+    if (!made.ok()) {
+      EXPECT_TRUE(made.error().message.starts_with("warm_start: ")) << made.error().message;
+      return;
+    }
+    spec_ = warm;
+    searcher_ = std::move(made).value();
+    WarmStart start{.from = SweepId(8), .results = kPrior};
+    for (uint32_t i = 0; i < kPrior; ++i) {
+      Config config;
+      for (const size_t place : spec_.space.order()) {
+        const Parameter& parameter = spec_.space.parameters()[place];
+        if (spec_.space.Active(parameter, config))
+          config.Set(parameter.name, Draw(parameter.domain, random_));
+      }
+      start.taken.push_back(
+          {{start.from, TrialNumber(i)}, spec_.space.Resolve(config).value(), (i + 0.5) / kPrior});
+    }
+    Observe(SweepCreated{.sweep = SweepId(1), .spec = spec_, .warm_start = {{start}}});
   }
 
   // A new instance that has seen everything this one has.
@@ -83,11 +113,11 @@ class SweepOfSearcher {
   // One more trial with a few reports, some of them bad; false when there is none.
   bool RunTrial() {
     const Suggestion suggestion = searcher_->Suggest(next());
-    const auto* config = std::get_if<Config>(&suggestion);
-    if (config == nullptr) return false;
+    const auto* proposed = std::get_if<Proposed>(&suggestion);
+    if (proposed == nullptr) return false;
     const TrialId id(SweepId(1), TrialNumber(next_));
     Observe(TrialCreated{.trial = id,
-                         .config = *config,
+                         .config = proposed->config,
                          .origin = spec_.searcher.name,
                          .proposal = ProposalNumber(next_++)});
     constexpr double kBad[] = {kNaN, kInf, -kInf};
@@ -187,8 +217,25 @@ TEST_P(SearcherConformance, ProposalsLieInTheSpace) {
   ForEachSweep([](SweepOfSearcher& sweep) {
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       const Suggestion suggestion = sweep.searcher().Suggest(sweep.next());
-      if (const auto* config = std::get_if<Config>(&suggestion))
-        ExpectInSpace(sweep.space(), *config);
+      if (const auto* proposed = std::get_if<Proposed>(&suggestion))
+        ExpectInSpace(sweep.space(), proposed->config);
+      if (!sweep.RunTrial()) break;
+    }
+  });
+}
+
+TEST_P(SearcherConformance, SaysShortlyWhereItsProposalsComeFrom) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
+    for (uint32_t trial = 0; trial < kTrials; ++trial) {
+      const Suggestion suggestion = sweep.searcher().Suggest(sweep.next());
+      if (const auto* proposed = std::get_if<Proposed>(&suggestion)) {
+        const Rationale& rationale = proposed->rationale;
+        EXPECT_FALSE(rationale.rule.empty());
+        EXPECT_FALSE(rationale.text.empty());
+        EXPECT_LE(rationale.text.size(), 160u) << rationale.text;
+        EXPECT_TRUE(std::isfinite(rationale.score.value_or(0))) << rationale.text;
+        for (const TrialNumber number : rationale.from) EXPECT_LT(number.value, trial);
+      }
       if (!sweep.RunTrial()) break;
     }
   });
@@ -196,7 +243,7 @@ TEST_P(SearcherConformance, ProposalsLieInTheSpace) {
 
 TEST_P(SearcherConformance, HasAtLeastOneProposal) {
   ForEachSweep([](SweepOfSearcher& sweep) {
-    EXPECT_TRUE(std::holds_alternative<Config>(sweep.searcher().Suggest(ProposalNumber(0))));
+    EXPECT_TRUE(std::holds_alternative<Proposed>(sweep.searcher().Suggest(ProposalNumber(0))));
   });
 }
 
@@ -257,6 +304,49 @@ TEST_P(SearcherConformance, TheEndIsFinal) {
   });
 }
 
+// The trial of the searcher's own proposal has run to its end with this loss.
+void TellDone(Searcher& searcher, const std::string& name, uint32_t proposal, const Config& config,
+              double loss) {
+  const TrialId id(SweepId(1), TrialNumber(proposal));
+  for (Fact fact : std::initializer_list<Fact>{
+           TrialCreated{
+               .trial = id, .config = config, .origin = name, .proposal = ProposalNumber(proposal)},
+           TrialReported{{id, 1}, {Step(1), {{"loss", loss}}, Seconds(1)}},
+           TrialEnded{id, TrialState::kCompleted, "done"}}) {
+    searcher.Observe({EventSeq(proposal + 1), Time{0}, std::move(fact)});
+  }
+}
+
+// Whoever lets a sweep of a program have no limit promises to come to an end by itself.
+TEST_P(SearcherConformance, AFiniteSpaceIsUsedUpWithoutARepeat) {
+  const Algorithms algorithms = Registered();
+  SweepSpec spec{
+      .objectives = {Minimise("loss")},
+      .space = SearchSpace({{"a", IntDomain{.min = 1, .max = 10}},
+                            {"b", CategoricalDomain{{true, false, int64_t{3}}}},
+                            {"c", IntDomain{.min = 0, .max = 3}, {{"b", {true}}}}}),
+      .searcher = WithFallbacks(GetParam(), algorithms.FindSearcher(GetParam())->options)};
+  spec.program.command = {"train"};
+  const auto made = algorithms.MakeSearcher(spec);
+  if (!made.ok()) {
+    EXPECT_THAT(made.error().message, testing::HasSubstr("never ends by itself"));
+    return;
+  }
+  Searcher& searcher = **made;
+  std::set<std::string> seen;
+  uint32_t proposal = 0;
+  for (; proposal < 100; ++proposal) {
+    const Suggestion suggestion = searcher.Suggest(ProposalNumber(proposal));
+    if (std::holds_alternative<Exhausted>(suggestion)) break;
+    const Config& config = std::get<Proposed>(suggestion).config;
+    std::string text;
+    for (const auto& [name, value] : config.entries()) text += name + FormatValue(value) + " ";
+    EXPECT_TRUE(seen.insert(text).second) << text;
+    TellDone(searcher, GetParam(), proposal, config, proposal % 7);
+  }
+  EXPECT_EQ(seen.size(), 10u * (4 + 2));
+}
+
 // Scales of many decades, ranges at the ends of what a number can say, single points; values alike
 // or as far apart as they go.
 TEST_P(SearcherConformance, ExtremeSpacesAndValuesAreSearched) {
@@ -284,20 +374,10 @@ TEST_P(SearcherConformance, ExtremeSpacesAndValuesAreSearched) {
     constexpr double kLosses[] = {1e300, -1e300, 1e-300, 0, kNaN, 5, 5, 5, -kInf};
     for (uint32_t i = 0; i < 100; ++i) {
       const Suggestion suggestion = searcher.Suggest(ProposalNumber(i));
-      if (!std::holds_alternative<Config>(suggestion)) break;
-      const Config& config = std::get<Config>(suggestion);
+      if (!std::holds_alternative<Proposed>(suggestion)) break;
+      const Config& config = std::get<Proposed>(suggestion).config;
       ExpectInSpace(spec.space, config);
-      const TrialId id(SweepId(1), TrialNumber(i));
-      const double loss = kLosses[i % std::size(kLosses)];
-      for (const Fact& fact : std::initializer_list<Fact>{
-               TrialCreated{.trial = id,
-        .config = config,
-        .origin = GetParam(),
-        .proposal = ProposalNumber(i)},
-               TrialReported{{id, 1}, {Step(1), {{"loss", loss}}, Seconds(1)}},
-               TrialEnded{id, TrialState::kCompleted, "done"}}) {
-        searcher.Observe({EventSeq(i + 1), Time{0}, fact});
-      }
+      TellDone(searcher, GetParam(), i, config, kLosses[i % std::size(kLosses)]);
     }
   }
 }
@@ -308,8 +388,8 @@ TEST_P(SearcherConformance, AnEditedSpaceHoldsForTheNextProposal) {
     sweep.Narrow();
     for (uint32_t trial = 0; trial < 12; ++trial) {
       const Suggestion suggestion = sweep.searcher().Suggest(sweep.next());
-      if (const auto* config = std::get_if<Config>(&suggestion))
-        ExpectInSpace(sweep.space(), *config);
+      if (const auto* proposed = std::get_if<Proposed>(&suggestion))
+        ExpectInSpace(sweep.space(), proposed->config);
       if (!sweep.RunTrial()) break;
     }
   });

@@ -204,7 +204,7 @@ class Disk(EndToEnd):
             run.await_stderr(r"http://")
             # What the gangs write lies on another disk.
             self.start("executor", "--server", f"127.0.0.1:{port}", "--name", "box", "--cpus", 2,
-                       "--data-dir", self.folder / "host", "--token-file", self.data / "token")
+                       "--data-dir", self.folder / "host", "--token-file", self.data / "join")
             for trial in (0, 1):
                 self.await_report(trial=trial, step=2)
             gangs = [ProcessExit(pid) for trial in (0, 1)

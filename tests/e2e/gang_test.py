@@ -1,7 +1,9 @@
 """Real gangs: the Fashion-MNIST example, two DDP workers a trial."""
 
+import hashlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -46,6 +48,49 @@ class Gang(EndToEnd):
         self.assertIn("rank 1 was killed by SIGKILL", attempts[0]["failure"])
         self.assertGreaterEqual(attempts[1]["resumed_from"], 1)
         self.check_histories_are_whole()
+
+    def test_promotions_and_a_pause_leave_the_weights_as_they_would_have_been(self):
+        """Bit for bit: three promotions and a pause of the sweep on the way, against none."""
+        points = [{"lr": 0.1}] + 7 * [{"lr": 1e-6}]  # the first is the best at every rung
+        spec = dict(SMALL, parameters=dict(SMALL["parameters"], lr={"min": 1e-6, "max": 0.2}))
+        alone = self.write(sweep(**spec, initial_points=points[:1], stop={"max_trials": 1},
+                                 scheduler={"name": "fifo", "max": 8}), "alone.yaml")
+        code, out, err = self.attune("run", alone, "--data-dir", self.folder / "alone", "--port", 0,
+                                     "-o", "json")
+        self.assertEqual(code, 0, err)
+        never_stopped = json.loads(out)["best"]["checkpoint"]
+
+        serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--with-executor")
+        serve.await_stderr(r"http://")
+        promoted = sweep(**spec, initial_points=points, stop={"max_trials": 8},
+                         max_concurrent_trials=1,
+                         scheduler={"name": "asha", "mode": "promote", "min": 1, "max": 8,
+                                    "reduction_factor": 2})
+        status, answer = self.request("/api/v1/sweeps?directory=/tmp", "POST",
+                                      json.dumps(promoted).encode())
+        self.assertEqual(status, 201, answer)
+        self.await_report(trial=0, step=5)  # behind its last promotion, before its end
+        self.request("/api/v1/sweeps/s1:pause", "POST")
+        _, paused = self.await_event(lambda kind, data: kind == "attempt_changed" and
+                                     data["trial"] == 0 and data["attempt"] == 4 and
+                                     data["state"] == "ended")
+        self.request("/api/v1/sweeps/s1:resume", "POST")
+        self.await_event(lambda kind, data: kind == "sweep_changed" and
+                         data["state"] == "completed", after=paused["seq"])
+
+        trial = self.get("/sweeps/s1/trials/0")
+        self.assertEqual((trial["state"], trial["step"]), ("completed", 8))
+        resumed = [attempt["resumed_from"] for attempt in trial["attempts_list"]]
+        self.assertEqual(resumed[:4], [None, 1, 2, 4])
+        self.assertIn(resumed[4], (6, 7))
+        last = next(kept for kept in trial["checkpoints"] if kept["step"] == 8)
+        self.assertEqual(hashes(last["path"]), hashes(never_stopped))
+
+
+def hashes(checkpoint):
+    """Of every file but the manifest, which tells of the attempt."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in pathlib.Path(checkpoint).iterdir() if path.name != "manifest.json"}
 
 
 if __name__ == "__main__":

@@ -3,22 +3,28 @@
     KILLS=1000 ATTUNE_SEED=7 python3 tests/e2e/kill_test.py
 """
 
+import contextlib
 import json
 import os
+import pathlib
 import random
 import re
+import sqlite3
+import time
 import unittest
 
-from support import EndToEnd, free_port, sweep
+from support import EndToEnd, PATIENCE_S, free_port, sweep
 
 MORE_TRIALS = 20  # after the last kill
 KILLS = int(os.environ.get("KILLS", 200))
+POLL_S = 0.2
 EVENTS_BETWEEN = 12  # a life of the server: from none to so many events more
 
 
 class KilledServer(EndToEnd):
     kills = KILLS
-    mode = "stop"
+    scheduler = {"name": "asha", "mode": "stop", "min": 1, "max": 16, "reduction_factor": 2}
+    restarts = False  # whether a trial has more than one attempt
 
     def serve(self):
         server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", self.port)
@@ -34,9 +40,7 @@ class KilledServer(EndToEnd):
         for name in ("left", "right"):
             self.start("executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 1,
                        "--data-dir", self.data)
-        spec = sweep(scheduler={"name": "asha", "mode": self.mode, "min": 1, "max": 16,
-                                "reduction_factor": 2},
-                     stop={"max_trials": 100_000})
+        spec = sweep(scheduler=self.scheduler, stop={"max_trials": 100_000})
         status, answer = self.request("/api/v1/sweeps?directory=/tmp", "POST",
                                       json.dumps(spec).encode())
         self.assertEqual(status, 201, answer)
@@ -47,24 +51,61 @@ class KilledServer(EndToEnd):
             self.await_event(lambda kind, data: data["seq"] >= seq, after=max(0, seq - 1))
             server.kill()
             server = self.serve()
-        created = sum(self.get("/sweeps/s1")["trials"].values()) + MORE_TRIALS
+        created, limit = self.limit(sum(self.get("/sweeps/s1")["trials"].values()))
         status, answer = self.request("/api/v1/sweeps/s1", "PATCH",
-                                      json.dumps({"stop": {"max_trials": created}}).encode())
+                                      json.dumps({"stop": limit}).encode())
         self.assertEqual(status, 202, answer)
         self.await_event(lambda kind, data: kind == "sweep_changed" and
                          data["state"] == "completed", after=seq)
 
-        trials = self.check_histories_are_whole()
-        self.assertGreaterEqual(len(trials), created)
-        if self.mode == "stop":
-            self.assertEqual({trial["attempts"] for trial in trials}, {1})
-        for trial in trials:
-            self.check_against_the_rank(trial)
+        self.check_trials(created)
+        self.await_removals()
+        self.check_checkpoints()
         server.interrupt()
         server.wait()
         code, out, errors = self.attune("db", "check", "--decisions", "--data-dir", self.data)
         self.assertEqual(code, 0, out + errors)
         print(out)
+
+    def limit(self, created):
+        """How many trials there will be, and what ends the sweep then."""
+        return created + MORE_TRIALS, {"max_trials": created + MORE_TRIALS}
+
+    def check_trials(self, created):
+        trials = self.check_histories_are_whole()
+        self.assertGreaterEqual(len(trials), created)
+        if not self.restarts:
+            self.assertEqual({trial["attempts"] for trial in trials}, {1})
+        for trial in trials:
+            self.check_against_the_rank(trial)
+
+    def trials(self):
+        return [self.get(f"/sweeps/s1/trials/{trial['number']}")
+                for trial in self.get("/sweeps/s1/trials")["trials"]]
+
+    def await_removals(self):
+        """Until the executors have deleted whatever was dropped; no event tells of that."""
+        patience = time.monotonic() + PATIENCE_S
+        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as log:
+            while log.execute("SELECT count(*) FROM checkpoints WHERE dropped IS NOT NULL"
+                              " AND removed IS NULL").fetchone()[0]:
+                self.assertLess(time.monotonic(), patience)
+                time.sleep(POLL_S)
+
+    def check_checkpoints(self):
+        """On the disk lies what the log keeps, whole, and nothing else; nobody refers to another."""
+        for trial in self.trials():
+            kept = {pathlib.Path(one["path"]) for one in trial["checkpoints"] if not one["dropped"]}
+            folder = self.data / f"sweeps/s1/trials/{trial['number']}/checkpoints"
+            there = set(folder.iterdir()) if folder.exists() else set()
+            self.assertEqual(there, kept, trial)
+            for path in kept:
+                self.assertTrue((path / "manifest.json").is_file(), path)
+            if trial["checkpoint"]:
+                self.assertIn(pathlib.Path(trial["checkpoint"]), kept)
+        best = self.get("/sweeps/s1")["best"]
+        if best["checkpoint"]:
+            self.assertTrue(os.path.isfile(os.path.join(best["checkpoint"], "manifest.json")))
 
     def check_against_the_rank(self, trial):
         """What the rank says it has reported is what the log holds, value for value."""
@@ -78,7 +119,30 @@ class KilledServer(EndToEnd):
 
 class KilledWhilePromoting(KilledServer):
     kills = KILLS // 4
-    mode = "promote"
+    scheduler = dict(KilledServer.scheduler, mode="promote")
+    restarts = True
+
+
+class KilledWhileCloning(KilledServer):
+    kills = KILLS // 4
+    scheduler = {"name": "pbt", "max": 100_000, "perturbation_interval": 2, "population": 6}
+
+    def limit(self, created):
+        """Members train on until time is up, which is so at once."""
+        return created, {"max_time": "1ms"}
+
+    def check_trials(self, created):
+        """A clone walks again over steps behind its own: each attempt's steps are whole."""
+        trials = self.trials()
+        self.assertGreaterEqual(len(trials), created)
+        verdicts = [decision["verdict"] for trial in trials for decision in trial["decisions"]]
+        self.assertIn("exploit", verdicts)
+        for trial in trials:
+            for attempt in trial["attempts_list"]:
+                steps = [report["step"] for report in trial["history"]
+                         if report["attempt"] == attempt["number"]]
+                first = (attempt["resumed_from"] or 0) + 1
+                self.assertEqual(steps, list(range(first, first + len(steps))), trial)
 
 
 if __name__ == "__main__":

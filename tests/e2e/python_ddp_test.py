@@ -62,6 +62,32 @@ class Ddp(EndToEnd):
         self.assertGreater(result["best"]["metrics"]["accuracy"], 0.4)
         self.assertTrue(os.path.exists(result["best"]["checkpoint"] + "/state.pt"))
 
+    def test_the_example_is_judged_as_the_rule_says(self):
+        """Successive halving worked out from the values alone: of the n that have come to a rung, the
+        best n/2 go on, and while there is one, it does."""
+        code, _, err = self.finish(
+            command=[sys.executable, "-m", "attune.launcher", str(EXAMPLE / "ddp.py"),
+                     "--test-samples", "500"],
+            metric={"name": "accuracy", "mode": "max"}, stop={"max_trials": 3},
+            searcher={"name": "grid"},
+            parameters={"lr": {"values": [0.1, 0.00001, 0.05]}, "width": {"value": 8},
+                        "samples_per_step": {"value": 512}},
+            scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2})
+        self.assertEqual(code, 0, err)
+        database = sqlite3.connect(self.data / "attune.db")
+        decisions = database.execute(
+            "SELECT trial, rung, value, verdict FROM decisions WHERE rung > 0 ORDER BY seq").fetchall()
+        database.close()
+        rungs = {1: [], 2: []}
+        for trial, rung, value, verdict in decisions:
+            rungs[rung].append(value)
+            n = len(rungs[rung])
+            rank = sum(other >= value for other in rungs[rung])
+            stops = rung < 2 and n >= 2 and rank > n // 2
+            self.assertEqual(verdict, "stop" if stops else "continue", (trial, rung, value, rungs))
+        self.assertEqual(len(rungs[1]), 3)
+        self.assertIn("stop", [verdict for *_, verdict in decisions])
+
     def test_the_example_runs_under_torchrun(self):
         run = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
                               "--nproc-per-node", "2", EXAMPLE / "ddp.py", "--steps", "1",

@@ -76,10 +76,12 @@ class Process:
     def _read_stdout(self):
         self._stdout = self.popen.stdout.read()
 
-    def await_stderr(self, pattern):
-        """The first match in what was or will be written; fails when the process ends without."""
+    def await_stderr(self, pattern, times=1):
+        """The first match in what was or will be written, or one later; fails when the process ends
+        without."""
         def match():
-            return next((m for m in (re.search(pattern, line) for line in self.stderr) if m), None)
+            matches = [m for m in (re.search(pattern, line) for line in self.stderr) if m]
+            return matches[times - 1] if len(matches) >= times else None
         with self._seen:
             self._seen.wait_for(lambda: match() or self._ended, PATIENCE_S)
             found = match()
@@ -143,8 +145,8 @@ class EndToEnd(unittest.TestCase):
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         return str(path)
 
-    def start(self, *args):
-        process = Process([self.program, *map(str, args)], env=self.environment, cwd=self.folder)
+    def start(self, *args, program=None):
+        process = Process([program or self.program, *map(str, args)], env=self.environment, cwd=self.folder)
         self.processes.append(process)
         return process
 

@@ -32,7 +32,7 @@ class Thinker final : public Searcher {
       const double place = std::clamp(seen + 0.1 * (stream.Uniform() - 0.5), 0.0, 1.0);
       config.Set(parameter.name, range.min + place * (range.max - range.min));
     }
-    return config;
+    return Proposed{std::move(config), {.rule = "toy", .text = "what it has thought"}};
   }
 
   void Observe(const Event& event) override {

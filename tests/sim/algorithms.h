@@ -19,7 +19,7 @@ const Algorithms& TestAlgorithms();
 // The same; in kRecordsTwice, asha records every report for two trials.
 const Algorithms& AlgorithmsFor(Variant variant);
 
-const std::vector<std::string>& SearcherNames();  // that do not think
+const std::vector<std::string>& SearcherNames();  // all but kPondering
 const std::vector<std::string>& SchedulerNames();
 
 // With every option at its fallback. REQUIRES: the name is known.

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "cli/simulate/worker.h"
+#include "simulator/worker.h"
 #include "tests/sim/checkers/reality.h"
 #include "tests/sim/people.h"
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "cli/simulate/timeline.h"
 #include "core/base/random.h"
+#include "simulator/timeline.h"
 #include "tests/sim/checkers/books.h"
 #include "tests/sim/checkers/promises.h"
 #include "tests/sim/service/server_host.h"

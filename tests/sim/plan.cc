@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
-#include "cli/simulate/curves.h"
-#include "cli/simulate/timeline.h"
 #include "core/base/random.h"
+#include "core/brain/warm_start.h"
+#include "core/space/draw.h"
 #include "schedulers/asha.h"
+#include "simulator/curves.h"
+#include "simulator/timeline.h"
 #include "tests/conformance/random_space.h"
 #include "tests/sim/algorithms.h"
 
@@ -15,11 +17,16 @@ namespace {
 using simulate::kSecondUs;
 
 constexpr int64_t kGibibyte = int64_t{1} << 30;
+constexpr SweepId kEarlier(1'000'000);  // before the world began
+constexpr uint32_t kEarlierTrials = 12;
 constexpr uint64_t kSqliteEvery = 200;  // seeds; it is slower than memory
 
 class Planner {
  public:
-  explicit Planner(uint64_t seed) : random_(seed, TrialNumber{}, "sim/plan") { plan_.seed = seed; }
+  explicit Planner(uint64_t seed)
+      : random_(seed, TrialNumber{}, "sim/plan"), stoppers_(seed, TrialNumber{}, "sim/stoppers") {
+    plan_.seed = seed;
+  }
 
   Plan Make() {
     plan_.quiet_at_us = Integer(60, 400) * kSecondUs;
@@ -106,8 +113,37 @@ class Planner {
     spec.searcher = SpecOf(countable && Coin() ? "grid" : PickName(SearcherNames()));
     if (!TestAlgorithms().MakeSearcher(spec).ok()) spec.searcher = SpecOf("random");
     if (OneIn(20)) spec.searcher = SpecOf(std::string(kPondering));  // about each tenth world
+    if (const auto option = spec.searcher.options.find("startup_trials");
+        option != spec.searcher.options.end()) {
+      option->second = Integer(1, 3);  // so that few trials make a model
+    }
     DrawOptions(spec);
+    BeginWarm(planned);
     return planned;
+  }
+
+  // Half of those whose searchers take results of an earlier sweep have some. From a stream of
+  // their own, so that all else is drawn as it was.
+  void BeginWarm(PlannedSweep& planned) const {
+    RandomStream random(planned.spec.seed, TrialNumber{}, "sim/warm_start");
+    SweepSpec spec = planned.spec;
+    spec.warm_start = {kEarlier};
+    if (random.Uniform() < 0.5 || !TestAlgorithms().MakeSearcher(spec).ok()) return;
+    std::vector<TrialResult> results;
+    for (uint32_t i = 0; i < kEarlierTrials; ++i) {
+      Config config;
+      for (const size_t place : spec.space.order()) {
+        const Parameter& parameter = spec.space.parameters()[place];
+        if (spec.space.Active(parameter, config))
+          config.Set(parameter.name, Draw(parameter.domain, random));
+      }
+      results.push_back(
+          {.config = std::move(config), .value = random.Uniform(), .trial = TrialNumber(i)});
+    }
+    const auto start = TakeFrom(spec, kEarlier, spec, std::move(results));
+    if (!start.ok()) return;  // nothing varies
+    planned.spec = std::move(spec);
+    planned.warm_start = {*start};
   }
 
   // So that few trials of few steps are judged in every way.
@@ -121,10 +157,13 @@ class Planner {
     if (spec.scheduler.name == "asha" && Coin())
       options.insert_or_assign("mode", Value(std::string("promote")));
     draw("reduction_factor", 2, 3);
+    draw("brackets", 1, 2);
     draw("min_samples", 1, 3);
     draw("interval", 1, 3);
     draw("perturbation_interval", 1, 3);
     draw("population", 0, 6);
+    if (const auto option = options.find("synchronous"); option != options.end())
+      option->second = Coin();
     if (!TestAlgorithms().MakeScheduler(spec).ok()) spec.scheduler = with_fallbacks;
   }
 
@@ -221,6 +260,7 @@ class Planner {
     if (OneIn(10)) stop.patience = static_cast<int>(Integer(2, 6));
     if (OneIn(10)) stop.max_trial_time = Seconds(static_cast<double>(Integer(5, 60)));
     if (OneIn(10)) stop.trial_patience = static_cast<int>(Integer(1, 5));
+    MakeTrialStoppers(stop);
     if (spec.External()) {  // what belongs to a program
       spec.checkpoint = {};
       spec.failure.stall_timeout = FailurePolicy().stall_timeout;
@@ -232,11 +272,34 @@ class Planner {
     }
   }
 
+  // From a stream of their own, so that the other worlds stay as they are.
+  void MakeTrialStoppers(StopPolicy& stop) {
+    const auto one_in = [&](int64_t n) { return stoppers_.Integer(1, n) == 1; };
+    const auto metric = [&] { return one_in(2) ? "loss" : "cost"; };
+    if (one_in(10)) {
+      Plateau& plateau = stop.plateau.emplace();
+      plateau = {.metric = {metric(), one_in(2) ? Mode::kMin : Mode::kMax},
+                 .patience = static_cast<int>(stoppers_.Integer(1, 4)),
+                 .grace_period = Step(stoppers_.Integer(1, 4))};
+      if (one_in(2)) {
+        plateau.std = stoppers_.Uniform(0, 0.3);
+      } else {
+        plateau.min_delta = stoppers_.Uniform(0, 0.1);
+      }
+    }
+    if (one_in(10))
+      stop.thresholds = {{.metric = metric(),
+                          .at_least = stoppers_.Uniform(0.6, 1),
+                          .at_most = stoppers_.Uniform(0, 0.3),
+                          .grace_period = Step(stoppers_.Integer(1, 4))}};
+  }
+
   const std::string& PickName(const std::vector<std::string>& names) {
     return names[static_cast<size_t>(Integer(0, std::ssize(names) - 1))];
   }
 
   RandomStream random_;
+  RandomStream stoppers_;
   Plan plan_;
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/log/sweep_spec.h"
+#include "core/log/warm_start.h"
 
 namespace attune::sim {
 
@@ -43,8 +44,9 @@ struct PlannedHost {
 struct PlannedSweep {
   SweepSpec spec;
   int64_t created_at_us = 0;
-  std::string curves;  // cli/simulate/curves.h
+  std::string curves;  // simulator/curves.h
   std::string owner;
+  std::vector<WarmStart> warm_start = {};
 };
 
 // A whole world before it begins: everything that is drawn ahead.

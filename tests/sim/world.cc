@@ -77,7 +77,7 @@ void World::Populate() {
   for (const PlannedSweep& planned : plan_.sweeps) {
     const std::string key = "create-" + planned.spec.name;
     timeline_.After(planned.created_at_us, [this, &planned, key] {
-      people_.Insist(CreateSweep{planned.spec, "", key, planned.owner});
+      people_.Insist(CreateSweep{planned.spec, "", key, planned.owner, planned.warm_start});
     });
     if (!planned.spec.External()) continue;
     for (int i = 0; i < 2; ++i) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/simulate/curves.h"
-#include "cli/simulate/timeline.h"
 #include "core/base/random.h"
+#include "simulator/curves.h"
+#include "simulator/timeline.h"
 #include "tests/sim/asker.h"
 #include "tests/sim/checkers/checkers.h"
 #include "tests/sim/checkers/promises.h"

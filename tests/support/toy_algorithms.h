@@ -19,7 +19,8 @@ class CountingSearcher final : public Searcher {
   explicit CountingSearcher(uint32_t limit) : limit_(limit) {}
   Suggestion Suggest(ProposalNumber proposal) const override {
     if (proposal.value >= limit_) return Exhausted{};
-    return Config{{"x", static_cast<int64_t>(proposal.value)}};
+    return Proposed{{{"x", static_cast<int64_t>(proposal.value)}},
+                    {.rule = "counting", .text = "number " + std::to_string(proposal.value)}};
   }
   void Observe(const Event&) override {}
   void Adapt(const SweepSpec&) override {}
@@ -41,7 +42,8 @@ class GenerationsSearcher final : public Searcher {
     if (proposed_ - ended_ >= generation_ ||
         (generation_ > 0 && proposed_ % generation_ == 0 && proposed_ > ended_))
       return Wait{"the generation has not ended"};
-    return Config{{"x", static_cast<int64_t>(proposal.value)}};
+    return Proposed{{{"x", static_cast<int64_t>(proposal.value)}},
+                    {.rule = "generations", .text = "one of its generation"}};
   }
   void Observe(const Event& event) override {
     if (std::holds_alternative<TrialCreated>(event.fact)) ++proposed_;
@@ -64,7 +66,7 @@ class ThinkingSearcher final : public Searcher {
   explicit ThinkingSearcher(uint32_t limit) : limit_(limit) {}
   Suggestion Suggest(ProposalNumber proposal) const override {
     if (proposal.value >= limit_) return Exhausted{"it has thought enough"};
-    return Config{{"x", reports_}};
+    return Proposed{{{"x", reports_}}, {.rule = "thinker", .text = "reports seen"}};
   }
   bool Thinks() const override { return true; }
   void Observe(const Event& event) override {

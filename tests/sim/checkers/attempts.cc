@@ -33,6 +33,7 @@ class Attempts final : public Checker {
     if (Live(fact.attempt, "has trained a step") && !stepped_.insert(fact.attempt).second)
       Find(ToString(fact.attempt) + " trains its first step twice");
   }
+  void On(const RendezvousOpened& fact) { Live(fact.attempt, "says where it meets"); }
   void On(const TrialReported& fact) {
     const AttemptBook* live = Live(fact.attempt, "reports");
     if (live != nullptr && !reality_.HasReported(live->epoch, fact.report.step))

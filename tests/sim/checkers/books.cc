@@ -128,6 +128,7 @@ class Recorder {
   void operator()(const AttemptRenewed&) {}
   void operator()(const AttemptStarted&) {}
   void operator()(const AttemptFirstStep&) {}
+  void operator()(const RendezvousOpened&) {}
 
   void operator()(const TrialReported& fact) {
     SweepBook& sweep = Of(fact.attempt.trial.sweep);

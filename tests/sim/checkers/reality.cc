@@ -35,10 +35,16 @@ void Reality::GangStarts(const std::string& executor, const std::string& folder,
   }
   if (spec.resume && !HasFile(spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
-  if (spec.resume && files_[spec.resume->path] != folder)
+  // The others get it from rank 0.
+  const bool reads = std::ranges::find(gang.ranks, 0) != gang.ranks.end();
+  if (spec.resume && reads && files_[spec.resume->path] != folder)
     findings_.Report(who + " is to go on from " + spec.resume->path.string() +
                      ", which it cannot read");
   gangs_.emplace(std::pair(Epoch(spec.attempt.epoch), executor), std::move(gang));
+}
+
+void Reality::MeetsAmiss(const AttemptId& attempt) {
+  findings_.Report("attempt " + ToString(attempt) + " is to meet where its rank 0 is not");
 }
 
 void Reality::GangGone(Epoch epoch, const std::string& executor) {

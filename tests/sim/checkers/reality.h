@@ -25,6 +25,7 @@ class Reality {
   void GangStarts(const std::string& executor, const std::string& folder,
                   const gang::GangSpec& spec);
   void GangGone(Epoch epoch, const std::string& executor);
+  void MeetsAmiss(const AttemptId& attempt);  // a part was told to meet where rank 0 is not
   // The host of this gang stood still for longer than its lease: it is torn down before it trains
   // another step, and nobody else has to wait for that.
   void GangDoomed(Epoch epoch, const std::string& executor);

@@ -10,7 +10,8 @@ namespace attune::sim {
 namespace {
 
 // Those that judge a trial among the others that have come as far.
-const std::set<std::string, std::less<>> kRules = {"asha", "hyperband", "median", "percentile"};
+const std::set<std::string, std::less<>> kRules = {"asha",   "extrapolate", "hyperband",
+                                                   "median", "pasha",       "percentile"};
 
 // A trial is judged once at a rung, among no more trials than have come as far; and a verdict's
 // numbers agree with it.
@@ -24,7 +25,8 @@ class Verdicts final : public Checker {
       furthest = std::max(furthest, reported->report.step);
     }
     if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
-      if (kRules.contains(decided->verdict.reason.rule)) Judged(*decided);
+      const std::string& rule = decided->verdict.reason.rule;
+      if (kRules.contains(rule.substr(0, rule.find(',')))) Judged(*decided);
     }
   }
 

@@ -89,6 +89,10 @@ struct Teller {
   std::string operator()(const AttemptFirstStep& f) const {
     return ToString(f.attempt) + " first step";
   }
+  std::string operator()(const RendezvousOpened& f) const {
+    return ToString(f.attempt) + " meets at " + f.rendezvous.address +
+           (f.rendezvous.port == 0 ? "" : ", rank 0 at port " + std::to_string(f.rendezvous.port));
+  }
   std::string operator()(const TrialReported& f) const {
     std::string text = ToString(f.attempt) + " reports step " + Text(f.report.step);
     for (const auto& [name, value] : f.report.metrics)

@@ -35,7 +35,12 @@ VerdictKind KindOf(gang::Action action) {
   return VerdictKind::kStop;
 }
 
-bool HasRankZero(const gang::GangSpec& spec) { return spec.ranks.front().rank == 0; }
+bool HasRankZero(const gang::GangSpec& spec) { return spec.HasRankZero(); }
+
+// Where rank 0 of this attempt listens.
+int PortOf(const gang::AttemptId& attempt) {
+  return 1024 + static_cast<int>(attempt.epoch % 60000);
+}
 
 int64_t Microseconds(std::chrono::milliseconds duration) {
   return std::chrono::microseconds(duration).count();
@@ -73,6 +78,15 @@ void TrainingGangs::Run(gang::GangSpec spec) {
                  .every = Step(spec.checkpoint_every)};
   if (spec.resume) gang.worker = simulate::Worker(Step(spec.resume->step));
   gang.spec = std::move(spec);
+  if (gang.spec.Spans() && HasRankZero(gang.spec)) {
+    ForGang(gang, 1, [this](Gang& starting) {
+      Emit(starting, gang::SharedRendezvous{host_, PortOf(starting.spec.attempt), {}});
+    });
+  } else if (!HasRankZero(gang.spec)) {
+    if (!gang.spec.rendezvous || gang.spec.rendezvous->master_port != PortOf(attempt))
+      around_.reality.MeetsAmiss(IdOf(attempt));
+    gang.met = gang.spec.rendezvous && gang.spec.rendezvous->rank_zero;
+  }
   if (around_.Happens(around_.faults.cannot_start)) {
     Fail(gang, gang::FailureKind::kStart, -1, "there is no program");
   } else if (around_.Happens(around_.faults.never_starts)) {
@@ -89,6 +103,8 @@ void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason re
   if (found == gangs_.end()) return;
   if (reason == gang::CancelReason::kUnwanted)
     return End(found->second, {gang::Outcome::kCancelled, {}});
+  if (reason == gang::CancelReason::kLeaving)
+    return Fail(found->second, gang::FailureKind::kLease, -1, "its executor was stopped");
   around_.reality.LosesLease(host_, around_.timeline.now());
   Fail(found->second, gang::FailureKind::kLease, -1, "torn down, for the lease was over");
 }
@@ -103,6 +119,13 @@ void TrainingGangs::Tell(const gang::AttemptId& attempt, const gang::Verdict& ve
 void TrainingGangs::Yield(const gang::AttemptId& attempt) {
   const auto found = gangs_.find(attempt);
   if (found != gangs_.end()) found->second.orders.yields = true;
+}
+
+void TrainingGangs::Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) {
+  const auto found = gangs_.find(attempt);
+  if (found == gangs_.end() || std::exchange(found->second.met, true)) return;
+  if (rank_zero.port != PortOf(attempt)) around_.reality.MeetsAmiss(IdOf(attempt));
+  if (found->second.phase == Phase::kRunning) Train(found->second);
 }
 
 void TrainingGangs::MoveOnceMore() {
@@ -122,7 +145,10 @@ void TrainingGangs::Launched(Gang& gang) {
   for (size_t rank = 0; rank < gang.spec.ranks.size(); ++rank)
     started.pids.push_back(1000 + static_cast<pid_t>(rank));
   Emit(gang, std::move(started));
-  Train(gang);
+  if (gang.spec.Spans() && HasRankZero(gang.spec))
+    Emit(gang, gang::SharedRendezvous{host_, PortOf(gang.spec.attempt),
+                                      channel::Rendezvous{host_, PortOf(gang.spec.attempt)}});
+  if (HasRankZero(gang.spec) || gang.met) Train(gang);
 }
 
 // The next step, when it is done; or why it never will be.

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/simulate/worker.h"
 #include "executor/agent/machine.h"
+#include "simulator/worker.h"
 #include "tests/sim/service/surroundings.h"
 
 namespace attune::sim {
@@ -37,6 +37,8 @@ class TrainingGangs final : public agent::Gangs {
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override;
   void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override;
   void Yield(const gang::AttemptId& attempt) override;
+  void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override;
+  void Finish(const gang::AttemptId&) override {}  // none is a laggard here
 
   // The host stood still for longer than its lease and moves again: the gangs are about to be torn
   // down, but some take a step before.
@@ -51,6 +53,7 @@ class TrainingGangs final : public agent::Gangs {
     simulate::Worker worker;
     std::optional<gang::Verdict> verdict;  // not delivered yet
     Phase phase = Phase::kStarting;
+    bool met = false;  // a part without rank 0: it knows where that listens
     bool stepped = false;
     double seconds = 0;
   };

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
-#include "cli/simulate/timeline.h"
 #include "core/base/random.h"
+#include "simulator/timeline.h"
 
 namespace attune::sim {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/simulate/timeline.h"
 #include "core/base/random.h"
 #include "server/store/event_store.h"
+#include "simulator/timeline.h"
 #include "tests/sim/checkers/reality.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/service/frail_store.h"

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/simulate/timeline.h"
 #include "server/conductor/conductor_machine.h"
 #include "server/conductor/queue.h"
 #include "server/conductor/thinker.h"
 #include "server/rpc/sessions.h"
+#include "simulator/timeline.h"
 #include "tests/sim/service/frail_store.h"
 #include "tests/sim/service/mind.h"
 #include "tests/sim/service/network.h"

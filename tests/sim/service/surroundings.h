@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "attune/v1/executor.pb.h"
-#include "cli/simulate/timeline.h"
 #include "core/base/random.h"
 #include "core/space/value.h"
+#include "simulator/timeline.h"
 #include "tests/sim/checkers/reality.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/service/network.h"

@@ -245,6 +245,9 @@ void ExpectRoundTrip(const Message& message) {
 
 TEST(Messages, EachSurvivesARoundTrip) {
   ExpectRoundTrip(std::get<Start>(ParseFromExecutor(kStart).value()));
+  Start over_hosts{.world_size = 4, .local_world_size = 2, .address = "10.0.0.3"};
+  EXPECT_EQ(std::get<Start>(ParseFromExecutor(ToLine(over_hosts)).value()).address, "10.0.0.3");
+  ExpectRoundTrip(over_hosts);
   ExpectRoundTrip(Rendezvous{"::1", 65535});
   for (const Action action : {Action::kContinue, Action::kStop, Action::kPause}) {
     ExpectRoundTrip(Verdict{.step = 3, .action = action, .milestone = 9});

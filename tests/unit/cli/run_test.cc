@@ -31,6 +31,7 @@ class FakeRunning final : public RunningServer {
   explicit FakeRunning(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
   Endpoint endpoint() const override { return endpoint_; }
   std::string rpc_target() const override { return ""; }
+  tls::Join join() const override { return {"secret", ""}; }
 
  private:
   Endpoint endpoint_;

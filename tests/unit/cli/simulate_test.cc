@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include "cli/json.h"
-#include "cli/simulate/curves.h"
 #include "server/store/sqlite_store.h"
+#include "simulator/curves.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
 #include "tests/unit/server/store/sample_log.h"

@@ -212,7 +212,9 @@ TEST_F(Verbs, TrialGetShowsDecisionsWithTheirReasons) {
 TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
   server_.Answer(
       "/sweeps/s1/trials/17/explanation",
-      {{"decision",
+      {{"origin", "tpe"},
+       {"rationale", {{"text", "model of 12 results: near trial 4"}}},
+       {"decision",
         {{"reason", "stopped at step 3: rank 2 of 3"}, {"rule", "asha"}, {"rung", 3}, {"step", 3}}},
        {"rung",
         {{{"number", 4}, {"value", 0.91}, {"verdict", "continue"}},
@@ -221,13 +223,56 @@ TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
   const Ran ran = Attune({"trial", "explain", "s1/17"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
   EXPECT_EQ(ran.out,
-            "stopped at step 3: rank 2 of 3\n"
+            "proposed    tpe: model of 12 results: near trial 4\n"
+            "decided     stopped at step 3: rank 2 of 3\n"
             "\n"
             "rung 3 of asha, as it was then\n"
             "   NO  TRIAL  VALUE  VERDICT\n"
             "    1      4   0.91  continue\n"
             ">   2     17  0.412  stop\n"
             "    3      9    nan  stop\n");
+}
+
+TEST_F(Verbs, ImportanceIsBarsOrWhyThereAreNone) {
+  server_.Answer(
+      "/sweeps/s1/importance",
+      {{"metric", "accuracy"},
+       {"trials", 143},
+       {"best", 15},
+       {"reason", ""},
+       {"parameters",
+        {{{"name", "lr"}, {"importance", 0.8}}, {{"name", "width"}, {"importance", 0.2}}}}});
+  EXPECT_EQ(Attune({"sweep", "importance", "s1"}).out,
+            "PARAMETER  SHARE  \n"
+            "lr           80%  ████████████████████████\n"
+            "width        20%  ██████\n"
+            "the best 15 of 143 trials in accuracy, held against all\n");
+  server_.Answer("/sweeps/s2/importance",
+                 {{"reason", "importance needs 20 trials"}, {"parameters", Json::array()}});
+  const Ran none = Attune({"sweep", "importance", "s2"});
+  EXPECT_EQ(none.code, ExitCode::kSuccess);
+  EXPECT_EQ(none.out, "");
+  EXPECT_THAT(none.err, HasSubstr("importance needs 20 trials"));
+}
+
+TEST_F(Verbs, TrialExplainSaysThatNothingWasDecidedYet) {
+  server_.Answer("/sweeps/s1/trials/18/explanation", {{"origin", "random"},
+                                                      {"rationale", nullptr},
+                                                      {"decision", nullptr},
+                                                      {"rung", Json::array()}});
+  EXPECT_EQ(Attune({"trial", "explain", "s1/18"}).out,
+            "proposed    random\n"
+            "decided     nothing yet\n");
+}
+
+TEST_F(Verbs, AConfigurationOfAPersonsOwnIsNobodysProposal) {
+  server_.Answer("/sweeps/s1/trials/19/explanation",
+                 {{"origin", "enqueued"},
+                  {"rationale", {{"text", "a configuration of a person's own"}}},
+                  {"decision", nullptr},
+                  {"rung", Json::array()}});
+  EXPECT_THAT(Attune({"trial", "explain", "s1/19"}).out,
+              ::testing::StartsWith("proposed    a configuration of a person's own\n"));
 }
 
 TEST_F(Verbs, LogsAreTheBytesThemselves) {

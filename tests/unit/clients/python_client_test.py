@@ -10,10 +10,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "clients/python"
 PATIENCE_S = 30
+sys.path.insert(0, str(PACKAGE))
+
+from attune import _control  # noqa: E402
 
 
 class Rank:
@@ -77,6 +81,77 @@ class Client(unittest.TestCase):
 
     def verdict(self, rank, step, action, milestone=0):
         rank.send(type="verdict", step=step, action=action, milestone=milestone)
+
+
+class SharedCheckpoints(unittest.TestCase):
+    """A checkpoint on its way from rank 0's host to another's."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.here, self.there = pathlib.Path(folder.name, "here"), pathlib.Path(folder.name, "there")
+        self.here.mkdir()
+        self.there.mkdir()
+        self.leader = _control.Leader("gang", 2, "127.0.0.1")
+
+    def share(self, files, folder):
+        """What the two ends raise, after which they leave: (rank 0, rank 1)."""
+        raised = [None, None]
+        leader = self.leader
+
+        def lead():
+            try:
+                leader.share(self.here, files)
+            except Exception as error:
+                raised[0] = error
+            for other in leader._others.values():
+                other.close()
+            leader._listener.close()
+
+        thread = threading.Thread(target=lead)
+        thread.start()
+        follower = _control.Follower(leader.host, leader.port, "gang", 1)
+        try:
+            follower.fetch(folder)
+        except Exception as error:
+            raised[1] = error
+        follower._leader.close()
+        thread.join(PATIENCE_S)
+        return raised
+
+    def test_thousands_of_files_arrive_or_are_passed_over(self):
+        names = [f"part/{number:05d}-of-a-long-name.bin" for number in range(2500)]
+        (self.here / "part").mkdir()
+        for name in names:
+            (self.here / name).write_text(name)
+        files = {name: len(name) for name in names}
+        self.assertEqual(self.share(files, self.there), [None, None])
+        self.assertEqual((self.there / names[-1]).read_text(), names[-1])
+
+    def test_a_file_that_is_gone_is_rank_zeros_own_error(self):
+        leader, follower = self.share({"gone": 1}, self.there)
+        self.assertIsInstance(leader, FileNotFoundError)
+        self.assertIsInstance(follower, _control.LostPeer)
+
+    def test_a_folder_that_cannot_be_written_is_the_others_own_error(self):
+        (self.here / "a").write_text("a")
+        (self.there / "a").write_text("already")
+        leader, follower = self.share({"a": 1}, self.there)
+        self.assertIsInstance(follower, FileExistsError)
+        self.assertIsInstance(leader, _control.LostPeer)
+
+    def test_a_name_outside_of_the_folder_is_refused(self):
+        (self.here / "a").write_text("a")
+        self.leader._listener.close()
+        for name in ("../here/a", str(self.here / "a")):
+            self.leader = _control.Leader("gang", 2, "127.0.0.1")
+            leader, follower = self.share({name: 1}, self.there)
+            self.assertIn("not inside its checkpoint", str(follower))
+
+    def test_what_is_no_hello_ends_its_own_connection_only(self):
+        with socket.create_connection((self.leader.host, self.leader.port)) as stranger:
+            stranger.sendall(b"[" * 60000 + b"\n")
+            self.assertEqual(self.share({}, None), [None, None])
 
 
 class Reports(Client):

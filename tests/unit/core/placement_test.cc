@@ -167,6 +167,29 @@ TEST(Placement, NoOtherExecutorWillDoWhereSomeAreNamed) {
             "its checkpoint lies on executor b, which is away");
 }
 
+TEST(Placement, OverSeveralRankZeroIsWhereItHasToBe) {
+  const std::vector<Host> hosts = {Spanning(MakeHost("a", 4)), Spanning(MakeHost("b", 1)),
+                                   Spanning(MakeHost("c", 2)), MakeHost("d", 2)};
+  GangRequest request = Gang(5, 5, {.cpus = 1});
+  request.only = {"c"};
+  EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1 a:2");
+  request.only = {"b", "c"};
+  EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1 a:2") << "the roomiest of them";
+  request.placement = PlacementPolicy::kSpread;
+  request.only = {"b"};
+  EXPECT_EQ(Where(Placed(request, hosts)), "b:0 a:0 a:1 a:2 a:3");
+  request.only = {"c"};
+  EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1 a:2");
+  request.only = {"d"};
+  EXPECT_EQ(Where(Placed(request, hosts)), "") << "it spans nothing";
+  request.only = {"c"};
+  std::vector<Host> full = hosts;
+  full[2].cpus_free = 0;
+  EXPECT_EQ(Where(Placed(request, full)), "");
+  EXPECT_EQ(Shortage(request, Hosts(full)),
+            "needs 5 CPUs: a has 4 free, b has 1 free, c has 0 free");
+}
+
 TEST(Placement, AMaskedHostIsSeenAsTheMaskSays) {
   const std::vector<Host> all = {MakeHost("a", 4), MakeHost("b", 8)};
   Hosts hosts(all);

@@ -51,6 +51,40 @@ TEST_F(SearchTest, ProposalsAreNumberedWithoutInitialPointsAndEnqueuedTrials) {
   EXPECT_EQ(created(1).proposal, ProposalNumber(0));
 }
 
+TEST_F(SearchTest, ATrialSaysWhereItsConfigurationComesFrom) {
+  SweepSpec spec = SpecOf("counting");
+  spec.initial_points = {Config{{"x", int64_t{500}}}};
+  Create(spec);
+  Do(EnqueueTrial{id(), {{"x", int64_t{77}}}, ""});
+  const auto rationale = [&](uint32_t number) {
+    return **Last<TrialCreated>([&](const TrialCreated& fact) {
+               return fact.trial == Id(number);
+             }).rationale;
+  };
+  EXPECT_EQ(rationale(0).text, "initial point 1 of 1 of the sweep file");
+  EXPECT_EQ(rationale(1), (Rationale{.rule = "counting", .text = "number 0"}));
+  EXPECT_EQ(rationale(2).rule, kEnqueued);
+  EXPECT_EQ(Audited(), "");
+}
+
+TEST_F(SearchTest, TheAuditNamesARationaleThatIsNotTheSearchers) {
+  Create(SpecOf("counting"));
+  for (Event& event : log) {
+    if (auto* created = std::get_if<TrialCreated>(&event.fact))
+      created->rationale = Rationale{.rule = "counting", .text = "a hunch"};
+  }
+  EXPECT_THAT(Audited(), HasSubstr("is recorded with the reason \"a hunch\"; at this place "
+                                   "counting says \"number 0\""));
+}
+
+TEST_F(SearchTest, TheAuditAsksForNoRationaleWhereTheLogHasNone) {
+  Create(SpecOf("counting"));
+  for (Event& event : log) {
+    if (auto* created = std::get_if<TrialCreated>(&event.fact)) created->rationale.reset();
+  }
+  EXPECT_EQ(Audited(), "");
+}
+
 TEST_F(SearchTest, ALogFromBeforeProposalsWereCountedGoesOnAfterItsLastNumber) {
   Create(SpecOf("counting"));
   for (Event& event : log) {  // as it is read: with an enqueued trial 0 in front

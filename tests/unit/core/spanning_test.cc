@@ -46,6 +46,14 @@ class Spanning : public BrainTest {
                                          .message = message}},
                 executor);
   }
+  std::vector<Event> LosesPeer(const std::string& executor) {
+    return Tell(
+        0,
+        AttemptEnded{
+            .outcome = Outcome::kFailed,
+            .failure = {.kind = FailureKind::kExit, .message = "lost contact", .lost_peer = true}},
+        executor);
+  }
 };
 
 TEST_F(Spanning, AGangTooLargeForOneIsPlacedOverSeveral) {
@@ -78,16 +86,114 @@ TEST_F(Spanning, ThePartThatHasEndedFreesItsOwnSlotsOnly) {
 
 TEST_F(Spanning, TheFirstFailureIsTheAttemptsAndTheOtherPartsAreTornDown) {
   Create(Wide());
-  EndPart("b", Outcome::kFailed, "it broke on b");
+  EndPart("b", Outcome::kFailed, "it broke");
   EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
   EXPECT_THAT(Wanted("a"), ElementsAre());
   EXPECT_EQ(trial(0).failures, 0) << "not before the gang has left";
   const auto events = EndPart("a", Outcome::kKilled);
   ASSERT_NE(Find<AttemptEnded>(events), nullptr);
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFailed);
-  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "it broke on b");
-  EXPECT_THAT(Find<TrialRequeued>(events)->reason, HasSubstr("it broke on b; restart 1 of 1"));
+  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "on executor b: it broke");
+  EXPECT_THAT(Find<TrialRequeued>(events)->reason,
+              HasSubstr("on executor b: it broke; restart 1 of 1"));
   EXPECT_EQ(trial(0).failures, 1);
+}
+
+TEST_F(Spanning, AVictimThatSpeaksFirstIsNotBlamedWhereAnotherIsTheCause) {
+  Create(Wide());
+  LosesPeer("a");
+  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "the gang falls all the same";
+  const auto events = EndPart("b", Outcome::kFailed, "it broke");
+  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "on executor b: it broke");
+  EXPECT_FALSE(Find<AttemptEnded>(events)->failure.lost_peer);
+}
+
+TEST_F(Spanning, AVictimIsBlamedWhereNobodyElseIs) {
+  Create(Wide());
+  LosesPeer("a");
+  const auto events = EndPart("b", Outcome::kKilled);
+  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "on executor a: lost contact");
+  EXPECT_EQ(trial(0).failures, 1);
+}
+
+TEST_F(Spanning, VictimsOfALostExecutorCostNoRestart) {
+  Create(Wide());
+  LosesPeer("a");
+  const auto events = Lose("b");
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
+  EXPECT_EQ(Find<TrialRequeued>(events)->reason, "executor b was lost: silent");
+  EXPECT_EQ(trial(0).failures, 0);
+}
+
+TEST_F(Spanning, WhereTheyMeetIsKnownToTheGangAndSaidOnce) {
+  Create(Wide());
+  const RendezvousOpened opened{.rendezvous = {"10.0.0.3", 4000, "10.0.0.3", 4001}};
+  EXPECT_TRUE(Tell(0, opened, "b").empty()) << "rank 0 is on a";
+  EXPECT_NE(Find<RendezvousOpened>(Tell(0, opened, "a")), nullptr);
+  EXPECT_EQ(trial(0).live->rendezvous, opened.rendezvous);
+  EXPECT_TRUE(Tell(0, opened, "a").empty());
+  const RendezvousOpened first{.rendezvous = {"10.0.0.3", 4000, "", 0}};
+  EXPECT_TRUE(Tell(0, first, "a").empty()) << "as an executor that was not answered says again";
+  EXPECT_EQ(trial(0).live->rendezvous, opened.rendezvous);
+  EndPart("b", Outcome::kFailed, "it broke");
+  EndPart("a", Outcome::kKilled);
+  EXPECT_EQ(trial(0).live->rendezvous, std::nullopt) << "the next attempt meets elsewhere";
+}
+
+TEST_F(Spanning, WhatLeavesBehindRankZeroThatWasToldToLeaveHasNotFailed) {
+  SweepSpec spec = Wide();
+  spec.max_step = Step(1);
+  spec.program.report_pattern = "(?P<score>.*)";
+  Create(spec);
+  Tell(0, TrialReported{.report = {.step = Step(1), .metrics = {{"score", 1.0}}, .waits = true}},
+       "a");
+  EXPECT_THAT(Wanted("b"), ElementsAre("s1/0.1"));
+  EndPart("a", Outcome::kFinished);
+  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "it knows no verdict and would train on";
+  const auto events = EndPart("b", Outcome::kFailed, "its peer is gone");
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFinished);
+}
+
+TEST_F(Spanning, NeitherHasWhatLeavesBeforeItsEndIsHeardOf) {
+  SweepSpec spec = Wide();
+  spec.max_step = Step(1);
+  Create(spec);
+  Tell(0, TrialReported{.report = {.step = Step(1), .metrics = {{"score", 1.0}}, .waits = true}},
+       "a");
+  EndPart("b", Outcome::kFailed, "connection reset");
+  const auto events = EndPart("a", Outcome::kFinished);
+  EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFinished);
+}
+
+TEST_F(Spanning, AnExecutorThatIsStoppedCostsNoRestart) {
+  SweepSpec spec = Wide();
+  spec.failure.max_restarts = 0;
+  Create(spec);
+  const AttemptEnded left{
+      .outcome = Outcome::kFailed,
+      .failure = {.kind = FailureKind::kLease, .message = "its executor was stopped"}};
+  LosesPeer("a");
+  Tell(0, left, "b");
+  EXPECT_EQ(trial(0).failures, 0);
+  ASSERT_TRUE(trial(0).live) << "it goes on";
+  Tell(0, left, "b");
+  LosesPeer("a");
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_TRUE(trial(0).live);
+}
+
+TEST_F(Spanning, ATrialGoesOnWithRankZeroWhereItsCheckpointLies) {
+  JoinSpanning("a", {.cpus = 2}, "folder-a");
+  JoinSpanning("b", {.cpus = 2}, "folder-b");
+  Create(Wide());
+  ASSERT_EQ(trial(0).live->ranks[0].executor, "a");
+  Tell(0, CheckpointSaved{.checkpoint = {Step(1), "/c/1", "d"}, .bytes = 1}, "a");
+  EndPart("b", Outcome::kFailed, "it broke");
+  EndPart("a", Outcome::kKilled);
+  ASSERT_TRUE(trial(0).live);
+  EXPECT_EQ(trial(0).live->resume->step, Step(1));
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "a");
+  EXPECT_EQ(trial(0).live->ranks[2].executor, "b");
 }
 
 TEST_F(Spanning, ALostExecutorFreesNothingElsewhereAndCostsNoRestart) {
@@ -162,7 +268,7 @@ TEST_F(Spanning, EnoughExecutorsAreReservedForAGangThatSpans) {
 
 TEST_F(Spanning, AStateWithPartsThatHaveEndedIsSavedAndLoaded) {
   Create(Wide());
-  EndPart("b", Outcome::kFailed, "it broke on b");
+  EndPart("b", Outcome::kFailed, "it broke");
   const std::string saved = SaveState(brain.state());
   Brain loaded(algorithms, [](const std::string&) { return true; });
   ASSERT_TRUE(loaded.Load(saved).ok());

@@ -353,7 +353,8 @@ TEST_F(AgentTest, StopTellsTheServerThatItsGangsAreGone) {
   StartedPid();
   agent_->Stop();
   const v1::Fact ended = server_.NextFact(v1::Fact::kEnded);
-  EXPECT_EQ(ended.ended().outcome(), v1::Ended::CANCELLED);
+  EXPECT_EQ(ended.ended().outcome(), v1::Ended::FAILED);
+  EXPECT_EQ(ended.ended().failure().kind(), v1::Failure::LEASE) << "it is no fault of the trial's";
   server_.Acknowledge(ended.seq());
   EXPECT_EQ(agent_->Wait().reason, AgentExit::Reason::kStopped);
 }

@@ -71,10 +71,44 @@ TEST_F(GangFailure, VictimOfALostPeerIsNotBlamed) {
             "read told < told.pipe; kill -SEGV $$"},
            2);
   ASSERT_EQ(mkfifo((dir_.path() / "told.pipe").c_str(), 0600), 0);
-  StartSupervisor({.timing = {.failure_grace = std::chrono::seconds(10)}});
+  StartSupervisor({.timing = {.victim_grace = std::chrono::seconds(10)}});
   const Failure failure = RunToFailure(spec);
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(failure.signal, SIGSEGV);
+}
+
+TEST_F(GangFailure, VictimsAreGivenTheTimeThatACauseNeedsToShowItself) {
+  // Rank 0 has no grace for its own error, and much for that of others.
+  StartSupervisor({.timing = {.failure_grace = std::chrono::seconds(0),
+                              .victim_grace = std::chrono::seconds(10)}});
+  GangSpec spec =
+      Spec({"/bin/sh", "-c",
+            "read start <&3\n"
+            "if [ $ATTUNE_RANK = 0 ]; then\n"
+            "  echo '{\"type\":\"error\",\"message\":\"it is gone\",\"lost_peer\":true}' >&3\n"
+            "  echo told > told.pipe\n"
+            "else\n"
+            "  read told < told.pipe\n"
+            "  echo '{\"type\":\"error\",\"message\":\"out of ideas\"}' >&3\n"
+            "fi\n"
+            "read stay <&3"},
+           2);
+  ASSERT_EQ(mkfifo((dir_.path() / "told.pipe").c_str(), 0600), 0);
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.message, "out of ideas");
+}
+
+TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
+  StartSupervisor({.timing = {.victim_grace = std::chrono::hours(1)}});
+  const GangSpec spec =
+      Spec({"/bin/sh", "-c",
+            "read start <&3\n"
+            "[ $ATTUNE_RANK = 1 ] && exit 0\n"
+            "echo '{\"type\":\"error\",\"message\":\"it is gone\",\"lost_peer\":true}' >&3\n"
+            "exit 1"},
+           2);
+  EXPECT_EQ(RunToFailure(spec).message, "it is gone");
 }
 
 TEST_F(GangFailure, WholeGangIsGoneWithinASecond) {
@@ -147,6 +181,35 @@ TEST_F(GangFailure, LaggardIsNamedWhenTheOthersHaveFinished) {
   EXPECT_EQ(failure.kind, FailureKind::kStall);
   EXPECT_EQ(failure.rank, 2);
   EXPECT_THAT(failure.message, HasSubstr("still runs 100 ms after the first rank finished"));
+}
+
+TEST_F(GangFailure, LaggardIsNamedWhenRanksOfOtherHostsHaveFinished) {
+  StartSupervisor({.timing = {.finish_timeout = std::chrono::milliseconds(100)}});
+  const GangSpec spec = PlainWorker({"hang"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  supervisor_->Finish(spec.attempt);
+  EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kStall);
+}
+
+TEST_F(GangFailure, WhatRanksOfThisHostHaveFetchedGoesWithTheGang) {
+  GangSpec spec = PlainWorker({"hang"}, 1);
+  spec.world_size = 2;
+  spec.ranks[0].rank = 1;
+  spec.host = {"127.0.0.1", "lo"};
+  spec.rendezvous = SharedRendezvous{"127.0.0.2", 4000, std::nullopt};
+  spec.resume = channel::Resume{.step = 1, .path = dir_.path() / "elsewhere"};
+  const std::string attempt = std::to_string(spec.attempt.attempt);
+  const auto mine = spec.checkpoint_dir / (".attempt-" + attempt + "-resumed-1");
+  const auto others = spec.checkpoint_dir / (".attempt-" + attempt + "-resumed-0");
+  std::filesystem::create_directories(mine / "inside");
+  std::filesystem::create_directories(others);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
+  WaitForEnded(spec);
+  EXPECT_FALSE(std::filesystem::exists(mine));
+  EXPECT_TRUE(std::filesystem::exists(others));
 }
 
 TEST_F(GangFailure, MissingProgramSaysWhereItWasLookedFor) {
@@ -232,6 +295,32 @@ TEST_F(GangFailure, LogTailIsBoundedAndBeginsWithAWholeLine) {
       Script("i=0; while [ $i -lt 500 ]; do echo line number $i; i=$((i+1)); done; exit 1"));
   EXPECT_LE(failure.log_tail.size(), kLogTailBytesMax);
   EXPECT_THAT(failure.log_tail, AllOf(StartsWith("line number "), EndsWith("line number 499\n")));
+}
+
+TEST_F(GangFailure, ARankZeroThatOnlyThisHostReachesIsAnError) {
+  GangSpec spec = PlainWorker({"rendezvous:4321", "hang"});
+  spec.world_size = 2;
+  spec.host = {"10.0.0.3", "eth0"};
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_THAT(failure.message, HasSubstr("rank 0 says that it listens on 127.0.0.1"));
+  EXPECT_THAT(failure.message, HasSubstr("10.0.0.3"));
+}
+
+TEST_F(GangFailure, AHostThatNobodyReachesHasNoPartOfAGangOverSeveral) {
+  GangSpec spec = PlainWorker({"hang"});
+  spec.world_size = 2;
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.kind, FailureKind::kStart);
+  EXPECT_THAT(failure.message, HasSubstr("--interface"));
+}
+
+TEST_F(GangFailure, ARankThatLostAPeerOnAnotherHostSaysSo) {
+  GangSpec spec = PlainWorker({"lost:the gang is gone", "exit:1"});
+  spec.world_size = 2;
+  spec.host = {"127.0.0.2", "lo"};
+  EXPECT_TRUE(RunToFailure(spec).lost_peer);
+  EXPECT_FALSE(RunToFailure(PlainWorker({"exit:1"})).lost_peer);
 }
 
 }  // namespace

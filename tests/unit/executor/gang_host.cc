@@ -8,8 +8,8 @@
 #include <string>
 
 #include "executor/gang/folders.h"
-#include "executor/gang/guard.h"
 #include "executor/gang/supervisor.h"
+#include "executor/processes/guard.h"
 
 namespace gang = attune::gang;
 

@@ -170,13 +170,8 @@ TEST_F(GangTest, NcclStaysOnLoopbackWithinAHostUnlessToldOtherwise) {
   GangSpec one_host = PlainWorker({"env:NCCL_SOCKET_IFNAME"});
   one_host.ranks[0].gpus = {0};
   GangSpec told = one_host;
-  GangSpec over_two = PlainWorker({"env:NCCL_SOCKET_IFNAME"});
-  over_two.ranks[0].gpus = {0};
-  over_two.world_size = 2;
   EXPECT_EQ(Run(one_host).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(one_host), HasSubstr("NCCL_SOCKET_IFNAME=lo\n"));
-  EXPECT_EQ(Run(over_two).outcome, Outcome::kFinished);
-  EXPECT_THAT(Log(over_two), HasSubstr("NCCL_SOCKET_IFNAME=(unset)\n"));
 
   told.attempt.attempt = 2;
   told.attempt_dir = folders_.Attempt(told.attempt);
@@ -256,6 +251,50 @@ TEST_F(GangTest, RendezvousGoesFromRankZeroToTheOthers) {
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_EQ(LoggedLine(spec, 1, 1)["port"], 4321);
   EXPECT_EQ(LoggedLine(spec, 2, 1)["host"], "127.0.0.1");
+}
+
+TEST_F(GangTest, RankZeroOfSeveralHostsIsToldItsAddressAndItsMeetingPlaceIsTold) {
+  GangSpec spec = PlainWorker({"0/env:MASTER_ADDR", "0/env:GLOO_SOCKET_IFNAME",
+                               "0/env:NCCL_SOCKET_IFNAME", "0/rendezvous:4321"});
+  spec.world_size = 2;
+  spec.host = {"127.0.0.2", "lo"};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(LoggedLine(spec, 0, 0)["address"], "127.0.0.2");
+  EXPECT_THAT(Log(spec), HasSubstr("MASTER_ADDR=127.0.0.2\nGLOO_SOCKET_IFNAME=lo\n"
+                                   "NCCL_SOCKET_IFNAME==lo\n"));
+  const auto first = facts_.Wait<SharedRendezvous>(spec.attempt, 1);
+  const auto second = facts_.Wait<SharedRendezvous>(spec.attempt, 2);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->address, "127.0.0.2");
+  EXPECT_GT(first->master_port, 0);
+  EXPECT_FALSE(first->rank_zero);
+  EXPECT_EQ(second->master_port, first->master_port);
+  ASSERT_TRUE(second->rank_zero);
+  EXPECT_EQ(second->rank_zero->port, 4321);
+}
+
+TEST_F(GangTest, RanksWithoutRankZeroAreToldWhereItListensOnAnotherHost) {
+  GangSpec spec = PlainWorker({"2/env:MASTER_PORT", "2/env:GROUP_RANK", "read"}, 4);
+  spec.ranks.erase(spec.ranks.begin(), spec.ranks.begin() + 2);
+  spec.node_rank = 1;
+  spec.host = {"127.0.0.3", "lo"};
+  spec.rendezvous = SharedRendezvous{"127.0.0.2", 4000, {}};
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
+  supervisor_->Meet(spec.attempt, {"127.0.0.2", 4321});
+  supervisor_->Meet(spec.attempt, {"127.0.0.2", 4322});  // once
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 2), HasSubstr("MASTER_PORT=4000\nGROUP_RANK=1\n"));
+  EXPECT_THAT(Log(spec, 3), HasSubstr("\"port\":4321"));
+  EXPECT_EQ(facts_.Count<SharedRendezvous>(spec.attempt), 0);
+}
+
+TEST_F(GangTest, OnOneHostNothingIsToldOfWhereItMeets) {
+  GangSpec spec = PlainWorker({"0/rendezvous:4321", "1/env:MASTER_ADDR"}, 2);
+  spec.host = {"127.0.0.2", "lo"};
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(spec, 1), HasSubstr("MASTER_ADDR=127.0.0.1\n"));
+  EXPECT_EQ(facts_.Count<SharedRendezvous>(spec.attempt), 0);
 }
 
 TEST_F(GangTest, VerdictReachesRankZeroAtItsStepAndOnce) {

@@ -1,4 +1,4 @@
-#include "executor/gang/guard.h"
+#include "executor/processes/guard.h"
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-#include "executor/gang/held_port.h"
+#include "executor/processes/held_port.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

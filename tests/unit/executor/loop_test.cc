@@ -1,4 +1,4 @@
-#include "executor/gang/loop.h"
+#include "executor/processes/loop.h"
 
 #include <gmock/gmock.h>
 #include <sys/epoll.h>

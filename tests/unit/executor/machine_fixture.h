@@ -160,6 +160,10 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     told_.emplace_back(attempt, verdict.step);
   }
   void Yield(const gang::AttemptId& attempt) override { yielded_.push_back(attempt); }
+  void Finish(const gang::AttemptId& attempt) override { finished_.push_back(attempt); }
+  void Meet(const gang::AttemptId&, const channel::Rendezvous& rank_zero) override {
+    met_.push_back(rank_zero.port);
+  }
   void Remove(const Removals& removals) override { removals_ = removals; }
   v1::LogChunk ReadLog(const v1::LogRequest& request) override {
     v1::LogChunk chunk;
@@ -176,7 +180,9 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   std::vector<v1::FromExecutor> written_;
   std::vector<gang::AttemptId> started_;
   std::vector<std::pair<gang::AttemptId, gang::CancelReason>> cancelled_;
+  std::vector<gang::AttemptId> finished_;
   std::vector<std::pair<gang::AttemptId, int64_t>> told_;
+  std::vector<int> met_;  // ports
   std::vector<gang::AttemptId> yielded_;
   Removals removals_;
   Machine machine_;

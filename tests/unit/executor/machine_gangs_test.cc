@@ -71,7 +71,7 @@ TEST_F(MachineTest, StopSaysGoodbyeFirstAndWaitsForTheLastAcknowledgement) {
   Step();
   EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), SizeIs(1));
   Written();
-  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kUnwanted)));
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kLeaving)));
   End(0);
   Written();
   EXPECT_EQ(closes_, 0);
@@ -137,6 +137,22 @@ TEST_F(MachineTest, RefusalForGoodEndsIt) {
     ASSERT_TRUE(machine.done());
     EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kRefused);
   }
+}
+
+TEST_F(MachineTest, RanksElsewhereAreToldWhereRankZeroListens) {
+  GetWelcomed();
+  v1::Assignment part = Trial(0);
+  part.set_world_size(2);
+  part.mutable_ranks(0)->set_rank(1);
+  Receive(Wanting({part}));
+  EXPECT_THAT(started_, IsEmpty());
+  part.mutable_rendezvous()->set_address("10.0.0.3");
+  Receive(Wanting({part}));
+  EXPECT_THAT(started_, ElementsAre(Attempt(0)));
+  part.mutable_rendezvous()->set_host("10.0.0.3");
+  part.mutable_rendezvous()->set_port(4001);
+  Receive(Wanting({part}));
+  EXPECT_THAT(met_, ElementsAre(4001));
 }
 
 }  // namespace

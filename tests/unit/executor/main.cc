@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <spdlog/spdlog.h>
 
-#include "executor/gang/guard.h"
+#include "executor/processes/guard.h"
 
 // GoogleTest's own main does not know that this program may be started as a guard.
 int main(int argc, char** argv) {

@@ -9,8 +9,8 @@
 
 #include "channel/processes.h"
 #include "channel/sockets.h"
-#include "executor/gang/cgroup.h"
-#include "executor/gang/spawn.h"
+#include "executor/processes/cgroup.h"
+#include "executor/processes/spawn.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {

@@ -149,5 +149,39 @@ TEST_F(ReconcilerTest, ForgottenWishesStartNothing) {
   EXPECT_FALSE(reconciler_.has_live());
 }
 
+TEST_F(ReconcilerTest, RanksWithoutRankZeroStartOnceItIsKnownWhereTheyMeet) {
+  v1::Assignment part = On(0, 1);
+  part.mutable_ranks(0)->set_rank(2);
+  Want({part}, 1);
+  EXPECT_THAT(started_, IsEmpty());
+  part.mutable_rendezvous()->set_address("10.0.0.3");
+  part.mutable_rendezvous()->set_master_port(4000);
+  EXPECT_THAT(Want({part}, 2).meet, IsEmpty()) << "rank 0 has not said where it listens";
+  EXPECT_THAT(started_, ElementsAre(Id(0, 1)));
+  part.mutable_rendezvous()->set_host("10.0.0.3");
+  part.mutable_rendezvous()->set_port(4001);
+  const auto actions = Want({part}, 3);
+  EXPECT_THAT(started_, IsEmpty());
+  ASSERT_THAT(actions.meet, SizeIs(1));
+  EXPECT_EQ(actions.meet[0].second.port, 4001);
+}
+
+TEST_F(ReconcilerTest, LaggardsAreToldOnceRankZerosHostHasFinished) {
+  v1::Assignment part = On(0, 1);
+  part.mutable_ranks(0)->set_rank(2);
+  part.mutable_rendezvous()->set_address("10.0.0.3");
+  EXPECT_THAT(Want({part}, 1).finish, IsEmpty());
+  part.set_rank_zero_finished(true);
+  EXPECT_THAT(Want({part}, 2).finish, SizeIs(1));
+}
+
+TEST_F(ReconcilerTest, RankZerosOwnExecutorIsNotToldWhereItListens) {
+  v1::Assignment part = On(0, 1);
+  part.mutable_rendezvous()->set_host("10.0.0.3");
+  part.mutable_rendezvous()->set_port(4001);
+  EXPECT_THAT(Want({part}, 1).meet, IsEmpty());
+  EXPECT_THAT(started_, ElementsAre(Id(0, 1)));
+}
+
 }  // namespace
 }  // namespace attune::agent

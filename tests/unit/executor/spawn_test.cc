@@ -1,4 +1,4 @@
-#include "executor/gang/spawn.h"
+#include "executor/processes/spawn.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,7 +37,10 @@ class SchedulerHarness {
     verdict_ = scheduler_->Judge({id, config_}, report);
     Observe(TrialReported{{id, 1}, report});
     Observe(TrialDecided{{id, 1}, report.step, verdict_, Step(0)});
-    if (verdict_.kind == VerdictKind::kPause) paused_[id.number] = report.step;
+    if (verdict_.kind == VerdictKind::kPause) {
+      Observe(AttemptEnded{{id, 1}, Outcome::kPaused, {}});
+      paused_[id.number] = report.step;
+    }
     return *this;
   }
 
@@ -70,7 +74,10 @@ class SchedulerHarness {
     if (const auto* promote = std::get_if<Promote>(&move)) {
       EXPECT_EQ(paused_.erase(promote->trial), 1u) << "it is not paused";
       const TrialId id(SweepId(1), promote->trial);
-      Observe(TrialPromoted{.trial = id, .reason = promote->reason});
+      Observe(TrialPromoted{.trial = id,
+                            .reason = promote->reason,
+                            .config = promote->config,
+                            .donor = promote->donor});
       Observe(AttemptAssigned{.attempt = {id, 2}});
     }
     return move;
@@ -102,6 +109,13 @@ class SchedulerHarness {
     ArchiveReader archive(held);
     scheduler_->Load(archive);
     EXPECT_TRUE(archive.AtEnd());
+  }
+
+  // How much it has to keep.
+  size_t Bytes() const {
+    ArchiveWriter bytes;
+    scheduler_->Save(bytes);
+    return bytes.Take().size();
   }
 
   // The verdict on the last report.
@@ -139,11 +153,12 @@ inline auto Continues() { return ::testing::Field("kind", &Verdict::kind, Verdic
 
 inline auto Pauses() { return ::testing::Field("kind", &Verdict::kind, VerdictKind::kPause); }
 
+// By the rule, of whatever bracket.
 inline auto Stops(const std::string& rule) {
   return ::testing::AllOf(
       ::testing::Field("kind", &Verdict::kind, VerdictKind::kStop),
       ::testing::Field("reason", &Verdict::reason,
-                       ::testing::Field("rule", &Reason::rule, ::testing::Eq(rule))));
+                       ::testing::Field("rule", &Reason::rule, ::testing::StartsWith(rule))));
 }
 
 }  // namespace attune::schedulers

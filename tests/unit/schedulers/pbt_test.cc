@@ -295,7 +295,8 @@ SweepSpec Spec(int64_t interval, int64_t max, int64_t population, int max_trials
                                     {"resample_probability", 0.25},
                                     {"smaller_factor", 0.8},
                                     {"larger_factor", 1.2},
-                                    {"population", population}}},
+                                    {"population", population},
+                                    {"synchronous", false}}},
           .max_step = Step(max),
           .stop = {.max_trials = max_trials}};
 }

@@ -155,7 +155,8 @@ SweepSpec Edited(int64_t min, int64_t reduction_factor) {
           .scheduler = {.name = "asha",
                         .options = {{"min", min},
                                     {"mode", std::string("promote")},
-                                    {"reduction_factor", reduction_factor}}},
+                                    {"reduction_factor", reduction_factor},
+                                    {"brackets", int64_t{1}}}},
           .max_step = Step(27)};
 }
 

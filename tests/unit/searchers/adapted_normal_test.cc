@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/elementary.h"
 #include "searchers/model/draw.h"
-#include "searchers/model/elementary.h"
 
 namespace attune::searchers {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "searchers/random.h"
-#include "tests/unit/searchers/history.h"
+#include "tests/unit/searchers/problems.h"
 
 namespace attune::searchers {
 namespace {
@@ -19,14 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 SweepSpec SpecOf(std::vector<Parameter> parameters, uint64_t seed = 1) {
-  SweepSpec spec{.objectives = {Minimise("loss")},
-                 .space = SearchSpace(std::move(parameters)),
-                 .searcher = {.name = "cmaes"},
-                 .seed = seed};
-  for (const Option& option : CmaesEntry().options) {
-    spec.searcher.options.emplace(option.name, option.fallback);
-  }
-  return spec;
+  return searchers::SpecOf(CmaesEntry(), std::move(parameters), seed);
 }
 
 SweepSpec Box(size_t dimensions, uint64_t seed = 1) {
@@ -35,10 +27,6 @@ SweepSpec Box(size_t dimensions, uint64_t seed = 1) {
     parameters.push_back({"x" + std::to_string(i), FloatDomain{.min = -5, .max = 5}, {}});
   }
   return SpecOf(std::move(parameters), seed);
-}
-
-double Real(const Config& config, std::string_view name) {
-  return std::get<double>(*config.Find(name));
 }
 
 // Long and narrow, along the diagonals: 0 at ones.
@@ -53,33 +41,6 @@ double Valley(const Config& config) {
     factor *= 10;
   }
   return sum;
-}
-
-// With so many workers: who asked first tells first, and the next one asks.
-template <class LossOf>
-double BestOf(Searcher& searcher, uint32_t trials, LossOf loss, uint32_t workers = 1) {
-  uint64_t seq = 0;
-  const auto tell = [&](Fact fact) { searcher.Observe({EventSeq(++seq), Time{0}, fact}); };
-  const auto id = [](uint32_t trial) { return TrialId(SweepId(1), TrialNumber(trial)); };
-  std::vector<Config> configs;
-  double best = std::numeric_limits<double>::infinity();
-  for (uint32_t told = 0; told < trials; ++told) {
-    while (configs.size() < std::min(trials, told + workers)) {
-      const auto next = static_cast<uint32_t>(configs.size());
-      const Suggestion suggestion = searcher.Suggest(ProposalNumber(next));
-      if (!std::holds_alternative<Config>(suggestion)) break;
-      configs.push_back(std::get<Config>(suggestion));
-      tell(TrialCreated{
-          .trial = id(next), .config = configs.back(), .proposal = ProposalNumber(next)});
-    }
-    if (told == configs.size()) break;
-    const double value = loss(configs[told]);
-    best = std::min(best, value);
-    tell(TrialReported{{id(told), 1}, {Step(1), {{"loss", value}}, Seconds(1)}});
-    tell(
-        TrialEnded{id(told), std::isnan(value) ? TrialState::kFailed : TrialState::kCompleted, ""});
-  }
-  return best;
 }
 
 TEST(Cmaes, ComesToTheEndOfANarrowValley) {
@@ -170,7 +131,7 @@ TEST(Cmaes, AParameterThatIsAbsentKeepsItsWidth) {
   double low = 1;
   double high = 0;
   for (uint32_t i = 1000; i < 4000; ++i) {
-    const Config config = std::get<Config>(cmaes.Suggest(ProposalNumber(i)));
+    const Config config = std::get<Proposed>(cmaes.Suggest(ProposalNumber(i))).config;
     if (config.Find("u") == nullptr) continue;
     low = std::min(low, Real(config, "u"));
     high = std::max(high, Real(config, "u"));
@@ -199,7 +160,7 @@ TEST(Cmaes, TheBitsOfAProposalAreGolden) {
     return std::abs(Real(config, "x") - 1) + std::abs(std::log10(Real(config, "lr")) + 3) +
            std::abs(static_cast<double>(std::get<int64_t>(*config.Find("n"))) - 9);
   });
-  const Config config = std::get<Config>(cmaes.Suggest(ProposalNumber(100)));
+  const Config config = std::get<Proposed>(cmaes.Suggest(ProposalNumber(100))).config;
   EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")) + " " +
                 FormatValue(*config.Find("n")),
             "0.5610206080858919 0.0010210375662685612 10");
@@ -213,7 +174,7 @@ TEST(Cmaes, ATrialOfAnothersTeachesWithinLimits) {
   }
   double sum = 0;
   for (uint32_t i = 0; i < 200; ++i) {
-    const Config config = std::get<Config>(cmaes.Suggest(ProposalNumber(i)));
+    const Config config = std::get<Proposed>(cmaes.Suggest(ProposalNumber(i))).config;
     sum += Real(config, "x0");
   }
   EXPECT_GT(sum / 200, 1);
@@ -223,12 +184,15 @@ TEST(Cmaes, ATrialOfAnothersTeachesWithinLimits) {
 TEST(Cmaes, AGenerationThatFailsMovesNothing) {
   Cmaes cmaes(Box(2));
   History history(cmaes);
-  const Suggestion before = cmaes.Suggest(ProposalNumber(99));
+  const auto proposed = [&] {
+    return std::get<Proposed>(cmaes.Suggest(ProposalNumber(99))).config;
+  };
+  const Config before = proposed();
   for (uint32_t i = 0; i < 30; ++i) {
-    history.End(history.Create(std::get<Config>(cmaes.Suggest(ProposalNumber(i)))),
+    history.End(history.Create(std::get<Proposed>(cmaes.Suggest(ProposalNumber(i))).config),
                 TrialState::kFailed);
   }
-  EXPECT_EQ(cmaes.Suggest(ProposalNumber(99)), before);
+  EXPECT_EQ(proposed(), before);
 }
 
 TEST(Cmaes, AnEditedRangeIsSearchedFromTheBestTrialOn) {
@@ -238,26 +202,12 @@ TEST(Cmaes, AnEditedRangeIsSearchedFromTheBestTrialOn) {
   cmaes.Adapt(spec);
   double sum = 0;
   for (uint32_t i = 200; i < 400; ++i) {
-    const double x = Real(std::get<Config>(cmaes.Suggest(ProposalNumber(i))), "x0");
+    const double x = Real(std::get<Proposed>(cmaes.Suggest(ProposalNumber(i))).config, "x0");
     EXPECT_GE(x, 0);
     EXPECT_LE(x, 4);
     sum += x;
   }
   EXPECT_NEAR(sum / 200, 2.9, 0.3);
-}
-
-TEST(Cmaes, AFiniteSpaceIsUsedUpWithoutARepeat) {
-  Cmaes cmaes(SpecOf({{"a", IntDomain{.min = 1, .max = 5}},
-                      {"b", CategoricalDomain{{true, false, int64_t{3}}}},
-                      {"c", IntDomain{.min = 0, .max = 3}, {{"b", {true}}}}}));
-  std::set<std::string> seen;
-  BestOf(cmaes, 100, [&](const Config& config) {
-    std::string text;
-    for (const auto& [name, value] : config.entries()) text += name + FormatValue(value) + " ";
-    EXPECT_TRUE(seen.insert(text).second) << text;
-    return static_cast<double>(seen.size() % 7);
-  });
-  EXPECT_EQ(seen.size(), 5u * (4 + 2));
 }
 
 TEST(Cmaes, SeveralMetricsAreRefusedWithTheRemedy) {

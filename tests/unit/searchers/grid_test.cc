@@ -31,8 +31,8 @@ std::vector<std::string> All(const SearchSpace& space) {
   std::vector<std::string> lines;
   for (;;) {
     const Suggestion next = grid.Suggest(ProposalNumber(static_cast<uint32_t>(lines.size())));
-    if (!std::holds_alternative<Config>(next)) break;
-    lines.push_back(Line(std::get<Config>(next)));
+    if (!std::holds_alternative<Proposed>(next)) break;
+    lines.push_back(Line(std::get<Proposed>(next).config));
     grid.Observe(Created("grid"));
   }
   return lines;
@@ -78,7 +78,7 @@ TEST(Grid, InitialPointsTakeNoPlaceInIt) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
   grid.Observe(Created("initial_points"));
 
-  EXPECT_EQ(Line(std::get<Config>(grid.Suggest(ProposalNumber(1)))), "a=1");
+  EXPECT_EQ(Line(std::get<Proposed>(grid.Suggest(ProposalNumber(1))).config), "a=1");
 }
 
 TEST(Grid, AProposalThatBecameNoTrialIsProposedAgain) {
@@ -131,8 +131,8 @@ std::vector<std::string> Rest(Grid& grid) {
   std::vector<std::string> lines;
   for (;;) {
     const Suggestion next = grid.Suggest(ProposalNumber(0));
-    if (!std::holds_alternative<Config>(next)) return lines;
-    lines.push_back(Line(std::get<Config>(next)));
+    if (!std::holds_alternative<Proposed>(next)) return lines;
+    lines.push_back(Line(std::get<Proposed>(next).config));
     grid.Observe(Created("grid"));
   }
 }

@@ -19,6 +19,10 @@ class History {
         TrialCreated{.trial = Id(next_), .config = std::move(config), .origin = std::move(origin)});
     return next_++;
   }
+  uint32_t Create(Config config, ProposalNumber proposal) {
+    Tell(TrialCreated{.trial = Id(next_), .config = std::move(config), .proposal = proposal});
+    return next_++;
+  }
   void Report(uint32_t trial, Metrics metrics, int64_t step = 1) {
     Tell(TrialReported{{Id(trial), 1}, {Step(step), std::move(metrics), Seconds(1)}});
   }

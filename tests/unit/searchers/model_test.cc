@@ -1,15 +1,17 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/elementary.h"
 #include "core/base/random.h"
 #include "core/space/domain.h"
 #include "searchers/model/cube.h"
-#include "searchers/model/elementary.h"
 #include "searchers/model/sobol_sequence.h"
 
 namespace attune::searchers {
@@ -50,6 +52,20 @@ TEST(Elementary, EndsAreWhatTheyAreInTheLimit) {
   EXPECT_NEAR(Log(5e-324), -744.4400719213812, 1e-12);
   EXPECT_EQ(NormalCdf(-60), 0);
   EXPECT_EQ(NormalCdf(60), 1);
+}
+
+// Bit for bit what one exponential after the other gives, so that vectors change no proposal.
+TEST(Elementary, ALogarithmOfASumIsThatOfItsExponentials) {
+  RandomStream random(1, TrialNumber(0), "test");
+  for (size_t count = 1; count < 40; ++count) {
+    std::vector<double> logs(count);
+    for (double& log : logs) log = random.Uniform(-60, 60);
+    const double most = *std::ranges::max_element(logs);
+    double sum = 0;
+    for (const double log : logs) sum += Exp(log - most);
+    EXPECT_EQ(LogOfSum(logs), most + Log(sum)) << count;
+  }
+  EXPECT_EQ(LogOfSum(std::vector<double>{-5000, 3, -1e300}), 3);
 }
 
 TEST(Elementary, TheNormalDistributionKeepsTheDigitsOfItsTails) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "searchers/model/wide_parzen.h"
+
 namespace attune::searchers {
 namespace {
 
@@ -29,14 +31,14 @@ TEST(RankedParzen, IsADensity) {
   EXPECT_NEAR(Integral(4, [&](const Point& point) { return parzen.LogDensity(point); }), 1, 1e-4);
 }
 
-TEST(RankedParzen, DrawsWhatItsDensitySays) {
+void DrawsWhatItsDensitySays(double middle) {
   const RankedParzen parzen({kRange, kFourValues}, {{0.1, 2}, {0.2, 2}, {0.9, 0}});
   RandomStream random(1, TrialNumber(0), "test");
   constexpr int kDraws = 20'000;
   std::map<double, int> lists;
   double below = 0;
   for (int i = 0; i < kDraws; ++i) {
-    const Point point = parzen.Draw(random);
+    const Point point = parzen.Draw(random, middle);
     ASSERT_GE(point[0], 0);
     ASSERT_LE(point[0], 1);
     ++lists[point[1]];
@@ -48,7 +50,7 @@ TEST(RankedParzen, DrawsWhatItsDensitySays) {
   for (int i = 0; i < kParts; ++i) {
     for (const double value : {0.0, 1.0, 2.0, 3.0}) {
       const double x = (i + 0.5) / kParts;
-      const double mass = std::exp(parzen.LogDensity({x, value})) / kParts;
+      const double mass = std::exp(parzen.LogDensity({x, value}, middle)) / kParts;
       expected[value] += mass;
       if (x < 0.3) expected_below += mass;
     }
@@ -57,6 +59,19 @@ TEST(RankedParzen, DrawsWhatItsDensitySays) {
     EXPECT_NEAR(lists[value], mass * kDraws, 5 * std::sqrt(mass * kDraws)) << value;
   }
   EXPECT_NEAR(below / kDraws, expected_below, 0.02);
+}
+
+TEST(RankedParzen, DrawsWhatItsDensitySays) { DrawsWhatItsDensitySays(0); }
+TEST(RankedParzen, DrawsWhatItsDensitySaysWithAMiddle) { DrawsWhatItsDensitySays(0.6); }
+
+TEST(RankedParzen, TheMiddleIsDenseBetweenTheBestPoints) {
+  const RankedParzen parzen({kRange}, {{0.3}, {0.4}, {0.7}});
+  const auto density = [&](double middle) {
+    return [&, middle](const Point& point) { return parzen.LogDensity(point, middle); };
+  };
+  EXPECT_NEAR(Integral(1, [&](const Point& point) { return density(1)({point[0]}); }), 1, 1e-4);
+  EXPECT_GT(density(1)({0.42}), density(0)({0.42}));
+  EXPECT_LT(density(1)({0.95}), density(0)({0.95}));
 }
 
 TEST(RankedParzen, TheBestPointWeighsMost) {
@@ -78,13 +93,12 @@ TEST(RankedParzen, EqualPointsAndSinglePointsAreFine) {
 
 TEST(WideParzen, IsADensity) {
   WideParzen parzen({kRange, kFourValues});
-  EXPECT_NEAR(parzen.LogDensities({{0.3, 1}})[0], std::log(0.25), 1e-12);  // the prior
+  EXPECT_NEAR(parzen.LogDensity({0.3, 1}), std::log(0.25), 1e-12);  // the prior
   for (const Point& point : {Point{0.03, 1}, Point{0.5, 3}, Point{0.97, 3}, Point{0.2, 0}}) {
     parzen.Append(point);
     parzen.Include(parzen.size() - 1, true);
   }
-  EXPECT_NEAR(Integral(4, [&](const Point& point) { return parzen.LogDensities({point})[0]; }), 1,
-              1e-3);
+  EXPECT_NEAR(Integral(4, [&](const Point& point) { return parzen.LogDensity(point); }), 1, 1e-3);
 }
 
 // The formula in double precision, kernel by kernel.
@@ -120,10 +134,43 @@ TEST(WideParzen, SumsManyKernelsAsTheFormulaSays) {
   for (int i = 0; i < 7; ++i) {
     queries.push_back({random.Uniform(), random.Uniform(), random.Uniform()});
   }
-  const auto densities = parzen.LogDensities(queries);
-  for (size_t i = 0; i < queries.size(); ++i) {
-    EXPECT_NEAR(densities[i], Reference(points, queries[i]), 1e-3);
+  for (const Point& query : queries) {
+    EXPECT_NEAR(parzen.LogDensity(query), Reference(points, query), 1e-3);
   }
+}
+
+// Kernels in a corner first and everywhere later, so that what the first look shows is not all.
+TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
+  RandomStream random(1, TrialNumber(0), "test");
+  for (const size_t count : {size_t{3}, size_t{300}, size_t{3000}}) {
+    WideParzen parzen({kRange, kRange});
+    for (size_t i = 0; i < count; ++i) {
+      const double most = i < count / 2 ? 0.2 : 1;
+      parzen.Append({random.Uniform(0, most), random.Uniform(0, most)});
+      parzen.Include(i, i % 7 != 0);
+    }
+    for (int round = 0; round < 20; ++round) {
+      std::vector<Point> points;
+      std::vector<double> gains;
+      size_t expected = 0;
+      double highest = -1e300;
+      for (size_t i = 0; i < 23; ++i) {
+        points.push_back({random.Uniform(), random.Uniform()});
+        gains.push_back(random.Uniform(-1, 1));
+        const double above = gains[i] - parzen.LogDensity(points[i]);
+        if (above > highest) expected = i, highest = above;
+      }
+      ASSERT_EQ(parzen.MostAbove(points, gains).place, expected) << count << " " << round;
+    }
+  }
+}
+
+TEST(WideParzen, OfEqualPointsTheFirstIsTaken) {
+  WideParzen parzen({kRange});
+  parzen.Append({0.2});
+  parzen.Include(0, true);
+  EXPECT_EQ(parzen.MostAbove({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1}).place,
+            1u);
 }
 
 TEST(WideParzen, APointThatIsTakenOutLeavesNothing) {
@@ -134,9 +181,9 @@ TEST(WideParzen, APointThatIsTakenOutLeavesNothing) {
     parzen->Append({0.7});
   }
   with.Include(1, true);
-  EXPECT_GT(with.LogDensities({{0.7}})[0], without.LogDensities({{0.7}})[0]);
+  EXPECT_GT(with.LogDensity({0.7}), without.LogDensity({0.7}));
   with.Include(1, false);
-  EXPECT_EQ(with.LogDensities({{0.7}, {0.2}}), without.LogDensities({{0.7}, {0.2}}));
+  for (const double at : {0.7, 0.2}) EXPECT_EQ(with.LogDensity({at}), without.LogDensity({at}));
 }
 
 // Kernels 50 widths away in each of 200 dimensions: no sum of exponentials in single precision.
@@ -145,8 +192,8 @@ TEST(WideParzen, FarFromEveryKernelThePriorIsLeft) {
   WideParzen parzen(axes);
   parzen.Append(Point(200, 0));
   parzen.Include(0, true);
-  EXPECT_NEAR(parzen.LogDensities({Point(200, 1)})[0], std::log(0.5), 1e-9);
-  EXPECT_GT(parzen.LogDensities({Point(200, 0)})[0], 100);
+  EXPECT_NEAR(parzen.LogDensity(Point(200, 1)), std::log(0.5), 1e-9);
+  EXPECT_GT(parzen.LogDensity(Point(200, 0)), 100);
 }
 
 }  // namespace

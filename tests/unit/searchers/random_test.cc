@@ -17,7 +17,7 @@ constexpr int kTrials = 2'000;
 Value Text(const char* text) { return std::string(text); }
 
 Config Drawn(const Random& random, uint32_t proposal) {
-  return std::get<Config>(random.Suggest(ProposalNumber(proposal)));
+  return std::get<Proposed>(random.Suggest(ProposalNumber(proposal))).config;
 }
 
 std::vector<Value> Column(const SearchSpace& space, std::string_view name, int trials = kTrials) {

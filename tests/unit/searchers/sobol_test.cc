@@ -9,7 +9,7 @@ namespace attune::searchers {
 namespace {
 
 Config Point(const Sobol& sobol, uint32_t proposal) {
-  return std::get<Config>(sobol.Suggest(ProposalNumber(proposal)));
+  return std::get<Proposed>(sobol.Suggest(ProposalNumber(proposal))).config;
 }
 
 TEST(Sobol, EveryPartOfARangeGetsOnePoint) {

@@ -37,12 +37,13 @@ SweepSpec FullSpec() {
            {.name = "w", .domain = IntDomain{.min = 1, .max = 9, .step = 2}},
            {.name = "a.b", .domain = ConstantDomain{0.1 + 0.2}}}),
       .initial_points = {Config{{"z", 1.0}, {"x", true}, {"w", int64_t{1}}, {"a.b", 0.1 + 0.2}}},
-      .searcher = {.name = "random"},
+      .searcher = {.name = "gp", .options = {{"startup_trials", int64_t{9}}}},
       .seed = (uint64_t{1} << 53) - 1,
       .scheduler = {.name = "asha",
                     .options = {{"min", int64_t{2}},
                                 {"mode", std::string("stop")},
-                                {"reduction_factor", int64_t{5}}}},
+                                {"reduction_factor", int64_t{5}},
+                                {"brackets", int64_t{1}}}},
       .max_step = Step(81),
       .gang = {.workers = 8,
                .per_worker = {.cpus = 4, .gpus = 1, .memory_bytes = 1234567},
@@ -57,7 +58,8 @@ SweepSpec FullSpec() {
                .patience = 3,
                .max_trial_time = Seconds(90),
                .trial_patience = 2,
-               .targets = {-0.5}}};
+               .targets = {-0.5}},
+      .warm_start = {SweepId(3), SweepId(12)}};
 }
 
 TEST(Codec, SpecsReturnAsTheyWere) {
@@ -73,6 +75,7 @@ TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
   SweepSpec spec = FullSpec();
   Json json = ToJson(spec);
   json.erase("priority");
+  json.erase("warm_start");
   json["metric"].erase("target");
   json["resources"].erase("placement");
   json["checkpoint"] = {{"every", 3}};
@@ -82,11 +85,27 @@ TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
   ASSERT_TRUE(read.ok()) << read.error().message;
 
   spec.priority = 0;
+  spec.warm_start = {};
   spec.gang.placement = PlacementPolicy::kPack;
   spec.checkpoint = {.every = Step(3)};
   spec.failure.backoff = FailurePolicy{}.backoff;
   spec.stop = {.max_trials = 500};
   EXPECT_EQ(*read, spec);
+}
+
+TEST(Codec, LimitsOfTrialsReturn) {
+  SweepSpec spec = FullSpec();
+  spec.stop.thresholds = {
+      {.metric = "recall", .at_least = 0.9},
+      {.metric = "loss", .at_least = 5, .at_most = 0.1, .grace_period = Step(4)}};
+  for (const Plateau& plateau :
+       {Plateau{.metric = Maximise("recall"), .patience = 3, .min_delta = 0.1},
+        Plateau{.metric = Minimise("loss"), .patience = 9, .std = 0.0, .grace_period = Step(7)}}) {
+    spec.stop.plateau = plateau;
+    const Result<SweepSpec> read = SpecFromJson(Reread(ToJson(spec)));
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(*read, spec);
+  }
 }
 
 TEST(Codec, SeveralMetricsAndConstraintsReturn) {
@@ -188,7 +207,7 @@ TEST(Codec, DamagedSpecsAreErrors) {
   }
   EXPECT_GT(damaged, 100);
   for (const auto& [key, member] : whole.items()) {
-    if (key == "kind" || key == "priority" || key == "reports") continue;
+    if (key == "kind" || key == "priority" || key == "reports" || key == "warm_start") continue;
     Json json = whole;
     json.erase(key);
     ASSERT_FALSE(SpecFromJson(json).ok()) << key;
@@ -236,8 +255,9 @@ TEST(ResolvedYaml, IsForPeople) {
             "initial_points:\n"
             "  - {lr: 1.0}\n"
             "searcher:\n"
-            "  name: random\n"
+            "  name: auto\n"
             "  seed: 0\n"
+            "warm_start: []\n"
             "scheduler:\n"
             "  name: fifo\n"
             "  max: 0\n"

@@ -33,7 +33,9 @@ resources: {workers: 8, memory_per_worker: 16GiB}
 priority: 2
 checkpoint: {every: 1, keep_last: 2, keep_best: 1}
 failure: {max_restarts: 3, backoff: 10s, stall_timeout: 10m}
-stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 0.5, patience: 9, trial_patience: 3}
+stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 0.5, patience: 9, trial_patience: 3,
+       plateau: {metric: loss, mode: min, patience: 4, min_delta: 0.1, grace_period: 2},
+       threshold: {loss: {at_least: 9, at_most: 0.5}, accuracy: {at_least: 0.9}}}
 )",
     R"({"command": ["train", "\u00e9\ud83d\ude80"], "metric": {"name": "acc", "mode": "max"},
 "parameters": {"n": {"min": 1, "max": 4}, "x": {"values": ["a", "1", 2.5]},

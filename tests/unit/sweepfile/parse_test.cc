@@ -23,12 +23,13 @@ parameters:
   layers: {min: 2, max: 8}
   batch: {value: 256}
 initial_points: [{lr: 1e-3, layers: 4}]
-searcher: {name: random, seed: 7}
+searcher: {name: tpe, seed: 7}
 scheduler: {name: asha, min: 1, max: 81, reduction_factor: 3}
 resources: {workers: 8, cpus_per_worker: 4, gpus_per_worker: 1, memory_per_worker: 16GiB,
             placement: spread}
 max_concurrent_trials: 16
 priority: -3
+warm_start: [s3, s12]
 checkpoint: {every: 2, keep_last: 3, keep_best: 0}
 failure: {max_restarts: 1, max_failed_trials: 2, backoff: 500ms, stall_timeout: 90s}
 stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_trial_time: 2h,
@@ -44,7 +45,7 @@ stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_tri
   EXPECT_EQ(spec.objective(), Minimise("val_loss"));
   EXPECT_THAT(spec.initial_points,
               ElementsAre(Config{{"lr", 1e-3}, {"layers", int64_t{4}}, {"batch", int64_t{256}}}));
-  EXPECT_EQ(spec.searcher.name, "random");
+  EXPECT_EQ(spec.searcher.name, "tpe");
   EXPECT_EQ(spec.seed, 7u);
   EXPECT_EQ(spec.scheduler.name, "asha");
   EXPECT_EQ(spec.scheduler.options.at("reduction_factor"), Value(int64_t{3}));
@@ -55,6 +56,7 @@ stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_tri
   EXPECT_EQ(spec.max_concurrent_trials, 16);
   EXPECT_EQ(spec.gang.placement, PlacementPolicy::kSpread);
   EXPECT_EQ(spec.priority, -3);
+  EXPECT_THAT(spec.warm_start, ElementsAre(SweepId(3), SweepId(12)));
   EXPECT_EQ(spec.checkpoint, (CheckpointPolicy{Step(2), 3, 0}));
   EXPECT_EQ(spec.failure, (FailurePolicy{1, 2, Seconds(0.5), Seconds(90)}));
   EXPECT_EQ(spec.stop, (StopPolicy{.max_trials = 500,
@@ -71,7 +73,7 @@ TEST(ParseSweep, FillsDefaults) {
   EXPECT_EQ(spec.name, "mnist");  // the folder, because the file is called sweep.yaml
   EXPECT_EQ(spec.program.working_directory, "/home/ada/mnist");
   EXPECT_THAT(spec.program.command, ElementsAre("train"));  // a bare name is left to PATH
-  EXPECT_EQ(spec.searcher.name, "random");
+  EXPECT_EQ(spec.searcher.name, "auto");
   EXPECT_EQ(spec.seed, 0u);
   EXPECT_EQ(spec.scheduler.name, "fifo");
   EXPECT_EQ(spec.gang, GangSpec{});
@@ -224,7 +226,8 @@ TEST(ParseSweep, KeysOfFeaturesThatDoNotExistAreUnknown) {
 TEST(ParseSweep, UnknownAlgorithmIsToldOnceWithoutItsOptions) {
   EXPECT_EQ(FaultsOf(With("scheduler: {name: ahsa, reduction_factor: 3}\n")),
             "sweep.yaml:5:19: scheduler.name: the text \"ahsa\" is not one of: fifo, none, asha, "
-            "hyperband, median, pbt, percentile; "
+            "extrapolate, "
+            "hyperband, median, pasha, pbt, pbt_replay, percentile; "
             "did you mean asha?\n");
 }
 
@@ -282,6 +285,9 @@ TEST(ParseSweep, WrongTypesSayWhatWasExpectedAndFound) {
       {"env: {ATTUNE_RANK: 3}", "env.ATTUNE_RANK: names that begin with ATTUNE_"},
       {"name: ''", "name: is empty"},
       {"name: \"a\\nb\"", "name: must be one line"},
+      {"warm_start: s3", "expected a list"},
+      {"warm_start: [x3]", "x3"},
+      {"warm_start: [s3, s4, s3]", "s3 stands here twice"},
       {"initial_points: {lr: 1}", "expected a list of configurations, found a map"},
       {"initial_points: [1]", "initial_points[0]: expected a map"},
       {"failure: {stall_timeout: 10 minutes}", "units are ms, s, m, h and d"},
@@ -311,9 +317,10 @@ TEST(ParseSweep, ErrorsOfAlgorithmsAreLocated) {
 TEST(ParseSweep, RandomNeedsALimitAndGridDoesNot) {
   const std::string rest =
       "metric: {name: loss, mode: min}\ncommand: [train]\nparameters: {n: {min: 1, max: 3}}\n";
-  EXPECT_THAT(FaultsOf(rest), HasSubstr("stop: random search never ends by itself"));
-  EXPECT_THAT(FaultsOf(rest + "stop: {max_trial_time: 1h}\n"), HasSubstr("stop: random search"));
-  EXPECT_EQ(Spec(rest + "stop: {max_time: 1h}\n").stop.max_time, Seconds(3600));
+  const std::string random = rest + "searcher: {name: random}\n";
+  EXPECT_THAT(FaultsOf(random), HasSubstr("stop: random search never ends by itself"));
+  EXPECT_THAT(FaultsOf(random + "stop: {max_trial_time: 1h}\n"), HasSubstr("stop: random search"));
+  EXPECT_EQ(Spec(random + "stop: {max_time: 1h}\n").stop.max_time, Seconds(3600));
   EXPECT_EQ(Spec(rest + "searcher: {name: grid}\n").stop, StopPolicy{});
 }
 
@@ -408,6 +415,16 @@ TEST(ParseSweep, NamesHaveALimit) {
   std::string name(kMaxNameChars, 'a');
   EXPECT_EQ(Spec(With("name: " + name + "\n")).name, name);
   EXPECT_THAT(FaultsOf(With("name: " + name + "a\n")), HasSubstr("longer than 128"));
+}
+
+TEST(FaultOf, IsAtTheKeyThatTheErrorNames) {
+  const std::string file = With("warm_start: [s9]\n");
+  const auto fault = FaultOf({ErrorCode::kInvalid, "warm_start: there is no sweep s9"}, file);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(FormatFault("sweep.yaml", *fault), "sweep.yaml:5:1: warm_start: there is no sweep s9");
+  EXPECT_EQ(fault->pointer, "/warm_start");
+  EXPECT_FALSE(FaultOf({ErrorCode::kInvalid, "some day: it rains"}, file));
+  EXPECT_FALSE(FaultOf({ErrorCode::kInvalid, "no key at all"}, file));
 }
 
 }  // namespace

@@ -35,9 +35,34 @@ TEST(PatchSweep, ChangesWhatIsGivenAndNothingElse) {
   EXPECT_EQ(Patched(Base(), "{}"), Base());
 }
 
+TEST(PatchSweep, WhatADefaultOfAPlateauCameFromGoesWithIt) {
+  const SweepSpec before =
+      Patched(Base(), "stop: {plateau: {metric: reward, mode: max, patience: 4}}");
+  const std::string own = before.objective().metric;
+  const SweepSpec after = Patched(before, "stop: {plateau: {metric: " + own + "}}");
+  EXPECT_EQ(after.stop.plateau->metric, before.objective());
+  EXPECT_EQ(after.stop.plateau->patience, 4);
+  const SweepSpec deviating = Patched(after, "stop: {plateau: {std: 0.5}}");
+  EXPECT_EQ(deviating.stop.plateau->std, 0.5);
+  EXPECT_EQ(Patched(deviating, "stop: {plateau: {min_delta: 0.1}}").stop.plateau->std,
+            std::nullopt);
+}
+
 TEST(PatchSweep, NullTakesAKeyAway) {
   const SweepSpec with = Patched(Base(), "metric: {target: 0.25}");
   EXPECT_EQ(Patched(with, "metric: {target: null}"), Base());
+}
+
+TEST(PatchSweep, AnotherSchedulerKeepsTheOptionsThatItHas) {
+  const SweepSpec asha = Patched(Base(), "scheduler: {reduction_factor: 3, brackets: 2}");
+  const SweepSpec hyperband = Patched(asha, "scheduler: {name: hyperband}");
+  EXPECT_EQ(hyperband.scheduler.name, "hyperband");
+  EXPECT_EQ(hyperband.scheduler.options.at("reduction_factor"), Value(int64_t{3}));
+  EXPECT_FALSE(hyperband.scheduler.options.contains("brackets"));
+  EXPECT_EQ(hyperband.max_step, Base().max_step);
+  EXPECT_THAT(FaultsOfPatch(asha, "scheduler: {name: hyperband, brackets: 2}"),
+              HasSubstr("1:30: scheduler.brackets: unknown key"));
+  EXPECT_THAT(FaultsOfPatch(asha, "scheduler: {name: ash}"), HasSubstr("did you mean asha?"));
 }
 
 TEST(PatchSweep, PointsThatWereTriedMayLieOutsideOfNewRanges) {

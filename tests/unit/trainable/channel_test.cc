@@ -406,8 +406,11 @@ TEST(WorkerChannel, ArgumentsOfTheCommandReachTheProgram) {
 }
 
 TEST(WorkerChannel, WhatAnInitialisationHookSetsHoldsForTheProcessGroup) {
-  FakeGang gang(2, {{"config", {{"mode", "hook"}}}, {"local_world_size", 1}, {"seed", 7}});
-  // Of ranks on several hosts: rank 0's address on the interface that the hook names.
+  FakeGang gang(2, {{"config", {{"mode", "hook"}}},
+                    {"local_world_size", 1},
+                    {"address", "127.0.0.1"},
+                    {"seed", 7}});
+  // Of ranks on several hosts, whose Gloo takes the interface that the hook names.
   EXPECT_EQ(gang.Await(0, "rendezvous")["host"], "127.0.0.1");
   EXPECT_THAT(gang.Output(),
               HasSubstr("hook of rank 0 of 2, local 0 of 1, on cpu, seed 7, args 2"));

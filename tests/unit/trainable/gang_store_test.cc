@@ -49,7 +49,7 @@ class GangStoreTest : public ::testing::Test {
     store->check({});
   }
 
-  std::unique_ptr<StoreServer> server_ = std::make_unique<StoreServer>(/*loopback=*/true);
+  std::unique_ptr<StoreServer> server_ = std::make_unique<StoreServer>("127.0.0.1");
 };
 
 // A connection whose bytes are the test's own.
@@ -291,7 +291,7 @@ TEST_F(GangStoreTest, SixteenClientsAtOnce) {
 TEST_F(GangStoreTest, OneProcessKeepsTheStoresOfSeveralGangs) {
   const auto first = Connect();
   first->set("a", "first");
-  server_ = std::make_unique<StoreServer>(/*loopback=*/false);
+  server_ = std::make_unique<StoreServer>("127.0.0.1");
   const auto second = Connect();
   EXPECT_FALSE(second->check({"a"}));
   EXPECT_THROW(first->check({"a"}), c10::DistNetworkError);

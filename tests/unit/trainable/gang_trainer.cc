@@ -224,6 +224,16 @@ void Everything(const std::string& folder) {
   const auto rates = trainer.ApplyAllWorkers(
       [](auto& training) { return training.optimizer().param_groups()[0].options().get_lr(); });
   std::cout << "rates " << rates[0] << " and " << rates[1] << std::endl;
+  const auto sums_by_worker = trainer.ApplyAllWorkers([](auto& training) {
+    std::map<std::string, at::Tensor> sums;
+    for (const auto& parameter : training.model()->named_parameters()) {
+      sums[parameter.key()] = parameter.value().sum();
+    }
+    return sums;
+  });
+  std::cout << "tensors alike " << std::ranges::all_of(sums_by_worker[0], [&](const auto& sum) {
+    return sum.second.equal(sums_by_worker[1].at(sum.first));
+  }) << std::endl;
   const attune::CheckpointInfo saved = trainer.Save(folder);
   Net net = trainer.GetModel();
   const double weights = HashOf(trainer.state_dict());
@@ -327,6 +337,9 @@ void Wrong(const std::string& how) {
     trainer.Train();
   } else if (how == "batch") {
     options.config = {{"batch_size", 1}};
+    TorchTrainer(kCreators, options);
+  } else if (how == "seed") {
+    options.seed = std::uint64_t{1} << 53;
     TorchTrainer(kCreators, options);
   } else if (how == "gpu") {
     options.num_workers = 100;

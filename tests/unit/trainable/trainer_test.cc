@@ -89,11 +89,12 @@ TEST(TorchTrainer, WhatItOffersBesides) {
   std::filesystem::remove_all(folder);
   const Ended ended = Drive({"everything", folder});
   ASSERT_EQ(ended.exit_code, 0) << ended.output;
-  EXPECT_THAT(ended.output, AllOf(HasSubstr("a batch of 13 does not divide by 2 workers"),
-                                  HasSubstr("batches 5, workers 2, measured 1"),
-                                  HasSubstr("rates 0.025 and 0.025"), HasSubstr("moved 1, back 1"),
-                                  HasSubstr("other 1"), HasSubstr("as GetModel 1"),
-                                  HasSubstr("TorchTrainer: is shut down")));
+  EXPECT_THAT(
+      ended.output,
+      AllOf(HasSubstr("a batch of 13 does not divide by 2 workers"),
+            HasSubstr("batches 5, workers 2, measured 1"), HasSubstr("rates 0.025 and 0.025"),
+            HasSubstr("tensors alike 1"), HasSubstr("moved 1, back 1"), HasSubstr("other 1"),
+            HasSubstr("as GetModel 1"), HasSubstr("TorchTrainer: is shut down")));
   EXPECT_TRUE(std::filesystem::exists(folder / "step-1-attempt-1/model.safetensors"));
 }
 
@@ -114,6 +115,7 @@ TEST(TorchTrainer, WhatIsWrongIsSaid) {
       {"batch",
        "error: TorchTrainer: batch_size: 1 is that of all workers together, so at least "
        "num_workers, 2"},
+      {"seed", "error: TorchTrainer: seed: 9007199254740992 has to be below 2^53"},
       {"gpu", "error: TorchTrainer: num_workers: 100 with use_gpu needs as many GPUs"},
       {"backend", "error: TorchTrainer: backend: \"mpi\" does not go with use_gpu = false"},
       {"room", "error: TorchTrainer: there is room for 1 workers, and min_workers is 2"},

@@ -1,12 +1,70 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 
+import { smallReplay } from '../mock/replays';
 import { largeWorld, smallWorld } from '../mock/scenarios';
 import { Harness, pointsOf, rowNumbers, waitForPoints } from './harness';
 
 const harness = new Harness();
 
 const row = (page: Page, trial: number) => page.locator(`tr[data-trial="${trial}"]`);
+
+describe('the importance of parameters', () => {
+  it('is bars, the longest first, or why there are none', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    const card = page.getByTestId('importance');
+    await card.getByText('Importance needs 20 trials.').waitFor();
+
+    world.importances.set('accuracy', {
+      metric: 'accuracy',
+      trials: 40,
+      best: 5,
+      reason: '',
+      parameters: [
+        { name: 'lr', importance: 0.75 },
+        { name: 'width', importance: 0.25 },
+      ],
+    });
+    await page.reload();
+    await card.getByText('best 5 of 40 trials').waitFor();
+    expect(await card.locator('tr').allTextContents()).toEqual(['lr75%', 'width25%']);
+  });
+
+  it('is read again when a trial has ended', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByTestId('importance').getByText('Importance needs').waitFor();
+    await page.getByTestId('stream').getByText('live').waitFor();
+    const again = page.waitForRequest(/importance/);
+    world.change(world.trial('s1', 9), 'completed', 'reached step 9');
+    await again;
+  });
+});
+
+describe('what if', () => {
+  it('asks for another scheduler, and shows what it had made of the sweep', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    const card = page.getByTestId('what-if');
+    await card.getByRole('button', { name: 'Replay' }).click();
+    await card.getByText('no trial has reported a result that counts').waitFor();
+
+    world.replays.set('s1', smallReplay());
+    await card.getByLabel('under').selectOption('hyperband');
+    await card.getByLabel('factor').fill('4');
+    await card.getByRole('button', { name: 'Replay' }).click();
+    await card.getByText('The winner, trial 1, is lost at step 1').waitFor();
+    expect(server.bodies.at(-1)).toEqual({ scheduler: { name: 'hyperband', reduction_factor: 4 } });
+    await card.getByText('2 of 3 trials end elsewhere').click();
+    await card.getByText('stopped 3 … completed 9 ?').waitFor();
+    await card.getByRole('link', { name: 'trial 2' }).click();
+    await page.getByRole('heading', { name: 'Trial 2' }).waitFor();
+  });
+});
 
 describe('the learning curves', () => {
   it('grow with the events, without a reload', async () => {

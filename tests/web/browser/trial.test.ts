@@ -22,6 +22,51 @@ describe('a trial', () => {
     expect(await decision.textContent()).toContain('asha');
   });
 
+  it('says why it has its configuration, and leads to the trial that it lies near', async () => {
+    const world = smallWorld();
+    const text = 'model of 8 results: near trial 3, lr from 0.03 to 0.021; log density ratio 1.83';
+    Object.assign(world.trial('s1', 9), {
+      origin: 'tpe',
+      rationale: { rule: 'density_ratio', from: [3], results: 8, score: 1.83, text },
+    });
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    await page.getByTestId('origin').getByText(`Proposed by tpe: ${text}.`).waitFor();
+    await page.getByTestId('origin').getByRole('link', { name: 'trial 3' }).click();
+    await page.getByRole('heading', { name: 'Trial 3' }).waitFor();
+    await page.getByTestId('origin').getByText('Proposed by random: drawn at random.').waitFor();
+  });
+
+  it('shows whose weights a clone goes on from, and leads there', async () => {
+    const world = smallWorld();
+    const trial = world.trial('s1', 9);
+    const facts = { rung: 3, value: 0.6, cutoff: 0.7, rank: 4, peers: 4 };
+    world.decide(trial, {
+      step: 3,
+      verdict: 'exploit',
+      reason: 'clones trial 3 of step 3 at step 3',
+      rule: 'pbt',
+      ...facts,
+    });
+    world.change(trial, 'paused', '');
+    world.start(trial);
+    world.schedules.set('s1/9', {
+      schedule: [
+        { step: 0, trial: 3, config: { lr: 0.1 } },
+        { step: 3, trial: 9, config: { lr: 0.12 } },
+      ],
+    });
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    const decision = page.getByTestId('decisions').locator('tbody tr').last();
+    await decision.getByText('Clones trial 3 of step 3 at step 3.').waitFor();
+    expect(await decision.locator('.state').textContent()).toContain('clone');
+    await page.getByTestId('attempts').locator('.tag', { hasText: 'clone' }).waitFor();
+    const rows = page.getByTestId('lineage').locator('tbody tr');
+    await rows.first().waitFor();
+    expect(await rows.allTextContents()).toEqual(['0trial 3lr 0.1', '3itselflr 0.12']);
+    await rows.getByRole('link', { name: 'trial 3' }).click();
+    await page.getByRole('heading', { name: 'Trial 3' }).waitFor();
+  });
+
   it('shows a failure with the last lines of the log', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/8');
     const attempts = page.getByTestId('attempts');

@@ -80,6 +80,7 @@ export class MockServer {
     if (!this.world.sweeps.has(id)) {
       return problem(response, 404, 'No such sweep', `There is no sweep ${id}.`);
     }
+    if (verb === 'replay') return void this.replay(id, request, response);
     const steers = verb ?? (request.method === 'POST' ? 'enqueue' : undefined);
     if (steers) return void this.steer(id, rest ?? '', steers, request, response);
     return this.sweepPart(id, rest ?? '', url, response);
@@ -88,12 +89,17 @@ export class MockServer {
   private sweepPart(id: string, rest: string, url: URL, response: ServerResponse): void {
     if (rest === '') return json(response, 200, this.world.sweep(id));
     if (rest === '/trials') return this.listTrials(id, url, response);
+    if (rest === '/importance') return this.importance(id, url, response);
     if (rest === '/curves') return this.curves(id, url, response);
-    const trial = /^\/trials\/(\d+)(\/logs)?$/.exec(rest);
+    const trial = /^\/trials\/(\d+)(\/logs|\/schedule)?$/.exec(rest);
     const found = trial && this.world.trialsOf(id)[Number(trial[1])];
     if (!found)
       return problem(response, 404, 'No such trial', `Sweep ${id} has no ${rest.slice(1)}.`);
-    if (trial[2]) return this.log(found, url, response);
+    if (trial[2] === '/logs') return this.log(found, url, response);
+    if (trial[2] === '/schedule') {
+      const alone = { schedule: [{ step: 0, trial: found.number, config: found.config }] };
+      return json(response, 200, this.world.schedules.get(`${id}/${found.number}`) ?? alone);
+    }
     return json(response, 200, found);
   }
 
@@ -107,10 +113,30 @@ export class MockServer {
   private listTrials(id: string, url: URL, response: ServerResponse): void {
     const { items, next } = page(this.world.trialsOf(id), url);
     const trials = items.map((trial) => {
-      const { history: _h, attempts_list: _a, decisions: _d, checkpoints: _c, ...short } = trial;
+      const {
+        rationale: _r,
+        history: _h,
+        attempts_list: _a,
+        decisions: _d,
+        checkpoints: _c,
+        ...short
+      } = trial;
       return short;
     });
     json(response, 200, { trials, next_page_token: next });
+  }
+
+  // As the server says while there are too few; what a test has put into the world otherwise.
+  private importance(id: string, url: URL, response: ServerResponse): void {
+    const metric = url.searchParams.get('metric') ?? this.world.sweep(id).metric.name;
+    const few = {
+      metric,
+      trials: 9,
+      best: 0,
+      reason: 'importance needs 20 trials',
+      parameters: [],
+    };
+    json(response, 200, this.world.importances.get(metric) ?? few);
   }
 
   private curves(id: string, url: URL, response: ServerResponse): void {
@@ -140,6 +166,19 @@ export class MockServer {
       'X-Log-Size': bytes.length,
     });
     response.end(piece);
+  }
+
+  private async replay(
+    id: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    this.bodies.push(JSON.parse(Buffer.concat(chunks).toString()));
+    const replay = this.world.replays.get(id);
+    if (replay) return json(response, 200, replay);
+    problem(response, 422, 'Unprocessable', 'no trial has reported a result that counts');
   }
 
   private async steer(

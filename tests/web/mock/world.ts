@@ -6,6 +6,9 @@ import type {
   Decision,
   EventKind,
   Executor,
+  Importance,
+  Replay,
+  Schedule,
   Sweep,
   SweepState,
   TrialDetail,
@@ -15,6 +18,7 @@ import type {
 } from '../../../web/src/api/types';
 import { better, fromWire } from '../../../web/src/model/numbers';
 
+const drawn = { rule: 'random', from: [], results: 0, score: null, text: 'drawn at random' };
 const epochMs = Date.parse('2026-11-21T10:00:00Z');
 
 /** What the mock server serves. Every change appends an event, as the conductor does. */
@@ -22,6 +26,12 @@ export class World {
   readonly sweeps = new Map<string, Sweep>();
   readonly trials = new Map<string, TrialDetail[]>();
   readonly logs = new Map<string, string>();
+  /** By metric. */
+  readonly importances = new Map<string, Importance>();
+  /** By sweep: what it had been. */
+  readonly replays = new Map<string, Replay>();
+  /** By sweep and trial, s1/3. */
+  readonly schedules = new Map<string, Schedule>();
   readonly events: AttuneEvent[] = [];
   executors: Executor[] = [];
   private readonly listeners = new Set<(event: AttuneEvent) => void>();
@@ -48,6 +58,7 @@ export class World {
       metrics: [{ name: 'accuracy', mode: 'max', ...sweep.metric, target: null }],
       constraints: {},
       searcher: 'random',
+      warm_start: [],
       scheduler: 'asha',
       rungs: [1, 3, 9],
       max_step: 9,
@@ -63,6 +74,8 @@ export class World {
         patience: 0,
         max_trial_time: 0,
         trial_patience: 0,
+        plateau: null,
+        threshold: {},
       },
       parameters: [],
       trials: {
@@ -84,7 +97,7 @@ export class World {
     };
     this.sweeps.set(made.id, made);
     this.trials.set(made.id, []);
-    this.emit('sweep_created', { sweep: made.id, name: made.name });
+    this.emit('sweep_created', { sweep: made.id, name: made.name, warm_start: [] });
     return made;
   }
 
@@ -96,6 +109,8 @@ export class World {
       state,
       reason: '',
       config,
+      origin: 'random',
+      rationale: drawn,
       created: this.now(),
       ended: null,
       attempts: 0,
@@ -112,7 +127,15 @@ export class World {
       checkpoints: [],
     };
     all.push(trial);
-    this.emit('trial_created', { sweep, trial: trial.number, config, state });
+    const { origin } = trial;
+    this.emit('trial_created', {
+      sweep,
+      trial: trial.number,
+      config,
+      state,
+      origin,
+      reason: drawn.text,
+    });
     this.recount(sweep);
     return trial;
   }
@@ -231,8 +254,8 @@ export class World {
     this.emit('trial_yielding', { sweep, trial: number, verdict, reason });
   }
 
-  decide(trial: TrialDetail, decision: Omit<Decision, 'time'>): void {
-    trial.decisions.push({ ...decision, time: this.now() });
+  decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt'>): void {
+    trial.decisions.push({ ...decision, attempt: trial.attempts, time: this.now() });
     this.emit('trial_decided', {
       sweep: trial.sweep,
       trial: trial.number,

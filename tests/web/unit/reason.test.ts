@@ -3,7 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../../web/src/api/types';
 import {
   attemptOutcome,
+  beginning,
   decisionSentence,
+  originSentence,
   sentence,
   splitFailure,
   trialSentence,
@@ -13,6 +15,33 @@ import { confirmation, countsSummary } from '../../../web/src/model/summary';
 import { smallWorld } from '../mock/scenarios';
 
 const accuracy = { name: 'accuracy', mode: 'max' } as const;
+
+describe('what an attempt goes on as', () => {
+  const decided = (attempt: number, verdict: Decision['verdict'], rule = 'asha'): Decision => ({
+    time: '',
+    attempt,
+    step: 3,
+    verdict,
+    reason: '',
+    rule,
+    rung: null,
+    value: null,
+    cutoff: null,
+    rank: null,
+    peers: null,
+  });
+  const after = (outcome: 'paused' | 'failed', ...decisions: Decision[]): string =>
+    beginning({ number: 1, outcome }, { decisions });
+
+  it('is told by the last verdict before it', () => {
+    expect(beginning(undefined, { decisions: [] })).toBe('');
+    expect(after('paused', decided(1, 'continue'), decided(1, 'pause'))).toBe('promoted');
+    expect(after('paused', decided(1, 'exploit', 'pbt'))).toBe('clone');
+    expect(after('paused', decided(1, 'pause', 'sweep_paused'))).toBe('resumed');
+    expect(after('paused', decided(1, 'continue'))).toBe('resumed');
+    expect(after('failed', decided(1, 'continue'))).toBe('again');
+  });
+});
 
 describe('why a trial is in its state', () => {
   it("is told in the server's words where it gave any", () => {
@@ -63,6 +92,7 @@ describe('why a trial is in its state', () => {
 describe('a decision', () => {
   const decision: Decision = {
     time: '2026-11-21T10:00:00.000000Z',
+    attempt: 1,
     step: 3,
     verdict: 'stop',
     reason: '',
@@ -110,6 +140,26 @@ describe('a failure', () => {
     expect(attemptOutcome({ state: 'assigned', outcome: '' })).toBe('starting');
     expect(attemptOutcome({ state: 'running', outcome: '' })).toBe('running');
     expect(attemptOutcome({ state: 'ended', outcome: 'lost' })).toBe('lost with its executor');
+  });
+});
+
+describe('why a trial has its configuration', () => {
+  const rationale = (text: string) => ({ rule: '', from: [], results: 0, score: null, text });
+
+  it("names who proposed it, and tells in the server's words why", () => {
+    const text = 'model of 12 results: near trial 2';
+    expect(originSentence({ origin: 'tpe', rationale: rationale(text) })).toBe(
+      'Proposed by tpe: model of 12 results: near trial 2.',
+    );
+    expect(originSentence({ origin: 'tpe', rationale: null })).toBe('Proposed by tpe.');
+  });
+
+  it('is no proposal where a person asked for it', () => {
+    const text = "a configuration of a person's own";
+    expect(originSentence({ origin: 'enqueued', rationale: rationale(text) })).toBe(
+      "A configuration of a person's own.",
+    );
+    expect(originSentence({ origin: 'initial_points', rationale: null })).toBe('Initial points.');
   });
 });
 

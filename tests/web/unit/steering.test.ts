@@ -104,5 +104,16 @@ describe('the limits of a sweep', () => {
     expect(limitsSummary({ ...limits, target: 0.95, max_time: 7200, patience: 1 })).toBe(
       'target 0.9500, 2 h 00 min, patience 1 trial',
     );
+    const plateau = {
+      metric: 'loss',
+      mode: 'min',
+      patience: 5,
+      std: 0.1,
+      grace_period: 1,
+    } as const;
+    const threshold = { loss: { at_least: 50, at_most: 0.5, grace_period: 1 } };
+    expect(limitsSummary({ ...limits, plateau, threshold })).toBe(
+      'plateau of loss over 5 reports, loss ≥ 50 ends a trial, loss ≤ 0.5000 ends a trial',
+    );
   });
 });

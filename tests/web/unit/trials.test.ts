@@ -19,6 +19,7 @@ function row(number: number, changes: Partial<Trial> = {}): TrialRow {
     state: 'running',
     reason: '',
     config: {},
+    origin: 'random',
     created: '2026-11-21T10:00:00.000000Z',
     ended: null,
     attempts: 1,

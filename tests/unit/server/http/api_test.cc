@@ -41,7 +41,7 @@ TEST_F(ApiTest, ASweepIsShownAsDocumented) {
   EXPECT_EQ(sweep.at("external"), false);
   EXPECT_EQ(sweep.at("limits").dump(),
             R"({"target":null,"max_time":0.0,"max_gpu_hours":0.0,"patience":0,)"
-            R"("max_trial_time":0.0,"trial_patience":0})");
+            R"("max_trial_time":0.0,"trial_patience":0,"plateau":null,"threshold":{}})");
   EXPECT_EQ(sweep.at("stopping"), "stopped");
   EXPECT_THAT(sweep.at("waiting"), HasSubstr("executor"));
   EXPECT_EQ(sweep.at("file"), "name: fashion-mnist # \"quoted\"\n");
@@ -101,13 +101,52 @@ TEST_F(ApiTest, ADecisionIsExplainedByThoseAtItsRung) {
       {"number": 1, "value": 0.25, "verdict": "stop"}])"));
 }
 
+TEST_F(ApiTest, ATrialSaysWhyItHasItsConfiguration) {
+  const Json drawn = Json::parse(R"({"rule": "random", "from": [], "results": 0, "score": null,
+                                     "text": "drawn at random"})");
+  const Json trial = GetJson("/api/v1/sweeps/s1/trials/1");
+  EXPECT_EQ(trial.at("origin"), "random");
+  EXPECT_EQ(trial.at("rationale"), drawn);
+  const Json explanation = GetJson("/api/v1/sweeps/s1/trials/3/explanation");
+  EXPECT_EQ(explanation.at("origin"), "random");
+  EXPECT_EQ(explanation.at("rationale"), nullptr) << "of a log that tells none";
+  EXPECT_EQ(explanation.at("decision"), nullptr) << "nothing was decided yet";
+  EXPECT_EQ(explanation.at("rung"), Json::array());
+}
+
+TEST_F(ApiTest, ImportanceIsOfWhatTellsTheBestTrialsFromTheOthers) {
+  const Json few = GetJson("/api/v1/sweeps/s1/importance");
+  EXPECT_EQ(few.at("parameters"), Json::array());
+  EXPECT_THAT(few.at("reason"), HasSubstr("needs 20 trials that have come to an end; so far"));
+
+  for (uint32_t i = 0; i < 60; ++i) {
+    const TrialId trial(SweepId(1), TrialNumber(4 + i));
+    Config config = SampleConfig(0.001 + 0.008 * i);
+    config.Set("width", int64_t{8 + 8 * (i * 5 % 8)});
+    backend_.Add(TrialCreated{trial, config, "random"});
+    backend_.Add(AttemptAssigned{.attempt = {trial, 1}, .epoch = Epoch(20 + i)});
+    backend_.Add(TrialReported{{trial, 1}, {.step = Step(1), .metrics = {{"accuracy", 0.01 * i}}}});
+    backend_.Add(AttemptEnded{.attempt = {trial, 1}, .outcome = Outcome::kFinished});
+    backend_.Add(TrialEnded{trial, TrialState::kCompleted, ""});
+  }
+  const Json importance = GetJson("/api/v1/sweeps/s1/importance?metric=accuracy");
+  EXPECT_EQ(importance.at("metric"), "accuracy");
+  EXPECT_EQ(importance.at("trials"), 63) << "but the one that is to be tried again";
+  EXPECT_EQ(importance.at("reason"), "");
+  const Json& first = importance.at("parameters").front();
+  EXPECT_EQ(first.at("name"), "lr");
+  EXPECT_GT(first.at("importance"), 0.8);
+
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/importance?metric=loss", 400).at("detail"),
+              HasSubstr("s1 does not improve loss; importance is known for accuracy"));
+  GetJson("/api/v1/sweeps/s99/importance", 404);
+}
+
 TEST_F(ApiTest, ADecisionIsExplainedByItsStep) {
   const Json first = GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=1");
   EXPECT_EQ(first.at("decision").at("verdict"), "stop");
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail"),
               HasSubstr("nothing was decided on trial s1/1 at step 5"));
-  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/3/explanation", 404).at("detail"),
-              HasSubstr("yet"));
   GetJson("/api/v1/sweeps/s1/trials/99/explanation", 404);
   GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=many", 400);
 }

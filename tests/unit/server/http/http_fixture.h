@@ -29,7 +29,9 @@ class NoSearcher final : public Searcher {
 
 class Thinker final : public Searcher {
  public:
-  Suggestion Suggest(ProposalNumber) const override { return Config{{"lr", 0.05}}; }
+  Suggestion Suggest(ProposalNumber) const override {
+    return Proposed{{{"lr", 0.05}}, {.rule = "toy", .text = "always the same"}};
+  }
   bool Thinks() const override { return true; }
   void Observe(const Event&) override {}
   void Adapt(const SweepSpec&) override {}

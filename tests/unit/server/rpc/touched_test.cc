@@ -70,6 +70,29 @@ TEST_F(TouchedTest, AReportTouchesNobodyAndItsVerdictOneExecutor) {
   EXPECT_THAT(Do(Report(1, 2, 0.9)).names, ElementsAre(HostOf(1)));
 }
 
+TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
+  for (const char* name : {"d", "e"}) Do(JoinExecutor{name, "1", "", {.cpus = 2}, true});
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.gang = {.workers = 4, .per_worker = {.cpus = 1}};
+  EXPECT_THAT(Do(CreateSweep{spec, "", ""}).names, ElementsAre("d", "e"));
+  EXPECT_FALSE(ToDesired(brain.state(), "e").assignments(0).has_rendezvous());
+  EXPECT_EQ(ToDesired(brain.state(), "d").assignments(0).node_rank(), 0u);
+  EXPECT_EQ(ToDesired(brain.state(), "e").assignments(0).node_rank(), 1u);
+  v1::Facts facts;
+  v1::Fact& fact = *facts.add_facts();
+  const Trial trial = Live(0);
+  *fact.mutable_attempt() = ToProto(trial.live->id, trial.live->epoch);
+  fact.mutable_rendezvous()->set_address("10.0.0.3");
+  fact.mutable_rendezvous()->set_master_port(4000);
+  auto record = std::get<RecordFact>(FromProto(facts).commands.at(0));
+  record.executor = "d";
+  EXPECT_THAT(Do(record).names, ElementsAre("d", "e"));
+  const v1::Rendezvous told = ToDesired(brain.state(), "e").assignments(0).rendezvous();
+  EXPECT_EQ(told.address(), "10.0.0.3");
+  EXPECT_EQ(told.master_port(), 4000u);
+  EXPECT_EQ(told.host(), "");
+}
+
 TEST_F(TouchedTest, AnEndTouchesWhereItWasAndWhereTheNextBegins) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   const std::string host = HostOf(1);

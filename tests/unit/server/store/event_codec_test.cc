@@ -44,6 +44,24 @@ TEST(EventCodec, AnEmptyKeyIsNotWritten) {
             R"({"config":{},"origin":"random","idempotency_key":"k","proposal":null})");
 }
 
+TEST(EventCodec, ATrialOfALogThatTellsNoRationaleHasNone) {
+  const StoredFact stored{.kind = "trial_created",
+                          .sweep = SweepId(1),
+                          .trial = TrialNumber(2),
+                          .payload = R"({"config":{},"origin":"random","proposal":2})"};
+  const auto decoded = Decode(stored);
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_EQ(std::get<TrialCreated>(*decoded).rationale, std::nullopt);
+}
+
+TEST(EventCodec, OfARationaleOnlyWhatItHasIsWritten) {
+  const TrialCreated drawn{.trial = TrialId(SweepId(1), TrialNumber(0)),
+                           .origin = "random",
+                           .rationale = Rationale{.rule = "random", .text = "drawn at random"}};
+  EXPECT_EQ(Encode(drawn).payload, R"({"config":{},"origin":"random","proposal":null,)"
+                                   R"("rationale":{"rule":"random","text":"drawn at random"}})");
+}
+
 TEST(EventCodec, AFieldThatCameLaterKeepsWhatItsStructSays) {
   const auto decoded = Decode({.kind = "attempt_ended",
                                .sweep = SweepId(1),

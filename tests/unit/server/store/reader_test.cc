@@ -103,6 +103,56 @@ TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {
   EXPECT_EQ(sweep->Best()->step, Step(2));
 }
 
+TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
+  const TrialId donor(SweepId(1), TrialNumber(0));
+  const TrialId trial(SweepId(1), TrialNumber(1));
+  EXPECT_THAT(reader_->Trial(trial)->rationale.value(), ::testing::HasSubstr("drawn at random"));
+  const CheckpointId from{donor, 1, Step(3)};
+  Add(TrialDecided{
+      .attempt = {trial, 1},
+      .step = Step(3),
+      .verdict = Verdict::Exploit(from, SampleConfig(0.3), {.rule = "pbt", .text = "a clone"}),
+      .cloned = KeptCheckpoint{.attempt = 1, .ref = {Step(3), "/data/step-3", "sha256:03"}}});
+  EXPECT_EQ(reader_->Trial(trial)->config, SampleConfig(0.3));
+  EXPECT_EQ(reader_->Trial(trial)->rationale,
+            R"({"rule":"pbt","from":[0],"results":0,"score":null,"text":"a clone"})");
+  Add(TrialPromoted{.trial = trial,
+                    .reason = {.rule = "pbt", .peers = 8, .text = "lr times 1.2"},
+                    .config = SampleConfig(0.36)});
+  EXPECT_EQ(reader_->Trial(trial)->rationale,
+            R"({"rule":"pbt","from":[],"results":0,"score":null,"text":"lr times 1.2"})");
+}
+
+TEST_F(ReaderTest, ResultsAreThoseOfTrialsThatAreOver) {
+  SweepSpec spec = SampleSpec();
+  spec.objectives = {Maximise("accuracy"), Minimise("latency")};
+  Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
+  const auto run = [&](uint32_t number, Metrics metrics, std::optional<TrialState> end) {
+    const TrialId trial(SweepId(2), TrialNumber(number));
+    Add(TrialCreated{trial, SampleConfig(0.01 * (number + 1)), "random"});
+    Add(AttemptAssigned{.attempt = {trial, 1}, .epoch = Epoch(20 + number)});
+    Add(TrialReported{{trial, 1}, {.step = Step(1), .metrics = std::move(metrics)}});
+    if (!end) return;
+    Add(AttemptEnded{.attempt = {trial, 1}, .outcome = Outcome::kFinished});
+    Add(TrialEnded{trial, *end, ""});
+  };
+  run(0, {{"accuracy", 0.5}, {"latency", 20}, {"$val.loss [1]", 3}}, TrialState::kCompleted);
+  run(1, {{"accuracy", 0.9}, {"latency", 10}}, std::nullopt);
+  run(2, {{"accuracy", 0.6}, {"latency", 30}}, TrialState::kStopped);
+  run(3, {{"accuracy", std::nan("")}, {"latency", 1}}, TrialState::kFailed);
+  run(4, {{"accuracy", 0.8}, {"latency", 5}}, TrialState::kKilled);
+
+  const auto latencies = reader_->Results(SweepId(2), "latency");
+  ASSERT_TRUE(latencies.ok()) << latencies.error().message;
+  ASSERT_EQ(latencies->size(), 3u);
+  EXPECT_EQ((*latencies)[0].value, 20);
+  EXPECT_EQ((*latencies)[1].value, 30);
+  EXPECT_EQ((*latencies)[1].config, SampleConfig(0.03));
+  EXPECT_TRUE(std::isnan((*latencies)[2].value)) << "a report that does not count";
+  EXPECT_EQ((*reader_->Results(SweepId(2), "accuracy"))[1].value, 0.6);
+  EXPECT_EQ((*reader_->Results(SweepId(2), "$val.loss [1]"))[0].value, 3) << "a name is no path";
+}
+
 TEST_F(ReaderTest, TheFrontIsWhatIsFeasibleAndNotDominated) {
   SweepSpec spec = SampleSpec();
   spec.objectives = {Maximise("accuracy"), Minimise("latency")};

@@ -136,7 +136,10 @@ class SampleLog {
     Add(TrialEnded{trial(0), TrialState::kCompleted, "reached step 9, the last"});
     Add(AttemptEnded{.attempt = {trial(0), 2}, .outcome = Outcome::kStopped});
 
-    Add(TrialCreated{trial(1), SampleConfig(0.001), "random"});
+    Add(TrialCreated{.trial = trial(1),
+                     .config = SampleConfig(0.001),
+                     .origin = "random",
+                     .rationale = Rationale{.rule = "random", .text = "drawn at random"}});
     Assign({trial(1), 1}, 3, Step(1));
     Report({trial(1), 1}, 1, 0.25, 1.0);
     Add(TrialDecided{.attempt = {trial(1), 1},
@@ -196,7 +199,9 @@ inline std::vector<Fact> OtherFacts() {
                         .patience = 7,
                         .max_trial_time = Seconds(60.5),
                         .trial_patience = 3,
-                        .targets = {0.99}};
+                        .targets = {0.99},
+                        .plateau = Plateau{.metric = Minimise("loss"), .patience = 4, .std = 0.1},
+                        .thresholds = {{.metric = "loss", .at_least = 99}}};
   const TrialRecord record{.id = trial,
                            .config = SampleConfig(0.2),
                            .state = TrialState::kPaused,

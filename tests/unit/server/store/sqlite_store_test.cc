@@ -423,6 +423,17 @@ TEST(SqliteStore, AFileOfSchemaVersionOneIsBroughtForwardWithItsReports) {
   EXPECT_EQ(trial->trial.best, 0.871);
 }
 
+TEST(SqliteStore, TablesOfAnEarlierSchemaAreMadeAnew) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  ASSERT_TRUE(OpenOrDie(path)->Append(SampleLog().events()).ok());
+  Execute(path, "ALTER TABLE trials DROP COLUMN rationale; PRAGMA user_version = 5");
+  OpenOrDie(path).reset();
+  const auto trial = Reader::Open(path).value()->Detail({SweepId(1), TrialNumber(0)});
+  ASSERT_TRUE(trial.ok()) << trial.error().message;
+  EXPECT_EQ(trial->trial.best, 0.871);
+}
+
 TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";

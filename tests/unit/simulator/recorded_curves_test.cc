@@ -1,11 +1,11 @@
-#include "cli/simulate/recorded_curves.h"
+#include "simulator/recorded_curves.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "cli/simulate/csv.h"
+#include "simulator/csv.h"
 
 namespace attune::simulate {
 namespace {

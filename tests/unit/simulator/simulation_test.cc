@@ -1,4 +1,4 @@
-#include "cli/simulate/simulation.h"
+#include "simulator/simulation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,10 +45,11 @@ SweepSpec Spec(int max_trials, int64_t max_step) {
 
 SweepSpec Asha(int max_trials, int64_t max_step) {
   SweepSpec spec = Spec(max_trials, max_step);
-  spec.scheduler = {
-      .name = "asha",
-      .options = {
-          {"min", int64_t{1}}, {"mode", std::string("stop")}, {"reduction_factor", int64_t{3}}}};
+  spec.scheduler = {.name = "asha",
+                    .options = {{"min", int64_t{1}},
+                                {"mode", std::string("stop")},
+                                {"reduction_factor", int64_t{3}},
+                                {"brackets", int64_t{1}}}};
   return spec;
 }
 

@@ -1,0 +1,301 @@
+"""Gangs over several executors: real ranks that meet across hosts, and what happens when one is lost.
+
+Hosts are executors of this machine at addresses of its own (127.0.0.x), or network namespaces where
+those can be made.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+
+from python_ddp_test import ENVIRONMENT
+from support import EndToEnd, FASHION_MNIST, ProcessExit, ROOT, free_port, sweep
+
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
+SMALL = {"command": [FASHION_MNIST], "metric": {"name": "accuracy", "mode": "max"},
+         "parameters": {"lr": {"value": 0.1}, "width": {"value": 8},
+                        "samples_per_step": {"value": 1024}},
+         "scheduler": {"name": "fifo", "max": 2}, "failure": {"max_restarts": 1, "backoff": "0s"}}
+CLONE_NEWNET = 0x40000000
+HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
+
+
+def children(pid):
+    with contextlib.suppress(OSError):
+        return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                for child in (task / "children").read_text().split()]
+    return []
+
+
+def ranks_of(executor):
+    """The processes of an executor's ranks: forked by a launcher, or its own where that was slow."""
+    own = children(executor.popen.pid)
+    spawned = [pid for pid in own
+               if b"ATTUNE_RANK=" in pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
+    return spawned or [rank for launcher in own for rank in children(launcher)]
+
+
+class Fleet(EndToEnd):
+    def begin(self, hosts, **changes):
+        """A server by `attune run`, and an executor for each of {name: (CPUs, more arguments)}."""
+        self.port = free_port()
+        spec = {"command": WORKER, "parameters": {"x": {"value": 1.0}},
+                "env": {"PYTHONPATH": str(ROOT / "clients/python")},
+                "working_directory": str(self.folder),
+                "resources": {"workers": 4, "cpus_per_worker": 1},
+                "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": 1},
+                "failure": {"max_restarts": 0, "backoff": "0s"}, **changes}
+        self.run_ = self.run_sweep(self.write(sweep(**spec)), "--no-executor", "--rpc-port", self.port,
+                                   "-o", "json")
+        self.run_.await_stderr(r"http://")
+        self.executors = {}
+        for name, (cpus, *more) in hosts.items():
+            self.start_executor(name, cpus, *more)
+
+    def start_executor(self, name, cpus, *more, prefix=(), server="127.0.0.1"):
+        args = ["executor", "--server", f"{server}:{self.port}", "--name", name, "--cpus", cpus,
+                "--data-dir", self.folder / name, "--token-file", self.data / "join", *more]
+        first, *others = [*prefix, self.program]
+        process = self.start(*others, *args, program=first)
+        self.executors[name] = process
+
+    def two(self, **changes):
+        self.begin({"a": (2, "--interface", "127.0.0.2"), "b": (2, "--interface", "127.0.0.3")},
+                   **changes)
+
+    def result(self):
+        code = self.run_.wait()
+        self.assertEqual(code, 0, self.run_.stderr)
+        return json.loads(self.run_.stdout)
+
+    def rows(self, query):
+        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
+            return database.execute(query).fetchall()
+
+    def ranks(self, attempt=1):
+        """The process of each rank of this attempt, as they have said; all have begun."""
+        found = {}
+        for path in self.folder.glob("pid-*"):
+            with contextlib.suppress(ValueError):
+                number, rank = map(int, path.read_text().split())
+                if number == attempt:
+                    found[rank] = int(path.name[4:])
+        return found
+
+    def said(self, name, attempt=1):
+        """What the ranks of this executor's have printed first, by rank."""
+        logs = (self.folder / name).glob(f"sweeps/*/trials/0/attempts/{attempt}/rank-*.log")
+        return {int(log.stem[5:]): json.loads(log.read_text().splitlines()[0]) for log in logs}
+
+
+class Processes(Fleet):
+    def test_ranks_know_their_places_and_meet_at_rank_zeros_address(self):
+        self.two()
+        self.result()
+        a, b = self.said("a"), self.said("b")
+        self.assertEqual((sorted(a), sorted(b)), ([0, 1], [2, 3]))
+        for rank, said in {**a, **b}.items():
+            self.assertEqual(said["master"], "127.0.0.2")
+            self.assertEqual(said["interface"], "lo")
+            self.assertEqual((said["local_rank"], said["local_world_size"]), (rank % 2, 2))
+            self.assertEqual(said["group_rank"], str(rank // 2))
+
+    def test_a_gang_on_one_of_them_stays_on_loopback(self):
+        self.two(resources={"workers": 2, "cpus_per_worker": 1})
+        self.result()
+        said = self.said("a") or self.said("b")
+        self.assertEqual(sorted(said), [0, 1])
+        self.assertEqual(said[0]["master"], "127.0.0.1")
+        self.assertIsNone(said[0]["interface"])
+
+    def kill_rank(self, rank, executor):
+        gate = self.close_gate(3)
+        self.two(failure={"max_restarts": 1, "backoff": "0s"})
+        self.await_report(trial=0, step=2)
+        ranks = self.ranks()
+        ends = {other: ProcessExit(pid) for other, pid in ranks.items()}
+        self.assertEqual(sorted(ends), [0, 1, 2, 3])
+        began = time.monotonic()
+        os.kill(ranks[rank], signal.SIGKILL)
+        for other, end in ends.items():
+            self.assertTrue(end.wait(), f"rank {other} is left")
+        print(f"rank {rank} of 4 killed: all gone after {(time.monotonic() - began) * 1000:.0f} ms")
+        gate.close()
+        self.result()
+        (first, failure), (second, _) = self.rows("SELECT outcome, failure FROM attempts ORDER BY number")
+        self.assertEqual((first, second), ("failed", "finished"))
+        self.assertIn(f"on executor {executor}: rank {rank} was killed by SIGKILL", failure)
+        for said in (self.said("a", 2) | self.said("b", 2)).values():
+            self.assertTrue(said["from"].endswith("step-2-attempt-1"), said)
+
+    def test_a_rank_killed_beside_rank_zero_is_blamed_and_the_gang_goes_on(self):
+        self.kill_rank(1, "a")
+
+    def test_a_rank_killed_on_the_other_executor_is_blamed_and_the_gang_goes_on(self):
+        self.kill_rank(3, "b")
+
+    def lose(self, name):
+        gate = self.close_gate(3)
+        self.two()
+        self.await_report(trial=0, step=2)
+        ends = {rank: ProcessExit(pid) for rank, pid in self.ranks().items()}
+        self.executors[name].kill()
+        for rank, end in ends.items():
+            self.assertTrue(end.wait(), f"rank {rank} is left")
+        gate.close()
+        self.start_executor(name, 2, "--interface", {"a": "127.0.0.2", "b": "127.0.0.3"}[name])
+        self.result()  # max_restarts is 0: nobody is charged
+        outcomes = self.rows("SELECT outcome, resumed_from FROM attempts ORDER BY number")
+        self.assertEqual(outcomes, [("lost", None), ("finished", 2)])
+
+    def test_an_executor_that_is_killed_costs_the_trial_nothing(self):
+        self.lose("b")
+
+    def test_nor_does_that_of_rank_zero(self):
+        self.lose("a")
+
+
+class Sdk(Fleet):
+    def weights(self):
+        folder = pathlib.Path(self.result()["best"]["checkpoint"])
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in folder.glob("*.safetensors")}
+
+    def test_weights_are_those_of_a_gang_on_one_host_bit_for_bit(self):
+        self.begin({"one": (4,)}, **SMALL)
+        alone = self.weights()
+        self.assertTrue(alone)
+        self.data = self.folder / "data-2"
+        self.two(**SMALL)
+        self.assertEqual(self.weights(), alone)
+        ranks = json.loads(self.rows("SELECT ranks FROM attempts")[0][0])
+        self.assertEqual([rank["executor"] for rank in ranks], ["a", "a", "b", "b"])
+
+    def test_weights_are_the_same_after_a_rank_was_killed(self):
+        self.begin({"one": (4,)}, **SMALL)
+        alone = self.weights()
+        self.data = self.folder / "data-2"
+        self.two(**SMALL)
+        self.await_report(trial=0, step=1)
+        os.kill(ranks_of(self.executors["b"])[0], signal.SIGKILL)
+        self.assertEqual(self.weights(), alone)
+        first, second = self.rows("SELECT outcome, resumed_from, failure FROM attempts ORDER BY number")
+        self.assertEqual((first[0], second[:2]), ("failed", ("finished", 1)))
+        self.assertRegex(first[2], "on executor b: rank [23] was killed by SIGKILL")
+
+
+@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
+class Torch(Fleet):
+    def setUp(self):
+        super().setUp()
+        self.environment.update(ENVIRONMENT)
+
+    def test_a_script_that_only_knows_torchrun_runs_as_it_is(self):
+        script = str(ROOT / "tests/e2e/torchrun_script.py")
+        self.two(command=[sys.executable, script, "${args}"], env={},
+                 reports={"pattern": r"epoch (?P<step>\d+) score=(?P<score>\S+)"},
+                 parameters={"mode": {"value": "well"}}, scheduler={"name": "fifo"})
+        self.assertEqual(self.result()["best"]["metrics"], {"score": 10.0})
+
+
+class Namespaces(Fleet):
+    """Two hosts with nothing in common but a wire; addresses are chosen, not given."""
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = [f"attune-{os.getpid()}-{host}" for host in "ab"]
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        home = os.open("/proc/self/ns/net", os.O_RDONLY)
+        self.addCleanup(os.close, home)
+        self.addCleanup(self.libc.setns, home, CLONE_NEWNET)
+        a, b = self.hosts
+        commands = [["netns", "add", a], ["netns", "add", b],
+                    ["link", "add", "wire", "netns", a, "type", "veth", "peer", "name", "wire",
+                     "netns", b]]
+        for number, host in enumerate(self.hosts, 1):
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", host], capture_output=True)
+            commands += [["-n", host, "addr", "add", f"10.77.0.{number}/24", "dev", "wire"],
+                         ["-n", host, "link", "set", "wire", "up"],
+                         ["-n", host, "link", "set", "lo", "up"]]
+        for command in commands:
+            try:
+                done = subprocess.run(["ip", *command], capture_output=True, text=True)
+            except FileNotFoundError:
+                self.skipTest("there is no `ip` (iproute2) to make network namespaces with")
+            if done.returncode != 0:
+                self.skipTest(f"network namespaces cannot be made here: ip {' '.join(command)}: "
+                              f"{done.stderr.strip()}")
+        with open(f"/run/netns/{a}") as namespace:
+            self.assertEqual(self.libc.setns(namespace.fileno(), CLONE_NEWNET), 0)
+
+    def over_the_wire(self, **changes):
+        """A sweep of one trial; neither executor sees the other's data folder."""
+        self.port = free_port()
+        serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-host", "10.77.0.1",
+                           "--rpc-port", self.port)
+        serve.await_stderr(r"http://")
+        self.executors = {}
+        for name in "ab":
+            (self.folder / name).mkdir()
+        self.start_executor("a", 2, prefix=["unshare", "-m", "sh", "-c", HIDING, self.folder / "b"],
+                            server="10.77.0.1")
+        self.start_executor("b", 2, prefix=["ip", "netns", "exec", self.hosts[1], "unshare", "-m", "sh",
+                                            "-c", HIDING, self.folder / "a"], server="10.77.0.1")
+        file = self.write(sweep(**{
+            "command": WORKER, "parameters": {"x": {"value": 1.0}},
+            "env": {"PYTHONPATH": str(ROOT / "clients/python")},
+            "working_directory": str(self.folder),
+            "resources": {"workers": 4, "cpus_per_worker": 1},
+            "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": 1},
+            "failure": {"max_restarts": 1, "backoff": "0s"}, **changes}))
+        status, created = self.request("/api/v1/sweeps", "POST", pathlib.Path(file).read_bytes(),
+                                       {"Content-Type": "application/json"})
+        self.assertEqual(status, 201, created)
+
+    def completed(self):
+        """The first failure, once the trial has completed."""
+        self.await_event(lambda kind, data: kind == "sweep_changed" and data["state"] == "completed")
+        self.assertFalse(list(self.folder.rglob("*-resumed-*")), "what was fetched is removed")
+        first, second = self.get("/sweeps/s1/trials/0")["attempts_list"]
+        self.assertGreaterEqual(second["resumed_from"], 1)
+        return first["failure"]
+
+    def test_a_gang_of_python_spans_two_hosts_and_goes_on_after_the_loss_of_a_rank(self):
+        gate = self.close_gate(3)
+        self.over_the_wire()
+        self.await_report(trial=0, step=2)
+        ranks = self.ranks()
+        ends = [ProcessExit(pid) for pid in ranks.values()]
+        os.kill(ranks[3], signal.SIGKILL)
+        self.assertTrue(all(end.wait() for end in ends))
+        gate.close()
+        self.assertRegex(self.completed(), "on executor [ab]: rank 3 was killed by SIGKILL")
+        meeting = set()
+        for attempt in 1, 2:
+            for name in "ab":
+                for rank, said in self.said(name, attempt).items():
+                    self.assertEqual(said["interface"], "wire")
+                    meeting.add(said["master"])
+                    if attempt == 2:
+                        self.assertIn("step-2-attempt-1" if rank < 2 else "resumed", said["from"])
+        self.assertEqual(len(meeting), 1)
+        self.assertTrue(meeting < {"10.77.0.1", "10.77.0.2"}, meeting)
+
+    def test_a_gang_of_the_sdk_does_so_too(self):
+        self.over_the_wire(**{**SMALL, "scheduler": {"name": "fifo", "max": 3}})
+        self.await_report(trial=0, step=1)
+        os.kill(ranks_of(self.executors["b"])[0], signal.SIGKILL)
+        self.assertRegex(self.completed(), "on executor b: rank [0-3] was killed by SIGKILL")
+
+
+if __name__ == "__main__":
+    unittest.main()

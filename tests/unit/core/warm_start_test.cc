@@ -1,0 +1,148 @@
+#include "core/brain/warm_start.h"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/space/domain.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr SweepId kOld(3);
+
+SweepSpec Of(std::vector<Parameter> parameters, Objective objective = Minimise("loss")) {
+  return {.objectives = {std::move(objective)},
+          .space = SearchSpace(std::move(parameters)),
+          .seed = 7,
+          .warm_start = {kOld}};
+}
+
+Parameter Lr(double max) { return {"lr", FloatDomain{.min = 0.0, .max = max}, {}}; }
+
+TrialResult Done(uint32_t trial, double lr, double loss) {
+  return {.config = {{"lr", lr}}, .value = loss, .trial = TrialNumber(trial)};
+}
+
+std::vector<uint32_t> Trials(const WarmStart& start) {
+  std::vector<uint32_t> trials;
+  for (const PriorResult& taken : start.taken) trials.push_back(taken.from.number.value);
+  return trials;
+}
+
+std::string Refusal(const SweepSpec& spec, const SweepSpec& earlier,
+                    std::vector<TrialResult> results) {
+  const auto start = TakeFrom(spec, kOld, earlier, std::move(results));
+  return start.ok() ? "" : start.error().message;
+}
+
+TEST(WarmStart, RanksCompletedOnesThenWhoCameFurtherThenFailedOnes) {
+  std::vector<TrialResult> results{Done(0, 0.1, 5), Done(1, 0.2, 3), Done(2, 0.3, 1),
+                                   Done(3, 0.4, 2), Done(4, 0.5, kNaN)};
+  results[2].complete = results[3].complete = false;
+  results[2].step = Step(1);
+  results[3].step = Step(9);
+  TrialResult& broken = results.emplace_back(Done(5, 0.6, 0));  // it had reported before
+  broken.complete = false;
+  broken.failed = true;
+  broken.step = Step(20);
+  const WarmStart start = TakeFrom(Of({Lr(1)}), kOld, Of({Lr(1)}), results).value();
+  EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 0, 3, 2, 4, 5}));
+  EXPECT_EQ(start.taken.front().rank, 0.5 / 6);
+  EXPECT_EQ(start.taken.back().rank, 5.5 / 6);
+  EXPECT_EQ(start.text, "6 of 6 results of s3");
+}
+
+TEST(WarmStart, RanksTheLargestFirstWhereTheMetricIsMaximised) {
+  const SweepSpec spec = Of({Lr(1)}, Maximise("accuracy"));
+  const WarmStart start =
+      TakeFrom(spec, kOld, spec, {Done(0, 0.1, 0.5), Done(1, 0.2, 0.9)}).value();
+  EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 0}));
+}
+
+TEST(WarmStart, LeavesOutWhatLiesOutsideAndCountsIt) {
+  const WarmStart start = TakeFrom(Of({Lr(0.25)}), kOld, Of({Lr(1)}),
+                                   {Done(0, 0.1, 1), Done(1, 0.25, 2), Done(2, 0.26, 3)})
+                              .value();
+  EXPECT_EQ(Trials(start), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(start.text, "2 of 3 results of s3; 1 outside of lr");
+}
+
+TEST(WarmStart, DrawsWhatTheEarlierSweepLackedAlikeEachTime) {
+  const SweepSpec spec = Of({Lr(1), {"width", IntDomain{.min = 1, .max = 1'000'000}, {}}});
+  const auto take = [&] {
+    return TakeFrom(spec, kOld, Of({Lr(1)}), {Done(0, 0.1, 1), Done(1, 0.2, 2)}).value();
+  };
+  const WarmStart start = take();
+  EXPECT_EQ(start, take());
+  EXPECT_NE(*start.taken[0].config.Find("width"), *start.taken[1].config.Find("width"));
+  EXPECT_EQ(start.text, "2 of 2 results of s3; drawn at random where it was absent: width");
+}
+
+TEST(WarmStart, LeavesOutParametersThatAreNoLongerThereAndFollowsConditions) {
+  const SweepSpec spec = Of({Lr(1),
+                             {"optimizer", CategoricalDomain{{std::string("sgd")}}, {}},
+                             {"momentum",
+                              FloatDomain{.min = 0, .max = 1},
+                              {{.parent = "optimizer", .any_of = {std::string("sgd")}}}}});
+  TrialResult old = Done(0, 0.1, 1);
+  old.config.Set("optimizer", std::string("sgd"));
+  old.config.Set("depth", int64_t{3});
+  const WarmStart start = TakeFrom(spec, kOld, Of({Lr(1)}), {old}).value();
+  const Config& config = start.taken.front().config;
+  EXPECT_EQ(spec.space.Resolve(config).value(), config);
+}
+
+TEST(WarmStart, TakesNoMoreThanTheBoundSpreadOverTheRanks) {
+  std::vector<TrialResult> results;
+  for (uint32_t i = 0; i < 2 * kMostPrior; ++i) results.push_back(Done(i, 0.5, i));
+  const WarmStart start = TakeFrom(Of({Lr(1)}), kOld, Of({Lr(1)}), results).value();
+  ASSERT_EQ(start.taken.size(), kMostPrior);
+  EXPECT_EQ(Trials(start)[1], 2u);
+  EXPECT_EQ(start.text, "1000 of 2000 results of s3, from the best to the worst");
+  results.resize(kMostPrior);
+  EXPECT_EQ(TakeFrom(Of({Lr(1)}), kOld, Of({Lr(1)}), results)->taken.size(), kMostPrior);
+}
+
+TEST(WarmStart, SaysWhyASweepCannotBeBegunWith) {
+  const SweepSpec spec = Of({Lr(1)});
+  const std::vector<TrialResult> one{Done(0, 0.5, 1)};
+  EXPECT_EQ(Refusal(spec, Of({Lr(1)}, Maximise("accuracy")), one),
+            "warm_start: s3 improves accuracy, not loss; name a sweep of the same metric");
+  EXPECT_EQ(Refusal(spec, Of({Lr(1)}, Maximise("loss")), one),
+            "warm_start: s3 maximises loss, and this sweep shall minimise it; name a sweep of the "
+            "same goal");
+  EXPECT_THAT(Refusal(spec, Of({{"x", IntDomain{.min = 1, .max = 2}, {}}}), one),
+              HasSubstr("has none of this sweep's parameters"));
+  EXPECT_THAT(Refusal(spec, spec, {}), HasSubstr("has no results yet"));
+  EXPECT_THAT(Refusal(Of({Lr(0.1)}), spec, one),
+              HasSubstr("0 of 1 results of s3; 1 outside of lr"));
+}
+
+using WarmStartOfBrain = BrainTest;
+
+TEST_F(WarmStartOfBrain, WhatWasTakenLiesInTheLog) {
+  SweepSpec spec = testing::ToySpec();
+  spec.warm_start = {kOld};
+  const WarmStart start{.from = kOld,
+                        .results = 1,
+                        .taken = {{.from = {kOld, TrialNumber(4)}, .config = {}, .rank = 0.5}},
+                        .text = "1 of 1"};
+  const auto events = Do(CreateSweep{.spec = spec, .warm_start = {start}});
+  const auto& created = std::get<SweepCreated>(events.front().fact);
+  EXPECT_EQ(*created.warm_start, std::vector<WarmStart>{start});
+}
+
+TEST_F(WarmStartOfBrain, ASweepWithoutTheResultsThatItNamesIsRefused) {
+  SweepSpec spec = testing::ToySpec();
+  spec.warm_start = {kOld};
+  EXPECT_THAT(Refused(CreateSweep{.spec = spec}).message, HasSubstr("warm_start: the results"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,63 @@
+#include "executor/agent/host_address.h"
+
+#include <gmock/gmock.h>
+
+namespace attune::agent {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<InterfaceAddress> kHost = {{"lo", "127.0.0.1", true},
+                                             {"docker0", "172.17.0.1", false},
+                                             {"eth0", "10.0.0.3", false},
+                                             {"ib0", "10.1.0.3", false}};
+
+std::string Chosen(const std::vector<InterfaceAddress>& addresses, const std::string& wanted,
+                   const std::vector<std::string>& routes) {
+  const auto chosen = ChooseAddress(addresses, wanted, routes);
+  return chosen.ok() ? chosen.value().interface + " " + chosen.value().address
+                     : "! " + chosen.error();
+}
+
+TEST(HostAddress, TheRouteToTheServerIsTaken) {
+  EXPECT_EQ(Chosen(kHost, "", {"10.1.0.3", "10.0.0.3"}), "ib0 10.1.0.3");
+}
+
+TEST(HostAddress, WhereTheServerIsOnThisHostTheDefaultRouteIsTaken) {
+  EXPECT_EQ(Chosen(kHost, "", {"127.0.0.1", "10.0.0.3"}), "eth0 10.0.0.3");
+}
+
+TEST(HostAddress, WithoutARouteTheFirstThatIsNoLoopbackIsTaken) {
+  EXPECT_EQ(Chosen(kHost, "", {"127.0.0.1", ""}), "docker0 172.17.0.1");
+  EXPECT_EQ(Chosen(kHost, "", {"fd00::2"}), "docker0 172.17.0.1");
+}
+
+TEST(HostAddress, LoopbackIsNeverChosenUnasked) {
+  EXPECT_EQ(Chosen({kHost[0]}, "", {"127.0.0.1"}), " ");
+}
+
+TEST(HostAddress, AnInterfaceIsNamedByItsNameOrItsAddress) {
+  EXPECT_EQ(Chosen(kHost, "eth0", {"10.1.0.3"}), "eth0 10.0.0.3");
+  EXPECT_EQ(Chosen(kHost, "10.0.0.3", {"10.1.0.3"}), "eth0 10.0.0.3");
+  EXPECT_EQ(Chosen(kHost, "lo", {"10.1.0.3"}), "lo 127.0.0.1");
+  EXPECT_EQ(Chosen(kHost, "127.0.0.9", {"10.1.0.3"}), "lo 127.0.0.9");
+}
+
+TEST(HostAddress, WhatThisHostDoesNotHaveIsAnErrorThatSaysWhatItHas) {
+  EXPECT_EQ(
+      Chosen({kHost[0], kHost[2]}, "eth7", {}),
+      "! --interface: eth7 is neither an interface of this host nor the IPv4 address of one; it "
+      "has lo (127.0.0.1), eth0 (10.0.0.3)");
+  EXPECT_THAT(Chosen(kHost, "10.0.0.4", {}), HasSubstr("10.0.0.4 is neither"));
+  EXPECT_THAT(Chosen(kHost, "127.0.0.1.example", {}), HasSubstr("is neither"));
+}
+
+TEST(HostAddress, ThisHostHasALoopbackAndARouteToItself) {
+  const auto addresses = InterfaceAddresses();
+  EXPECT_TRUE(std::ranges::any_of(addresses, &InterfaceAddress::is_loopback));
+  EXPECT_EQ(RouteTowards("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(RouteTowards("no address"), "");
+}
+
+}  // namespace
+}  // namespace attune::agent

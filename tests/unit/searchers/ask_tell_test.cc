@@ -1,0 +1,152 @@
+#include "searchers/ask_tell.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/searchers/problems.h"
+
+namespace attune::searchers {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string FaultsOf(std::vector<Parameter> parameters, AskTell::Options options) {
+  const auto made = AskTell::Make(std::move(parameters), std::move(options));
+  return made.ok() ? "" : made.error().message;
+}
+
+TEST(AskTell, FindsGoodConfigurationsAndKeepsTheBest) {
+  AskTell tuner = AskTell::Make(Plane(), {.searcher = "tpe", .seed = 7}).value();
+  double lowest = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 60; ++i) {
+    const auto trial = tuner.Ask();
+    ASSERT_TRUE(trial);
+    EXPECT_FALSE(trial->rationale.text.empty());
+    lowest = std::min(lowest, Bowl(trial->config));
+    ASSERT_TRUE(tuner.Tell(trial->number, Bowl(trial->config)).ok());
+  }
+  EXPECT_LT(lowest, 1);
+  ASSERT_EQ(tuner.best().size(), 1u);
+  EXPECT_EQ(tuner.best()[0].values, (std::vector<double>{lowest}));
+  EXPECT_EQ(Bowl(tuner.best()[0].config), lowest);
+}
+
+TEST(AskTell, GoesOnFromWhatWasSavedAsIfItHadNotStopped) {
+  for (const char* searcher : {"tpe", "cmaes", "random", "evolution"}) {
+    AskTell tuner = AskTell::Make(Plane(), {.searcher = searcher}).value();
+    for (int i = 0; i < 30; ++i) {
+      const auto trial = tuner.Ask();
+      if (i % 7 == 3) continue;
+      ASSERT_TRUE(tuner.Tell(trial->number, Bowl(trial->config)).ok());
+    }
+    AskTell again = AskTell::Make(Plane(), {.searcher = searcher}).value();
+    ASSERT_TRUE(again.Load(tuner.Save()).ok());
+    EXPECT_EQ(again.Save(), tuner.Save());
+    EXPECT_EQ(again.best()[0].config, tuner.best()[0].config);
+    EXPECT_TRUE(again.Tell(3, 0.5).ok()) << "it was out when it was saved";
+    EXPECT_TRUE(tuner.Tell(3, 0.5).ok());
+    EXPECT_EQ(again.Ask()->config, tuner.Ask()->config) << searcher;
+  }
+}
+
+TEST(AskTell, BytesOfAnotherAreRefusedAndChangeNothing) {
+  AskTell tuner = AskTell::Make(Plane(), {.searcher = "tpe"}).value();
+  const auto first = tuner.Ask();
+  const std::string before = tuner.Save();
+  const AskTell other = AskTell::Make(Plane(), {.searcher = "cmaes"}).value();
+  const std::string cut = before.substr(0, before.size() / 2);
+  for (const std::string& bytes : {other.Save(), cut, before + "x", std::string()}) {
+    const Status loaded = tuner.Load(bytes);
+    ASSERT_FALSE(loaded.ok());
+    EXPECT_THAT(loaded.error().message, HasSubstr("not saved by a tpe of this space"));
+    EXPECT_EQ(tuner.Save(), before);
+  }
+}
+
+TEST(AskTell, WithSeveralObjectivesTheBestAreAFront) {
+  AskTell tuner = AskTell::Make(Plane(), {.searcher = "nsga2",
+                                          .objectives = {Minimise("loss"), Maximise("speed")},
+                                          .constraints = {{.metric = "memory", .max = 8}}})
+                      .value();
+  const auto tell = [&](double loss, double speed, double memory) {
+    EXPECT_TRUE(
+        tuner.Tell(tuner.Ask()->number, {{"loss", loss}, {"speed", speed}, {"memory", memory}})
+            .ok());
+  };
+  tell(0.5, 10, 4);
+  tell(0.6, 9, 4);  // worse in both
+  tell(0.9, 30, 4);
+  tell(0.1, 90, 9);  // too large
+  std::vector<uint32_t> front;
+  for (const auto& best : tuner.best()) front.push_back(best.trial);
+  EXPECT_EQ(front, (std::vector<uint32_t>{0, 2}));
+}
+
+TEST(AskTell, AFiniteSpaceComesToAnEndAndSaysSo) {
+  AskTell tuner =
+      AskTell::Make({{"a", IntDomain{.min = 1, .max = 3}}}, {.searcher = "grid"}).value();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(tuner.Ask());
+  EXPECT_FALSE(tuner.Ask());
+  EXPECT_EQ(tuner.reason(), "every configuration of the grid has been proposed");
+}
+
+TEST(AskTell, LearnsFromATrialOfOnesOwn) {
+  AskTell tuner = AskTell::Make(Plane(), {}).value();
+  const auto own = tuner.Add({{"x", int64_t{2}}, {"y", -1.0}});
+  ASSERT_TRUE(own.ok());
+  EXPECT_EQ(own->config, (Config{{"x", 2.0}, {"y", -1.0}}));
+  ASSERT_TRUE(tuner.Tell(own->number, 0).ok());
+  EXPECT_EQ(tuner.best()[0].trial, own->number);
+  const auto wrong = tuner.Add({{"x", 20.0}, {"y", 0.0}});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.error().message, HasSubstr("x"));
+}
+
+TEST(AskTell, BytesOfOtherObjectivesOrWithAFlippedBitAreRefused) {
+  AskTell tuner = AskTell::Make(Plane(), {}).value();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(tuner.Tell(tuner.Ask()->number, i % 7).ok());
+  const std::string bytes = tuner.Save();
+  AskTell other = AskTell::Make(Plane(), {.objectives = {Maximise("accuracy")}}).value();
+  EXPECT_EQ(other.Load(bytes).error().code, ErrorCode::kCorrupt);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string flipped = bytes;
+    flipped[i] = static_cast<char>(flipped[i] ^ 4);
+    AskTell fresh = AskTell::Make(Plane(), {}).value();
+    ASSERT_FALSE(fresh.Load(flipped).ok()) << i;
+    ASSERT_FALSE(fresh.Load(bytes.substr(0, i)).ok()) << i;
+  }
+}
+
+TEST(AskTell, ATrialIsToldOnce) {
+  AskTell tuner = AskTell::Make(Plane(), {}).value();
+  const uint32_t number = tuner.Ask()->number;
+  EXPECT_TRUE(tuner.Tell(number, 1).ok());
+  EXPECT_EQ(tuner.Tell(number, 2).error().message, "trial 0 has been told already");
+  EXPECT_EQ(tuner.Tell(9, 2).error().message, "trial 9: no such trial was asked for");
+}
+
+TEST(AskTell, EveryFaultIsNamedAtOnce) {
+  EXPECT_THAT(FaultsOf({{"lr", FloatDomain{.min = 2, .max = 1}}},
+                       {.searcher = "tpe", .options = {{"candidate", int64_t{24}}}}),
+              ::testing::AllOf(HasSubstr("parameters.lr"),
+                               HasSubstr("options.candidate: is no option of tpe")));
+  EXPECT_THAT(FaultsOf(Plane(), {.searcher = "bayes"}),
+              HasSubstr("searcher: there is no bayes; there are auto, random, "));
+  EXPECT_EQ(FaultsOf(Plane(), {.options = {{"good_fraction", 7.0}}}).substr(0, 21),
+            "options.good_fraction");
+  EXPECT_THAT(FaultsOf(Plane(), {.options = {{"startup_trials", 2.5}}}),
+              HasSubstr("is float; it takes int"));
+  EXPECT_THAT(FaultsOf(Plane(), {.objectives = {}}), HasSubstr("objectives: none"));
+  EXPECT_THAT(
+      FaultsOf(Plane(), {.searcher = "cmaes", .objectives = {Minimise("a"), Minimise("b")}}),
+      HasSubstr("cmaes improves one metric"));
+  EXPECT_THAT(FaultsOf(Plane(), {.searcher = "grid"}), HasSubstr("cannot list a real range"));
+}
+
+}  // namespace
+}  // namespace attune::searchers

@@ -1,0 +1,122 @@
+#include "searchers/auto.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/random.h"
+#include "searchers/gp.h"
+#include "searchers/tpe.h"
+#include "tests/unit/searchers/problems.h"
+
+namespace attune::searchers {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SweepSpec Named(const std::string& name, std::vector<Parameter> parameters,
+                std::vector<Objective> objectives = {Minimise("loss")}) {
+  return {.objectives = std::move(objectives),
+          .space = SearchSpace(std::move(parameters)),
+          .searcher = {.name = name},
+          .seed = 3};
+}
+
+std::vector<Parameter> Line() { return {{"x", FloatDomain{.min = 0, .max = 1}}}; }
+
+template <class S>
+S Made(const Entry<Searcher>& entry) {
+  return S(SpecOf(entry, Line(), 3));
+}
+
+// So many trials have ended, at points of their own.
+void Tell(Searcher& searcher, uint32_t trials, TrialState as = TrialState::kCompleted) {
+  History history(searcher);
+  RandomStream random(1, TrialNumber(0), "test");
+  for (uint32_t i = 0; i < trials; ++i) {
+    const double x = random.Uniform();
+    history.Create(Config{{"x", x}});
+    history.Report(i, {{"loss", (x - 0.3) * (x - 0.3)}});
+    history.End(i, as);
+  }
+}
+
+Proposed Ask(const Searcher& searcher) {
+  return std::get<Proposed>(searcher.Suggest(ProposalNumber(5'000)));
+}
+
+std::vector<std::string> Names(const SweepSpec& spec) {
+  std::vector<std::string> names;
+  for (const Auto::Stage& stage : Auto::StagesFor(spec)) names.push_back(stage.searcher);
+  return names;
+}
+
+TEST(Auto, ChoosesByWhatTheSweepIs) {
+  EXPECT_THAT(Names(Named("auto", Line())), ElementsAre("gp", "tpe"));
+  EXPECT_THAT(Names(Named("auto", Line(), {Minimise("loss"), Minimise("latency")})),
+              ElementsAre("tpe", "nsga2"));
+  std::vector<Parameter> many;
+  for (int i = 0; i < 61; ++i) {
+    many.push_back({"x" + std::to_string(i), FloatDomain{.min = 0, .max = 1}});
+  }
+  EXPECT_THAT(Names(Named("auto", many)), ElementsAre("tpe"));
+}
+
+TEST(Auto, ProposesWhatItsChoiceWouldAndSaysWhichItIs) {
+  EXPECT_TRUE(Auto(Named("auto", Line())).Thinks());
+  for (const uint32_t trials : {0u, 30u}) {
+    Auto fresh(Named("auto", Line()));
+    Tell(fresh, trials);
+    Gp same = Made<Gp>(GpEntry());
+    Tell(same, trials);
+    EXPECT_EQ(Ask(fresh).config, Ask(same).config);
+    EXPECT_EQ(Ask(fresh).rationale.rule, Ask(same).rationale.rule);
+    EXPECT_EQ(Ask(fresh).rationale.text, "gp, for one metric: " + Ask(same).rationale.text);
+  }
+}
+
+TEST(Auto, HandsOverToOneThatHasSeenEverything) {
+  Auto chosen(Named("auto", Line()));
+  Tell(chosen, 1'000);
+  Tpe tpe = Made<Tpe>(TpeEntry());
+  Tell(tpe, 1'000);
+  EXPECT_EQ(Ask(chosen).config, Ask(tpe).config);
+  EXPECT_EQ(Ask(chosen).rationale.text,
+            "tpe, for more than 1000 results: " + Ask(tpe).rationale.text);
+}
+
+TEST(Auto, WhatFailedIsNoResult) {
+  Auto chosen(Named("auto", Line()));
+  Tell(chosen, 1'000, TrialState::kFailed);
+  EXPECT_THAT(Ask(chosen).rationale.text, HasSubstr("gp, for one metric"));
+}
+
+TEST(Auto, IsTheSameAfterASnapshotInEitherStage) {
+  for (const uint32_t trials : {20u, 1'000u}) {
+    Auto chosen(Named("auto", Line()));
+    Tell(chosen, trials);
+    ArchiveWriter bytes;
+    chosen.Save(bytes);
+    const std::string held = bytes.Take();
+    Auto restored(Named("auto", Line()));
+    ArchiveReader archive(held);
+    restored.Load(archive);
+    EXPECT_TRUE(archive.AtEnd());
+    EXPECT_EQ(Ask(restored), Ask(chosen));
+  }
+}
+
+TEST(Auto, WithoutAnEndNamesTheKeyOfTheSweepFile) {
+  SweepSpec spec = Named("auto", Line());
+  spec.program.command = {"train"};
+  EXPECT_THAT(AutoEntry().make(spec).error().message, HasSubstr("stop: auto never ends by itself"));
+  spec.stop.max_trials = 3;
+  EXPECT_TRUE(AutoEntry().make(spec).ok());
+}
+
+}  // namespace
+}  // namespace attune::searchers

@@ -1,0 +1,254 @@
+#include "searchers/gp.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "searchers/random.h"
+#include "tests/unit/searchers/problems.h"
+
+namespace attune::searchers {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+SweepSpec SpecOf(std::vector<Parameter> parameters, uint64_t seed = 1) {
+  return searchers::SpecOf(GpEntry(), std::move(parameters), seed);
+}
+
+SweepSpec Plane(uint64_t seed = 1) {
+  return SpecOf({{"x", FloatDomain{.min = -5, .max = 5}},
+                 {"lr", FloatDomain{.min = 1e-12, .max = 1, .scale = Scale::kLog}}},
+                seed);
+}
+
+// 0 at x = 2, lr = 1e-4.
+double Loss(const Config& config) {
+  return std::pow((Real(config, "x") - 2) / 10, 2) +
+         std::pow((std::log10(Real(config, "lr")) + 4) / 12, 2);
+}
+
+TEST(Gp, FindsTheBestOfASmoothLossToFourDigitsInThirtyTrials) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    Gp gp(Plane(seed));
+    Random random(Plane().space, seed);
+    EXPECT_LT(BestOf(gp, 30, Loss), 1e-4 * BestOf(random, 1, Loss)) << seed;
+  }
+}
+
+// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+TEST(Gp, TheBitsOfAProposalAreGolden) {
+  Gp gp(SpecOf({{"x", FloatDomain{.min = -5, .max = 5}},
+                {"lr", FloatDomain{.min = 1e-12, .max = 1, .scale = Scale::kLog}},
+                {"kind", CategoricalDomain{{int64_t{1}, int64_t{2}, int64_t{3}}}}},
+               7));
+  BestOf(gp, 60, [](const Config& config) {
+    return std::cos(3 * Real(config, "x")) + Loss(config) +
+           static_cast<double>(std::get<int64_t>(*config.Find("kind")));
+  });
+  const Config config = Ask(gp, 60);
+  EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")),
+            "1.0500399189890377 0.00010083651835572444");
+}
+
+TEST(Gp, ProposalsWhileOthersRunLieApart) {
+  Gp gp(Plane());
+  BestOf(gp, 12, Loss);
+  History history(gp);
+  std::vector<Config> out;
+  for (uint32_t i = 12; i < 18; ++i) {
+    const Config config = Ask(gp, i);
+    for (const Config& other : out) {
+      const double x = (Real(config, "x") - Real(other, "x")) / 10;
+      const double lr = (std::log10(Real(config, "lr")) - std::log10(Real(other, "lr"))) / 12;
+      EXPECT_GT(std::hypot(x, lr), 1e-3);
+    }
+    out.push_back(config);
+    gp.Observe({EventSeq(1000 + i), Time{0},
+                TrialCreated{.trial = {SweepId(1), TrialNumber(i)}, .config = config}});
+  }
+}
+
+TEST(Gp, ItMattersNotInWhichOrderTrialsThatRanTogetherEnded) {
+  std::vector<Config> proposals;
+  for (const bool swapped : {false, true}) {
+    Gp gp(Plane());
+    BestOf(gp, 12, Loss);
+    const Config first = Ask(gp, 12);
+    const auto tell = [&](const Fact& fact) { gp.Observe({EventSeq(1000), Time{0}, fact}); };
+    const auto id = [](uint32_t number) { return TrialId(SweepId(1), TrialNumber(number)); };
+    tell(TrialCreated{.trial = id(12), .config = first});
+    tell(TrialCreated{.trial = id(13), .config = Config{{"x", 1.0}, {"lr", 1e-3}}});
+    for (const uint32_t number : swapped ? std::vector{13u, 12u} : std::vector{12u, 13u}) {
+      tell(TrialReported{{id(number), 1}, {Step(1), {{"loss", 0.01 * number}}, Seconds(1)}});
+      tell(TrialEnded{id(number), TrialState::kCompleted, ""});
+    }
+    proposals.push_back(Ask(gp, 14));
+  }
+  EXPECT_EQ(proposals[0], proposals[1]);
+}
+
+TEST(Gp, AFiniteSpaceIsUsedUpWithoutARepeat) {
+  Gp gp(SpecOf({{"a", IntDomain{.min = 1, .max = 5}},
+                {"b", CategoricalDomain{{true, false, int64_t{3}}}},
+                {"c", IntDomain{.min = 0, .max = 3}, {{"b", {true}}}}}));
+  History history(gp);
+  std::set<std::string> seen;
+  for (uint32_t i = 0; i < 100; ++i) {
+    const Suggestion suggestion = gp.Suggest(ProposalNumber(i));
+    if (std::holds_alternative<Exhausted>(suggestion)) break;
+    std::string text;
+    for (const auto& [name, value] : std::get<Proposed>(suggestion).config.entries()) {
+      text += name + FormatValue(value) + " ";
+    }
+    EXPECT_TRUE(seen.insert(text).second) << text;
+    history.Done(std::get<Proposed>(suggestion).config, static_cast<double>(i % 7));
+  }
+  EXPECT_EQ(seen.size(), 5u * (4 + 2));
+}
+
+TEST(Gp, ASpaceOfOneConfigurationIsOneTrial) {
+  Gp gp(SpecOf({{"a", ConstantDomain{true}}}));
+  History history(gp);
+  history.Done(Ask(gp, 0), 1);
+  EXPECT_TRUE(std::holds_alternative<Exhausted>(gp.Suggest(ProposalNumber(1))));
+}
+
+TEST(Gp, LearnsEachBranchOfAConditionalSpace) {
+  const auto text = [](const char* of) { return Value(std::string(of)); };
+  Gp gp(SpecOf({{"kind", CategoricalDomain{{text("a"), text("b"), text("c")}}},
+                {"u", FloatDomain{.min = 0, .max = 1}, {{"kind", {text("b")}}}},
+                {"v", FloatDomain{.min = 0, .max = 1}, {{"kind", {text("c")}}}}}));
+  const auto loss = [&](const Config& config) {  // 0 at kind b, u 0.7
+    if (*config.Find("kind") == text("a")) return 1.0;
+    if (*config.Find("kind") == text("b")) return std::pow(Real(config, "u") - 0.7, 2);
+    return 0.5 + Real(config, "v");
+  };
+  EXPECT_LT(BestOf(gp, 30, loss), 1e-5);
+}
+
+TEST(Gp, TheBestOfFewStepsIsFound) {
+  Gp gp(SpecOf({{"n", IntDomain{.min = 1, .max = 10}},
+                {"width", IntDomain{.min = 1, .max = 16, .scale = Scale::kLog}},
+                {"x", FloatDomain{.min = 0, .max = 1}}}));
+  const auto loss = [](const Config& config) {  // 0 at n 8, width 15, x 0.3
+    const auto whole = [&](const char* name) {
+      return static_cast<double>(std::get<int64_t>(*config.Find(name)));
+    };
+    return std::pow(whole("n") - 8, 2) + std::pow(whole("width") - 15, 2) / 20 +
+           std::pow(Real(config, "x") - 0.3, 2);
+  };
+  EXPECT_LT(BestOf(gp, 30, loss), 0.01);
+}
+
+TEST(Gp, WhereTrialsFailIsAvoided) {
+  Gp gp(Plane());
+  History history(gp);
+  int failed = 0;
+  for (uint32_t i = 0; i < 40; ++i) {
+    const Config config = Ask(gp, i);
+    if (Real(config, "x") < 2.5) {
+      history.Done(config, Loss(config));
+    } else {
+      failed += i >= 20;
+      history.End(history.Create(config), TrialState::kFailed);
+    }
+  }
+  EXPECT_LE(failed, 5);
+}
+
+TEST(Gp, InfeasibleTrialsLeadToFeasibleOnes) {
+  SweepSpec spec = Plane();
+  spec.constraints = {{.metric = "memory", .min = {}, .max = 1.0}};
+  Gp gp(spec);
+  History history(gp);
+  int feasible = 0;
+  for (uint32_t i = 0; i < 40; ++i) {
+    const Config config = Ask(gp, i);
+    const double memory = 6 + Real(config, "x");  // feasible for x below -5 + 0.5
+    const uint32_t trial = history.Create(config);
+    history.Report(trial, {{"loss", Loss(config)}, {"memory", memory - 0.5}});
+    history.End(trial);
+    feasible += i >= 20 && memory - 0.5 <= 1;
+  }
+  EXPECT_GE(feasible, 10);
+}
+
+TEST(Gp, TrialsThatWereCutShortTeach) {
+  Gp gp(Plane());
+  History history(gp);
+  int learned = 0;  // a sixteenth of random ones would be good
+  for (uint32_t i = 0; i < 40; ++i) {
+    const Config config = Ask(gp, i);
+    const uint32_t trial = history.Create(config);
+    const bool good = Loss(config) < 0.02;
+    learned += i >= 20 && good;
+    for (int64_t step = 1; step <= (good ? 9 : 1); ++step) {
+      history.Report(trial, {{"loss", Loss(config)}}, step);
+    }
+    history.End(trial, TrialState::kStopped);
+  }
+  EXPECT_GE(learned, 10);
+}
+
+TEST(Gp, AnythingThatIsNoNumberIsPassedOver) {
+  constexpr double kLosses[] = {
+      1e300, -1e300, 1e-300, 0, kNaN, 5, 5, -kNaN, std::numeric_limits<double>::infinity()};
+  Gp gp(Plane());
+  History history(gp);
+  for (uint32_t i = 0; i < 60; ++i) {
+    const Config config = Ask(gp, i);
+    EXPECT_TRUE(std::isfinite(Real(config, "x")));
+    history.Done(config, kLosses[i % std::size(kLosses)]);
+  }
+}
+
+TEST(Gp, TenThousandTrialsOfOnePlaceAreNoTrouble) {
+  Gp gp(Plane());
+  History history(gp);
+  for (int i = 0; i < 10'000; ++i) history.Done(Config{{"x", 1.0}, {"lr", 1e-3}}, 3);
+  const Config first = Ask(gp, 0);
+  EXPECT_NE(first, (Config{{"x", 1.0}, {"lr", 1e-3}}));
+  history.Done(first, 2);
+  EXPECT_NE(Ask(gp, 1), first);
+}
+
+TEST(Gp, ManyParametersAreSearchedNearTheBest) {
+  std::vector<Parameter> parameters;
+  for (int i = 0; i < 30; ++i) {
+    parameters.push_back({"x" + std::to_string(i), FloatDomain{.min = 0, .max = 1}, {}});
+  }
+  const auto loss = [](const Config& config) {
+    double sum = 0;
+    for (const auto& [name, value] : config.entries()) {
+      sum += std::pow(std::get<double>(value) - 0.3, 2);
+    }
+    return sum;
+  };
+  Gp gp(SpecOf(parameters));
+  Random random(SearchSpace(parameters), 1);
+  EXPECT_LT(BestOf(gp, 50, loss), 0.5 * BestOf(random, 50, loss));
+}
+
+TEST(Gp, SeveralMetricsAreRefusedWithARemedy) {
+  SweepSpec spec = Plane();
+  spec.objectives.push_back(Minimise("size"));
+  spec.stop.max_trials = 10;
+  const auto made = GpEntry().make(spec);
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().message, testing::HasSubstr("tpe or nsga2"));
+}
+
+TEST(Gp, WithoutALimitItIsRefused) {
+  SweepSpec spec = Plane();
+  spec.program.command = {"train"};
+  EXPECT_FALSE(GpEntry().make(spec).ok());
+}
+
+}  // namespace
+}  // namespace attune::searchers

@@ -1,0 +1,173 @@
+#include "searchers/model/prior.h"
+
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/algorithms/algorithms.h"
+#include "searchers/model/record.h"
+#include "searchers/register.h"
+#include "tests/unit/searchers/problems.h"
+
+namespace attune::searchers {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Results of a sweep on the plane, the best first, around (x, y).
+WarmStart Around(double x, double y, SweepId from = SweepId(3), int count = 40) {
+  WarmStart start{.from = from, .results = count};
+  RandomStream random(from.value, TrialNumber(0), "test/prior");
+  for (int i = 0; i < count; ++i) {
+    const double apart = 4.0 * (i + 1) / count;
+    const Config config{{"x", std::clamp(x + random.Uniform(-apart, apart), -5.0, 5.0)},
+                        {"y", std::clamp(y + random.Uniform(-apart, apart), -5.0, 5.0)}};
+    start.taken.push_back({{from, TrialNumber(static_cast<uint32_t>(i))},
+                           config,
+                           (i + 0.5) / static_cast<double>(count)});
+  }
+  return start;
+}
+
+SweepSpec SpecFor(const std::string& name, std::vector<Parameter> parameters = Plane()) {
+  Algorithms algorithms;
+  RegisterSearchers(algorithms);
+  SweepSpec spec{.objectives = {Minimise("loss")},
+                 .space = SearchSpace(std::move(parameters)),
+                 .searcher = {.name = name, .options = {}},
+                 .seed = 5,
+                 .warm_start = {SweepId(3)}};
+  algorithms.Complete(spec);
+  return spec;
+}
+
+Result<std::unique_ptr<Searcher>> Made(const SweepSpec& spec) {
+  Algorithms algorithms;
+  RegisterSearchers(algorithms);
+  return algorithms.MakeSearcher(spec);
+}
+
+Event Created(std::vector<WarmStart> starts) {
+  return {EventSeq(1), Time{0}, SweepCreated{.sweep = SweepId(9), .warm_start = std::move(starts)}};
+}
+
+Record RecordOf(const SweepSpec& spec, std::vector<WarmStart> starts) {
+  Record record(spec);
+  record.Observe(Created(std::move(starts)));
+  return record;
+}
+
+TEST(Prior, IsEmptyWithoutEarlierResults) {
+  const Record record(SpecFor("tpe"));
+  EXPECT_TRUE(Prior(record).empty());
+}
+
+TEST(Prior, IsDenserWhereEarlierResultsWereGood) {
+  const Record record = RecordOf(SpecFor("tpe"), {Around(2, -1)});
+  const Prior prior(record);
+  EXPECT_GT(prior.LogDensity({0.7, 0.4}), prior.LogDensity({0.1, 0.9}) + 2);
+}
+
+TEST(Prior, ItsSlopeIsThatOfItsDensity) {
+  const Prior prior(RecordOf(SpecFor("tpe"), {Around(2, -1)}));
+  for (const Point& at : {Point{0.6, 0.45}, Point{0.2, 0.8}, Point{0.71, 0.39}}) {
+    const std::vector<double> slope = prior.Slope(at);
+    for (size_t k = 0; k < at.size(); ++k) {
+      constexpr double kStep = 1e-6;
+      Point low = at;
+      Point high = at;
+      low[k] -= kStep;
+      high[k] += kStep;
+      const double quotient = (prior.LogDensity(high) - prior.LogDensity(low)) / (2 * kStep);
+      EXPECT_NEAR(slope[k], quotient, 1e-4 * (1 + std::abs(quotient)));
+    }
+  }
+}
+
+TEST(Prior, NamesTheBestOfEachSweepAndIgnoresWhatAnEditHasLeftOutside) {
+  SweepSpec spec = SpecFor("tpe");
+  Record record = RecordOf(spec, {Around(4, 4, SweepId(3)), Around(-1, -1, SweepId(4))});
+  EXPECT_EQ(Prior(record).best().size(), 2u);
+  spec.space = SearchSpace(
+      {{"x", FloatDomain{.min = -5, .max = 0}, {}}, {"y", FloatDomain{.min = -5, .max = 0}, {}}});
+  record.Adapt(spec);
+  const Prior prior(record);
+  ASSERT_FALSE(prior.empty());
+  for (const PriorResult& best : prior.best())
+    EXPECT_TRUE(record.cube().Place(best.config).has_value());
+}
+
+TEST(Prior, IsDrawnFromInsideTheSpaceWhateverExists) {
+  const std::vector<Parameter> parameters{
+      {"kind", CategoricalDomain{{std::string("a"), std::string("b")}}, {}},
+      {"x", FloatDomain{.min = 0, .max = 1}, {{.parent = "kind", .any_of = {std::string("a")}}}},
+      {"n", IntDomain{.min = 1, .max = 4}, {{.parent = "kind", .any_of = {std::string("b")}}}}};
+  const SweepSpec spec = SpecFor("tpe", parameters);
+  WarmStart start{.from = SweepId(3), .results = 1};
+  start.taken.push_back(
+      {{SweepId(3), TrialNumber(0)}, {{"kind", std::string("a")}, {"x", 0.3}}, 0.5});
+  const Record record = RecordOf(spec, {start});
+  const Prior prior(record);
+  RandomStream random(1, TrialNumber(0), "test/draws");
+  for (int i = 0; i < 50; ++i) {
+    const Config config = prior.Draw(record.cube(), random);
+    EXPECT_EQ(spec.space.Resolve(config).value(), config);
+  }
+}
+
+class WarmSearcher : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(WarmSearcher, BeginsNearWhatWasGood) {
+  const auto distance = [&](const Searcher& searcher) {
+    double sum = 0;
+    for (uint32_t i = 0; i < 8; ++i) {
+      const auto suggestion = searcher.Suggest(ProposalNumber(i));
+      sum += Bowl(std::get<Proposed>(suggestion).config);
+    }
+    return sum / 8;
+  };
+  const auto cold = Made(SpecFor(GetParam())).value();
+  const auto warm = Made(SpecFor(GetParam())).value();
+  warm->Observe(Created({Around(2, -1)}));
+  EXPECT_LT(distance(*warm), 0.5 * distance(*cold));
+}
+
+// What it believed is only that: the best of this sweep is elsewhere.
+TEST_P(WarmSearcher, FindsTheBestWhereEarlierResultsWereMisleading) {
+  const auto warm = Made(SpecFor(GetParam())).value();
+  warm->Observe(Created({Around(-4, 4)}));
+  EXPECT_LT(BestOf(*warm, 80, Bowl), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WarmSearcher, ::testing::Values("tpe", "gp", "cmaes", "auto"),
+                         [](const auto& tested) { return tested.param; });
+
+TEST(WarmSearchers, TriesTheBestOfEachSweepFirstAndSaysSo) {
+  for (const char* name : {"tpe", "gp", "auto"}) {
+    const auto warm = Made(SpecFor(name)).value();
+    const WarmStart start = Around(2, -1);
+    warm->Observe(Created({start}));
+    const auto first = std::get<Proposed>(warm->Suggest(ProposalNumber(0)));
+    EXPECT_EQ(first.config, start.taken.front().config);
+    EXPECT_EQ(first.rationale.rule, "warm_start");
+    EXPECT_THAT(first.rationale.text, HasSubstr("the best of s3, its trial 0"));
+  }
+}
+
+TEST(WarmSearchers, ThoseThatLearnNothingOfItRefuse) {
+  for (const char* name : {"random", "grid", "sobol", "nsga2", "evolution"}) {
+    const auto made = Made(SpecFor(name, {{"n", IntDomain{.min = 1, .max = 4}, {}}}));
+    ASSERT_FALSE(made.ok()) << name;
+    EXPECT_THAT(made.error().message,
+                HasSubstr("warm_start: " + std::string(name) + " learns nothing"));
+  }
+  SweepSpec several = SpecFor("tpe");
+  several.objectives.push_back(Minimise("cost"));
+  EXPECT_THAT(Made(several).error().message,
+              HasSubstr("warm_start: earlier results are ranked by"));
+}
+
+}  // namespace
+}  // namespace attune::searchers

@@ -1,0 +1,190 @@
+#include "searchers/model/rationale.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "searchers/model/untried.h"
+#include "searchers/register.h"
+#include "tests/unit/searchers/history.h"
+
+namespace attune::searchers {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+Value Text(const char* text) { return std::string(text); }
+
+SweepSpec SpecOf(std::vector<Parameter> parameters, const std::string& searcher = "random") {
+  return {.objectives = {Minimise("loss")},
+          .space = SearchSpace(std::move(parameters)),
+          .searcher = {.name = searcher},
+          .seed = 1};
+}
+
+std::vector<Parameter> Four() {
+  return {{"lr", FloatDomain{.min = 1e-4, .max = 1, .scale = Scale::kLog}},
+          {"width", IntDomain{.min = 0, .max = 100}},
+          {"optimizer", CategoricalDomain{{Text("sgd"), Text("adam")}}},
+          {"momentum", FloatDomain{.min = 0, .max = 1}, {{"optimizer", {Text("sgd")}}}}};
+}
+
+Config Sgd(double lr, int64_t width, double momentum) {
+  return {{"lr", lr}, {"width", width}, {"optimizer", Text("sgd")}, {"momentum", momentum}};
+}
+
+// A searcher of the table, and the sweep that it hears of.
+struct Told {
+  std::unique_ptr<Searcher> searcher;
+  std::unique_ptr<History<Searcher>> history;
+
+  Rationale Next(uint32_t proposal) const {
+    return std::get<Proposed>(searcher->Suggest(ProposalNumber(proposal))).rationale;
+  }
+};
+
+Told Make(SweepSpec spec) {
+  Algorithms algorithms;
+  RegisterSearchers(algorithms);
+  algorithms.Complete(spec);
+  Told told{.searcher = algorithms.MakeSearcher(spec).value()};
+  told.history = std::make_unique<History<Searcher>>(*told.searcher);
+  return told;
+}
+
+TEST(Rationale, NamesTheLargestChangesFirstAndCountsTheRest) {
+  Record record(SpecOf(Four()));
+  History history(record);
+  history.Create(Sgd(0.01, 50, 0.5));
+  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 50, 0.5)), "");
+  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 60, 0.5)), "width from 50 to 60");
+  EXPECT_EQ(Changes(record, 0, Sgd(0.1, 60, 0.9)),
+            "momentum from 0.5 to 0.9, lr from 0.01 to 0.1 and 1 more");
+}
+
+TEST(Rationale, SaysWhatIsNewAndWhatIsGone) {
+  Record record(SpecOf(Four()));
+  History history(record);
+  const Config adam{{"lr", 0.01}, {"width", int64_t{50}}, {"optimizer", Text("adam")}};
+  history.Create(Sgd(0.01, 50, 0.5));
+  history.Create(adam);
+  EXPECT_EQ(Changes(record, 0, adam), "optimizer from sgd to adam, without momentum");
+  EXPECT_EQ(Changes(record, 1, Sgd(0.01, 50, 0.25)),
+            "optimizer from adam to sgd, momentum 0.25 is new");
+}
+
+TEST(Rationale, ASmallChangeIsToldWithAllItsDigits) {
+  Record record(SpecOf(Four()));
+  History history(record);
+  history.Create(Sgd(0.01, 50, 0.5));
+  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 50, 0.500001)), "momentum from 0.5 to 0.500001");
+}
+
+TEST(Rationale, LongNamesAndValuesAreCutBetweenCharacters) {
+  const std::string umlauts = "ääääääääääääääää";  // two bytes each
+  Record record(
+      SpecOf({{"a_name_of_more_than_24_bytes", CategoricalDomain{{umlauts, Text("b")}}}}));
+  History history(record);
+  history.Create({{"a_name_of_more_than_24_bytes", Text("b")}});
+  EXPECT_EQ(Changes(record, 0, {{"a_name_of_more_than_24_bytes", umlauts}}),
+            "a_name_of_more_than_24_b… from b to ääääääääääää…");
+}
+
+TEST(Rationale, TheNearestTrialIsNearOnTheScalesOfTheSpace) {
+  Record record(SpecOf(Four()));
+  History history(record);
+  history.Create(Sgd(1e-4, 50, 0.5));
+  history.Create(Sgd(0.02, 50, 0.5));
+  history.Create(Sgd(0.02, 50, 0.5));
+  const Point point = record.cube().Place(Sgd(0.005, 50, 0.5)).value();
+  EXPECT_EQ(Nearest(record, {0, 1, 2}, point), 1u) << "of equals the first";
+  EXPECT_EQ(Nearest(record, {0}, point), 0u);
+}
+
+TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
+  const Told tpe = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "tpe"));
+  EXPECT_EQ(tpe.Next(0).text, "point 1 of a Sobol sequence, until 6 results are known");
+  for (int i = 0; i < 20; ++i) {
+    const double x = i / 20.0;
+    tpe.history->Done({{"x", x}}, std::abs(x - 0.5));
+  }
+  const Rationale rationale = tpe.Next(20);
+  EXPECT_EQ(rationale.rule, "density_ratio");
+  EXPECT_EQ(rationale.results, 20);
+  EXPECT_GT(rationale.score.value(), 0);
+  ASSERT_EQ(rationale.from.size(), 1u);
+  EXPECT_NEAR(rationale.from[0].value, 10, 2) << "one of the best four";
+  EXPECT_THAT(rationale.text,
+              MatchesRegex("model of 20 results: near trial [0-9]+, x from 0\\.[0-9]+ to "
+                           "0\\.[0-9]+; log density ratio [0-9.]+"));
+}
+
+TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {
+  const Told evolution = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "evolution"));
+  EXPECT_EQ(evolution.Next(0).rule, "sobol");
+  for (int i = 0; i < 20; ++i) evolution.history->Done({{"x", i / 20.0}}, i);
+  const Rationale rationale = evolution.Next(20);
+  EXPECT_EQ(rationale.rule, "mutation");
+  ASSERT_EQ(rationale.from.size(), 1u);
+  EXPECT_THAT(rationale.text, HasSubstr("mutation of trial " +
+                                        std::to_string(rationale.from[0].value) + ": x from "));
+}
+
+TEST(Rationale, OfNsga2NamesTheParents) {
+  const Told nsga2 = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "nsga2"));
+  for (int i = 0; i < 40; ++i) nsga2.history->Done({{"x", i / 40.0}}, i);
+  const Rationale rationale = nsga2.Next(40);
+  EXPECT_EQ(rationale.rule, "crossover");
+  EXPECT_EQ(rationale.results, 40);
+  ASSERT_EQ(rationale.from.size(), 2u);
+  EXPECT_THAT(rationale.text,
+              HasSubstr("child of trial " + std::to_string(rationale.from[0].value) +
+                        " and trial " + std::to_string(rationale.from[1].value)));
+}
+
+TEST(Rationale, OfCmaesCountsGenerations) {
+  const Told cmaes = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "cmaes"));
+  EXPECT_EQ(cmaes.Next(0).text, "draw of generation 1, of 4: step size 0.15");
+  for (int i = 0; i < 4; ++i) cmaes.history->Done({{"x", 0.5 + i / 20.0}}, i);
+  EXPECT_THAT(cmaes.Next(4).text, HasSubstr("draw of generation 2, of 4: step size 0."));
+}
+
+TEST(Rationale, OfGridCountsConfigurations) {
+  const Told grid = Make(
+      SpecOf({{"a", IntDomain{.min = 1, .max = 3}}, {"b", IntDomain{.min = 1, .max = 4}}}, "grid"));
+  EXPECT_EQ(grid.Next(0).text, "configuration 1 of 12");
+  grid.history->Create({{"a", int64_t{1}}, {"b", int64_t{1}}}, "grid");
+  EXPECT_EQ(grid.Next(1).text, "configuration 2 of 12");
+}
+
+TEST(Rationale, OfSobolAndRandomSayWhatTheyAre) {
+  EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "random")).Next(3).text,
+            "drawn at random");
+  EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "sobol")).Next(16).text,
+            "point 17 of a Sobol sequence");
+}
+
+TEST(Rationale, WhereAModelFindsNothingNewItSaysWhatWasTakenInstead) {
+  Record record(SpecOf({{"a", IntDomain{.min = 1, .max = 3}}}));
+  History history(record);
+  history.Create({{"a", int64_t{1}}});
+  const auto said = [&](int new_at) {
+    const auto propose = [&](int attempt) {
+      return Config{{"a", int64_t{attempt >= new_at ? 3 : 1}}};
+    };
+    const auto explain = [](int attempt, const Config&) {
+      return Rationale{.rule = "model", .text = "attempt " + std::to_string(attempt)};
+    };
+    return std::get<Proposed>(Untried(record, propose, explain)).rationale;
+  };
+  EXPECT_EQ(said(5).text, "attempt 5");
+  EXPECT_EQ(said(kModelAttempts).rule, "random");
+  EXPECT_EQ(said(1'000).text, "the first configuration that nobody has tried");
+}
+
+}  // namespace
+}  // namespace attune::searchers

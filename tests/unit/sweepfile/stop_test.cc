@@ -1,0 +1,88 @@
+#include "sweepfile/stop.h"
+
+#include "tests/unit/sweepfile/harness.h"
+
+namespace attune::sweepfile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::string kHead =
+    "metric: {name: loss, mode: min}\nparameters: {lr: {min: 0.1, max: 1.0}}\n";
+
+TEST(TrialStoppers, APlateauIsOfTheSweepsMetricUnlessAnotherIsNamed) {
+  EXPECT_EQ(Spec(kHead + "stop: {patience: 5, plateau: {patience: 4}}").stop.plateau,
+            (Plateau{.metric = Minimise("loss"), .patience = 4}));
+  EXPECT_EQ(Spec(kHead + "stop: {patience: 5, plateau: {metric: recall, mode: max, patience: 4, "
+                         "min_delta: 0.01, grace_period: 3}}")
+                .stop.plateau,
+            (Plateau{.metric = Maximise("recall"),
+                     .patience = 4,
+                     .min_delta = 0.01,
+                     .grace_period = Step(3)}));
+  EXPECT_EQ(Spec(kHead + "stop: {patience: 5, plateau: {metric: norm, patience: 4, std: 0.5}}")
+                .stop.plateau->std,
+            0.5)
+      << "a deviation has no direction";
+}
+
+TEST(TrialStoppers, ThresholdsAreReadInTheirOrder) {
+  const SweepSpec spec = Spec(
+      kHead +
+      "stop: {patience: 5, threshold: {recall: {at_least: 0.9}, loss: {at_most: 0.1, at_least: 50, "
+      "grace_period: 2}}}");
+  EXPECT_THAT(
+      spec.stop.thresholds,
+      ElementsAre(
+          Threshold{.metric = "recall", .at_least = 0.9},
+          Threshold{.metric = "loss", .at_least = 50, .at_most = 0.1, .grace_period = Step(2)}));
+  EXPECT_THAT(spec.ReportedMetrics(), ElementsAre("loss", "recall"));
+  EXPECT_EQ(Spec(ResolvedYaml(spec)), spec);
+}
+
+TEST(TrialStoppers, FaultsStandAtTheirKeys) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"plateau: {}",
+       "stop.plateau.patience: missing: reports one after another that bring nothing better\n"},
+      {"plateau: {patience: 0}", "stop.plateau.patience: 0 is below the smallest allowed, 1"},
+      {"plateau: {patience: 1, std: 0.1}",
+       "stop.plateau.patience: one value deviates from nothing; with std it is 2 at least\n"},
+      {"plateau: {patience: 2, min_delta: 0.1, std: 0.1}",
+       "stop.plateau.min_delta: std is there as well; give the one or the other\n"},
+      {"plateau: {patience: 2, metric: norm}",
+       "stop.plateau.metric: norm is no metric of the sweep's; say with mode whether smaller or "
+       "larger is better\n"},
+      {"plateau: 5", "stop.plateau: expected a map, found the integer 5\n"},
+      {"threshold: {loss: {}}",
+       "stop.threshold.loss: says nothing; give at_least, at_most or both\n"},
+      {"threshold: {loss: {at_least: 1, at_most: 2}}",
+       "stop.threshold.loss.at_least: 1.0 is not above at_most 2.0, so every value would end the "
+       "trial\n"},
+      {"threshold: {loss: 3}", "stop.threshold.loss: expected a map, found the integer 3\n"},
+      {"threshold: 3", "stop.threshold: expected a map such as {accuracy: {at_least: 0.9}}"},
+      {"threshold: {loss: {atleast: 1}}", "did you mean at_least?"},
+  };
+  for (const auto& [key, fault] : cases)
+    EXPECT_THAT(FaultsOf(kHead + "stop: {patience: 5, " + key + "}"), HasSubstr(fault)) << key;
+}
+
+TEST(TrialStoppers, ThresholdsAreLimited) {
+  const auto text = [](size_t count) {
+    std::string file = kHead + "stop:\n  patience: 5\n  threshold:\n";
+    for (size_t i = 0; i < count; ++i) file += "    m" + std::to_string(i) + ": {at_least: 1}\n";
+    return file;
+  };
+  EXPECT_EQ(Spec(text(kMaxThresholds)).stop.thresholds.size(), kMaxThresholds);
+  EXPECT_THAT(FaultsOf(text(kMaxThresholds + 1)), HasSubstr("has more than 32 metrics"));
+}
+
+TEST(TrialStoppers, APatternHasAGroupForTheirMetrics) {
+  EXPECT_THAT(FaultsOf("command: [/bin/true]\n" + kHead +
+                       "reports: {pattern: '(?P<loss>.*)'}\n"
+                       "stop: {max_trials: 5, threshold: {recall: {at_least: 1}}}"),
+              HasSubstr("has no group (?P<recall>…) for the metric recall"));
+}
+
+}  // namespace
+}  // namespace attune::sweepfile

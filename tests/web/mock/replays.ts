@@ -1,0 +1,65 @@
+import type { Replay, ReplayedCourse, TrialState } from '../../../web/src/api/types';
+
+const none: Record<TrialState, number> = {
+  pending: 0,
+  running: 0,
+  paused: 0,
+  completed: 0,
+  stopped: 0,
+  failed: 0,
+  killed: 0,
+};
+
+function course(steps: number, value: number, changes: Partial<ReplayedCourse>): ReplayedCourse {
+  return {
+    slot_hours: steps / 10,
+    cpu_hours: steps / 10,
+    gpu_hours: 0,
+    wall_seconds: steps * 60,
+    steps,
+    trials: none,
+    best: { trial: 0, step: 9, value },
+    regret: 0,
+    keeps_winner: true,
+    reason: '',
+    ...changes,
+  };
+}
+
+/** Three trials under asha: the winner is lost, and trial 2 goes on beyond its recording. */
+export function smallReplay(): Replay {
+  const end = (state: TrialState, step: number, reason = '') => ({ state, step, reason });
+  return {
+    metric: 'accuracy',
+    slots: 2,
+    scheduler: { name: 'hyperband' },
+    recorded_scheduler: { name: 'asha' },
+    unknown: 1,
+    recorded: { ...course(21, 0.9, {}), best: { trial: 1, step: 9, value: 0.9 } },
+    if_worst: course(13, 0.85, { regret: 0.05, keeps_winner: false }),
+    if_best: course(19, 0.85, { regret: 0.05, keeps_winner: false }),
+    trials: [
+      {
+        number: 0,
+        unknown: false,
+        recorded: { state: 'completed', step: 9 },
+        if_worst: end('completed', 9),
+        if_best: end('completed', 9),
+      },
+      {
+        number: 1,
+        unknown: false,
+        recorded: { state: 'completed', step: 9 },
+        if_worst: end('stopped', 1, 'stopped at step 1: rank 2 of 3'),
+        if_best: end('stopped', 1, 'stopped at step 1: rank 2 of 3'),
+      },
+      {
+        number: 2,
+        unknown: true,
+        recorded: { state: 'stopped', step: 3 },
+        if_worst: end('stopped', 3),
+        if_best: end('completed', 9),
+      },
+    ],
+  };
+}
