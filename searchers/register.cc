@@ -1,6 +1,7 @@
 #include "searchers/register.h"
 
 #include "searchers/auto.h"
+#include "searchers/bohb.h"
 #include "searchers/cmaes.h"
 #include "searchers/evolution.h"
 #include "searchers/gp.h"
@@ -18,6 +19,7 @@ void RegisterSearchers(Algorithms& algorithms) {
   algorithms.Add(GridEntry());
   algorithms.Add(SobolEntry());
   algorithms.Add(TpeEntry());
+  algorithms.Add(BohbEntry());
   algorithms.Add(CmaesEntry());
   algorithms.Add(EvolutionEntry());
   algorithms.Add(GpEntry());

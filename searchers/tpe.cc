@@ -50,11 +50,10 @@ size_t Tpe::Group::PlaceOf(uint32_t trial) const {
   return static_cast<size_t>(std::ranges::lower_bound(trials, trial) - trials.begin());
 }
 
-Tpe::Tpe(const SweepSpec& spec)
-    : options_(OptionsOf(spec.searcher)),
-      seed_(spec.seed),
-      record_(spec),
-      sobol_(record_.cube().size(), spec.seed) {
+Tpe::Tpe(const SweepSpec& spec) : Tpe(spec, OptionsOf(spec.searcher)) {}
+
+Tpe::Tpe(const SweepSpec& spec, Options options)
+    : options_(options), seed_(spec.seed), record_(spec), sobol_(record_.cube().size(), spec.seed) {
   Rebuild();
 }
 
@@ -76,7 +75,7 @@ void Tpe::Rebuild() {
   }
   for (Group& group : groups_) {
     for (uint32_t trial = 0; trial < record_.size(); ++trial) Add(group, trial);
-    const auto better = [this](uint32_t a, uint32_t b) { return record_.Better(a, b); };
+    const auto better = [this](uint32_t a, uint32_t b) { return Better(a, b); };
     std::ranges::sort(group.ranked, better);
     ChooseGood(group);
   }
@@ -87,6 +86,8 @@ Point Tpe::PointOf(const Group& group, uint32_t trial) const {
   for (const size_t dimension : group.dimensions) point.push_back(record_.At(trial, dimension));
   return point;
 }
+
+bool Tpe::Follow(const Event&, const std::optional<Record::News>&) { return false; }
 
 bool Tpe::IsKnown(uint32_t trial) const {
   return record_.trial(trial).standing < Standing::kRunning;
@@ -106,7 +107,7 @@ void Tpe::Rank(Group& group, uint32_t trial) {
   if (place == group.trials.size() || group.trials[place] != trial) return;
   std::erase(group.ranked, trial);
   if (IsKnown(trial)) {
-    const auto better = [this](uint32_t a, uint32_t b) { return record_.Better(a, b); };
+    const auto better = [this](uint32_t a, uint32_t b) { return Better(a, b); };
     group.ranked.insert(std::ranges::upper_bound(group.ranked, trial, better), trial);
   }
   ChooseGood(group);
@@ -141,6 +142,7 @@ void Tpe::ChooseGood(Group& group) {
 
 void Tpe::Observe(const Event& event) {
   const auto news = record_.Observe(event);
+  if (Follow(event, news)) return Rebuild();
   if (!news) return;
   const bool anew = news->what == Record::What::kMoved || news->what == Record::What::kPrior;
   if (anew) return Rebuild();
@@ -155,8 +157,10 @@ void Tpe::Observe(const Event& event) {
 
 bool Tpe::Thinks() const { return options_.candidates > kQuickCandidates; }
 
-void Tpe::Adapt(const SweepSpec& spec) {
-  options_ = OptionsOf(spec.searcher);
+void Tpe::Adapt(const SweepSpec& spec) { Adapt(spec, OptionsOf(spec.searcher)); }
+
+void Tpe::Adapt(const SweepSpec& spec, Options options) {
+  options_ = options;
   record_.Adapt(spec);
   sobol_ = SobolSequence(record_.cube().size(), seed_);
   Rebuild();
@@ -228,7 +232,7 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
           .from = {TrialNumber(near)},
           .results = static_cast<int64_t>(results),
           .score = ratio,
-          .text = "model of " + std::to_string(results) + " results: near trial " +
+          .text = "model of " + std::to_string(results) + " results" + Where() + ": near trial " +
                   std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
                   "; log density ratio " + FormatShort(ratio)};
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/algorithms/algorithms.h"
@@ -38,7 +39,7 @@ namespace attune::searchers {
 //
 // An observation changes a kernel a group, and seldom all of them; a suggestion looks at every
 // observation once a candidate.
-class Tpe final : public Searcher {
+class Tpe : public Searcher {
  public:
   struct Options {
     int64_t startup_trials = 6;
@@ -58,6 +59,21 @@ class Tpe final : public Searcher {
   void Save(ArchiveWriter& archive) const override { record_.Save(archive); }
   void Load(ArchiveReader& archive) override;
 
+ protected:
+  Tpe(const SweepSpec& spec, Options options);
+
+  const Record& record() const { return record_; }
+  uint64_t seed() const { return seed_; }
+  void Adapt(const SweepSpec& spec, Options options);
+  void Rebuild();
+
+  // What another choice of results changes. `a` and `b` are known; Follow sees each event that the
+  // record has seen, and says whether other trials than that of the news are known or ranked anew.
+  virtual bool Follow(const Event& event, const std::optional<Record::News>& news);
+  virtual bool IsKnown(uint32_t trial) const;  // what became of it, so that it is learned from
+  virtual bool Better(uint32_t a, uint32_t b) const { return record_.Better(a, b); }
+  virtual std::string Where() const { return ""; }  // its results are known: " at step 9"
+
  private:
   // Dimensions that exist together, and the trials that have them.
   struct Group {
@@ -72,9 +88,7 @@ class Tpe final : public Searcher {
     size_t PlaceOf(uint32_t trial) const;
   };
 
-  void Rebuild();
   Point PointOf(const Group& group, uint32_t trial) const;
-  bool IsKnown(uint32_t trial) const;  // what became of it
   void Add(Group& group, uint32_t trial);
   void Rank(Group& group, uint32_t trial);
   void ChooseGood(Group& group);

@@ -67,9 +67,9 @@ class Turns final : public Checker {
     // A space may be used up without the searcher having said so, who ponders may have nothing yet,
     // and a population may be complete.
     const std::string& searcher = sweep.spec.searcher.name;
-    return !sweep.exhausted && searcher != "grid" && searcher != "tpe" && searcher != "gp" &&
-           searcher != "auto" && searcher != kPondering && sweep.spec.scheduler.name != "pbt" &&
-           sweep.Created() < sweep.spec.stop.max_trials;
+    return !sweep.exhausted && searcher != "grid" && searcher != "tpe" && searcher != "bohb" &&
+           searcher != "gp" && searcher != "auto" && searcher != kPondering &&
+           sweep.spec.scheduler.name != "pbt" && sweep.Created() < sweep.spec.stop.max_trials;
   }
 
   void Released(const ReservationReleased& fact, Time now) {

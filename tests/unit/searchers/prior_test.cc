@@ -157,7 +157,7 @@ TEST(WarmSearchers, TriesTheBestOfEachSweepFirstAndSaysSo) {
 }
 
 TEST(WarmSearchers, ThoseThatLearnNothingOfItRefuse) {
-  for (const char* name : {"random", "grid", "sobol", "nsga2", "evolution"}) {
+  for (const char* name : {"random", "grid", "sobol", "bohb", "nsga2", "evolution"}) {
     const auto made = Made(SpecFor(name, {{"n", IntDomain{.min = 1, .max = 4}, {}}}));
     ASSERT_FALSE(made.ok()) << name;
     EXPECT_THAT(made.error().message,

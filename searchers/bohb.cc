@@ -1,0 +1,198 @@
+#include "searchers/bohb.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/random.h"
+#include "searchers/model/limit.h"
+#include "searchers/model/untried.h"
+
+namespace attune::searchers {
+namespace {
+
+Bohb::Options OptionsOf(const AlgorithmSpec& spec) {
+  return {.min_points = std::get<int64_t>(spec.options.at("min_points")),
+          .candidates = std::get<int64_t>(spec.options.at("candidates")),
+          .good_fraction = std::get<double>(spec.options.at("good_fraction")),
+          .random_fraction = std::get<double>(spec.options.at("random_fraction"))};
+}
+
+int64_t Enough(const Bohb::Options& options, const SweepSpec& spec) {
+  if (options.min_points > 0) return options.min_points;
+  return static_cast<int64_t>(Cube(spec.space).size()) + 2;
+}
+
+Tpe::Options ModelOf(const SweepSpec& spec) {
+  const Bohb::Options options = OptionsOf(spec.searcher);
+  return {.startup_trials = Enough(options, spec),
+          .candidates = options.candidates,
+          .good_fraction = options.good_fraction};
+}
+
+Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+  if (auto error = SeveralMetrics(spec, "bohb")) return *error;
+  if (auto error = WithPrior(spec, "bohb")) return *error;
+  if (auto error = WithoutEndInRange(spec, "BOHB")) return *error;
+  return {std::make_unique<Bohb>(spec)};
+}
+
+}  // namespace
+
+Bohb::Bohb(const SweepSpec& spec) : Tpe(spec, ModelOf(spec)), options_(OptionsOf(spec.searcher)) {
+  options_.min_points = Enough(options_, spec);
+}
+
+Step Bohb::Reached(uint32_t trial) const {
+  return trial < curves_.size() ? curves_[trial].reached : Step(0);
+}
+
+double Bohb::ValueAt(uint32_t trial) const {
+  const Curve& curve = curves_[trial];
+  const auto later = std::ranges::upper_bound(curve.steps, fidelity_);
+  if (later == curve.steps.begin()) return std::numeric_limits<double>::infinity();
+  return curve.values[static_cast<size_t>(later - curve.steps.begin()) - 1];
+}
+
+bool Bohb::IsKnown(uint32_t trial) const {
+  const Standing standing = record().trial(trial).standing;
+  if (standing == Standing::kInfeasible || standing == Standing::kFailed) return true;
+  if (standing == Standing::kNone) return false;
+  return Reached(trial) > Step(0) && Reached(trial) >= fidelity_;
+}
+
+bool Bohb::Better(uint32_t a, uint32_t b) const {
+  const auto counts = [this](uint32_t trial) { return Reached(trial) > Step(0); };
+  if (counts(a) != counts(b)) return counts(a);
+  if (!counts(a)) return record().Better(a, b);
+  const double one = ValueAt(a);
+  const double other = ValueAt(b);
+  return one != other ? one < other : a < b;
+}
+
+std::string Bohb::Where() const {
+  return fidelity_ == kEnd ? " at the end" : " at step " + std::to_string(fidelity_.value);
+}
+
+void Bohb::Take(uint32_t trial, Step step) {
+  const Trial& now = record().trial(trial);
+  Curve& curve = curves_[trial];
+  if (!now.has_value || (!curve.values.empty() && now.value >= curve.values.back())) return;
+  if (!curve.steps.empty() && curve.steps.back() == step) {
+    curve.values.back() = now.value;
+    return;
+  }
+  curve.steps.push_back(step);
+  curve.values.push_back(now.value);
+}
+
+bool Bohb::Choose() {
+  std::vector<Step> reached;
+  for (uint32_t trial = 0; trial < curves_.size(); ++trial) {
+    if (curves_[trial].reached > Step(0) && record().trial(trial).placed)
+      reached.push_back(curves_[trial].reached);
+  }
+  Step fidelity{0};
+  const auto enough = static_cast<size_t>(options_.min_points);
+  if (reached.size() >= enough) {
+    const auto last = reached.begin() + static_cast<ptrdiff_t>(enough - 1);
+    std::ranges::nth_element(reached, last, std::ranges::greater());
+    fidelity = *last;
+  }
+  return std::exchange(fidelity_, fidelity) != fidelity;
+}
+
+bool Bohb::Follow(const Event& event, const std::optional<Record::News>& news) {
+  if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
+    const uint32_t trial = reported->attempt.trial.number.value;
+    if (trial < curves_.size()) Take(trial, reported->report.step);
+  }
+  if (!news) return false;
+  curves_.resize(record().size());
+  Curve& curve = curves_[news->trial];
+  if (news->what != Record::What::kStanding) {
+    curve = {};
+    return Choose();
+  }
+  const Trial& now = record().trial(news->trial);
+  switch (now.standing) {
+    case Standing::kComplete:
+      curve.reached = kEnd;
+      break;
+    case Standing::kCut:
+      curve.reached = now.step;
+      break;
+    case Standing::kRunning:  // it keeps what it had when it stood
+      break;
+    default:
+      curve.reached = Step(0);
+  }
+  return Choose();
+}
+
+Suggestion Bohb::Suggest(ProposalNumber proposal) const {
+  const bool has_model = fidelity_ > Step(0);
+  RandomStream random(seed(), proposal, "bohb/random");
+  if (!has_model || random.Uniform() >= options_.random_fraction) return Tpe::Suggest(proposal);
+  const Cube& cube = record().cube();
+  const auto draw = [&](int) {
+    return cube.Build(
+        [&](size_t dimension) { return cube.FromUniform(dimension, random.Uniform()); });
+  };
+  return Untried(record(), draw, [](int, const Config&) {
+    return Rationale{.rule = "random", .text = "drawn at random, as some are beside the model"};
+  });
+}
+
+void Bohb::Adapt(const SweepSpec& spec) {
+  options_ = OptionsOf(spec.searcher);
+  options_.min_points = Enough(options_, spec);
+  Tpe::Adapt(spec, ModelOf(spec));
+  if (Choose()) Rebuild();
+}
+
+void Bohb::Save(ArchiveWriter& archive) const {
+  Tpe::Save(archive);
+  for (const Curve& curve : curves_) archive(curve.steps, curve.values, curve.reached);
+}
+
+void Bohb::Load(ArchiveReader& archive) {
+  Tpe::Load(archive);
+  curves_.assign(record().size(), {});
+  for (Curve& curve : curves_) {
+    archive(curve.steps, curve.values, curve.reached);
+    if (curve.steps.size() != curve.values.size()) archive.Fail();
+    if (!archive.ok()) break;
+  }
+  if (!archive.ok()) curves_.assign(record().size(), {});
+  Choose();
+  Rebuild();
+}
+
+Entry<Searcher> BohbEntry() {
+  return {.name = "bohb",
+          .help = "tpe by the results at the deepest step that enough trials have come to",
+          .options = {{.name = "min_points",
+                       .fallback = int64_t{0},
+                       .min = 0,
+                       .max = 10'000,
+                       .help = "trials that make a step deep enough to learn from it; 0: two more "
+                               "than there are parameters"},
+                      {.name = "candidates",
+                       .fallback = int64_t{64},
+                       .min = 1,
+                       .max = 10'000,
+                       .help = "drawn for each proposal, of which the most promising is taken"},
+                      {.name = "good_fraction",
+                       .fallback = 0.15,
+                       .min = 0.01,
+                       .max = 0.5,
+                       .help = "part of the results that counts as good, of which at most 25 do"},
+                      {.name = "random_fraction",
+                       .fallback = 0.33,
+                       .min = 0,
+                       .max = 1,
+                       .help = "part of the proposals that are drawn at random"}},
+          .make = Make};
+}
+
+}  // namespace attune::searchers

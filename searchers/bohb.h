@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "searchers/tpe.h"
+
+namespace attune::searchers {
+
+// The searcher of BOHB (Falkner et al., ICML 2018): a Parzen estimator of the results at one
+// fidelity, the deepest at which there are enough, and every third trial at random. Made for
+// schedulers that bring many trials to the same steps.
+//
+// A trial's result at a step is its best feasible value up to there. It counts at a fidelity when
+// the trial has come so far and then completed, or was stopped or paused; one that goes on from
+// there keeps the result that it had. Completed trials count at every one, and where enough of them
+// have, the fidelity is the end. Trials that failed, or met no constraint, count as the worst ones
+// everywhere.
+//
+// The model is that of `tpe`, whose kernels and parallel draws are other than in the paper.
+class Bohb final : public Tpe {
+ public:
+  struct Options {
+    int64_t min_points = 0;  // 0: two more than there are parameters
+    int64_t candidates = 64;
+    double good_fraction = 0.15;
+    double random_fraction = 0.33;
+  };
+
+  // REQUIRES: options within the bounds of BohbEntry(), and one objective.
+  explicit Bohb(const SweepSpec& spec);
+
+  Suggestion Suggest(ProposalNumber proposal) const override;
+  void Adapt(const SweepSpec& spec) override;
+  void Save(ArchiveWriter& archive) const override;
+  void Load(ArchiveReader& archive) override;
+
+ protected:
+  bool Follow(const Event& event, const std::optional<Record::News>& news) override;
+  bool IsKnown(uint32_t trial) const override;
+  bool Better(uint32_t a, uint32_t b) const override;
+  std::string Where() const override;
+
+ private:
+  static constexpr Step kEnd{std::numeric_limits<int64_t>::max()};
+
+  // How a trial's best value fell, and how far it had come when it last stood.
+  struct Curve {
+    std::vector<Step> steps;
+    std::vector<double> values;
+    Step reached{0};  // kEnd: it has completed; 0: it has not stood yet
+  };
+
+  Step Reached(uint32_t trial) const;  // of its curve
+  // Its best value up to the fidelity; infinity where it had none by then.
+  double ValueAt(uint32_t trial) const;
+  void Take(uint32_t trial, Step step);  // what the record has just taken of a report
+  bool Choose();                         // the fidelity; whether it is another one now
+
+  Options options_;
+  std::vector<Curve> curves_;
+  Step fidelity_{0};
+};
+
+Entry<Searcher> BohbEntry();
+
+}  // namespace attune::searchers

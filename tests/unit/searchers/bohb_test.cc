@@ -1,0 +1,135 @@
+#include "searchers/bohb.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/random.h"
+#include "searchers/random.h"
+#include "tests/unit/searchers/problems.h"
+
+namespace attune::searchers {
+namespace {
+
+using testing::HasSubstr;
+
+SweepSpec Line(double random_fraction = 0, uint64_t seed = 1) {
+  SweepSpec spec = SpecOf(BohbEntry(), {{"x", FloatDomain{.min = 0, .max = 1}}}, seed);
+  spec.searcher.options["random_fraction"] = random_fraction;
+  return spec;
+}
+
+Config At(double x) { return Config({{"x", x}}); }
+
+// Trials at even places that are paused at step 1 with this loss.
+template <class Loss>
+void Pause(History<Bohb>& history, int trials, Loss loss) {
+  for (int i = 0; i < trials; ++i) {
+    const double x = (i + 0.5) / trials;
+    const uint32_t trial = history.Create(At(x));
+    history.Report(trial, {{"loss", loss(x)}}, 1);
+    history.Pause(trial);
+  }
+}
+
+int ProposalsNear(const Bohb& bohb, double x, uint32_t from) {
+  int near = 0;
+  for (uint32_t i = from; i < from + 30; ++i) near += std::abs(Real(Ask(bohb, i), "x") - x) < 0.2;
+  return near;
+}
+
+// Three trials, one parameter: three results make a step deep enough.
+TEST(Bohb, LearnsFromTheDeepestStepThatEnoughHaveComeTo) {
+  Bohb bohb(Line());
+  History history(bohb);
+  Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
+  EXPECT_GE(ProposalsNear(bohb, 0.2, 100), 20);
+
+  // At step 9 the world is another one. Two trials there are not enough to know.
+  const auto promote = [&](uint32_t trial, double loss) {
+    history.Tell(TrialPromoted{.trial = history.Id(trial)});
+    history.Report(trial, {{"loss", loss}}, 9);
+    history.Pause(trial);
+  };
+  promote(0, -1);
+  promote(1, -2);
+  EXPECT_GE(ProposalsNear(bohb, 0.2, 100), 20);
+  for (const uint32_t trial : {4, 6, 8, 9, 10, 11})
+    promote(trial, -3 + std::abs(trial / 12.0 - 0.8));
+  EXPECT_GE(ProposalsNear(bohb, 0.8, 200), 20);
+  const Suggestion suggestion = bohb.Suggest(ProposalNumber(300));
+  EXPECT_THAT(std::get<Proposed>(suggestion).rationale.text,
+              HasSubstr("model of 8 results at step 9: near trial"));
+}
+
+TEST(Bohb, AResultIsTheBestValueUpToTheStep) {
+  Bohb bohb(Line());
+  History history(bohb);
+  Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
+  // Two go far and become the best of all there, which does not count at step 1.
+  for (const uint32_t trial : {10, 11}) {
+    history.Tell(TrialPromoted{.trial = history.Id(trial)});
+    history.Report(trial, {{"loss", -5.0}}, 9);
+    history.Pause(trial);
+  }
+  EXPECT_GE(ProposalsNear(bohb, 0.2, 100), 20);
+}
+
+TEST(Bohb, WhoGoesOnKeepsItsResult) {
+  Bohb bohb(Line());
+  History history(bohb);
+  Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
+  for (uint32_t trial = 0; trial < 12; ++trial)
+    history.Tell(TrialPromoted{.trial = history.Id(trial)});
+  EXPECT_GE(ProposalsNear(bohb, 0.2, 100), 20);
+}
+
+TEST(Bohb, FailuresAreTheWorstAtEveryStep) {
+  Bohb bohb(Line());
+  History history(bohb);
+  Pause(history, 6, [](double x) { return std::abs(x - 0.5); });
+  for (int i = 0; i < 20; ++i) {
+    const uint32_t trial = history.Create(At(0.9 + i * 0.001));
+    history.Report(trial, {{"loss", std::nan("")}});
+    history.End(trial, TrialState::kFailed);
+  }
+  EXPECT_LE(ProposalsNear(bohb, 1, 100), 3);
+}
+
+TEST(Bohb, SomeAreDrawnAtRandom) {
+  Bohb bohb(Line(0.33));
+  History history(bohb);
+  Pause(history, 12, [](double x) { return x; });
+  int random = 0;
+  for (uint32_t i = 0; i < 300; ++i) {
+    random += std::get<Proposed>(bohb.Suggest(ProposalNumber(i))).rationale.rule == "random";
+  }
+  EXPECT_GT(random, 70);
+  EXPECT_LT(random, 130);
+}
+
+TEST(Bohb, FindsBetterThanRandomSearchDoes) {
+  int wins = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const SweepSpec spec = SpecOf(BohbEntry(), Plane(), seed);
+    Bohb bohb(spec);
+    Random random(spec.space, seed);
+    wins += BestOf(bohb, 60, Bowl) < BestOf(random, 60, Bowl);
+  }
+  EXPECT_GE(wins, 17);
+}
+
+// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+TEST(Bohb, TheBitsOfAProposalAreGolden) {
+  Bohb bohb(SpecOf(BohbEntry(), Plane(), 7));
+  BestOf(bohb, 40, Bowl);
+  const Config config = Ask(bohb, 40);
+  EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "y")),
+            "2.7465190172874907 -0.9863841709650423");
+}
+
+}  // namespace
+}  // namespace attune::searchers
