@@ -113,7 +113,7 @@ const Section& FileKeys() {
            .fallback_words = "none"},
           {.name = "parameters",
            .type = KeyType::kMap,
-           .help = "The search space: names and domains",
+           .help = "The search space: names and domains; {} is a single configuration",
            .required = true},
           {.name = "initial_points",
            .type = KeyType::kConfigs,

@@ -114,7 +114,6 @@ Json ParametersSchema() {
                         {{"required", Json::array({"value"})}}};
   return {{"type", "object"},
           {"description", FileKeys().Find("parameters")->help},
-          {"minProperties", 1},
           {"maxProperties", kMaxParameters},
           {"additionalProperties", parameter}};
 }

@@ -90,12 +90,15 @@ TEST(Parameters, FaultsStandAtTheirKeys) {
   }
 }
 
-TEST(Parameters, ThereMustBeSome) {
-  for (const char* text : {"parameters: {}", "parameters:", "parameters: [a]"}) {
+TEST(Parameters, ThereMustBeAMapOfThem) {
+  for (const char* text : {"parameters:", "parameters: [a]"}) {
     const std::string file =
         "command: [a]\nmetric: {name: a, mode: min}\nstop: {max_trials: 1}\n" + std::string(text);
     EXPECT_THAT(FaultsOf(file), HasSubstr("sweep.yaml:4:1: parameters: ")) << text;
   }
+  const SweepSpec spec =
+      Spec("command: [a]\nmetric: {name: a, mode: min}\nstop: {max_trials: 1}\nparameters: {}\n");
+  EXPECT_TRUE(spec.space.parameters().empty());
 }
 
 TEST(Parameters, NamesCanStandOnACommandLine) {
