@@ -15,7 +15,8 @@ constexpr char kAbout[] =
     "\n"
     "  attune run sweep.yaml            on this machine, here and now\n"
     "  attune serve --with-executor     a server that stays\n"
-    "  attune sweep create sweep.yaml   and work for it\n";
+    "  attune sweep create sweep.yaml   and work for it\n"
+    "  attune train -- ./train          one training, without a sweep file\n";
 
 constexpr char kExitCodes[] =
     "Exit codes: 0 success, 1 failure, 2 usage or a wrong sweep file, 3 not found, 4 denied,\n"
@@ -44,6 +45,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
 
   Action chosen;
   AddRunVerb(app, chosen);
+  AddTrainVerb(app, chosen);
   AddServeVerbs(app, chosen);
   AddSweepVerbs(app, chosen);
   AddTrialVerbs(app, chosen);

@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/verbs/trial_view.h"
 #include "cli/verbs/verb.h"
+#include "cli/watch/log_follower.h"
 #include "cli/watch/mailbox.h"
 #include "cli/watch/model.h"
 
@@ -86,49 +87,22 @@ ExitCode Schedule(const TrialFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-// Writes what the log holds from `offset` on, and returns where it ends now.
-Result<int64_t> Copy(const TrialFlags& flags, const TrialName& name, int64_t offset,
-                     Console& console, Api& api) {
-  while (true) {
-    const Result<Api::LogSlice> slice = api.Log(name, flags.rank, flags.attempt, offset);
-    if (!slice.ok()) return slice.error();
-    console.out.Write(slice->data);
-    offset = slice->offset + static_cast<int64_t>(slice->data.size());
-    if (offset >= slice->file_bytes || slice->data.empty()) return offset;
-  }
-}
-
 ExitCode Logs(const TrialFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
   Mailbox<int> mailbox;
   const Interrupt::Subscription wake(console.interrupt, [&] { mailbox.Wake(); });
-  TrialFlags at = flags;
-  int64_t offset = 0;
+  LogFollower log(api, *name, flags.rank, flags.attempt, console.out);
   while (true) {
     // Asked before the log is read, so that the last lines of a trial that ends are not missed.
     const Result<Json> trial = api.Trial(*name);
     if (!trial.ok()) return Fail(console, trial.error());
     const bool over = !flags.follow || IsFinal(TextAt(*trial, "state"));
-
-    const int64_t newest = WholeAt(*trial, "attempts");
-    const bool next = !flags.attempt.has_value() && newest > 0 && newest != at.attempt;
-    if (next && at.attempt.has_value()) {
-      // The attempt followed so far has ended; its log may have grown since the last look.
-      if (const Result<int64_t> rest = Copy(at, *name, offset, console, api); !rest.ok()) {
-        return Fail(console, rest.error());
-      }
-    }
-    if (next) {
-      at.attempt = static_cast<int>(newest);
-      offset = 0;
-    }
-    const Result<int64_t> end = Copy(at, *name, offset, console, api);
+    const Status copied = log.Copy(WholeAt(*trial, "attempts"));
     // A trial that waits for its first gang has no log yet; one that is followed will have.
-    if (!end.ok() && (over || end.error().code != ErrorCode::kNotFound)) {
-      return Fail(console, end.error());
+    if (!copied.ok() && (over || copied.error().code != ErrorCode::kNotFound)) {
+      return Fail(console, copied.error());
     }
-    if (end.ok()) offset = *end;
     if (over) return ExitCode::kSuccess;
     mailbox.TakeUntil(std::chrono::steady_clock::now() + kLogPollPeriod);
     if (console.interrupt.requested()) return ExitCode::kInterrupted;

@@ -65,6 +65,14 @@ class Sections {
   std::vector<std::string> lines_;
 };
 
+// What it reported last, and what is left of it.
+void AddMetrics(const Json& trial, Sections& sections) {
+  for (const auto& [name, value] : At(trial, "metrics").items()) {
+    sections.Field(name, Number(value));
+  }
+  sections.Field("checkpoint", TextAt(trial, "checkpoint"));
+}
+
 void AddAttempts(const Json& attempts, Sections& sections) {
   if (attempts.empty()) return;
   sections.Title("attempts");
@@ -183,10 +191,7 @@ std::vector<std::string> TrialSections(const Json& trial, const Style& style, in
   sections.Field("step", Whole(trial, "step"));
   sections.Field("trained", FormatDuration(NumberOf(At(trial, "seconds")).value_or(0)));
   sections.Field("best", Number(At(trial, "best")));
-  for (const auto& [name, value] : At(trial, "metrics").items()) {
-    sections.Field(name, Number(value));
-  }
-  sections.Field("checkpoint", TextAt(trial, "checkpoint"));
+  AddMetrics(trial, sections);
 
   sections.Title("configuration");
   for (const auto& [name, value] : At(trial, "config").items()) {
@@ -233,6 +238,30 @@ std::vector<std::string> ScheduleTable(const Json& schedule, const Style& style,
                Clean(FormatConfigBriefly(At(part, "config")))});
   }
   return table.Lines(style, width);
+}
+
+std::vector<std::string> TrainingLines(const Json& trial, const Style& style) {
+  const std::string state = TextAt(trial, "state");
+  const std::string reason = TextAt(trial, "reason");
+  std::string title = "training " + TextAt(trial, "sweep") + '/' + Whole(trial, "number") + ' ' +
+                      style.Paint(ColourOfState(state), state) + " in " +
+                      FormatDuration(NumberOf(At(trial, "seconds")).value_or(0));
+  Sections lines(style, /*width=*/0);
+  lines.Line(reason.empty() ? title : title + ": " + Clean(FirstLine(reason)));
+  // A failure brings the last lines of the rank that caused it, which need not be the one whose
+  // log was seen.
+  const Json& attempts = At(trial, "attempts_list");
+  const std::string failure =
+      state == "failed" && !attempts.empty() ? TextAt(attempts.back(), "failure") : "";
+  for (size_t end = failure.find('\n'); end < failure.size();) {
+    const size_t next = std::min(failure.find('\n', end + 1), failure.size());
+    const std::string line = Clean(failure.substr(end + 1, next - end - 1));
+    if (!line.empty()) lines.Line("  " + line);
+    end = next;
+  }
+  if (WholeAt(trial, "step") > 0) lines.Field("step", Whole(trial, "step"));
+  AddMetrics(trial, lines);
+  return lines.Take();
 }
 
 }  // namespace attune::cli

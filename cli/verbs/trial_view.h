@@ -24,4 +24,7 @@ std::vector<std::string> ExplanationSections(const Json& explanation, int64_t tr
 // From which steps on its weights were trained with which configuration, and by which trial.
 std::vector<std::string> ScheduleTable(const Json& schedule, const Style& style, int width);
 
+// How a training of its own ended: its last metrics, its checkpoint, or why it failed.
+std::vector<std::string> TrainingLines(const Json& trial, const Style& style);
+
 }  // namespace attune::cli

@@ -18,6 +18,7 @@ using Action = std::function<ExitCode(Console&)>;
 
 // Each adds a noun's verbs to `app`; the verb that a command line names sets `chosen`.
 void AddRunVerb(CLI::App& app, Action& chosen);
+void AddTrainVerb(CLI::App& app, Action& chosen);
 void AddServeVerbs(CLI::App& app, Action& chosen);  // serve, executor
 void AddSweepVerbs(CLI::App& app, Action& chosen);
 void AddTrialVerbs(CLI::App& app, Action& chosen);

@@ -46,7 +46,7 @@ struct FakeServer::Parts {
              httplib::Response& response) {
     const std::lock_guard lock(mutex);
     requests.push_back(request.method + ' ' + WithoutBase(request.target));
-    last_body = request.body;
+    if (request.method == "POST") last_body = request.body;
     const auto found = answers.find(WithoutBase(request.path));
     if (found == answers.end()) {
       response.status = 404;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/client/endpoint.h"
+#include "cli/host.h"
 #include "cli/json.h"
 
 namespace httplib {
@@ -43,7 +44,7 @@ class FakeServer {
 
   // What was asked, in order: "GET /sweeps?page_size=1", "POST /sweeps?file=…".
   std::vector<std::string> requests() const;
-  std::string last_body() const;
+  std::string last_body() const;      // of the newest POST
   std::string last_event_id() const;  // the header of the newest request for events
 
   Endpoint endpoint() const { return {url(), "secret", "the test"}; }
@@ -63,6 +64,18 @@ class FakeServer {
 
   std::unique_ptr<Parts> parts_;
   int port_ = 0;
+};
+
+// A server that a verb believes to have started in this process.
+class FakeRunning final : public RunningServer {
+ public:
+  explicit FakeRunning(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+  Endpoint endpoint() const override { return endpoint_; }
+  std::string rpc_target() const override { return ""; }
+  tls::Join join() const override { return {"secret", ""}; }
+
+ private:
+  Endpoint endpoint_;
 };
 
 // A folder that is gone at the end of the test.

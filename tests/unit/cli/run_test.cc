@@ -26,17 +26,6 @@ scheduler: {name: asha, min: 1, max: 9, reduction_factor: 3}
 stop: {max_trials: 12}
 )";
 
-class FakeRunning final : public RunningServer {
- public:
-  explicit FakeRunning(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
-  Endpoint endpoint() const override { return endpoint_; }
-  std::string rpc_target() const override { return ""; }
-  tls::Join join() const override { return {"secret", ""}; }
-
- private:
-  Endpoint endpoint_;
-};
-
 class RunVerb : public testing::Test {
  protected:
   RunVerb() : file_(folder_.Write("sweep.yaml", kSweepFile)) {

@@ -1,0 +1,223 @@
+#include <chrono>
+#include <cstdlib>
+
+#include "cli/check_sweep.h"
+#include "cli/json.h"
+#include "cli/verbs/resume.h"
+#include "cli/verbs/settings.h"
+#include "cli/verbs/trial_view.h"
+#include "cli/verbs/verb.h"
+#include "cli/watch/outcome.h"
+#include "cli/watch/training.h"
+#include "cli/watch/watch.h"
+
+namespace attune::cli {
+namespace {
+
+// Where faults of the document are said to be, until they are said of the command line instead.
+constexpr char kDocument[] = "train.json";
+
+struct TrainFlags : ClientFlags {
+  std::vector<std::string> command;
+  int workers = 1;
+  std::optional<int> gpus_per_worker;
+  std::optional<int64_t> steps;
+  std::string name = "train";
+  std::string metric = "loss";
+  std::string mode = "min";
+  std::vector<std::string> parameters;
+  std::vector<std::string> env;
+  std::vector<std::string> settings;
+  bool detach = false;
+};
+
+// NAME=VALUE, or NAME for the value that it has here.
+Result<Json> Environment(const std::vector<std::string>& words) {
+  Json env = Json::object();
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    if (equals != std::string::npos) {
+      env[name] = word.substr(equals + 1);
+    } else if (const char* value = std::getenv(name.c_str()); value != nullptr) {
+      env[name] = value;
+    } else {
+      return Error{ErrorCode::kInvalid,
+                   "--env " + word + ": it has no value here; write " + word + "=VALUE"};
+    }
+  }
+  return env;
+}
+
+// The sweep of one trial that the command line stands for.
+Result<SweepDocument> Document(const TrainFlags& flags) {
+  const Result<Json> values = ReadAssignments(flags.parameters, "-p");
+  if (!values.ok()) return values.error();
+  const Result<Json> env = Environment(flags.env);
+  if (!env.ok()) return env.error();
+  const Result<Json> patch = PatchOf(flags.settings);
+  if (!patch.ok()) return patch.error();
+
+  Json parameters = Json::object();
+  for (const auto& [name, value] : values->items()) parameters[name] = {{"value", value}};
+  Json sweep = {{"name", flags.name},
+                {"command", flags.command},
+                {"metric", {{"name", flags.metric}, {"mode", flags.mode}}},
+                {"parameters", parameters},
+                {"searcher", {{"name", "random"}}},
+                {"resources", {{"workers", flags.workers}}},
+                {"failure", {{"max_failed_trials", 0}}},
+                {"stop", {{"max_trials", 1}}}};
+  if (!env->empty()) sweep["env"] = *env;
+  if (flags.gpus_per_worker) sweep["resources"]["gpus_per_worker"] = *flags.gpus_per_worker;
+  if (flags.steps) sweep["scheduler"] = {{"name", "fifo"}, {"max", *flags.steps}};
+  sweep.merge_patch(*patch);
+  return SweepDocument{.path = kDocument, .text = Dump(sweep, 2)};
+}
+
+// Without the place in a file that nobody has written.
+std::string FaultOfCommandLine(const std::string& fault) {
+  if (!fault.starts_with(kDocument)) return fault;
+  const size_t space = fault.find(": ");
+  return space == std::string::npos ? fault : fault.substr(space + 2);
+}
+
+// Follows the training to its end.
+ExitCode Follow(const TrainFlags& flags, const Json& sweep, bool here, Console& console, Api& api) {
+  const std::string id = TextAt(sweep, "id");
+  const TrialName trial{.sweep = id, .number = 0};
+  const std::unique_ptr<Progress> progress =
+      ShowTraining(api, trial, flags.output.json() ? console.err : console.out, console.err);
+  const Result<WatchEnd> end =
+      WatchSweep(api, {.sweep = id, .from_start = true}, *progress, console.interrupt);
+  if (!end.ok()) return Fail(console, end.error());
+  if (*end == WatchEnd::kInterrupted) {
+    console.err.Print(here ? "interrupted; the same command goes on from its newest checkpoint"
+                           : "the training goes on without this terminal: `attune trial logs " +
+                                 id + "/0 -f` shows it, `attune sweep kill " + id + "` ends it");
+    return ExitCode::kInterrupted;
+  }
+
+  const Result<Json> ended = api.Sweep(id);
+  if (!ended.ok()) return Fail(console, ended.error());
+  const Result<Json> last = api.Trial(trial);
+  if (!last.ok()) return Fail(console, last.error());
+  if (flags.output.json()) {
+    console.out.Print(Dump(*last, 2));
+  } else {
+    console.err.PrintLines(TrainingLines(*last, console.err.style()));
+  }
+  return ExitCodeOfSweep(*ended);
+}
+
+// The training that this folder has not finished, or a new one.
+Result<Json> Begin(const SweepDocument& document, bool here, Console& console, Api& api) {
+  if (here) {
+    Result<Unfinished> unfinished = FindUnfinished(api, document);
+    if (!unfinished.ok()) return unfinished.error();
+    if (unfinished->same.has_value()) {
+      console.err.Print("going on with " + TextAt(*unfinished->same, "id") +
+                        "/0, which had not ended");
+      return *std::move(unfinished->same);
+    }
+  }
+  return api.CreateSweep(document);
+}
+
+ExitCode Train(const TrainFlags& flags, Console& console) {
+  flags.output.Apply(console);
+  const Result<SweepDocument> document = Document(flags);
+  if (!document.ok()) return Fail(console, document.error());
+  ServerChoice choice = flags.server;
+  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
+  Result<Endpoint> endpoint = FindServer(choice);
+  const bool no_server =
+      !endpoint.ok() && endpoint.error().code == ErrorCode::kUnavailable && choice.server.empty();
+  if (!endpoint.ok() && (!no_server || flags.detach)) return Fail(console, endpoint.error());
+
+  const CheckedSweep checked =
+      CheckSweep(*document, no_server ? ProgramCheck::kIsThere : ProgramCheck::kNone);
+  if (!checked.spec.has_value()) {
+    for (const std::string& fault : checked.faults)
+      console.err.Print("attune: " + FaultOfCommandLine(fault));
+    return ExitCode::kUsage;
+  }
+
+  // Without a server, on this machine alone. Whatever comes then, the gang is torn down in order.
+  std::unique_ptr<RunningServer> own;
+  std::optional<Interrupt::Subscription> heard;
+  if (no_server) {
+    heard.emplace(console.interrupt, [] {});
+    console.host.log_to(console.err, LogLevel::kWarning);
+    Result<std::unique_ptr<RunningServer>> started =
+        console.host.start_server({.data_dir = choice.data_dir, .rpc = false, .executor = true});
+    if (!started.ok()) return Fail(console, started.error());
+    own = *std::move(started);
+    endpoint = own->endpoint();
+    console.err.Print("no server runs on " + choice.data_dir.string() +
+                      ": training on this machine alone\npage   " + LoginUrl(*endpoint));
+  }
+
+  Api api(*endpoint);
+  const Result<Json> sweep = Begin(*document, own != nullptr, console, api);
+  if (!sweep.ok()) {
+    return Fail(console, {sweep.error().code, FaultOfCommandLine(sweep.error().message)});
+  }
+  const std::string trial = TextAt(*sweep, "id") + "/0";
+  if (flags.detach) {
+    if (flags.output.json()) {
+      console.out.Print(Dump(*sweep, 2));
+    } else {
+      console.out.Print(trial);
+      console.err.Print("`attune trial logs " + trial + " -f` shows what it prints");
+    }
+    return ExitCode::kSuccess;
+  }
+  return Follow(flags, *sweep, own != nullptr, console, api);
+}
+
+}  // namespace
+
+void AddTrainVerb(CLI::App& app, Action& chosen) {
+  CLI::App* const verb =
+      app.add_subcommand("train", "train once, on one or many machines, without a sweep file");
+  verb->footer(
+      "attune train --workers 4 -- ./train\n"
+      "Runs on the server's executors; where no server runs, on this machine.");
+  auto flags = std::make_shared<TrainFlags>();
+  verb->add_option("COMMAND", flags->command, "the program and its arguments, behind --")
+      ->required();
+  verb->add_option("--workers", flags->workers, "how many train together")
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--gpus-per-worker", flags->gpus_per_worker, "none when absent")->type_name("N");
+  verb->add_option("--steps", flags->steps,
+                   "at which it is complete; when absent the program ends itself")
+      ->type_name("N");
+  verb->add_option("-p,--parameter", flags->parameters,
+                   "NAME=VALUE of the program's configuration; repeat it for each")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  verb->add_option("--env", flags->env,
+                   "NAME=VALUE of its environment, or NAME alone for the value here")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  verb->add_option("--metric", flags->metric, "by which its best checkpoint is known")
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb->add_option("--mode", flags->mode, "whether that is to fall or to grow")
+      ->check(CLI::IsMember({"min", "max"}))
+      ->type_name("min|max")
+      ->capture_default_str();
+  verb->add_option("--name", flags->name, "what it is called")->capture_default_str();
+  verb->add_option("--set", flags->settings,
+                   "any other key of the sweep file: failure.max_restarts=10")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb->add_flag("-d,--detach", flags->detach, "print the trial's name and leave");
+  flags->AddTo(*verb);
+  verb->callback(
+      [flags, &chosen] { chosen = [flags](Console& console) { return Train(*flags, console); }; });
+}
+
+}  // namespace attune::cli

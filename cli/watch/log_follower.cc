@@ -1,0 +1,27 @@
+#include "cli/watch/log_follower.h"
+
+namespace attune::cli {
+
+Status LogFollower::CopyRest() {
+  while (true) {
+    const Result<Api::LogSlice> slice = api_.Log(trial_, rank_, attempt_, offset_);
+    if (!slice.ok()) return slice.error();
+    output_.Write(slice->data);
+    offset_ = slice->offset + static_cast<int64_t>(slice->data.size());
+    if (offset_ >= slice->file_bytes || slice->data.empty()) return {};
+  }
+}
+
+Status LogFollower::Copy(int64_t attempts) {
+  if (newest_only_ && attempts > 0 && attempts != attempt_) {
+    // The attempt followed so far has ended; its log may have grown since the last look.
+    if (attempt_.has_value()) {
+      if (Status rest = CopyRest(); !rest.ok()) return rest;
+    }
+    attempt_ = static_cast<int>(attempts);
+    offset_ = 0;
+  }
+  return CopyRest();
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,186 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class TrainVerb : public testing::Test {
+ protected:
+  TrainVerb() {
+    host_.log_to = [](Output&, LogLevel) {};
+    host_.start_server = [this](const ServeOptions& options) {
+      started_ = options;
+      return Result<std::unique_ptr<RunningServer>>(
+          std::make_unique<FakeRunning>(server_.endpoint()));
+    };
+    server_.Answer("/sweeps", {{"sweeps", Json::array()}, {"next_page_token", ""}});
+    server_.AnswerPost("/sweeps", SweepJson("s1", "running"), 201);
+    TrialIs("running", "");
+    server_.AnswerText("/sweeps/s1/trials/0/logs", "epoch 1\n",
+                       {{"X-Log-Offset", "0"}, {"X-Log-Size", "8"}});
+  }
+
+  void TrialIs(const std::string& state, const std::string& reason) {
+    Json trial = TrialJson(0, state);
+    trial["reason"] = reason;
+    trial["attempts_list"] = {{{"failure", reason + "\nepoch 1\nout of memory"}}};
+    server_.Answer("/sweeps/s1", SweepJson("s1", state));
+    server_.Answer("/sweeps/s1/trials", {{"trials", {trial}}, {"next_page_token", ""}});
+    server_.Answer("/sweeps/s1/trials/0", trial);
+  }
+
+  void Ends(const std::string& state, const std::string& reason) {
+    server_.OnStream([this, state, reason] {
+      TrialIs(state, reason);
+      server_.Tell("attempt_changed", {{"trial", 0}, {"attempt", 1}, {"state", "running"}});
+      server_.Tell("sweep_changed", {{"state", state}, {"reason", reason}});
+    });
+  }
+
+  void Serve() { server_.WriteTo(folder_.path()); }  // a server that runs on the data folder
+
+  Ran Train(std::vector<std::string> flags = {}, std::vector<std::string> command = {"/bin/true"}) {
+    std::vector<std::string> args = {"train", "--data-dir", folder_.path().string()};
+    args.insert(args.end(), flags.begin(), flags.end());
+    args.push_back("--");
+    args.insert(args.end(), command.begin(), command.end());
+    return RunAttune(args, host_, interrupt_);
+  }
+
+  ScratchFolder folder_;
+  FakeServer server_;
+  std::optional<ServeOptions> started_;
+  Interrupt interrupt_;
+  Host host_;
+};
+
+TEST_F(TrainVerb, IsASweepOfOneTrial) {
+  Serve();
+  ASSERT_EQ(setenv("TRAIN_TEST_HERE", "yes", 1), 0);
+  const Ran ran = Train({"--detach", "--workers", "16", "--gpus-per-worker", "1", "--steps", "90",
+                         "-p", "lr=0.1", "--env", "A=b", "--env", "TRAIN_TEST_HERE", "--metric",
+                         "accuracy", "--mode", "max", "--set", "resources.placement=spread"},
+                        {"python3", "train.py", "--epochs", "90"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_EQ(ran.out, "s1/0\n");
+  EXPECT_EQ(Json::parse(server_.last_body()),
+            (Json{{"name", "train"},
+                  {"command", {"python3", "train.py", "--epochs", "90"}},
+                  {"metric", {{"name", "accuracy"}, {"mode", "max"}}},
+                  {"parameters", {{"lr", {{"value", 0.1}}}}},
+                  {"searcher", {{"name", "random"}}},
+                  {"resources", {{"workers", 16}, {"gpus_per_worker", 1}, {"placement", "spread"}}},
+                  {"failure", {{"max_failed_trials", 0}}},
+                  {"stop", {{"max_trials", 1}}},
+                  {"env", {{"A", "b"}, {"TRAIN_TEST_HERE", "yes"}}},
+                  {"scheduler", {{"name", "fifo"}, {"max", 90}}}}));
+  EXPECT_FALSE(started_.has_value());
+}
+
+TEST_F(TrainVerb, PrintsWhatRankZeroPrintsAndHowItEnded) {
+  Serve();
+  Ends("completed", "the program ended by itself after step 3");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_THAT(ran.out, StartsWith("epoch 1\n"));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("training s1/0 completed in 12.2s: the program ended"),
+                             HasSubstr("accuracy    0.412")));
+}
+
+TEST_F(TrainVerb, JsonIsTheTrialOnStdoutAlone) {
+  Serve();
+  Ends("completed", "");
+  const Ran ran = Train({"-o", "json"});
+  EXPECT_EQ(Json::parse(ran.out)["state"], "completed");
+  EXPECT_THAT(ran.err, HasSubstr("epoch 1\n"));
+}
+
+TEST_F(TrainVerb, AFailureIsFiveWithTheLastLines) {
+  Serve();
+  Ends("failed", "rank 1 was killed by signal 9 (SIGKILL)");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, ExitCode::kSweepFailed);
+  EXPECT_THAT(ran.err,
+              HasSubstr("rank 1 was killed by signal 9 (SIGKILL)\n  epoch 1\n  out of memory\n"));
+}
+
+TEST_F(TrainVerb, WithoutAServerTrainsHere) {
+  Ends("completed", "");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  ASSERT_TRUE(started_.has_value());
+  EXPECT_TRUE(started_->executor);
+  EXPECT_FALSE(started_->rpc);
+  EXPECT_THAT(ran.err, HasSubstr("on this machine alone"));
+}
+
+TEST_F(TrainVerb, TheSameCommandGoesOnHere) {
+  Ends("completed", "");
+  Train();
+  Json unfinished = SweepJson("s1", "running");
+  unfinished["file"] = server_.last_body();
+  server_.Answer("/sweeps", {{"sweeps", {unfinished}}, {"next_page_token", ""}});
+  server_.Answer("/sweeps/s1", unfinished);
+  const size_t before = server_.requests().size();
+  Ends("completed", "");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("going on with s1/0"));
+  const std::vector<std::string> requests = server_.requests();
+  for (size_t i = before; i < requests.size(); ++i)
+    EXPECT_THAT(requests[i], Not(HasSubstr("POST")));
+}
+
+TEST_F(TrainVerb, InterruptedLeavesAServersTrainingRunning) {
+  Serve();
+  interrupt_.Request();
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, ExitCode::kInterrupted);
+  EXPECT_THAT(ran.err, HasSubstr("attune sweep kill s1"));
+  EXPECT_THAT(server_.requests(), Not(Contains(HasSubstr(":kill"))));
+}
+
+TEST_F(TrainVerb, WrongArgumentsStartNothing) {
+  Serve();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"--workers", "0"}, "attune: resources.workers: "},
+      {{"--set", "resources.colour=red"}, "attune: resources.colour: unknown key"},
+      {{"--set", "colour"}, "`colour` is no setting"},
+      {{"--env", "NO_SUCH_NAME"}, "write NO_SUCH_NAME=VALUE"},
+      {{"-p", "lr"}, "-p: `lr` is not NAME=VALUE"},
+      {{"--mode", "best"}, "--help"}};
+  for (const auto& [flags, words] : wrong) {
+    const Ran ran = Train(flags);
+    EXPECT_EQ(ran.code, ExitCode::kUsage) << words;
+    EXPECT_THAT(ran.err, HasSubstr(words));
+  }
+  EXPECT_EQ(RunAttune({"train"}).code, ExitCode::kUsage);
+  EXPECT_THAT(server_.requests(), Not(Contains(HasSubstr("POST"))));
+}
+
+TEST_F(TrainVerb, AProgramThatIsNotHereStartsNoServerHere) {
+  const Ran ran = Train({}, {"./nowhere"});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("attune: command"));
+  EXPECT_FALSE(started_.has_value());
+}
+
+TEST_F(TrainVerb, DetachingNeedsAServer) {
+  const Ran ran = Train({"-d"});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.err, HasSubstr("attune serve"));
+}
+
+}  // namespace
+}  // namespace attune::cli
