@@ -183,7 +183,8 @@ class SpaceReader {
     if (parameters.node->kind != Node::Kind::kMap) {
       faults_.AtValue(parameters,
                       parameters.node->kind == Node::Kind::kNull
-                          ? "there is nothing to search: add a parameter, or write {} for a single configuration"
+                          ? "there is nothing to search: add a parameter, or write {} for a single "
+                            "configuration"
                           : "expected a map of parameters, found " + Describe(*parameters.node));
       return std::nullopt;
     }
