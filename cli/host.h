@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "core/base/result.h"
+#include "core/log/labels.h"
 #include "tls/join.h"
 
 namespace attune::cli {
@@ -28,6 +29,7 @@ struct ServeOptions {
   bool rpc = true;                     // listen for executors of other processes
   bool executor = false;               // and run one in this process
   std::string interface;               // as of ExecutorOptions
+  Labels labels;                       // the same
   double lease_seconds = 15;           // of silence, until an executor gives its gangs up
 };
 
@@ -42,6 +44,7 @@ struct ExecutorOptions {
   // Interface, or address of one, at which ranks of other hosts reach this one; empty: by the
   // route.
   std::string interface;
+  Labels labels;  // that gangs may ask for
   std::filesystem::path data_dir = "attune-data";
 };
 

@@ -46,7 +46,8 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   Action chosen;
   AddRunVerb(app, chosen);
   AddTrainVerb(app, chosen);
-  AddServeVerbs(app, chosen);
+  AddServeVerb(app, chosen);
+  AddExecutorVerbs(app, chosen);
   AddSweepVerbs(app, chosen);
   AddTrialVerbs(app, chosen);
   AddCheckpointVerbs(app, chosen);

@@ -3,20 +3,18 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "server/http/render.h"
+
 namespace attune::server {
 
 std::vector<Backend::ExecutorStatus> ServerBackend::Executors() {
   std::vector<ExecutorStatus> all;
   conductor_.Query([&](const Brain& brain) {
     for (const auto& [name, executor] : brain.state().executors) {
-      const Host& host = executor.host;
-      all.push_back({.name = name,
-                     .state = !executor.lost && executors_.Connected(name) ? "online" : "lost",
-                     .address = executor.address,
-                     .total = host.total,
-                     .free = {.cpus = host.cpus_free,
-                              .gpus = static_cast<int>(host.gpus_free.size()),
-                              .memory_bytes = host.memory_free}});
+      const auto silent_us = executors_.SilentUs(name);
+      std::optional<double> seconds;
+      if (silent_us) seconds = static_cast<double>(*silent_us) * 1e-6;
+      all.push_back(StatusOf(brain.state(), executor, seconds));
     }
   });
   return all;

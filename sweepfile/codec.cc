@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sweepfile/keys.h"
+#include "sweepfile/labels.h"
 #include "sweepfile/scalar.h"
 #include "sweepfile/spec_decoder.h"
 
@@ -101,11 +102,13 @@ void AddProgram(const Program& program, Json& json) {
 }
 
 Json GangToJson(const GangSpec& gang) {
-  return {{"workers", gang.workers},
-          {"cpus_per_worker", gang.per_worker.cpus},
-          {"gpus_per_worker", gang.per_worker.gpus},
-          {"memory_per_worker", FormatSize(gang.per_worker.memory_bytes)},
-          {"placement", gang.placement == PlacementPolicy::kSpread ? "spread" : "pack"}};
+  Json json = {{"workers", gang.workers},
+               {"cpus_per_worker", gang.per_worker.cpus},
+               {"gpus_per_worker", gang.per_worker.gpus},
+               {"memory_per_worker", FormatSize(gang.per_worker.memory_bytes)},
+               {"placement", gang.placement == PlacementPolicy::kSpread ? "spread" : "pack"}};
+  if (!gang.required.empty()) json["requires"] = ToJson(gang.required);
+  return json;
 }
 
 void AddOptions(const AlgorithmSpec& algorithm, Json& json) {

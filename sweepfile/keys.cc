@@ -318,6 +318,11 @@ const Section& ResourcesKeys() {
                    "most is free",
            .fallback = Text("pack"),
            .one_of = {"pack", "spread"}},
+          {.name = "requires",
+           .type = KeyType::kChoices,
+           .help =
+               "Labels of the executors that a trial runs on, each with the value or the values "
+               "that will do"},
       }};
   return section;
 }
@@ -423,6 +428,8 @@ std::string_view Name(KeyType type) {
       return "list of values";
     case KeyType::kTextMap:
       return "map of texts";
+    case KeyType::kChoices:
+      return "map of texts or lists of texts";
     case KeyType::kSection:
     case KeyType::kMap:
       return "map";

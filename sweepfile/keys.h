@@ -26,6 +26,7 @@ enum class KeyType {
   kTexts,     // a list of texts
   kValues,    // a list of values
   kTextMap,   // names and texts
+  kChoices,   // names and texts, or lists of texts of which one is meant
   kSection,   // a map with keys of its own: the section of this name
   kSections,  // a list of such maps
   kMap,       // names and what a section of its own describes

@@ -7,6 +7,7 @@
 #include "core/log/warm_start.h"
 #include "sweepfile/document.h"
 #include "sweepfile/keys.h"
+#include "sweepfile/labels.h"
 #include "sweepfile/parse_document.h"
 #include "sweepfile/program.h"
 #include "sweepfile/reader.h"
@@ -223,6 +224,7 @@ class SpecReader {
                   .placement = resources.Get<std::string>("placement") == "spread"
                                    ? PlacementPolicy::kSpread
                                    : PlacementPolicy::kPack};
+    spec_.gang.required = ReadRequirements(resources.spot("requires"), faults_);
     spec_.max_concurrent_trials = Int(file_, "max_concurrent_trials");
     spec_.priority = Int(file_, "priority");
     const Fields checkpoint = Section(CheckpointKeys());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/log/labels.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/scalar.h"
 
@@ -38,6 +39,13 @@ Json TypeSchema(const Key& key) {
       return {{"type", "array"}, {"items", {{"type", kAnyScalar}}}, {"minItems", 1}};
     case KeyType::kTextMap:
       return {{"type", "object"}, {"additionalProperties", {{"type", kAnyScalar}}}};
+    case KeyType::kChoices:
+      return {{"type", "object"},
+              {"maxProperties", kMaxLabels},
+              {"additionalProperties",
+               {{"anyOf",
+                 {{{"type", kAnyScalar}},
+                  {{"type", "array"}, {"items", {{"type", kAnyScalar}}}, {"minItems", 1}}}}}}};
     case KeyType::kConfigs:
       return {{"type", "array"},
               {"items", {{"type", "object"}, {"additionalProperties", {{"type", kAnyScalar}}}}}};

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "sweepfile/keys.h"
+#include "sweepfile/labels.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {
@@ -242,6 +243,10 @@ void SpecDecoder::DecodeGang() {
   if (Has(resources, "placement") && Text(resources, "placement") == "spread") {
     spec_.gang.placement = PlacementPolicy::kSpread;
   }
+  if (!Has(resources, "requires")) return;
+  Result<Requirements> required = RequirementsFromJson(Member(resources, "requires"));
+  if (!required.ok()) return Fail(required.error().message);
+  spec_.gang.required = *std::move(required);
 }
 
 void SpecDecoder::DecodeCheckpoint() {

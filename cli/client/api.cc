@@ -12,6 +12,7 @@ constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit of a body
 constexpr int64_t kLogSliceBytes = 1 << 20;
 
 const std::string kSweeps = "/api/v1/sweeps";
+const std::string kExecutors = "/api/v1/executors";
 
 Result<Json> JsonOf(const Result<Reply>& reply, std::string_view document = "") {
   if (!reply.ok()) return reply.error();
@@ -47,6 +48,23 @@ std::string TrialPath(const TrialName& trial) {
 bool IsId(std::string_view text) {
   return !text.empty() &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string_view::npos;
+}
+
+// A name that people have chosen, as a segment of a path.
+std::string InPath(std::string_view name) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != kPlain.npos) {
+      text += c;
+    } else {
+      text += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return text;
 }
 
 Error BadId(const std::string& id) {
@@ -190,6 +208,13 @@ Result<Json> Api::Replay(const std::string& id, const Json& changes, std::option
 
 Result<Json> Api::SteerTrial(const TrialName& trial, const std::string& verb, const Json& body) {
   return PostJson({.path = TrialPath(trial) + ':' + verb}, body);
+}
+
+Result<Json> Api::Executors() { return GetJson({.path = kExecutors}); }
+
+Result<Json> Api::SteerExecutor(const std::string& name, const std::string& verb,
+                                const Json& body) {
+  return PostJson({.path = kExecutors + '/' + InPath(name) + ':' + verb}, body);
 }
 
 Result<Json> Api::PinCheckpoint(const CheckpointName& checkpoint, bool pinned) {

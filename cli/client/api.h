@@ -72,6 +72,9 @@ class Api {
   // `verb`: kill, retry, continue. The trial, with `effect`.
   Result<Json> SteerTrial(const TrialName& trial, const std::string& verb,
                           const Json& body = Json::object());
+  Result<Json> Executors();  // `executors`
+  // `verb`: drain, resume. The executor, with `effect`.
+  Result<Json> SteerExecutor(const std::string& name, const std::string& verb, const Json& body);
   Result<Json> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);  // the trial
 
   Result<Json> EnqueueTrial(const std::string& sweep, const Json& config);

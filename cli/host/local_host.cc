@@ -132,6 +132,7 @@ class LocalServer final : public RunningServer {
                               .name = HostName(),
                               .address = options.rpc_host,
                               .resources = agent::DetectResources(),
+                              .labels = options.labels,
                               .data_dir = std::filesystem::absolute(options.data_dir)};
     if (options.rpc) {  // there may be others
       Result<gang::HostAddress> host = ChooseAddress(options.interface, options.rpc_host);
@@ -194,6 +195,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
                             .host = *host,
                             .address = *towards,
                             .resources = resources,
+                            .labels = options.labels,
                             .data_dir = std::filesystem::absolute(options.data_dir)};
   spdlog::info(
       "executor {}: {} CPUs, {} GPUs, {} MiB, {}", agent.name, resources.cpus, resources.gpus,

@@ -20,6 +20,7 @@ struct RunFlags {
   std::optional<int> port;
   std::string rpc_host;
   std::string interface;
+  std::vector<std::string> labels;
   std::optional<int> rpc_port;
   bool listen = false;
   bool no_executor = false;
@@ -146,10 +147,15 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
     return ExitCode::kUsage;
   }
 
+  ServeOptions serve = flags.Serve();
+  const Result<Labels> labels = ReadLabels(flags.labels);
+  if (!labels.ok()) return Fail(console, labels.error());
+  serve.labels = *labels;
+
   // Whatever comes from here on, gangs are torn down in order.
   const Interrupt::Subscription heard(console.interrupt, [] {});
   console.host.log_to(console.err, LogLevel::kWarning);
-  Result<std::unique_ptr<RunningServer>> server = console.host.start_server(flags.Serve());
+  Result<std::unique_ptr<RunningServer>> server = console.host.start_server(serve);
   if (!server.ok()) return Fail(console, server.error());
   const Endpoint endpoint = (*server)->endpoint();
   if (!flags.quiet) {
@@ -208,6 +214,7 @@ void AddRunVerb(CLI::App& app, Action& chosen) {
   verb->add_flag("--no-executor", flags->no_executor,
                  "run no trial in this process; wait for other executors");
   AddInterface(*verb, flags->interface);
+  AddLabels(*verb, flags->labels);
   verb->add_flag("--quiet", flags->quiet, "no progress; only the outcome and errors");
   flags->output.AddTo(*verb);
   verb->callback([flags, &chosen] {

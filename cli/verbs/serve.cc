@@ -7,6 +7,7 @@ namespace {
 
 struct ServeFlags {
   ServeOptions options;
+  std::vector<std::string> labels;
   bool insecure = false;
 };
 
@@ -19,9 +20,17 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
                      "way would read its token\nbehind a proxy with TLS or in a network you trust, "
                      "add --insecure-no-tls"});
   }
+  ServeOptions options = flags.options;
+  const Result<Labels> labels = ReadLabels(flags.labels);
+  if (!labels.ok()) return Fail(console, labels.error());
+  options.labels = *labels;
+  if (!labels->empty() && !options.executor) {
+    return Fail(console,
+                {ErrorCode::kInvalid, "--label: only an executor has labels; add --with-executor"});
+  }
   const Interrupt::Subscription heard(console.interrupt, [] {});
   console.host.log_to(console.err, LogLevel::kInfo);
-  Result<std::unique_ptr<RunningServer>> server = console.host.start_server(flags.options);
+  Result<std::unique_ptr<RunningServer>> server = console.host.start_server(options);
   if (!server.ok()) return Fail(console, server.error());
   console.err.Print("page       " + LoginUrl((*server)->endpoint()));
   console.err.Print("token      " + (flags.options.data_dir / "token").string());
@@ -31,35 +40,9 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
-struct ExecutorFlags {
-  ExecutorOptions options;
-  std::string memory;
-  JoinSource join;
-};
+}  // namespace
 
-ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
-  ExecutorOptions options = flags.options;
-  if (!flags.memory.empty()) {
-    options.memory_bytes = ParseBytes(flags.memory);
-    if (!options.memory_bytes.has_value()) {
-      return Fail(console, {ErrorCode::kInvalid, "--memory: `" + flags.memory +
-                                                     "` is not a size; write 512MiB or 16GiB"});
-    }
-  }
-  JoinSource source = flags.join;
-  source.data_dir = options.data_dir;
-  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) source.environment = token;
-  const Result<tls::Join> join = FindJoin(source, options.server);
-  if (!join.ok()) return Fail(console, join.error());
-  options.token = join->token;
-  options.fingerprint = join->fingerprint;
-  console.host.log_to(console.err, LogLevel::kInfo);
-  const Status ran = console.host.run_executor(options, console.interrupt);
-  if (!ran.ok()) return Fail(console, ran.error());
-  return ExitCode::kSuccess;
-}
-
-void AddServe(CLI::App& app, Action& chosen) {
+void AddServeVerb(CLI::App& app, Action& chosen) {
   CLI::App* const verb = app.add_subcommand("serve", "run a server until SIGTERM or Ctrl-C");
   auto flags = std::make_shared<ServeFlags>();
   ServeOptions& options = flags->options;
@@ -86,48 +69,11 @@ void AddServe(CLI::App& app, Action& chosen) {
       ->capture_default_str();
   verb->add_flag("--with-executor", options.executor, "run trials on this machine too");
   AddInterface(*verb, options.interface);
+  AddLabels(*verb, flags->labels);
   verb->add_flag("--insecure-no-tls", flags->insecure,
                  "allow a --host that other machines can reach");
   verb->callback(
       [flags, &chosen] { chosen = [flags](Console& console) { return Serve(*flags, console); }; });
-}
-
-void AddExecutor(CLI::App& app, Action& chosen) {
-  CLI::App* const verb =
-      app.add_subcommand("executor", "run trials on this machine for a server elsewhere");
-  auto flags = std::make_shared<ExecutorFlags>();
-  ExecutorOptions& options = flags->options;
-  verb->add_option("--server", options.server, "the server's port for executors")
-      ->required()
-      ->type_name("HOST:PORT");
-  verb->add_option("--join", flags->join.word, "the word that the server prints for executors")
-      ->type_name("WORD");
-  verb->add_option("--token-file", flags->join.file,
-                   "file with that word (or ATTUNE_TOKEN, or DATA-DIR/join)")
-      ->type_name("FILE");
-  verb->add_option("--name", options.name, "unique among executors; the host's when absent");
-  verb->add_option("--cpus", options.cpus, "to use; all when absent")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  verb->add_option("--gpus", options.gpus, "to use; all when absent")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  verb->add_option("--memory", flags->memory, "to use, such as 16GiB; all when absent")
-      ->type_name("SIZE");
-  AddInterface(*verb, options.interface);
-  verb->add_option("--data-dir", options.data_dir, "logs and checkpoints of its trials")
-      ->type_name("DIR")
-      ->capture_default_str();
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) { return RunExecutor(*flags, console); };
-  });
-}
-
-}  // namespace
-
-void AddServeVerbs(CLI::App& app, Action& chosen) {
-  AddServe(app, chosen);
-  AddExecutor(app, chosen);
 }
 
 }  // namespace attune::cli

@@ -104,6 +104,8 @@ ExitCode Create(const SweepFlags& flags, Console& console, Api& api) {
     console.out.Print(id);
     for (const Json& taken : At(*sweep, "warm_start"))
       console.err.Print("begins with " + taken.get<std::string>());
+    if (const std::string waiting = Clean(TextAt(*sweep, "waiting")); !waiting.empty())
+      console.err.Print("it does not start yet: " + waiting);
     console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
   }
   return ExitCode::kSuccess;

@@ -40,6 +40,31 @@ void AddInterface(CLI::App& verb, std::string& interface) {
       ->type_name("NAME");
 }
 
+void AddLabels(CLI::App& verb, std::vector<std::string>& words) {
+  verb.add_option("--label", words,
+                  "what resources.requires of sweep files may ask for, such as gpu=h100; again for "
+                  "each")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+Result<Labels> ReadLabels(const std::vector<std::string>& words) {
+  Labels labels;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos)
+      return Error{ErrorCode::kInvalid, "--label: `" + word + "` is not NAME=VALUE"};
+    const auto [label, fresh] = labels.emplace(word.substr(0, equals), word.substr(equals + 1));
+    if (!fresh)
+      return Error{ErrorCode::kInvalid, "--label: " + label->first +
+                                            " is there twice; an executor "
+                                            "has one value of each label"};
+  }
+  if (const Status checked = CheckLabels(labels); !checked.ok())
+    return Error{ErrorCode::kInvalid, "--label: " + checked.error().message};
+  return labels;
+}
+
 ExitCode Fail(Console& console, const Error& error) {
   console.err.Print("attune: " + error.message);
   return ExitCodeOf(error.code);

@@ -19,7 +19,8 @@ using Action = std::function<ExitCode(Console&)>;
 // Each adds a noun's verbs to `app`; the verb that a command line names sets `chosen`.
 void AddRunVerb(CLI::App& app, Action& chosen);
 void AddTrainVerb(CLI::App& app, Action& chosen);
-void AddServeVerbs(CLI::App& app, Action& chosen);  // serve, executor
+void AddServeVerb(CLI::App& app, Action& chosen);
+void AddExecutorVerbs(CLI::App& app, Action& chosen);  // executor itself, and list, drain, resume
 void AddSweepVerbs(CLI::App& app, Action& chosen);
 void AddTrialVerbs(CLI::App& app, Action& chosen);
 void AddCheckpointVerbs(CLI::App& app, Action& chosen);
@@ -50,6 +51,11 @@ struct ClientFlags {
 
 // `--interface`, of verbs that run an executor.
 void AddInterface(CLI::App& verb, std::string& interface);
+
+// `--label`, likewise; the words as they stand there.
+void AddLabels(CLI::App& verb, std::vector<std::string>& words);
+// gpu=h100 and so on; kInvalid with the flag's name.
+Result<Labels> ReadLabels(const std::vector<std::string>& words);
 
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);

@@ -162,7 +162,7 @@ std::optional<Time> Due(const State& state, Time now) {
     if (const auto due = DueOf(sweep, now)) consider(*due);
   }
   for (const auto& [name, executor] : state.executors) {
-    if (executor.lost) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
+    if (Forgettable(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
   }
   return first;
 }

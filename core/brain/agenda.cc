@@ -85,7 +85,8 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
   const bool known = executor != state.executors.end();
   std::optional<Present> present;
   if (known && !executor->second.lost)
-    present = Present{executor->second.host.total, executor->second.incarnation};
+    present = Present{executor->second.host.total, executor->second.incarnation,
+                      executor->second.drain.has_value()};
   const auto before = present_.find(name);
   const bool changed = before == present_.end() ? present.has_value() : present != before->second;
   if (changed) {
@@ -104,7 +105,7 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
     lost_.erase({since->second, name});
     lost_at_.erase(since);
   }
-  if (known && !present) {
+  if (known && Forgettable(executor->second)) {
     lost_.emplace(executor->second.lost_at, name);
     lost_at_.emplace(name, executor->second.lost_at);
   }
@@ -254,7 +255,7 @@ Hosts* Agenda::HostsToTry(const State& state, const Reachable& reachable) {
 
 void Agenda::PutHost(const State& state, const Reachable& reachable, const std::string& name) {
   const auto executor = state.executors.find(name);
-  if (executor != state.executors.end() && !executor->second.lost && reachable(name)) {
+  if (executor != state.executors.end() && TakesGangs(executor->second) && reachable(name)) {
     if (hosts_.Put(executor->second.host)) MoreRoom();
   } else if (hosts_.Remove(name)) {
     without_room.clear();

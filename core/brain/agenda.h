@@ -81,8 +81,10 @@ class Agenda {
     int workers = 0;
     Resources per_worker;
     bool masked = false;  // slots are reserved before it
+    Requirements required;
     auto Key() const {
-      return std::tuple(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes, masked);
+      return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes, masked,
+                      required);
     }
     bool operator<(const Kind& other) const { return Key() < other.Key(); }
   };
@@ -126,6 +128,7 @@ class Agenda {
   struct Present {
     Resources total;
     Incarnation incarnation;
+    bool drained = false;
     bool operator==(const Present&) const = default;
   };
   std::map<std::string, Present> present_;  // executors that are not lost

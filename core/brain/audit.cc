@@ -65,6 +65,10 @@ bool Fits(const State& state, const Event& event) {
     return state.Find(created->sweep) == nullptr;
   if (const auto* lost = std::get_if<ExecutorLost>(&fact))
     return state.executors.contains(lost->name);
+  if (const auto* drained = std::get_if<ExecutorDrained>(&fact))
+    return state.executors.contains(drained->name);
+  if (const auto* resumed = std::get_if<ExecutorResumed>(&fact))
+    return state.executors.contains(resumed->name);
   if (const auto* forgotten = std::get_if<ExecutorForgotten>(&fact)) {
     const auto executor = state.executors.find(forgotten->name);
     return executor != state.executors.end() && executor->second.attempts.empty();

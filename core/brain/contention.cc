@@ -104,6 +104,9 @@ std::string Void(const State& state, const Agenda& agenda, Time now) {
     const auto executor = state.executors.find(name);
     if (executor == state.executors.end() || executor->second.lost)
       return "executor " + name + " is lost";
+    if (executor->second.drain) return "executor " + name + " is drained";
+    if (!Match(holder->spec.gang.required, executor->second.host.labels))
+      return "executor " + name + " has not " + ToString(holder->spec.gang.required) + " any more";
     if (!Within(Times(per_worker, workers), executor->second.host.total))
       return "executor " + name + " has become too small";
   }
@@ -112,11 +115,31 @@ std::string Void(const State& state, const Agenda& agenda, Time now) {
   return "";
 }
 
+// Those that would do, were they not drained: a, b. `all`: there are no others that it could go on
+// from its checkpoint on.
+std::string Drained(const State& state, const GangRequest& request, bool& all) {
+  std::string names;
+  all = request.only.has_value();
+  for (const auto& [name, executor] : state.executors) {
+    if (executor.lost || (request.only && !request.only->contains(name))) continue;
+    if (!executor.drain) all = false;
+    if (executor.drain && Match(request.required, executor.host.labels))
+      names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
 std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& request,
                      Hosts& hosts) {
   ShowTo(state, sweep, hosts);
   if (!Place(request, hosts).empty()) return "";
+  bool all = false;
+  const std::string drained = Drained(state, request, all);
+  if (all && !drained.empty())
+    return "its checkpoint lies on executor " + drained +
+           ", which is drained: the trial waits until it is resumed, or gone";
   std::string text = Shortage(request, hosts);
+  if (!drained.empty()) text += "; nothing starts on " + drained + " (drained)";
   if (!state.reservation) return text;
   std::string names;
   for (const auto& [name, workers] : state.reservation->workers)
@@ -128,7 +151,7 @@ std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& 
 Hosts ReachableHosts(const State& state, const Reachable& reachable) {
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
-    if (!executor.lost && reachable(name)) hosts.Put(executor.host);
+    if (TakesGangs(executor) && reachable(name)) hosts.Put(executor.host);
   }
   return hosts;
 }
@@ -159,7 +182,7 @@ class Round {
       if (waiting == nullptr && !HasNext(sweep, now_, over)) break;
       GangRequest request = RequestOf(state_, sweep, waiting);
       const bool anywhere = !request.only;
-      const Agenda::Kind kind{request.min_workers, request.per_worker, masked_};
+      const Agenda::Kind kind{request.min_workers, request.per_worker, masked_, request.required};
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
       bool large_enough = false;
       if (known != agenda_.without_room.end()) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/brain/consequences.h"
+#include "core/brain/drain.h"
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
 #include "core/state/ended.h"
@@ -63,6 +64,7 @@ class Decider {
     for (const auto& [number, trial] : (*sweep)->trials) {
       if (trial.state == TrialState::kPaused && trial.held)
         Requeue(**sweep, trial, "its sweep was resumed", now_, facts_);
+      LeaveDrained(state_, trial, facts_);
     }
     return {};
   }
@@ -211,13 +213,15 @@ class Decider {
       if (known->second.instance == command.instance) return {};
       Lose(known->second, "its process was replaced by another");
     }
+    if (Status labels = CheckLabels(command.labels); !labels.ok()) return labels;
     Add(ExecutorJoined{.name = command.name,
                        .instance = command.instance,
                        .incarnation = Incarnation(state_.last_incarnation.value + 1),
                        .address = command.address,
                        .resources = command.resources,
                        .spans = command.spans,
-                       .folder = command.folder});
+                       .folder = command.folder,
+                       .labels = command.labels});
     return {};
   }
 
@@ -228,6 +232,10 @@ class Decider {
       Lose(known->second, command.reason);
     return {};
   }
+
+  Status operator()(const DrainExecutor& command) { return DecideDrain(state_, command, facts_); }
+
+  Status operator()(const ResumeExecutor& command) { return DecideResume(state_, command, facts_); }
 
   Status operator()(const RecordFact& command) {
     Record(state_, command, now_, facts_);

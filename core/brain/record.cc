@@ -99,7 +99,7 @@ class Recorder {
     const bool waits = report.waits || Told();
     if (report.step <= trial_.last_step) {
       if (waits && report.step > trial_.live->verdict_step)
-        Decide(fact, trial_.yield.value_or(
+        Decide(fact, Yield().value_or(
                          Verdict::Continue("step " + Text(report.step) + " was reported before")));
       return;
     }
@@ -213,7 +213,14 @@ class Recorder {
     if (verdict.kind == VerdictKind::kStop) return verdict;
     if (trial_.yield && trial_.yield->kind == VerdictKind::kStop) return *trial_.yield;
     if (auto limit = TrialLimitReached(sweep_, trial_, report)) return *std::move(limit);
-    return verdict.kind == VerdictKind::kContinue ? trial_.yield.value_or(verdict) : verdict;
+    return verdict.kind == VerdictKind::kContinue ? Yield().value_or(verdict) : verdict;
+  }
+
+  // What it is asked to do at its next report. Where it would not be started again it stays.
+  std::optional<Verdict> Yield() const {
+    const bool last = sweep_.stopping_as && !trial_.requested;
+    if (trial_.yield && trial_.yield->reason.rule == kExecutorDrained && last) return std::nullopt;
+    return trial_.yield;
   }
 
   void Decide(const TrialReported& fact, Verdict verdict) {
@@ -234,6 +241,8 @@ class Recorder {
         return;
       case VerdictKind::kPause:
         if (Told()) facts_.push_back(AttemptEnded{fact.attempt, Outcome::kPaused, {}});
+        if (verdict.reason.rule == kExecutorDrained)
+          Requeue(sweep_, trial_, verdict.reason.text, now_, facts_);
         return;
       case VerdictKind::kExploit:
         if (!Told()) return;

@@ -112,6 +112,20 @@ struct JoinExecutor {
   Resources resources;
   bool spans = false;  // gangs can have ranks here and elsewhere
   std::string folder;  // identity of its data folder (ExecutorJoined); empty: not known
+  Labels labels;
+};
+
+// Nothing more starts on an executor until it is resumed, whatever becomes of its process; what
+// runs there finishes. `now`: what can go on elsewhere is asked to, at its next report, with a
+// checkpoint.
+struct DrainExecutor {
+  std::string name;
+  std::string reason;  // empty: none, or the one that it was drained for before
+  bool now = false;
+};
+
+struct ResumeExecutor {
+  std::string name;
 };
 
 // An executor's lease has ended. Ignored when the incarnation is not the current one.
@@ -139,9 +153,9 @@ struct RecordRemoval {
   CheckpointId checkpoint;
 };
 
-using Command =
-    std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
-                 Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial, PinCheckpoint,
-                 JoinExecutor, LoseExecutor, RecordFact, RecordRemoval>;
+using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep,
+                             StopSweep, KillSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial,
+                             AskTrial, PinCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor,
+                             ResumeExecutor, RecordFact, RecordRemoval>;
 
 }  // namespace attune

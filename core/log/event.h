@@ -335,6 +335,7 @@ struct ExecutorJoined {
   // Which data folder it keeps checkpoints in: executors that say the same read and write the same
   // files. Empty: nothing is known, and every checkpoint is taken to be readable everywhere.
   std::string folder;
+  Labels labels;
 };
 struct ExecutorLost {
   static constexpr std::string_view kKind = "executor_lost";
@@ -342,20 +343,31 @@ struct ExecutorLost {
   Incarnation incarnation;
   std::string reason;
 };
+struct ExecutorDrained {  // nothing more starts there, until it is resumed
+  static constexpr std::string_view kKind = "executor_drained";
+  std::string name;
+  std::string reason;  // a person's words; empty: none
+  bool now = false;    // what runs there is asked to go on elsewhere
+};
+struct ExecutorResumed {
+  static constexpr std::string_view kKind = "executor_resumed";
+  std::string name;
+};
 struct ExecutorForgotten {  // a lost one, with what it was to delete
   static constexpr std::string_view kKind = "executor_forgotten";
   std::string name;
   std::string reason;
 };
 
-using Fact = std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited,
-                          SweepReopened, SweepStopping, SweepEnded, SearchExhausted, ProposalBegun,
-                          SearchWaits, TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed,
-                          AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
-                          TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved,
-                          CheckpointPinned, CheckpointDropped, CheckpointRemoved, AttemptPartEnded,
-                          AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved,
-                          ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorForgotten>;
+using Fact =
+    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited, SweepReopened,
+                 SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
+                 TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted,
+                 AttemptFirstStep, RendezvousOpened, TrialReported, TrialYielding, TrialDecided,
+                 TrialPromoted, CheckpointSaved, CheckpointPinned, CheckpointDropped,
+                 CheckpointRemoved, AttemptPartEnded, AttemptEnded, TrialRequeued, TrialEnded,
+                 SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorDrained,
+                 ExecutorResumed, ExecutorForgotten>;
 
 // A fact with its place in the log.
 struct Event {

@@ -265,12 +265,23 @@ void Fields(A& archive, Like<A, ExecutorJoined>& fact) {
   Fields(archive, fact.resources);
   archive.Sparse("spans", fact.spans);
   archive.Sparse("folder", fact.folder);
+  archive.Sparse("labels", fact.labels);
 }
 template <class A>
 void Fields(A& archive, Like<A, ExecutorLost>& fact) {
   archive("name", fact.name);
   archive("incarnation", fact.incarnation);
   archive("reason", fact.reason);
+}
+template <class A>
+void Fields(A& archive, Like<A, ExecutorDrained>& fact) {
+  archive("name", fact.name);
+  archive.Sparse("reason", fact.reason);
+  archive.Sparse("now", fact.now);
+}
+template <class A>
+void Fields(A& archive, Like<A, ExecutorResumed>& fact) {
+  archive("name", fact.name);
 }
 template <class A>
 void Fields(A& archive, Like<A, ExecutorForgotten>& fact) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/log/labels.h"
 #include "core/space/objective.h"
 #include "core/space/search_space.h"
 #include "core/space/value.h"
@@ -51,6 +52,7 @@ struct GangSpec {
   int min_workers = 0;  // it starts with so few where there is no room for more; 0: with all or not
   Resources per_worker{.cpus = 1};
   PlacementPolicy placement = PlacementPolicy::kPack;
+  Requirements required;  // labels of the executors that it runs on
   bool operator==(const GangSpec&) const = default;
 };
 

@@ -25,6 +25,13 @@ struct Reason {
 
 // The rule of the verdict that a running trial gets when its sweep is paused.
 inline constexpr std::string_view kSweepPaused = "sweep_paused";
+// And of the one that it gets when an executor it runs on is drained: it goes on elsewhere.
+inline constexpr std::string_view kExecutorDrained = "executor_drained";
+
+// Whether a verdict of this rule is nobody's judgement of the trial.
+inline bool IsOrder(std::string_view rule) {
+  return rule == kSweepPaused || rule == kExecutorDrained;
+}
 
 enum class VerdictKind { kContinue, kPause, kStop, kExploit };
 

@@ -52,6 +52,8 @@ class Applier {
   void operator()(const ReservationReleased&);
   void operator()(const ExecutorJoined& fact);
   void operator()(const ExecutorLost& fact);
+  void operator()(const ExecutorDrained& fact);
+  void operator()(const ExecutorResumed& fact);
   void operator()(const ExecutorForgotten& fact);
 
  private:

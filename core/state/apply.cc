@@ -102,16 +102,19 @@ void Applier::operator()(const ReservationReleased&) { EndReservation(); }
 
 void Applier::operator()(const ExecutorJoined& fact) {
   Executor& executor = state_.executors[fact.name];
+  std::optional<Drain> drain = std::move(executor.drain);
   executor = {.name = fact.name,
               .instance = fact.instance,
               .incarnation = fact.incarnation,
               .address = fact.address,
               .folder = fact.folder,
+              .drain = std::move(drain),
               .host = {.name = fact.name,
                        .total = fact.resources,
                        .cpus_free = fact.resources.cpus,
                        .memory_free = fact.resources.memory_bytes,
-                       .spans = fact.spans}};
+                       .spans = fact.spans,
+                       .labels = fact.labels}};
   if (!fact.folder.empty()) state_.folders[fact.folder].insert(fact.name);
   Touch(fact.name);
   for (int gpu = 0; gpu < fact.resources.gpus; ++gpu) executor.host.gpus_free.push_back(gpu);
@@ -127,6 +130,17 @@ void Applier::operator()(const ExecutorLost& fact) {
     folder->second.erase(fact.name);
     if (folder->second.empty()) state_.folders.erase(folder);
   }
+  Touch(fact.name);
+}
+
+void Applier::operator()(const ExecutorDrained& fact) {
+  std::optional<Drain>& drain = state_.executors.at(fact.name).drain;
+  drain = Drain{.since = drain ? drain->since : now_, .reason = fact.reason, .now = fact.now};
+  Touch(fact.name);
+}
+
+void Applier::operator()(const ExecutorResumed& fact) {
+  state_.executors.at(fact.name).drain.reset();
   Touch(fact.name);
 }
 

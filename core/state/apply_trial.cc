@@ -125,7 +125,7 @@ void Applier::operator()(const TrialDecided& fact) {
   trial.live->verdict_step = fact.step;
   trial.milestone = fact.milestone;
   if (fact.verdict.kind == VerdictKind::kPause) {
-    trial.held = fact.verdict.reason.rule == kSweepPaused;
+    trial.held = IsOrder(fact.verdict.reason.rule);
     Move(trial, TrialState::kPaused);
   }
   if (fact.verdict.kind == VerdictKind::kExploit) {

@@ -18,6 +18,13 @@ std::string Text(const KeptCheckpoint& kept) {
 
 }  // namespace
 
+std::optional<std::set<std::string>> ReadersOf(const State& state, const std::string& executor) {
+  const std::string& folder = state.executors.at(executor).folder;
+  const auto readers = state.folders.find(folder);
+  if (folder.empty() || readers == state.folders.end()) return std::nullopt;
+  return readers->second;
+}
+
 Origin OriginOf(const State& state, const Trial& trial) {
   const KeptCheckpoint* newest = trial.Source();
   Origin origin;

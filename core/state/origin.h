@@ -15,6 +15,9 @@ struct Origin {
   std::optional<std::set<std::string>> readers;  // the executors that can read it; nullopt: all
 };
 
+// The executors that can read what this one saves now; nullopt: all.
+std::optional<std::set<std::string>> ReadersOf(const State& state, const std::string& executor);
+
 // A checkpoint lies in the data folder of the executor that saved it, and every executor that says
 // it has the same folder can read it (ExecutorJoined::folder). Without a word about the folder a
 // checkpoint is taken to be readable everywhere, wherever its executor is.

@@ -29,18 +29,27 @@ int Capacity(const Resources& per_worker, const Resources& room) {
   return static_cast<int>(capacity);
 }
 
+bool Allowed(const GangRequest& request, const Host& host) {
+  return Match(request.required, host.labels);
+}
+
 std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) {
-  if (!request.only) return hosts.All();
   std::vector<const Host*> chosen;
-  for (const std::string& name : *request.only) {
-    if (const Host* host = hosts.Find(name)) chosen.push_back(host);
+  if (!request.only) {
+    chosen = hosts.All();
+  } else {
+    for (const std::string& name : *request.only) {
+      if (const Host* host = hosts.Find(name)) chosen.push_back(host);
+    }
   }
+  std::erase_if(chosen, [&](const Host* host) { return !Allowed(request, *host); });
   return chosen;
 }
 
 // Those that a gang can span; none where rank 0 cannot be on any of them.
 std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts) {
   std::vector<const Host*> spanning = hosts.Spanning();
+  std::erase_if(spanning, [&](const Host* host) { return !Allowed(request, *host); });
   if (request.only && std::ranges::none_of(spanning, [&](const Host* host) {
         return request.only->contains(host->name);
       }))
@@ -69,9 +78,9 @@ const Host* One(const GangRequest& request, int workers, const Hosts& hosts) {
   };
   if (!request.preferred.empty() && allowed(request.preferred)) {
     const Host* host = hosts.Find(request.preferred);
-    if (host != nullptr && Within(need, host->Free())) return host;
+    if (host != nullptr && Allowed(request, *host) && Within(need, host->Free())) return host;
   }
-  if (!request.only) return hosts.Best(need, request.placement);
+  if (!request.only && request.required.empty()) return hosts.Best(need, request.placement);
   Hosts few;
   for (const Host* host : Chosen(request, hosts)) few.Put(*host);
   return few.Best(need, request.placement);
@@ -157,13 +166,39 @@ std::vector<Share> Over(const GangRequest& request, int workers, const Hosts& ho
   return Divide(request, std::move(shares), workers, request.placement);
 }
 
+// Why rank 0 can be nowhere: none of its executors is there, or none has the labels.
+std::string Unreadable(const GangRequest& request, const Hosts& hosts) {
+  for (const std::string& name : *request.only) {
+    if (hosts.Find(name) != nullptr)
+      return "its checkpoint lies on executor " + name + ", which has not " +
+             ToString(request.required);
+  }
+  return "its checkpoint lies on executor " + *request.only->begin() + ", which is away";
+}
+
+// gpu=a100, gpu=h100, zone=a: of all executors, each once.
+std::string LabelsSeen(const Hosts& hosts) {
+  std::set<std::string> seen;
+  for (const Host* host : hosts.All()) {
+    for (const auto& [name, value] : host->labels) seen.insert(name + "=" + value);
+  }
+  std::string text;
+  size_t named = 0;
+  for (const std::string& label : seen) {
+    if (named++ == kLabelsNamed) return text + ", …";
+    text += (text.empty() ? "" : ", ") + label;
+  }
+  return text.empty() ? "none" : text;
+}
+
 }  // namespace
 
 GangRequest RequestFor(const GangSpec& gang) {
   return {.min_workers = MinWorkers(gang),
           .max_workers = gang.workers,
           .per_worker = gang.per_worker,
-          .placement = gang.placement};
+          .placement = gang.placement,
+          .required = gang.required};
 }
 
 Resources Times(const Resources& per_worker, int workers) {
@@ -192,9 +227,11 @@ std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts) {
 
 std::string Shortage(const GangRequest& request, const Hosts& all) {
   std::vector<const Host*> hosts = Chosen(request, all);
-  if (hosts.empty() && request.only)
-    return "its checkpoint lies on executor " + *request.only->begin() + ", which is away";
-  if (hosts.empty()) return "no executor is connected";
+  if (hosts.empty() && request.only) return Unreadable(request, all);
+  const std::string with = request.required.empty() ? "" : " with " + ToString(request.required);
+  if (all.All().empty()) return "no executor" + with + " is connected";
+  if (hosts.empty())
+    return "needs an executor" + with + "; none has that (labels seen: " + LabelsSeen(all) + ")";
   const Resources need = Times(request.per_worker, request.min_workers);
   const std::vector<const Host*> spanning = Spanning(request, all);
   for (const Host* host : spanning) {
@@ -222,13 +259,14 @@ std::string Shortage(const GangRequest& request, const Hosts& all) {
   const auto cpus = [](const Host& host) { return static_cast<int64_t>(host.cpus_free); };
   const auto memory = [](const Host& host) { return host.memory_free; };
   const auto plain = [](int64_t n) { return std::to_string(n); };
+  const std::string where = with.empty() ? "" : " on executors" + with;
   std::string text;
   if (need.gpus > 0 && short_of(need.gpus, gpus)) {
-    text = "needs " + Count(need.gpus, "GPU") + list(gpus, plain);
+    text = "needs " + Count(need.gpus, "GPU") + where + list(gpus, plain);
   } else if (short_of(need.memory_bytes, memory)) {
-    text = "needs " + Gibibytes(need.memory_bytes) + " of memory" + list(memory, Gibibytes);
+    text = "needs " + Gibibytes(need.memory_bytes) + " of memory" + where + list(memory, Gibibytes);
   } else {
-    text = "needs " + Count(need.cpus, "CPU") + list(cpus, plain);
+    text = "needs " + Count(need.cpus, "CPU") + where + list(cpus, plain);
   }
   if (Nearest(request, all).empty()) text += "; no executor is large enough for this gang";
   return text;

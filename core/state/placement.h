@@ -20,6 +20,7 @@ struct Host {
   int64_t memory_free = 0;
   std::vector<int> gpus_free;  // indices, ascending
   bool spans = false;          // gangs can have ranks here and elsewhere
+  Labels labels;
 
   Resources Free() const { return {cpus_free, static_cast<int>(gpus_free.size()), memory_free}; }
 };
@@ -33,6 +34,7 @@ struct GangRequest {
   std::string preferred;  // executor that is taken where it has room
   // Rank 0 can be on these executors only; the others where it is, or beside it.
   std::optional<std::set<std::string>> only;
+  Requirements required;  // of every executor that it runs on
 };
 
 inline int MinWorkers(const GangSpec& gang) {
@@ -95,7 +97,7 @@ class Hosts {
 // ones and a last one that they fill best (kPack), or evenly (kSpread). Where rank 0 is bound
 // (GangRequest::only), the roomiest of its executors comes first, and the others beside it. Ranks
 // of one executor are consecutive, and local_rank counts within it. GPUs are whole and of one rank
-// only.
+// only. Executors that lack a label that is asked for (GangRequest::required) are as good as none.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
 // Why it has no room: "needs 8 GPUs: n3 has 6 free, n5 has 2 free", those with most first.
@@ -103,6 +105,7 @@ std::string Shortage(const GangRequest& request, const Hosts& hosts);
 
 // So many executors are named in a sentence at most.
 inline constexpr size_t kHostsNamed = 8;
+inline constexpr size_t kLabelsNamed = 16;
 
 // Where the gang, at its smallest, is nearest to having room: one executor, or several of those
 // that span, which are large enough for it. Empty: there are none.

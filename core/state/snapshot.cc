@@ -53,12 +53,17 @@ void Fields(A& archive, Like<A, EndedSweep>& ended) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {
-  archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free, host.spans);
+  archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free, host.spans,
+          host.labels);
+}
+template <class A>
+void Fields(A& archive, Like<A, Drain>& drain) {
+  archive(drain.since, drain.reason, drain.now);
 }
 template <class A>
 void Fields(A& archive, Like<A, Executor>& executor) {
   archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.folder,
-          executor.lost, executor.lost_at, executor.host, executor.attempts);
+          executor.lost, executor.lost_at, executor.drain, executor.host, executor.attempts);
 }
 template <class A>
 void Fields(A& archive, Like<A, Reservation>& reservation) {
@@ -77,7 +82,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 10;
+constexpr uint32_t kForm = 11;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

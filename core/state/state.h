@@ -160,6 +160,13 @@ struct EndedSweep {
 // ended last.
 inline constexpr size_t kReopenableSweeps = 256;
 
+// Nothing more starts on an executor, as a person has decided.
+struct Drain {
+  Time since;
+  std::string reason;  // empty: none was given
+  bool now = false;    // what runs there is to go on elsewhere
+};
+
 struct Executor {
   std::string name;
   std::string instance;
@@ -168,9 +175,17 @@ struct Executor {
   std::string folder;  // of its checkpoints (ExecutorJoined)
   bool lost = false;
   Time lost_at;
+  std::optional<Drain> drain;         // of whatever process has the name
   Host host;                          // what is free of it
   std::map<Epoch, TrialId> attempts;  // that hold slots here
 };
+
+// Whether a gang can be placed on it, while it can be reached.
+inline bool TakesGangs(const Executor& executor) { return !executor.lost && !executor.drain; }
+
+// Whether it is forgotten in time. One that is drained is kept, so that it is still drained when it
+// comes back.
+inline bool Forgettable(const Executor& executor) { return executor.lost && !executor.drain; }
 
 // The slots that are kept for a gang too large for what is free now.
 struct Reservation {

@@ -82,6 +82,7 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
   hello.set_address(options.host.address.empty() ? options.address : options.host.address);
   hello.set_spans(!options.host.address.empty());
   hello.set_folder(FolderIdentity(options.data_dir));
+  hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);
   hello.mutable_resources()->set_memory_bytes(options.resources.memory_bytes);

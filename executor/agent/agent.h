@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,7 @@ struct AgentOptions {
   gang::HostAddress host;
   std::string address;  // for people, where `host` has none
   HostResources resources;
+  std::map<std::string, std::string> labels;  // that gangs may ask for
   std::filesystem::path data_dir;
   gang::GangTiming gang_timing;
   gang::Launcher::Options launcher;

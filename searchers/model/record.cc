@@ -204,7 +204,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
       Restart(*number, verdict.config);
       return News{*number, What::kMoved};
     }
-    if (verdict.kind != VerdictKind::kPause || verdict.reason.rule == kSweepPaused) {
+    if (verdict.kind != VerdictKind::kPause || IsOrder(verdict.reason.rule)) {
       return std::nullopt;
     }
     return become(Ended(trial, TrialState::kStopped));

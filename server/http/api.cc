@@ -31,6 +31,7 @@ constexpr const char* kTrials = "/api/v1/sweeps/{sweep}/trials";
 constexpr const char* kTrial = "/api/v1/sweeps/{sweep}/trials/{trial}";
 constexpr const char* kCheckpoint =
     "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}";
+constexpr const char* kExecutor = "/api/v1/executors/{executor}";
 
 sweepfile::Parsed Parse(const Request& request, const Api::Options& options) {
   sweepfile::ParseOptions parse{.algorithms = options.algorithms,
@@ -97,6 +98,8 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/api/v1/sweeps/{sweep}/importance", "", Own<&Api::GetImportance>},
       {"GET", "/api/v1/events", "", Own<&Api::StreamEvents>},
       {"GET", "/api/v1/executors", "", Own<&Api::ListExecutors>},
+      {"POST", kExecutor, "drain", By<kControl, &Control::DrainExecutor>},
+      {"POST", kExecutor, "resume", By<kControl, &Control::ResumeExecutor>},
   };
   return routes;
 }

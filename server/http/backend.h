@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,22 @@ class Backend {
   virtual void Look(const std::function<void(const Brain&)>& look) = 0;
 
   struct ExecutorStatus {
+    // A part of a gang that holds slots there.
+    struct Part {
+      AttemptId attempt;
+      int first_rank = 0;  // of the gang, with those up to last_rank
+      int last_rank = 0;
+    };
+
     std::string name;
-    std::string state;  // online, lost
+    std::string state;  // online, draining, drained, lost
     std::string address;
     Resources total;
     Resources free;
+    Labels labels;
+    std::optional<Drain> drain;
+    std::optional<double> silent_seconds;  // since it was heard last; absent: it is not connected
+    std::vector<Part> running;             // those placed first come first
   };
   virtual std::vector<ExecutorStatus> Executors() = 0;
 

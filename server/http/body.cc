@@ -19,6 +19,7 @@ using sweepfile::Spot;
 
 constexpr double kMaxInt = std::numeric_limits<int>::max();
 constexpr double kShortestLeaseSeconds = 1;
+constexpr size_t kReasonMaxBytes = 1000;
 constexpr double kMaxExact = 9007199254740991;  // 2^53 - 1: an integer that JSON carries exactly
 
 // A body as its table of keys says.
@@ -76,6 +77,13 @@ const Section& NewTrialKeys() {
 const Section& RetryKeys() {
   static const Section section{
       .keys = {{.name = "from_start", .type = KeyType::kBoolean, .fallback = Value(false)}}};
+  return section;
+}
+
+const Section& DrainKeys() {
+  static const Section section{
+      .keys = {{.name = "reason", .help = "Why, for people"},
+               {.name = "now", .type = KeyType::kBoolean, .fallback = Value(false)}}};
   return section;
 }
 
@@ -186,6 +194,16 @@ Body<bool> ReadRetry(std::string_view text) {
 Body<Step> ReadContinue(std::string_view text) {
   Reading body(text, ContinueKeys());
   return body.Finish(Step(body.fields().Get<int64_t>("until")));
+}
+
+Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor) {
+  Reading body(text, DrainKeys());
+  const Fields& fields = body.fields();
+  DrainExecutor drain{executor, fields.Get<std::string>("reason"), fields.Get<bool>("now")};
+  if (drain.reason.size() > kReasonMaxBytes)
+    body.faults().AtValue(fields.spot("reason"),
+                          "longer than " + std::to_string(kReasonMaxBytes) + " bytes");
+  return body.Finish(std::move(drain));
 }
 
 Body<Seconds> ReadAsk(std::string_view text) {

@@ -8,8 +8,8 @@
 #include "core/log/command.h"
 #include "sweepfile/sweepfile.h"
 
-// The bodies of requests that steer a sweep or a trial: JSON or YAML, read like a sweep file, with
-// every fault at once. An empty body is an empty map.
+// The bodies of requests that steer a sweep, a trial or an executor: JSON or YAML, read like a
+// sweep file, with every fault at once. An empty body is an empty map.
 namespace attune::server {
 
 template <class T>
@@ -26,6 +26,9 @@ Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space);
 
 Body<bool> ReadRetry(std::string_view text);     // {"from_start": true}
 Body<Step> ReadContinue(std::string_view text);  // {"until": 81}
+
+// {"reason": "a new disk", "now": true}
+Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor);
 
 Body<Seconds> ReadAsk(std::string_view text);  // {"lease": "10m"}; 0 where it says nothing
 

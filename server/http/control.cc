@@ -6,6 +6,7 @@
 
 #include "server/http/body.h"
 #include "server/http/problem.h"
+#include "server/http/render.h"
 #include "server/http/trial_record.h"
 #include "sweepfile/scalar.h"
 
@@ -219,6 +220,50 @@ Response Control::SetPinned(const Request& request, const Target& target, bool p
   if (!events.ok()) return ProblemOfBody(events.error());
   return answers_.Trial(target.trial, kAccepted,
                         pinned ? "it stays" : "it stays as long as the sweep file says");
+}
+
+// ---- Executors -----------------------------------------------------------------------------
+
+Response Control::DrainExecutor(const Request& request, const Target& target) {
+  const auto body = ReadDrain(request.body, target.executor);
+  if (!body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(*body.value, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  int64_t running = 0;
+  int64_t leaving = 0;
+  backend_.Look([&](const Brain& brain) {
+    const auto executor = brain.state().executors.find(target.executor);
+    if (executor == brain.state().executors.end()) return;
+    for (const auto& [epoch, id] : executor->second.attempts) {
+      const auto& yield = brain.state().Find(id)->yield;
+      ++running;
+      leaving += yield && yield->kind == VerdictKind::kPause ? 1 : 0;
+    }
+  });
+  const int64_t staying = running - leaving;
+  std::string effect = "nothing starts there before it is resumed";
+  if (leaving > 0) effect += "; " + Plural(leaving, "trial") + " will save a checkpoint and leave";
+  if (staying > 0) effect += "; " + Plural(staying, "trial") + " will finish there";
+  if (staying > 0 && body.value->now)
+    effect += ", having no other place to go on from a checkpoint";
+  return AnswerExecutor(target.executor, effect);
+}
+
+Response Control::ResumeExecutor(const Request& request, const Target& target) {
+  const auto events = backend_.Execute(attune::ResumeExecutor{target.executor}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return AnswerExecutor(target.executor,
+                        events->empty() ? "it was not drained" : "trials start there again");
+}
+
+Response Control::AnswerExecutor(const std::string& name, const std::string& effect) {
+  for (const auto& executor : backend_.Executors()) {
+    if (executor.name != name) continue;
+    Json json = ExecutorToJson(executor);
+    json["effect"] = effect;
+    return JsonAnswer(json, kAccepted);
+  }
+  return Problem(404, "executor " + name + " is gone");  // forgotten meanwhile
 }
 
 }  // namespace attune::server

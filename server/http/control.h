@@ -13,7 +13,8 @@ inline constexpr size_t kIdempotencyKeyMaxBytes = 255;
 // The header Idempotency-Key, empty where there is none; kInvalid when it is too long.
 Result<std::string> IdempotencyKey(const Request& request);
 
-// What people steer: sweeps, trials and checkpoints. Each answer says what follows from it.
+// What people steer: sweeps, trials, checkpoints and executors. Each answer says what follows from
+// it.
 class Control {
  public:
   // All outlive the object.
@@ -35,9 +36,13 @@ class Control {
   Response Pin(const Request& request, const Target& target);
   Response Unpin(const Request& request, const Target& target);
 
+  Response DrainExecutor(const Request& request, const Target& target);
+  Response ResumeExecutor(const Request& request, const Target& target);
+
  private:
   Response Reopen(const Request& request, const Target& target, Step until, bool from_start);
   Response SetPinned(const Request& request, const Target& target, bool pinned);
+  Response AnswerExecutor(const std::string& name, const std::string& effect);
 
   Backend& backend_;
   Reader& reader_;

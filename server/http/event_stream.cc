@@ -163,6 +163,19 @@ class Translator {
     Add("executor_changed", {{"executor", fact.name}, {"state", "lost"}});
   }
 
+  // Whether it is there is another matter: as before.
+  void operator()(const ExecutorDrained& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", nullptr},
+                             {"drained", true},
+                             {"reason", fact.reason},
+                             {"now", fact.now}});
+  }
+
+  void operator()(const ExecutorResumed& fact) {
+    Add("executor_changed", {{"executor", fact.name}, {"state", nullptr}, {"drained", false}});
+  }
+
   std::vector<StreamEvent> Take() { return std::move(events_); }
 
  private:

@@ -299,16 +299,59 @@ std::string CurvesToText(const std::string& metric, const Curves& curves) {
   return text + '}';
 }
 
+Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
+                                 std::optional<double> silent_seconds) {
+  const Host& host = executor.host;
+  const bool online = !executor.lost && silent_seconds;
+  const char* there = !executor.drain             ? "online"
+                      : executor.attempts.empty() ? "drained"
+                                                  : "draining";
+  Backend::ExecutorStatus status{.name = executor.name,
+                                 .state = online ? there : "lost",
+                                 .address = executor.address,
+                                 .total = host.total,
+                                 .free = host.Free(),
+                                 .labels = host.labels,
+                                 .drain = executor.drain,
+                                 .silent_seconds = silent_seconds};
+  for (const auto& [epoch, id] : executor.attempts) {
+    const Attempt& live = *state.Find(id)->live;
+    Backend::ExecutorStatus::Part part{live.id, -1, -1};
+    for (int rank = 0; rank < std::ssize(live.ranks); ++rank) {
+      if (live.ranks[static_cast<size_t>(rank)].executor != executor.name) continue;
+      if (part.first_rank < 0) part.first_rank = rank;
+      part.last_rank = rank;
+    }
+    status.running.push_back(part);
+  }
+  return status;
+}
+
 Json ExecutorToJson(const Backend::ExecutorStatus& executor) {
+  Json drain;
+  if (executor.drain)
+    drain = {{"since", FormatTime(executor.drain->since)},
+             {"reason", executor.drain->reason},
+             {"now", executor.drain->now}};
+  Json running = Json::array();
+  for (const auto& part : executor.running)
+    running.push_back({{"sweep", ToString(part.attempt.trial.sweep)},
+                       {"trial", part.attempt.trial.number.value},
+                       {"attempt", part.attempt.number},
+                       {"ranks", {part.first_rank, part.last_rank}}});
   return {{"name", executor.name},
           {"state", executor.state},
           {"address", executor.address},
+          {"labels", executor.labels},
           {"cpus", executor.total.cpus},
           {"cpus_free", executor.free.cpus},
           {"gpus", executor.total.gpus},
           {"gpus_free", executor.free.gpus},
           {"memory_bytes", executor.total.memory_bytes},
-          {"memory_free", executor.free.memory_bytes}};
+          {"memory_free", executor.free.memory_bytes},
+          {"running", std::move(running)},
+          {"drain", std::move(drain)},
+          {"silent_seconds", executor.silent_seconds ? Json(*executor.silent_seconds) : Json()}};
 }
 
 }  // namespace attune::server

@@ -32,6 +32,9 @@ Json ImportancesToJson(const std::string& metric, const Importances& importances
 // As text: built without a document, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves);
 
+// What the state says of it; `silent_seconds` as in the result.
+Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
+                                 std::optional<double> silent_seconds);
 Json ExecutorToJson(const Backend::ExecutorStatus& executor);
 
 }  // namespace attune::server

@@ -48,6 +48,10 @@ bool ReadSegment(std::string_view pattern, std::string_view segment, Target& tar
     return id.ok();
   }
   if (pattern == "{checkpoint}") return ReadCheckpoint(segment, target);
+  if (pattern == "{executor}") {
+    target.executor = segment;
+    return !segment.empty();
+  }
   return !pattern.empty() && pattern == segment;
 }
 

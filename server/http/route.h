@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/log/event.h"
@@ -12,6 +13,7 @@ struct Target {
   TrialId trial;
   uint32_t attempt = 0;  // with `step`, of a checkpoint
   Step step;
+  std::string executor;
 
   SweepId sweep() const { return trial.sweep; }
   CheckpointId checkpoint() const { return {trial, attempt, step}; }
@@ -26,7 +28,7 @@ struct Path {
 };
 
 // The ids in a path that has the form of `pattern`: words, and the places of ids ({sweep}, {trial},
-// {checkpoint}). nullopt when it has another.
+// {checkpoint}, {executor}). nullopt when it has another.
 std::optional<Target> Match(std::string_view pattern, std::string_view path);
 
 }  // namespace attune::server

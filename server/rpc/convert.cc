@@ -164,6 +164,10 @@ Resources FromProto(const v1::Resources& resources) {
           .memory_bytes = static_cast<int64_t>(resources.memory_bytes())};
 }
 
+Labels FromProto(const google::protobuf::Map<std::string, std::string>& labels) {
+  return {labels.begin(), labels.end()};
+}
+
 std::optional<Command> FromProto(v1::Fact&& fact) {
   const AttemptId attempt = FromProto(fact.attempt());
   const Epoch epoch(fact.attempt().epoch());

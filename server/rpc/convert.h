@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
@@ -16,6 +17,7 @@ v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch);
 AttemptId FromProto(const v1::AttemptRef& ref);
 
 Resources FromProto(const v1::Resources& resources);
+Labels FromProto(const google::protobuf::Map<std::string, std::string>& labels);
 
 // nullopt when the fact has no body this server knows. Takes the fact's texts.
 std::optional<Command> FromProto(v1::Fact&& fact);

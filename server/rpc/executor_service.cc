@@ -40,6 +40,11 @@ bool ExecutorService::Reachable(const std::string& executor) const {
   return sessions_.Reachable(executor);
 }
 
+std::optional<int64_t> ExecutorService::SilentUs(const std::string& executor) const {
+  std::lock_guard lock(mutex_);
+  return sessions_.SilentUs(executor, Now());
+}
+
 void ExecutorService::CheckLeases() {
   std::lock_guard lock(mutex_);
   sessions_.OnTime(Now());

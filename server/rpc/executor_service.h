@@ -4,6 +4,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -37,6 +38,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
 
   bool Connected(const std::string& executor) const;
   bool Reachable(const std::string& executor) const;
+  std::optional<int64_t> SilentUs(const std::string& executor) const;  // as Sessions has it
 
   // Part of a rank's log, from the executor that holds it; waits for the answer. kUnavailable when
   // the executor is not connected or does not answer, or too many wait already.

@@ -74,6 +74,8 @@ std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
     return MakeRefusal(v1::Refusal::BAD_HELLO,
                        std::string("the executor did not say its ") +
                            (hello.name().empty() ? "name: start it with --name NAME" : "instance"));
+  if (const Status labels = CheckLabels(FromProto(hello.labels())); !labels.ok())
+    return MakeRefusal(v1::Refusal::BAD_HELLO, "--label: " + labels.error().message);
   // Only while the successor is about: a clock that was set back must not lock an executor out.
   const auto known = executors_.find(hello.name());
   if (known != executors_.end() && hello.started_us() > 0 &&
@@ -95,7 +97,8 @@ void Sessions::Join(SessionId id) {
                                    .address = hello.address(),
                                    .resources = FromProto(hello.resources()),
                                    .spans = hello.spans(),
-                                   .folder = hello.folder()},
+                                   .folder = hello.folder(),
+                                   .labels = FromProto(hello.labels())},
                       [this, id](const auto& joined) { OnJoined(id, joined); });
 }
 
@@ -419,6 +422,12 @@ bool Sessions::Connected(const std::string& executor) const {
   const auto session = sessions_.find(found->second.session);
   return session != sessions_.end() && !session->second.closing &&
          session->second.stage == Stage::kJoined;
+}
+
+std::optional<int64_t> Sessions::SilentUs(const std::string& executor, Time now) const {
+  const auto found = executors_.find(executor);
+  if (found == executors_.end() || !Connected(executor)) return std::nullopt;
+  return std::max<int64_t>(now.us - found->second.heard.us, 0);
 }
 
 bool Sessions::Reachable(const std::string& executor) const {

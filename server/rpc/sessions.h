@@ -80,6 +80,9 @@ class Sessions {
 
   bool Connected(const std::string& executor) const;
 
+  // For how long nothing was heard of it; nullopt: it is not connected.
+  std::optional<int64_t> SilentUs(const std::string& executor, Time now) const;
+
   // Whether gangs may be placed on it: connected, and not leaving. After a start that is so of
   // nobody until all that are not lost are back, or had the time to be: what is free would look
   // like less than it is.

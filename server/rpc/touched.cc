@@ -16,7 +16,7 @@ bool ChangesNothing(const Fact& fact) {
         return OneOf<F, SweepCreated, SearchExhausted, TrialCreated, AttemptRenewed, AttemptStarted,
                      AttemptFirstStep, TrialReported, CheckpointSaved, CheckpointPinned,
                      TrialRequeued, SlotsReserved, ReservationReleased, ExecutorJoined,
-                     ExecutorLost>;
+                     ExecutorLost, ExecutorDrained, ExecutorResumed>;
       },
       fact);
 }

@@ -353,10 +353,29 @@ void Projection::On(sqlite::Transaction& transaction, const Event&,
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const ExecutorJoined& fact) {
   transaction.Run(
-      "INSERT OR REPLACE INTO executors (name, state, address, instance, incarnation, cpus, gpus,"
-      " memory_bytes, joined) VALUES (?, 'online', ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO executors (name, state, address, instance, incarnation, cpus, gpus, "
+      "memory_bytes,"
+      " joined, labels) VALUES (?, 'online', ?, ?, ?, ?, ?, ?, ?, ?)"
+      " ON CONFLICT (name) DO UPDATE SET state = excluded.state, reason = '',"
+      " address = excluded.address, instance = excluded.instance,"
+      " incarnation = excluded.incarnation, cpus = excluded.cpus, gpus = excluded.gpus,"
+      " memory_bytes = excluded.memory_bytes, joined = excluded.joined, lost = NULL,"
+      " labels = excluded.labels",
       fact.name, fact.address, fact.instance, fact.incarnation.value, fact.resources.cpus,
-      fact.resources.gpus, fact.resources.memory_bytes, FormatTime(event.time));
+      fact.resources.gpus, fact.resources.memory_bytes, FormatTime(event.time),
+      Dump(Json(fact.labels)));
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const ExecutorDrained& fact) {
+  transaction.Run(
+      "UPDATE executors SET drained = coalesce(drained, ?), drain_reason = ? WHERE name = ?",
+      FormatTime(event.time), fact.reason, fact.name);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorResumed& fact) {
+  transaction.Run("UPDATE executors SET drained = NULL, drain_reason = NULL WHERE name = ?",
+                  fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

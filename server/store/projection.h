@@ -78,6 +78,8 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const ReservationReleased& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorJoined& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorLost& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorDrained& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorResumed& fact);
 
   void IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last);
 

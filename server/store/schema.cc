@@ -60,6 +60,8 @@ constexpr std::array kMigrations = {
     "SELECT 1",
     // 7: likewise; what sweeps have taken of earlier ones.
     "SELECT 1",
+    // 8: likewise; labels of executors, and which are drained.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

@@ -160,7 +160,10 @@ std::string TablesSql() {
     gpus         INTEGER NOT NULL,
     memory_bytes INTEGER NOT NULL,
     joined       TEXT    NOT NULL,
-    lost         TEXT
+    lost         TEXT,
+    labels       TEXT    NOT NULL DEFAULT '{}',
+    drained      TEXT,
+    drain_reason TEXT
   ) WITHOUT ROWID;
 
   CREATE TABLE front (

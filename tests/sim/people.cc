@@ -41,16 +41,30 @@ void People::DoSomething() {
   if (!command) return;
   // What they looked at may be out of date when they ask.
   const int64_t after_us = Integer(0, 1) == 0 ? 0 : Integer(0, kThinkUs);
-  timeline_.After(after_us, [this, command = std::move(*command)] {
-    server_.Submit(command, [this](const ServerHost::Answer& answer) {
-      if (answer.ok()) promises_.OnAnswered(*answer);
-    });
+  timeline_.After(after_us, [this, command = std::move(*command)] { Ask(command); });
+}
+
+void People::Ask(Command command) {
+  server_.Submit(std::move(command), [this](const ServerHost::Answer& answer) {
+    if (answer.ok()) promises_.OnAnswered(*answer);
   });
+}
+
+void People::DrainSomething() {
+  if (books_.executors.empty()) return;
+  auto chosen = books_.executors.begin();
+  std::advance(chosen, Integer(0, std::ssize(books_.executors) - 1));
+  const std::string& name = chosen->first;
+  if (Integer(0, 1) == 0) return Ask(ResumeExecutor{name});
+  Ask(DrainExecutor{name, "", Integer(0, 1) == 0});
 }
 
 void People::Tidy() {
   for (const auto& [id, sweep] : books_.sweeps) {
     if (sweep.state == SweepState::kPaused) Insist(ResumeSweep{id});
+  }
+  for (const auto& [name, executor] : books_.executors) {
+    if (executor.drained) Insist(ResumeExecutor{name});
   }
 }
 

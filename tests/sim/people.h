@@ -31,12 +31,16 @@ class People {
   // Something that a person may take into their head, of any sweep or trial. Not insisted on.
   void DoSomething();
 
-  // What was paused goes on, so that it can come to its end.
+  // Some executor is drained or resumed. Not insisted on either.
+  void DrainSomething();
+
+  // What was paused or drained goes on, so that it can come to its end.
   void Tidy();
 
  private:
   void Insist(Command command, std::function<void(bool accepted)> then,
               const std::shared_ptr<bool>& answered);
+  void Ask(Command command);  // once
   std::optional<Command> Whim();
   std::optional<Command> WhimAbout(const SweepBook& sweep);
   std::optional<Command> WhimAbout(const TrialBook& trial);

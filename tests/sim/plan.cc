@@ -24,7 +24,9 @@ constexpr uint64_t kSqliteEvery = 200;  // seeds; it is slower than memory
 class Planner {
  public:
   explicit Planner(uint64_t seed)
-      : random_(seed, TrialNumber{}, "sim/plan"), stoppers_(seed, TrialNumber{}, "sim/stoppers") {
+      : random_(seed, TrialNumber{}, "sim/plan"),
+        stoppers_(seed, TrialNumber{}, "sim/stoppers"),
+        labels_(seed, TrialNumber{}, "sim/labels") {
     plan_.seed = seed;
   }
 
@@ -58,6 +60,8 @@ class Planner {
     MakeFolders();
     if (OneIn(10)) MakeSpanning();
     MakeGone();
+    MakeLabels();
+    if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
     return std::move(plan_);
   }
 
@@ -223,6 +227,36 @@ class Planner {
     }
   }
 
+  // Hosts of two kinds, in places; some gangs want one of those, if it has room for them. From a
+  // stream of their own, so that the other worlds stay as they are.
+  void MakeLabels() {
+    if (labels_.Integer(1, 4) > 1) return;
+    for (PlannedHost& host : plan_.executors) {
+      host.labels["kind"] = labels_.Integer(0, 1) == 0 ? "old" : "new";
+      if (labels_.Integer(0, 1) == 0) host.labels["zone"] = labels_.Integer(0, 1) == 0 ? "a" : "b";
+    }
+    for (PlannedSweep& planned : plan_.sweeps) {
+      if (planned.spec.External() || labels_.Integer(0, 2) == 0) continue;
+      GangSpec gang = planned.spec.gang;
+      gang.required["kind"] = {labels_.Integer(0, 1) == 0 ? "old" : "new"};
+      if (labels_.Integer(0, 2) == 0) gang.required["zone"] = {"a", "b"};
+      if (HasRoom(gang)) planned.spec.gang = gang;
+    }
+  }
+
+  // On the hosts with its labels that are never gone for good.
+  bool HasRoom(const GangSpec& gang) const {
+    int most = 0;
+    int together = 0;
+    for (const PlannedHost& host : plan_.executors) {
+      if (host.gone_at_us > 0 || !Match(gang.required, host.labels)) continue;
+      const int fits = Fits(gang.per_worker, host.resources);
+      most = std::max(most, fits);
+      if (host.spans) together += fits;
+    }
+    return std::max(most, together) >= gang.workers;
+  }
+
   // One host never comes back, if the others have room for every gang.
   void MakeGone() {
     if (!OneIn(4)) return;
@@ -300,6 +334,7 @@ class Planner {
 
   RandomStream random_;
   RandomStream stoppers_;
+  RandomStream labels_;
   Plan plan_;
 };
 

@@ -37,7 +37,8 @@ struct FaultRates {
 struct PlannedHost {
   Resources resources;
   bool spans = false;
-  std::string folder;      // Hello.folder
+  std::string folder;  // Hello.folder
+  Labels labels;
   int64_t gone_at_us = 0;  // it dies then and never comes back; 0: it always does
 };
 
@@ -57,6 +58,7 @@ struct Plan {
   FaultRates faults;
   double people = 0;        // what they do, a minute
   bool edits = false;       // they edit sweeps, too
+  double drains = 0;        // how often they drain an executor or resume one, a minute
   int64_t quiet_at_us = 0;  // faults end and people go away
   int64_t step_us = 0;      // a step of training, about
   bool sqlite = false;

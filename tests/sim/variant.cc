@@ -24,6 +24,8 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kLeasesInLog, "leases-in-log"},
     {Variant::kTakesDeadHellos, "takes-dead-hellos"},
     {Variant::kForgetsFolders, "forgets-folders"},
+    {Variant::kIgnoresLabels, "ignores-labels"},
+    {Variant::kForgetsDrains, "forgets-drains"},
     {Variant::kKeepsZombies, "keeps-zombies"},
 };
 

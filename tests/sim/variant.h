@@ -26,6 +26,8 @@ enum class Variant {
   kLeasesInLog,         // while the disk is full no executor is heard
   kTakesDeadHellos,     // of two processes of a name the one whose Hello is read last is taken
   kForgetsFolders,      // every checkpoint counts as readable everywhere
+  kIgnoresLabels,       // gangs start as if they asked for none
+  kForgetsDrains,       // an executor that joins again is not drained any more
   kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost
 };
 

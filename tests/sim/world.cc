@@ -122,6 +122,7 @@ void World::ComeBack(Host& executor) {
 
 void World::ScheduleFaults() {
   Often(plan_.people, [this] { people_.DoSomething(); });
+  Often(plan_.drains, [this] { people_.DrainSomething(); });
   Often(faults_.server_crashes, [this] { server_.CrashSoon(); });
   Often(faults_.connection_breaks, [this] {
     WithSomeExecutor([this](Host& executor) {

@@ -249,9 +249,17 @@ class Recorder {
   }
   void operator()(const ReservationReleased&) { books_.reservation.reset(); }
   void operator()(const ExecutorJoined& fact) {
-    books_.executors[fact.name] = {fact.instance, fact.incarnation, fact.resources, fact.spans,
-                                   fact.folder};
+    const bool drained = books_.executors[fact.name].drained;
+    books_.executors[fact.name] = {.instance = fact.instance,
+                                   .incarnation = fact.incarnation,
+                                   .resources = fact.resources,
+                                   .spans = fact.spans,
+                                   .folder = fact.folder,
+                                   .labels = fact.labels,
+                                   .drained = drained};
   }
+  void operator()(const ExecutorDrained& fact) { books_.executors[fact.name].drained = true; }
+  void operator()(const ExecutorResumed& fact) { books_.executors[fact.name].drained = false; }
   void operator()(const ExecutorLost& fact) { books_.executors[fact.name].lost = true; }
   void operator()(const ExecutorForgotten& fact) { books_.executors.erase(fact.name); }
 

@@ -93,7 +93,9 @@ struct ExecutorBook {
   Resources resources;
   bool spans = false;
   std::string folder;
+  Labels labels;
   bool lost = false;
+  bool drained = false;
 };
 
 struct ReservationBook {

@@ -31,6 +31,7 @@ class Slots final : public Checker {
     const GangSpec& gang = sweep->spec.gang;
     const size_t expected = sweep->spec.External() ? 0 : static_cast<size_t>(gang.workers);
     CheckSpan(fact);
+    CheckWelcome(fact, gang);
     if (fact.ranks.size() != expected)
       Find(ToString(fact.attempt) + " has slots for " + std::to_string(fact.ranks.size()) +
            " ranks of " + std::to_string(expected));
@@ -68,6 +69,22 @@ class Slots final : public Checker {
       const auto executor = books_.executors.find(name);
       if (workers.size() > 1 && executor != books_.executors.end() && !executor->second.spans)
         Find(ToString(fact.attempt) + " has a part on " + name + ", which spans nothing");
+    }
+  }
+
+  // Only on executors that have what the gang asks for, and that nobody has drained.
+  void CheckWelcome(const AttemptAssigned& fact, const GangSpec& gang) {
+    for (const RankSlot& slot : fact.ranks) {
+      const auto found = books_.executors.find(slot.executor);
+      if (found == books_.executors.end()) continue;
+      if (found->second.drained)
+        Find(ToString(fact.attempt) + " starts on " + slot.executor + ", which is drained");
+      for (const auto& [name, values] : gang.required) {
+        const auto label = found->second.labels.find(name);
+        if (label == found->second.labels.end() || !values.contains(label->second))
+          Find(ToString(fact.attempt) + " starts on " + slot.executor +
+               ", which has not the label " + name + " that it asks for");
+      }
     }
   }
 

@@ -82,8 +82,8 @@ class Turns final : public Checker {
       const ExecutorBook& executor = books_.executors.at(name);
       const Resources& each = sweep->spec.gang.per_worker;
       const Resources& room = executor.resources;
-      if (executor.lost || workers * each.cpus > room.cpus || workers * each.gpus > room.gpus ||
-          workers * each.memory_bytes > room.memory_bytes)
+      if (executor.lost || executor.drained || workers * each.cpus > room.cpus ||
+          workers * each.gpus > room.gpus || workers * each.memory_bytes > room.memory_bytes)
         return;
     }
     Find("sweep " + ToString(fact.sweep) + " loses the slots reserved on " + Names(*reservation) +

@@ -150,6 +150,10 @@ struct Teller {
            Text(f.resources.gpus) + " GPUs";
   }
   std::string operator()(const ExecutorLost& f) const { return f.name + " lost" + Why(f.reason); }
+  std::string operator()(const ExecutorDrained& f) const {
+    return f.name + " drained" + (f.now ? " now" : "") + Why(f.reason);
+  }
+  std::string operator()(const ExecutorResumed& f) const { return f.name + " resumed"; }
   std::string operator()(const ExecutorForgotten& f) const {
     return f.name + " forgotten" + Why(f.reason);
   }

@@ -68,6 +68,7 @@ v1::Hello Host::Hello() const {
       static_cast<uint64_t>(planned_.resources.memory_bytes));
   hello.set_spans(planned_.spans);
   hello.set_folder(planned_.folder);
+  hello.mutable_labels()->insert(planned_.labels.begin(), planned_.labels.end());
   return hello;
 }
 

@@ -28,6 +28,9 @@ class BrokenMind final : public server::Mind {
     if (events.ok() && edited != nullptr && variant_ == Variant::kForgetsEdits)
       ForgetEdit(edit->sweep, before);
     if (events.ok() && variant_ == Variant::kFreesDonor) FreeDonors(*events);
+    if (variant_ == Variant::kIgnoresLabels) ForgetLabels();
+    if (events.ok() && join != nullptr && variant_ == Variant::kForgetsDrains)
+      const_cast<State&>(state()).executors.at(join->name).drain.reset();
     return events;
   }
 
@@ -64,6 +67,10 @@ class BrokenMind final : public server::Mind {
     auto& sweeps = const_cast<State&>(state()).sweeps;
     if (const auto sweep = sweeps.find(id); sweep != sweeps.end())
       sweep->second.searcher->Adapt(before);
+  }
+
+  void ForgetLabels() {
+    for (auto& [id, sweep] : const_cast<State&>(state()).sweeps) sweep.spec.gang.required.clear();
   }
 
   // A fact of any attempt of the trial counts as the live one's.
@@ -106,6 +113,8 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kFreesDonor:
     case Variant::kForgetsEdits:
     case Variant::kForgetsFolders:
+    case Variant::kIgnoresLabels:
+    case Variant::kForgetsDrains:
     case Variant::kIgnoresReservation:
     case Variant::kReleasesWhenAway:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));

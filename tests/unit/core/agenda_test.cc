@@ -28,7 +28,7 @@ class Town {
       case 0:
         return Join();
       case 1:
-        if (OneIn(3)) return Lose();
+        if (OneIn(3)) return OneIn(2) ? Lose() : Drain();
         return Look();
       case 2:
         if (state().sweeps.size() < 6) Create();
@@ -87,8 +87,14 @@ class Town {
                     .spans = OneIn(2),
                     .folder = OneIn(2)   ? "folder of " + name
                               : OneIn(2) ? "shared"
-                                         : ""});
+                                         : "",
+                    .labels = OneIn(2) ? Labels{{"kind", "new"}} : Labels()});
     brain_.LookAgain();
+  }
+  void Drain() {
+    const std::string name = SomeHost();
+    if (OneIn(3)) return Do(DrainExecutor{name, "", OneIn(2)});
+    Do(ResumeExecutor{name});
   }
   void Lose() {
     const auto executor = state().executors.find(SomeHost());
@@ -113,6 +119,7 @@ class Town {
                  .placement = OneIn(2) ? PlacementPolicy::kPack : PlacementPolicy::kSpread};
     if (OneIn(4)) spec.gang.min_workers = static_cast<int>(Integer(1, spec.gang.workers));
     if (spec.gang.per_worker.cpus == 0) spec.gang.per_worker.gpus = 1;
+    if (OneIn(4)) spec.gang.required = {{"kind", {"new"}}};
     spec.priority = static_cast<int>(Integer(0, 1));
     spec.stop.max_trials = static_cast<int>(Integer(1, 8));
     if (OneIn(4)) spec.max_concurrent_trials = 2;

@@ -121,6 +121,24 @@ TEST(Placement, AGangSpansOnlyThoseThatSayTheyCan) {
             "for this gang");
 }
 
+TEST(Placement, AGangSpansOnlyThoseWithItsLabels) {
+  const auto labelled = [](Host host, const char* zone) {
+    host.labels["zone"] = zone;
+    return Spanning(std::move(host));
+  };
+  const std::vector<Host> hosts = {labelled(MakeHost("a", 2), "x"), labelled(MakeHost("b", 4), "y"),
+                                   labelled(MakeHost("c", 2), "x")};
+  GangSpec gang = Gang(4, {.cpus = 1});
+  EXPECT_EQ(Where(Placed(gang, hosts)), "b:0 b:1 b:2 b:3");
+  gang.required = {{"zone", {"x"}}};
+  EXPECT_EQ(Where(Placed(gang, hosts)), "a:0 a:1 c:0 c:1");
+  GangRequest request = RequestFor(gang);
+  request.only = {"b"};
+  EXPECT_TRUE(Placed(request, hosts).empty()) << "rank 0 would be where the label is not";
+  request.only = {"c"};
+  EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1");
+}
+
 TEST(Placement, APackedGangSpansFewAndFillsTheLastBest) {
   const std::vector<Host> hosts = {Spanning(MakeHost("a", 2)), Spanning(MakeHost("b", 4)),
                                    Spanning(MakeHost("c", 1)), Spanning(MakeHost("d", 3))};

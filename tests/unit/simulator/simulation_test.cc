@@ -94,6 +94,12 @@ TEST(Simulation, ARankThatAsksForNothingTakesASlot) {
   EXPECT_EQ(Simulated(spec, {.slots = 2}).value().peak_slots, 2);
 }
 
+TEST(Simulation, SlotsAreOnExecutorsWithTheLabelsThatTheSweepAsksFor) {
+  SweepSpec spec = Spec(2, 1);
+  spec.gang.required = {{"gpu", {"h100"}}};
+  EXPECT_EQ(Simulated(spec, {.slots = 2}).value().Count(TrialState::kCompleted), 2);
+}
+
 TEST(Simulation, TheBestIsTheFirstOfItsValue) {
   const Summary summary = Simulated(Spec(4, 2), {.slots = 1}).value();
   ASSERT_TRUE(summary.best);

@@ -47,7 +47,8 @@ SweepSpec FullSpec() {
       .max_step = Step(81),
       .gang = {.workers = 8,
                .per_worker = {.cpus = 4, .gpus = 1, .memory_bytes = 1234567},
-               .placement = PlacementPolicy::kSpread},
+               .placement = PlacementPolicy::kSpread,
+               .required = {{"gpu", {"a100", "h100"}}, {"zone", {"a"}}}},
       .max_concurrent_trials = 7,
       .priority = -5,
       .checkpoint = {Step(3), 4, 0},
@@ -78,6 +79,7 @@ TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
   json.erase("warm_start");
   json["metric"].erase("target");
   json["resources"].erase("placement");
+  json["resources"].erase("requires");
   json["checkpoint"] = {{"every", 3}};
   json["failure"].erase("backoff");
   json["stop"] = {{"max_trials", 500}};
@@ -87,6 +89,7 @@ TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
   spec.priority = 0;
   spec.warm_start = {};
   spec.gang.placement = PlacementPolicy::kPack;
+  spec.gang.required = {};
   spec.checkpoint = {.every = Step(3)};
   spec.failure.backoff = FailurePolicy{}.backoff;
   spec.stop = {.max_trials = 500};
@@ -235,6 +238,14 @@ TEST(ResolvedYaml, ReadsBackAsTheSameSpec) {
   const SweepSpec read = Spec(ResolvedYaml(spec));
   EXPECT_EQ(ToJson(read).dump(1), ToJson(spec).dump(1));
   EXPECT_TRUE(read == spec);
+}
+
+TEST(Codec, ALabelWithOneValueIsWrittenAsATextAndWithSeveralAsAList) {
+  const SweepSpec spec = FullSpec();
+  EXPECT_EQ(ToJson(spec)["resources"]["requires"].dump(), R"({"gpu":["a100","h100"],"zone":"a"})");
+  Json json = ToJson(spec);
+  json["resources"]["requires"] = 7;
+  EXPECT_FALSE(SpecFromJson(json).ok());
 }
 
 TEST(ResolvedYaml, IsForPeople) {

@@ -26,7 +26,7 @@ initial_points: [{lr: 1e-3, layers: 4}]
 searcher: {name: tpe, seed: 7}
 scheduler: {name: asha, min: 1, max: 81, reduction_factor: 3}
 resources: {workers: 8, cpus_per_worker: 4, gpus_per_worker: 1, memory_per_worker: 16GiB,
-            placement: spread}
+            placement: spread, requires: {gpu: [h100, a100], rack: 7, zone: no}}
 max_concurrent_trials: 16
 priority: -3
 warm_start: [s3, s12]
@@ -55,6 +55,8 @@ stop: {max_trials: 500, max_time: 24h, max_gpu_hours: 40, patience: 100, max_tri
             (Resources{.cpus = 4, .gpus = 1, .memory_bytes = int64_t{16} << 30}));
   EXPECT_EQ(spec.max_concurrent_trials, 16);
   EXPECT_EQ(spec.gang.placement, PlacementPolicy::kSpread);
+  EXPECT_EQ(spec.gang.required,
+            (Requirements{{"gpu", {"a100", "h100"}}, {"rack", {"7"}}, {"zone", {"no"}}}));
   EXPECT_EQ(spec.priority, -3);
   EXPECT_THAT(spec.warm_start, ElementsAre(SweepId(3), SweepId(12)));
   EXPECT_EQ(spec.checkpoint, (CheckpointPolicy{Step(2), 3, 0}));
@@ -298,6 +300,12 @@ TEST(ParseSweep, WrongTypesSayWhatWasExpectedAndFound) {
       {"priority: 1001", "1001 is above the largest allowed, 1000"},
       {"priority: -1001", "-1001 is below the smallest allowed, -1000"},
       {"resources: {placement: spred}", "did you mean spread?"},
+      {"resources: {requires: gpu}", "expected a map such as {gpu: h100}, found the text"},
+      {"resources: {requires: {gpu: }}", "resources.requires.gpu: expected text, found nothing"},
+      {"resources: {requires: {gpu: []}}", "resources.requires.gpu: list at least one value"},
+      {"resources: {requires: {gpu: [a, a]}}", "resources.requires.gpu[1]: a stands here twice"},
+      {"resources: {requires: {gpu: h 100}}", "`h 100` is no value of a label"},
+      {"resources: {requires: {g=u: h100}}", "`g=u` is no name of a label"},
       {"resources: {memory_per_worker: 16G}", "with a unit: B, KiB"},
       {"resources: {memory_per_worker: 0.3B}", "a whole number of bytes"},
       {"resources: {memory_per_worker: 9999999TiB}", "a whole number of bytes"},

@@ -83,6 +83,24 @@ describe('the executors', () => {
     expect(strip).toContain('1 executor (1 lost)');
     expect(strip).toContain('4/8 CPUs free');
     expect(await page.locator('tbody tr').first().textContent()).toContain('4 of 8');
+    expect(await page.locator('tbody tr').first().textContent()).toContain('zone=a');
+    expect(await page.getByRole('link', { name: 's1/9' }).getAttribute('href')).toBe(
+      '/sweeps/s1/trials/9',
+    );
+  });
+
+  it('are drained for a reason, and resumed', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/executors');
+    await page.getByRole('button', { name: 'Drain box' }).click();
+    await page.getByLabel('Reason').fill('a new disk');
+    await page.getByRole('checkbox').check();
+    await page.getByRole('button', { name: 'Drain', exact: true }).click();
+    await page.getByText('A new disk.').waitFor();
+    expect(server.bodies.at(-1)).toEqual({ reason: 'a new disk', now: true });
+    expect(await page.locator('.strip').textContent()).toContain('(1 drained)');
+    await page.getByRole('button', { name: 'Resume box' }).click();
+    await page.getByRole('button', { name: 'Drain box' }).waitFor();
   });
 });
 

@@ -73,6 +73,8 @@ export class MockServer {
     }
     if (path === '/events') return this.stream(url, request, response);
     if (path === '/executors') return json(response, 200, { executors: this.world.executors });
+    const executor = /^\/executors\/([^/:]+):(drain|resume)$/.exec(path);
+    if (executor) return void this.steerExecutor(executor, request, response);
     const sweeps = /^\/sweeps(?:\/([^/:]+)(\/[^:]*)?(?::(\w+))?)?$/.exec(path);
     if (!sweeps) return problem(response, 404, 'Not found', `There is no ${path}.`);
     const [, id, rest, verb] = sweeps;
@@ -179,6 +181,20 @@ export class MockServer {
     const replay = this.world.replays.get(id);
     if (replay) return json(response, 200, replay);
     problem(response, 422, 'Unprocessable', 'no trial has reported a result that counts');
+  }
+
+  private async steerExecutor(
+    [, name, verb]: RegExpExecArray,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>;
+    this.bodies.push(body);
+    const executor = this.world.drain(name ?? '', verb === 'drain' ? body : null);
+    if (!executor) return problem(response, 404, 'Not found', `there is no executor ${name}`);
+    json(response, 202, { ...executor, effect: `${verb} was heard` });
   }
 
   private async steer(

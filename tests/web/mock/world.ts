@@ -312,6 +312,17 @@ export class World {
     });
   }
 
+  /** Or resumes it, for null; undefined: there is none of this name. */
+  drain(name: string, asked: { reason?: unknown; now?: unknown } | null): Executor | undefined {
+    const found = this.executors.find((executor) => executor.name === name);
+    if (!found) return undefined;
+    const reason = typeof asked?.reason === 'string' ? asked.reason : '';
+    found.drain = asked && { since: this.now(), reason, now: asked.now === true };
+    if (found.state !== 'lost') found.state = asked ? 'draining' : 'online';
+    this.emit('executor_changed', { executor: name, state: null, drained: asked !== null });
+    return found;
+  }
+
   log(trial: TrialDetail, rank: number, text: string): void {
     const key = logKey(trial.sweep, trial.number, trial.attempts, rank);
     this.logs.set(key, (this.logs.get(key) ?? '') + text);

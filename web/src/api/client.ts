@@ -124,6 +124,13 @@ export const api = {
   async executors(signal?: AbortSignal): Promise<Executor[]> {
     return (await getJson<{ executors: Executor[] }>('/executors', signal)).executors;
   },
+  steerExecutor(
+    name: string,
+    verb: 'drain' | 'resume',
+    body: object = {},
+  ): Promise<Steered<Executor>> {
+    return postJson(`/executors/${encodeURIComponent(name)}:${verb}`, body);
+  },
   steerSweep(id: string, verb: SweepVerb, body: object = {}): Promise<Steered<Sweep>> {
     return postJson(`${sweepPath(id)}:${verb}`, body);
   },

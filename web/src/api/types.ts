@@ -249,14 +249,21 @@ export interface Curves {
 
 export interface Executor {
   name: string;
-  state: 'online' | 'lost';
+  /** `draining` while something still runs on an executor that takes nothing more. */
+  state: 'online' | 'draining' | 'drained' | 'lost';
   address: string;
+  labels: Record<string, string>;
   cpus: number;
   cpus_free: number;
   gpus: number;
   gpus_free: number;
   memory_bytes: number;
   memory_free: number;
+  /** Parts of gangs there; `ranks` are the first and the last. */
+  running: { sweep: string; trial: number; attempt: number; ranks: [number, number] }[];
+  drain: { since: string; reason: string; now: boolean } | null;
+  /** Since it was heard last; null while it is not connected. */
+  silent_seconds: number | null;
 }
 
 interface EventBase {
@@ -362,7 +369,8 @@ export type CheckpointDropped = TrialEventBase & {
 export type ExecutorChanged = Omit<EventBase, 'sweep'> & {
   kind: 'executor_changed';
   executor: string;
-  state: Executor['state'];
+  /** null: as before; it was drained or resumed. */
+  state: Executor['state'] | null;
   cpus: number;
   gpus: number;
   memory_bytes: number;

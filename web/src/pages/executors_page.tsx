@@ -1,20 +1,28 @@
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
+import { api } from '../api/client';
 import type { Executor } from '../api/types';
 import { executors, openStream } from '../live/session';
 import { formatBytes } from '../model/numbers';
+import { sentence } from '../model/reason';
+import { trialUrl } from '../router';
+import { Dialog, Field } from '../ui/dialog';
 import { Loading } from '../ui/parts';
+import { useSteering } from './steering';
 
-/** The hosts: who is online and what is free. Kept current by the shared strip's refresh. */
+/** The hosts: who is online, what is free, what runs where, who is drained. Kept current by the shared strip's refresh. */
 export function ExecutorsPage(): JSX.Element {
   useEffect(() => openStream({ onEvents: () => {}, onResync: () => {}, onRefused: () => {} }), []);
   const all = executors.value;
+  const [asked, setAsked] = useState<Executor>();
+  const { outcome, press, answer } = useSteering();
   return (
     <>
       <div class="page-head">
         <h1>Executors</h1>
       </div>
+      {outcome}
       {!all && <Loading what="executors" />}
       {all?.length === 0 && (
         <div class="empty">
@@ -35,29 +43,92 @@ export function ExecutorsPage(): JSX.Element {
                 <th scope="col">CPUs in use</th>
                 <th scope="col">GPUs in use</th>
                 <th scope="col">memory in use</th>
+                <th scope="col">labels</th>
+                <th scope="col">runs</th>
+                <th scope="col">
+                  <span class="visually-hidden">actions</span>
+                </th>
               </tr>
             </thead>
             <tbody>
               {all.map((executor) => (
-                <ExecutorRow key={executor.name} executor={executor} />
+                <ExecutorRow
+                  key={executor.name}
+                  executor={executor}
+                  onDrain={() => setAsked(executor)}
+                  onResume={() => void press(() => api.steerExecutor(executor.name, 'resume'))}
+                />
               ))}
             </tbody>
           </table>
         </div>
       )}
+      {asked && (
+        <DrainDialog
+          executor={asked}
+          onYes={(body) => answer(() => api.steerExecutor(asked.name, 'drain', body))}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
     </>
   );
 }
 
-function ExecutorRow({ executor }: { executor: Executor }): JSX.Element {
-  const online = executor.state === 'online';
+/** Asks whether what runs there is to leave, and why. */
+function DrainDialog({
+  executor,
+  onYes,
+  onClose,
+}: {
+  executor: Executor;
+  onYes(body: { reason?: string; now: boolean }): Promise<string>;
+  onClose(): void;
+}): JSX.Element {
+  return (
+    <Dialog
+      title={`Drain ${executor.name}?`}
+      action="Drain"
+      onYes={({ reason, now }) => onYes({ ...(reason && { reason }), now: now === 'on' })}
+      onClose={onClose}
+    >
+      <Field label="Reason" hint="for people; may be empty">
+        <input name="reason" type="text" autocomplete="off" maxLength={1000} />
+      </Field>
+      <label class="check">
+        <input type="checkbox" name="now" />
+        <span>What runs there saves a checkpoint at its next report and goes on elsewhere</span>
+      </label>
+      <p class="muted dialog-note">Nothing starts there before it is resumed.</p>
+    </Dialog>
+  );
+}
+
+const stateClasses: Record<Executor['state'], string> = {
+  online: 'state state-completed',
+  draining: 'state state-paused',
+  drained: 'state state-paused',
+  lost: 'state state-failed',
+};
+
+function ExecutorRow({
+  executor,
+  onDrain,
+  onResume,
+}: {
+  executor: Executor;
+  onDrain(): void;
+  onResume(): void;
+}): JSX.Element {
+  const online = executor.state !== 'lost';
+  const { drain } = executor;
   return (
     <tr>
       <th scope="row">{executor.name}</th>
       <td>
-        <span class={online ? 'state state-completed' : 'state state-failed'}>
+        <span class={stateClasses[executor.state]}>
           <span class="dot" /> {executor.state}
         </span>
+        {drain?.reason && <div class="muted">{sentence(drain.reason)}</div>}
       </td>
       <td class="mono">{executor.address}</td>
       <Use online={online} free={executor.cpus_free} all={executor.cpus} format={String} />
@@ -68,6 +139,33 @@ function ExecutorRow({ executor }: { executor: Executor }): JSX.Element {
         all={executor.memory_bytes}
         format={formatBytes}
       />
+      <td class="mono">
+        {Object.entries(executor.labels).map(([name, value]) => (
+          <div key={name}>
+            {name}={value}
+          </div>
+        ))}
+      </td>
+      <td>
+        {executor.running.map(({ sweep, trial, ranks: [first, last] }) => (
+          <div key={`${sweep}/${trial}`}>
+            <a href={trialUrl(sweep, trial)}>
+              {sweep}/{trial}
+            </a>{' '}
+            <span class="muted">{first === last ? `rank ${first}` : `ranks ${first}–${last}`}</span>
+          </div>
+        ))}
+      </td>
+      <td>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`${drain ? 'Resume' : 'Drain'} ${executor.name}`}
+          onClick={drain ? onResume : onDrain}
+        >
+          {drain ? 'Resume' : 'Drain…'}
+        </button>
+      </td>
     </tr>
   );
 }

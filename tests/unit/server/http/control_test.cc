@@ -200,5 +200,37 @@ TEST_F(ControlTest, TheBackendsRefusalsBecomeStatuses) {
     EXPECT_EQ(PostJson("/api/v1/sweeps/" + path, "", 507).at("detail"), "the disk is full");
 }
 
+// The executor "new" of four CPUs, where trial s2/0 runs its two workers.
+TEST_F(ControlTest, ADrainedExecutorSaysWhatBecomesOfWhatRuns) {
+  const Json drained = PostJson("/api/v1/executors/new:drain", R"({"reason": "a new disk"})", 202);
+  EXPECT_EQ(drained.at("state"), "draining");
+  EXPECT_EQ(drained.at("drain").at("reason"), "a new disk");
+  EXPECT_EQ(drained.at("drain").at("now"), false);
+  const auto running = drained.at("running");
+  ASSERT_FALSE(running.empty());
+  EXPECT_EQ(running.back().dump(), R"({"sweep":"s2","trial":0,"attempt":1,"ranks":[0,1]})");
+  EXPECT_THAT(drained.at("effect"), HasSubstr("nothing starts there before it is resumed; "));
+  EXPECT_THAT(drained.at("effect"), HasSubstr("will finish there"));
+  EXPECT_THAT(Trial(1).at("waiting"), HasSubstr("nothing starts on new (drained)"));
+
+  const Json resumed = PostJson("/api/v1/executors/new:resume", "", 202);
+  EXPECT_EQ(resumed.at("state"), "online");
+  EXPECT_TRUE(resumed.at("drain").is_null());
+  EXPECT_EQ(resumed.at("effect"), "trials start there again");
+  EXPECT_EQ(PostJson("/api/v1/executors/new:resume", "", 202).at("effect"), "it was not drained");
+}
+
+TEST_F(ControlTest, ADrainThatCannotMoveATrialSaysSo) {
+  const Json drained = PostJson("/api/v1/executors/new:drain", R"({"now": true})", 202);
+  EXPECT_THAT(drained.at("effect"), HasSubstr("having no other place"));
+}
+
+TEST_F(ControlTest, AnUnknownExecutorIsNotFoundAndAWrongBodyIsToldOf) {
+  EXPECT_THAT(PostJson("/api/v1/executors/boks:drain", "", 404).at("detail"),
+              HasSubstr("there is no executor boks"));
+  EXPECT_EQ(PostJson("/api/v1/executors/new:drain", R"({"why": "x"})", 422).at("errors").size(),
+            1u);
+}
+
 }  // namespace
 }  // namespace attune::server

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/http/http_server.h"
+#include "server/http/render.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"
 #include "tests/unit/server/store/sample_log.h"
@@ -128,11 +129,16 @@ class FakeBackend final : public Backend {
   }
   std::vector<ExecutorStatus> Executors() override {
     if (before_executors) before_executors();
-    return {{.name = "box",
-             .state = "online",
-             .address = "127.0.0.1",
-             .total = {.cpus = 2, .memory_bytes = 25'165'824'000},
-             .free = {.cpus = 1}}};
+    std::vector<ExecutorStatus> all = {{.name = "box",
+                                        .state = "online",
+                                        .address = "127.0.0.1",
+                                        .total = {.cpus = 2, .memory_bytes = 25'165'824'000},
+                                        .free = {.cpus = 1}}};
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, executor] : brain_.state().executors) {
+      if (name != "box") all.push_back(StatusOf(brain_.state(), executor, 1.5));
+    }
+    return all;
   }
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                            uint32_t limit_bytes) override {

@@ -306,6 +306,28 @@ TEST_F(SessionsTest, NothingIsReachableAfterAStartBeforeALeaseHasPassedForThoseT
   EXPECT_TRUE(server->sessions.Reachable("first"));
 }
 
+TEST_F(SessionsTest, LabelsJoinWithTheExecutorAndWrongOnesAreRefused) {
+  auto hello = MakeHello("box", "a");
+  (*hello.mutable_labels())["gpu"] = "h100";
+  const auto link = server->Connect(hello);
+  server->Run();
+  EXPECT_EQ(server->state().executors.at("box").host.labels, (Labels{{"gpu", "h100"}}));
+  (*hello.mutable_labels())["a b"] = "c";
+  hello.set_instance("b");
+  const auto wrong = server->Connect(hello);
+  ASSERT_TRUE(wrong->sent.back().has_refusal());
+  EXPECT_EQ(wrong->sent.back().refusal().code(), v1::Refusal::BAD_HELLO);
+}
+
+TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
+  const auto link = server->Join("box");
+  EXPECT_EQ(server->sessions.SilentUs("box", now), 0);
+  EXPECT_EQ(server->sessions.SilentUs("box", Time{now.us + 7}), 7);
+  EXPECT_EQ(server->sessions.SilentUs("other", now), std::nullopt);
+  server->sessions.OnClosed(link->id);
+  EXPECT_EQ(server->sessions.SilentUs("box", now), std::nullopt);
+}
+
 TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeIsConnectedAndNotReachable) {
   const auto link = server->Join("box");
   EXPECT_TRUE(server->sessions.Reachable("box"));

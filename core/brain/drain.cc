@@ -1,0 +1,80 @@
+#include "core/brain/drain.h"
+
+#include <string>
+
+#include "core/state/origin.h"
+#include "core/state/placement.h"
+
+namespace attune {
+namespace {
+
+Error NoExecutor(const std::string& name) {
+  return {ErrorCode::kNotFound,
+          "there is no executor " + name + "; `attune executor list` shows those there are"};
+}
+
+// Whether a gang of the trial's has a place elsewhere, when it may have to wait for room there: one
+// from which the checkpoint that it would save now can be read.
+bool MayLeave(const State& state, const Sweep& sweep, const Trial& trial,
+              const std::string& drained) {
+  GangRequest request = RequestFor(sweep.spec.gang);
+  request.only = ReadersOf(state, trial.live->ranks.front().executor);
+  Hosts hosts;
+  for (const auto& [name, executor] : state.executors) {
+    if (TakesGangs(executor) && name != drained) hosts.Put(executor.host);
+  }
+  return !Nearest(request, hosts).empty();
+}
+
+// Where it would gain nothing, or would not be started again, it stays to its end.
+void Leave(const State& state, const Trial& trial, const std::string& drained, Facts& facts) {
+  const Sweep& sweep = *state.Find(trial.id.sweep);
+  const bool runs = trial.state == TrialState::kRunning && Wanted(trial) &&
+                    trial.live->verdict == VerdictKind::kContinue;
+  const bool again = !sweep.stopping_as || trial.requested;
+  if (!runs || !again || !MayLeave(state, sweep, trial, drained)) return;
+  facts.push_back(TrialYielding{
+      trial.id, Verdict::Pause({.rule = std::string(kExecutorDrained),
+                                .text = "saved and left, to go on elsewhere: executor " + drained +
+                                        " is drained"})});
+}
+
+}  // namespace
+
+Status DecideDrain(const State& state, const DrainExecutor& command, Facts& facts) {
+  const auto known = state.executors.find(command.name);
+  if (known == state.executors.end()) return NoExecutor(command.name);
+  const Executor& executor = known->second;
+  ExecutorDrained fact{executor.name, command.reason, command.now};
+  if (const auto& before = executor.drain) {
+    if (fact.reason.empty()) fact.reason = before->reason;
+    fact.now = fact.now || before->now;
+  }
+  if (!executor.drain || fact.reason != executor.drain->reason || fact.now != executor.drain->now)
+    facts.push_back(fact);
+  if (!command.now) return {};
+  for (const auto& [epoch, id] : executor.attempts) {
+    const Trial& trial = *state.Find(id);
+    if (!trial.yield) Leave(state, trial, executor.name, facts);
+  }
+  return {};
+}
+
+Status DecideResume(const State& state, const ResumeExecutor& command, Facts& facts) {
+  const auto known = state.executors.find(command.name);
+  if (known == state.executors.end()) return NoExecutor(command.name);
+  if (known->second.drain) facts.push_back(ExecutorResumed{command.name});
+  return {};
+}
+
+void LeaveDrained(const State& state, const Trial& trial, Facts& facts) {
+  if (!trial.live) return;
+  for (const RankSlot& slot : trial.live->ranks) {
+    const auto executor = state.executors.find(slot.executor);  // forgotten, if its part has ended
+    if (executor == state.executors.end()) continue;
+    const auto& drain = executor->second.drain;
+    if (drain && drain->now) return Leave(state, trial, slot.executor, facts);
+  }
+}
+
+}  // namespace attune

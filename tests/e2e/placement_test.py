@@ -1,0 +1,137 @@
+"""Where gangs go: labels that sweeps ask for, and executors that are drained; with real processes."""
+
+import contextlib
+import json
+import sqlite3
+import sys
+import unittest
+import unittest.mock
+
+from support import EndToEnd, ROOT, free_port, sweep
+
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
+
+
+class Placement(EndToEnd):
+    """A server that stays, and executors of this machine; all share a data folder for checkpoints."""
+
+    def setUp(self):
+        super().setUp()
+        self.port = free_port()
+        self.executors = {}
+        self.serve()
+
+    def serve(self):
+        self.server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", self.port,
+                                 "--lease", 2)
+        self.server.await_stderr("executors ")
+
+    def start_executor(self, name, *more, folder="shared"):
+        self.executors[name] = self.start(
+            "executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 1, "--data-dir",
+            self.folder / folder, "--token-file", self.data / "join", *more)
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name
+                         and data["state"] == "online")
+
+    def create(self, **changes):
+        spec = sweep(**{"command": WORKER, "parameters": {"x": {"value": 1.0}},
+                        "env": {"PYTHONPATH": str(ROOT / "clients/python")},
+                        "working_directory": str(self.folder),
+                        "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": 1},
+                        "failure": {"max_restarts": 0, "backoff": "0s"}, **changes})
+        code, out, err = self.attune("sweep", "create", self.write(spec), "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        return out.strip(), err
+
+    def verb(self, *words):
+        code, out, err = self.attune("executor", *words, "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        return out or err
+
+    def executor(self, name):
+        return next(e for e in self.get("/executors")["executors"] if e["name"] == name)
+
+    def completed(self, sweep_id):
+        self.await_event(lambda kind, data: kind == "sweep_changed" and data.get("sweep") == sweep_id
+                         and data["state"] == "completed")
+        return self.get(f"/sweeps/{sweep_id}/trials/0")
+
+    def hosts(self, trial):
+        return [attempt["executor"] for attempt in trial["attempts_list"]]
+
+    def test_a_trial_waits_for_its_label_says_so_and_starts_where_it_is(self):
+        self.start_executor("old", "--label", "gpu=a100", "--label", "zone=a")
+        sweep_id, said = self.create(resources={"workers": 1, "requires": {"gpu": ["h100", "h200"]}})
+        why = "needs an executor with gpu=h100 or h200; none has that (labels seen: gpu=a100, zone=a)"
+        self.assertIn(why, said)
+        self.assertEqual(self.get(f"/sweeps/{sweep_id}")["waiting"], why)
+        self.start_executor("new", "--label", "gpu=h200")
+        self.assertEqual(self.hosts(self.completed(sweep_id)), ["new"])
+        listed = self.verb("list")
+        self.assertRegex(listed, r"(?m)^old +online +0/1 .*gpu=a100,zone=a")
+
+    def test_wrong_labels_are_refused_where_they_are_typed(self):
+        code, _, err = self.attune("executor", "--server", "127.0.0.1:1", "--label", "gpu")
+        self.assertEqual((code, err), (2, "attune: --label: `gpu` is not NAME=VALUE"))
+        code, _, err = self.attune("serve", "--label", "gpu=h100", "--data-dir", self.folder / "none")
+        self.assertEqual(code, 2)
+        self.assertIn("--with-executor", err)
+
+    def test_a_drained_executor_finishes_and_takes_nothing_more_until_it_is_resumed(self):
+        gate = self.close_gate(3)
+        self.start_executor("a")
+        first, _ = self.create(stop={"max_trials": 2})
+        self.await_report(trial=0, step=2)
+        self.assertIn("1 trial will finish there", self.verb("drain", "a", "--reason", "a new disk"))
+        self.assertEqual(self.executor("a")["state"], "draining")
+        self.assertRegex(self.verb("list"), r"(?m)^a +draining +1/1 .*" + first + "/0 rank 0")
+        gate.close()
+        self.await_event(lambda kind, data: kind == "trial_changed" and data["trial"] == 0
+                         and data["state"] == "completed")
+
+        # The server and the executor are killed and come back: the drain holds.
+        self.server.kill()
+        self.serve()
+        self.executors["a"].kill()
+        after = self.newest_event()
+        self.executors["a"] = self.start(
+            "executor", "--server", f"127.0.0.1:{self.port}", "--name", "a", "--cpus", 1, "--data-dir",
+            self.folder / "shared", "--token-file", self.data / "join")
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "online",
+                         after)
+        drained = self.executor("a")
+        self.assertEqual((drained["state"], drained["drain"]["reason"], drained["running"]),
+                         ("drained", "a new disk", []))
+        self.assertEqual(self.get(f"/sweeps/{first}")["trials"]["running"], 0)
+        self.assertIn("(drained)", self.get(f"/sweeps/{first}")["waiting"])
+        self.assertRegex(self.verb("list"), r"a is drained since .*: a new disk")
+        self.assertIn("trials start there again", self.verb("resume", "a"))
+        self.assertEqual(self.completed(first)["state"], "completed")
+
+    def newest_event(self):
+        """The number of the log's newest event."""
+        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
+            return database.execute("SELECT max(seq) FROM events").fetchone()[0]
+
+    def test_drained_now_a_trial_goes_on_elsewhere_from_where_it_was(self):
+        gate = self.close_gate(3)
+        self.start_executor("a")
+        sweep_id, _ = self.create()
+        self.await_report(trial=0, step=2)
+        self.start_executor("b")
+        self.assertIn("1 trial will save a checkpoint and leave", self.verb("drain", "a", "--now"))
+        gate.close()
+        trial = self.completed(sweep_id)
+        self.assertEqual(self.hosts(trial), ["a", "b"])
+        first, second = trial["attempts_list"]
+        self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
+        self.assertGreaterEqual(second["resumed_from"], 3)
+        self.assertEqual([report["step"] for report in trial["history"]], [1, 2, 3, 4])
+        self.assertEqual(self.executor("a")["state"], "drained")
+        self.assertEqual(json.loads(self.verb("list", "-o", "json")), self.get("/executors") | {
+            "executors": [{**executor, "silent_seconds": unittest.mock.ANY}
+                          for executor in self.get("/executors")["executors"]]})
+
+
+if __name__ == "__main__":
+    unittest.main()

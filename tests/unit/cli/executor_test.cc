@@ -1,0 +1,127 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ExecutorVerbs : public testing::Test {
+ protected:
+  ExecutorVerbs() { server_.WriteTo(folder_.path()); }
+
+  Ran Attune(std::vector<std::string> args) {
+    args.insert(args.end(), {"--data-dir", folder_.path().string()});
+    return RunAttune(args);
+  }
+  static Json ExecutorJson(const std::string& name, const std::string& state) {
+    return {{"name", name},
+            {"state", state},
+            {"address", "10.0.0.7"},
+            {"labels", Json::object()},
+            {"cpus", 4},
+            {"cpus_free", 1},
+            {"gpus", 2},
+            {"gpus_free", 2},
+            {"memory_bytes", 0},
+            {"memory_free", 0},
+            {"running", Json::array()},
+            {"drain", nullptr},
+            {"silent_seconds", 1.25}};
+  }
+
+  FakeServer server_;
+  ScratchFolder folder_;
+};
+
+TEST_F(ExecutorVerbs, ListShowsWhatRunsWhereAndWhoIsDrained) {
+  Json busy = ExecutorJson("box", "online");
+  busy["labels"] = {{"gpu", "h100"}, {"zone", "a"}};
+  busy["running"] = {{{"sweep", "s1"}, {"trial", 3}, {"attempt", 1}, {"ranks", {0, 1}}},
+                     {{"sweep", "s2"}, {"trial", 0}, {"attempt", 2}, {"ranks", {4, 4}}}};
+  Json drained = ExecutorJson("den", "lost");
+  drained["gpus"] = 0;
+  drained["drain"] = {{"since", "2026-11-22T10:00:00.000000Z"}, {"reason", "a new disk"}};
+  drained["silent_seconds"] = nullptr;
+  server_.Answer("/executors", {{"executors", {busy, drained}}});
+  EXPECT_EQ(Attune({"executor", "list"}).out,
+            "EXECUTOR  STATE   CPUS  GPUS  ADDRESS    HEARD     LABELS           RUNNING\n"
+            "box       online   3/4   0/2  10.0.0.7   1.2s ago  gpu=h100,zone=a  s1/3 ranks 0-1, "
+            "s2/0 rank 4\n"
+            "den       lost     ?/4  none  10.0.0.7                              \n"
+            "\n"
+            "den is drained since 2026-11-22T10:00:00.000000Z: a new disk\n");
+  EXPECT_EQ(Json::parse(Attune({"executor", "list", "-o", "json"}).out)["executors"].size(), 2u);
+}
+
+TEST_F(ExecutorVerbs, AnEmptyListSaysHowToStartOne) {
+  server_.Answer("/executors", {{"executors", Json::array()}});
+  const Ran ran = Attune({"executor", "list"});
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, HasSubstr("attune executor --server"));
+}
+
+TEST_F(ExecutorVerbs, DrainSendsItsReasonAndPrintsTheEffect) {
+  Json answer = ExecutorJson("box", "draining");
+  answer["effect"] = "nothing starts there";
+  server_.AnswerPost("/executors/box:drain", answer, 202);
+  const Ran ran = Attune({"executor", "drain", "box", "--reason", "a new disk", "--now"});
+  EXPECT_EQ(ran.err, "executor box: nothing starts there\n");
+  EXPECT_EQ(server_.last_body(), R"({"reason":"a new disk","now":true})");
+  answer["effect"] = "trials start there again";
+  server_.AnswerPost("/executors/box:resume", answer, 202);
+  EXPECT_EQ(Attune({"executor", "resume", "box"}).err, "executor box: trials start there again\n");
+  EXPECT_EQ(server_.last_body(), "{}");
+}
+
+TEST_F(ExecutorVerbs, ANameIsOneSegmentOfThePath) {
+  static_cast<void>(Attune({"executor", "drain", "a b/c"}));
+  EXPECT_THAT(server_.requests(), ElementsAre("POST /executors/a b/c:drain"))
+      << "decoded by the server";
+}
+
+TEST_F(ExecutorVerbs, LabelsAreReadAndWrongOnesRefused) {
+  ExecutorOptions started;
+  Host host;
+  host.log_to = [](Output&, LogLevel) {};
+  host.run_executor = [&](const ExecutorOptions& options, Interrupt&) -> Status {
+    started = options;
+    return {};
+  };
+  Interrupt interrupt;
+  const auto run = [&](std::vector<std::string> labels) {
+    std::vector<std::string> args = {
+        "executor", "--server", "127.0.0.1:1", "--data-dir", folder_.path().string(),
+        "--join",   "secret"};
+    for (const std::string& label : labels) args.insert(args.end(), {"--label", label});
+    return RunAttune(args, host, interrupt);
+  };
+  EXPECT_EQ(run({"gpu=h100", "zone=a"}).code, ExitCode::kSuccess);
+  EXPECT_EQ(started.labels, (Labels{{"gpu", "h100"}, {"zone", "a"}}));
+  EXPECT_EQ(run({"gpu"}).err, "attune: --label: `gpu` is not NAME=VALUE\n");
+  EXPECT_THAT(run({"gpu=a", "gpu=b"}).err, HasSubstr("gpu is there twice"));
+  EXPECT_THAT(run({"gpu=a b"}).err, HasSubstr("`a b` is no value of a label"));
+  EXPECT_EQ(run({"=a"}).code, ExitCode::kUsage);
+}
+
+TEST_F(ExecutorVerbs, AServerWithoutAnExecutorHasNoLabels) {
+  const Ran ran = RunAttune({"serve", "--label", "gpu=h100"});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("--with-executor"));
+}
+
+TEST_F(ExecutorVerbs, ASweepThatWaitsSaysSoWhenItIsCreated) {
+  Json sweep = SweepJson("s3", "running");
+  sweep["waiting"] = "needs an executor with gpu=h100; none has that (labels seen: none)";
+  server_.AnswerPost("/sweeps", sweep, 201);
+  const Ran ran = Attune({"sweep", "create", folder_.Write("sweep.yaml", "name: x\n")});
+  EXPECT_EQ(ran.out, "s3\n");
+  EXPECT_THAT(ran.err, HasSubstr("it does not start yet: needs an executor with gpu=h100"));
+}
+
+}  // namespace
+}  // namespace attune::cli

@@ -1,0 +1,227 @@
+#include "core/brain/drain.h"
+
+#include "core/state/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Gangs of two CPUs, on "box" (which comes first where both have room) and "den".
+class Drains : public BrainTest {
+ protected:
+  static SweepSpec Gangs(int max_trials = 1) {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = 2, .per_worker = {.cpus = 1}};
+    spec.stop.max_trials = max_trials;
+    spec.failure.backoff = Seconds(0);
+    return spec;
+  }
+  std::string HostOf(uint32_t number) const {
+    const Trial* created = sweep().Find(TrialNumber(number));  // once there was a place for it
+    return created != nullptr && created->live ? created->live->ranks.front().executor : "";
+  }
+  // Rank 0 is at a report that waits, and leaves if it is told to.
+  void Yield(uint32_t number, int64_t step) {
+    Save(number, step);
+    Report(number, step, 0.9, /*waits=*/true);
+    Finish(number);
+  }
+};
+
+TEST_F(Drains, NothingStartsThereAndWhatRunsFinishes) {
+  Create(Gangs(2));
+  const auto events = Do(DrainExecutor{"box", "a new disk"});
+  EXPECT_EQ(Find<ExecutorDrained>(events)->reason, "a new disk");
+  EXPECT_EQ(Find<TrialYielding>(events), nullptr);
+  Report(0, 1, 0.9);
+  Finish(0);
+  EXPECT_EQ(StateOf(0), TrialState::kCompleted);
+  EXPECT_EQ(sweep().live.size(), 0u);
+  EXPECT_THAT(brain.Waiting(sweep()), HasSubstr("nothing starts on box (drained)"));
+  Join("den", {.cpus = 2});
+  EXPECT_EQ(HostOf(1), "den");
+}
+
+TEST_F(Drains, ItTakesGangsAgainOnceItIsResumed) {
+  Do(DrainExecutor{"box", ""});
+  Create(Gangs());
+  EXPECT_EQ(HostOf(0), "");
+  EXPECT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
+  EXPECT_EQ(HostOf(0), "box");
+}
+
+TEST_F(Drains, WhoeverComesBackUnderTheNameIsStillDrained) {
+  Do(DrainExecutor{"box", "hot"});
+  Lose("box");
+  Join("box", {.cpus = 2}, "another process");
+  Create(Gangs());
+  EXPECT_EQ(HostOf(0), "");
+  EXPECT_EQ(brain.state().executors.at("box").drain->reason, "hot");
+}
+
+TEST_F(Drains, AnExecutorThatIsDrainedIsNotForgotten) {
+  Join("den", {.cpus = 2});
+  Do(DrainExecutor{"box", ""});
+  Lose("box");
+  Lose("den");
+  Wait(8 * 24 * 3600);
+  EXPECT_TRUE(brain.state().executors.contains("box"));
+  EXPECT_FALSE(brain.state().executors.contains("den"));
+  Do(ResumeExecutor{"box"});
+  Wait(1);
+  EXPECT_FALSE(brain.state().executors.contains("box")) << "it has been lost for long enough";
+}
+
+TEST_F(Drains, ASnapshotKeepsIt) {
+  Do(DrainExecutor{"box", "hot", true});
+  State loaded(algorithms);
+  ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
+  EXPECT_TRUE(loaded.executors.at("box").drain->now);
+  EXPECT_EQ(loaded.executors.at("box").drain->reason, "hot");
+}
+
+TEST_F(Drains, NowAGangSavesAndGoesOnElsewhereAtNoCost) {
+  Join("den", {.cpus = 2});
+  Create(Gangs());
+  ASSERT_EQ(HostOf(0), "box");
+  const auto events = Do(DrainExecutor{"box", "", true});
+  ASSERT_NE(Find<TrialYielding>(events), nullptr);
+  EXPECT_EQ(Find<TrialYielding>(events)->verdict.reason.rule, kExecutorDrained);
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.8)), nullptr) << "it does not wait yet";
+  Yield(0, 3);
+  EXPECT_EQ(HostOf(0), "den");
+  EXPECT_EQ(trial(0).live->resume->step, Step(3));
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_EQ(Last<TrialRequeued>([](const auto&) { return true; }).reason,
+            "saved and left, to go on elsewhere: executor box is drained");
+}
+
+TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsStaysToItsEnd) {
+  JoinWithFolder("own", {.cpus = 4}, "of own");
+  JoinWithFolder("den", {.cpus = 4}, "of den");
+  SweepSpec spec = Gangs();
+  spec.gang.workers = 4;
+  Create(spec);
+  const std::string host = HostOf(0);
+  EXPECT_THAT(Do(DrainExecutor{host, "", true}), ::testing::SizeIs(1));
+  EXPECT_FALSE(trial(0).yield);
+}
+
+TEST_F(Drains, WhoHasNoOtherPlaceStaysToItsEnd) {
+  Create(Gangs());
+  Join("small", {.cpus = 1});
+  Do(DrainExecutor{"box", "", true});
+  EXPECT_FALSE(trial(0).yield);
+}
+
+TEST_F(Drains, OnASharedFolderItGoesOnBesideIt) {
+  JoinWithFolder("one", {.cpus = 4}, "shared");
+  JoinWithFolder("two", {.cpus = 4}, "shared");
+  SweepSpec spec = Gangs();
+  spec.gang.workers = 4;
+  Create(spec);
+  ASSERT_EQ(HostOf(0), "one");
+  Do(DrainExecutor{"one", "", true});
+  Yield(0, 1);
+  EXPECT_EQ(HostOf(0), "two");
+}
+
+TEST_F(Drains, AGangLeavesWithAnyOfItsHosts) {
+  for (const char* name : {"n1", "n2", "n3"}) JoinSpanning(name, {.cpus = 4}, "shared");
+  SweepSpec spec = Gangs();
+  spec.gang.workers = 8;
+  Create(spec);
+  ASSERT_EQ(trial(0).live->ranks.back().executor, "n2");
+  Do(DrainExecutor{"n2", "", true});
+  ASSERT_TRUE(trial(0).yield);
+  Tell(0, CheckpointSaved{.checkpoint = {Step(1), Path(0, 1), "sha256:"}}, "n1");
+  Tell(0, TrialReported{.report = {Step(1), {{"score", 0.9}}, Seconds(0), true}}, "n1");
+  Tell(0, AttemptEnded{.outcome = Outcome::kFinished}, "n1");
+  Tell(0, AttemptEnded{.outcome = Outcome::kFinished}, "n2");
+  EXPECT_EQ(HostOf(0), "n1");
+  EXPECT_EQ(trial(0).live->ranks.back().executor, "n3");
+}
+
+TEST_F(Drains, ATrialOfASweepThatEndsIsNotMoved) {
+  Join("den", {.cpus = 2});
+  Create(Gangs(2));
+  Do(StopSweep{id()});
+  Do(DrainExecutor{"box", "", true});
+  EXPECT_FALSE(trial(0).yield);
+}
+
+TEST_F(Drains, ASweepThatIsStoppedMeanwhileLosesNoTrial) {
+  Join("den", {.cpus = 2});
+  Create(Gangs());
+  Do(DrainExecutor{"box", "", true});
+  Do(StopSweep{id()});
+  Save(0, 1);
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.9, true))->verdict.kind, VerdictKind::kContinue);
+  EXPECT_EQ(trial(0).state, TrialState::kRunning);
+}
+
+TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
+  Join("den", {.cpus = 2});
+  Create(Gangs());
+  Do(DrainExecutor{"box", "", true});
+  Do(PauseSweep{id()});
+  Do(ResumeSweep{id()});
+  ASSERT_TRUE(trial(0).yield);
+  Yield(0, 1);
+  EXPECT_EQ(HostOf(0), "den");
+}
+
+TEST_F(Drains, ATrialThatCanGoOnOnlyThereWaitsAndSaysSo) {
+  JoinWithFolder("own", {.cpus = 4}, "of own");
+  SweepSpec spec = Gangs();
+  spec.gang.workers = 4;
+  Create(spec);
+  Save(0, 1);
+  Do(DrainExecutor{"own", ""});
+  Fail(0);
+  EXPECT_EQ(brain.Waiting(trial(0)),
+            "its checkpoint lies on executor own, which is drained: the trial waits until it is "
+            "resumed, or gone");
+  JoinWithFolder("other", {.cpus = 4}, "of other");
+  EXPECT_EQ(HostOf(0), "");
+  Lose("own");
+  EXPECT_EQ(HostOf(0), "other");
+}
+
+TEST_F(Drains, AReservationThereIsReleased) {
+  Join("big", {.cpus = 4});
+  SweepSpec small = Gangs(0);
+  small.gang.workers = 1;
+  const SweepId first = Create(small);
+  SweepSpec large = Gangs();
+  large.gang.workers = 4;
+  Create(large);
+  const Attempt live = *sweep(first).Find(*sweep(first).live.rbegin())->live;
+  Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
+  ASSERT_TRUE(brain.state().reservation);
+  const auto events = Do(DrainExecutor{"big", ""});
+  ASSERT_NE(Find<ReservationReleased>(events), nullptr);
+  EXPECT_EQ(Find<ReservationReleased>(events)->reason, "executor big is drained");
+}
+
+TEST_F(Drains, SaidTwiceItChangesNothing) {
+  Do(DrainExecutor{"box", "hot"});
+  EXPECT_THAT(Do(DrainExecutor{"box", ""}), IsEmpty());
+  EXPECT_THAT(Do(DrainExecutor{"box", "hot"}), IsEmpty());
+  const auto since = brain.state().executors.at("box").drain->since;
+  EXPECT_EQ(Find<ExecutorDrained>(Do(DrainExecutor{"box", "", true}))->reason, "hot");
+  EXPECT_EQ(brain.state().executors.at("box").drain->since, since);
+  Do(ResumeExecutor{"box"});
+  EXPECT_THAT(Do(ResumeExecutor{"box"}), IsEmpty());
+}
+
+TEST_F(Drains, AnUnknownExecutorIsNamed) {
+  EXPECT_THAT(Refused(DrainExecutor{"boks", ""}).message, HasSubstr("there is no executor boks"));
+  EXPECT_EQ(Refused(ResumeExecutor{"boks"}).code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace attune

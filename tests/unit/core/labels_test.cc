@@ -1,0 +1,123 @@
+#include "core/log/labels.h"
+
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Labels, AnyOfTheValuesWillDoAndEveryNameIsNeeded) {
+  const Requirements required = {{"gpu", {"a100", "h100"}}, {"zone", {"a"}}};
+  EXPECT_TRUE(Match(required, {{"gpu", "h100"}, {"zone", "a"}, {"more", "x"}}));
+  EXPECT_FALSE(Match(required, {{"gpu", "h100"}}));
+  EXPECT_FALSE(Match(required, {{"gpu", "v100"}, {"zone", "a"}}));
+  EXPECT_TRUE(Match({}, {}));
+  EXPECT_EQ(ToString(required), "gpu=a100 or h100, zone=a");
+}
+
+TEST(Labels, TheirNamesAndValuesAreWords) {
+  EXPECT_TRUE(CheckLabels({{"nvidia.com/gpu", "H100-80GB_SXM"}}).ok());
+  EXPECT_FALSE(CheckLabelName("").ok());
+  EXPECT_FALSE(CheckLabelValue("a b").ok());
+  EXPECT_TRUE(CheckLabelValue(std::string(kMaxLabelBytes, 'x')).ok());
+  EXPECT_FALSE(CheckLabelValue(std::string(kMaxLabelBytes + 1, 'x')).ok());
+  Labels many;
+  for (size_t i = 0; i < kMaxLabels; ++i) many["n" + std::to_string(i)] = "v";
+  EXPECT_TRUE(CheckLabels(many).ok());
+  many["more"] = "v";
+  EXPECT_FALSE(CheckLabels(many).ok());
+}
+
+class Labelled : public BrainTest {
+ protected:
+  void JoinLabelled(const std::string& name, int cpus, Labels labels,
+                    const std::string& instance = "a") {
+    Do(JoinExecutor{.name = name,
+                    .instance = instance,
+                    .resources = {.cpus = cpus},
+                    .labels = std::move(labels)});
+  }
+  static SweepSpec Wants(Requirements required, int workers = 1, int max_trials = 1) {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = workers, .per_worker = {.cpus = 1}, .required = std::move(required)};
+    spec.stop.max_trials = max_trials;
+    return spec;
+  }
+};
+
+TEST_F(Labelled, AGangStartsOnlyWhereItsLabelsAre) {
+  JoinLabelled("old", 4, {{"gpu", "a100"}});
+  JoinLabelled("new", 4, {{"gpu", "h100"}});
+  Create(Wants({{"gpu", {"h100"}}}, 4));
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "new");
+}
+
+TEST_F(Labelled, ALabelThatNobodyHasIsSaidWithThoseThereAre) {
+  JoinLabelled("old", 4, {{"gpu", "a100"}, {"zone", "a"}});
+  Create(Wants({{"gpu", {"h100"}}}));
+  EXPECT_EQ(brain.Waiting(sweep()),
+            "needs an executor with gpu=h100; none has that (labels seen: gpu=a100, zone=a)");
+  JoinLabelled("new", 1, {{"gpu", "h100"}});
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "new");
+}
+
+TEST_F(Labelled, OnlyExecutorsWithTheLabelsAreNamedAsFull) {
+  JoinLabelled("new", 1, {{"gpu", "h100"}});
+  Create(Wants({{"gpu", {"h100"}}}));
+  Create(Wants({{"gpu", {"h100"}}}));
+  EXPECT_EQ(brain.Waiting(sweep()), "needs 1 CPU on executors with gpu=h100: new has 0 free");
+}
+
+TEST_F(Labelled, AGangThatAsksForNoneIsNotHeldUpByOneThatDoes) {
+  JoinLabelled("new", 1, {{"gpu", "h100"}});
+  Create(Wants({{"gpu", {"h100"}}}, 1, 3));
+  Create(Wants({}));
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "box");
+}
+
+TEST_F(Labelled, SlotsAreReservedWhereTheLabelsAre) {
+  JoinLabelled("x", 8, {});
+  JoinLabelled("y", 4, {{"gpu", "h100"}});
+  SweepSpec small = testing::ToySpec();
+  small.stop.max_trials = 0;
+  const SweepId first = Create(small);
+  const SweepId large = Create(Wants({{"gpu", {"h100"}}}, 4));
+  for (const TrialNumber number : std::set(sweep(first).live)) {
+    const Attempt live = *sweep(first).Find(number)->live;
+    if (live.ranks[0].executor != "y") continue;
+    Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
+    break;
+  }
+  ASSERT_TRUE(brain.state().reservation);
+  EXPECT_EQ(brain.state().reservation->sweep, large);
+  EXPECT_TRUE(brain.state().reservation->workers.contains("y"));
+
+  JoinLabelled("y", 4, {{"gpu", "a100"}}, "relabelled");
+  EXPECT_FALSE(brain.state().reservation) << "its gang could not start there any more";
+}
+
+TEST_F(Labelled, ATrialIsNotStartedWhereItsCheckpointIsButItsLabelIsNot) {
+  Do(JoinExecutor{.name = "own",
+                  .instance = "a",
+                  .resources = {.cpus = 4},
+                  .folder = "of own",
+                  .labels = {{"gpu", "h100"}}});
+  Create(Wants({{"gpu", {"h100"}}}, 4));
+  Save(0, 1);
+  Do(JoinExecutor{.name = "own", .instance = "b", .resources = {.cpus = 4}, .folder = "of own"});
+  EXPECT_FALSE(trial(0).live);
+  EXPECT_EQ(brain.Waiting(trial(0)), "its checkpoint lies on executor own, which has not gpu=h100");
+}
+
+TEST_F(Labelled, WrongLabelsAreRefused) {
+  EXPECT_THAT(
+      Refused(
+          JoinExecutor{
+              .name = "bad", .instance = "a", .resources = {.cpus = 1}, .labels = {{"a b", "c"}}})
+          .message,
+      HasSubstr("`a b` is no name of a label"));
+}
+
+}  // namespace
+}  // namespace attune
