@@ -43,6 +43,8 @@ std::optional<Time> DueOf(const Sweep& sweep, Time now) {
   if (later != sweep.delayed.end()) first = first ? std::min(*first, later->first) : later->first;
   if (const auto deadline = Deadline(sweep); deadline && *deadline > now)
     first = first ? std::min(*first, *deadline) : *deadline;
+  const auto grows = sweep.small.upper_bound({now, TrialNumber(~uint32_t{0})});
+  if (grows != sweep.small.end()) first = first ? std::min(*first, grows->first) : grows->first;
   return first;
 }
 
@@ -51,7 +53,10 @@ std::optional<Time> DueOf(const Sweep& sweep, Time now) {
 void Agenda::Take(const State& state, const Touched& touched) {
   if (touched.all) return TakeAll(state);
   sweeps_.insert(touched.sweeps.begin(), touched.sweeps.end());
-  for (const SweepId id : touched.sweeps) TakeUse(state, id);
+  for (const SweepId id : touched.sweeps) {
+    TakeUse(state, id);
+    TakeSmall(state, id);
+  }
   for (const std::string& name : touched.executors) TakeExecutor(state, name);
   if (touched.reservation) TakeReservation(state);
 }
@@ -61,6 +66,7 @@ void Agenda::TakeAll(const State& state) {
   for (const auto& [id, sweep] : state.sweeps) {
     sweeps_.insert(id);
     TakeUse(state, id);
+    TakeSmall(state, id);
   }
   for (const auto& [name, executor] : state.executors) TakeExecutor(state, name);
   TakeReservation(state);
@@ -77,6 +83,15 @@ void Agenda::TakeUse(const State& state, SweepId id) {
   if (sweep == nullptr) return;
   Add(sweep->used, 1, owners_[sweep->owner].used);
   use_of_[id] = {sweep->owner, sweep->used};
+}
+
+void Agenda::TakeSmall(const State& state, SweepId id) {
+  const Sweep* sweep = state.Find(id);
+  if (sweep != nullptr && !sweep->small.empty()) {
+    small_.insert(id);
+  } else {
+    small_.erase(id);
+  }
 }
 
 void Agenda::TakeExecutor(const State& state, const std::string& name) {
@@ -124,6 +139,7 @@ void Agenda::TakeReservation(const State& state) {
 
 void Agenda::MoreRoom() {
   without_room.clear();
+  without_growth.clear();
   may_start_ = true;
 }
 
@@ -242,15 +258,15 @@ std::optional<SweepId> Agenda::Line::Next() {
   return sweep;
 }
 
-Hosts* Agenda::HostsToTry(const State& state, const Reachable& reachable) {
+Hosts& Agenda::HostsToTry(const State& state, const Reachable& reachable) {
   for (const std::string& name : std::exchange(unplaced_, {})) PutHost(state, reachable, name);
-  if (look_again_ || (may_start_ && !asked_)) {
+  if (look_again_ || ((may_start_ || !small_.empty()) && !asked_)) {
     for (const auto& [name, total] : present_) PutHost(state, reachable, name);
     look_again_ = false;
     asked_ = true;
   }
   hosts_.Unmask();
-  return may_start_ ? &hosts_ : nullptr;
+  return hosts_;
 }
 
 void Agenda::PutHost(const State& state, const Reachable& reachable, const std::string& name) {

@@ -71,8 +71,10 @@ class Agenda {
   // A trial of it waits for executors of its own: what it may start next is not all alike.
   void MarkChoosy(SweepId sweep) { choosy_.insert(sweep); }
 
-  // The executors that can be reached, unmasked; null: no gang can start that could not before.
-  Hosts* HostsToTry(const State& state, const Reachable& reachable);
+  // The executors that can be reached, unmasked.
+  Hosts& HostsToTry(const State& state, const Reachable& reachable);
+  // False: no gang can start there that could not before.
+  bool MayStartGang() const { return may_start_; }
   void NothingStarts() { may_start_ = false; }
 
   // A kind of gang that has found no room, and whether some executor is large enough for it. There
@@ -90,6 +92,11 @@ class Agenda {
   };
   std::map<Kind, bool> without_room;
 
+  // The sweeps with gangs below their full size.
+  const std::set<SweepId>& WithSmallGangs() const { return small_; }
+  // The gangs of which it is known that there is no room for more workers, until something changes.
+  std::set<Epoch> without_growth;
+
   // ---- executors that are lost -------------------------------------------------------------
 
   // Since when, and which: those lost first come first.
@@ -100,6 +107,7 @@ class Agenda {
   void TakeExecutor(const State& state, const std::string& name);
   void TakeReservation(const State& state);
   void TakeUse(const State& state, SweepId id);
+  void TakeSmall(const State& state, SweepId id);
   void SetTurn(const State& state, const Sweep& sweep);
   void NoTurn(SweepId sweep);
   void Forget(SweepId sweep);
@@ -123,6 +131,7 @@ class Agenda {
   std::map<SweepId, Turn> turn_of_;
   std::set<SweepId> waiting_;
   std::set<SweepId> choosy_;
+  std::set<SweepId> small_;
   std::optional<SweepId> reserver_;
 
   struct Present {

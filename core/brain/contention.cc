@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/brain/growth.h"
 #include "core/brain/next_trial.h"
 #include "core/state/origin.h"
 #include "core/state/placement.h"
@@ -31,13 +32,6 @@ Resources InShade(const State& state, const Executor& executor) {
   return used;
 }
 
-// Whether what is reserved for another is not there for this sweep.
-bool Yields(const State& state, const Sweep& sweep) {
-  if (!state.reservation || Reserves(state, sweep)) return false;
-  const Sweep* holder = state.Find(state.reservation->sweep);  // null: about to be released
-  return holder != nullptr && holder->spec.priority >= sweep.spec.priority;
-}
-
 void MaskReserved(const State& state, Hosts& hosts) {
   const Resources& per_worker = state.Find(state.reservation->sweep)->spec.gang.per_worker;
   for (const auto& [name, workers] : state.reservation->workers) {
@@ -62,18 +56,6 @@ void MaskReserved(const State& state, Hosts& hosts) {
 void ShowTo(const State& state, const Sweep& sweep, Hosts& hosts) {
   hosts.Unmask();
   if (Yields(state, sweep)) MaskReserved(state, hosts);
-}
-
-// What the sweep's next gang needs: that of a trial that waits, or of a new one (null).
-GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting) {
-  GangRequest request = RequestFor(sweep.spec.gang);
-  // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
-  if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
-  Origin origin = OriginOf(state, *waiting);
-  request.only = std::move(origin.readers);
-  if (origin.checkpoint != nullptr && !request.only)
-    request.preferred = origin.checkpoint->executor;
-  return request;
 }
 
 // Whether some trial of the sweep may start on the executors that are reserved for it.
@@ -245,6 +227,23 @@ class Round {
 
 }  // namespace
 
+bool Yields(const State& state, const Sweep& sweep) {
+  if (!state.reservation || Reserves(state, sweep)) return false;
+  const Sweep* holder = state.Find(state.reservation->sweep);  // null: about to be released
+  return holder != nullptr && holder->spec.priority >= sweep.spec.priority;
+}
+
+GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting) {
+  GangRequest request = RequestFor(sweep.spec.gang);
+  // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
+  if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
+  Origin origin = OriginOf(state, *waiting);
+  request.only = std::move(origin.readers);
+  if (origin.checkpoint != nullptr && !request.only)
+    request.preferred = origin.checkpoint->executor;
+  return request;
+}
+
 void StartGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
                Facts& facts) {
   if (state.reservation) {
@@ -253,8 +252,9 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
       return;
     }
   }
-  if (Hosts* hosts = agenda.HostsToTry(state, reachable))
-    Round(state, now, agenda, *hosts, facts).Go();
+  Hosts& hosts = agenda.HostsToTry(state, reachable);
+  if (agenda.MayStartGang()) Round(state, now, agenda, hosts, facts).Go();
+  if (facts.empty()) GrowGang(state, now, agenda, hosts, facts);
 }
 
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {

@@ -148,7 +148,8 @@ class Recorder {
         trial_.state == TrialState::kStopped)
       ended.outcome = Outcome::kStopped;
     if (ended.outcome == Outcome::kFinished &&
-        (verdict == VerdictKind::kPause || verdict == VerdictKind::kExploit))
+        (verdict == VerdictKind::kPause || verdict == VerdictKind::kExploit ||
+         verdict == VerdictKind::kResize))
       ended.outcome = Outcome::kPaused;
     const Failure failure =
         ended.outcome == Outcome::kLost ? std::exchange(ended.failure, {}) : ended.failure;
@@ -166,7 +167,11 @@ class Recorder {
                  facts_);
         return;
       case Outcome::kPaused:
-        Requeue(sweep_, trial_, "goes on as a clone of trial " + Text(trial_.donor), now_, facts_);
+        Requeue(sweep_, trial_,
+                verdict == VerdictKind::kResize
+                    ? "goes on with more workers"
+                    : "goes on as a clone of trial " + Text(trial_.donor),
+                now_, facts_);
         return;
       case Outcome::kFailed:
         Failed(failure);
@@ -235,6 +240,8 @@ class Recorder {
 
     switch (verdict.kind) {
       case VerdictKind::kContinue:
+        return;
+      case VerdictKind::kResize:  // of gangs alone: whoever asks from outside has no ranks
         return;
       case VerdictKind::kStop:
         EndTrial(trial_, TrialState::kStopped, verdict.reason.text, facts_);

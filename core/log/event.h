@@ -238,7 +238,7 @@ struct TrialReported {
   AttemptId attempt;
   Report report;
 };
-struct TrialYielding {  // gets this verdict at the next report that waits for one
+struct TrialYielding {  // gets this verdict at the next report that waits; kContinue: any
   static constexpr std::string_view kKind = "trial_yielding";
   TrialId trial;
   Verdict verdict;

@@ -50,6 +50,9 @@ enum class PlacementPolicy {
 struct GangSpec {
   int workers = 1;      // world size
   int min_workers = 0;  // it starts with so few where there is no room for more; 0: with all or not
+  // Of an attempt with fewer than `workers`, since it was decided on: only then may it give way to
+  // one with more, because to start anew costs time.
+  Seconds grow_after{60};
   Resources per_worker{.cpus = 1};
   PlacementPolicy placement = PlacementPolicy::kPack;
   Requirements required;  // labels of the executors that it runs on

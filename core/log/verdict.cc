@@ -12,6 +12,8 @@ std::string_view Name(VerdictKind kind) {
       return "stop";
     case VerdictKind::kExploit:
       return "exploit";
+    case VerdictKind::kResize:
+      return "resize";
   }
   return "unknown";
 }

@@ -33,11 +33,11 @@ inline bool IsOrder(std::string_view rule) {
   return rule == kSweepPaused || rule == kExecutorDrained;
 }
 
-enum class VerdictKind { kContinue, kPause, kStop, kExploit };
+enum class VerdictKind { kContinue, kPause, kStop, kExploit, kResize };
 
-std::string_view Name(VerdictKind kind);  // continue, pause, stop, exploit
+std::string_view Name(VerdictKind kind);  // continue, pause, stop, exploit, resize
 
-// What a scheduler says to a report. Always with a reason.
+// What is said to a report, by a scheduler or by the service itself. Always with a reason.
 struct Verdict {
   VerdictKind kind = VerdictKind::kContinue;
   Reason reason;
@@ -55,6 +55,10 @@ struct Verdict {
   // The trial goes on from another's checkpoint, with another configuration.
   static Verdict Exploit(const CheckpointId& donor, Config config, Reason reason) {
     return {VerdictKind::kExploit, std::move(reason), donor, std::move(config)};
+  }
+  // The trial goes on from here at once, as a gang of another size.
+  static Verdict Resize(Reason reason) {
+    return {.kind = VerdictKind::kResize, .reason = std::move(reason)};
   }
 };
 

@@ -64,6 +64,11 @@ void Applier::operator()(const SweepReopened& fact) {
 void Applier::operator()(const SweepStopping& fact) {
   Sweep& sweep = SweepAt(fact.sweep);
   sweep.stopping_as = fact.outcome;
+  // What runs goes on; what leaves would not start again.
+  for (TrialNumber number : sweep.live) {
+    Trial& trial = *sweep.Find(number);
+    if (trial.yield && trial.yield->kind == VerdictKind::kResize) trial.yield.reset();
+  }
   sweep.thinking.reset();
   sweep.reason = fact.reason;
 }

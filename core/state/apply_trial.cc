@@ -75,6 +75,8 @@ void Applier::operator()(const AttemptAssigned& fact) {
   trial.milestone = fact.milestone;
   state_.last_epoch = fact.epoch;
   sweep.live.insert(trial.id.number);
+  if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
+    sweep.small.emplace(*grows, trial.id.number);
   Remember(sweep, trial, fact.idempotency_key);
   Move(trial, TrialState::kRunning);
   for (const RankSlot& slot : fact.ranks) Occupy(sweep, trial, slot);
@@ -115,7 +117,11 @@ void Applier::operator()(const TrialReported& fact) {
           {trial.id.number, fact.attempt.number, fact.report.step, std::move(values)});
 }
 
-void Applier::operator()(const TrialYielding& fact) { TrialAt(fact.trial).yield = fact.verdict; }
+void Applier::operator()(const TrialYielding& fact) {
+  std::optional<Verdict>& yield = TrialAt(fact.trial).yield;
+  yield.reset();
+  if (fact.verdict.kind != VerdictKind::kContinue) yield = fact.verdict;
+}
 
 void Applier::operator()(const TrialDecided& fact) {
   Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
@@ -166,6 +172,8 @@ void Applier::operator()(const AttemptEnded& fact) {
       trial.state == TrialState::kRunning)
     ++trial.failures;
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
+  if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
+    sweep.small.erase({*grows, trial.id.number});
   trial.live.reset();
   if (Ended(trial.state)) LetGoOfDonor(sweep, trial);
   sweep.live.erase(trial.id.number);
@@ -178,8 +186,8 @@ void Applier::operator()(const TrialRequeued& fact) {
   RemovePending(SweepAt(fact.trial.sweep), trial);
   trial.not_before = fact.not_before;
   trial.held = false;
-  // It starts only when its sweep is no longer paused.
-  if (trial.yield && trial.yield->kind == VerdictKind::kPause) trial.yield.reset();
+  // It starts only when its sweep is no longer paused, and with all the workers there is room for.
+  if (trial.yield && trial.yield->kind != VerdictKind::kStop) trial.yield.reset();
   Move(trial, TrialState::kPending);
 }
 

@@ -131,8 +131,10 @@ void ReadSweep(ArchiveReader& archive, const Algorithms& algorithms, Sweep& swee
   if (!archive.ok()) return;
   algorithms.Complete(sweep.spec);
   for (const auto& [number, trial] : sweep.trials) {
-    if (trial.live && trial.live->lease.value > 0)
-      sweep.leases.emplace(trial.live->lease_until, number);
+    if (!trial.live) continue;
+    if (trial.live->lease.value > 0) sweep.leases.emplace(trial.live->lease_until, number);
+    if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
+      sweep.small.emplace(*grows, number);
   }
   if (!Restore(algorithms.MakeSearcher(sweep.spec), searcher, sweep.searcher) ||
       !Restore(algorithms.MakeScheduler(sweep.spec), scheduler, sweep.scheduler))

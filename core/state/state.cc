@@ -74,6 +74,11 @@ bool Wanted(const Trial& trial) {
          trial.live->fell == Outcome::kFinished;
 }
 
+std::optional<Time> MayGrowFrom(const SweepSpec& spec, const Attempt& attempt) {
+  if (attempt.ranks.empty() || std::ssize(attempt.ranks) >= spec.gang.workers) return std::nullopt;
+  return Time{attempt.decided.us + static_cast<int64_t>(spec.gang.grow_after.value * 1e6)};
+}
+
 namespace {
 
 std::vector<const Trial*> On(const State& state, const std::string& executor, bool wanted) {

@@ -124,6 +124,7 @@ struct Sweep {
   std::set<std::pair<Time, TrialNumber>> delayed;
   std::set<TrialNumber> live;                     // whose attempt holds slots
   std::set<std::pair<Time, TrialNumber>> leases;  // of asked attempts, by when they run out
+  std::set<std::pair<Time, TrialNumber>> small;   // gangs below `workers`, by when they may grow
   std::set<TrialNumber> surplus;                  // with a checkpoint that nothing keeps
   std::set<TrialNumber> clones;                   // that go on from a donor's checkpoint
   std::map<TrialNumber, Step> paused;             // that can be promoted, with their steps
@@ -242,6 +243,9 @@ struct State {
 // Whether its executors should run this trial's live attempt (to its end, or to the step at which
 // it leaves). REQUIRES: trial.live.
 bool Wanted(const Trial& trial);
+
+// When the attempt may give way to one with more workers; null: it has all of them, or no ranks.
+std::optional<Time> MayGrowFrom(const SweepSpec& spec, const Attempt& attempt);
 
 // Every attempt that holds slots on an executor and that it should run, in order of epoch; and
 // those that it should not.

@@ -24,6 +24,7 @@ class Town {
   // Something happens.
   void Turn() {
     now_ += OneIn(3) ? 0 : Integer(1, 3'000'000);
+    if (Grows() && OneIn(3)) return OneIn(2) ? Lose() : Create();
     switch (Integer(0, 11)) {
       case 0:
         return Join();
@@ -49,11 +50,19 @@ class Town {
     for (;;) {
       Brain::Portion portion = brain_.Advance(Time{now_}, static_cast<size_t>(Integer(1, 3)));
       with_history += Text(portion.events);
+      for (const Event& event : portion.events) {
+        const auto* yielding = std::get_if<TrialYielding>(&event.fact);
+        if (yielding != nullptr && yielding->verdict.kind == VerdictKind::kResize) ++growths_;
+        if (yielding != nullptr && yielding->verdict.kind == VerdictKind::kContinue) ++taken_back_;
+      }
       if (!portion.more) break;
     }
     EXPECT_EQ(brain_.Due(Time{now_}), Due(state(), Time{now_}));
     return {with_history, fresh};
   }
+
+  int growths() const { return growths_; }
+  int taken_back() const { return taken_back_; }
 
  private:
   const State& state() const { return brain_.state(); }
@@ -117,7 +126,8 @@ class Town {
                                 .gpus = OneIn(3) ? 1 : 0,
                                 .memory_bytes = Integer(0, 2)},
                  .placement = OneIn(2) ? PlacementPolicy::kPack : PlacementPolicy::kSpread};
-    if (OneIn(4)) spec.gang.min_workers = static_cast<int>(Integer(1, spec.gang.workers));
+    if (OneIn(2)) spec.gang.min_workers = static_cast<int>(Integer(1, spec.gang.workers));
+    spec.gang.grow_after = Seconds(static_cast<double>(Integer(0, 6)));
     if (spec.gang.per_worker.cpus == 0) spec.gang.per_worker.gpus = 1;
     if (OneIn(4)) spec.gang.required = {{"kind", {"new"}}};
     spec.priority = static_cast<int>(Integer(0, 1));
@@ -158,6 +168,17 @@ class Town {
     }
   }
 
+  // Whether some gang has been asked to make room for a larger one.
+  bool Grows() const {
+    for (const auto& [id, sweep] : state().sweeps) {
+      for (const auto& [time, number] : sweep.small) {
+        const Trial& trial = *sweep.Find(number);
+        if (trial.yield && trial.yield->kind == VerdictKind::kResize) return true;
+      }
+    }
+    return false;
+  }
+
   // An executor says something about a gang of its.
   void Say() {
     const Sweep* sweep = SomeSweep();
@@ -195,6 +216,8 @@ class Town {
 
   RandomStream random_;
   int64_t now_ = 1;
+  int growths_ = 0;
+  int taken_back_ = 0;
   const Algorithms algorithms_ = testing::ToyAlgorithms();
   std::set<std::string> away_;
   Brain brain_{algorithms_, Sees()};
@@ -202,6 +225,8 @@ class Town {
 
 TEST(Agenda, WhatHasHistoryDecidesAsWhatHasNone) {
   constexpr int kTurns = 250;
+  int growths = 0;
+  int taken_back = 0;
   for (uint64_t round = 0; round < conformance::kRounds * 4; ++round) {
     const uint64_t seed = conformance::BaseSeed() + round;
     Town town(seed);
@@ -210,7 +235,11 @@ TEST(Agenda, WhatHasHistoryDecidesAsWhatHasNone) {
       const auto [with_history, fresh] = town.Follow();
       ASSERT_EQ(with_history, fresh) << conformance::SeedNote(seed) << ", turn " << turn;
     }
+    growths += town.growths();
+    taken_back += town.taken_back();
   }
+  EXPECT_GT(growths, 0) << "or it would show nothing of them";
+  EXPECT_GT(taken_back, 0);
 }
 
 }  // namespace

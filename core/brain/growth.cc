@@ -1,0 +1,150 @@
+#include "core/brain/growth.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/brain/contention.h"
+#include "core/brain/next_trial.h"
+#include "core/state/placement.h"
+
+namespace attune {
+namespace {
+
+// After every backoff.
+constexpr Time kEver{std::numeric_limits<int64_t>::max()};
+
+struct Small {
+  const Sweep* sweep;
+  const Trial* trial;
+  auto Turn() const { return std::tuple(-sweep->spec.priority, sweep->id, trial->id.number); }
+};
+
+// It has been asked to.
+bool Grows(const Trial& trial) { return trial.yield && trial.yield->kind == VerdictKind::kResize; }
+
+bool MayGrow(const Sweep& sweep, const Trial& trial) {
+  const Attempt& live = *trial.live;
+  return sweep.state == SweepState::kRunning && !sweep.stopping_as &&
+         trial.state == TrialState::kRunning && !trial.yield &&
+         live.verdict == VerdictKind::kContinue && live.fell == Outcome::kFinished &&
+         live.gone.empty() && !trial.checkpoints.empty() &&
+         trial.checkpoints.back().attempt == live.id.number;
+}
+
+// Those that may grow by now, in the order of who goes first; or the one that grows already, none
+// where that one is leaving.
+std::vector<Small> Candidates(const State& state, Time now, const Agenda& agenda) {
+  std::vector<Small> candidates;
+  for (const SweepId id : agenda.WithSmallGangs()) {
+    const Sweep& sweep = *state.Find(id);
+    for (const auto& [time, number] : sweep.small) {
+      const Trial& trial = *sweep.Find(number);
+      if (trial.live->verdict == VerdictKind::kResize) return {};
+      if (Grows(trial) && (trial.live->fell != Outcome::kFinished || !trial.live->gone.empty()))
+        return {};
+      if (Grows(trial)) return {{&sweep, &trial}};
+      if (time <= now && MayGrow(sweep, trial)) candidates.push_back({&sweep, &trial});
+    }
+  }
+  std::ranges::sort(candidates, {}, &Small::Turn);
+  return candidates;
+}
+
+// Who is away for a while changes nothing that was decided.
+bool AllSeen(const State& state, const Hosts& hosts) {
+  return std::ranges::all_of(state.executors, [&](const auto& entry) {
+    return entry.second.lost || hosts.Find(entry.first) != nullptr;
+  });
+}
+
+// How many workers it would have if it gave back what it has; 0: no more than now.
+int RoomFor(const State& state, const Small& small, Hosts& hosts) {
+  const Attempt& live = *small.trial->live;
+  hosts.Unmask();
+  for (const RankSlot& slot : live.ranks) {
+    const Host* seen = hosts.Find(slot.executor);
+    if (seen == nullptr) return 0;  // it is away
+    Host host = *seen;
+    host.cpus_free += slot.cpus;
+    host.memory_free += slot.memory_bytes;
+    host.gpus_free.insert(host.gpus_free.end(), slot.gpus.begin(), slot.gpus.end());
+    hosts.Mask(std::move(host));
+  }
+  GangRequest request = RequestFor(small.sweep->spec.gang);
+  request.min_workers = static_cast<int>(live.ranks.size()) + 1;
+  // Its next checkpoint will lie where rank 0 is.
+  const auto readers = state.folders.find(state.executors.at(live.ranks.front().executor).folder);
+  if (readers != state.folders.end()) request.only = readers->second;
+  const auto room = static_cast<int>(Place(request, hosts).size());
+  hosts.Unmask();
+  return room;
+}
+
+// Whether a gang of the sweep's waits that the executors are large enough for.
+bool Waits(const State& state, const Sweep& sweep, const Agenda& agenda, const Hosts& hosts) {
+  if (sweep.spec.External() || !MayStart(sweep)) return false;
+  const bool thinks = sweep.thinking && MayCreate(sweep);  // a trial is to come
+  if (sweep.pending.empty() && !agenda.HasTurn(sweep.id) && !thinks) return false;
+  PassedOver over;
+  for (;;) {
+    const Trial* waiting = NextWaiting(sweep, kEver, over);
+    if (waiting == nullptr && !thinks) {
+      if (!HasNext(sweep, kEver, over)) return false;
+      Facts next;  // a searcher may wait, or have no more
+      StartNext(state, sweep, {}, "", kEver, next, over);
+      if (next.empty() || std::holds_alternative<SearchExhausted>(next.front())) return false;
+    }
+    const GangRequest request = RequestOf(state, sweep, waiting);
+    if (!Nearest(request, hosts).empty()) return true;
+    if (!request.only) return false;
+    over.insert(waiting->id.number);
+  }
+}
+
+// Of the sweeps with a gang that waits.
+int HighestWaiting(const State& state, const Agenda& agenda, const Hosts& hosts) {
+  int highest = std::numeric_limits<int>::min();
+  for (const auto& [id, sweep] : state.sweeps) {
+    if (sweep.spec.priority > highest && Waits(state, sweep, agenda, hosts))
+      highest = sweep.spec.priority;
+  }
+  return highest;
+}
+
+}  // namespace
+
+void GrowGang(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts& facts) {
+  for (const Small& small : Candidates(state, now, agenda)) {
+    const Attempt& live = *small.trial->live;
+    if (agenda.without_growth.contains(live.epoch)) continue;
+    const bool grows = Grows(*small.trial);
+    if (grows && !AllSeen(state, hosts)) return;
+    const int room = RoomFor(state, small, hosts);
+    if (room == 0 && !grows) {
+      agenda.without_growth.insert(live.epoch);
+      continue;
+    }
+    const bool waited_for =
+        room > 0 && (Yields(state, *small.sweep) ||
+                     HighestWaiting(state, agenda, hosts) >= small.sweep->spec.priority);
+    const bool should = room > 0 && !waited_for;
+    if (should == grows) return;  // of those that are left none has a higher priority
+    const std::string size = std::to_string(live.ranks.size()) + " of " +
+                             std::to_string(small.sweep->spec.gang.workers) + " workers; ";
+    const auto reason = [&](const std::string& why) {
+      return Reason{.rule = "resize", .text = size + why};
+    };
+    facts.push_back(TrialYielding{
+        small.trial->id,
+        should ? Verdict::Resize(reason("room for " + std::to_string(room)))
+               : Verdict::Continue(reason(waited_for ? "a gang waits that needs the room for more"
+                                                     : "the room for more is gone"))});
+    return;
+  }
+}
+
+}  // namespace attune

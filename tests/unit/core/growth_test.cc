@@ -1,0 +1,310 @@
+#include "core/brain/growth.h"
+
+#include <string>
+#include <vector>
+
+#include "core/state/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kGrowAfter = 60;
+
+// Hosts of GPUs, and gangs that may be smaller than they would like to be.
+class Growth : public BrainTest {
+ protected:
+  static SweepSpec Elastic(int workers, int min_workers, int max_trials = 1) {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = workers,
+                 .min_workers = min_workers,
+                 .grow_after = Seconds(kGrowAfter),
+                 .per_worker = {.cpus = 0, .gpus = 1}};
+    spec.stop.max_trials = max_trials;
+    return spec;
+  }
+  std::vector<Event> Host(const std::string& name, int gpus) {
+    return JoinSpanning(name, {.gpus = gpus}, "shared");
+  }
+  // Rank 0's executor speaks.
+  std::string First(uint32_t number) const { return trial(number).live->ranks.front().executor; }
+  std::vector<Event> Report(uint32_t number, int64_t step, double score, bool waits = false) {
+    return Tell(number,
+                TrialReported{.report = {Step(step), {{"score", score}}, Seconds(0), waits}},
+                First(number));
+  }
+  std::vector<Event> Save(uint32_t number, int64_t step) {
+    return Tell(number, CheckpointSaved{.checkpoint = {Step(step), Path(number, step), "sha256:"}},
+                First(number));
+  }
+  size_t Size(uint32_t number) const { return trial(number).live->ranks.size(); }
+  bool Grows(uint32_t number) const {
+    return trial(number).yield && trial(number).yield->kind == VerdictKind::kResize;
+  }
+  std::string Why(uint32_t number) const { return trial(number).yield->reason.text; }
+  // Two workers of a trial that would have eight, with a checkpoint of step 1, old enough to grow.
+  void StartSmall() {
+    Host("a", 2);
+    Create(Elastic(8, 2));
+    Report(0, 1, 0.5);
+    Save(0, 1);
+    Wait(kGrowAfter);
+  }
+};
+
+TEST_F(Growth, AGangGoesOnWithMoreWorkersOnceThereIsRoom) {
+  StartSmall();
+  EXPECT_FALSE(Grows(0)) << "there is no room";
+  const auto events = Host("b", 4);
+  ASSERT_NE(Find<TrialYielding>(events), nullptr);
+  EXPECT_EQ(Find<TrialYielding>(events)->verdict.reason.text, "2 of 8 workers; room for 6");
+
+  const auto decided = Report(0, 2, 0.6, /*waits=*/true);
+  ASSERT_NE(Find<TrialDecided>(decided), nullptr);
+  EXPECT_EQ(Find<TrialDecided>(decided)->verdict.kind, VerdictKind::kResize);
+  EXPECT_EQ(Find<TrialDecided>(decided)->verdict.reason.text, "2 of 8 workers; room for 6");
+  EXPECT_EQ(StateOf(0), TrialState::kRunning) << "nobody has to promote it";
+  Save(0, 2);
+  const auto ended = Finish(0);
+  EXPECT_EQ(Find<AttemptEnded>(ended)->outcome, Outcome::kPaused);
+  EXPECT_EQ(Find<TrialRequeued>(ended)->reason, "goes on with more workers");
+  EXPECT_EQ(Size(0), 6u);
+  EXPECT_EQ(trial(0).live->resume->step, Step(2));
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_FALSE(Grows(0));
+}
+
+TEST_F(Growth, AGangGoesOnWithWhatIsLeftAfterALoss) {
+  Host("a", 2);
+  Host("b", 2);
+  Create(Elastic(4, 2));
+  ASSERT_EQ(Size(0), 4u);
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  Lose("b");
+  ASSERT_NE(trial(0).live, std::nullopt);
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled}, "a");
+  EXPECT_EQ(Size(0), 2u);
+  EXPECT_EQ(trial(0).live->resume->step, Step(1));
+  EXPECT_EQ(trial(0).failures, 0);
+}
+
+TEST_F(Growth, NeverBeforeTheAttemptIsOldEnough) {
+  Host("a", 2);
+  Create(Elastic(8, 2));
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  Host("b", 4);
+  EXPECT_FALSE(Grows(0));
+  const auto due = brain.Due(Time{now});
+  ASSERT_TRUE(due);
+  EXPECT_EQ(*due, (Time{trial(0).live->decided.us + static_cast<int64_t>(kGrowAfter * 1e6)}));
+  Wait(kGrowAfter / 2);
+  EXPECT_FALSE(Grows(0));
+  Wait(kGrowAfter / 2);
+  EXPECT_TRUE(Grows(0));
+}
+
+TEST_F(Growth, NeverBeforeTheAttemptHasSavedACheckpoint) {
+  Host("a", 2);
+  Host("b", 4);
+  Lose("b");
+  Create(Elastic(8, 2));
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  Fail(0);
+  Wait(100);  // the backoff
+  ASSERT_EQ(trial(0).attempts, 2u);
+  Host("b", 4);
+  Wait(kGrowAfter);
+  Report(0, 2, 0.6);
+  EXPECT_FALSE(Grows(0)) << "the one there is was the last attempt's";
+  Save(0, 2);
+  EXPECT_TRUE(Grows(0));
+}
+
+TEST_F(Growth, AFullGangOrOneThatIsNotElasticStays) {
+  Host("a", 2);
+  Create(Elastic(2, 1));
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  Wait(kGrowAfter);
+  Host("b", 4);
+  EXPECT_FALSE(Grows(0));
+  EXPECT_TRUE(sweep().small.empty());
+}
+
+TEST_F(Growth, NoneGrowsIntoTheRoomOfATrialThatWaits) {
+  StartSmall();
+  Do(EnqueueTrial{id(), {{"x", int64_t{7}}}, ""});
+  ASSERT_EQ(StateOf(1), TrialState::kPending);
+  const auto events = Host("b", 1);
+  EXPECT_EQ(Find<TrialYielding>(events), nullptr) << "what it gave back, the other would take";
+  Do(KillTrial{Id(1)});
+  EXPECT_TRUE(Grows(0));
+}
+
+TEST_F(Growth, NorIntoThatOfOneThatWaitsOutItsBackoff) {
+  Host("a", 2);
+  Host("b", 6);
+  Lose("b");
+  Create(Elastic(8, 2, 2));
+  Host("c", 2);
+  ASSERT_EQ(Size(1), 2u);
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  Wait(kGrowAfter);
+  Fail(1);
+  EXPECT_FALSE(Grows(0));
+  Wait(100);
+  EXPECT_EQ(Size(1), 2u);
+}
+
+TEST_F(Growth, OneTooLargeForEveryExecutorIsNotWaitedFor) {
+  StartSmall();
+  const SweepId small = id();
+  SweepSpec giant = testing::ToySpec();
+  giant.gang = {.workers = 64, .per_worker = {.cpus = 0, .gpus = 1}};
+  Create(giant);
+  Host("b", 4);
+  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield);
+}
+
+TEST_F(Growth, OneOfALowerPriorityIsNotWaitedFor) {
+  StartSmall();
+  const SweepId small = id();
+  SweepSpec large = Elastic(7, 7);
+  large.priority = -1;
+  Create(large);
+  Host("b", 5);
+  EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield);
+}
+
+TEST_F(Growth, OneGangGrowsAtATime) {
+  Host("a", 1);
+  Create(Elastic(2, 1, 2));
+  Host("b", 1);
+  for (const uint32_t number : {0u, 1u}) {
+    Report(number, 1, 0.5);
+    Save(number, 1);
+  }
+  Wait(kGrowAfter);
+  Host("c", 2);
+  EXPECT_TRUE(Grows(0));
+  EXPECT_FALSE(Grows(1));
+  Report(0, 2, 0.6, true);
+  EXPECT_FALSE(Grows(1)) << "the first has not left yet";
+  Finish(0);
+  EXPECT_EQ(Size(0), 2u);
+  EXPECT_TRUE(Grows(1));
+  Report(1, 2, 0.6, true);
+  Finish(1);
+  EXPECT_EQ(Size(1), 2u);
+}
+
+TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsGone) {
+  StartSmall();
+  Host("b", 4);
+  ASSERT_TRUE(Grows(0));
+  const auto events = Lose("b");
+  ASSERT_NE(Find<TrialYielding>(events), nullptr);
+  EXPECT_EQ(Find<TrialYielding>(events)->verdict.kind, VerdictKind::kContinue);
+  EXPECT_THAT(Find<TrialYielding>(events)->verdict.reason.text, HasSubstr("is gone"));
+  EXPECT_FALSE(trial(0).yield);
+  const auto decided = Report(0, 2, 0.6, true);
+  EXPECT_EQ(Find<TrialDecided>(decided)->verdict.kind, VerdictKind::kContinue);
+}
+
+TEST_F(Growth, WhatWasAskedIsTakenBackWhenAGangWaits) {
+  StartSmall();
+  Host("b", 4);
+  ASSERT_TRUE(Grows(0));
+  const SweepId small = id();
+  Create(Elastic(6, 6));
+  const Trial& grown = *sweep(small).Find(TrialNumber(0));
+  EXPECT_FALSE(grown.yield);
+}
+
+TEST_F(Growth, AnExecutorThatIsAwayTakesNothingBack) {
+  StartSmall();
+  Host("b", 4);
+  ASSERT_TRUE(Grows(0));
+  reachable = [](const std::string& name) { return name != "b"; };
+  Wait(1);
+  EXPECT_TRUE(Grows(0));
+}
+
+TEST_F(Growth, APauseOfTheSweepGoesFirst) {
+  StartSmall();
+  Host("b", 4);
+  Do(PauseSweep{id()});
+  EXPECT_EQ(trial(0).yield->reason.rule, kSweepPaused);
+  Report(0, 2, 0.6, true);
+  Save(0, 2);
+  Finish(0);
+  EXPECT_EQ(StateOf(0), TrialState::kPaused);
+  Do(ResumeSweep{id()});
+  EXPECT_EQ(Size(0), 6u) << "and when it goes on, with all there is room for";
+}
+
+TEST_F(Growth, APauseWhileItLeavesHoldsItUntilTheSweepGoesOn) {
+  StartSmall();
+  Host("b", 4);
+  Report(0, 2, 0.6, true);
+  Do(PauseSweep{id()});
+  Finish(0);
+  EXPECT_FALSE(trial(0).live);
+  Do(ResumeSweep{id()});
+  EXPECT_EQ(Size(0), 6u);
+}
+
+TEST_F(Growth, ASweepThatIsStoppedLetsItsTrialsFinishAsTheyAre) {
+  StartSmall();
+  Host("b", 4);
+  ASSERT_TRUE(Grows(0));
+  Do(StopSweep{id()});
+  EXPECT_FALSE(trial(0).yield) << "who leaves now would not start again";
+  Report(0, 2, 0.6, true);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+}
+
+TEST_F(Growth, ALossWhileItLeavesCostsNothing) {
+  StartSmall();
+  Host("b", 4);
+  Report(0, 2, 0.6, true);
+  Save(0, 2);
+  Lose("a");
+  EXPECT_EQ(Size(0), 4u);
+  EXPECT_EQ(trial(0).live->resume->step, Step(2));
+  EXPECT_EQ(trial(0).failures, 0);
+}
+
+TEST_F(Growth, ASavedStateGrowsAsTheOriginal) {
+  StartSmall();
+  Brain loaded(algorithms, [](const std::string&) { return true; });
+  ASSERT_TRUE(loaded.Load(SaveState(brain.state())).ok());
+  EXPECT_EQ(loaded.state().Find(id())->small, sweep().small);
+  EXPECT_EQ(SaveState(loaded.state()), SaveState(brain.state()));
+}
+
+TEST_F(Growth, WhereOnlyOneHostCanReadTheCheckpointItGrowsThere) {
+  JoinWithFolder("a", {.gpus = 4}, "of a");
+  SweepSpec fill = Elastic(2, 2);
+  Create(fill);
+  const SweepId filling = id();
+  Create(Elastic(4, 2));
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  Wait(kGrowAfter);
+  JoinWithFolder("b", {.gpus = 8}, "of b");
+  EXPECT_FALSE(Grows(0)) << "b cannot read what it saves";
+  const Attempt live = *sweep(filling).Find(TrialNumber(0))->live;
+  Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
+  EXPECT_TRUE(Grows(0));
+  EXPECT_EQ(Why(0), "2 of 4 workers; room for 4");
+}
+
+}  // namespace
+}  // namespace attune
