@@ -107,6 +107,10 @@ Json GangToJson(const GangSpec& gang) {
                {"gpus_per_worker", gang.per_worker.gpus},
                {"memory_per_worker", FormatSize(gang.per_worker.memory_bytes)},
                {"placement", gang.placement == PlacementPolicy::kSpread ? "spread" : "pack"}};
+  if (gang.min_workers > 0) {
+    json["min_workers"] = gang.min_workers;
+    json["grow_after"] = FormatDuration(gang.grow_after);
+  }
   if (!gang.required.empty()) json["requires"] = ToJson(gang.required);
   return json;
 }

@@ -297,6 +297,21 @@ const Section& ResourcesKeys() {
            .fallback = Integer(1),
            .min = 1,
            .max = kMaxWorkers},
+          {.name = "min_workers",
+           .type = KeyType::kInteger,
+           .help =
+               "With so few a trial starts, or goes on after a loss, where there is no room for "
+               "more",
+           .fallback_words = "workers",
+           .min = 1,
+           .max = kMaxWorkers},
+          {.name = "grow_after",
+           .type = KeyType::kDuration,
+           .help = "How long a trial runs with fewer than workers before it leaves at a checkpoint "
+                   "to go on with more; needs min_workers",
+           .fallback = Duration(GangSpec{}.grow_after),
+           .min = 0,
+           .max = kMaxDuration.value},
           {.name = "cpus_per_worker",
            .type = KeyType::kInteger,
            .help = "CPU cores of each worker",

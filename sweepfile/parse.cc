@@ -225,6 +225,7 @@ class SpecReader {
                                    ? PlacementPolicy::kSpread
                                    : PlacementPolicy::kPack};
     spec_.gang.required = ReadRequirements(resources.spot("requires"), faults_);
+    ReadElastic(resources);
     spec_.max_concurrent_trials = Int(file_, "max_concurrent_trials");
     spec_.priority = Int(file_, "priority");
     const Fields checkpoint = Section(CheckpointKeys());
@@ -249,6 +250,23 @@ class SpecReader {
       RefuseProgramKeys(failure, {"stall_timeout"});
       RefuseProgramKeys(stop, {"max_gpu_hours"});
     }
+  }
+
+  void ReadElastic(const Fields& resources) {
+    GangSpec& gang = spec_.gang;
+    if (resources.Find("min_workers") != nullptr) gang.min_workers = Int(resources, "min_workers");
+    gang.grow_after = Duration(resources, "grow_after");
+    if (gang.min_workers > gang.workers)
+      faults_.AtValue(
+          resources.spot("min_workers"),
+          std::to_string(gang.min_workers) + " is above workers " + std::to_string(gang.workers));
+    if (resources.Given("grow_after") && !resources.Given("min_workers"))
+      faults_.AtValue(resources.spot("grow_after"),
+                      "is about trials that run with fewer than workers; give min_workers, or "
+                      "remove this");
+    // Said of a gang that is never smaller, they change nothing.
+    if (gang.min_workers == gang.workers) gang.min_workers = 0;
+    if (gang.min_workers == 0) gang.grow_after = GangSpec{}.grow_after;
   }
 
   void RefuseProgramKeys(const Fields& fields, std::initializer_list<std::string_view> keys) {

@@ -243,6 +243,11 @@ void SpecDecoder::DecodeGang() {
   if (Has(resources, "placement") && Text(resources, "placement") == "spread") {
     spec_.gang.placement = PlacementPolicy::kSpread;
   }
+  if (Has(resources, "min_workers")) {
+    spec_.gang.min_workers =
+        static_cast<int>(Integer(resources, "min_workers", 1, spec_.gang.workers));
+    spec_.gang.grow_after = Duration(resources, "grow_after");
+  }
   if (!Has(resources, "requires")) return;
   Result<Requirements> required = RequirementsFromJson(Member(resources, "requires"));
   if (!required.ok()) return Fail(required.error().message);

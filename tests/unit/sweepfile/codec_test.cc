@@ -46,6 +46,8 @@ SweepSpec FullSpec() {
                                 {"brackets", int64_t{1}}}},
       .max_step = Step(81),
       .gang = {.workers = 8,
+               .min_workers = 3,
+               .grow_after = Seconds(0.1 + 0.2),
                .per_worker = {.cpus = 4, .gpus = 1, .memory_bytes = 1234567},
                .placement = PlacementPolicy::kSpread,
                .required = {{"gpu", {"a100", "h100"}}, {"zone", {"a"}}}},
@@ -80,6 +82,8 @@ TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
   json["metric"].erase("target");
   json["resources"].erase("placement");
   json["resources"].erase("requires");
+  json["resources"].erase("min_workers");
+  json["resources"].erase("grow_after");
   json["checkpoint"] = {{"every", 3}};
   json["failure"].erase("backoff");
   json["stop"] = {{"max_trials", 500}};
@@ -90,6 +94,8 @@ TEST(Codec, KeysThatOlderLogsLackHaveTheirDefaults) {
   spec.warm_start = {};
   spec.gang.placement = PlacementPolicy::kPack;
   spec.gang.required = {};
+  spec.gang.min_workers = 0;
+  spec.gang.grow_after = GangSpec{}.grow_after;
   spec.checkpoint = {.every = Step(3)};
   spec.failure.backoff = FailurePolicy{}.backoff;
   spec.stop = {.max_trials = 500};

@@ -219,10 +219,31 @@ TEST(ParseSweep, UnknownKeyThatIsNothingListsTheKnownOnes) {
 
 TEST(ParseSweep, KeysOfFeaturesThatDoNotExistAreUnknown) {
   for (const char* line :
-       {"resources: {min_workers: 4}", "failure: {count_preemption: true}", "metric2: {}",
+       {"resources: {max_workers: 4}", "failure: {count_preemption: true}", "metric2: {}",
         "checkpoint: {unit: epoch}", "scheduler: {name: asha, max: 9, promote: true}"}) {
     EXPECT_THAT(FaultsOf(With(line)), HasSubstr("unknown key")) << line;
   }
+}
+
+TEST(ParseSweep, AGangMayHaveFewerWorkers) {
+  const GangSpec gang =
+      Spec(With("resources: {workers: 8, min_workers: 2, grow_after: 5m}\n")).gang;
+  EXPECT_EQ(gang.workers, 8);
+  EXPECT_EQ(gang.min_workers, 2);
+  EXPECT_EQ(gang.grow_after, Seconds(300));
+  EXPECT_EQ(Spec(With("resources: {workers: 8, min_workers: 8}\n")).gang,
+            Spec(With("resources: {workers: 8}\n")).gang)
+      << "the same thing, said otherwise";
+}
+
+TEST(ParseSweep, AGangNeverHasMoreThanItsWorkers) {
+  EXPECT_EQ(FaultsOf(With("resources: {workers: 2, min_workers: 3}\n")),
+            "sweep.yaml:5:38: resources.min_workers: 3 is above workers 2\n");
+  EXPECT_EQ(FaultsOf(With("resources: {min_workers: 0}\n")),
+            "sweep.yaml:5:26: resources.min_workers: 0 is below the smallest allowed, 1\n");
+  EXPECT_EQ(FaultsOf(With("resources: {workers: 2, grow_after: 5m}\n")),
+            "sweep.yaml:5:37: resources.grow_after: is about trials that run with fewer than "
+            "workers; give min_workers, or remove this\n");
 }
 
 TEST(ParseSweep, UnknownAlgorithmIsToldOnceWithoutItsOptions) {
