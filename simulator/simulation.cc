@@ -38,8 +38,8 @@ Status CheckRuns(const SweepSpec& spec, const Curves& curves, const Assumptions&
         "simulated trials report one metric, and the sweep has several objectives or constraints: "
         "simulate it with `metric` alone");
   const int largest = SlotsOf(assumed, 0);
-  if (spec.gang.workers > largest)
-    return Invalid("resources.workers: a trial has " + std::to_string(spec.gang.workers) +
+  if (MinWorkers(spec.gang) > largest)
+    return Invalid("resources.workers: a trial has " + std::to_string(MinWorkers(spec.gang)) +
                    " workers, and an executor has " + std::to_string(largest) +
                    " slots; a trial runs on one executor, so give it more slots");
   const int64_t gpus = int64_t{assumed.slots} * spec.gang.per_worker.gpus;

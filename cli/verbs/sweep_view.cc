@@ -221,7 +221,10 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   if (At(sweep, "external") == Json(true)) {
     field("program", "none: trials are asked for and told");
   } else {
-    field("workers", std::to_string(WholeAt(sweep, "workers", 1)) + " a trial");
+    const int64_t workers = WholeAt(sweep, "workers", 1);
+    const int64_t least = WholeAt(sweep, "min_workers", workers);
+    field("workers", (least < workers ? std::to_string(least) + " to " : "") +
+                         std::to_string(workers) + " a trial");
   }
   if (const int64_t priority = WholeAt(sweep, "priority"); priority != 0) {
     field("priority", std::to_string(priority));

@@ -55,7 +55,9 @@ Status DecideDrain(const State& state, const DrainExecutor& command, Facts& fact
   if (!command.now) return {};
   for (const auto& [epoch, id] : executor.attempts) {
     const Trial& trial = *state.Find(id);
-    if (!trial.yield) Leave(state, trial, executor.name, facts);
+    // One that is to leave and grow might be asked to stay after all.
+    const bool grows = trial.yield && trial.yield->kind == VerdictKind::kResize;
+    if (!trial.yield || grows) Leave(state, trial, executor.name, facts);
   }
   return {};
 }

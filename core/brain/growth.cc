@@ -57,7 +57,7 @@ std::vector<Small> Candidates(const State& state, Time now, const Agenda& agenda
 // Who is away for a while changes nothing that was decided.
 bool AllSeen(const State& state, const Hosts& hosts) {
   return std::ranges::all_of(state.executors, [&](const auto& entry) {
-    return entry.second.lost || hosts.Find(entry.first) != nullptr;
+    return !TakesGangs(entry.second) || hosts.Find(entry.first) != nullptr;
   });
 }
 

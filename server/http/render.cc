@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/state/placement.h"
 #include "server/store/format_time.h"
 
 namespace attune::server {
@@ -168,6 +169,7 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const Li
           {"max_step", spec.max_step.value},
           {"max_trials", spec.stop.max_trials},
           {"workers", spec.gang.workers},
+          {"min_workers", MinWorkers(spec.gang)},
           {"priority", spec.priority},
           {"max_concurrent_trials", spec.max_concurrent_trials},
           {"external", spec.External()},

@@ -78,6 +78,7 @@ v1::Action ActionOf(VerdictKind verdict) {
     case VerdictKind::kContinue:
       return v1::CONTINUE;
     case VerdictKind::kPause:
+    case VerdictKind::kResize:
       return v1::PAUSE;
     case VerdictKind::kStop:
     case VerdictKind::kExploit:

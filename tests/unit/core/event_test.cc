@@ -42,6 +42,7 @@ TEST(Event, StatesAreCalledAlikeOnSweepsAndTrials) {
   EXPECT_EQ(Name(Outcome::kLost), "lost");
   EXPECT_EQ(Name(FailureKind::kSignal), "signal");
   EXPECT_EQ(Name(VerdictKind::kExploit), "exploit");
+  EXPECT_EQ(Name(VerdictKind::kResize), "resize");
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ export function smallWorld(): World {
     scheduler: 'median',
     searcher: 'grid',
     workers: 8,
+    min_workers: 8,
     max_trials: 40,
     rungs: [],
     waiting: 'trial 0 needs 8 GPUs; executor box has none and node-7 is lost',

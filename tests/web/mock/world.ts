@@ -64,6 +64,7 @@ export class World {
       max_step: 9,
       max_trials: 12,
       workers: 2,
+      min_workers: 2,
       priority: 0,
       max_concurrent_trials: 0,
       external: false,

@@ -38,6 +38,7 @@ describe('what an attempt goes on as', () => {
     expect(after('paused', decided(1, 'continue'), decided(1, 'pause'))).toBe('promoted');
     expect(after('paused', decided(1, 'exploit', 'pbt'))).toBe('clone');
     expect(after('paused', decided(1, 'pause', 'sweep_paused'))).toBe('resumed');
+    expect(after('paused', decided(1, 'resize', 'resize'))).toBe('resized');
     expect(after('paused', decided(1, 'continue'))).toBe('resumed');
     expect(after('failed', decided(1, 'continue'))).toBe('again');
   });
@@ -79,6 +80,10 @@ describe('why a trial is in its state', () => {
     const ends = { verdict: 'stop', reason: 'stopped: max_trial_time of 2h is over' } as const;
     expect(trialSentence({ ...running, yielding: ends })).toBe(
       'Ends at its next report: max_trial_time of 2h is over.',
+    );
+    const grows = { verdict: 'resize', reason: '2 of 8 workers; room for 6' } as const;
+    expect(trialSentence({ ...running, yielding: grows })).toBe(
+      'Saves a checkpoint at its next report, to go on with more: 2 of 8 workers; room for 6.',
     );
   });
 

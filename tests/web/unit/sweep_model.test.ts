@@ -247,6 +247,18 @@ describe('what events cannot tell', () => {
     expect(model.trials.get(0)?.yielding).toBeUndefined();
   });
 
+  it('forgets that a trial leaves when that is taken back', () => {
+    const { world, model } = emptySweep();
+    const trial = world.addTrial('s1', { lr: 1 });
+    world.start(trial);
+    world.yield(trial, 'resize', '2 of 8 workers; room for 6');
+    model.apply(since(world, model));
+    expect(model.trials.get(0)?.yielding).toMatchObject({ verdict: 'resize' });
+    world.yield(trial, 'continue', '2 of 8 workers; the room for more is gone');
+    model.apply(since(world, model));
+    expect(model.trials.get(0)?.yielding).toBeUndefined();
+  });
+
   it('forgets what a trial waited for when an executor comes', () => {
     const world = smallWorld();
     world.addTrial('s1', { lr: 1 }).waiting = 'needs 8 GPUs; 6 are free on box';

@@ -106,6 +106,8 @@ export interface Sweep {
   max_step: number;
   max_trials: number;
   workers: number;
+  /** `workers`, where its gangs are all of one size. */
+  min_workers: number;
   priority: number;
   max_concurrent_trials: number;
   external: boolean;
@@ -194,7 +196,7 @@ export interface Decision {
   time: string;
   attempt: number;
   step: number;
-  verdict: 'continue' | 'pause' | 'stop' | 'exploit';
+  verdict: 'continue' | 'pause' | 'stop' | 'exploit' | 'resize';
   reason: string;
   rule: string;
   rung: number | null;

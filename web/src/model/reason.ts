@@ -33,6 +33,8 @@ export function trialSentence(
 
 function yieldingSentence({ verdict, reason }: Yielding): string {
   if (verdict === 'pause') return 'Saves a checkpoint and leaves at its next report.';
+  if (verdict === 'resize')
+    return sentence(`Saves a checkpoint at its next report, to go on with more: ${reason}`);
   return sentence(`Ends at its next report: ${reason.replace(/^stopped: /, '')}`);
 }
 
@@ -53,6 +55,7 @@ const verdictPast: Record<Decision['verdict'], string> = {
   pause: 'Paused',
   stop: 'Stopped',
   exploit: 'Took over another trial’s checkpoint',
+  resize: 'Left to go on with more workers',
 };
 
 /** "Stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3 (cutoff 0.781)." */
@@ -93,7 +96,8 @@ export function attemptOutcome(attempt: Pick<Attempt, 'state' | 'outcome'>): str
   return outcomeText[attempt.outcome] || 'ended';
 }
 
-/** What an attempt goes on as, after the one before it: a clone, promoted, resumed, tried again. */
+/** What an attempt goes on as, after the one before it: a clone, resized, promoted, resumed, tried
+    again. */
 export function beginning(
   before: Pick<Attempt, 'number' | 'outcome'> | undefined,
   { decisions }: Pick<TrialDetail, 'decisions'>,
@@ -102,6 +106,7 @@ export function beginning(
   if (before.outcome !== 'paused') return before.outcome === '' ? '' : 'again';
   const verdict = decisions.filter((decision) => decision.attempt === before.number).at(-1);
   if (verdict?.verdict === 'exploit') return 'clone';
+  if (verdict?.verdict === 'resize') return 'resized';
   return verdict?.verdict === 'pause' && verdict.rule !== 'sweep_paused' ? 'promoted' : 'resumed';
 }
 

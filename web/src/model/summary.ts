@@ -32,6 +32,11 @@ export function countsSummary(counts: Record<TrialState, number>): string {
   return parts.length > 0 ? parts.join(', ') : 'no trials yet';
 }
 
+/** "2 to 8 workers". */
+export function workersText({ workers, min_workers }: Pick<Sweep, 'workers' | 'min_workers'>): string {
+  return `${min_workers < workers ? `${min_workers} to ` : ''}${plural(workers, 'worker')}`;
+}
+
 /** The limits there are: "2 h, 50 GPU-hours, target 0.95". */
 export function limitsSummary(limits: Limits): string {
   const parts = [

@@ -5,7 +5,7 @@ import { constraintsSummary } from '../model/front';
 import { formatCount } from '../model/numbers';
 import { sentence } from '../model/reason';
 import { finished } from '../model/states';
-import { limitsSummary } from '../model/summary';
+import { limitsSummary, workersText } from '../model/summary';
 import { formatAgo, formatDuration, parseTime } from '../model/time';
 import { place, sweepUrl } from '../router';
 import { Icon, StateLabel } from '../ui/icons';
@@ -79,7 +79,7 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
         <Fact name="Program">asked and told from outside</Fact>
       ) : (
         <Fact name="Gang">
-          {sweep.workers} {sweep.workers === 1 ? 'worker' : 'workers'} a trial
+          {workersText(sweep)} a trial
         </Fact>
       )}
       {sweep.priority !== 0 && <Fact name="Priority">{sweep.priority}</Fact>}

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Sweep } from '../api/types';
 import { LiveList } from '../live/list_live';
 import { formatMetric, fromWire } from '../model/numbers';
-import { countsSummary } from '../model/summary';
+import { countsSummary, workersText } from '../model/summary';
 import { finished } from '../model/states';
 import { formatAgo, parseTime } from '../model/time';
 import { navigate, place, setQuery, sweepUrl } from '../router';
@@ -191,7 +191,7 @@ function SweepRow({
       <td class="muted">
         {sweep.searcher} · {sweep.scheduler}
         <div class="small">
-          {sweep.workers} {sweep.workers === 1 ? 'worker' : 'workers'} a trial
+          {workersText(sweep)} a trial
         </div>
       </td>
       <td class="muted">

@@ -78,6 +78,7 @@ const verdictState = {
   pause: 'paused',
   stop: 'stopped',
   exploit: 'running',
+  resize: 'running',
 } as const;
 
 function DecisionRow({ decision, metric }: { decision: Decision; metric: Metric }): JSX.Element {

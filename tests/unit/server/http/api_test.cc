@@ -34,6 +34,7 @@ TEST_F(ApiTest, ASweepIsShownAsDocumented) {
   EXPECT_EQ(sweep.at("max_step"), 9);
   EXPECT_EQ(sweep.at("max_trials"), 12);
   EXPECT_EQ(sweep.at("workers"), 2);
+  EXPECT_EQ(sweep.at("min_workers"), 2) << "it is not elastic";
   EXPECT_EQ(
       sweep.at("trials").dump(),
       R"({"pending":1,"running":0,"paused":1,"completed":1,"stopped":1,"failed":0,"killed":0})");
