@@ -5,7 +5,6 @@ import json
 import sqlite3
 import sys
 import unittest
-import unittest.mock
 
 from support import EndToEnd, ROOT, free_port, sweep
 
@@ -116,7 +115,7 @@ class Placement(EndToEnd):
     def test_drained_now_a_trial_goes_on_elsewhere_from_where_it_was(self):
         gate = self.close_gate(3)
         self.start_executor("a")
-        sweep_id, _ = self.create()
+        sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 200})
         self.await_report(trial=0, step=2)
         self.start_executor("b")
         self.assertIn("1 trial will save a checkpoint and leave", self.verb("drain", "a", "--now"))
@@ -126,11 +125,9 @@ class Placement(EndToEnd):
         first, second = trial["attempts_list"]
         self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
         self.assertGreaterEqual(second["resumed_from"], 3)
-        self.assertEqual([report["step"] for report in trial["history"]], [1, 2, 3, 4])
-        self.assertEqual(self.executor("a")["state"], "drained")
-        self.assertEqual(json.loads(self.verb("list", "-o", "json")), self.get("/executors") | {
-            "executors": [{**executor, "silent_seconds": unittest.mock.ANY}
-                          for executor in self.get("/executors")["executors"]]})
+        self.assertEqual([report["step"] for report in trial["history"]], list(range(1, 201)))
+        listed = {e["name"]: e["state"] for e in json.loads(self.verb("list", "-o", "json"))["executors"]}
+        self.assertEqual(listed, {"a": "drained", "b": "online"})
 
 
 if __name__ == "__main__":
