@@ -434,6 +434,35 @@ TEST(SqliteStore, TablesOfAnEarlierSchemaAreMadeAnew) {
   EXPECT_EQ(trial->trial.best, 0.871);
 }
 
+TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
+  const ScratchFolder folder;
+  const std::string path = folder / "attune.db";
+  SampleLog log;
+  auto store = OpenOrDie(path);
+  ASSERT_TRUE(store->Append(log.events()).ok());
+  const auto append = [&](const Fact& fact) {
+    const Event event = log.Next(fact);
+    ASSERT_TRUE(store->Append({&event, 1}).ok());
+  };
+  const ExecutorJoined joined{.name = "den",
+                              .instance = "a",
+                              .incarnation = Incarnation(7),
+                              .labels = {{"gpu", "h100"}}};
+  append(joined);
+  append(ExecutorDrained{"den", "hot"});
+  append(ExecutorLost{"den", Incarnation(7), "silent"});
+  append(joined);
+  auto reader = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
+  const auto count = [&](const std::string& where) {
+    return reader->Number("SELECT count(*) FROM executors WHERE name = 'den' AND " + where).value();
+  };
+  EXPECT_EQ(count("labels ->> '$.gpu' = 'h100' AND drained IS NOT NULL AND drain_reason = 'hot'"),
+            1);
+  EXPECT_EQ(count("state = 'online' AND lost IS NULL AND reason = ''"), 1);
+  append(ExecutorResumed{"den"});
+  EXPECT_EQ(count("drained IS NULL AND drain_reason IS NULL"), 1);
+}
+
 TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
