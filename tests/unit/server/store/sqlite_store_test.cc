@@ -444,10 +444,8 @@ TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
     const Event event = log.Next(fact);
     ASSERT_TRUE(store->Append({&event, 1}).ok());
   };
-  const ExecutorJoined joined{.name = "den",
-                              .instance = "a",
-                              .incarnation = Incarnation(7),
-                              .labels = {{"gpu", "h100"}}};
+  const ExecutorJoined joined{
+      .name = "den", .instance = "a", .incarnation = Incarnation(7), .labels = {{"gpu", "h100"}}};
   append(joined);
   append(ExecutorDrained{"den", "hot"});
   append(ExecutorLost{"den", Incarnation(7), "silent"});
