@@ -53,8 +53,8 @@ Status CheckRuns(const SweepSpec& spec, const Curves& curves, const Assumptions&
   return {};
 }
 
-// A slot is one CPU here, so that a rank that asks for no CPU takes a slot as well; and each is on an
-// executor that would do.
+// A slot is one CPU here, so that a rank that asks for no CPU takes a slot as well; and each is on
+// an executor that would do.
 SweepSpec ForSlots(SweepSpec spec) {
   spec.gang.per_worker.cpus = 1;
   spec.gang.per_worker.memory_bytes = 0;
