@@ -5,6 +5,7 @@
 #include "core/base/random.h"
 #include "core/brain/warm_start.h"
 #include "core/space/draw.h"
+#include "core/state/placement.h"
 #include "schedulers/asha.h"
 #include "simulator/curves.h"
 #include "simulator/timeline.h"
@@ -26,7 +27,8 @@ class Planner {
   explicit Planner(uint64_t seed)
       : random_(seed, TrialNumber{}, "sim/plan"),
         stoppers_(seed, TrialNumber{}, "sim/stoppers"),
-        labels_(seed, TrialNumber{}, "sim/labels") {
+        labels_(seed, TrialNumber{}, "sim/labels"),
+        elastic_(seed, TrialNumber{}, "sim/elastic") {
     plan_.seed = seed;
   }
 
@@ -59,6 +61,7 @@ class Planner {
     }
     MakeFolders();
     if (OneIn(10)) MakeSpanning();
+    MakeElastic();
     MakeGone();
     MakeLabels();
     if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
@@ -254,7 +257,29 @@ class Planner {
       most = std::max(most, fits);
       if (host.spans) together += fits;
     }
-    return std::max(most, together) >= gang.workers;
+    return std::max(most, together) >= (gang.min_workers > 0 ? gang.min_workers : gang.workers);
+  }
+
+  // Some gangs would like to be larger, if need be than all executors together. Sweeps that are
+  // equal stay so. From a stream of their own, so that the other worlds stay as they are.
+  void MakeElastic() {
+    const bool equal = std::ranges::all_of(plan_.sweeps, [&](const PlannedSweep& planned) {
+      return planned.spec.gang == plan_.sweeps.front().spec.gang;
+    });
+    for (PlannedSweep& planned : plan_.sweeps) {
+      GangSpec& gang = planned.spec.gang;
+      if (planned.spec.External() || elastic_.Integer(1, 2) == 1) continue;
+      gang.min_workers = static_cast<int>(elastic_.Integer(1, gang.workers));
+      gang.workers = static_cast<int>(elastic_.Integer(gang.min_workers + 1, 2 * gang.workers + 1));
+      gang.grow_after = Seconds(static_cast<double>(elastic_.Integer(0, 20)));
+      if (elastic_.Integer(1, 2) == 1) {  // so that none waits while one is to grow
+        planned.spec.max_concurrent_trials = static_cast<int>(elastic_.Integer(1, 2));
+        planned.spec.checkpoint.every = Step(1);
+      }
+      if (!equal) continue;
+      for (PlannedSweep& other : plan_.sweeps) other.spec.gang = gang;
+      return;
+    }
   }
 
   // One host never comes back, if the others have room for every gang.
@@ -273,7 +298,7 @@ class Planner {
         most = std::max(most, fits);
         if (host.spans) together += fits;
       }
-      if (std::max(most, together) < gang.workers) return;
+      if (std::max(most, together) < MinWorkers(gang)) return;
     }
     gone.gone_at_us = Integer(5, plan_.quiet_at_us / kSecondUs) * kSecondUs;
   }
@@ -335,6 +360,7 @@ class Planner {
   RandomStream random_;
   RandomStream stoppers_;
   RandomStream labels_;
+  RandomStream elastic_;
   Plan plan_;
 };
 

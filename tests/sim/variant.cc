@@ -26,6 +26,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsFolders, "forgets-folders"},
     {Variant::kIgnoresLabels, "ignores-labels"},
     {Variant::kForgetsDrains, "forgets-drains"},
+    {Variant::kGrowsBlindly, "grows-blindly"},
     {Variant::kKeepsZombies, "keeps-zombies"},
 };
 

@@ -28,6 +28,7 @@ enum class Variant {
   kForgetsFolders,      // every checkpoint counts as readable everywhere
   kIgnoresLabels,       // gangs start as if they asked for none
   kForgetsDrains,       // an executor that joins again is not drained any more
+  kGrowsBlindly,        // small gangs are asked to grow whatever there is room for
   kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost
 };
 

@@ -238,7 +238,9 @@ class Recorder {
   void operator()(const SlotsReserved& fact) {
     ReservationBook reservation{.sweep = fact.sweep};
     for (const GangPart& part : fact.parts) reservation.workers[part.executor] = part.workers;
-    if (fact.parts.empty()) reservation.workers[fact.executor] = Of(fact.sweep).spec.gang.workers;
+    const GangSpec& gang = Of(fact.sweep).spec.gang;
+    if (fact.parts.empty())
+      reservation.workers[fact.executor] = gang.min_workers > 0 ? gang.min_workers : gang.workers;
     for (const AttemptBook* attempt : books_.Live()) {
       for (const RankSlot& slot : attempt->ranks) {
         if (reservation.workers.contains(slot.executor))

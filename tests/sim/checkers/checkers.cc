@@ -5,7 +5,7 @@ namespace attune::sim {
 std::vector<std::unique_ptr<Checker>> AllCheckers(const Evidence& evidence) {
   std::vector<std::unique_ptr<Checker>> checkers;
   for (auto make : {CheckSlots, CheckAttempts, CheckCheckpoints, CheckLifecycle, CheckLimits,
-                    CheckVerdicts, CheckTurns, CheckConnections, CheckEdits})
+                    CheckVerdicts, CheckTurns, CheckConnections, CheckEdits, CheckGrowth})
     checkers.push_back(make(evidence));
   return checkers;
 }

@@ -29,12 +29,14 @@ class Slots final : public Checker {
     const SweepBook* sweep = books_.Find(fact.attempt.trial.sweep);
     if (sweep == nullptr) return Find(ToString(fact.attempt) + " is of no sweep");
     const GangSpec& gang = sweep->spec.gang;
-    const size_t expected = sweep->spec.External() ? 0 : static_cast<size_t>(gang.workers);
+    const bool external = sweep->spec.External();
+    const int least = gang.min_workers > 0 ? gang.min_workers : gang.workers;
     CheckSpan(fact);
     CheckWelcome(fact, gang);
-    if (fact.ranks.size() != expected)
+    if (std::ssize(fact.ranks) < (external ? 0 : least) ||
+        std::ssize(fact.ranks) > (external ? 0 : gang.workers))
       Find(ToString(fact.attempt) + " has slots for " + std::to_string(fact.ranks.size()) +
-           " ranks of " + std::to_string(expected));
+           " ranks, of " + std::to_string(least) + " to " + std::to_string(gang.workers));
 
     std::map<std::string, Use> used;
     for (const AttemptBook* attempt : books_.Live()) Add(attempt->ranks, fact.attempt, used);

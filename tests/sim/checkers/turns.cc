@@ -108,6 +108,7 @@ class Turns final : public Checker {
   void Share(const AttemptAssigned& fact, Time now) {
     const SweepBook* mine = books_.Find(fact.attempt.trial.sweep);
     if (mine == nullptr || books_.reservation || mine->spec.max_concurrent_trials > 0) return;
+    if (mine->spec.gang.min_workers > 0) return;  // its gangs do not all use as much
     for (const auto& [id, other] : books_.sweeps) {
       const bool equal = id != mine->id && other.spec.gang == mine->spec.gang &&
                          !other.spec.External() && other.spec.priority == mine->spec.priority &&

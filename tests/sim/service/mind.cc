@@ -37,6 +37,7 @@ class BrokenMind final : public server::Mind {
   Brain::Portion Advance(Time now) override {
     now = std::max(now, state().last_time);
     std::vector<Event> events;
+    if (variant_ == Variant::kGrowsBlindly) Grow(now, events);
     for (;;) {
       // What runs in the reserved gang's shade is forgotten, so that ever more of it starts.
       if (variant_ == Variant::kIgnoresReservation && state().reservation)
@@ -60,6 +61,19 @@ class BrokenMind final : public server::Mind {
       events.push_back({EventSeq(state().last_seq.value + 1), now, std::move(fact)});
       brain_.Replay(events.back());
     }
+  }
+
+  void Grow(Time now, std::vector<Event>& events) {
+    std::vector<Fact> asked;
+    for (const auto& [id, sweep] : state().sweeps) {
+      for (const auto& [time, number] : sweep.small) {
+        const Trial& trial = *sweep.Find(number);
+        if (trial.state == TrialState::kRunning && !trial.yield)
+          asked.push_back(TrialYielding{
+              trial.id, Verdict::Resize({.rule = "resize", .text = "wrong on purpose"})});
+      }
+    }
+    Commit(std::move(asked), now, events);
   }
 
   // The searcher goes on in the space that the sweep had before.
@@ -115,6 +129,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kForgetsFolders:
     case Variant::kIgnoresLabels:
     case Variant::kForgetsDrains:
+    case Variant::kGrowsBlindly:
     case Variant::kIgnoresReservation:
     case Variant::kReleasesWhenAway:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));
