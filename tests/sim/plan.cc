@@ -257,7 +257,7 @@ class Planner {
       most = std::max(most, fits);
       if (host.spans) together += fits;
     }
-    return std::max(most, together) >= (gang.min_workers > 0 ? gang.min_workers : gang.workers);
+    return std::max(most, together) >= MinWorkers(gang);
   }
 
   // Some gangs would like to be larger, if need be than all executors together. Sweeps that are
