@@ -71,6 +71,8 @@ class Brain {
     return attune::Waiting(state_, trial, reachable_);
   }
 
+  std::vector<attune::Demand> Demands() const { return attune::Demands(state_, reachable_); }
+
   const State& state() const { return state_; }
 
  private:

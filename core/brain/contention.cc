@@ -138,6 +138,22 @@ Hosts ReachableHosts(const State& state, const Reachable& reachable) {
   return hosts;
 }
 
+// So many gangs of the sweep could start one after the other, were there room for all.
+int GangsToStart(const Sweep& sweep, Time now) {
+  PassedOver waiting(sweep.pending.begin(), sweep.pending.end());
+  const auto ready = [&](TrialNumber number) { return sweep.Find(number)->not_before <= now; };
+  int64_t gangs = std::ranges::count_if(sweep.pending, ready);
+  if (HasNext(sweep, now, waiting)) {
+    const int max_trials = sweep.spec.stop.max_trials;
+    gangs += NextWaiting(sweep, now, waiting) != nullptr ? 1
+             : max_trials > 0                            ? max_trials - sweep.created
+                                                         : kDemandGangsMax;
+  }
+  if (const int most = sweep.spec.max_concurrent_trials; most > 0)
+    gangs = std::min<int64_t>(gangs, most - std::ssize(sweep.live));
+  return static_cast<int>(std::min<int64_t>(gangs, kDemandGangsMax));
+}
+
 // One round over the sweeps whose turn it may be.
 class Round {
  public:
@@ -265,6 +281,22 @@ std::string Waiting(const State& state, const Sweep& sweep, const Reachable& rea
   if (waiting == nullptr && !(sweep.live.empty() && HasNext(sweep, now))) return "";
   Hosts hosts = ReachableHosts(state, reachable);
   return Shortage(state, sweep, RequestOf(state, sweep, waiting), hosts);
+}
+
+std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
+  const Time now = state.last_time;
+  Hosts hosts = ReachableHosts(state, reachable);
+  std::vector<Demand> demands;
+  for (const auto& [id, sweep] : state.sweeps) {
+    if (sweep.spec.External() || !MayStart(sweep)) continue;
+    const int gangs = GangsToStart(sweep, now);
+    if (gangs <= 0) continue;
+    GangRequest request = RequestOf(state, sweep, NextWaiting(sweep, now));
+    std::string reason = Shortage(state, sweep, request, hosts);
+    if (reason.empty()) continue;
+    demands.push_back({id, std::move(request), gangs, std::move(reason)});
+  }
+  return demands;
 }
 
 std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable) {

@@ -8,6 +8,7 @@
 #include "core/base/result.h"
 #include "core/log/command.h"
 #include "core/log/event.h"
+#include "core/state/placement.h"
 #include "core/state/state.h"
 
 namespace attune {
@@ -37,6 +38,20 @@ std::optional<Time> Due(const State& state, Time now);
 // Why the sweep's next gang does not start: a trial waits for its next attempt, or nothing runs.
 // Empty when nothing waits for room.
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable);
+
+// Gangs of one sweep that could start now, were there room.
+struct Demand {
+  SweepId sweep;
+  GangRequest request;  // of the next of them
+  int gangs = 0;        // at most; kDemandGangsMax where nothing else bounds them
+  std::string reason;   // why it has none: "needs 8 GPUs: n3 has 6 free"
+};
+
+inline constexpr int kDemandGangsMax = 1000;
+
+// What there is no room for, by sweep. An upper bound: how many trials a scheduler starts before it
+// waits for results it says only as they start.
+std::vector<Demand> Demands(const State& state, const Reachable& reachable);
 
 // Why this trial does not run; empty when it does or will never again.
 std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);

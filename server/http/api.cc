@@ -100,6 +100,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/api/v1/executors", "", Own<&Api::ListExecutors>},
       {"POST", kExecutor, "drain", By<kControl, &Control::DrainExecutor>},
       {"POST", kExecutor, "resume", By<kControl, &Control::ResumeExecutor>},
+      {"GET", "/api/v1/demand", "", Own<&Api::ListDemands>},
   };
   return routes;
 }
@@ -360,6 +361,14 @@ Response Api::ListExecutors(const Request&, const Target&) {
   for (const auto& executor : options_.backend->Executors())
     list.push_back(ExecutorToJson(executor));
   return JsonAnswer({{"executors", std::move(list)}});
+}
+
+Response Api::ListDemands(const Request&, const Target&) {
+  std::vector<Demand> demands;
+  options_.backend->Look([&](const Brain& brain) { demands = brain.Demands(); });
+  Json list = Json::array();
+  for (const Demand& demand : demands) list.push_back(DemandToJson(demand));
+  return JsonAnswer({{"demand", std::move(list)}});
 }
 
 Response Api::Live(const Request&, const Target&) { return JsonAnswer({{"status", "live"}}); }

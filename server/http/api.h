@@ -67,6 +67,7 @@ class Api {
   Response GetCurves(const Request& request, const Target& target);
   Response GetImportance(const Request& request, const Target& target);
   Response StreamEvents(const Request& request, const Target& target);
+  Response ListDemands(const Request& request, const Target& target);
   Response ListExecutors(const Request& request, const Target& target);
   Response Live(const Request& request, const Target& target);
   Response Ready(const Request& request, const Target& target);

@@ -329,6 +329,14 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
   return status;
 }
 
+Json DemandToJson(const Demand& demand) {
+  const Resources& worker = demand.request.per_worker;
+  return {{"sweep", ToString(demand.sweep)},          {"gangs", demand.gangs},
+          {"workers", demand.request.max_workers},    {"min_workers", demand.request.min_workers},
+          {"cpus_per_worker", worker.cpus},           {"gpus_per_worker", worker.gpus},
+          {"memory_per_worker", worker.memory_bytes}, {"reason", demand.reason}};
+}
+
 Json ExecutorToJson(const Backend::ExecutorStatus& executor) {
   Json drain;
   if (executor.drain)

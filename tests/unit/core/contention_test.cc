@@ -167,6 +167,36 @@ TEST_F(Contention, AGangTooLargeForEveryExecutorHoldsUpNobody) {
   EXPECT_FALSE(brain.state().reservation);
 }
 
+TEST_F(Contention, WhatFindsNoRoomIsInDemandAndNothingElse) {
+  const SweepId twos = Create(Gangs(2, 5));
+  SweepSpec few = Gangs(1);
+  few.max_concurrent_trials = 3;
+  const SweepId ones = Create(few);
+  std::vector<Demand> demands = brain.Demands();
+  ASSERT_EQ(demands.size(), 2u);
+  EXPECT_EQ(demands[0].sweep, twos);
+  EXPECT_EQ(demands[0].gangs, 5);
+  EXPECT_EQ(demands[0].request.max_workers, 2);
+  EXPECT_EQ(demands[0].request.per_worker.gpus, 1);
+  EXPECT_THAT(demands[0].reason, HasSubstr("needs 2 GPUs: box has 0 free"));
+  EXPECT_EQ(demands[1].sweep, ones);
+  EXPECT_EQ(demands[1].gangs, 3);
+
+  Join("gpus", {.gpus = 9});
+  demands = brain.Demands();
+  ASSERT_EQ(demands.size(), 1u) << "three of the ones run, and more may not";
+  EXPECT_EQ(demands[0].sweep, twos);
+  EXPECT_EQ(demands[0].gangs, 2);
+
+  Do(PauseSweep{twos});
+  EXPECT_TRUE(brain.Demands().empty());
+}
+
+TEST_F(Contention, WhatNothingBoundsIsBoundedInDemand) {
+  Create(Gangs(1));
+  EXPECT_EQ(brain.Demands()[0].gangs, kDemandGangsMax);
+}
+
 TEST_F(Contention, SpreadGangsGoWhereMostIsFree) {
   Join("a", {.gpus = 2});
   Join("b", {.gpus = 4});

@@ -338,6 +338,20 @@ TEST_F(ApiTest, ExecutorsShowWhatIsFree) {
             R"("memory_free":0,"running":[],"drain":null,"silent_seconds":null}]})");
 }
 
+TEST_F(ApiTest, DemandIsWhatFindsNoRoom) {
+  const Json demand = GetJson("/api/v1/demand").at("demand");
+  ASSERT_EQ(demand.size(), 1u);
+  const Json sweep = GetJson("/api/v1/sweeps/s1");
+  EXPECT_EQ(demand[0].at("sweep"), "s1");
+  EXPECT_EQ(demand[0].at("workers"), sweep.at("workers"));
+  EXPECT_EQ(demand[0].at("min_workers"), sweep.at("workers"));
+  EXPECT_EQ(demand[0].at("reason"), sweep.at("waiting"));
+  EXPECT_GT(demand[0].at("gangs"), 0);
+  EXPECT_EQ(demand[0].at("cpus_per_worker"), 1);
+  EXPECT_EQ(demand[0].at("gpus_per_worker"), 0);
+  EXPECT_EQ(demand[0].at("memory_per_worker"), 0);
+}
+
 TEST_F(ApiTest, WhileTheServerStartsItLivesAndSaysHowFarItIs) {
   const Error starting{ErrorCode::kUnavailable, "it has read 5 of the 9 events of its log"};
   backend_.starting = starting;
