@@ -46,6 +46,8 @@ struct ExecutorOptions {
   std::string interface;
   Labels labels;  // that gangs may ask for
   std::filesystem::path data_dir = "attune-data";
+  // It ends after so long without a word from the server; 0: it waits for ever.
+  double give_up_seconds = 0;
 };
 
 // A server of this process, and its executor when it has one. Destroying it tears the executor's

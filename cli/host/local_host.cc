@@ -188,15 +188,17 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   if (!towards.ok()) return towards.error();
   const Result<gang::HostAddress> host = ChooseAddress(options.interface, *towards);
   if (!host.ok()) return host.error();
-  agent::AgentOptions agent{.target = options.server,
-                            .fingerprint = options.fingerprint,
-                            .token = options.token,
-                            .name = options.name.empty() ? HostName() : options.name,
-                            .host = *host,
-                            .address = *towards,
-                            .resources = resources,
-                            .labels = options.labels,
-                            .data_dir = std::filesystem::absolute(options.data_dir)};
+  agent::AgentOptions agent{
+      .target = options.server,
+      .fingerprint = options.fingerprint,
+      .token = options.token,
+      .name = options.name.empty() ? HostName() : options.name,
+      .host = *host,
+      .address = *towards,
+      .resources = resources,
+      .labels = options.labels,
+      .data_dir = std::filesystem::absolute(options.data_dir),
+      .give_up = std::chrono::milliseconds(std::llround(options.give_up_seconds * 1000))};
   spdlog::info(
       "executor {}: {} CPUs, {} GPUs, {} MiB, {}", agent.name, resources.cpus, resources.gpus,
       resources.memory_bytes >> 20,
@@ -216,6 +218,8 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
     case agent::AgentExit::Reason::kSuperseded:
       return Error{ErrorCode::kConflict, "another executor has taken this one's name: " +
                                              exit.message + "\ngive each its own with --name"};
+    case agent::AgentExit::Reason::kAlone:
+      return Error{ErrorCode::kUnavailable, exit.message + " (--give-up)"};
     case agent::AgentExit::Reason::kStopped:
       break;
   }

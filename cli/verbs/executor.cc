@@ -191,6 +191,10 @@ void AddRunner(CLI::App& noun, Action& chosen) {
   verb->add_option("--memory", flags->memory, "to use, such as 16GiB; all when absent")
       ->type_name("SIZE");
   AddInterface(*verb, options.interface);
+  verb->add_option("--give-up", options.give_up_seconds,
+                   "without a word from the server, then end; wait for ever when absent")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
   AddLabels(*verb, flags->labels);
   verb->add_option("--data-dir", options.data_dir, "logs and checkpoints of its trials")
       ->type_name("DIR")

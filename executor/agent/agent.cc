@@ -174,7 +174,7 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                                            : std::optional<PinnedServer>(options_.fingerprint)),
       stub_(v1::Executors::NewStub(MakeChannel(options_, pinned_))),
       machine_(HelloOf(options_, lock_.started_us), folders_, std::random_device{}(), *this, *this,
-               *this),
+               *this, options_.give_up),
       remover_(folders_,
                [this](const v1::CheckpointRemoval& removal) {
                  Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });

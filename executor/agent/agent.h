@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -31,6 +32,7 @@ struct AgentOptions {
   HostResources resources;
   std::map<std::string, std::string> labels;  // that gangs may ask for
   std::filesystem::path data_dir;
+  std::chrono::milliseconds give_up{0};  // it ends after so long without a server; 0: never
   gang::GangTiming gang_timing;
   gang::Launcher::Options launcher;
 };

@@ -13,16 +13,18 @@ namespace attune::agent {
 using std::chrono::milliseconds;
 
 Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link,
-                 Gangs& gangs, Files& files)
+                 Gangs& gangs, Files& files, milliseconds give_up)
     : hello_(std::move(hello)),
       folders_(std::move(folders)),
       link_(link),
       gangs_(gangs),
       files_(files),
+      give_up_(give_up),
       backoff_(seed) {}
 
 BootClock::time_point Machine::Step(const Now& now) {
   LoseLeaseIfOver(now);
+  GiveUpIfAlone(now);
   if (connection_ == Connection::kNone && !exit_ && now.boot >= retry_at_) Connect(now);
   if (now.boot >= welcome_by_) {
     spdlog::warn("the server did not welcome this executor within {} ms", kWelcomeTimeout.count());
@@ -35,7 +37,7 @@ BootClock::time_point Machine::Step(const Now& now) {
 }
 
 BootClock::time_point Machine::NextDeadline() const {
-  BootClock::time_point next = std::min(welcome_by_, lease_until_);
+  BootClock::time_point next = std::min({welcome_by_, lease_until_, GiveUpAt()});
   if (connection_ == Connection::kNone && !exit_) next = std::min(next, retry_at_);
   if (connection_ == Connection::kWelcomed && !writing_) {
     next = std::min({next, heartbeat_at_, resend_at_});
@@ -95,6 +97,7 @@ void Machine::OnClosed(const std::string& reason, const Now& now) {
 void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   LoseLeaseIfOver(now);
   if (connection_ == Connection::kClosing) return;
+  heard_at_ = now.boot;
   if (message.has_welcome()) On(message.welcome(), now);
   if (message.has_refusal()) return On(message.refusal());
   if (connection_ != Connection::kWelcomed) return;
@@ -211,6 +214,17 @@ void Machine::LoseLeaseIfOver(const Now& now) {
                 lease_ttl_.count());
   CancelAll(gang::CancelReason::kLeaseLost);
   Disconnect();
+}
+
+void Machine::GiveUpIfAlone(const Now& now) {
+  if (!heard_at_) heard_at_ = now.boot;
+  if (now.boot < GiveUpAt()) return;
+  Stop({AgentExit::Reason::kAlone,
+        "nothing was heard from the server for " + std::to_string(give_up_.count() / 1000) + " s"});
+}
+
+BootClock::time_point Machine::GiveUpAt() const {
+  return give_up_.count() > 0 && heard_at_ && !exit_ ? *heard_at_ + give_up_ : kNever;
 }
 
 // ---- gangs ----------------------------------------------------------------------------------

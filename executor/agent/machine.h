@@ -31,6 +31,7 @@ struct AgentExit {
     kStopped,     // Stop() was called
     kRefused,     // the server does not want it: token, version
     kSuperseded,  // another process has its name now
+    kAlone,       // no word from the server for longer than it waits
   };
   Reason reason = Reason::kStopped;
   std::string message;
@@ -92,9 +93,10 @@ class Machine {
   static constexpr BootClock::time_point kNever = BootClock::time_point::max();
 
   // `hello` is what it introduces itself with; the seed is for the pauses before it connects again.
-  // The interfaces outlive the machine.
+  // After `give_up` without a word from the server it ends; 0: never. The interfaces outlive the
+  // machine.
   Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link, Gangs& gangs,
-          Files& files);
+          Files& files, std::chrono::milliseconds give_up = {});
 
   // Of the connection that is there; what comes from an earlier one is not to be told.
   void OnMessage(v1::ToExecutor message, const Now& now);
@@ -139,6 +141,8 @@ class Machine {
   void Disconnect();
   void RenewLease(BootClock::time_point sent);
   void LoseLeaseIfOver(const Now& now);
+  void GiveUpIfAlone(const Now& now);
+  BootClock::time_point GiveUpAt() const;
   void CancelAll(gang::CancelReason reason);
   void Reconcile(const Now& now);
   bool Act(const Reconciler::Actions& actions, const Now& now);
@@ -153,6 +157,7 @@ class Machine {
   ServerLink& link_;
   Gangs& gangs_;
   Files& files_;
+  const std::chrono::milliseconds give_up_;
   Outbox outbox_;
   Reconciler reconciler_;
   Backoff backoff_;
@@ -172,6 +177,7 @@ class Machine {
   BootClock::time_point resend_at_ = kNever;
   BootClock::time_point hello_sent_;
   BootClock::time_point lease_until_ = kNever;
+  std::optional<BootClock::time_point> heard_at_;  // from the server, or the first Step()
 
   std::optional<AgentExit> exit_;  // set: on the way to the end
   BootClock::time_point farewell_until_ = kNever;

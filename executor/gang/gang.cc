@@ -200,7 +200,7 @@ void Gang::OnExit(Rank& rank) {
 }
 
 void Gang::FinishIfAllLeft() {
-  if (phase_ != Phase::kRunning || AnyRuns() || !symptoms_.empty()) return;
+  if (phase_ != Phase::kRunning || AnyRuns() || !symptoms_.empty() || signalled_) return;
   if (log_reports_ && !ReadLog()) return;  // it goes on after the verdict, or once there is room
   if (log_reports_ && !log_reports_->has_found()) {
     return Fail(FailureKind::kProtocol, 0,
@@ -218,13 +218,26 @@ Symptom& Gang::SymptomOf(int rank) {
 
 void Gang::Weigh() {
   if (phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  if (signalled_) return;
   const Symptom& culprit = Culprit(symptoms_);
+  if (culprit.exit && (culprit.exit->signal == SIGTERM || culprit.exit->signal == SIGKILL))
+    return EndUnlessLeaving({});
   if (culprit.exit && (!culprit.lost_peer || !AnyRuns())) return End(Outcome::kFailed, {});
   if (grace_ && grace_is_for_victims_ == culprit.lost_peer) return;
   grace_is_for_victims_ = culprit.lost_peer;
   const GangTiming& timing = services_.timing;
   grace_ = services_.loop.After(culprit.lost_peer ? timing.victim_grace : timing.failure_grace,
                                 [this] { End(Outcome::kFailed, {}); });
+}
+
+// A batch system that ends a job signals all of its processes: the executor among them says so
+// within the grace, and then it is no failure of the trial's.
+void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
+  if (signalled_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  signalled_ = true;
+  grace_ = services_.loop.After(
+      services_.timing.failure_grace,
+      [this, failure = std::move(failure)] { End(Outcome::kFailed, failure); });
 }
 
 bool Gang::AnyRuns() const {

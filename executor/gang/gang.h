@@ -31,7 +31,8 @@ enum class CancelReason {
 };
 
 struct GangTiming {
-  // From a rank's own `error` to the teardown, for it to leave by itself.
+  // From a rank's own `error` to the teardown, for it to leave by itself; and from its end by
+  // SIGTERM or SIGKILL, for the executor to be told to leave as well.
   std::chrono::milliseconds failure_grace{100};
   // The same from the `error` of a victim, while no cause has shown itself: an interpreter that
   // leaves closes its sockets long before it is gone.
@@ -125,6 +126,7 @@ class Gang final : private Rank::Owner {
   // Failing and ending.
   Symptom& SymptomOf(int rank);
   void Weigh();
+  void EndUnlessLeaving(std::optional<Failure> failure);
   void Fail(FailureKind kind, int rank, std::string message);
   void End(Outcome outcome, std::optional<Failure> failure);
   void KillAll();
@@ -181,6 +183,7 @@ class Gang final : private Rank::Owner {
   std::optional<Failure> failure_;  // known when the end began; otherwise told by symptoms_
   Loop::Subscription grace_;
   bool grace_is_for_victims_ = false;
+  bool signalled_ = false;  // by somebody who may be about to end the executor as well
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
 };

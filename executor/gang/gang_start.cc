@@ -157,9 +157,9 @@ void Gang::OnForked(size_t index, OrError<Child> child) {
 
 void Gang::OnLauncherReport(Rank& rank, std::optional<ExitStatus> status) {
   if (!status) {
-    End(Outcome::kFailed, Failure{.kind = FailureKind::kSignal,
-                                  .signal = SIGKILL,
-                                  .message = launcher_->death() + ", and its ranks with it"});
+    EndUnlessLeaving(Failure{.kind = FailureKind::kSignal,
+                             .signal = SIGKILL,
+                             .message = launcher_->death() + ", and its ranks with it"});
   }
   rank.OnLauncherReport(status);
 }

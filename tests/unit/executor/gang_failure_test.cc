@@ -111,6 +111,17 @@ TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
   EXPECT_EQ(RunToFailure(spec).message, "it is gone");
 }
 
+TEST_F(GangFailure, OfOneWhoseJobIsEndedTheExecutorIsToldToo) {
+  StartSupervisor({.timing = {.failure_grace = std::chrono::hours(1)}});
+  const GangSpec spec = Spec({"/bin/sh", "-c", "read start <&3; kill -TERM $$"});
+  supervisor_->Run(spec);
+  const std::vector<pid_t> pids = Pids(spec);
+  ASSERT_EQ(pids.size(), 1u);
+  while (kill(pids[0], 0) == 0) std::this_thread::yield();
+  supervisor_->Cancel(spec.attempt, CancelReason::kLeaving);
+  EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
+}
+
 TEST_F(GangFailure, WholeGangIsGoneWithinASecond) {
   const GangSpec spec = PlainWorker({"grandchild", "1/report-nothing", "1/exit:1", "hang"}, 4);
   supervisor_->Run(spec);

@@ -171,6 +171,28 @@ TEST_F(MachineTest, AnswerToAnOldHeartbeatDoesNotProlongTheLease) {
   EXPECT_THAT(cancelled_, SizeIs(1));
 }
 
+TEST_F(MachineTest, GivesUpAfterSoLongWithoutAWordAndNotBefore) {
+  Machine machine(Hello(), gang::Folders("/data"), 1, *this, *this, *this, seconds(600));
+  machine.Step(At());
+  machine.OnBroken();
+  machine.OnClosed("nobody there", At());
+  now_ += seconds(599);
+  machine.Step(At());  // tries to connect
+  EXPECT_FALSE(machine.done());
+  v1::ToExecutor welcome;
+  welcome.mutable_welcome()->set_lease_ttl_ms(kLease.count());
+  machine.OnMessage(welcome, At());
+  now_ += seconds(599);
+  machine.Step(At());
+  EXPECT_FALSE(machine.done()) << "it counts from the last word";
+  machine.OnBroken();
+  machine.OnClosed("gone", At());
+  now_ += seconds(1);
+  machine.Step(At());
+  ASSERT_TRUE(machine.done());
+  EXPECT_EQ(machine.exit().reason, AgentExit::Reason::kAlone);
+}
+
 TEST_F(MachineTest, MessageThatWaitedForASuspendedHostStartsNothing) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
