@@ -68,11 +68,12 @@ ROOMS = {
         ("executor/gang", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
     ),
     "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
+    "slurm": Room(("core/base",), ("nlohmann",)),
     "web": Room(),
     "clients/python": Room(),
     "cli": Room(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "tls", "web"),
+         "executor", "executor/*", "slurm", "tls", "web"),
         ("cli11", "httplib", "nlohmann", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.

@@ -1,0 +1,228 @@
+#include "slurm/keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace attune::slurm {
+namespace {
+
+const Host* FindHost(const Situation& situation, const std::string& name) {
+  const auto found = std::ranges::find(situation.hosts, name, &Host::name);
+  return found == situation.hosts.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Keeper::Keeper(Tools& tools, FleetFolder& folder, Options options, Look look, Say say)
+    : tools_(tools),
+      folder_(folder),
+      options_(std::move(options)),
+      look_(std::move(look)),
+      say_(std::move(say)) {}
+
+void Keeper::Step(Clock::time_point now) {
+  const Result<Situation> situation = look_();
+  if (!situation.ok())
+    return Once("server", "the server cannot be asked: " + situation.error().message);
+  Once("server", "");
+  const Result<std::vector<Job>> jobs = tools_.Jobs(PilotPrefix(folder_.fleet().id));
+  if (!jobs.ok()) return Once("squeue", "Slurm cannot be asked: " + jobs.error().message);
+  Once("squeue", "");
+  if (!Reconcile(*jobs, *situation, now)) return;
+
+  const Plan plan = MakePlan(situation->wanted, situation->hosts, Pilots(*jobs, now),
+                             PilotRoom(*situation), options_.limits);
+  std::string impossible;
+  for (const std::string& one : plan.impossible)
+    impossible += (impossible.empty() ? "" : "\n") + one;
+  Once("impossible", impossible);
+  LetGo(*jobs, *situation, plan, now);
+  if (plan.submit > 0 && (!hold_until_ || now >= *hold_until_)) Submit(plan.submit, now);
+}
+
+// What the queue says about what is known; false: it cannot be written down.
+bool Keeper::Reconcile(const std::vector<Job>& jobs, const Situation& situation,
+                       Clock::time_point now) {
+  FleetFolder::Fleet fleet = folder_.fleet();
+  for (const int64_t number : fleet.intents) intents_.emplace(number, now);
+  for (const Job& job : jobs) {
+    const auto number = PilotNumber(fleet.id, job.name);
+    if (!number) continue;
+    intents_.erase(*number);
+    fleet.intents.erase(*number);
+    fleet.next = std::max(fleet.next, *number + 1);
+    if (job.phase() == Phase::kEnded) {
+      NoteEnded(job, now);
+      continue;
+    }
+    Known& known = known_[job.name];
+    const bool there = FindHost(situation, job.name) != nullptr;
+    if (there) known.away.reset();
+    if (!there && known.joined && !known.away) known.away = now;
+    if (there && !known.joined) {
+      known.joined = true;
+      refusals_ = 0;
+      say_(job.name + " has joined from " + (job.node.empty() ? "its node" : job.node));
+    }
+  }
+  std::erase_if(known_, [&](const auto& each) {
+    const auto job = std::ranges::find(jobs, each.first, &Job::name);
+    return job == jobs.end() || job->phase() == Phase::kEnded;
+  });
+  std::erase_if(intents_, [&](const auto& intent) {
+    if (now - intent.second < kIntentBelieved) return false;
+    fleet.intents.erase(intent.first);
+    return true;
+  });
+  first_ = false;
+  if (fleet.intents == folder_.fleet().intents && fleet.next == folder_.fleet().next) return true;
+  if (const Status saved = folder_.Save(std::move(fleet)); !saved.ok()) {
+    Once("save", saved.error().message);
+    return false;
+  }
+  Once("save", "");
+  return true;
+}
+
+// One that ended by itself before its executor ever joined is a fault that the next one would have,
+// too.
+void Keeper::NoteEnded(const Job& job, Clock::time_point now) {
+  if (!ended_.insert(job.name).second || first_) return;
+  const auto known = known_.find(job.name);
+  const bool joined = known != known_.end() && known->second.joined;
+  const bool asked = known != known_.end() && known->second.asked;
+  const std::string log = (options_.places.logs / (job.name + ".log")).string();
+  if (!joined && !asked && job.state != "CANCELLED") {
+    return Refused(job.name + " ended before it joined (" + job.state + "); its log is " + log,
+                   now);
+  }
+  say_(job.name + " has ended: " + job.state + (asked ? ", as nobody needed it" : ""));
+}
+
+std::vector<Pilot> Keeper::Pilots(const std::vector<Job>& jobs, Clock::time_point now) const {
+  std::vector<Pilot> pilots;
+  for (const Job& job : jobs) {
+    if (job.phase() == Phase::kEnded || !PilotNumber(folder_.fleet().id, job.name)) continue;
+    const auto known = known_.find(job.name);
+    const bool useless =
+        known != known_.end() &&
+        (known->second.asked || (known->second.away && now - *known->second.away > kAwayPatience));
+    pilots.push_back({job.name, useless || job.phase() == Phase::kEnding});
+  }
+  for (const auto& [number, since] : intents_)
+    pilots.push_back({PilotName(folder_.fleet().id, number)});
+  return pilots;
+}
+
+// As the last one that joined says it: Slurm may give more than was asked for.
+Room Keeper::PilotRoom(const Situation& situation) const {
+  Room room = options_.room;
+  for (const Host& host : situation.hosts)
+    if (PilotNumber(folder_.fleet().id, host.name)) room = host.total;
+  return room;
+}
+
+void Keeper::Submit(int pilots, Clock::time_point now) {
+  for (int i = 0; i < pilots; ++i) {
+    FleetFolder::Fleet fleet = folder_.fleet();
+    const int64_t number = fleet.next++;
+    fleet.intents.insert(number);
+    if (const Status saved = folder_.Save(std::move(fleet)); !saved.ok())
+      return Once("save", saved.error().message);
+    const std::string name = PilotName(folder_.fleet().id, number);
+    const Result<std::string> id =
+        tools_.Submit(SbatchOptions(options_.pilot, options_.places, name), options_.script);
+    // Where it is not known what became of it, the intent stays until the queue has told.
+    if (id.ok() || id.error().code == ErrorCode::kUnavailable) intents_[number] = now;
+    if (!id.ok()) {
+      if (id.error().code != ErrorCode::kUnavailable) {
+        fleet = folder_.fleet();
+        fleet.intents.erase(number);
+        if (const Status saved = folder_.Save(std::move(fleet)); !saved.ok())
+          Once("save", saved.error().message);
+      }
+      return Refused("Slurm refuses a pilot: " + id.error().message, now);
+    }
+    say_("submitted " + name + " as job " + *id);
+  }
+}
+
+void Keeper::LetGo(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
+                   Clock::time_point now) {
+  int alive = 0;
+  std::vector<std::pair<int64_t, const Job*>> unneeded;
+  for (const Job& job : jobs) {
+    const auto known = known_.find(job.name);
+    if (known == known_.end()) continue;
+    if (known->second.asked) {
+      Release(job, true, now);
+      continue;
+    }
+    if (job.phase() == Phase::kEnding) continue;
+    ++alive;
+    const Host* host = FindHost(situation, job.name);
+    const bool busy = host != nullptr && host->free != host->total;
+    // One that is away may come back with its gangs.
+    if (busy || known->second.away || plan.needed.contains(job.name)) {
+      known->second.unneeded.reset();
+      continue;
+    }
+    if (!known->second.unneeded) known->second.unneeded = now;
+    if (now - *known->second.unneeded >= options_.idle)
+      unneeded.emplace_back(*PilotNumber(folder_.fleet().id, job.name), &job);
+  }
+  std::ranges::sort(unneeded, std::greater());  // the newest goes first
+  for (const auto& [number, job] : unneeded) {
+    if (alive <= options_.limits.nodes_min) return;
+    Release(*job, false, now);
+    --alive;
+  }
+}
+
+// Asks it to leave, and ends it if it has been asked for too long.
+void Keeper::Release(const Job& job, bool again, Clock::time_point now) {
+  Known& known = known_.at(job.name);
+  if (again && now - *known.asked < kLeavePatience) return;
+  const bool runs = job.phase() == Phase::kRunning;
+  if (!again) say_("letting " + job.name + " go: nobody has needed it for a while");
+  known.asked = now;
+  const Status status = runs && !again ? tools_.Ask({job.id}) : tools_.Cancel({job.id});
+  if (!status.ok()) Once("scancel", "cannot end " + job.name + ": " + status.error().message);
+}
+
+void Keeper::Refused(const std::string& words, Clock::time_point now) {
+  const std::chrono::seconds pause =
+      std::min(kRefusedPauseMax, kRefusedPause * (1 << std::min(refusals_, 6)));
+  ++refusals_;
+  hold_until_ = now + pause;
+  say_(words + "\ntrying again in " + std::to_string(pause.count()) + " s");
+}
+
+// Says it if it is another text than the last about this; an empty one is not said.
+void Keeper::Once(const std::string& what, const std::string& text) {
+  std::string& last = said_[what];
+  if (last == text) return;
+  last = text;
+  if (!text.empty()) say_(text);
+}
+
+Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once) {
+  const Result<std::vector<Job>> jobs = tools.Jobs(PilotPrefix(folder.fleet().id));
+  if (!jobs.ok()) return jobs.error();
+  std::vector<std::string> ask;
+  std::vector<std::string> cancel;
+  int left = 0;
+  for (const Job& job : *jobs) {
+    if (job.phase() == Phase::kEnded) continue;
+    ++left;
+    (job.phase() == Phase::kRunning && !at_once ? ask : cancel).push_back(job.id);
+  }
+  // One that ends at this moment makes scancel fail; the next call looks again.
+  if (!ask.empty() && !tools.Ask(ask).ok()) cancel.insert(cancel.end(), ask.begin(), ask.end());
+  if (!cancel.empty()) {
+    if (const Status cancelled = tools.Cancel(cancel); !cancelled.ok()) return cancelled.error();
+  }
+  return left;
+}
+
+}  // namespace attune::slurm

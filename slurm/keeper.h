@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "slurm/fleet_folder.h"
+#include "slurm/pilot.h"
+#include "slurm/plan.h"
+#include "slurm/tools.h"
+
+namespace attune::slurm {
+
+// What the server says: what waits, and who is there.
+struct Situation {
+  std::vector<Wanted> wanted;
+  std::vector<Host> hosts;  // executors that are connected
+};
+
+// Keeps as many pilots as what waits needs: one look after the other at the server and at Slurm.
+// Nothing but numbers and intents is remembered over its own death; all else Slurm knows.
+class Keeper {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Look = std::function<Result<Situation>()>;
+  using Say = std::function<void(const std::string&)>;
+
+  struct Options {
+    PilotOptions pilot;
+    PilotPlaces places;
+    std::filesystem::path script;
+    Room room;  // of a pilot, before one has joined
+    Limits limits;
+    std::chrono::milliseconds idle{300'000};  // then a pilot that nobody needs is let go
+  };
+
+  // An intent that the queue does not show is believed for so long: sbatch may be under way.
+  static constexpr std::chrono::seconds kIntentBelieved{30};
+  // A pilot that was asked to leave is cancelled if it has not after so long.
+  static constexpr std::chrono::seconds kLeavePatience{30};
+  // One whose executor has joined and is away for longer counts as room no more: its node may be
+  // gone, and Slurm take minutes to notice.
+  static constexpr std::chrono::seconds kAwayPatience{30};
+  // The pause after Slurm has refused, doubled for each further time.
+  static constexpr std::chrono::seconds kRefusedPause{10};
+  static constexpr std::chrono::seconds kRefusedPauseMax{600};
+
+  // All outlive the keeper. REQUIRES: `folder` is locked.
+  Keeper(Tools& tools, FleetFolder& folder, Options options, Look look, Say say);
+
+  // One round: looks, submits, lets go. What it cannot do now is said, once, and tried again in a
+  // later round.
+  void Step(Clock::time_point now);
+
+ private:
+  struct Known {                                // about a pilot, while it is in the queue
+    bool joined = false;                        // its executor was seen once
+    std::optional<Clock::time_point> away;      // since, having joined
+    std::optional<Clock::time_point> unneeded;  // since
+    std::optional<Clock::time_point> asked;     // to leave
+  };
+
+  bool Reconcile(const std::vector<Job>& jobs, const Situation& situation, Clock::time_point now);
+  void NoteEnded(const Job& job, Clock::time_point now);
+  std::vector<Pilot> Pilots(const std::vector<Job>& jobs, Clock::time_point now) const;
+  Room PilotRoom(const Situation& situation) const;
+  void Submit(int pilots, Clock::time_point now);
+  void LetGo(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
+             Clock::time_point now);
+  void Release(const Job& job, bool again, Clock::time_point now);
+  void Refused(const std::string& words, Clock::time_point now);
+  void Once(const std::string& what, const std::string& text);
+
+  Tools& tools_;
+  FleetFolder& folder_;
+  const Options options_;
+  const Look look_;
+  const Say say_;
+
+  bool first_ = true;
+  std::map<std::string, Known> known_;            // pilots by name
+  std::map<int64_t, Clock::time_point> intents_;  // since
+  std::set<std::string> ended_;                   // pilots whose end was taken note of
+  std::map<std::string, std::string> said_;       // about what, what was said last
+  int refusals_ = 0;                              // in a row
+  std::optional<Clock::time_point> hold_until_;
+};
+
+// Tells all pilots of a fleet to end; those that run are asked, so that they take leave of the
+// server, or cancelled `at_once`. Returns how many there were: 0 once all are gone. REQUIRES:
+// `folder` is locked, so that nobody submits meanwhile.
+Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once);
+
+}  // namespace attune::slurm

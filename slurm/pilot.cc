@@ -1,0 +1,153 @@
+#include "slurm/pilot.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+namespace attune::slurm {
+namespace {
+
+// For a shell, whatever is in it.
+std::string Quoted(const std::string& word) {
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+// "16G", "4000" (MiB), as sbatch takes it; 0: not a size.
+int64_t MemoryOf(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return 0;
+  const char unit = end == text.data() + text.size() ? 'M' : *end;
+  const size_t power = std::string_view("KMGT").find(unit);
+  return power == std::string_view::npos ? 0 : value << (10 * (power + 1));
+}
+
+std::string HumanTime(std::chrono::seconds time) { return std::to_string(time.count()) + " s"; }
+
+}  // namespace
+
+std::string PilotPrefix(const std::string& fleet) { return "attune-" + fleet + "-"; }
+
+std::string PilotName(const std::string& fleet, int64_t number) {
+  return PilotPrefix(fleet) + std::to_string(number);
+}
+
+std::optional<int64_t> PilotNumber(const std::string& fleet, std::string_view name) {
+  const std::string prefix = PilotPrefix(fleet);
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotPlaces& places,
+                                       const std::string& name) {
+  std::vector<std::string> words = {"--job-name=" + name,
+                                    "--output=" + (places.logs / (name + ".log")).string(),
+                                    "--open-mode=append",
+                                    "--nodes=1",
+                                    "--ntasks=1",
+                                    "--no-requeue",
+                                    "--signal=B:TERM@" + std::to_string(kLeaveBefore.count())};
+  const auto add = [&](const std::string& option, const std::string& value) {
+    if (!value.empty()) words.push_back("--" + option + "=" + value);
+  };
+  add("partition", options.partition);
+  add("account", options.account);
+  add("qos", options.qos);
+  add("gres", options.gres);
+  add("time", options.time);
+  if (options.cpus) {
+    add("cpus-per-task", std::to_string(*options.cpus));
+  } else {
+    words.push_back("--exclusive");
+  }
+  add("mem", options.memory.empty() && !options.cpus ? "0" : options.memory);
+  words.insert(words.end(), options.more.begin(), options.more.end());
+  return words;
+}
+
+std::string PilotScript(const PilotPlaces& places) {
+  return "#!/bin/bash\n"
+         "# An executor of Attune as a Slurm job, written by `attune slurm up`. The shell becomes "
+         "the\n"
+         "# executor, so that a signal to the batch script is one to it, and to it alone.\n"
+         "set -u\n"
+         "name=$SLURM_JOB_NAME\n"
+         "[ \"${1:-}\" = step ] && name=job-$SLURM_JOB_ID-$SLURM_NODEID\n"
+         "gpus=0\n"
+         "if [ -n \"${SLURM_JOB_GPUS:-}${SLURM_STEP_GPUS:-}\" ] && "
+         "[ -n \"${CUDA_VISIBLE_DEVICES:-}\" ]; then\n"
+         "  IFS=, read -r -a given <<<\"$CUDA_VISIBLE_DEVICES\"\n"
+         "  gpus=${#given[@]}\n"
+         "fi\n"
+         "memory=()\n"
+         "if [ \"${SLURM_MEM_PER_NODE:-0}\" -gt 0 ]; then\n"
+         "  memory=(--memory \"${SLURM_MEM_PER_NODE}MiB\")\n"
+         "elif [ \"${SLURM_MEM_PER_CPU:-0}\" -gt 0 ]; then\n"
+         "  memory=(--memory \"$((SLURM_MEM_PER_CPU * SLURM_CPUS_ON_NODE))MiB\")\n"
+         "fi\n"
+         "echo \"pilot $name: job $SLURM_JOB_ID on $(hostname)\"\n"
+         "exec " +
+         Quoted(places.program) + " executor --server " + Quoted(places.server) + " --token-file " +
+         Quoted(places.token_file) +
+         " \\\n  --name \"$name\" --cpus \"$SLURM_CPUS_ON_NODE\" --gpus \"$gpus\" "
+         "\"${memory[@]}\" \\\n  --give-up " +
+         std::to_string(places.give_up.count()) + " --data-dir " + Quoted(places.data_dir) + "\n";
+}
+
+std::vector<std::string> StepCommand(int nodes, const PilotPlaces& places,
+                                     const std::filesystem::path& script) {
+  const std::string count = std::to_string(nodes);
+  return {"srun",
+          "--nodes=" + count,
+          "--ntasks=" + count,
+          "--ntasks-per-node=1",
+          "--no-kill",
+          "--kill-on-bad-exit=0",
+          "--cpu-bind=none",
+          "--output=" + (places.logs / "job-%j-%n.log").string(),
+          "bash",
+          script,
+          "step"};
+}
+
+Room RoomOf(const PilotOptions& options, const Partition& partition) {
+  const int64_t asked = MemoryOf(options.memory);
+  return {.cpus = options.cpus.value_or(partition.cpus),
+          .gpus = GpusOf(options.gres),
+          .memory_bytes = asked > 0 ? asked : partition.memory_bytes};
+}
+
+Status Check(const PilotOptions& options, const Partition& partition) {
+  const auto wrong = [](const std::string& what) { return Error{ErrorCode::kInvalid, what}; };
+  if (!options.time.empty()) {
+    const auto time = ParseTimeLimit(options.time);
+    if (!time)
+      return wrong("--time " + options.time +
+                   ": not a time as Slurm writes it; such as 90 (minutes), 4:00:00 or 2-00:00");
+    if (*time > std::chrono::seconds(0) && *time <= kLeaveBefore)
+      return wrong("--time " + options.time + ": a pilot is told to leave " +
+                   HumanTime(kLeaveBefore) +
+                   " before its time is over, and would have none; ask "
+                   "for some minutes at least");
+    if (partition.time_limit && *time > *partition.time_limit && options.qos.empty())
+      return wrong("--time " + options.time + ": the partition " + partition.name + " allows " +
+                   HumanTime(*partition.time_limit) +
+                   ", and a job that asks for more waits for ever (PartitionTimeLimit); "
+                   "`sinfo -o '%R %l'` shows the limits");
+  }
+  if (GpusOf(options.gres) > partition.gpus)
+    return wrong("--gres " + options.gres + ": no node of the partition " + partition.name +
+                 " has more than " + std::to_string(partition.gpus) + " GPUs");
+  if (options.cpus.value_or(0) > partition.cpus)
+    return wrong("--cpus " + std::to_string(*options.cpus) + ": nodes of the partition " +
+                 partition.name + " have " + std::to_string(partition.cpus));
+  return {};
+}
+
+}  // namespace attune::slurm

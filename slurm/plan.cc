@@ -1,0 +1,152 @@
+#include "slurm/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace attune::slurm {
+namespace {
+
+struct Bin {
+  std::string name;
+  Room free;
+};
+
+int64_t Share(int64_t room, int64_t need) {
+  return need > 0 ? std::max<int64_t>(room, 0) / need : std::numeric_limits<int>::max();
+}
+
+// So many workers fit.
+int64_t Fit(const Room& room, const Room& worker) {
+  return std::min({Share(room.cpus, worker.cpus), Share(room.gpus, worker.gpus),
+                   Share(room.memory_bytes, worker.memory_bytes)});
+}
+
+void Take(Room& room, const Room& worker, int64_t workers) {
+  room.cpus -= static_cast<int>(workers * worker.cpus);
+  room.gpus -= static_cast<int>(workers * worker.gpus);
+  room.memory_bytes -= workers * worker.memory_bytes;
+}
+
+// Whether a gang of so many finds room, which is taken then: on one, or on as few as it needs.
+bool Place(const Wanted& wanted, int64_t workers, std::vector<Bin>& bins,
+           std::set<std::string>& used) {
+  std::vector<std::pair<int64_t, Bin*>> fits;
+  int64_t sum = 0;
+  for (Bin& bin : bins) {
+    const int64_t fit = Fit(bin.free, wanted.worker);
+    if (fit > 0) fits.emplace_back(fit, &bin);
+    sum += fit;
+  }
+  if (sum < workers) return false;
+  std::ranges::stable_sort(fits, std::greater(), &std::pair<int64_t, Bin*>::first);
+  // The tightest of those where all fit.
+  const auto whole = std::ranges::find_if(fits.rbegin(), fits.rend(),
+                                          [&](const auto& fit) { return fit.first >= workers; });
+  if (whole != fits.rend()) fits = {*whole};
+  for (const auto& [fit, bin] : fits) {
+    const int64_t here = std::min(fit, workers);
+    if (here == 0) break;
+    Take(bin->free, wanted.worker, here);
+    used.insert(bin->name);
+    workers -= here;
+  }
+  return true;
+}
+
+int64_t Divided(int64_t workers, int64_t each) { return (workers + each - 1) / each; }
+
+std::string Described(const Wanted& wanted) {
+  std::string text = "sweep " + wanted.sweep + ": a gang of " + std::to_string(wanted.min_workers) +
+                     (wanted.min_workers == 1 ? " worker" : " workers") + " with " +
+                     std::to_string(wanted.worker.cpus) + " CPUs";
+  if (wanted.worker.gpus > 0) text += ", " + std::to_string(wanted.worker.gpus) + " GPUs";
+  if (wanted.worker.memory_bytes > 0)
+    text += ", " + std::to_string(wanted.worker.memory_bytes >> 20) + " MiB";
+  return text + " each";
+}
+
+class Planner {
+ public:
+  Planner(const std::vector<Host>& hosts, const std::vector<Pilot>& pilots, const Room& pilot,
+          const Limits& limits)
+      : pilot_(pilot), limits_(limits) {
+    std::set<std::string> joined;
+    std::set<std::string> ending;
+    for (const Pilot& one : pilots) (one.ending ? ending : pilots_).insert(one.name);
+    for (const Host& host : hosts) {
+      joined.insert(host.name);
+      if (ending.contains(host.name)) continue;
+      bins_.push_back({host.name, host.free});
+      if (!pilots_.contains(host.name)) others_.push_back(host.total);
+    }
+    for (const std::string& name : pilots_)
+      if (!joined.contains(name)) bins_.push_back({name, pilot_});
+    alive_ = static_cast<int>(pilots.size());
+  }
+
+  Plan Make(const std::vector<Wanted>& wanted) {
+    plan_.submit = std::max(0, limits_.nodes_min - alive_);
+    for (int i = 0; i < plan_.submit; ++i) bins_.push_back({"", pilot_});
+    for (const Wanted& each : wanted) Serve(each);
+    plan_.needed.erase("");
+    std::erase_if(plan_.needed, [&](const std::string& name) { return !pilots_.contains(name); });
+    return std::move(plan_);
+  }
+
+ private:
+  void Serve(const Wanted& wanted) {
+    const int64_t each = Fit(pilot_, wanted.worker);
+    int64_t possible = each * limits_.nodes_max;
+    for (const Room& other : others_) possible += Fit(other, wanted.worker);
+    if (possible < wanted.min_workers) return Refuse(wanted, each);
+    const int64_t workers = std::min<int64_t>(wanted.workers, possible);
+    for (int gang = 0; gang < wanted.gangs; ++gang) {
+      if (!Place(wanted, workers, bins_, plan_.needed) && !Grow(wanted, workers, each)) return;
+    }
+  }
+
+  // Pilots for one gang more; false: the limit does not allow it.
+  bool Grow(const Wanted& wanted, int64_t workers, int64_t each) {
+    if (each == 0) return false;
+    int64_t there = 0;
+    for (const Bin& bin : bins_) there += Fit(bin.free, wanted.worker);
+    const int64_t more = Divided(workers - there, each);
+    if (alive_ + plan_.submit + more > limits_.nodes_max) return false;
+    for (int64_t i = 0; i < more; ++i) bins_.push_back({"", pilot_});
+    plan_.submit += static_cast<int>(more);
+    return Place(wanted, workers, bins_, plan_.needed);
+  }
+
+  void Refuse(const Wanted& wanted, int64_t each) {
+    const std::string have = std::to_string(pilot_.cpus) + " CPUs, " + std::to_string(pilot_.gpus) +
+                             " GPUs and " + std::to_string(pilot_.memory_bytes >> 20) + " MiB";
+    plan_.impossible.push_back(
+        each == 0
+            ? Described(wanted) + ": not one fits into a pilot, which has " + have
+            : Described(wanted) + " needs " + std::to_string(Divided(wanted.min_workers, each)) +
+                  " pilots of " + have + "; there can be " + std::to_string(limits_.nodes_max));
+  }
+
+  const Room pilot_;
+  const Limits limits_;
+  std::set<std::string> pilots_;  // that are not ending
+  std::vector<Room> others_;      // executors that are no pilots
+  std::vector<Bin> bins_;
+  int alive_ = 0;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan MakePlan(std::vector<Wanted> wanted, const std::vector<Host>& hosts,
+              const std::vector<Pilot>& pilots, const Room& pilot, const Limits& limits) {
+  std::ranges::stable_sort(wanted, std::greater(), [](const Wanted& each) {
+    return std::tuple(int64_t{each.workers} * each.worker.gpus,
+                      int64_t{each.workers} * each.worker.cpus,
+                      each.workers * each.worker.memory_bytes);
+  });
+  return Planner(hosts, pilots, pilot, limits).Make(wanted);
+}
+
+}  // namespace attune::slurm

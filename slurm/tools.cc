@@ -1,0 +1,150 @@
+#include "slurm/tools.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace attune::slurm {
+namespace {
+
+constexpr std::string_view kJobFormat = "%i|%j|%T|%e|%N|%r";
+constexpr std::string_view kPartitionFormat = "%R|%a|%l|%D|%c|%m|%G";
+
+// What the tools say when it is not the request that is wrong.
+constexpr std::array<std::string_view, 12> kPassing = {"Unable to contact slurm controller",
+                                                       "Socket timed out",
+                                                       "Connection refused",
+                                                       "Connection timed out",
+                                                       "Slurm backup controller in standby",
+                                                       "Resource temporarily unavailable",
+                                                       "Requested nodes are busy",
+                                                       "Slurm temporarily unable to accept job",
+                                                       "Zero Bytes were transmitted",
+                                                       "fetch config",
+                                                       "Job violates accounting/QOS policy",
+                                                       "Unexpected message received"};
+
+bool Passes(std::string_view words) {
+  return std::ranges::any_of(kPassing, [&](std::string_view passing) {
+    return words.find(passing) != std::string_view::npos;
+  });
+}
+
+std::string WordsOf(const Ran& ran) {
+  std::string words = Trimmed(ran.err);
+  if (words.empty()) words = Trimmed(ran.out);
+  return words.empty() ? "exit code " + std::to_string(ran.exit_code) : words;
+}
+
+Error NoSlurm(const Error& error) {
+  if (error.code != ErrorCode::kNotFound) return error;
+  return {error.code, error.message +
+                          ": this is no machine of a Slurm cluster from which jobs are submitted\n"
+                          "run `attune slurm` on a login node, or `module load slurm` first"};
+}
+
+int NumberIn(const std::string& text) { return std::atoi(text.c_str()); }  // "16+" too
+
+}  // namespace
+
+Result<std::string> Tools::Run(std::vector<std::string> argv) {
+  const Result<Ran> ran = commands_.Run(argv);
+  if (!ran.ok()) return NoSlurm(ran.error());
+  if (ran->exit_code == 0) return ran->out;
+  const std::string words = WordsOf(*ran);
+  return Error{Passes(words) ? ErrorCode::kUnavailable : ErrorCode::kInvalid, words};
+}
+
+Result<std::string> Tools::Submit(const std::vector<std::string>& options,
+                                  const std::filesystem::path& script) {
+  std::vector<std::string> argv = {"sbatch", "--parsable"};
+  argv.insert(argv.end(), options.begin(), options.end());
+  argv.push_back(script);
+  const Result<std::string> out = Run(std::move(argv));
+  if (!out.ok()) return out.error();
+  const std::string id = Split(Trimmed(*out), ';').front();  // ID;CLUSTER where there are several
+  if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos)
+    return Error{ErrorCode::kInternal, "sbatch printed no job's number: " + Trimmed(*out)};
+  return id;
+}
+
+Status Tools::Check(const std::vector<std::string>& options) {
+  std::vector<std::string> argv = {"sbatch", "--test-only"};
+  argv.insert(argv.end(), options.begin(), options.end());
+  argv.push_back("--wrap=true");
+  const Result<std::string> out = Run(std::move(argv));
+  if (out.ok()) return {};
+  // All nodes may be down or taken now.
+  if (out.error().message.find("Requested nodes are busy") != std::string::npos) return {};
+  return out.error();
+}
+
+Result<std::vector<Job>> Tools::Jobs(const std::string& name_prefix) {
+  const Result<std::string> out = Run({"squeue", "-h", "-t", "all", "-u", std::to_string(geteuid()),
+                                       "-o", std::string(kJobFormat)});
+  if (!out.ok()) return out.error();
+  std::vector<Job> jobs;
+  for (const std::string& line : Split(*out, '\n')) {
+    const std::vector<std::string> cells = Split(line, '|');
+    if (cells.size() < 6 || !cells[1].starts_with(name_prefix)) continue;
+    jobs.push_back({.id = Trimmed(cells[0]),
+                    .name = cells[1],
+                    .state = cells[2],
+                    .ends = cells[3],
+                    .node = cells[4],
+                    .reason = cells[5] == "None" ? "" : cells[5]});
+  }
+  return jobs;
+}
+
+Status Tools::Ask(const std::vector<std::string>& ids) {
+  std::vector<std::string> argv = {"scancel", "--batch", "--signal=TERM"};
+  argv.insert(argv.end(), ids.begin(), ids.end());
+  const Result<std::string> out = Run(std::move(argv));
+  return out.ok() ? Status() : out.error();
+}
+
+Status Tools::Cancel(const std::vector<std::string>& ids) {
+  std::vector<std::string> argv = {"scancel"};
+  argv.insert(argv.end(), ids.begin(), ids.end());
+  const Result<std::string> out = Run(std::move(argv));
+  return out.ok() ? Status() : out.error();
+}
+
+Result<Partition> Tools::Find(const std::string& partition) {
+  const Result<std::string> out = Run({"sinfo", "-h", "-e", "-o", std::string(kPartitionFormat)});
+  if (!out.ok()) return out.error();
+  Partition found{.name = partition};
+  std::vector<std::string> others;
+  for (const std::string& line : Split(*out, '\n')) {
+    const std::vector<std::string> cells = Split(line, '|');
+    if (cells.size() < 7) continue;
+    if (cells[0] != partition) {
+      if (std::ranges::find(others, cells[0]) == others.end()) others.push_back(cells[0]);
+      continue;
+    }
+    found.up = cells[1] == "up";
+    found.time_limit = ParseTimeLimit(Trimmed(cells[2]));  // nullopt for "infinite"
+    found.nodes += NumberIn(cells[3]);
+    const int cpus = NumberIn(cells[4]);
+    const int64_t memory_bytes = static_cast<int64_t>(NumberIn(cells[5])) << 20;
+    const int gpus = GpusOf(cells[6]);
+    if (found.cpus == 0 || gpus > found.gpus) {
+      found.cpus = cpus;
+      found.memory_bytes = memory_bytes;
+      found.gpus = gpus;
+    } else if (gpus == found.gpus) {
+      found.cpus = std::min(found.cpus, cpus);
+      found.memory_bytes = std::min(found.memory_bytes, memory_bytes);
+    }
+  }
+  if (found.nodes > 0) return found;
+  std::string names;
+  for (const std::string& other : others) names += (names.empty() ? "" : ", ") + other;
+  return Error{ErrorCode::kNotFound, "Slurm has no partition `" + partition + "`; `sinfo` shows " +
+                                         (names.empty() ? "none" : names)};
+}
+
+}  // namespace attune::slurm

@@ -1,0 +1,101 @@
+#include "slurm/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace attune::slurm {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Room kPilot{.cpus = 16, .gpus = 2, .memory_bytes = int64_t{4} << 30};
+
+Wanted Gangs(int gangs, int workers, int cpus = 8, int gpus = 0) {
+  return {.sweep = "s1",
+          .gangs = gangs,
+          .workers = workers,
+          .min_workers = workers,
+          .worker = {.cpus = cpus, .gpus = gpus}};
+}
+Host Joined(const std::string& name, int cpus_free = 16, int gpus_free = 2) {
+  return {name, kPilot, {cpus_free, gpus_free, kPilot.memory_bytes}};
+}
+Plan Make(std::vector<Wanted> wanted, std::vector<Host> hosts, std::vector<Pilot> pilots,
+          Limits limits) {
+  return MakePlan(std::move(wanted), hosts, pilots, kPilot, limits);
+}
+
+TEST(SlurmPlan, NothingWaitsAndNothingIsSubmitted) {
+  EXPECT_EQ(Make({}, {}, {}, {0, 8}).submit, 0);
+  EXPECT_EQ(Make({}, {}, {{"a"}}, {3, 8}).submit, 2) << "but the minimum is kept";
+}
+
+TEST(SlurmPlan, AsManyPilotsAsGangsNeed) {
+  EXPECT_EQ(Make({Gangs(1, 1)}, {}, {}, {0, 8}).submit, 1);
+  EXPECT_EQ(Make({Gangs(2, 1)}, {}, {}, {0, 8}).submit, 1) << "two workers of 8 CPUs share one";
+  EXPECT_EQ(Make({Gangs(5, 1)}, {}, {}, {0, 8}).submit, 3);
+  EXPECT_EQ(Make({Gangs(1, 4)}, {}, {}, {0, 8}).submit, 2) << "a gang over two";
+  EXPECT_EQ(Make({Gangs(3, 1, 1, 2)}, {}, {}, {0, 8}).submit, 3) << "GPUs bind";
+}
+
+TEST(SlurmPlan, NeverMoreThanTheLimit) {
+  EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {}, {0, 3}).submit, 3);
+  EXPECT_EQ(Make({Gangs(1000, 2)}, {Joined("a", 0)}, {{"a"}, {"b"}}, {0, 3}).submit, 1);
+  EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {{"a", true}, {"b"}, {"c"}}, {0, 3}).submit, 0)
+      << "one that ends still has its node";
+}
+
+TEST(SlurmPlan, AGangGetsAllPilotsThatItLacksOrNone) {
+  const Plan plan = Make({Gangs(1, 6)}, {Joined("a", 0)}, {{"a"}}, {0, 3});
+  EXPECT_EQ(plan.submit, 0) << "two would be left to wait for a third";
+  EXPECT_THAT(plan.impossible, IsEmpty()) << "once `a` is free it can run";
+  EXPECT_EQ(Make({Gangs(1, 6)}, {Joined("a", 8)}, {{"a"}}, {0, 4}).submit, 3);
+}
+
+TEST(SlurmPlan, PilotsOnTheirWayCount) {
+  const Plan plan = Make({Gangs(1, 4)}, {}, {{"a"}, {"b"}}, {0, 8});
+  EXPECT_EQ(plan.submit, 0);
+  EXPECT_THAT(plan.needed, ElementsAre("a", "b"));
+}
+
+TEST(SlurmPlan, TheLargestGangComesFirst) {
+  EXPECT_EQ(Make({Gangs(1, 1), Gangs(1, 6)}, {}, {}, {0, 3}).submit, 3)
+      << "with the small one first the large one would not fit beside it";
+}
+
+TEST(SlurmPlan, AnIdlePilotWhosePartnerIsStillInTheQueueIsNeeded) {
+  const Plan plan = Make({Gangs(1, 4)}, {Joined("a")}, {{"a"}, {"b"}, {"c"}}, {0, 8});
+  EXPECT_TRUE(plan.needed.contains("a"));
+  EXPECT_EQ(plan.needed.size(), 2u);
+}
+
+TEST(SlurmPlan, ExecutorsThatAreNoPilotsCountAndAreNeverLetGo) {
+  const Plan plan = Make({Gangs(2, 1)}, {Joined("login")}, {}, {0, 8});
+  EXPECT_EQ(plan.submit, 0);
+  EXPECT_THAT(plan.needed, IsEmpty());
+}
+
+TEST(SlurmPlan, WhatNoNumberOfPilotsCanRunIsSaidAndNothingSubmitted) {
+  const Plan wide = Make({Gangs(1, 7)}, {}, {}, {0, 3});
+  EXPECT_EQ(wide.submit, 0);
+  ASSERT_EQ(wide.impossible.size(), 1u);
+  EXPECT_THAT(wide.impossible[0], HasSubstr("needs 4 pilots"));
+  EXPECT_THAT(wide.impossible[0], HasSubstr("there can be 3"));
+  const Plan deep = Make({Gangs(1, 1, 1, 3)}, {}, {}, {0, 3});
+  EXPECT_EQ(deep.submit, 0);
+  EXPECT_THAT(deep.impossible[0], HasSubstr("not one fits into a pilot"));
+  EXPECT_EQ(Make({Gangs(1, 7), Gangs(1, 1)}, {}, {}, {0, 3}).submit, 1) << "it holds up nobody";
+}
+
+TEST(SlurmPlan, AGangThatMayBeSmallerIsServedAsFarAsTheLimitGoes) {
+  Wanted elastic = Gangs(1, 100);
+  elastic.min_workers = 2;
+  const Plan plan = Make({elastic}, {}, {}, {0, 3});
+  EXPECT_EQ(plan.submit, 3);
+  EXPECT_THAT(plan.impossible, IsEmpty());
+}
+
+}  // namespace
+}  // namespace attune::slurm
