@@ -55,6 +55,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddDbVerbs(app, chosen);
   AddReplayVerb(app, chosen);
   AddSimulateVerb(app, chosen);
+  AddSlurmVerbs(app, chosen);
   AddVersionVerb(app, chosen);
 
   try {

@@ -261,6 +261,18 @@ Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<i
   return slice;
 }
 
+Result<Json> Api::Demand() {
+  Result<Json> answer = GetJson({.path = "/api/v1/demand"});
+  if (!answer.ok()) return answer.error();
+  return At(*answer, "demand");
+}
+
+Result<Json> Api::Executors() {
+  Result<Json> answer = GetJson({.path = "/api/v1/executors"});
+  if (!answer.ok()) return answer.error();
+  return At(*answer, "executors");
+}
+
 Result<Json> Api::Version() { return GetJson({.path = "/version"}); }
 
 }  // namespace attune::cli

@@ -93,6 +93,9 @@ class Api {
   Result<LogSlice> Log(const TrialName& trial, int rank, std::optional<int> attempt,
                        int64_t offset);
 
+  Result<Json> Demand();     // gangs that find no room, as an array
+  Result<Json> Executors();  // as an array
+
   Result<Json> Version();
 
   const Endpoint& endpoint() const { return client_.endpoint(); }

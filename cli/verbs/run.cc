@@ -4,6 +4,7 @@
 #include "cli/joining.h"
 #include "cli/json.h"
 #include "cli/verbs/resume.h"
+#include "cli/verbs/slurm_step.h"
 #include "cli/verbs/verb.h"
 #include "cli/watch/model.h"
 #include "cli/watch/outcome.h"
@@ -24,6 +25,7 @@ struct RunFlags {
   std::optional<int> rpc_port;
   bool listen = false;
   bool no_executor = false;
+  bool slurm = false;
   bool quiet = false;
   double lease_seconds = ServeOptions().lease_seconds;
   OutputFlags output;
@@ -31,10 +33,12 @@ struct RunFlags {
   ServeOptions Serve() const {
     return {.data_dir = data_dir,
             .http_port = port,
-            .rpc_host = rpc_host.empty() ? ServeOptions().rpc_host : rpc_host,
+            .rpc_host = !rpc_host.empty() ? rpc_host
+                        : slurm           ? "0.0.0.0"
+                                          : ServeOptions().rpc_host,
             .rpc_port = rpc_port,
-            .rpc = listen || !rpc_host.empty() || rpc_port.has_value() || no_executor,
-            .executor = !no_executor,
+            .rpc = listen || !rpc_host.empty() || rpc_port.has_value() || no_executor || slurm,
+            .executor = !no_executor && !slurm,
             .interface = interface,
             .lease_seconds = lease_seconds};
   }
@@ -151,6 +155,10 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   serve.labels = *labels;
+  if (flags.slurm) {
+    if (const Status inside = SlurmStep::Check(); !inside.ok())
+      return Fail(console, inside.error());
+  }
 
   // Whatever comes from here on, gangs are torn down in order.
   const Interrupt::Subscription heard(console.interrupt, [] {});
@@ -165,6 +173,13 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
     }
   }
 
+  std::unique_ptr<SlurmStep> nodes;
+  if (flags.slurm) {
+    auto step = SlurmStep::Start(flags.data_dir, **server, console.err);
+    if (!step.ok()) return Fail(console, step.error());
+    nodes = *std::move(step);
+  }
+
   Api api(endpoint);
   const Result<Begun> begun = Begin(flags, *document, console, api);
   if (!begun.ok()) return Fail(console, begun.error());
@@ -177,6 +192,7 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   if (!end.ok()) return Fail(console, end.error());
   if (*end == WatchEnd::kInterrupted) {
     console.err.Print("interrupted; ending the running gangs (Ctrl-C again: at once)");
+    nodes.reset();
     server->reset();
     console.err.Print("sweep " + id + " is not finished; go on from the last checkpoints with\n  " +
                       ResumeCommand(flags));
@@ -213,6 +229,8 @@ void AddRunVerb(CLI::App& app, Action& chosen) {
   verb->add_flag("--listen", flags->listen, "listen for other executors on the usual port, 7071");
   verb->add_flag("--no-executor", flags->no_executor,
                  "run no trial in this process; wait for other executors");
+  verb->add_flag("--slurm", flags->slurm,
+                 "run trials on all nodes of the Slurm allocation that this runs in");
   AddInterface(*verb, flags->interface);
   AddLabels(*verb, flags->labels);
   verb->add_flag("--quiet", flags->quiet, "no progress; only the outcome and errors");

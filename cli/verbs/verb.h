@@ -28,6 +28,7 @@ void AddAskVerbs(CLI::App& app, Action& chosen);  // ask, tell
 void AddDbVerbs(CLI::App& app, Action& chosen);
 void AddReplayVerb(CLI::App& app, Action& chosen);
 void AddSimulateVerb(CLI::App& app, Action& chosen);
+void AddSlurmVerbs(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
 // How every verb writes.

@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "cli/json.h"
+#include "cli/text/table.h"
+#include "cli/text/width.h"
+#include "cli/verbs/slurm_up.h"
+#include "cli/verbs/verb.h"
+#include "slurm/command.h"
+#include "slurm/fleet_folder.h"
+#include "slurm/keeper.h"
+#include "slurm/tools.h"
+
+namespace attune::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// For the keeper to notice that it is to end, in the middle of a call of Slurm's tools.
+constexpr std::chrono::seconds kKeeperEnds{60};
+constexpr std::chrono::seconds kAskedFirst{15};  // then pilots are cancelled
+constexpr std::chrono::seconds kPilotsEnd{120};
+constexpr std::chrono::milliseconds kGlance{500};  // Slurm tells nobody when a job has ended
+
+struct StatusFlags : ClientFlags {};
+
+struct LogsFlags {
+  std::filesystem::path data_dir = "attune-data";
+  std::string pilot;
+};
+
+// The keeper, if one runs, ends; nobody submits from then on.
+Status TakeOver(slurm::FleetFolder& folder) {
+  if (Status asked = folder.AskToEnd(); !asked.ok()) return asked;
+  for (const Clock::time_point until = Clock::now() + kKeeperEnds;;) {
+    const Status locked = folder.Lock();
+    if (locked.ok() || locked.error().code != ErrorCode::kConflict || Clock::now() > until)
+      return locked;
+    std::this_thread::sleep_for(kGlance);
+  }
+}
+
+ExitCode Down(const std::filesystem::path& data_dir, Console& console) {
+  auto folder = slurm::FleetFolder::Open(data_dir);
+  if (!folder.ok()) return Fail(console, folder.error());
+  if (const Status taken = TakeOver(*folder); !taken.ok()) return Fail(console, taken.error());
+  slurm::SystemCommands commands;
+  slurm::Tools tools(commands);
+  const Clock::time_point began = Clock::now();
+  int most = 0;
+  for (int rounds_without = 0; rounds_without < 2;) {
+    const auto left = slurm::EndAll(tools, *folder, Clock::now() - began > kAskedFirst);
+    if (!left.ok() && left.error().code != ErrorCode::kInvalid) return Fail(console, left.error());
+    if (Clock::now() - began > kPilotsEnd)
+      return Fail(console,
+                  {ErrorCode::kUnavailable, "Slurm has not ended all pilots within two minutes" +
+                                                (left.ok() ? "" : ": " + left.error().message) +
+                                                "; `attune slurm status` shows them"});
+    most = std::max(most, left.ok() ? *left : 0);
+    rounds_without = left.ok() && *left == 0 ? rounds_without + 1 : 0;
+    if (rounds_without < 2) std::this_thread::sleep_for(kGlance);
+  }
+  folder->ForgetAsked();
+  console.err.Print(most == 0 ? "there were no pilots"
+                              : std::to_string(most) + (most == 1 ? " pilot has" : " pilots have") +
+                                    " ended");
+  return ExitCode::kSuccess;
+}
+
+// What an executor of this name has, as the server says; null: it is not connected.
+Json ExecutorOf(const Json& executors, const std::string& name) {
+  for (const Json& each : executors)
+    if (TextAt(each, "name") == name && TextAt(each, "state") == "online") return each;
+  return nullptr;
+}
+
+Json PilotToJson(const slurm::Job& job, const Json& executor) {
+  return {{"name", job.name}, {"job", job.id},    {"state", job.state},  {"reason", job.reason},
+          {"node", job.node}, {"ends", job.ends}, {"executor", executor}};
+}
+
+std::string InUse(const Json& executor) {
+  if (executor.is_null()) return "not joined";
+  const auto used = [&](const char* all, const char* left) {
+    return std::to_string(WholeAt(executor, all) - WholeAt(executor, left)) + " of " +
+           std::to_string(WholeAt(executor, all));
+  };
+  std::string text = used("cpus", "cpus_free") + " CPUs";
+  if (WholeAt(executor, "gpus") > 0) text += ", " + used("gpus", "gpus_free") + " GPUs";
+  return text;
+}
+
+ExitCode ShowStatus(const StatusFlags& flags, Console& console) {
+  flags.output.Apply(console);
+  const auto folder = slurm::FleetFolder::Open(flags.server.data_dir);
+  if (!folder.ok()) return Fail(console, folder.error());
+  slurm::SystemCommands commands;
+  const auto jobs = slurm::Tools(commands).Jobs(slurm::PilotPrefix(folder->fleet().id));
+  if (!jobs.ok()) return Fail(console, jobs.error());
+
+  Json executors = Json::array();
+  ServerChoice choice = flags.server;
+  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
+  const Result<Endpoint> endpoint = FindServer(choice);
+  const Result<Json> answer = endpoint.ok() ? Api(*endpoint).Executors() : endpoint.error();
+  if (answer.ok()) executors = *answer;
+  if (!answer.ok()) console.err.Print("the server cannot be asked: " + answer.error().message);
+
+  Json pilots = Json::array();
+  Table table({{"PILOT"}, {"JOB", true}, {"STATE"}, {"NODE"}, {"ENDS"}, {"IN USE"}, {"REASON"}});
+  for (const slurm::Job& job : *jobs) {
+    const Json executor = ExecutorOf(executors, job.name);
+    pilots.push_back(PilotToJson(job, executor));
+    const bool ended = job.phase() == slurm::Phase::kEnded;
+    table.Add({Clean(job.name), job.id, Clean(job.state), Clean(job.node), Clean(job.ends),
+               ended ? "" : InUse(executor), Clean(job.reason)});
+  }
+  if (flags.output.json()) {
+    console.out.Print(Dump({{"fleet", folder->fleet().id}, {"pilots", std::move(pilots)}}, 2));
+  } else if (table.empty()) {
+    console.err.Print("Slurm has no pilots of this fleet, " + folder->fleet().id);
+  } else {
+    console.out.PrintLines(table.Lines(console.out.style(), console.out.width()));
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode ShowLogs(const LogsFlags& flags, Console& console) {
+  const auto folder = slurm::FleetFolder::Open(flags.data_dir);
+  if (!folder.ok()) return Fail(console, folder.error());
+  const std::string& id = folder->fleet().id;
+  auto number = slurm::PilotNumber(id, flags.pilot);
+  if (!number) number = slurm::PilotNumber(id, slurm::PilotPrefix(id) + flags.pilot);
+  if (!number)
+    return Fail(console,
+                {ErrorCode::kInvalid, "`" + flags.pilot +
+                                          "` is no pilot of this fleet: give its number, "
+                                          "or its name as `attune slurm status` shows it"});
+  const std::filesystem::path file =
+      folder->fleet().shared / "slurm/logs" / (slurm::PilotName(id, *number) + ".log");
+  std::ifstream in(file, std::ios::binary);
+  if (!in)
+    return Fail(console, {ErrorCode::kNotFound,
+                          file.string() + " is not there: the pilot has not started, or Slurm "
+                                          "could not write it"});
+  std::string bytes(1 << 16, '\0');
+  while (in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), in.gcount() > 0)
+    console.out.Write(std::string_view(bytes).substr(0, static_cast<size_t>(in.gcount())));
+  return ExitCode::kSuccess;
+}
+
+void AddDataDir(CLI::App& verb, std::filesystem::path& data_dir) {
+  verb.add_option("--data-dir", data_dir, "the server's data folder")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
+
+void AddWhatPilotsAsk(CLI::App& verb, SlurmUpFlags& flags) {
+  verb.add_option("--partition", flags.partition, "that pilots run in")
+      ->required()
+      ->type_name("NAME");
+  verb.add_option("--nodes", flags.nodes, "so many pilots at least and at most, such as 0..8")
+      ->required()
+      ->type_name("MIN..MAX");
+  verb.add_option("--gres", flags.gres, "of each pilot, such as gpu:8; its GPUs are those")
+      ->type_name("GRES");
+  verb.add_option("--time", flags.time, "of each pilot, as sbatch takes it, such as 4:00:00")
+      ->type_name("TIME");
+  verb.add_option("--cpus", flags.cpus, "of each pilot; a whole node when absent")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  verb.add_option("--mem", flags.memory, "of each pilot, as sbatch takes it, such as 64G")
+      ->type_name("SIZE");
+  verb.add_option("--account", flags.account, "that pays")->type_name("NAME");
+  verb.add_option("--qos", flags.qos, "quality of service")->type_name("NAME");
+  verb.add_option("OPTIONS", flags.more, "more options of sbatch, behind --");
+}
+
+void AddUp(CLI::App& noun, Action& chosen) {
+  CLI::App* const verb =
+      noun.add_subcommand("up", "keep as many pilots as gangs need, until Ctrl-C");
+  auto flags = std::make_shared<SlurmUpFlags>();
+  flags->server.data_dir = "attune-data";
+  AddWhatPilotsAsk(*verb, *flags);
+  verb->add_option("--idle", flags->idle, "without need, then a pilot is let go")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  verb->add_option("--give-up", flags->give_up, "without a server, then a pilot ends by itself")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  verb->add_option("--poll", flags->poll, "between two looks at the server and at Slurm")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  AddDataDir(*verb, flags->server.data_dir);
+  verb->add_option("--shared", flags->shared,
+                   "folder that all nodes see: checkpoints, logs; DATA-DIR when absent")
+      ->type_name("DIR");
+  verb->add_option("--program", flags->program, "attune as the nodes see it; this one when absent")
+      ->type_name("FILE");
+  verb->add_option("--server", flags->server.server,
+                   "REST of a server that runs; the one on DATA-DIR when absent, or a new one here")
+      ->type_name("URL");
+  verb->add_option("--token-file", flags->server.token_file, "file with that server's token")
+      ->type_name("FILE");
+  verb->add_option("--executors", flags->executors, "where pilots reach the server")
+      ->type_name("HOST:PORT");
+  verb->add_option("--rpc-host", flags->rpc_host, "of a new server: its address for executors")
+      ->capture_default_str();
+  verb->add_option("--port", flags->port, "of a new server: the page and REST")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb->add_option("--rpc-port", flags->rpc_port, "of a new server: for executors")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb->callback([flags, &chosen] {
+    chosen = [flags](Console& console) { return SlurmUp(*flags, console); };
+  });
+}
+
+}  // namespace
+
+void AddSlurmVerbs(CLI::App& app, Action& chosen) {
+  CLI::App* const noun = app.add_subcommand("slurm", "executors as jobs of a Slurm cluster");
+  noun->require_subcommand(1);
+  AddUp(*noun, chosen);
+
+  CLI::App* const down = noun->add_subcommand("down", "end all pilots, and who keeps them");
+  auto data_dir = std::make_shared<std::filesystem::path>("attune-data");
+  AddDataDir(*down, *data_dir);
+  down->callback([data_dir, &chosen] {
+    chosen = [data_dir](Console& console) { return Down(*data_dir, console); };
+  });
+
+  CLI::App* const status = noun->add_subcommand("status", "pilots, their jobs, states and reasons");
+  auto status_flags = std::make_shared<StatusFlags>();
+  status_flags->AddTo(*status);
+  status->callback([status_flags, &chosen] {
+    chosen = [status_flags](Console& console) { return ShowStatus(*status_flags, console); };
+  });
+
+  CLI::App* const logs = noun->add_subcommand("logs", "what a pilot has printed");
+  auto logs_flags = std::make_shared<LogsFlags>();
+  logs->add_option("PILOT", logs_flags->pilot, "its number, or its name")->required();
+  AddDataDir(*logs, logs_flags->data_dir);
+  logs->callback([logs_flags, &chosen] {
+    chosen = [logs_flags](Console& console) { return ShowLogs(*logs_flags, console); };
+  });
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "cli/host.h"
+#include "cli/output.h"
+#include "slurm/command.h"
+
+namespace attune::cli {
+
+// An executor on each node of the Slurm allocation that this process runs in, for as long as this
+// lives. Once all have ended by themselves, that is printed.
+class SlurmStep {
+ public:
+  // kInvalid: this is inside of no allocation.
+  static Result<std::unique_ptr<SlurmStep>> Start(const std::filesystem::path& data_dir,
+                                                  const RunningServer& server, Output& err);
+  static Status Check();
+
+  ~SlurmStep();
+  SlurmStep(const SlurmStep&) = delete;
+  SlurmStep& operator=(const SlurmStep&) = delete;
+
+ private:
+  SlurmStep(std::vector<std::string> argv, const std::filesystem::path& logs, Output& err);
+
+  slurm::SystemCommands commands_;
+  std::thread thread_;
+};
+
+}  // namespace attune::cli

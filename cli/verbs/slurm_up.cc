@@ -1,0 +1,289 @@
+#include "cli/verbs/slurm_up.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+
+#include "cli/joining.h"
+#include "cli/json.h"
+#include "cli/text/numbers.h"
+#include "cli/verbs/verb.h"
+#include "slurm/command.h"
+#include "slurm/fleet_folder.h"
+#include "slurm/keeper.h"
+#include "slurm/pilot.h"
+#include "slurm/tools.h"
+
+namespace attune::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How soon `attune slurm down` is noticed.
+constexpr std::chrono::milliseconds kGlance{500};
+
+Result<std::chrono::milliseconds> DurationOf(const std::string& flag, const std::string& text) {
+  const std::optional<double> seconds = ParseDuration(text);
+  if (seconds.has_value() && *seconds > 0 && *seconds < 1e7)
+    return std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000));
+  return Error{ErrorCode::kInvalid, flag + ": `" + text + "` is no duration; write 30s, 5m or 2h"};
+}
+
+std::string ThisHost() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// The program that this is, at a path that other processes can start.
+std::filesystem::path ThisProgram() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
+// The server's address for pilots, of what it says itself: HOST:PORT.
+Result<std::string> ForPilots(const std::string& rpc) {
+  const size_t colon = rpc.rfind(':');
+  const std::string host = colon == std::string::npos ? "" : rpc.substr(0, colon);
+  if (host.empty() || IsLoopback(host) || host == "[::1]")
+    return Error{ErrorCode::kInvalid,
+                 "the server that runs takes executors of its own machine only (" +
+                     (rpc.empty() ? "none" : rpc) +
+                     "), and pilots run on others\nend it and begin again with `attune slurm up`, "
+                     "or with `attune serve --rpc-host 0.0.0.0`"};
+  if (host == "0.0.0.0" || host == "[::]") return ThisHost() + rpc.substr(colon);
+  return rpc;
+}
+
+Result<std::string> RunningRpc(const std::filesystem::path& data_dir) {
+  std::ifstream in(data_dir / "server.json");
+  const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  return ForPilots(json.is_object() ? TextAt(json, "rpc") : "");
+}
+
+// A server that answers, and where pilots reach it.
+struct Reached {
+  std::unique_ptr<RunningServer> own;  // null: it is another process
+  Endpoint endpoint;
+  std::string for_pilots;
+};
+
+Result<Reached> Reach(const SlurmUpFlags& flags, Console& console) {
+  Reached reached;
+  ServerChoice choice = flags.server;
+  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
+  Result<Endpoint> endpoint = FindServer(choice);
+  const bool answers = endpoint.ok() && Api(*endpoint).Version().ok();
+  if (!answers && !flags.server.server.empty()) {
+    return endpoint.ok() ? Api(*endpoint).Version().error() : endpoint.error();
+  }
+  if (answers) {
+    reached.endpoint = *std::move(endpoint);
+    Result<std::string> rpc =
+        flags.executors.empty() ? RunningRpc(flags.server.data_dir) : flags.executors;
+    if (!rpc.ok()) return rpc.error();
+    reached.for_pilots = *std::move(rpc);
+    return reached;
+  }
+  auto started = console.host.start_server({.data_dir = flags.server.data_dir,
+                                            .http_port = flags.port,
+                                            .rpc_host = flags.rpc_host,
+                                            .rpc_port = flags.rpc_port});
+  if (!started.ok()) return started.error();
+  reached.own = *std::move(started);
+  reached.endpoint = reached.own->endpoint();
+  reached.for_pilots = flags.executors.empty() ? reached.own->rpc_target() : flags.executors;
+  return reached;
+}
+
+// The word that pilots join with, where all nodes can read it.
+Status ShareJoin(const SlurmUpFlags& flags, const std::filesystem::path& to) {
+  Result<std::string> word = ReadToken(flags.server.data_dir / "join");
+  if (!word.ok())
+    return Error{word.error().code,
+                 word.error().message + "\n--data-dir has to be the server's data folder"};
+  return slurm::WriteWhole(to, *word + "\n");
+}
+
+slurm::Room RoomAt(const Json& json, const char* cpus, const char* gpus, const char* memory) {
+  return {.cpus = static_cast<int>(WholeAt(json, cpus)),
+          .gpus = static_cast<int>(WholeAt(json, gpus)),
+          .memory_bytes = WholeAt(json, memory)};
+}
+
+Result<slurm::Situation> Look(Api& api) {
+  slurm::Situation situation;
+  const Result<Json> demand = api.Demand();
+  if (!demand.ok()) return demand.error();
+  const Result<Json> executors = api.Executors();
+  if (!executors.ok()) return executors.error();
+  for (const Json& each : *demand) {
+    situation.wanted.push_back(
+        {.sweep = TextAt(each, "sweep"),
+         .gangs = static_cast<int>(WholeAt(each, "gangs")),
+         .workers = static_cast<int>(WholeAt(each, "workers", 1)),
+         .min_workers = static_cast<int>(WholeAt(each, "min_workers", 1)),
+         .worker = RoomAt(each, "cpus_per_worker", "gpus_per_worker", "memory_per_worker")});
+  }
+  for (const Json& each : *executors) {
+    if (TextAt(each, "state") != "online") continue;
+    situation.hosts.push_back({.name = TextAt(each, "name"),
+                               .total = RoomAt(each, "cpus", "gpus", "memory_bytes"),
+                               .free = RoomAt(each, "cpus_free", "gpus_free", "memory_free")});
+  }
+  return situation;
+}
+
+// A round after each pause, until a person ends it here or there.
+void Keep(slurm::Keeper& keeper, const slurm::FleetFolder& folder, std::chrono::milliseconds poll,
+          Console& console) {
+  std::mutex mutex;
+  std::condition_variable woken;
+  const Interrupt::Subscription heard(console.interrupt, [&] {
+    const std::lock_guard lock(mutex);
+    woken.notify_all();
+  });
+  Clock::time_point next = Clock::now();
+  std::unique_lock lock(mutex);
+  while (!console.interrupt.requested() && !folder.asked_to_end()) {
+    const Clock::time_point now = Clock::now();
+    if (now >= next) {
+      keeper.Step(now);
+      next = Clock::now() + poll;
+    }
+    woken.wait_until(lock, std::min(next, Clock::now() + kGlance));
+  }
+}
+
+struct Checked {
+  slurm::Limits limits;
+  slurm::Keeper::Options keeper;
+  std::chrono::milliseconds poll;
+};
+
+// All that can be known to be wrong before anything has begun.
+Result<Checked> Check(const SlurmUpFlags& flags, slurm::Tools& tools) {
+  const auto limits = ParseNodes(flags.nodes);
+  if (!limits.ok()) return limits.error();
+  const auto idle = DurationOf("--idle", flags.idle);
+  if (!idle.ok()) return idle.error();
+  const auto poll = DurationOf("--poll", flags.poll);
+  if (!poll.ok()) return poll.error();
+  const auto give_up = DurationOf("--give-up", flags.give_up);
+  if (!give_up.ok()) return give_up.error();
+  Checked checked{.limits = *limits, .poll = *poll};
+  slurm::Keeper::Options& keeper = checked.keeper;
+  keeper.pilot = {.partition = flags.partition,
+                  .account = flags.account,
+                  .qos = flags.qos,
+                  .gres = flags.gres,
+                  .time = flags.time,
+                  .cpus = flags.cpus,
+                  .memory = flags.memory,
+                  .more = flags.more};
+  const auto partition = tools.Find(flags.partition);
+  if (!partition.ok()) return partition.error();
+  if (Status wrong = slurm::Check(keeper.pilot, *partition); !wrong.ok()) return wrong.error();
+  const Status allowed = tools.Check(slurm::SbatchOptions(keeper.pilot, {}, "attune-check"));
+  if (!allowed.ok())
+    return Error{allowed.error().code,
+                 "Slurm would refuse these pilots: " + allowed.error().message +
+                     "\nnothing was submitted; `sinfo`, `sacctmgr show assoc user=$USER` and "
+                     "`sbatch --test-only` show what it accepts"};
+  keeper.room = slurm::RoomOf(keeper.pilot, *partition);
+  keeper.limits = *limits;
+  // Whole nodes are no more than there are.
+  if (!flags.cpus) keeper.limits.nodes_max = std::min(limits->nodes_max, partition->nodes);
+  keeper.idle = *idle;
+  keeper.places.give_up = std::chrono::ceil<std::chrono::seconds>(*give_up);
+  return checked;
+}
+
+Status Prepare(const SlurmUpFlags& flags, const std::string& for_pilots, slurm::FleetFolder& folder,
+               slurm::Keeper::Options& keeper) {
+  slurm::FleetFolder::Fleet fleet = folder.fleet();
+  fleet.shared =
+      std::filesystem::absolute(flags.shared.empty() ? flags.server.data_dir : flags.shared)
+          .lexically_normal();
+  const std::filesystem::path place = fleet.shared / "slurm";
+  keeper.places.program = flags.program.empty() ? ThisProgram() : flags.program;
+  keeper.places.server = for_pilots;
+  keeper.places.token_file = place / "join";
+  keeper.places.data_dir = fleet.shared;
+  keeper.places.logs = place / "logs";
+  keeper.script = place / "pilot.sh";
+  std::error_code error;
+  std::filesystem::create_directories(keeper.places.logs, error);
+  if (error)
+    return Error{ErrorCode::kDenied,
+                 "cannot make " + keeper.places.logs.string() + ": " + error.message()};
+  if (Status shared = ShareJoin(flags, keeper.places.token_file); !shared.ok()) return shared;
+  Status written = slurm::WriteWhole(keeper.script, slurm::PilotScript(keeper.places));
+  if (!written.ok()) return written;
+  return folder.Save(std::move(fleet));
+}
+
+}  // namespace
+
+Result<slurm::Limits> ParseNodes(const std::string& text) {
+  const size_t dots = text.find("..");
+  const auto whole = [](std::string_view word) -> std::optional<int> {
+    int value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || value < 0) return std::nullopt;
+    return value;
+  };
+  const auto low = dots == std::string::npos ? std::optional(0) : whole(text.substr(0, dots));
+  const auto high = whole(dots == std::string::npos ? text : text.substr(dots + 2));
+  if (!low || !high || *high < 1 || *low > *high)
+    return Error{ErrorCode::kInvalid,
+                 "--nodes: `" + text + "` is not so many pilots at least and at most; write 0..8"};
+  return slurm::Limits{.nodes_min = *low, .nodes_max = *high};
+}
+
+ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
+  slurm::SystemCommands commands;
+  slurm::Tools tools(commands);
+  Result<Checked> checked = Check(flags, tools);
+  if (!checked.ok()) return Fail(console, checked.error());
+  auto folder = slurm::FleetFolder::OpenOrBegin(flags.server.data_dir);
+  if (!folder.ok()) return Fail(console, folder.error());
+  if (Status locked = folder->Lock(); !locked.ok()) return Fail(console, locked.error());
+  folder->ForgetAsked();
+
+  const Interrupt::Subscription heard(console.interrupt, [] {});
+  console.host.log_to(console.err, LogLevel::kInfo);
+  Result<Reached> server = Reach(flags, console);
+  if (!server.ok()) return Fail(console, server.error());
+  slurm::Keeper::Options& options = checked->keeper;
+  if (Status ready = Prepare(flags, server->for_pilots, *folder, options); !ready.ok())
+    return Fail(console, ready.error());
+  console.err.Print("page       " + LoginUrl(server->endpoint));
+  console.err.Print("pilots     " + std::to_string(options.limits.nodes_min) + " to " +
+                    std::to_string(options.limits.nodes_max) + " jobs " +
+                    slurm::PilotPrefix(folder->fleet().id) + "N in partition " + flags.partition +
+                    ", which join " + server->for_pilots);
+  if (options.limits.nodes_max < checked->limits.nodes_max)
+    console.err.Print("the partition " + flags.partition + " has " +
+                      std::to_string(options.limits.nodes_max) + " nodes: more pilots would wait");
+
+  Api api(server->endpoint);
+  slurm::Keeper keeper(
+      tools, *folder, options, [&] { return Look(api); },
+      [&](const std::string& text) { console.err.Print(text); });
+  Keep(keeper, *folder, checked->poll, console);
+  console.err.Print(folder->asked_to_end()
+                        ? "ended by `attune slurm down`"
+                        : "ending; pilots go on until they have heard no server for " +
+                              flags.give_up +
+                              ". `attune slurm up` takes them over, `attune slurm down` ends them");
+  return ExitCode::kSuccess;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/client/endpoint.h"
+#include "cli/run.h"
+#include "slurm/plan.h"
+
+namespace attune::cli {
+
+// `attune slurm up`, as a person writes it.
+struct SlurmUpFlags {
+  ServerChoice server;
+  std::string executors;  // HOST:PORT at which pilots reach the server; empty: as it says
+  std::filesystem::path shared;
+  std::filesystem::path program;
+  std::string partition;
+  std::string account;
+  std::string qos;
+  std::string nodes;
+  std::string gres;
+  std::string time;
+  std::optional<int> cpus;
+  std::string memory;
+  std::vector<std::string> more;
+  std::string idle = "5m";
+  std::string poll = "5s";
+  std::string give_up = "10m";
+  std::string rpc_host = "0.0.0.0";
+  std::optional<int> port;
+  std::optional<int> rpc_port;
+};
+
+// "0..8", or "8", which is the same. kInvalid says what is wrong.
+Result<slurm::Limits> ParseNodes(const std::string& text);
+
+// Keeps pilots until it is interrupted or `attune slurm down` asks it to end.
+ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console);
+
+}  // namespace attune::cli
