@@ -1,0 +1,392 @@
+"""Pilots on a real Slurm of three nodes, made on this machine by slurm_cluster.sh."""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT, free_port, sweep
+
+CLUSTER = pathlib.Path(__file__).with_name("slurm_cluster.sh")
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
+LOGIN = "10.78.0.254"
+CLONE_NEWNET = 0x40000000
+NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "sinfo", "ip", "unshare")
+
+
+def missing():
+    """Why there can be no cluster here; empty: there can."""
+    if os.geteuid() != 0:
+        return "only root can make the cluster's namespaces"
+    lacking = [tool for tool in NEEDED if not shutil.which(tool)]
+    if lacking:
+        return (f"{', '.join(lacking)} missing: apt-get install --no-install-recommends slurmctld slurmd "
+                "slurm-client slurm-wlm-basic-plugins munge iproute2")
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode != 0:
+        return "namespaces cannot be made here"
+    return ""
+
+
+class Cluster:
+    def __init__(self, nodes=3):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attune-slurm-"))
+        self.folder.chmod(0o755)
+        self.environment = dict(os.environ, SLURM_CONF=str(self.folder / "slurm.conf"))
+        self.nodes = nodes
+        self.log = open(self.folder / "log", "w")
+        self.process = subprocess.Popen(
+            ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
+             CLUSTER, self.folder, str(nodes)], stdout=self.log, stderr=self.log)
+        self.home = os.open("/proc/self/ns/net", os.O_RDONLY)
+        self.libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(self):
+        """This thread, and what it starts, is on the login node from now on."""
+        deadline = time.monotonic() + PATIENCE_S
+        pid = self.process.pid
+        while True:  # nothing tells that a namespace has its bridge, or a node its slurmd
+            with contextlib.suppress(OSError, IndexError):
+                child = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+                with open(f"/proc/{child}/ns/net") as namespace:
+                    if self.libc.setns(namespace.fileno(), CLONE_NEWNET) == 0 and self.is_idle():
+                        return
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise AssertionError("no cluster:\n" + (self.folder / "log").read_text())
+            time.sleep(0.05)
+
+    def is_idle(self):
+        return self.run("sinfo", "-h", "-t", "idle", "-p", "main", "-o", "%D") == str(self.nodes)
+
+    def run(self, *words):
+        done = subprocess.run(words, env=self.environment, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def end(self):
+        self.libc.setns(self.home, CLONE_NEWNET)
+        os.close(self.home)
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def setUpModule():
+    if why := missing():
+        print("SKIPPED:", why)  # CTest looks for it
+        raise unittest.SkipTest(why)
+    global cluster
+    cluster = Cluster()
+    unittest.addModuleCleanup(cluster.end)
+    began = time.monotonic()
+    cluster.enter()
+    print(f"a cluster of {cluster.nodes} nodes after {time.monotonic() - began:.2f} s")
+
+
+class Pilots(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.environment["SLURM_CONF"] = str(cluster.folder / "slurm.conf")
+        self.environment["PYTHONPATH"] = str(ROOT / "clients/python")
+        self.addCleanup(self._end_jobs)
+
+    def _end_jobs(self):
+        cluster.run("scancel", "-u", "root")
+        self.until(lambda: not self.jobs(), "jobs are left")
+
+    def until(self, condition, what, patience_s=PATIENCE_S):
+        """Slurm and a keeper tell nobody what they do: they are asked."""
+        deadline = time.monotonic() + patience_s
+        while not (value := condition()):
+            if time.monotonic() > deadline:
+                lines = [line for process in self.processes for line in process.stderr]
+                self.fail(f"{what}\n" + "\n".join(lines[-40:]))
+            time.sleep(0.05)
+        return value
+
+    def jobs(self, states="PD,CF,R,CG"):
+        """{name: (job, state, node)} of what has not ended."""
+        lines = cluster.run("squeue", "-h", "-t", states, "-o", "%i|%j|%T|%N").splitlines()
+        jobs = {}
+        for line in lines:
+            job, name, state, node = line.split("|")
+            self.assertNotIn(name, jobs, "one name, two jobs")
+            jobs[name] = (job, state, node)
+        return jobs
+
+    def ever(self):
+        """The state of every pilot there was, by name; Slurm remembers for five minutes."""
+        fleet = json.loads((self.data / "slurm/fleet.json").read_text())["id"]
+        return {name: state for name, (_, state, _) in self.jobs("all").items() if fleet in name}
+
+    def up(self, *more, nodes="0..3", own=True, minutes=10):
+        server = ["--rpc-host", LOGIN, "--port", 0, "--rpc-port", free_port()] if own else []
+        process = self.start("slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", nodes,
+                             "--idle", "2s", "--poll", "200ms", "--time", minutes, *server, *more)
+        process.await_stderr(r"^pilots ")
+        return process
+
+    def serve(self):
+        process = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-host", LOGIN,
+                             "--rpc-port", free_port(), "--lease", 3)
+        process.await_stderr(r"^executors ")
+        return process
+
+    def create(self, workers, trials, cpus=16, **changes):
+        file = self.write(sweep(**{
+            "command": WORKER, "parameters": {"x": {"value": 1.0}}, "working_directory": str(self.folder),
+            "env": {"PYTHONPATH": str(ROOT / "clients/python")},
+            "resources": {"workers": workers, "cpus_per_worker": cpus},
+            "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": trials},
+            "failure": {"max_restarts": 0, "backoff": "0s"}, **changes}))
+        code, _, err = self.attune("sweep", "create", file, "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+
+    def completed(self, sweep_id="s1"):
+        state = self.until(lambda: next((s for s in [self.get(f"/sweeps/{sweep_id}")["state"]]
+                                         if s not in ("running", "paused")), None), "the sweep does not end")
+        self.assertEqual(state, "completed", self.get(f"/sweeps/{sweep_id}"))
+
+    def online(self):
+        return {e["name"] for e in self.get("/executors")["executors"] if e["state"] == "online"}
+
+    def attempts(self, trial=0):
+        return self.get(f"/sweeps/s1/trials/{trial}")["attempts_list"]
+
+    def status(self):
+        code, out, err = self.attune("slurm", "status", "--data-dir", self.data, "-o", "json")
+        self.assertEqual(code, 0, err)
+        return json.loads(out)["pilots"]
+
+
+class Life(Pilots):
+    def test_a_gang_of_two_over_two_nodes(self):
+        self.up()
+        began = time.monotonic()
+        self.create(workers=2, trials=1)
+        self.await_report(trial=0, step=1)
+        print(f"from `sweep create` to the first step of a gang over two nodes: "
+              f"{time.monotonic() - began:.2f} s")
+        self.completed()
+        (attempt,) = self.attempts()
+        self.assertEqual(attempt["outcome"], "finished")
+        self.assertEqual(len({rank["executor"] for rank in attempt["ranks"]}), 2)
+        self.assertEqual(len(self.ever()), 2, "as many as it needed")
+        name = attempt["ranks"][0]["executor"]
+        self.assertRegex(name, r"^attune-[0-9a-f]{8}-[12]$")
+        code, out, err = self.attune("slurm", "logs", name.rsplit("-", 1)[1], "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"pilot {name}: job ", out)
+
+    def test_up_to_three_pilots_and_down_to_none(self):
+        gate = self.close_gate(2)
+        up = self.up("--gres", "gpu:2")
+        self.create(workers=1, trials=5)
+        self.until(lambda: len(self.online()) == 3, "three pilots")
+        self.assertEqual({e["cpus"] for e in self.get("/executors")["executors"]}, {16})
+        self.assertEqual({e["gpus"] for e in self.get("/executors")["executors"]}, {2})
+        self.assertEqual({node for _, _, node in self.jobs().values()}, {"n1", "n2", "n3"})
+        self.until(lambda: sum(t["state"] == "running" for t in self.get("/sweeps/s1/trials")["trials"]) == 3,
+                   "three trials")
+        pilots = self.status()
+        self.assertEqual({(p["state"], p["executor"]["cpus_free"]) for p in pilots}, {("RUNNING", 0)})
+        gate.close()
+        self.completed()
+        ended = time.monotonic()
+        self.until(lambda: not self.jobs(), "pilots are left")
+        print(f"from the sweep's end to no job, --idle 2s: {time.monotonic() - ended:.2f} s")
+        self.assertEqual(list(self.ever().values()), ["COMPLETED"] * 3, "and nothing was submitted in between")
+        for _ in range(3):
+            up.await_stderr("as nobody needed it")
+
+    def interrupted(self, end, minutes=10, patience_s=PATIENCE_S, outcome="failed", why="its executor was stopped"):
+        """A trial whose pilot `end(job, node)` ends goes on with another one, at no cost."""
+        gate = self.close_gate(3)
+        self.up(minutes=minutes)
+        self.create(workers=1, trials=1)
+        self.await_report(trial=0, step=2)
+        ((name, (job, _, node)),) = self.jobs().items()
+        began = time.monotonic()
+        end(job, node)
+        self.until(lambda: len(self.attempts()) == 2, "a second attempt", patience_s)
+        print(f"  another pilot runs it after {time.monotonic() - began:.2f} s")
+        gate.close()
+        self.completed()
+        first, second = self.attempts()
+        self.assertEqual(first["outcome"], outcome)
+        self.assertIn(why, first["failure"])  # max_restarts is 0: nobody is charged
+        self.assertEqual(second["outcome"], "finished")
+        self.assertEqual(second["resumed_from"], 2)
+        self.assertNotEqual(second["executor"], name)
+        return self.ever()[name]
+
+    def test_a_pilot_that_somebody_cancels_costs_its_trial_nothing(self):
+        self.interrupted(lambda job, node: cluster.run("scancel", job))
+
+    def test_nor_does_a_node_that_goes_down(self):
+        def set_down(job, node):
+            cluster.run("scontrol", "update", f"node={node}", "state=down", "reason=test")
+            self.addCleanup(cluster.run, "scontrol", "update", f"node={node}", "state=resume")
+        self.interrupted(set_down)
+
+    def test_nor_does_a_node_whose_link_is_cut(self):
+        def cut(job, node):
+            self.addCleanup(self.until, cluster.is_idle, "the node is not back")
+            self.addCleanup(cluster.run, "ip", "link", "set", f"node{node[1:]}", "up")
+            cluster.run("ip", "link", "set", f"node{node[1:]}", "down")
+        self.assertEqual(self.interrupted(cut, patience_s=120, outcome="lost", why=""), "NODE_FAIL")
+
+    def test_nor_does_the_end_of_its_time(self):
+        # Slurm looks every 30 s; two minutes, less the one to leave in.
+        state = self.interrupted(lambda job, node: None, minutes=2, patience_s=120)
+        self.assertEqual(state, "COMPLETED", "it has left by itself")
+
+    def test_a_pilot_without_a_server_ends_by_itself(self):
+        self.data.mkdir()
+        up = self.up("--give-up", "2s", nodes="1..1")
+        self.until(lambda: len(self.online()) == 1, "a pilot")
+        up.kill()
+        began = time.monotonic()
+        self.until(lambda: not self.jobs(), "the pilot goes on")
+        print(f"from the server's death to the pilot's end, --give-up 2s: {time.monotonic() - began:.2f} s")
+
+
+class Allocation(Pilots):
+    def test_a_sweep_runs_on_all_nodes_of_an_allocation(self):
+        file = self.write(sweep(command=WORKER, parameters={"x": {"value": 1.0}},
+                                working_directory=str(self.folder),
+                                env={"PYTHONPATH": str(ROOT / "clients/python"), "GATES": str(self.gates)},
+                                resources={"workers": 2, "cpus_per_worker": 16, "gpus_per_worker": 2},
+                                scheduler={"name": "fifo", "max": 2}, stop={"max_trials": 2}))
+        script = self.write(f"""#!/bin/bash
+            exec {ATTUNE} run {file} --slurm --data-dir {self.data} --port 0 --rpc-port {free_port()} -o json
+            """.replace(" " * 12, ""), "batch.sh")
+        out, err = self.folder / "out", self.folder / "err"
+        job = cluster.run("sbatch", "--parsable", "--nodes=2", "--exclusive", "--gres=gpu:2", "--time=10",
+                          f"--chdir={self.folder}", f"--output={out}", f"--error={err}", script)
+        self.until(lambda: cluster.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T")
+                   in ("COMPLETED", "FAILED"), "the job does not end")
+        logs = "".join(log.read_text() for log in (self.data / "slurm/logs").glob("*"))
+        self.assertEqual(cluster.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T"), "COMPLETED",
+                         err.read_text() + logs)
+        self.assertEqual(json.loads(out.read_text())["trials"]["completed"], 2)
+        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
+            (ranks,) = database.execute("SELECT ranks FROM attempts").fetchone()
+        self.assertEqual([rank["executor"] for rank in json.loads(ranks)], [f"job-{job}-0", f"job-{job}-1"])
+
+    def test_outside_of_one_it_says_how_to_get_one(self):
+        code, _, err = self.attune("run", self.write(sweep()), "--slurm", "--data-dir", self.data)
+        self.assertEqual(code, 2)
+        self.assertIn("salloc", err)
+        self.assertFalse(self.data.exists())
+
+
+class Keeper(Pilots):
+    def test_killed_at_any_moment_it_submits_nothing_twice(self):
+        seed = int(os.environ.get("ATTUNE_SEED", time.time_ns()))
+        print(f"ATTUNE_SEED={seed}")
+        moments = random.Random(seed)
+        self.serve()
+        gate = self.close_gate(2)
+        self.create(workers=1, trials=3)
+        arguments = ["slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "0..8", "--time",
+                     "10", "--poll", "100ms"]
+        for _ in range(4):
+            up = self.start(*arguments)
+            time.sleep(moments.uniform(0, 0.3))
+            up.kill()
+            self.assertLessEqual(len(self.jobs()), 3)
+            up = self.start(*arguments)
+            # What it cannot know to be submitted it believes for half a minute.
+            self.until(lambda: len(self.online() & set(self.jobs())) == 3, "three pilots")
+            self.assertEqual(len(self.jobs()), 3)
+            up.kill()
+            cluster.run("scancel", "-u", "root")
+            self.until(lambda: not self.jobs(), "jobs are left")
+        self.start(*arguments, "--idle", "1s")
+        gate.close()
+        self.completed()
+        self.until(lambda: not self.jobs(), "pilots are left")
+
+    def test_down_leaves_no_job_and_no_keeper(self):
+        up = self.up(nodes="2..3")
+        self.until(lambda: len(self.online()) == 2, "two pilots")
+        began = time.monotonic()
+        code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        self.assertIn("2 pilots have ended", err)
+        print(f"`slurm down` of two pilots: {time.monotonic() - began:.2f} s")
+        self.assertEqual(self.jobs(), {})
+        self.assertEqual(up.wait(), 0)
+        self.assertIn("ended by `attune slurm down`", "\n".join(up.stderr))
+        code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
+        self.assertEqual((code, err), (0, "there were no pilots"))
+
+    def test_it_serves_a_server_that_is_named(self):
+        self.serve()
+        url = json.loads((self.data / "server.json").read_text())["http"]
+        self.up("--server", url, "--cpus", 4, "--mem", 1000, own=False, nodes="2..2")
+        self.until(lambda: len(self.online()) == 2, "two pilots")
+        self.assertEqual({e["cpus"] for e in self.get("/executors")["executors"]}, {4})
+        self.assertEqual({e["memory_bytes"] for e in self.get("/executors")["executors"]}, {1000 << 20})
+
+    def test_a_second_one_is_refused(self):
+        self.up()
+        code, _, err = self.attune("slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "3")
+        self.assertEqual(code, 1)
+        self.assertIn("another `attune slurm up`", err)
+
+
+class BadInput(Pilots):
+    def refused(self, *args, partition="main", nodes="0..3"):
+        before = self.jobs("all")
+        code, out, err = self.attune("slurm", "up", "--data-dir", self.data, "--partition", partition,
+                                     "--nodes", nodes, *args)
+        self.assertNotEqual(code, 0, err)
+        self.assertEqual(out, "")
+        self.assertEqual(self.jobs("all"), before, "nothing is submitted")
+        self.assertFalse((self.data / "slurm").exists(), "nothing has begun")
+        return err
+
+    def test_what_slurm_would_refuse_or_let_wait_for_ever(self):
+        self.assertIn("no partition `gpu`; `sinfo` shows main, short", self.refused(partition="gpu"))
+        self.assertIn("60 s before its time is over", self.refused("--time", "0:30"))
+        self.assertIn("PartitionTimeLimit", self.refused("--time", "1:00:00", partition="short"))
+        self.assertIn("has more than 2 GPUs", self.refused("--gres", "gpu:3"))
+        self.assertIn("Invalid --time", self.refused("--", "--time=soon"))
+        self.assertIn("Invalid feature specification",
+                      self.refused("--", "--constraint=none"))
+        self.assertIn("write 0..8", self.refused(nodes="8..1"))
+
+    def test_a_machine_without_slurm(self):
+        self.environment["PATH"] = str(self.folder)
+        self.assertIn("login node", self.refused())
+
+    def test_a_controller_that_is_away(self):
+        self.environment["SLURM_CONF"] = self.write("ClusterName=x\nSlurmctldHost=nowhere(10.78.0.99)\n", "x.conf")
+        self.refused()
+
+    def test_a_server_that_pilots_cannot_reach(self):
+        self.start("serve", "--data-dir", self.data, "--port", 0).await_stderr("^page")
+        code, _, err = self.attune("slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "1")
+        self.assertEqual(code, 2)
+        self.assertIn("--rpc-host 0.0.0.0", err)
+        self.assertEqual(self.jobs(), {})
+
+    def test_a_gang_larger_than_the_partition(self):
+        up = self.up(nodes="0..8")
+        self.create(workers=4, trials=1)
+        up.await_stderr(r"a gang of 4 workers with 16 CPUs each needs 4 pilots .*; there can be 3")
+        self.assertEqual(self.jobs(), {})
+
+
+if __name__ == "__main__":
+    unittest.main()
