@@ -1,6 +1,7 @@
 #include "tests/sim/service/mind.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/state/snapshot.h"
@@ -28,7 +29,6 @@ class BrokenMind final : public server::Mind {
     if (events.ok() && edited != nullptr && variant_ == Variant::kForgetsEdits)
       ForgetEdit(edit->sweep, before);
     if (events.ok() && variant_ == Variant::kFreesDonor) FreeDonors(*events);
-    if (variant_ == Variant::kIgnoresLabels) ForgetLabels();
     if (events.ok() && join != nullptr && variant_ == Variant::kForgetsDrains)
       const_cast<State&>(state()).executors.at(join->name).drain.reset();
     return events;
@@ -45,7 +45,9 @@ class BrokenMind final : public server::Mind {
       if (variant_ == Variant::kReleasesWhenAway && state().reservation &&
           !reachable_(state().reservation->workers.begin()->first))
         Commit({ReservationReleased{state().reservation->sweep, "wrong on purpose"}}, now, events);
-      std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
+      std::vector<Fact> facts = variant_ == Variant::kIgnoresLabels
+                                    ? AdvanceWithoutLabels(now)
+                                    : attune::Advance(state(), reachable_, now);
       if (facts.empty()) return {std::move(events), false};
       Commit(std::move(facts), now, events);
     }
@@ -83,8 +85,14 @@ class BrokenMind final : public server::Mind {
       sweep->second.searcher->Adapt(before);
   }
 
-  void ForgetLabels() {
-    for (auto& [id, sweep] : const_cast<State&>(state()).sweeps) sweep.spec.gang.required.clear();
+  // As if no gang asked for any; the state is as before.
+  std::vector<Fact> AdvanceWithoutLabels(Time now) {
+    auto& sweeps = const_cast<State&>(state()).sweeps;
+    std::map<SweepId, Requirements> asked;
+    for (auto& [id, sweep] : sweeps) asked[id] = std::exchange(sweep.spec.gang.required, {});
+    std::vector<Fact> facts = attune::Advance(state(), reachable_, now);
+    for (auto& [id, sweep] : sweeps) sweep.spec.gang.required = std::move(asked[id]);
+    return facts;
   }
 
   // A fact of any attempt of the trial counts as the live one's.
