@@ -1,0 +1,160 @@
+"""Elastic gangs: real ranks over two executors, one of which is killed and comes back."""
+
+import json
+import os
+import pathlib
+import signal
+import struct
+import unittest
+
+from fleet_test import Fleet, ranks_of
+from support import BUILD
+
+ELASTIC = str(BUILD / "tests/e2e/elastic")
+SAMPLES, STEPS_AN_EPOCH = 60, 5  # of elastic.cc
+LEASE_S = 5
+ADDRESS = {"a": "127.0.0.2", "b": "127.0.0.3"}
+
+
+def tensors(folder):
+    """All numbers of a checkpoint's float tensors, by file and name."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).glob("*.safetensors")):
+        content = path.read_bytes()
+        size = struct.unpack("<Q", content[:8])[0]
+        for name, tensor in json.loads(content[8:8 + size]).items():
+            if name == "__metadata__" or tensor["dtype"] != "F32":
+                continue
+            begin, end = (8 + size + offset for offset in tensor["data_offsets"])
+            found[path.name, name] = struct.unpack(f"<{(end - begin) // 4}f", content[begin:end])
+    return found
+
+
+class Elastic(Fleet):
+    def start_host(self, name):
+        self.start_executor(name, 2, "--interface", ADDRESS[name])
+
+    def begin_elastic(self, last_step=12, **changes):
+        self.begin({}, command=[ELASTIC], scheduler={"name": "fifo", "max": last_step},
+                   resources={"workers": 4, "min_workers": 2, "cpus_per_worker": 1, "grow_after": "0s"},
+                   **changes)
+
+    def run_sweep(self, file, *args):
+        return super().run_sweep(file, *args, "--lease", LEASE_S)
+
+    def await_growth(self, after=0):
+        """Until a gang is asked to make room for one with more workers; why, and where in the log."""
+        _, data = self.await_event(lambda kind, data: kind == "trial_yielding" and
+                                   data["verdict"] == "resize", after)
+        return data["reason"], data["seq"]
+
+    def await_attempt(self, number):
+        self.await_event(lambda kind, data: kind == "attempt_changed" and
+                         data["attempt"] == number and data["state"] == "running")
+
+    def attempts(self):
+        """Of trial 0: outcome, where it went on from, number of ranks."""
+        return [(outcome, resumed, len(json.loads(ranks))) for outcome, resumed, ranks in self.rows(
+            "SELECT outcome, resumed_from, ranks FROM attempts ORDER BY number")]
+
+    def visited(self):
+        """By step, the samples of all ranks of the attempt that the trial went on from."""
+        attempts = self.attempts()
+        starts = [resumed or 0 for _, resumed, _ in attempts]
+        steps = {}
+        for number, (start, (_, _, size)) in enumerate(zip(starts, attempts), 1):
+            last = starts[number] if number < len(starts) else 1 << 30
+            for rank in range(size):
+                for line in (self.folder / f"samples-{number}-{rank}").read_text().splitlines():
+                    head, samples = line.split(":")
+                    step, world_size = map(int, head.split())
+                    self.assertEqual(world_size, size)
+                    if start < step <= last:
+                        steps.setdefault(step, []).extend(map(int, samples.split()))
+        return steps
+
+    def check_whole(self, last_step):
+        """Each step was reported once, and each epoch has each sample once."""
+        reported = self.rows("SELECT step FROM reports ORDER BY seq")
+        self.assertEqual(reported, [(step,) for step in range(1, last_step + 1)])
+        steps = self.visited()
+        self.assertEqual(sorted(steps), list(range(1, last_step + 1)))
+        for epoch in range(last_step // STEPS_AN_EPOCH):
+            begin = epoch * STEPS_AN_EPOCH + 1
+            samples = [sample for step in range(begin, begin + STEPS_AN_EPOCH) for sample in steps[step]]
+            self.assertEqual(sorted(samples), list(range(SAMPLES)), f"epoch {epoch}")
+
+    def test_a_gang_shrinks_with_a_loss_and_grows_when_the_host_is_back(self):
+        gates = {step: self.close_gate(step) for step in (3, 6, 8)}
+        self.begin_elastic()
+        self.start_host("a")
+        self.await_report(trial=0, step=2)
+        self.start_host("b")
+        reason, seq = self.await_growth()
+        self.assertEqual(reason, "2 of 4 workers; room for 4")
+        gates[3].close()
+
+        self.await_report(trial=0, step=5)  # of the second attempt, which is held at step 6
+        self.executors["b"].kill()
+        self.await_attempt(3)
+        gates[6].close()
+        self.await_report(trial=0, step=7)
+        self.start_host("b")
+        reason, _ = self.await_growth(seq)
+        self.assertEqual(reason, "2 of 4 workers; room for 4")
+        gates[8].close()
+
+        final = tensors(self.result()["best"]["checkpoint"])
+        self.assertEqual(self.attempts(), [("paused", None, 2), ("lost", 3, 4), ("paused", 5, 2),
+                                           ("finished", 8, 4)])
+        decisions = self.rows("SELECT step, verdict, reason FROM decisions WHERE rule = 'resize'")
+        self.assertEqual(decisions, [(3, "resize", "2 of 4 workers; room for 4"),
+                                     (8, "resize", "2 of 4 workers; room for 4")])
+        self.check_whole(12)
+        self.check_as_uninterrupted(final)
+
+    def check_as_uninterrupted(self, final):
+        """The weights are those of a gang that always had four workers, but for rounding."""
+        self.data = self.folder / "data-2"
+        self.begin({"one": (4,)}, command=[ELASTIC], scheduler={"name": "fifo", "max": 12})
+        alone = tensors(self.result()["best"]["checkpoint"])
+        self.assertEqual(final.keys(), alone.keys())
+        self.assertTrue(alone)
+        worst = max(abs(one - other) for name in alone for one, other in zip(final[name], alone[name]))
+        print(f"after 2, 4, 2 and 4 workers weights differ by at most {worst:.1e} from those of 4")
+        self.assertLess(worst, 1e-5)
+
+    def test_a_rank_killed_while_its_gang_is_to_grow_brings_the_full_gang_as_well(self):
+        self.close_gate(3)
+        self.begin_elastic(last_step=5, failure={"max_restarts": 1, "backoff": "0s"})
+        self.start_host("a")
+        self.await_report(trial=0, step=2)
+        self.start_host("b")
+        self.await_growth()
+        gate = self.gates / "step-3"
+        gate.unlink()  # whoever waits there goes on waiting
+        os.kill(ranks_of(self.executors["a"])[0], signal.SIGKILL)
+        self.result()
+        self.assertEqual(self.attempts(), [("failed", None, 2), ("finished", 2, 4)])
+        self.check_whole(5)
+
+    def test_a_server_killed_while_a_gang_is_to_grow_goes_on_as_if_nothing_had_been(self):
+        gate = self.close_gate(3)
+        self.begin_elastic(last_step=5)
+        self.start_host("a")
+        self.await_report(trial=0, step=2)
+        self.start_host("b")
+        _, seq = self.await_growth()
+        self.run_.kill()
+        self.run_ = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", self.port)
+        self.run_.await_stderr(r"http://")
+        gate.close()
+        self.await_event(lambda kind, data: kind == "sweep_changed" and data["state"] == "completed")
+        self.assertEqual(self.attempts(), [("paused", None, 2), ("finished", 3, 4)])
+        asked = self.rows("SELECT seq FROM events WHERE kind = 'trial_yielding'")
+        self.assertEqual(asked, [(seq,)])
+        self.check_whole(5)
+
+
+if __name__ == "__main__":
+    unittest.main()
