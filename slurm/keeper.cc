@@ -206,7 +206,8 @@ void Keeper::Once(const std::string& what, const std::string& text) {
   if (!text.empty()) say_(text);
 }
 
-Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once) {
+Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once,
+                   std::set<std::string>& told) {
   const Result<std::vector<Job>> jobs = tools.Jobs(PilotPrefix(folder.fleet().id));
   if (!jobs.ok()) return jobs.error();
   std::vector<std::string> ask;
@@ -215,6 +216,7 @@ Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once) {
   for (const Job& job : *jobs) {
     if (job.phase() == Phase::kEnded) continue;
     ++left;
+    if (job.phase() == Phase::kEnding || !told.insert(job.id).second) continue;
     (job.phase() == Phase::kRunning && !at_once ? ask : cancel).push_back(job.id);
   }
   // One that ends at this moment makes scancel fail; the next call looks again.

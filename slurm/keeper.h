@@ -91,9 +91,11 @@ class Keeper {
   std::optional<Clock::time_point> hold_until_;
 };
 
-// Tells all pilots of a fleet to end; those that run are asked, so that they take leave of the
-// server, or cancelled `at_once`. Returns how many there were: 0 once all are gone. REQUIRES:
-// `folder` is locked, so that nobody submits meanwhile.
-Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once);
+// Tells all pilots of a fleet to end that are not `told` yet, and adds them: those that run are
+// asked, so that they take leave of the server (twice would not let them), or cancelled `at_once`.
+// Returns how many there were: 0 once all are gone. REQUIRES: `folder` is locked, so that nobody
+// submits meanwhile.
+Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once,
+                   std::set<std::string>& told);
 
 }  // namespace attune::slurm

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "cli/json.h"
@@ -51,8 +52,14 @@ ExitCode Down(const std::filesystem::path& data_dir, Console& console) {
   slurm::Tools tools(commands);
   const Clock::time_point began = Clock::now();
   int most = 0;
+  bool at_once = false;
+  std::set<std::string> told;
   for (int rounds_without = 0; rounds_without < 2;) {
-    const auto left = slurm::EndAll(tools, *folder, Clock::now() - began > kAskedFirst);
+    if (!at_once && Clock::now() - began > kAskedFirst) {
+      at_once = true;
+      told.clear();
+    }
+    const auto left = slurm::EndAll(tools, *folder, at_once, told);
     if (!left.ok() && left.error().code != ErrorCode::kInvalid) return Fail(console, left.error());
     if (Clock::now() - began > kPilotsEnd)
       return Fail(console,

@@ -345,14 +345,18 @@ TEST_F(SlurmKeeper, AllAreAskedAndThenEnded) {
   Step();
   Join(1);
   slurm_.runs.clear();
-  EXPECT_EQ(*EndAll(tools_, *folder_, false), 2);
+  std::set<std::string> told;
+  EXPECT_EQ(*EndAll(tools_, *folder_, false, told), 2);
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "--batch", "--signal=TERM", "101")));
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "102")));
-  EXPECT_EQ(*EndAll(tools_, *folder_, true), 2);
+  EXPECT_EQ(*EndAll(tools_, *folder_, false, told), 2);
+  EXPECT_EQ(slurm_.Count("scancel"), 2) << "asked twice an executor ends without a goodbye";
+  told.clear();
+  EXPECT_EQ(*EndAll(tools_, *folder_, true, told), 2);
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "101", "102"));
   End(1, "COMPLETED");
   End(2, "CANCELLED");
-  EXPECT_EQ(*EndAll(tools_, *folder_, false), 0);
+  EXPECT_EQ(*EndAll(tools_, *folder_, false, told), 0);
 }
 
 TEST(SlurmPilot, NamesHaveTheFleetAndTheNumber) {
