@@ -72,6 +72,8 @@ std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotP
 }
 
 std::string PilotScript(const PilotPlaces& places) {
+  std::string labels;
+  for (const std::string& label : places.labels) labels += " --label " + Quoted(label);
   return "#!/bin/bash\n"
          "# An executor of Attune as a Slurm job, written by `attune slurm up`. The shell becomes "
          "the\n"
@@ -97,7 +99,8 @@ std::string PilotScript(const PilotPlaces& places) {
          Quoted(places.token_file) +
          " \\\n  --name \"$name\" --cpus \"$SLURM_CPUS_ON_NODE\" --gpus \"$gpus\" "
          "\"${memory[@]}\" \\\n  --give-up " +
-         std::to_string(places.give_up.count()) + " --data-dir " + Quoted(places.data_dir) + "\n";
+         std::to_string(places.give_up.count()) + labels + " --data-dir " +
+         Quoted(places.data_dir) + "\n";
 }
 
 std::vector<std::string> StepCommand(int nodes, const PilotPlaces& places,

@@ -39,6 +39,7 @@ struct PilotPlaces {
   std::filesystem::path token_file;  // with the word that they join with
   std::filesystem::path data_dir;    // of the executors; seen by all nodes
   std::filesystem::path logs;
+  std::vector<std::string> labels;  // NAME=VALUE, of the executors
   std::chrono::seconds give_up = kGiveUpDefault;
 };
 

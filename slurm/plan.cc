@@ -22,6 +22,10 @@ int64_t Fit(const Room& room, const Room& worker) {
                    Share(room.memory_bytes, worker.memory_bytes)});
 }
 
+int64_t FitIn(const Bin& bin, const Wanted& wanted) {
+  return wanted.barred.contains(bin.name) ? 0 : Fit(bin.free, wanted.worker);
+}
+
 void Take(Room& room, const Room& worker, int64_t workers) {
   room.cpus -= static_cast<int>(workers * worker.cpus);
   room.gpus -= static_cast<int>(workers * worker.gpus);
@@ -34,7 +38,7 @@ bool Place(const Wanted& wanted, int64_t workers, std::vector<Bin>& bins,
   std::vector<std::pair<int64_t, Bin*>> fits;
   int64_t sum = 0;
   for (Bin& bin : bins) {
-    const int64_t fit = Fit(bin.free, wanted.worker);
+    const int64_t fit = FitIn(bin, wanted);
     if (fit > 0) fits.emplace_back(fit, &bin);
     sum += fit;
   }
@@ -78,7 +82,7 @@ class Planner {
       joined.insert(host.name);
       if (ending.contains(host.name)) continue;
       bins_.push_back({host.name, host.free});
-      if (!pilots_.contains(host.name)) others_.push_back(host.total);
+      if (!pilots_.contains(host.name)) others_.emplace_back(host.name, host.total);
     }
     for (const std::string& name : pilots_)
       if (!joined.contains(name)) bins_.push_back({name, pilot_});
@@ -96,9 +100,15 @@ class Planner {
 
  private:
   void Serve(const Wanted& wanted) {
+    if (!wanted.lacking.empty()) {
+      plan_.impossible.push_back("sweep " + wanted.sweep + ": its gangs run only where " +
+                                 wanted.lacking + " holds; pilots have that with --label");
+      return;
+    }
     const int64_t each = Fit(pilot_, wanted.worker);
     int64_t possible = each * limits_.nodes_max;
-    for (const Room& other : others_) possible += Fit(other, wanted.worker);
+    for (const auto& [name, other] : others_)
+      if (!wanted.barred.contains(name)) possible += Fit(other, wanted.worker);
     if (possible < wanted.min_workers) return Refuse(wanted, each);
     const int64_t workers = std::min<int64_t>(wanted.workers, possible);
     for (int gang = 0; gang < wanted.gangs; ++gang) {
@@ -110,7 +120,7 @@ class Planner {
   bool Grow(const Wanted& wanted, int64_t workers, int64_t each) {
     if (each == 0) return false;
     int64_t there = 0;
-    for (const Bin& bin : bins_) there += Fit(bin.free, wanted.worker);
+    for (const Bin& bin : bins_) there += FitIn(bin, wanted);
     const int64_t more = Divided(workers - there, each);
     if (alive_ + plan_.submit + more > limits_.nodes_max) return false;
     for (int64_t i = 0; i < more; ++i) bins_.push_back({"", pilot_});
@@ -130,8 +140,8 @@ class Planner {
 
   const Room pilot_;
   const Limits limits_;
-  std::set<std::string> pilots_;  // that are not ending
-  std::vector<Room> others_;      // executors that are no pilots
+  std::set<std::string> pilots_;                      // that are not ending
+  std::vector<std::pair<std::string, Room>> others_;  // executors that are no pilots
   std::vector<Bin> bins_;
   int alive_ = 0;
   Plan plan_;

@@ -22,6 +22,8 @@ struct Wanted {
   int workers = 1;
   int min_workers = 1;
   Room worker;
+  std::string lacking;           // labels that it asks for and pilots have not: gpu=h100
+  std::set<std::string> barred;  // executors that have not, likewise
 };
 
 // An executor that is there.

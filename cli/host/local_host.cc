@@ -21,6 +21,9 @@
 namespace attune::cli {
 namespace {
 
+// Within this time all processes of a batch job are told to end.
+constexpr std::chrono::milliseconds kJobEnds{100};
+
 constexpr int kHttpPort = 7070;
 constexpr int kRpcPort = 7071;
 
@@ -199,6 +202,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
       .labels = options.labels,
       .data_dir = std::filesystem::absolute(options.data_dir),
       .give_up = std::chrono::milliseconds(std::llround(options.give_up_seconds * 1000))};
+  if (std::getenv("SLURM_JOB_ID") != nullptr) agent.gang_timing.leave_grace = kJobEnds;
   spdlog::info(
       "executor {}: {} CPUs, {} GPUs, {} MiB, {}", agent.name, resources.cpus, resources.gpus,
       resources.memory_bytes >> 20,

@@ -181,6 +181,7 @@ void AddWhatPilotsAsk(CLI::App& verb, SlurmUpFlags& flags) {
       ->type_name("N");
   verb.add_option("--mem", flags.memory, "of each pilot, as sbatch takes it, such as 64G")
       ->type_name("SIZE");
+  AddLabels(verb, flags.labels);
   verb.add_option("--account", flags.account, "that pays")->type_name("NAME");
   verb.add_option("--qos", flags.qos, "quality of service")->type_name("NAME");
   verb.add_option("OPTIONS", flags.more, "more options of sbatch, behind --");

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <set>
 
 #include "cli/joining.h"
 #include "cli/json.h"
@@ -117,19 +118,39 @@ slurm::Room RoomAt(const Json& json, const char* cpus, const char* gpus, const c
           .memory_bytes = WholeAt(json, memory)};
 }
 
-Result<slurm::Situation> Look(Api& api) {
+Requirements RequiredIn(const Json& demand) {
+  Requirements required;
+  for (const auto& [name, values] : At(demand, "requires").items()) {
+    if (values.is_string()) required[name].insert(values.get<std::string>());
+    if (!values.is_array()) continue;
+    for (const Json& value : values) required[name].insert(value.get<std::string>());
+  }
+  return required;
+}
+
+// `labels`: those of every pilot.
+Result<slurm::Situation> Look(Api& api, const Labels& labels) {
   slurm::Situation situation;
   const Result<Json> demand = api.Demand();
   if (!demand.ok()) return demand.error();
   const Result<Json> executors = api.Executors();
   if (!executors.ok()) return executors.error();
   for (const Json& each : *demand) {
+    const Requirements required = RequiredIn(each);
+    std::set<std::string> barred;
+    for (const Json& executor : *executors) {
+      Labels its;
+      for (const auto& [name, value] : At(executor, "labels").items()) its[name] = value;
+      if (!Match(required, its)) barred.insert(TextAt(executor, "name"));
+    }
     situation.wanted.push_back(
         {.sweep = TextAt(each, "sweep"),
          .gangs = static_cast<int>(WholeAt(each, "gangs")),
          .workers = static_cast<int>(WholeAt(each, "workers", 1)),
          .min_workers = static_cast<int>(WholeAt(each, "min_workers", 1)),
-         .worker = RoomAt(each, "cpus_per_worker", "gpus_per_worker", "memory_per_worker")});
+         .worker = RoomAt(each, "cpus_per_worker", "gpus_per_worker", "memory_per_worker"),
+         .lacking = Match(required, labels) ? "" : ToString(required),
+         .barred = std::move(barred)});
   }
   for (const Json& each : *executors) {
     if (TextAt(each, "state") != "online") continue;
@@ -165,6 +186,7 @@ struct Checked {
   slurm::Limits limits;
   slurm::Keeper::Options keeper;
   std::chrono::milliseconds poll;
+  Labels labels;
 };
 
 // All that can be known to be wrong before anything has begun.
@@ -177,7 +199,9 @@ Result<Checked> Check(const SlurmUpFlags& flags, slurm::Tools& tools) {
   if (!poll.ok()) return poll.error();
   const auto give_up = DurationOf("--give-up", flags.give_up);
   if (!give_up.ok()) return give_up.error();
-  Checked checked{.limits = *limits, .poll = *poll};
+  const Result<Labels> labels = ReadLabels(flags.labels);
+  if (!labels.ok()) return labels.error();
+  Checked checked{.limits = *limits, .poll = *poll, .labels = *labels};
   slurm::Keeper::Options& keeper = checked.keeper;
   keeper.pilot = {.partition = flags.partition,
                   .account = flags.account,
@@ -201,6 +225,7 @@ Result<Checked> Check(const SlurmUpFlags& flags, slurm::Tools& tools) {
   // Whole nodes are no more than there are.
   if (!flags.cpus) keeper.limits.nodes_max = std::min(limits->nodes_max, partition->nodes);
   keeper.idle = *idle;
+  keeper.places.labels = flags.labels;
   keeper.places.give_up = std::chrono::ceil<std::chrono::seconds>(*give_up);
   return checked;
 }
@@ -275,7 +300,7 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
 
   Api api(server->endpoint);
   slurm::Keeper keeper(
-      tools, *folder, options, [&] { return Look(api); },
+      tools, *folder, options, [&] { return Look(api, checked->labels); },
       [&](const std::string& text) { console.err.Print(text); });
   Keep(keeper, *folder, checked->poll, console);
   console.err.Print(folder->asked_to_end()

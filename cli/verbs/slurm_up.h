@@ -26,6 +26,7 @@ struct SlurmUpFlags {
   std::optional<int> cpus;
   std::string memory;
   std::vector<std::string> more;
+  std::vector<std::string> labels;
   std::string idle = "5m";
   std::string poll = "5s";
   std::string give_up = "10m";

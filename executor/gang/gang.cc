@@ -234,10 +234,11 @@ void Gang::Weigh() {
 // within the grace, and then it is no failure of the trial's.
 void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
   if (signalled_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  if (services_.timing.leave_grace.count() == 0) return End(Outcome::kFailed, std::move(failure));
   signalled_ = true;
-  grace_ = services_.loop.After(
-      services_.timing.failure_grace,
-      [this, failure = std::move(failure)] { End(Outcome::kFailed, failure); });
+  grace_ = services_.loop.After(services_.timing.leave_grace, [this, failure = std::move(failure)] {
+    End(Outcome::kFailed, failure);
+  });
 }
 
 bool Gang::AnyRuns() const {

@@ -31,9 +31,11 @@ enum class CancelReason {
 };
 
 struct GangTiming {
-  // From a rank's own `error` to the teardown, for it to leave by itself; and from its end by
-  // SIGTERM or SIGKILL, for the executor to be told to leave as well.
+  // From a rank's own `error` to the teardown, for it to leave by itself.
   std::chrono::milliseconds failure_grace{100};
+  // From its end by SIGTERM or SIGKILL, for the executor to be told to leave as well: where a batch
+  // system signals all processes of a job at once.
+  std::chrono::milliseconds leave_grace{0};
   // The same from the `error` of a victim, while no cause has shown itself: an interpreter that
   // leaves closes its sockets long before it is gone.
   std::chrono::milliseconds victim_grace{900};

@@ -5,6 +5,7 @@
 
 #include "core/state/placement.h"
 #include "server/store/format_time.h"
+#include "sweepfile/labels.h"
 
 namespace attune::server {
 namespace {
@@ -331,10 +332,15 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
 
 Json DemandToJson(const Demand& demand) {
   const Resources& worker = demand.request.per_worker;
-  return {{"sweep", ToString(demand.sweep)},          {"gangs", demand.gangs},
-          {"workers", demand.request.max_workers},    {"min_workers", demand.request.min_workers},
-          {"cpus_per_worker", worker.cpus},           {"gpus_per_worker", worker.gpus},
-          {"memory_per_worker", worker.memory_bytes}, {"reason", demand.reason}};
+  return {{"sweep", ToString(demand.sweep)},
+          {"gangs", demand.gangs},
+          {"workers", demand.request.max_workers},
+          {"min_workers", demand.request.min_workers},
+          {"cpus_per_worker", worker.cpus},
+          {"gpus_per_worker", worker.gpus},
+          {"memory_per_worker", worker.memory_bytes},
+          {"requires", sweepfile::ToJson(demand.request.required)},
+          {"reason", demand.reason}};
 }
 
 Json ExecutorToJson(const Backend::ExecutorStatus& executor) {

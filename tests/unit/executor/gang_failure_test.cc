@@ -112,7 +112,7 @@ TEST_F(GangFailure, OnceAllRanksHaveLeftNoCauseIsWaitedFor) {
 }
 
 TEST_F(GangFailure, OfOneWhoseJobIsEndedTheExecutorIsToldToo) {
-  StartSupervisor({.timing = {.failure_grace = std::chrono::hours(1)}});
+  StartSupervisor({.timing = {.leave_grace = std::chrono::hours(1)}});
   const GangSpec spec = Spec({"/bin/sh", "-c", "read start <&3; kill -TERM $$"});
   supervisor_->Run(spec);
   const std::vector<pid_t> pids = Pids(spec);

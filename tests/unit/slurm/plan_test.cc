@@ -54,6 +54,21 @@ TEST(SlurmPlan, AGangGetsAllPilotsThatItLacksOrNone) {
   EXPECT_EQ(Make({Gangs(1, 6)}, {Joined("a", 8)}, {{"a"}}, {0, 4}).submit, 3);
 }
 
+TEST(SlurmPlan, PilotsWithoutTheLabelsThatAGangAsksForAreNotSubmitted) {
+  Wanted picky = Gangs(1, 4);
+  picky.lacking = "gpu=h100";
+  const Plan plan = Make({picky}, {}, {}, {0, 8});
+  EXPECT_EQ(plan.submit, 0);
+  EXPECT_THAT(plan.impossible, ElementsAre(HasSubstr("run only where gpu=h100 holds")));
+}
+
+TEST(SlurmPlan, RoomWithoutTheLabelsThatAGangAsksForIsNone) {
+  Wanted picky = Gangs(1, 2);
+  EXPECT_EQ(Make({picky}, {Joined("desk")}, {}, {0, 8}).submit, 0);
+  picky.barred = {"desk"};
+  EXPECT_EQ(Make({picky}, {Joined("desk")}, {}, {0, 8}).submit, 1);
+}
+
 TEST(SlurmPlan, PilotsOnTheirWayCount) {
   const Plan plan = Make({Gangs(1, 4)}, {}, {{"a"}, {"b"}}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
