@@ -95,12 +95,7 @@ struct TrainerDriver::Impl {
 
   void Start(int workers) {
     TrainerSettings settings{.factory = factory, .creators = creators, .options = options};
-    if (options.resize_rule == ResizeRule::kScaleWithWorkers) {
-      settings.options.batch_size =
-          std::max<std::int64_t>(workers, options.batch_size * workers / options.num_workers);
-      settings.batch_factor = static_cast<double>(settings.options.batch_size) /
-                              static_cast<double>(options.batch_size);
-    }
+    settings.batch_factor = ResizeBatch(settings.options, workers);
     channel::Start start{.sweep = "trainer",
                          .world_size = workers,
                          .local_world_size = workers,

@@ -1,6 +1,8 @@
 #include "trainable/driver/trainer_worker.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -65,13 +67,21 @@ void ServeTrainer(Context& context, Link& driver, const std::string& settings) {
   }
 }
 
-void RunTrials(Context& context, Training& training) {
+double ResizeBatch(TorchTrainerOptions& options, int workers) {
+  if (options.resize_rule != ResizeRule::kScaleWithWorkers) return 1;
+  const auto full = static_cast<double>(options.batch_size);
+  options.batch_size =
+      std::max<std::int64_t>(workers, options.batch_size * workers / options.num_workers);
+  return static_cast<double>(options.batch_size) / full;
+}
+
+void RunTrials(Context& context, Training& training, double batch_factor) {
   if (training.options().initialization_hook) {
     throw Error(
         "AsTrainable: an initialization_hook runs before training is created: give it to "
         "attune::Main(), as MainOptions");
   }
-  training.Begin(/*batch_factor=*/1);
+  training.Begin(batch_factor);
   if (const CheckpointReader* checkpoint = context.checkpoint()) {
     // Another configuration goes on from here where a trial was cloned, and is to be tried.
     training.LoadState(ReadState(*checkpoint), checkpoint->config() == context.config());

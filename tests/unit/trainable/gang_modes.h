@@ -23,6 +23,7 @@ int Hooked(int argc, char** argv);        // "hooked": a whole main() of docs/tr
 int MainOfSplit(int argc, char** argv);   // "split"
 int Trainer(int argc, char** argv);       // "trainer"
 int TunedTrainer(int argc, char** argv);  // "tuned_trainer"
+int ResizedTrial(int argc, char** argv);  // "resized_trial"
 int OneAfterAnother();                    // "one_after_another": gangs of this program
 
 // 24 bits of the values' bit patterns: exact in a double, also when squared and summed.

@@ -375,6 +375,7 @@ int main(int argc, char** argv) {
   if (form == std::string("hooked")) return gang::Hooked(argc, argv);
   if (form == std::string("trainer")) return gang::Trainer(argc, argv);
   if (form == std::string("tuned_trainer")) return gang::TunedTrainer(argc, argv);
+  if (form == std::string("resized_trial")) return gang::ResizedTrial(argc, argv);
   if (form == std::string("one_after_another")) return gang::OneAfterAnother();
   static const std::map<std::string, void (*)(attune::Context&)> functions{
       {"checkpoints", gang::Checkpoints},

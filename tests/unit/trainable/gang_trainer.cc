@@ -413,4 +413,23 @@ int TunedTrainer(int argc, char** argv) {
   return attune::Main(argc, argv, attune::AsTrainable(kCreators, {.batch_size = 12}));
 }
 
+int ResizedTrial(int argc, char** argv) {
+  const auto train_with_sizes = [](auto& training) {
+    for (auto& batch : training.batches()) {
+      training.TrainBatch(batch);
+      training.Record("share", static_cast<double>(batch.data.size(0)), 1);
+      training.Record("rate", training.optimizer().param_groups()[0].options().get_lr(), 1);
+    }
+  };
+  return attune::Main(argc, argv,
+                      attune::AsTrainable(Creators{.model = CreateModel,
+                                                   .data = CreateData,
+                                                   .optimizer = CreateOptimizer,
+                                                   .loss = CreateLoss,
+                                                   .train_function = train_with_sizes},
+                                          {.num_workers = 4,
+                                           .resize_rule = attune::ResizeRule::kScaleWithWorkers,
+                                           .batch_size = 12}));
+}
+
 }  // namespace gang

@@ -179,6 +179,25 @@ TEST(TorchTrainer, ATrialThatGoesOnWithAnotherConfigurationHasItsRates) {
   EXPECT_NE(loss("0.05"), loss("0.5"));
 }
 
+// As where an elastic gang of a sweep becomes smaller, and grows again.
+TEST(TorchTrainer, ATrialOfAnotherSizeScalesBatchAndLearningRate) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "resized";
+  std::filesystem::remove_all(folder);
+  const auto run = [&](int workers, int step) {
+    std::vector<std::string> args{"--workers",          std::to_string(workers), "--max-step",
+                                  std::to_string(step), "--checkpoint-dir",      folder};
+    const std::string before = std::to_string(step - 1);
+    if (step > 1)
+      args.insert(args.end(), {"--resume", folder / ("step-" + before + "-attempt-" + before)});
+    const Ended ended = RunByHand(args, {{"GANG_PROGRAM_FORM", "resized_trial"}});
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return After(ended.output, "step " + std::to_string(step));
+  };
+  EXPECT_THAT(run(4, 1), AllOf(HasSubstr("rate 0.05"), HasSubstr("share 3")));
+  EXPECT_THAT(run(2, 2), AllOf(HasSubstr("rate 0.025"), HasSubstr("share 3")));
+  EXPECT_THAT(run(4, 3), AllOf(HasSubstr("rate 0.05"), HasSubstr("share 3")));
+}
+
 TEST(Init, RefusesToBeARankOfAnExecutor) {
   const Ended ended = RunByHand({"plain", "1", "1"},
                                 {{"GANG_PROGRAM_FORM", "trainer"}, {"ATTUNE_CHANNEL_FD", "0"}});

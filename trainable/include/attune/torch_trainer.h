@@ -113,7 +113,11 @@ CheckpointInfo SaveTrainer(const TensorMap& state, const Config& config,
 TensorMap ReadTrainer(const std::filesystem::path& folder);
 // Of the model of that place, in what State() gives.
 void LoadModel(torch::nn::Module& module, const TensorMap& state, std::size_t index);
-void RunTrials(Context& context, Training& training);
+void RunTrials(Context& context, Training& training, double batch_factor);
+
+// With ResizeRule::kScaleWithWorkers, makes batch_size what it is with so many workers instead of
+// num_workers; how many times larger it is, and learning rates are to be, than it was.
+double ResizeBatch(TorchTrainerOptions& options, int workers);
 
 template <typename C>
 concept StatelessCreators = Stateless<decltype(C::model)> && Stateless<decltype(C::data)> &&
@@ -276,15 +280,18 @@ class TorchTrainer {
 //
 // A step is an epoch, followed by a pass over what there is to validate with, if any, and reports
 // the metrics of both. Workers, seed and configuration are those of the trial; checkpoints are the
-// trial's, and TorchTrainer::Load() takes them.
+// trial's, and TorchTrainer::Load() takes them. Where an attempt has another number of workers than
+// the one before it, resize_rule says what becomes of batch and learning rate; with
+// kScaleWithWorkers, batch_size is that of num_workers.
 template <typename C>
 std::function<void(Context&)> AsTrainable(C creators, TorchTrainerOptions options = {}) {
   trainable::CheckCreators<C>();
   return [creators, options = std::move(options)](Context& context) {
     TorchTrainerOptions of_trial = options;
     of_trial.batch_size = context.config().IntOr("batch_size", options.batch_size);
+    const double batch_factor = trainable::ResizeBatch(of_trial, context.world_size());
     TrainingOperator<C> training(context, creators, of_trial);
-    trainable::RunTrials(context, training);
+    trainable::RunTrials(context, training, batch_factor);
   };
 }
 
