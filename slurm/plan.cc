@@ -133,7 +133,8 @@ class Planner {
                              " GPUs and " + std::to_string(pilot_.memory_bytes >> 20) + " MiB";
     plan_.impossible.push_back(
         each == 0
-            ? Described(wanted) + ": not one fits into a pilot, which has " + have
+            ? Described(wanted) + ": not one fits into a pilot, which has " + have +
+                  (wanted.worker.gpus > pilot_.gpus ? "; --gres asks for GPUs" : "")
             : Described(wanted) + " needs " + std::to_string(Divided(wanted.min_workers, each)) +
                   " pilots of " + have + "; there can be " + std::to_string(limits_.nodes_max));
   }

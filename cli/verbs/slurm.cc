@@ -172,7 +172,7 @@ void AddWhatPilotsAsk(CLI::App& verb, SlurmUpFlags& flags) {
   verb.add_option("--nodes", flags.nodes, "so many pilots at least and at most, such as 0..8")
       ->required()
       ->type_name("MIN..MAX");
-  verb.add_option("--gres", flags.gres, "of each pilot, such as gpu:8; its GPUs are those")
+  verb.add_option("--gres", flags.gres, "of each pilot, such as gpu:8, for gangs with GPUs")
       ->type_name("GRES");
   verb.add_option("--time", flags.time, "of each pilot, as sbatch takes it, such as 4:00:00")
       ->type_name("TIME");

@@ -101,6 +101,7 @@ TEST(SlurmPlan, WhatNoNumberOfPilotsCanRunIsSaidAndNothingSubmitted) {
   const Plan deep = Make({Gangs(1, 1, 1, 3)}, {}, {}, {0, 3});
   EXPECT_EQ(deep.submit, 0);
   EXPECT_THAT(deep.impossible[0], HasSubstr("not one fits into a pilot"));
+  EXPECT_THAT(deep.impossible[0], HasSubstr("--gres"));
   EXPECT_EQ(Make({Gangs(1, 7), Gangs(1, 1)}, {}, {}, {0, 3}).submit, 1) << "it holds up nobody";
 }
 
