@@ -210,7 +210,17 @@ Result<Json> Api::SteerTrial(const TrialName& trial, const std::string& verb, co
   return PostJson({.path = TrialPath(trial) + ':' + verb}, body);
 }
 
-Result<Json> Api::Executors() { return GetJson({.path = kExecutors}); }
+Result<Json> Api::Executors() {
+  const Result<Json> answer = GetJson({.path = kExecutors});
+  if (!answer.ok()) return answer.error();
+  return At(*answer, "executors");
+}
+
+Result<Json> Api::Demand() {
+  const Result<Json> answer = GetJson({.path = "/api/v1/demand"});
+  if (!answer.ok()) return answer.error();
+  return At(*answer, "demand");
+}
 
 Result<Json> Api::SteerExecutor(const std::string& name, const std::string& verb,
                                 const Json& body) {
@@ -259,18 +269,6 @@ Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<i
   slice.file_bytes =
       HeaderNumber(*reply, "x-log-size", slice.offset + static_cast<int64_t>(slice.data.size()));
   return slice;
-}
-
-Result<Json> Api::Demand() {
-  Result<Json> answer = GetJson({.path = "/api/v1/demand"});
-  if (!answer.ok()) return answer.error();
-  return At(*answer, "demand");
-}
-
-Result<Json> Api::Executors() {
-  Result<Json> answer = GetJson({.path = "/api/v1/executors"});
-  if (!answer.ok()) return answer.error();
-  return At(*answer, "executors");
 }
 
 Result<Json> Api::Version() { return GetJson({.path = "/version"}); }

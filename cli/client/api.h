@@ -72,7 +72,8 @@ class Api {
   // `verb`: kill, retry, continue. The trial, with `effect`.
   Result<Json> SteerTrial(const TrialName& trial, const std::string& verb,
                           const Json& body = Json::object());
-  Result<Json> Executors();  // `executors`
+  Result<Json> Executors();  // as an array
+  Result<Json> Demand();     // gangs that find no room, as an array
   // `verb`: drain, resume. The executor, with `effect`.
   Result<Json> SteerExecutor(const std::string& name, const std::string& verb, const Json& body);
   Result<Json> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);  // the trial
@@ -92,9 +93,6 @@ class Api {
   // `attempt` absent: the newest. A negative offset counts from the end.
   Result<LogSlice> Log(const TrialName& trial, int rank, std::optional<int> attempt,
                        int64_t offset);
-
-  Result<Json> Demand();     // gangs that find no room, as an array
-  Result<Json> Executors();  // as an array
 
   Result<Json> Version();
 

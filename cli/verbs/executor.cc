@@ -113,17 +113,16 @@ std::vector<std::string> ExecutorLines(const Json& executors, const Style& style
 }
 
 ExitCode List(const ClientFlags& flags, Console& console, Api& api) {
-  const Result<Json> answer = api.Executors();
-  if (!answer.ok()) return Fail(console, answer.error());
-  const Json& executors = At(*answer, "executors");
+  const Result<Json> executors = api.Executors();
+  if (!executors.ok()) return Fail(console, executors.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*answer, 2));
-  } else if (executors.empty()) {
+    console.out.Print(Dump({{"executors", *executors}}, 2));
+  } else if (executors->empty()) {
     console.err.Print(
         "no executor has connected; start one with `attune executor --server "
         "HOST:PORT`");
   } else {
-    console.out.PrintLines(ExecutorLines(executors, console.out.style(), console.out.width()));
+    console.out.PrintLines(ExecutorLines(*executors, console.out.style(), console.out.width()));
   }
   return ExitCode::kSuccess;
 }
