@@ -99,6 +99,8 @@ class Pilots(EndToEnd):
         self.addCleanup(self._end_jobs)
 
     def _end_jobs(self):
+        for process in self.processes:  # a keeper would submit again
+            process.kill()
         cluster.run("scancel", "-u", "root")
         self.until(lambda: not self.jobs(), "jobs are left")
 
