@@ -236,6 +236,29 @@ TEST_F(Growth, AnExecutorThatIsAwayTakesNothingBack) {
   EXPECT_TRUE(Grows(0));
 }
 
+TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsDrained) {
+  StartSmall();
+  Host("b", 4);
+  ASSERT_TRUE(Grows(0));
+  Do(DrainExecutor{"b", ""});
+  EXPECT_FALSE(Grows(0)) << "a drained executor is there, and takes no gang";
+  Do(ResumeExecutor{"b"});
+  EXPECT_TRUE(Grows(0));
+}
+
+TEST_F(Growth, OneThatIsToLeaveADrainedExecutorDoesWhateverBecomesOfTheRoom) {
+  StartSmall();
+  Host("b", 4);
+  ASSERT_TRUE(Grows(0));
+  Do(DrainExecutor{"a", "", /*now=*/true});
+  EXPECT_EQ(trial(0).yield->reason.rule, kExecutorDrained);
+  Report(0, 2, 0.6, /*waits=*/true);
+  Save(0, 2);
+  Finish(0);
+  EXPECT_EQ(First(0), "b");
+  EXPECT_EQ(Size(0), 4u);
+}
+
 TEST_F(Growth, APauseOfTheSweepGoesFirst) {
   StartSmall();
   Host("b", 4);
