@@ -30,8 +30,8 @@ class SweepFile(EndToEnd):
     def test_wrong_type(self):
         self.check_refused(sweep(stop={"max_trials": "many"}), "stop.max_trials")
 
-    def test_empty_space(self):
-        self.check_refused(sweep(parameters={}), "parameters")
+    def test_no_space(self):
+        self.check_refused(sweep(parameters=None), "parameters: there is nothing to search")
 
     def test_min_above_max(self):
         self.check_refused(sweep(parameters={"lr": {"min": 2.0, "max": 1.0}}), "parameters.lr")

@@ -277,7 +277,9 @@ class Planner {
         planned.spec.checkpoint.every = Step(1);
       }
       if (!equal) continue;
-      for (PlannedSweep& other : plan_.sweeps) other.spec.gang = gang;
+      for (PlannedSweep& other : plan_.sweeps) {
+        if (!other.spec.External()) other.spec.gang = gang;
+      }
       return;
     }
   }

@@ -417,10 +417,18 @@ class Launcher(Client):
 class Page(Client):
     def test_blocks_of_the_page_run(self):
         page = (PACKAGE.parents[1] / "docs/python.md").read_text()
-        report, resume = re.findall(r"```python\n(.*?)```", page, re.S)
+        report, resume, share = re.findall(r"```python\n(.*?)```", page, re.S)
         run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("step 11  loss=0.003125", run.stdout)
+        # A torch that draws nothing: each rank takes its part of the batch.
+        run = self.by_hand("from types import SimpleNamespace as Thing\n"
+                           "generator = Thing(manual_seed=lambda seed: None)\n"
+                           "torch = Thing(randperm=lambda count, generator: list(range(count)),\n"
+                           "              Generator=lambda: generator)\n"
+                           "data, epoch, seen, batch_size = range(20), 1, 8, 6\n"
+                           "attune.init({})\n" + share + "print(batch)", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1")
+        self.assertEqual(run.stdout, "[9, 11, 13]\n", run.stderr)
 
 
 class ByHand(Client):
