@@ -109,9 +109,7 @@ ExitCode ShowStatus(const StatusFlags& flags, Console& console) {
   if (!jobs.ok()) return Fail(console, jobs.error());
 
   Json executors = Json::array();
-  ServerChoice choice = flags.server;
-  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
-  const Result<Endpoint> endpoint = FindServer(choice);
+  const Result<Endpoint> endpoint = ServerOf(flags.server);
   const Result<Json> answer = endpoint.ok() ? Api(*endpoint).Executors() : endpoint.error();
   if (answer.ok()) executors = *answer;
   if (!answer.ok()) console.err.Print("the server cannot be asked: " + answer.error().message);

@@ -77,9 +77,7 @@ struct Reached {
 
 Result<Reached> Reach(const SlurmUpFlags& flags, Console& console) {
   Reached reached;
-  ServerChoice choice = flags.server;
-  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
-  Result<Endpoint> endpoint = FindServer(choice);
+  Result<Endpoint> endpoint = ServerOf(flags.server);
   const bool answers = endpoint.ok() && Api(*endpoint).Version().ok();
   if (!answers && !flags.server.server.empty()) {
     return endpoint.ok() ? Api(*endpoint).Version().error() : endpoint.error();

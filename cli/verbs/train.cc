@@ -128,9 +128,8 @@ ExitCode Train(const TrainFlags& flags, Console& console) {
   flags.output.Apply(console);
   const Result<SweepDocument> document = Document(flags);
   if (!document.ok()) return Fail(console, document.error());
-  ServerChoice choice = flags.server;
-  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
-  Result<Endpoint> endpoint = FindServer(choice);
+  const ServerChoice& choice = flags.server;
+  Result<Endpoint> endpoint = ServerOf(choice);
   const bool no_server =
       !endpoint.ok() && endpoint.error().code == ErrorCode::kUnavailable && choice.server.empty();
   if (!endpoint.ok() && (!no_server || flags.detach)) return Fail(console, endpoint.error());

@@ -95,12 +95,15 @@ Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::s
   return values;
 }
 
+Result<Endpoint> ServerOf(ServerChoice choice) {
+  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
+  return FindServer(choice);
+}
+
 ExitCode WithServer(const ClientFlags& flags, Console& console,
                     const std::function<ExitCode(Api&)>& work) {
   flags.output.Apply(console);
-  ServerChoice choice = flags.server;
-  if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
-  Result<Endpoint> endpoint = FindServer(choice);
+  Result<Endpoint> endpoint = ServerOf(flags.server);
   if (!endpoint.ok()) return Fail(console, endpoint.error());
   Api api(*std::move(endpoint));
   return work(api);

@@ -69,6 +69,9 @@ ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::stri
 // those, all others texts. `flag` is for messages.
 Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::string& flag);
 
+// The server that the flags and ATTUNE_TOKEN name; errors as of FindServer().
+Result<Endpoint> ServerOf(ServerChoice choice);
+
 // Finds the server and hands its API over; says what is wrong when there is none.
 ExitCode WithServer(const ClientFlags& flags, Console& console,
                     const std::function<ExitCode(Api&)>& work);

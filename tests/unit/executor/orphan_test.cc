@@ -261,18 +261,16 @@ TEST_F(GangCgroups, WhatHidInACgroupOfItsOwnGoesWithItsGangAndSoDoesThatCgroup) 
 
 TEST_F(GangCgroups, FolderIsRemovedWithTheSupervisor) {
   const auto probe = Cgroups::Make({.identity = "another"});
-  const auto parent = probe.value()->folder().parent_path();
-  const auto ours = [&] {
-    int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(parent)) {
-      count += entry.path().filename().string().starts_with("attune-");
-    }
-    return count;
-  };
-  Run(Script("setsid sleep 1000 &"));
-  const int before = ours();
+  const std::filesystem::path beside = probe.value()->folder().parent_path();
+  const GangSpec spec = Script("sed -n 's,^0::.*/\\(attune-[^/]*\\)/.*,\\1,p' /proc/self/cgroup");
+  Run(spec);
+  std::istringstream log(Log(spec));
+  std::string folder;
+  log >> folder;
+  ASSERT_TRUE(std::filesystem::exists(beside / folder)) << Log(spec);
+  ASSERT_THAT(folder, HasSubstr("attune-"));
   supervisor_.reset();
-  EXPECT_LT(ours(), before);
+  EXPECT_FALSE(std::filesystem::exists(beside / folder));
 }
 
 class GangCgroupsOf : public GangCgroups, public testing::WithParamInterface<const char*> {};
