@@ -36,21 +36,21 @@ std::set<std::string> EnvironmentOf(pid_t pid) {
   return variables;
 }
 
-// Between its old program and its new one a process has no environment, which is not to have an
-// empty one: the end of an empty one has an address (field 51 of proc(5), counted from the state,
-// 3).
-bool IsBetweenPrograms(pid_t pid) {
+// Where a process's environment ends in its memory (field 51 of proc(5), counted from the state,
+// 3); another place for every program that it becomes, none between two of them, and some place
+// even if the environment is empty.
+std::string EnvironmentEnd(pid_t pid) {
   constexpr int kStateField = 3;
   constexpr int kEnvironmentEndField = 51;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   std::getline(file, stat);
   const size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return false;
-  std::istringstream fields(stat.substr(name_end + 1));
   std::string field;
+  if (name_end == std::string::npos) return field;
+  std::istringstream fields(stat.substr(name_end + 1));
   for (int i = kStateField; i <= kEnvironmentEndField; ++i) fields >> field;
-  return field == "0";
+  return field == "0" ? "" : field;
 }
 
 bool BelongsTo(const AttemptId& attempt, bool alone, const std::set<std::string>& environment) {
@@ -78,10 +78,10 @@ Orphans FindOrphans(const AttemptId& attempt, bool alone,
       if (process.group != getpgrp()) waitpid(pid, nullptr, WNOHANG);
       continue;
     }
-    const std::set<std::string> environment = EnvironmentOf(pid);
-    if (BelongsTo(attempt, alone, environment)) {
+    const std::string before = EnvironmentEnd(pid);
+    if (BelongsTo(attempt, alone, EnvironmentOf(pid))) {
       orphans.pids.push_back(pid);
-    } else if (environment.empty() && IsBetweenPrograms(pid)) {
+    } else if (before.empty() || EnvironmentEnd(pid) != before) {
       orphans.is_unsure = true;
     }
   }
