@@ -136,6 +136,13 @@ RowArchive RowOf(const Fact& fact) {
 
 }  // namespace
 
+Fact::Fact() = default;
+Fact::Fact(const Fact& other) = default;
+Fact::Fact(Fact&& other) noexcept = default;
+Fact& Fact::operator=(const Fact& other) = default;
+Fact& Fact::operator=(Fact&& other) noexcept = default;
+Fact::~Fact() = default;
+
 std::optional<SweepId> SweepOf(const Fact& fact) { return RowOf(fact).sweep; }
 std::optional<TrialId> TrialOf(const Fact& fact) { return RowOf(fact).trial; }
 

@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -359,7 +361,7 @@ struct ExecutorForgotten {  // a lost one, with what it was to delete
   std::string reason;
 };
 
-using Fact =
+using AnyFact =
     std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited, SweepReopened,
                  SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
                  TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted,
@@ -368,6 +370,24 @@ using Fact =
                  CheckpointRemoved, AttemptPartEnded, AttemptEnded, TrialRequeued, TrialEnded,
                  SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorDrained,
                  ExecutorResumed, ExecutorForgotten>;
+
+template <class T>
+concept FactKind =
+    std::is_constructible_v<AnyFact, T> && !std::is_base_of_v<AnyFact, std::remove_cvref_t<T>>;
+
+// What has happened. A class and not the variant itself, so that what copies and destroys one of so
+// many kinds is compiled in one place and not in every source.
+class Fact : public AnyFact {
+ public:
+  template <FactKind T>
+  Fact(T&& fact) : AnyFact(std::forward<T>(fact)) {}  // NOLINT(runtime/explicit)
+  Fact();
+  Fact(const Fact& other);
+  Fact(Fact&& other) noexcept;
+  Fact& operator=(const Fact& other);
+  Fact& operator=(Fact&& other) noexcept;
+  ~Fact();
+};
 
 // A fact with its place in the log.
 struct Event {

@@ -41,7 +41,7 @@ constexpr auto MakeDecoders(const std::variant<T...>*) {
   return std::array{Decoder{T::kKind, VersionOf<T>(), Read<T>}...};
 }
 
-constexpr auto kDecoders = MakeDecoders(static_cast<const Fact*>(nullptr));
+constexpr auto kDecoders = MakeDecoders(static_cast<const AnyFact*>(nullptr));
 
 Error Corrupt(const StoredFact& stored, const std::string& what) {
   return {ErrorCode::kCorrupt, "event of kind " + std::string(stored.kind) + ": " + what};

@@ -30,7 +30,7 @@ TEST(FactFields, EveryKindHasAWordOfItsOwn) {
         << kind;
     kinds.insert(kind);
   }
-  EXPECT_EQ(kinds.size(), std::variant_size_v<Fact>);
+  EXPECT_EQ(kinds.size(), std::variant_size_v<AnyFact>);
 }
 
 }  // namespace
