@@ -22,15 +22,20 @@ add_library(attune_options INTERFACE)
 target_compile_options(attune_options INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow
                                                  -Wnon-virtual-dtor -Wno-missing-field-initializers)
 target_include_directories(attune_options INTERFACE ${PROJECT_SOURCE_DIR})
+# GCC collects its garbage from 128 MB on, though it soon ends: a seventh of its time.
+target_compile_options(attune_options INTERFACE
+                       $<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=1500000>)
+set(is_test $<BOOL:$<TARGET_PROPERTY:ATTUNE_TEST>>)
 if(ATTUNE_SANITIZE)
   # Tests get the first of them alone, unoptimised: a test takes a third of the time to compile then.
   string(REGEX REPLACE ",.*" "" of_tests "${ATTUNE_SANITIZE}")
   string(REPLACE "," "$<COMMA>" of_rooms "${ATTUNE_SANITIZE}")
-  set(is_test $<BOOL:$<TARGET_PROPERTY:ATTUNE_TEST>>)
   target_compile_options(attune_options INTERFACE
                          -fsanitize=$<IF:${is_test},${of_tests},${of_rooms}> -fno-omit-frame-pointer
                          $<${is_test}:-O0>)
   target_link_options(attune_options INTERFACE -fsanitize=${ATTUNE_SANITIZE})
+else()
+  target_compile_options(attune_options INTERFACE $<${is_test}:-O1>)  # a fifth less to compile
 endif()
 
 # attune_library(NAME SOURCES ... [DEPENDS ...] [PRIVATE ...])
