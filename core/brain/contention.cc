@@ -121,7 +121,11 @@ std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& 
     return "its checkpoint lies on executor " + drained +
            ", which is drained: the trial waits until it is resumed, or gone";
   std::string text = Shortage(request, hosts);
-  if (!drained.empty()) text += "; nothing starts on " + drained + " (drained)";
+  if (!drained.empty()) {
+    const std::string there = "nothing starts on " + drained + " (drained)";
+    text =
+        hosts.All().empty() ? there + ", and no other executor is connected" : text + "; " + there;
+  }
   if (!state.reservation) return text;
   std::string names;
   for (const auto& [name, workers] : state.reservation->workers)

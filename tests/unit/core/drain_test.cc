@@ -40,7 +40,8 @@ TEST_F(Drains, NothingStartsThereAndWhatRunsFinishes) {
   Finish(0);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
   EXPECT_EQ(sweep().live.size(), 0u);
-  EXPECT_THAT(brain.Waiting(sweep()), HasSubstr("nothing starts on box (drained)"));
+  EXPECT_EQ(brain.Waiting(sweep()),
+            "nothing starts on box (drained), and no other executor is connected");
   Join("den", {.cpus = 2});
   EXPECT_EQ(HostOf(1), "den");
 }
