@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -193,9 +194,12 @@ class EndToEnd(unittest.TestCase):
         token = (self.data / "token").read_text().strip()
         request = urllib.request.Request(f"{server['http']}/api/v1/events?after={after}",
                                          headers={"Authorization": "Bearer " + token})
+        deadline = time.monotonic() + PATIENCE_S
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as stream:
             kind = ""
             for raw in stream:
+                if time.monotonic() > deadline:  # heartbeats come for ever
+                    self.fail(f"no such event within {PATIENCE_S} s")
                 line = raw.decode().rstrip("\n")
                 if line.startswith("event:"):
                     kind = line[6:].strip()
