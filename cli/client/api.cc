@@ -165,6 +165,11 @@ Result<Json> Api::Trials(const std::string& sweep) {
   return AllPages(kSweeps + '/' + sweep + "/trials", "trials");
 }
 
+Result<Json> Api::Checkpoints(const std::string& sweep) {
+  if (!IsId(sweep)) return BadId(sweep);
+  return AllPages(kSweeps + '/' + sweep + "/checkpoints", "checkpoints");
+}
+
 Result<Json> Api::Trial(const TrialName& trial) { return GetJson({.path = TrialPath(trial)}); }
 
 Result<Json> Api::Importance(const std::string& sweep, const std::optional<std::string>& metric) {

@@ -47,9 +47,10 @@ class Api {
   explicit Api(Endpoint endpoint) : client_(std::move(endpoint)) {}
 
   Result<Json> Sweep(const std::string& id);
-  Result<Json> Sweeps();                          // all, newest first, as an array
-  Result<std::string> NewestSweep();              // its id; kNotFound when there is none
-  Result<Json> Trials(const std::string& sweep);  // all, by number, as an array
+  Result<Json> Sweeps();                               // all, newest first, as an array
+  Result<std::string> NewestSweep();                   // its id; kNotFound when there is none
+  Result<Json> Trials(const std::string& sweep);       // all, by number, as an array
+  Result<Json> Checkpoints(const std::string& sweep);  // kept ones, by trial and step, as an array
   Result<Json> Trial(const TrialName& trial);
 
   // How much each parameter decides of a metric; nullopt: of the sweep's first.

@@ -89,6 +89,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kTrial, "retry", By<kControl, &Control::RetryTrial>},
       {"POST", kTrial, "continue", By<kControl, &Control::ContinueTrial>},
       {"POST", kTrial, "tell", By<kAskTell, &AskTell::Tell>},
+      {"GET", "/api/v1/sweeps/{sweep}/checkpoints", "", Own<&Api::ListCheckpoints>},
       {"POST", kCheckpoint, "pin", By<kControl, &Control::Pin>},
       {"POST", kCheckpoint, "unpin", By<kControl, &Control::Unpin>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Own<&Api::GetLogs>},
@@ -232,6 +233,20 @@ Response Api::ListTrials(const Request& request, const Target& target) {
     trials->pop_back();
   }
   return JsonAnswer({{"trials", answers_.Trials(*trials)}, {"next_page_token", next}});
+}
+
+Response Api::ListCheckpoints(const Request& request, const Target& target) {
+  const auto size = IntegerQuery(request, "page_size", kTrialsPageMax, 1, kTrialsPageMax);
+  if (!size.ok()) return Problem(size.error());
+  const std::string of = ToString(target.sweep()) + "/checkpoints";
+  const auto token = ParsePageToken(of, request);
+  if (!token.ok()) return Problem(token.error());
+  const TrialNumber first(static_cast<uint32_t>(token->value_or(0)));
+  const auto page = options_.reader->Checkpoints(target.sweep(), first, static_cast<int>(*size));
+  if (!page.ok()) return Problem(page.error());
+  const std::string next = page->more ? PageToken(of, first.value + *size) : "";
+  return JsonAnswer(
+      {{"checkpoints", KeptToJson(target.sweep(), page->checkpoints)}, {"next_page_token", next}});
 }
 
 Response Api::GetTrial(const Request&, const Target& target) {

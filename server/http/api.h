@@ -60,6 +60,7 @@ class Api {
   Response ListSweeps(const Request& request, const Target& target);
   Response GetSweep(const Request& request, const Target& target);
   Response ListTrials(const Request& request, const Target& target);
+  Response ListCheckpoints(const Request& request, const Target& target);
   Response GetTrial(const Request& request, const Target& target);
   Response Explain(const Request& request, const Target& target);
   Response GetSchedule(const Request& request, const Target& target);

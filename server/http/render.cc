@@ -21,6 +21,13 @@ Json RealOrNull(const std::optional<double>& value) {
   return nullptr;
 }
 
+Json CheckpointToJson(const CheckpointRow& checkpoint) {
+  return {{"step", checkpoint.step.value}, {"attempt", checkpoint.attempt},
+          {"path", checkpoint.path},       {"digest", checkpoint.digest},
+          {"bytes", checkpoint.bytes},     {"time", checkpoint.time},
+          {"pinned", checkpoint.pinned}};
+}
+
 Json CountsToJson(const SweepRow& sweep) {
   using enum TrialState;
   Json json = Json::object();
@@ -248,15 +255,21 @@ Json DetailToJson(const TrialDetail& detail, const std::string& waiting) {
     decisions.push_back(DecisionToJson(decision));
   Json& checkpoints = json["checkpoints"] = Json::array();
   for (const CheckpointRow& checkpoint : detail.checkpoints) {
-    checkpoints.push_back({{"step", checkpoint.step.value},
-                           {"attempt", checkpoint.attempt},
-                           {"path", checkpoint.path},
-                           {"digest", checkpoint.digest},
-                           {"bytes", checkpoint.bytes},
-                           {"time", checkpoint.time},
-                           {"pinned", checkpoint.pinned},
-                           {"dropped", OrNull(checkpoint.dropped)},
-                           {"reason", checkpoint.reason}});
+    Json& row = checkpoints.emplace_back(CheckpointToJson(checkpoint));
+    row["dropped"] = OrNull(checkpoint.dropped);
+    row["reason"] = checkpoint.reason;
+  }
+  return json;
+}
+
+Json KeptToJson(SweepId sweep, const std::vector<KeptRow>& kept) {
+  Json json = Json::array();
+  for (const KeptRow& row : kept) {
+    Json& checkpoint = json.emplace_back(CheckpointToJson(row.checkpoint));
+    checkpoint["sweep"] = ToString(sweep);
+    checkpoint["trial"] = row.trial.value;
+    checkpoint["executor"] = row.executor;
+    checkpoint["best"] = RealOrNull(row.best);
   }
   return json;
 }

@@ -26,6 +26,7 @@ Json StepsToJson(const std::vector<Step>& steps);
 Json TrialToJson(const TrialRow& trial, const std::string& waiting);
 // Why it has its configuration and, where something was decided, why that.
 Json ExplanationToJson(const TrialRow& trial, const std::optional<Explanation>& explanation);
+Json KeptToJson(SweepId sweep, const std::vector<KeptRow>& kept);
 Json DetailToJson(const TrialDetail& detail, const std::string& waiting);
 
 Json ImportancesToJson(const std::string& metric, const Importances& importances);

@@ -137,6 +137,19 @@ AttemptRow AttemptOfRow(const sqlite::Rows& rows) {
   return attempt;
 }
 
+CheckpointRow CheckpointOfRow(const sqlite::Rows& rows) {
+  return {.step = Step(rows.Integer(0)),
+          .attempt = static_cast<uint32_t>(rows.Integer(1)),
+          .path = std::string(rows.Text(2)),
+          .digest = std::string(rows.Text(3)),
+          .bytes = rows.Integer(4),
+          .time = std::string(rows.Text(5)),
+          .pinned = rows.Integer(6) != 0,
+          .dropped = rows.OptionalText(7),
+          .removed = rows.OptionalText(8),
+          .reason = std::string(rows.Text(9))};
+}
+
 DecisionRow DecisionOfRow(const sqlite::Rows& rows) {
   return {.attempt = static_cast<uint32_t>(rows.Integer(10)),
           .time = std::string(rows.Text(0)),
@@ -296,19 +309,38 @@ Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
       " FROM checkpoints"
       " WHERE sweep = ? AND trial = ? ORDER BY step, attempt",
       id.sweep.value, id.number.value);
-  while (rows.Next()) {
-    checkpoints.push_back({.step = Step(rows.Integer(0)),
-                           .attempt = static_cast<uint32_t>(rows.Integer(1)),
-                           .path = std::string(rows.Text(2)),
-                           .digest = std::string(rows.Text(3)),
-                           .bytes = rows.Integer(4),
-                           .time = std::string(rows.Text(5)),
-                           .pinned = rows.Integer(6) != 0,
-                           .dropped = rows.OptionalText(7),
-                           .removed = rows.OptionalText(8),
-                           .reason = std::string(rows.Text(9))});
-  }
+  while (rows.Next()) checkpoints.push_back(CheckpointOfRow(rows));
   return rows.status();
+}
+
+Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNumber first,
+                          int trials) {
+  KeptPage page;
+  const int64_t end = int64_t{first.value} + trials;
+  {
+    sqlite::Rows rows = connection.Query(
+        "SELECT c.step, c.attempt, path, digest, bytes, c.time, pinned, dropped, removed, c.reason,"
+        " c.trial, a.executor, CASE WHEN t.best_step = c.step THEN t.best END"
+        " FROM checkpoints AS c"
+        " JOIN trials AS t ON t.sweep = c.sweep AND t.number = c.trial"
+        " LEFT JOIN attempts AS a"
+        "   ON a.sweep = c.sweep AND a.trial = c.trial AND a.number = c.attempt"
+        " WHERE c.sweep = ? AND c.trial >= ? AND c.trial < ? AND c.dropped IS NULL"
+        " ORDER BY c.trial, c.step, c.attempt",
+        sweep.value, first.value, end);
+    while (rows.Next()) {
+      page.checkpoints.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(10))),
+                                  .checkpoint = CheckpointOfRow(rows),
+                                  .executor = std::string(rows.Text(11)),
+                                  .best = OptionalReal(rows, 12)});
+    }
+    if (!rows.status().ok()) return rows.status().error();
+  }
+  sqlite::Rows rows = connection.Query(
+      "SELECT 1 FROM trials WHERE sweep = ? AND number >= ? LIMIT 1", sweep.value, end);
+  page.more = rows.Next();
+  if (!rows.status().ok()) return rows.status().error();
+  return page;
 }
 
 Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep,

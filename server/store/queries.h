@@ -30,6 +30,8 @@ Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
                      std::vector<DecisionRow>& decisions);
 Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                        std::vector<CheckpointRow>& checkpoints);
+Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNumber first,
+                          int trials);
 Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,
                                                    const TrialId& id, std::optional<Step> step);
 Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep,

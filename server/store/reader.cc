@@ -129,6 +129,13 @@ Result<std::vector<TrialRow>> Reader::Trials(SweepId sweep, TrialNumber first, i
       });
 }
 
+Result<KeptPage> Reader::Checkpoints(SweepId sweep, TrialNumber first, int trials) {
+  return InSnapshot<KeptPage>([&](sqlite::Connection& connection) -> Result<KeptPage> {
+    if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
+    return ReadKept(connection, sweep, first, trials);
+  });
+}
+
 Result<TrialRow> Reader::Trial(const TrialId& id) {
   return InSnapshot<TrialRow>(
       [&](sqlite::Connection& connection) { return ReadTrial(connection, id); });

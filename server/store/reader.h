@@ -137,6 +137,19 @@ struct CheckpointRow {
   std::string reason;                  // why it was dropped
 };
 
+// Of a sweep, one whose files are kept.
+struct KeptRow {
+  TrialNumber trial;
+  CheckpointRow checkpoint;
+  std::string executor;        // that saved it
+  std::optional<double> best;  // the trial's best value, where its step is this one
+};
+
+struct KeptPage {
+  std::vector<KeptRow> checkpoints;
+  bool more = false;  // there are trials after those that were looked at
+};
+
 struct TrialDetail {
   EventSeq seen;  // the newest event of the log when it was read
   TrialRow trial;
@@ -180,6 +193,9 @@ class Reader {
 
   // By number, from `first` on. kNotFound: no such sweep.
   Result<std::vector<TrialRow>> Trials(SweepId sweep, TrialNumber first, int limit);
+  // The checkpoints that are kept of so many trials, by number from `first` on, each trial's by
+  // step. kNotFound: no such sweep.
+  Result<KeptPage> Checkpoints(SweepId sweep, TrialNumber first, int trials);
   Result<TrialRow> Trial(const TrialId& id);        // kNotFound
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound

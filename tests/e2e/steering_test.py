@@ -124,6 +124,8 @@ class Steering(EndToEnd):
         trial = self.get("/sweeps/s1/trials/0")
         self.assertEqual([kept["step"] for kept in trial["checkpoints"] if not kept["dropped"]], [6])
         self.assertEqual(len(trial["checkpoints"]), 6)
+        listed = json.loads(self.steer("checkpoint", "list", "s1", "-o", "json"))["checkpoints"]
+        self.assertEqual([kept["path"] for kept in listed], [str(folder / "step-6-attempt-1")])
         self.assertEqual([path.name for path in folder.iterdir()], ["step-6-attempt-1"])
 
     def test_what_was_asked_for_is_told_over_a_killed_server(self):

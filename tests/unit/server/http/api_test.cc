@@ -196,6 +196,29 @@ TEST_F(ApiTest, ATrialIsShownWithWhatHappenedToIt) {
   EXPECT_EQ(trial.at("checkpoints")[0].at("digest"), "sha256:03");
 }
 
+TEST_F(ApiTest, TheCheckpointsOfASweepAreListedInPages) {
+  std::vector<Json> kept;
+  std::string token;
+  int pages = 0;
+  do {
+    const Json page = GetJson("/api/v1/sweeps/s1/checkpoints?page_size=1&page_token=" + token);
+    for (const Json& checkpoint : page.at("checkpoints")) kept.push_back(checkpoint);
+    token = page.at("next_page_token");
+    ++pages;
+  } while (!token.empty());
+  EXPECT_EQ(pages, 4);  // one a trial
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].at("sweep"), "s1");
+  EXPECT_EQ(kept[0].at("trial"), 0);
+  EXPECT_EQ(kept[0].at("attempt"), 1);
+  EXPECT_EQ(kept[0].at("step"), 3);
+  EXPECT_EQ(kept[0].at("bytes"), 431'232);
+  EXPECT_EQ(kept[0].at("executor"), "box");
+  EXPECT_TRUE(kept[0].at("best").is_null());  // it was better at step 9
+  GetJson("/api/v1/sweeps/s9/checkpoints", 404);
+  GetJson("/api/v1/sweeps/s1/checkpoints?page_size=0", 400);
+}
+
 TEST_F(ApiTest, NumbersThatJsonCannotCarryAreWords) {
   const Json trial = GetJson("/api/v1/sweeps/s1/trials/3");
   EXPECT_EQ(trial.at("metrics").at("accuracy"), "-inf");

@@ -214,6 +214,29 @@ TEST_F(ReaderTest, TheBestStepsOwnCheckpointGoesBeforeTheNewest) {
   EXPECT_EQ(reader_->Trial(Trial(0))->checkpoint, "/step-10");
 }
 
+TEST_F(ReaderTest, CheckpointsThatAreKeptComeBySoManyTrials) {
+  Add(CheckpointSaved{{Trial(2), 1}, {Step(3), "/2-3", "sha256:23"}, 7});
+  Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9", "sha256:09"}, 1});
+  Add(CheckpointSaved{{Trial(0), 2}, {Step(10), "/step-10", "sha256:10"}, 1});
+  Add(CheckpointDropped{{Trial(0), 2, Step(10)}, "enough"});
+
+  const auto two = reader_->Checkpoints(SweepId(1), TrialNumber(0), 2);
+  ASSERT_TRUE(two.ok()) << two.error().message;
+  ASSERT_EQ(two->checkpoints.size(), 2u);
+  EXPECT_TRUE(two->more);
+  EXPECT_EQ(two->checkpoints[0].checkpoint.step, Step(3));
+  EXPECT_EQ(two->checkpoints[0].best, std::nullopt);
+  EXPECT_EQ(two->checkpoints[1].checkpoint.path, "/step-9");
+  EXPECT_EQ(two->checkpoints[1].best, 0.871);
+  EXPECT_EQ(two->checkpoints[1].executor, "box");
+
+  const auto rest = reader_->Checkpoints(SweepId(1), TrialNumber(2), 2);
+  ASSERT_EQ(rest->checkpoints.size(), 1u);
+  EXPECT_EQ(rest->checkpoints[0].trial, TrialNumber(2));
+  EXPECT_EQ(rest->checkpoints[0].checkpoint.bytes, 7);
+  EXPECT_FALSE(rest->more);
+}
+
 TEST_F(ReaderTest, ASpecComesBackEqual) {
   EXPECT_EQ(reader_->Sweep(SweepId(1))->spec, SampleSpec());
 }
@@ -238,6 +261,7 @@ TEST_F(ReaderTest, WhatIsNotThereIsNotFound) {
   EXPECT_EQ(reader_->Detail(Trial(9)).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->Attempt({Trial(0), 9}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(reader_->CurvesOf(SweepId(9), "loss").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(reader_->Checkpoints(SweepId(9), TrialNumber(0), 1).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(Reader::Open(folder_ / "other.db").ok(), false);
 }
 
