@@ -18,8 +18,8 @@ namespace attune::gang {
 // Children for which `is_known` holds are passed over. Adopted ones that have ended are reaped.
 struct Orphans {
   std::vector<pid_t> pids;
-  // There is one that was just becoming another program, and between two it has no environment: look
-  // again a moment later.
+  // There is one that was just becoming another program, and between two it has no environment:
+  // look again a moment later.
   bool is_unsure = false;
 };
 Orphans FindOrphans(const AttemptId& attempt, bool alone,

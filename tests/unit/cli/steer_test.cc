@@ -136,8 +136,8 @@ TEST_F(Steer, CheckpointsAreListedByTheirNames) {
   server_.Answer("/sweeps/s1/checkpoints", {{"checkpoints", {kept}}, {"next_page_token", ""}});
   const auto table = Attune({"checkpoint", "list", "s1"});
   EXPECT_EQ(table.out,
-            "CHECKPOINT     BEST     SIZE  PINNED  EXECUTOR  FOLDER\n"
-            "s1/17/2-900   0.871  421 KiB  pinned  box       /d/900\n"
+            "CHECKPOINT    BEST     SIZE  PINNED  EXECUTOR  FOLDER\n"
+            "s1/17/2-900  0.871  421 KiB  pinned  box       /d/900\n"
             "1 checkpoint of 1 trial, 421 KiB\n");
   EXPECT_EQ(Json::parse(Attune({"checkpoint", "list", "s1", "-o", "json"}).out),
             (Json{{"checkpoints", {kept}}}));
