@@ -49,7 +49,7 @@ function(attune_library name)
 endfunction()
 
 # attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds])
-# A GoogleTest program, registered with CTest as one test.
+# A GoogleTest program, registered with CTest as one test; under sanitizers it has ten times as long.
 function(attune_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
@@ -59,6 +59,9 @@ function(attune_test name)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
+  endif()
+  if(ATTUNE_SANITIZE)
+    math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
