@@ -250,6 +250,7 @@ Start ReadStart(Fields<Json>& fields, const Json& json) {
   start.cpus = fields.SmallOr(1, "cpus", 0);  // a rank that shares what others have
   start.seed = fields.SeedOr(0, "seed");
   start.parameters = fields.Parameters("config");
+  start.time_attr = fields.TextOr("", "time_attr");
   start.milestone = fields.IntegerOr(0, "milestone", 0, kSweepIntegerMax);
   start.max_step = fields.IntegerOr(0, "max_step", 0, kSweepIntegerMax);
   start.checkpoint_every = fields.IntegerOr(0, "checkpoint_every", 0, kSweepIntegerMax);
@@ -372,6 +373,7 @@ std::string ToLine(const Start& start) {
             {"checkpoint_every", start.checkpoint_every},
             {"checkpoint_dir", start.checkpoint_dir}};
   if (!start.address.empty()) json["address"] = start.address;
+  if (!start.time_attr.empty()) json["time_attr"] = start.time_attr;
   if (start.resume) {
     json["resume"] = {{"step", start.resume->step},
                       {"path", start.resume->path.string()},
@@ -439,6 +441,20 @@ std::string MetricsProblem(const Report& report) {
            std::to_string(kMetricNameBytesMax) + " bytes without control characters";
   }
   return "";
+}
+
+OrError<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value,
+                            int64_t last) {
+  const std::string metric =
+      "the metric " + Quote(time_attr) + ", in which the sweep measures time, ";
+  if (!value) return Error{metric + "is not in the report"};
+  if (!(*value >= 0 && *value <= static_cast<double>(kIntegerMax)))
+    return Error{metric + "is " + Dump(Number(*value)) +
+                 " and must be finite, at least 0 and exact"};
+  const auto step = static_cast<int64_t>(*value);
+  if (step >= last) return step;
+  return Error{metric + "is " + Dump(Number(*value)) + " after " + std::to_string(last) +
+               "; it must grow, and go on from there where the trial goes on from a checkpoint"};
 }
 
 std::string ToJson(const std::vector<NamedValue>& parameters) { return Line(Object(parameters)); }

@@ -52,8 +52,11 @@ struct Start {
   int cpus = 1;
   uint64_t seed = 0;
   std::vector<NamedValue> parameters;  // `config`, in the order of the sweep file
-  int64_t milestone = 0;               // 0: none
-  int64_t max_step = 0;                // 0: none
+  // The metric whose value, rounded down, is the step of a report, of a checkpoint and in what
+  // follows; empty: the program counts its steps.
+  std::string time_attr;
+  int64_t milestone = 0;  // 0: none
+  int64_t max_step = 0;   // 0: none
   int64_t checkpoint_every = 0;
   std::string checkpoint_dir;  // empty: no checkpoints are kept
   std::optional<Resume> resume;
@@ -138,6 +141,12 @@ std::string ToLine(const Progress& progress);
 std::string ToLine(const Heartbeat& heartbeat);
 std::string ToLine(const ErrorText& error);
 std::string ToLine(const Done& done);
+
+// The step of a report whose `time_attr` has this value, nullopt where it lacks that metric; `last`
+// is the step of the one before, and the answer where a report within the same unit of time is none
+// of its own.
+OrError<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value,
+                            int64_t last);
 
 // Why an executor refuses the report's metrics, for their names or their number; empty if it takes
 // them.

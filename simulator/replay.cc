@@ -216,6 +216,11 @@ Result<Replay> ReplayUnder(const Recording& recording, const SweepSpec& spec,
     return Invalid(
         "no trial of the sweep has reported a result that counts, so there is nothing "
         "to replay yet");
+  if (spec.time_attr != recording.spec().time_attr)
+    return Invalid(
+        "scheduler.time_attr: the steps of the recorded curves are those of " +
+        (recording.spec().time_attr.empty() ? "the program" : recording.spec().time_attr) +
+        ", and nothing can be judged at others");
   if (const std::string lacking = NotRecorded(recording, spec); !lacking.empty())
     return Invalid(
         "stop: " + lacking +

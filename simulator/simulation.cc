@@ -242,9 +242,11 @@ class Simulation {
 
 }  // namespace
 
-Result<Summary> Simulate(const SweepSpec& spec, const Algorithms& algorithms, const Curves& curves,
+Result<Summary> Simulate(const SweepSpec& asked, const Algorithms& algorithms, const Curves& curves,
                          const Assumptions& assumed,
                          const std::function<void(const Event&)>& observe) {
+  SweepSpec spec = asked;
+  spec.time_attr.clear();  // the steps of curves are in its unit already
   if (Status runs = CheckRuns(spec, curves, assumed); !runs.ok()) return runs.error();
   auto searcher = algorithms.MakeSearcher(spec);
   if (!searcher.ok()) return searcher.error();

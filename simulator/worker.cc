@@ -1,5 +1,7 @@
 #include "simulator/worker.h"
 
+#include <utility>
+
 #include "core/base/check.h"
 
 namespace attune::simulate {
@@ -15,10 +17,11 @@ Orders OrdersFor(const Sweep& sweep, const Trial& trial) {
 
 Worker::Said Worker::Train(const Orders& orders, Step to) {
   ATTUNE_CHECK(!waits_ && !left_ && to > step_);
-  step_ = to;
+  const Step before = std::exchange(step_, to);
   const auto reached = [this](Step step) { return step.value > 0 && step_ >= step; };
   waits_ = orders.yields || reached(orders.milestone) || reached(orders.last);
-  const bool due = orders.every.value > 0 && step_.value % orders.every.value == 0;
+  const int64_t every = orders.every.value;
+  const bool due = every > 0 && step_.value / every > before.value / every;
   return {.step = step_, .checkpoint = waits_ || due, .waits = waits_};
 }
 

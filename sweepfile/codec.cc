@@ -209,6 +209,7 @@ Json ToJson(const SweepSpec& spec) {
   json["warm_start"] = Json::array();
   for (const SweepId sweep : spec.warm_start) json["warm_start"].push_back(ToString(sweep));
   json["scheduler"] = {{"name", spec.scheduler.name}, {"max", spec.max_step.value}};
+  if (!spec.time_attr.empty()) json["scheduler"]["time_attr"] = spec.time_attr;
   AddOptions(spec.scheduler, json["scheduler"]);
   if (!spec.External()) json["resources"] = GangToJson(spec.gang);
   json["max_concurrent_trials"] = spec.max_concurrent_trials;

@@ -266,6 +266,10 @@ Section SchedulerKeys(const Algorithms& algorithms) {
                     .fallback = Text("fifo"),
                     .one_of = EntryNames(algorithms.schedulers()),
                     .synonyms = {{"none", "fifo"}}},
+                   {.name = "time_attr",
+                    .help = "A reported metric that grows, such as samples or tokens, to measure "
+                            "time in: every step in this file is its value, rounded down",
+                    .fallback_words = "steps are counted by the program"},
                    {.name = "max",
                     .type = KeyType::kInteger,
                     .help = "Step at which a trial is complete; 0: the program ends itself",

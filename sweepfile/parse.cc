@@ -186,6 +186,10 @@ class SpecReader {
       return SchedulerKeys(algorithms, name);
     });
     spec_.scheduler.name = scheduler.Get<std::string>("name");
+    if (scheduler.Given("time_attr")) {
+      spec_.time_attr = scheduler.Get<std::string>("time_attr");
+      CheckName(scheduler.spot("time_attr"), spec_.time_attr, faults_);
+    }
     spec_.max_step = Steps(scheduler, "max");
     if (const auto* entry = algorithms.FindScheduler(spec_.scheduler.name)) {
       ReadOptions(entry->options, scheduler, spec_.scheduler);

@@ -1,5 +1,6 @@
 #include "sweepfile/spec_decoder.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "sweepfile/keys.h"
@@ -208,12 +209,13 @@ void SpecDecoder::DecodeConstraints() {
 }
 
 // `common` is the key beside `name` that is no option.
-AlgorithmSpec SpecDecoder::DecodeAlgorithm(const char* key, const char* common) {
+AlgorithmSpec SpecDecoder::DecodeAlgorithm(const char* key,
+                                           std::initializer_list<std::string_view> common) {
   const Json& section = Member(json_, key);
   AlgorithmSpec algorithm{.name = Text(section, "name")};
   if (!section.is_object()) return algorithm;
   for (const auto& [name, json] : section.items()) {
-    if (name == "name" || name == common) continue;
+    if (name == "name" || std::ranges::find(common, name) != common.end()) continue;
     Result<Value> value = ValueFromJson(json);
     if (value.ok()) {
       algorithm.options[name] = *std::move(value);
@@ -320,11 +322,13 @@ Result<SweepSpec> SpecDecoder::Decode() {
   DecodeConstraints();
   DecodeSpace();
   DecodePoints();
-  spec_.searcher = DecodeAlgorithm("searcher", "seed");
+  spec_.searcher = DecodeAlgorithm("searcher", {"seed"});
   spec_.seed = static_cast<uint64_t>(Integer(Member(json_, "searcher"), "seed", 0, kMaxSeed));
   if (Has(json_, "warm_start")) DecodeWarmStart();
-  spec_.scheduler = DecodeAlgorithm("scheduler", "max");
-  spec_.max_step = Step(Integer(Member(json_, "scheduler"), "max", 0, kMaxInt64));
+  const Json& scheduler = Member(json_, "scheduler");
+  spec_.scheduler = DecodeAlgorithm("scheduler", {"max", "time_attr"});
+  spec_.max_step = Step(Integer(scheduler, "max", 0, kMaxInt64));
+  if (Has(scheduler, "time_attr")) spec_.time_attr = Text(scheduler, "time_attr");
   if (!external) {
     DecodeGang();
     DecodeCheckpoint();

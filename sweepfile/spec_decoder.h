@@ -45,7 +45,7 @@ class SpecDecoder {
   void DecodeTrialStoppers(const Json& stop);
   Domain DecodeDomain(const Json& parameter);
   Condition DecodeCondition(const std::string& parent, const Json& condition);
-  AlgorithmSpec DecodeAlgorithm(const char* key, const char* common);
+  AlgorithmSpec DecodeAlgorithm(const char* key, std::initializer_list<std::string_view> common);
   void Fail(const std::string& message);
 
   const Json& json_;

@@ -57,7 +57,7 @@ Result<Json> ReadTell(const TellFlags& flags) {
   }
   const Result<Json> metrics = ReadAssignments(flags.metrics, "-m");
   if (!metrics.ok()) return metrics.error();
-  body["step"] = flags.step;
+  if (flags.step > 0) body["step"] = flags.step;
   body["metrics"] = *metrics;
   if (flags.seconds) body["seconds"] = *flags.seconds;
   return body;

@@ -216,7 +216,9 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   field("within", Constraints(At(sweep, "constraints")));
   field("searcher", TextAt(sweep, "searcher"));
   for (const Json& taken : At(sweep, "warm_start")) field("begins with", taken.get<std::string>());
-  field("scheduler", TextAt(sweep, "scheduler") + ", rungs " + List(At(sweep, "rungs")));
+  const std::string time = TextAt(sweep, "time_attr");
+  field("scheduler", TextAt(sweep, "scheduler") + ", rungs " + List(At(sweep, "rungs")) +
+                         (time.empty() ? "" : " of " + time));
   field("limits", Limits(sweep));
   if (At(sweep, "external") == Json(true)) {
     field("program", "none: trials are asked for and told");

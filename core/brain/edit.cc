@@ -76,6 +76,7 @@ class Comparison {
     Fixed("searcher.name", from_.searcher.name, to_.searcher.name);
     Fixed("searcher.seed", from_.seed, to_.seed);
     Fixed("scheduler.name", from_.scheduler.name, to_.scheduler.name);
+    Fixed("scheduler.time_attr", from_.time_attr, to_.time_attr);
     Fixed("resources", from_.gang, to_.gang);
     Fixed("checkpoint", from_.checkpoint, to_.checkpoint);
     Fixed("warm_start", from_.warm_start, to_.warm_start);

@@ -40,12 +40,23 @@ std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
   return text;
 }
 
+// What is wrong with the report's time, where that is a metric of its own; empty: nothing. A
+// program that knows nothing of it counts steps.
+std::string WrongTime(const SweepSpec& spec, const Report& report) {
+  if (spec.time_attr.empty()) return "";
+  const double time = report.metrics.find(spec.time_attr)->second;
+  if (StepOfTime(time) == report.step) return "";
+  return "the report says step " + std::to_string(report.step.value) + " where " + spec.time_attr +
+         ", which the sweep measures time in, is " + FormatShort(time) +
+         "; the program has to be built with this release's SDK, or has to report that as its step";
+}
+
 // What the report lacks of the metrics that the sweep asks for; empty: nothing.
 std::string Missing(const SweepSpec& spec, const Report& report) {
   const std::vector<std::string> asked = spec.ReportedMetrics();
   const auto missing = std::ranges::find_if(
       asked, [&](const std::string& metric) { return !report.metrics.contains(metric); });
-  if (missing == asked.end()) return "";
+  if (missing == asked.end()) return WrongTime(spec, report);
   std::string has;
   for (const auto& [name, value] : report.metrics) has += (has.empty() ? "" : ", ") + name;
   return "the report at step " + std::to_string(report.step.value) + " has no metric " + *missing +

@@ -228,9 +228,9 @@ void Fields(A& archive, Like<A, StopPolicy>& policy) {
 template <class A>
 void Fields(A& archive, Like<A, SweepSpec>& spec) {
   archive(spec.name, spec.tags, spec.program, spec.objectives, spec.constraints, spec.space,
-          spec.initial_points, spec.searcher, spec.seed, spec.scheduler, spec.max_step, spec.gang,
-          spec.max_concurrent_trials, spec.priority, spec.checkpoint, spec.failure, spec.stop,
-          spec.warm_start);
+          spec.initial_points, spec.searcher, spec.seed, spec.scheduler, spec.time_attr,
+          spec.max_step, spec.gang, spec.max_concurrent_trials, spec.priority, spec.checkpoint,
+          spec.failure, spec.stop, spec.warm_start);
 }
 
 }  // namespace attune

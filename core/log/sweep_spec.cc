@@ -1,6 +1,7 @@
 #include "core/log/sweep_spec.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attune {
 
@@ -13,7 +14,14 @@ std::vector<std::string> SweepSpec::ReportedMetrics() const {
   };
   if (stop.plateau) add(stop.plateau->metric.metric);
   for (const Threshold& each : stop.thresholds) add(each.metric);
+  if (!time_attr.empty()) add(time_attr);
   return metrics;
+}
+
+std::optional<Step> StepOfTime(double value) {
+  constexpr double kExactMax = 9007199254740991;  // 2^53 - 1
+  if (!(value >= 1 && value <= kExactMax)) return std::nullopt;
+  return Step(static_cast<int64_t>(std::floor(value)));
 }
 
 }  // namespace attune

@@ -125,6 +125,9 @@ struct SweepSpec {
   AlgorithmSpec searcher;
   uint64_t seed = 0;  // below 2^53
   AlgorithmSpec scheduler;
+  // The metric that time is measured in: a report's step is its value, rounded down, and so are all
+  // steps of the sweep. Empty: steps are counted by the program.
+  std::string time_attr;
   Step max_step{0};  // a trial that reaches it is complete; 0: the program ends itself
   GangSpec gang;
   int max_concurrent_trials = 0;  // 0: as many as fit
@@ -137,8 +140,8 @@ struct SweepSpec {
   // The first one: what a scheduler judges unless it says otherwise.
   const Objective& objective() const { return objectives.front(); }
 
-  // The metrics that each report has: those of the objectives, of the constraints, then of the
-  // limits.
+  // The metrics that each report has: those of the objectives, of the constraints, of the limits,
+  // then the one that time is measured in.
   std::vector<std::string> ReportedMetrics() const;
 
   // Without a program trials are asked for and told from outside.
@@ -146,5 +149,9 @@ struct SweepSpec {
 
   bool operator==(const SweepSpec&) const = default;
 };
+
+// The step that a value of `time_attr` stands for; nullopt: none, because it is below 1, or too
+// large to be exact, or no number.
+std::optional<Step> StepOfTime(double value);
 
 }  // namespace attune

@@ -195,6 +195,7 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
   spec.node_rank = static_cast<int>(assignment.node_rank());
   if (assignment.has_rendezvous()) spec.rendezvous = ToRendezvous(assignment.rendezvous());
   spec.milestone = assignment.milestone();
+  spec.time_attr = assignment.time_attr();
   spec.max_step = assignment.max_step();
   spec.checkpoint_every = assignment.checkpoint_every();
   if (assignment.has_resume()) {

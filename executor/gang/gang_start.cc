@@ -62,8 +62,11 @@ std::optional<Error> Gang::PrepareMeeting() {
 
   const std::filesystem::path path = RankLog(spec_.attempt_dir, 0);
   if (auto log = OpenLog(path); !log.ok()) return Error{log.error()};
-  auto reports = LogReports::Open(services_.loop, path, spec_.program.report_pattern,
-                                  spec_.resume ? spec_.resume->step : 0, [this] { ReadLog(); });
+  auto reports = LogReports::Open(services_.loop, path,
+                                  {.pattern = spec_.program.report_pattern,
+                                   .time_attr = spec_.time_attr,
+                                   .step = spec_.resume ? spec_.resume->step : 0},
+                                  [this] { ReadLog(); });
   if (!reports.ok()) return Error{reports.error()};
   log_reports_ = std::move(reports.value());
   return std::nullopt;

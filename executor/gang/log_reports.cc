@@ -6,6 +6,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -41,7 +42,7 @@ std::optional<Number> Parse(std::string_view text) {
 }  // namespace
 
 OrError<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::filesystem::path& log,
-                                                      const std::string& pattern, int64_t step,
+                                                      const Options& options,
                                                       std::function<void()> more) {
   UniqueFd file(open(log.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file || lseek(file.get(), 0, SEEK_END) < 0)
@@ -52,15 +53,15 @@ OrError<std::unique_ptr<LogReports>> LogReports::Open(Loop& loop, const std::fil
                  " (see the limits in /proc/sys/fs/inotify)"};
   }
   std::unique_ptr<LogReports> reports(
-      new LogReports(loop, std::move(file), std::move(changes), pattern, step, std::move(more)));
+      new LogReports(loop, std::move(file), std::move(changes), options, std::move(more)));
   if (!reports->pattern_->ok()) {
     return Error{"reports.pattern is no regular expression: " + reports->pattern_->error()};
   }
   return reports;
 }
 
-LogReports::LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const std::string& pattern,
-                       int64_t step, std::function<void()> more)
+LogReports::LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const Options& options,
+                       std::function<void()> more)
     : file_(std::move(file)),
       changes_(std::move(changes)),
       watch_(loop.Watch(changes_.get(), EPOLLIN,
@@ -71,8 +72,9 @@ LogReports::LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const std::s
                           }
                           more();
                         })),
-      pattern_(std::make_unique<RE2>(pattern, Quiet())),
-      step_(step) {}
+      pattern_(std::make_unique<RE2>(options.pattern, Quiet())),
+      time_attr_(options.time_attr),
+      step_(options.step) {}
 
 LogReports::~LogReports() = default;
 
@@ -151,6 +153,16 @@ OrError<std::optional<Report>> LogReports::Read(std::string_view line) {
     }
   }
   if (report.metrics.empty()) return std::optional<Report>();
+  if (!time_attr_.empty()) {
+    const auto time = std::ranges::find(report.metrics, time_attr_,
+                                        [](const auto& metric) { return metric.first; });
+    const auto step = channel::StepOfTime(
+        time_attr_, time == report.metrics.end() ? std::nullopt : std::optional(time->second),
+        step_);
+    if (!step.ok()) return Error{"rank 0 printed " + channel::Quote(line) + ": " + step.error()};
+    if (step.value() == step_) return std::optional<Report>();
+    report.step = step.value();
+  }
   step_ = report.step;
   found_ = true;
   report.seconds = std::chrono::duration<double>(Loop::Clock::now() - began_).count();

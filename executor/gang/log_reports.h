@@ -24,17 +24,23 @@ inline constexpr size_t kLogLineBytesMax = 64 * 1024;
 
 // The reports of a program that knows nothing of the worker channel, read from what its rank 0
 // prints: each line in which the pattern (RE2, whose time is linear in the line) is found. Its
-// named groups are metrics, but for `step`; without that, each such line is the next step. Lines
-// end with a newline or, as those of progress bars, with a carriage return.
+// named groups are metrics, but for `step`; without that, each such line is the next step. With
+// `time_attr` that metric says the step, and the first line of each is the report. Lines end with a
+// newline or, as those of progress bars, with a carriage return.
 //
 // Nothing is lost when the reader is slow: what is not read stays in the file. Used on the loop's
 // thread only.
 class LogReports {
  public:
-  // Reads what is appended to `log` from now on; `more` is called when there is some. `step` is the
-  // one that is done already.
+  struct Options {
+    std::string pattern;
+    std::string time_attr;  // empty: steps are counted
+    int64_t step = 0;       // that is done already
+  };
+
+  // Reads what is appended to `log` from now on; `more` is called when there is some.
   static OrError<std::unique_ptr<LogReports>> Open(Loop& loop, const std::filesystem::path& log,
-                                                   const std::string& pattern, int64_t step,
+                                                   const Options& options,
                                                    std::function<void()> more);
   ~LogReports();
 
@@ -51,7 +57,7 @@ class LogReports {
   bool has_found() const { return found_; }
 
  private:
-  LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const std::string& pattern, int64_t step,
+  LogReports(Loop& loop, UniqueFd file, UniqueFd changes, const Options& options,
              std::function<void()> more);
 
   std::optional<std::string_view> NextLine();
@@ -63,6 +69,7 @@ class LogReports {
   Loop::Subscription watch_;
   std::unique_ptr<re2::RE2> pattern_;
   Loop::Clock::time_point began_ = Loop::Clock::now();
+  const std::string time_attr_;
   int64_t step_;
   std::string buffer_;
   size_t begin_ = 0;       // of the line at hand

@@ -116,6 +116,7 @@ channel::Start StartOf(const GangSpec& spec, const RankSlot& slot) {
                        .cpus = slot.cpus,
                        .seed = spec.seed,
                        .parameters = spec.config,
+                       .time_attr = spec.time_attr,
                        .milestone = spec.milestone,
                        .max_step = spec.max_step,
                        .checkpoint_every = spec.checkpoint_every,

@@ -69,6 +69,7 @@ struct GangSpec {
   HostAddress host;             // this one
   // Of a gang over several hosts: where it meets, if rank 0 is on another than this.
   std::optional<SharedRendezvous> rendezvous;
+  std::string time_attr;  // the metric whose value is a report's step; empty: steps are counted
   int64_t milestone = 0;  // at the first step >= this, rank 0 waits for a verdict
   int64_t max_step = 0;   // 0: none; reached like a milestone where there is no other
   int64_t checkpoint_every = 0;

@@ -124,7 +124,9 @@ AskTell::Told AskTell::About(const TrialId& id) {
   backend_.Look([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id.sweep);
     if (sweep == nullptr) return;
-    told = {.external = sweep->spec.External(), .metrics = sweep->spec.ReportedMetrics()};
+    told = {.external = sweep->spec.External(),
+            .metrics = sweep->spec.ReportedMetrics(),
+            .time_attr = sweep->spec.time_attr};
     const Trial* trial = sweep->Find(id.number);
     if (trial == nullptr || !trial->live) return;
     told->attempt = trial->live->id;
@@ -133,7 +135,9 @@ AskTell::Told AskTell::About(const TrialId& id) {
   if (told) return *std::move(told);
   const auto row = reader_.Sweep(id.sweep);
   if (!row.ok()) return {.unknown = row.error()};
-  return {.external = row->spec.External(), .metrics = row->spec.ReportedMetrics()};
+  return {.external = row->spec.External(),
+          .metrics = row->spec.ReportedMetrics(),
+          .time_attr = row->spec.time_attr};
 }
 
 Response AskTell::Tell(const Request& request, const Target& target) {
@@ -143,7 +147,7 @@ Response AskTell::Tell(const Request& request, const Target& target) {
     return Problem(409, "sweep " + ToString(target.sweep()) +
                             " has a program, whose workers report: only the trials of a sweep "
                             "without `command` are told about");
-  const auto body = ReadTell(request.body, told.metrics);
+  const auto body = ReadTell(request.body, told.metrics, told.time_attr);
   if (!body.value) return Refuse(body.faults);
   const TellBody& tell = *body.value;
   const auto attempt = told.epoch == tell.epoch ? told.attempt : std::nullopt;

@@ -27,6 +27,7 @@ class AskTell {
     std::optional<Error> unknown;  // there is no such sweep
     bool external = false;
     std::vector<std::string> metrics;  // that a report has
+    std::string time_attr;             // one of them, or empty
     std::optional<AttemptId> attempt;  // that is live
     Epoch epoch;                       // its
   };

@@ -158,6 +158,23 @@ Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
   return metrics;
 }
 
+// The report's step, which is that of the metric that the sweep measures time in.
+void ReadTime(Reading& body, double time, Report& report) {
+  const std::optional<Step> step = StepOfTime(time);
+  const Fields& fields = body.fields();
+  if (!step) {
+    body.faults().AtValue(fields.spot("metrics"), "the sweep measures time in a metric that is " +
+                                                      FormatShort(time) +
+                                                      "; it has to be at least 1 and finite");
+  } else if (fields.Given("step") && *step != report.step) {
+    body.faults().AtValue(fields.spot("step"), "is " + std::to_string(report.step.value) +
+                                                   " where the metric that the sweep "
+                                                   "measures time in says " +
+                                                   std::to_string(step->value) + "; leave it out");
+  }
+  report.step = step.value_or(report.step);
+}
+
 }  // namespace
 
 Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
@@ -212,7 +229,8 @@ Body<Seconds> ReadAsk(std::string_view text) {
   return body.Finish(Seconds(given ? body.fields().Get<double>("lease") : 0));
 }
 
-Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics) {
+Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics,
+                        const std::string& time_attr) {
   Reading body(text, TellKeys());
   const Fields& fields = body.fields();
   TellBody tell{.epoch = Epoch(static_cast<uint64_t>(fields.Get<int64_t>("epoch"))),
@@ -224,15 +242,19 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
       body.faults().AtValue(fields.spot("state"), "stands alone; tell the last step before it");
     return body.Finish(std::move(tell));
   }
-  if (!fields.Given("step")) Missing(body, "step", "the step of the report, or else state");
+  if (!fields.Given("step") && time_attr.empty())
+    Missing(body, "step", "the step of the report, or else state");
   if (!fields.Given("metrics")) {
     Missing(body, "metrics", "what was measured at the step");
     return body.Finish(std::move(tell));
   }
-  tell.report = Report{.step = Step(fields.Get<int64_t>("step")),
+  const Value* step = fields.Find("step");
+  tell.report = Report{.step = Step(step != nullptr ? std::get<int64_t>(*step) : 0),
                        .metrics = ReadMetrics(body, metrics),
                        .seconds = Seconds(fields.Get<double>("seconds")),
                        .waits = true};
+  if (const auto time = tell.report->metrics.find(time_attr); time != tell.report->metrics.end())
+    ReadTime(body, time->second, *tell.report);
   return body.Finish(std::move(tell));
 }
 

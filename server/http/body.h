@@ -42,7 +42,9 @@ struct TellBody {
   Outcome outcome = Outcome::kFinished;
   std::string message;
 };
-// A report has these metrics, the sweep's.
-Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics);
+// A report has these metrics, the sweep's. Where `time_attr` is one of them it says which step the
+// report is of; the body need not.
+Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics,
+                        const std::string& time_attr);
 
 }  // namespace attune::server

@@ -174,6 +174,7 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const Li
           {"warm_start", sweep.warm_start},
           {"scheduler", spec.scheduler.name},
           {"rungs", StepsToJson(rungs)},
+          {"time_attr", spec.time_attr},
           {"max_step", spec.max_step.value},
           {"max_trials", spec.stop.max_trials},
           {"workers", spec.gang.workers},

@@ -129,6 +129,7 @@ void Assign(const Sweep& sweep, const Trial& trial, const std::string& executor,
     out.mutable_rendezvous()->set_host(attempt.rendezvous->host);
     out.mutable_rendezvous()->set_port(attempt.rendezvous->port);
   }
+  out.set_time_attr(spec.time_attr);
   out.set_max_step(LastStep(sweep, trial).value);
   out.set_checkpoint_every(spec.checkpoint.every.value);
   if (attempt.resume) {

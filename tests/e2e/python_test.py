@@ -51,6 +51,19 @@ class Package(PythonGang):
         self.check_histories_are_whole()
         self.assertTrue(self.rows("SELECT * FROM attempts WHERE resumed_from > 0"))
 
+    def test_is_judged_by_samples_where_those_are_its_time(self):
+        scheduler = {"name": "asha", "time_attr": "samples", "min": 100, "max": 400, "reduction_factor": 2,
+                     "mode": "promote"}
+        code, result, err = self.finish(self.spec(scheduler=scheduler))
+        self.assertEqual(code, 0, err)
+        manifest = json.loads((pathlib.Path(result["best"]["checkpoint"]) / "manifest.json").read_text())
+        # 32 a report, and the first at or behind 400.
+        self.assertEqual((manifest["step"], manifest["time"]), (13, 416))
+        self.serve()
+        self.check_histories_are_whole()
+        resumed = self.rows("SELECT DISTINCT resumed_from FROM attempts WHERE resumed_from > 0 ORDER BY 1")
+        self.assertEqual(resumed, [(128,), (224,)])
+
     def test_every_rank_leaves_at_the_same_step(self):
         code, _, err = self.finish(self.spec(stop={"max_trials": 2}))
         self.assertEqual(code, 0, err)

@@ -39,7 +39,8 @@ for step in itertools.count(attune.step + 1):
         step = 5
     attune.progress()
     try:
-        attune.report({"score": config["x"] * (1 - 0.5 ** step)}, step, checkpoint=save, every_rank=True)
+        attune.report({"score": config["x"] * (1 - 0.5 ** step), "samples": attune.time + 32.5},
+                      step, checkpoint=save, every_rank=True)
     except attune.TrialEnded as end:
         print(f"rank {attune.rank} ends with {end.action} at step {attune.step}", flush=True)
         raise

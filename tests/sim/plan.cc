@@ -11,6 +11,7 @@
 #include "simulator/timeline.h"
 #include "tests/conformance/random_space.h"
 #include "tests/sim/algorithms.h"
+#include "tests/sim/metrics.h"
 
 namespace attune::sim {
 namespace {
@@ -125,8 +126,15 @@ class Planner {
       option->second = Integer(1, 3);  // so that few trials make a model
     }
     DrawOptions(spec);
+    MeasureTime(spec);
     BeginWarm(planned);
     return planned;
+  }
+
+  // From a stream of its own, so that all else is drawn as it was.
+  static void MeasureTime(SweepSpec& spec) {
+    RandomStream random(spec.seed, TrialNumber{}, "sim/time");
+    if (random.Uniform() < 0.2) spec.time_attr = kSamples;
   }
 
   // Half of those whose searchers take results of an earlier sweep have some. From a stream of

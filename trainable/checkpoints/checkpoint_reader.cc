@@ -148,6 +148,7 @@ bool CheckpointReader::Has(std::string_view file) const {
 }
 
 std::int64_t CheckpointReader::step() const { return manifest_->step; }
+std::int64_t CheckpointReader::time() const { return manifest_->time; }
 int CheckpointReader::world_size() const { return manifest_->world_size; }
 
 Config CheckpointReader::config() const {

@@ -89,6 +89,7 @@ CheckpointWriter::CheckpointWriter(fs::path checkpoint_dir, std::int64_t step, i
                                    int world_size)
     : checkpoint_dir_(std::move(checkpoint_dir)),
       step_(step),
+      time_(step),
       attempt_(attempt),
       world_size_(world_size) {
   std::error_code error;
@@ -104,8 +105,8 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 CheckpointInfo CheckpointWriter::Commit() {
-  trainable::Manifest manifest{.step = step_, .world_size = world_size_};
-  CheckpointInfo info{.step = step_};
+  trainable::Manifest manifest{.step = step_, .time = time_, .world_size = world_size_};
+  CheckpointInfo info{.step = time_};
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (!entry.is_regular_file() || entry.is_symlink()) RefuseFolder(entry.path());
     trainable::SyncPath(entry.path());

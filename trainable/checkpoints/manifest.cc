@@ -16,12 +16,12 @@ std::string ToJson(const Manifest& manifest) {
   for (const auto& [name, digest] : manifest.files) {
     files[name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   }
-  return nlohmann::json{{"format", kFormat},
-                        {"step", manifest.step},
-                        {"world_size", manifest.world_size},
-                        {"files", std::move(files)}}
-             .dump(1) +
-         "\n";
+  nlohmann::json json{{"format", kFormat},
+                      {"step", manifest.step},
+                      {"world_size", manifest.world_size},
+                      {"files", std::move(files)}};
+  if (manifest.time != manifest.step) json["time"] = manifest.time;
+  return json.dump(1) + "\n";
 }
 
 Manifest ParseManifest(std::string_view text, const std::string& where) {
@@ -32,6 +32,7 @@ Manifest ParseManifest(std::string_view text, const std::string& where) {
     }
     Manifest manifest{.step = json.at("step").get<std::int64_t>(),
                       .world_size = json.at("world_size").get<int>()};
+    manifest.time = json.value("time", manifest.step);
     for (const auto& [name, file] : json.at("files").items()) {
       if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
         throw Error(where + ": \"" + name + "\" is no file of the folder");

@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -60,8 +61,11 @@ struct Context::State {
   std::optional<trainable::FetchedCheckpoint> fetched;  // of a gang over several hosts
   std::optional<CheckpointReader> checkpoint;
   std::int64_t step = 0;
-  std::int64_t milestone;  // rank 0's only is kept up to date
+  std::int64_t time = 0;       // of the last report; other ranks have it from rank 0
+  std::int64_t time_before{};  // of the report before that one
+  std::int64_t milestone;      // rank 0's only is kept up to date
   bool first_step_noted = false;
+  bool yielding = false;  // to wait for a verdict at the next report
   bool stopping = false;  // the coming report is the last
   bool left = false;      // the last Report() returned false
   bool silent = true;     // a silence was announced, that of Setup() to begin with
@@ -81,13 +85,31 @@ struct Context::State {
 
   // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
   bool DecidesNow() const {
-    return step >= (milestone == OrNever(0) ? OrNever(start.max_step) : milestone);
+    return time >= (milestone == OrNever(0) ? OrNever(start.max_step) : milestone);
   }
 
   // `decisive`: rank 0 waits for a verdict, or the trial ends.
   bool CheckpointDue(bool decisive) const {
     if (start.checkpoint_dir.empty()) return false;
-    return decisive || (start.checkpoint_every > 0 && step % start.checkpoint_every == 0);
+    const std::int64_t every = start.checkpoint_every;
+    return decisive || (every > 0 && time / every > time_before / every);
+  }
+
+  // The report's time, on rank 0; false: it lies within the unit of the one before, and is none of
+  // its own. Throws where the metrics do not say it.
+  bool MoveOn(const Metrics& metrics) {
+    std::int64_t now = step;
+    if (!start.time_attr.empty()) {
+      const auto found = metrics.find(start.time_attr);
+      const auto moved = channel::StepOfTime(
+          start.time_attr,
+          found == metrics.end() ? std::nullopt : std::optional<double>(found->second), time);
+      if (!moved.ok()) throw Error("Report: " + moved.error());
+      now = moved.value();
+      if (now == time) return false;
+    }
+    time_before = std::exchange(time, now);
+    return true;
   }
 
   void Beat(std::chrono::milliseconds silence) {
@@ -113,14 +135,12 @@ struct Context::State {
     if (!in_background) saver.Drain();
   }
 
-  // Whether rank 0 has been asked to wait at this step, since the last verdict.
-  bool AskedToYield() const {
-    bool asked = false;
+  // Notes whether rank 0 has been asked to wait at this step.
+  void HearYield() {
     while (const auto message = channel.Poll()) {
-      asked |= std::holds_alternative<channel::Yield>(*message);
+      yielding |= std::holds_alternative<channel::Yield>(*message);
       CheckNoAnswer(*message);
     }
-    return asked;
   }
 
   trainable::Verdict AwaitVerdict() {
@@ -128,7 +148,8 @@ struct Context::State {
     while (true) {
       const trainable::FromExecutor message = channel.Receive();
       const auto* verdict = std::get_if<trainable::Verdict>(&message);
-      if (verdict != nullptr && verdict->step == step) {
+      if (verdict != nullptr && verdict->step == time) {
+        yielding = false;
         waited += Clock::now() - asked;
         return *verdict;
       }
@@ -140,9 +161,9 @@ struct Context::State {
   // unknown type, a request to yield, or the repetition of an answer that has already been taken.
   void CheckNoAnswer(const trainable::FromExecutor& message) const {
     if (const auto* verdict = std::get_if<trainable::Verdict>(&message)) {
-      if (verdict->step < step) return;
+      if (verdict->step < time) return;
       throw Error("channel: a verdict for step " + std::to_string(verdict->step) + " at step " +
-                  std::to_string(step));
+                  std::to_string(time));
     }
     if (std::holds_alternative<channel::Start>(message) ||
         std::holds_alternative<trainable::Rendezvous>(message)) {
@@ -167,12 +188,13 @@ Context::Context(const trainable::Start& start, trainable::Channel& channel,
     }
     const CheckpointReader& checkpoint =
         state_->checkpoint.emplace(std::move(folder), start.resume->digest);
-    if (checkpoint.step() != start.resume->step) {
+    if (checkpoint.time() != start.resume->step) {
       throw Error(start.resume->path.string() + ": is a checkpoint of step " +
-                  std::to_string(checkpoint.step()) + ", the trial goes on from step " +
+                  std::to_string(checkpoint.time()) + ", the trial goes on from step " +
                   std::to_string(start.resume->step));
     }
-    state_->step = start.resume->step;
+    state_->step = checkpoint.step();
+    state_->time = checkpoint.time();
   }
   if (start.rank == 0 && !start.checkpoint_dir.empty()) {
     trainable::RemoveUnfinished(start.checkpoint_dir, start.attempt);
@@ -191,6 +213,7 @@ int Context::local_world_size() const { return state_->start.local_world_size; }
 c10::Device Context::device() const { return state_->device; }
 std::uint64_t Context::seed() const { return state_->start.seed; }
 std::int64_t Context::step() const { return state_->step; }
+std::int64_t Context::time() const { return state_->time; }
 std::int64_t Context::max_step() const { return state_->start.max_step; }
 
 const CheckpointReader* Context::checkpoint() const {
@@ -263,30 +286,38 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   if (state.left) throw Error("Report: the trial was told to leave at the previous step");
   NoteFirstOptimizerStep();
   ++state.step;
+  const bool reports = rank() == 0 && state.MoveOn(metrics);
   bool waits = false;  // for a verdict; only rank 0 knows
-  if (rank() == 0) waits = (state.AskedToYield() || state.DecidesNow()) && !state.stopping;
-  if (auto writer = write(state.CheckpointDue(waits || state.stopping))) {
+  if (reports) {
+    state.HearYield();
+    waits = (state.yielding || state.DecidesNow()) && !state.stopping;
+  }
+  auto writer = write(reports && state.CheckpointDue(waits || state.stopping));
+  if (writer != nullptr && reports) {
+    writer->set_time(state.time);
     state.Commit(std::move(writer));
   }
-  if (rank() == 0) {
+  if (reports) {
     const std::chrono::duration<double> seconds = Clock::now() - state.began - state.waited;
     state.saver.Send(ToLine(trainable::ReportLine{
-        .step = state.step, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
+        .step = state.time, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
   }
   state.saver.NoteSilence({});
   state.channel.Send(ToLine(channel::Progress{state.step}));
   state.silent = false;
   state.heartbeat = Clock::now();
-  std::int64_t leave = state.stopping ? 1 : 0;
+  bool leaves = state.stopping;
   if (waits) {
     state.saver.Drain();
     const trainable::Verdict verdict = state.AwaitVerdict();
     state.milestone = OrNever(verdict.milestone);
-    leave = verdict.action != channel::Action::kContinue ? 1 : 0;
+    leaves = verdict.action != channel::Action::kContinue;
   }
   // At every step: nobody but rank 0 knows beforehand at which one it may be told to leave.
-  state.groups.Broadcast({&leave, 1});
-  state.left = leave != 0;
+  std::array<std::int64_t, 2> word{leaves ? 1 : 0, state.time};
+  state.groups.Broadcast(word);
+  state.left = word[0] != 0;
+  state.time = word[1];
   SeedStep();
   return !state.left;
 }

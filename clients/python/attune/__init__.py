@@ -13,7 +13,9 @@ of Attune's, by torchrun, or by hand as a gang of one; only with the first is an
 Known of the trial, as attributes of this module: `config` (name → value), `rank`, `world_size`,
 `local_rank`, `local_world_size`, `device` ("cpu" or "cuda:N"), `cpus` (cores of this rank), `seed` (the
 same on all ranks and attempts), `sweep`, `trial`, `attempt`, `step` (the last one that is done, 0 at
-the beginning), `max_step` (the last one that the sweep wants as far as it is known; 0: none),
+the beginning), `time` (what the sweep measures time in, where its `time_attr` names a metric: that of
+the last report, rounded down; else `step`), `max_step` (the last time that the sweep wants, as far as
+it is known; 0: none),
 `checkpoint` (the folder to go on from, whose files have been checked, or None), `checkpoint_dir` (None
 by hand) and `by_hand` (whether there is no executor).
 

@@ -29,7 +29,7 @@ def begin(folder, attempt):
     return pathlib.Path(tempfile.mkdtemp(prefix=f".attempt-{attempt}-", dir=folder))
 
 
-def finish(partial, folder, step, attempt, world_size, config):
+def finish(partial, folder, step, time, attempt, world_size, config):
     """Lists, syncs and renames what lies in `partial`: (path, digest, bytes)."""
     (partial / _CONFIG).write_text(json.dumps(config))
     files, size = {}, 0
@@ -37,8 +37,8 @@ def finish(partial, folder, step, attempt, world_size, config):
         digest, count = _sync_and_hash(path)
         files[path.relative_to(partial).as_posix()] = {"bytes": count, "sha256": digest}
         size += count
-    manifest = json.dumps({"format": _FORMAT, "step": step, "world_size": world_size,
-                           "files": files}).encode()
+    times = {"step": step} if time == step else {"step": step, "time": time}
+    manifest = json.dumps({"format": _FORMAT, **times, "world_size": world_size, "files": files}).encode()
     (partial / _MANIFEST).write_bytes(manifest)
     digest, count = _sync_and_hash(partial / _MANIFEST)
     for each in [*(path for path in partial.rglob("*") if path.is_dir()), partial]:
@@ -60,7 +60,7 @@ def check(resume):
             raise CheckpointError(f"{folder}: is another checkpoint than the server knows, by the "
                                   "digest of its manifest")
         manifest = json.loads(text)
-        if manifest["format"] != _FORMAT or manifest["step"] != resume["step"]:
+        if manifest["format"] != _FORMAT or manifest.get("time", manifest["step"]) != resume["step"]:
             raise CheckpointError(f"{folder}: is no checkpoint of step {resume['step']} in the form "
                                   f"{_FORMAT}")
         for name, listed in manifest["files"].items():
@@ -71,6 +71,15 @@ def check(resume):
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder}: cannot be read: {error!r}") from error
     return folder
+
+
+def step_of(resume):
+    """The step of the program after which a checkpoint was saved."""
+    path = pathlib.Path(resume["path"]) / _MANIFEST
+    try:
+        return int(json.loads(path.read_bytes())["step"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: cannot be read: {error!r}") from error
 
 
 def is_there(resume):

@@ -15,8 +15,8 @@ from attune._channel import ERROR_CHARACTERS_MAX, Channel
 from attune._control import Follower, Leader, LostPeer
 
 PUBLIC = ("attempt", "by_hand", "checkpoint", "checkpoint_dir", "config", "cpus", "device",
-          "local_rank", "local_world_size", "max_step", "rank", "seed", "step", "sweep", "trial",
-          "world_size")
+          "local_rank", "local_world_size", "max_step", "rank", "seed", "step", "sweep", "time",
+          "trial", "world_size")
 
 _PROTOCOL = 1
 _STEP_MAX = 2**53 - 1
@@ -66,7 +66,8 @@ class Trial:
         self.config = Config(start.get("config", {}))
         self.max_step = start.get("max_step", 0)
         self.checkpoint_dir = start.get("checkpoint_dir") or None
-        self.step = start.get("resume", {}).get("step", 0)
+        self.step = self.time = start.get("resume", {}).get("step", 0)
+        self._time_attr = start.get("time_attr", "")
         self._resume = start.get("resume")
         self._sweep_config = dict(self.config)
         self._checked = None
@@ -88,6 +89,8 @@ class Trial:
             self._channel.send("rendezvous", host=self._control.host, port=self._control.port)
         if self._resume and self.local_world_size < self.world_size:
             self._share_checkpoint()
+        if self._resume and self._time_attr:
+            self.step = _checkpoint.step_of(self._resume)
         self.heartbeat(_LONG_SILENCE_S)  # last: whatever a rank says ends the silence that it announced
 
     def _share_checkpoint(self):
@@ -152,37 +155,59 @@ class Trial:
             if self.rank == 0:
                 text = "  ".join(f"{name}={value:.6g}" for name, value in values.items())
                 print(f"step {step}  {text}", flush=True)
-            self.step = step
+            self.step = self.time = step
         elif self.rank == 0:
             self._lead(values, step, checkpoint, every_rank)
         else:
             self._follow(step, checkpoint, every_rank)
 
     def _lead(self, metrics, step, checkpoint, every_rank):
+        now = self._time_of(metrics, step)
+        reports = now > self.time  # or it lies within the unit of time of the report before
+        waits = reports and self._is_to_wait(now)
+        is_multiple = self._every > 0 and now // self._every > self.time // self._every
+        if checkpoint and self.checkpoint_dir and (waits or is_multiple):
+            self._save(step, now, checkpoint, every_rank)
+        elif checkpoint and every_rank:
+            self._tell({"step": step, "save": None})
+        if reports:
+            self._channel.send("report", step=now, metrics={k: spoken(v) for k, v in metrics.items()},
+                               seconds=time.monotonic() - self._began, waits=waits)
+        self.step, self.time = step, now
+        self._send_progress(time.monotonic())
+        action = self._await_verdict(now) if waits else "continue"
+        self._tell({"step": step, "action": action, "time": now})
+        if action != "continue":
+            raise TrialEnded(action)
+
+    def _is_to_wait(self, now):
         while self._channel.has_message():
             self._take(self._channel.receive())
         limit = self._milestone or self.max_step
-        waits = self._yielding or (limit > 0 and step >= limit)
-        is_multiple = self._every > 0 and step // self._every > self.step // self._every
-        if checkpoint and self.checkpoint_dir and (waits or is_multiple):
-            self._save(step, checkpoint, every_rank)
-        elif checkpoint and every_rank:
-            self._tell({"step": step, "save": None})
-        self._channel.send("report", step=step, metrics={k: spoken(v) for k, v in metrics.items()},
-                           seconds=time.monotonic() - self._began, waits=waits)
-        self.step = step
-        self._send_progress(time.monotonic())
-        action = self._await_verdict(step) if waits else "continue"
-        self._tell({"step": step, "action": action})
-        if action != "continue":
-            raise TrialEnded(action)
+        return self._yielding or (limit > 0 and now >= limit)
+
+    def _time_of(self, metrics, step):
+        """The time of a report: the metric that the sweep measures it in, rounded down, or its step."""
+        if not self._time_attr:
+            return step
+        name, value = self._time_attr, metrics.get(self._time_attr)
+        what = f"metric {name!r}, in which the sweep measures time,"
+        if value is None:
+            raise ValueError(f"{what} is not in the report, which has {', '.join(metrics) or 'none'}")
+        if not 0 <= value <= _STEP_MAX:
+            raise ValueError(f"{what} is {value!r} and must be finite, at least 0 and exact")
+        if int(value) < self.time:
+            raise ValueError(f"{what} is {value!r} after {self.time}; it must grow, and go on from there "
+                             "where the trial goes on from a checkpoint: attune.time has it")
+        return int(value)
 
     def _follow(self, step, checkpoint, every_rank):
         if checkpoint and every_rank:
             self._save_part(checkpoint, self._hear(step)["save"])
         self.step = step
         self._send_progress(time.monotonic())
-        action = self._hear(step)["action"]
+        word = self._hear(step)
+        self.time, action = word["time"], word["action"]
         if action != "continue":
             raise TrialEnded(action)
 
@@ -200,7 +225,7 @@ class Trial:
 
     # ---- checkpoints
 
-    def _save(self, step, save, every_rank):
+    def _save(self, step, now, save, every_rank):
         self.heartbeat(_LONG_SILENCE_S)
         partial = _checkpoint.begin(self.checkpoint_dir, self.attempt)
         try:
@@ -209,12 +234,12 @@ class Trial:
             save(partial)
             if every_rank and self._control:
                 self._control.hear_all()
-            path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, self.attempt,
-                                                    self.world_size, self._sweep_config)
+            path, digest, size = _checkpoint.finish(partial, self.checkpoint_dir, step, now,
+                                                    self.attempt, self.world_size, self._sweep_config)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-        self._channel.send("checkpoint", step=step, path=str(path), digest=digest, bytes=size)
+        self._channel.send("checkpoint", step=now, path=str(path), digest=digest, bytes=size)
 
     def _save_part(self, save, folder):
         if folder is None:

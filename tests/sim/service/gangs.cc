@@ -186,7 +186,8 @@ void TrainingGangs::Follow(Gang& gang) {
 // What rank 0 has to say after one more step.
 void TrainingGangs::Say(Gang& gang) {
   const gang::AttemptId& attempt = gang.spec.attempt;
-  const auto said = gang.worker.Train(gang.orders);
+  const auto said = gang.worker.Train(
+      gang.orders, NextStep(TrialOf(attempt), gang.worker.step(), !gang.spec.time_attr.empty()));
   if (said.checkpoint) {
     const std::string path =
         gang.spec.checkpoint_dir /

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 
 namespace attune::channel {
 namespace {
@@ -149,6 +150,23 @@ TEST(Messages, NonFiniteConfigurationValuesTravelAsText) {
 }
 
 // ---- executor -> rank
+
+TEST(StepOfTime, IsTheValueRoundedDownAndNeverFallsBack) {
+  EXPECT_EQ(StepOfTime("samples", 7.9, 3).value(), 7);
+  EXPECT_EQ(StepOfTime("samples", 3.9, 3).value(), 3);
+  EXPECT_EQ(StepOfTime("samples", 0.5, 0).value(), 0);
+  const std::string metric = "the metric \"samples\", in which the sweep measures time, ";
+  EXPECT_EQ(StepOfTime("samples", 2.9, 3).error(),
+            metric +
+                "is 2.9 after 3; it must grow, and go on from there where the trial goes on "
+                "from a checkpoint");
+  EXPECT_EQ(StepOfTime("samples", std::nullopt, 3).error(), metric + "is not in the report");
+  for (const double value : {-1.0, 1e300, std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THAT(StepOfTime("samples", value, 0).error(),
+                HasSubstr("and must be finite, at least 0 and exact"));
+  }
+}
 
 constexpr const char* kStart =
     R"({"type": "start", "protocol": 1, "sweep": "s1", "trial": 17, "attempt": 2,

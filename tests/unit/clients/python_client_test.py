@@ -249,6 +249,28 @@ class Checkpoints(Client):
                          checkpoint_every=3)
         self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "checkpoint"], [3, 7])
 
+    def test_time_is_a_metric_where_the_sweep_says_so(self):
+        script = ("for s in range(attune.step + 1, 10): "
+                  "attune.report({'thirds': s / 3, 'time': attune.time}, checkpoint=save)")
+        rank = self.save(script, time_attr="thirds", checkpoint_every=2)
+        saved = rank.receive("checkpoint")
+        self.assertEqual(saved["step"], 2)
+        self.assertEqual(saved["path"], str(self.folder / "step-6-attempt-2"))
+        self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "report"], [2, 3])
+
+        resumed = self.save(script, time_attr="thirds", resume={"step": 2, "path": saved["path"]})
+        report = resumed.receive("report")
+        self.assertEqual((report["step"], report["metrics"]), (3, {"thirds": 3, "time": 2}))
+
+        script = "attune.report({'thirds': %s})"
+        for value, problem in (("1.9", "is 1.9 after 2"), ("float('nan')", "is nan and must be"),
+                               ("-1", "is -1.0 and must be")):
+            wrong = self.rank(script % value, time_attr="thirds",
+                              resume={"step": 2, "path": saved["path"]})
+            self.assertIn(problem, wrong.receive("error")["message"])
+        self.assertIn("is not in the report, which has a",
+                      self.rank("attune.report({'a': 1})", time_attr="b").receive("error")["message"])
+
     def test_one_that_fails_leaves_nothing(self):
         rank = self.rank("def save(folder): (folder / 'x').write_text('x'); raise OSError('full')\n"
                          "attune.report({'a': 1}, checkpoint=save)",

@@ -88,6 +88,17 @@ TEST_F(Objectives, AMissingMetricOfAConstraintIsAFailureThatNamesIt) {
   EXPECT_THAT(Find<TrialEnded>(Report(0, 1, 0.5))->reason, HasSubstr("has no metric cost"));
 }
 
+TEST_F(Objectives, AReportWhoseTimeIsAnotherThanItsStepIsAFailureThatSaysBoth) {
+  SweepSpec spec = Two();
+  spec.time_attr = "cost";
+  Create(spec);
+  Say(0, 7, 0.3, 7.9);
+  EXPECT_EQ(sweep().trials.at(TrialNumber(0)).last_step, Step(7));
+  EXPECT_THAT(
+      Find<TrialEnded>(Say(0, 8, 0.3, 9))->reason,
+      HasSubstr("the report says step 8 where cost, which the sweep measures time in, is 9"));
+}
+
 TEST_F(Objectives, CheckpointsOfTheFrontStay) {
   SweepSpec spec = Two();
   spec.checkpoint = {.keep_last = 1, .keep_best = 0};

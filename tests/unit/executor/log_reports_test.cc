@@ -61,6 +61,18 @@ TEST_F(LogReportsTest, WithoutAStepEachMatchingLineIsTheNext) {
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 3);
 }
 
+TEST_F(LogReportsTest, TimeIsAMetricWhereTheSweepSaysSo) {
+  GangSpec spec = Printing("for n in 0.5 10.5 10.9 12; do echo n=$n a=1; done; echo n=11 a=1",
+                           R"(n=(?P<n>\S+) a=(?P<a>\S+))");
+  spec.time_attr = "n";
+  const auto ended = Run(spec);
+  EXPECT_EQ(facts_.Count<Report>(spec.attempt), 2);
+  EXPECT_EQ(Reported(spec, 1).step, 10);
+  EXPECT_THAT(Reported(spec, 1).metrics, UnorderedElementsAre(Pair("n", 10.5), Pair("a", 1)));
+  EXPECT_EQ(Reported(spec, 2).step, 12);
+  EXPECT_THAT(ended.failure.message, AllOf(HasSubstr("\"n=11 a=1\""), HasSubstr("is 11 after 12")));
+}
+
 TEST_F(LogReportsTest, NothingBehindAMilestoneIsReadBeforeItsVerdict) {
   GangSpec spec = Printing("for i in 1 2 3 4; do echo epoch $i loss=0; done");
   spec.milestone = 2;

@@ -7,6 +7,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using ::testing::StartsWith;
 
 TEST(ParseSweep, ReadsEveryKey) {
   const SweepSpec spec = Spec(R"(
@@ -100,6 +101,16 @@ parameters: {lr: {min: 0.1, max: 1.0}}
   EXPECT_THAT(spec.ReportedMetrics(),
               ElementsAre("accuracy", "latency_ms", "watts", "latency_ms", "recall"));
   EXPECT_EQ(Spec(ResolvedYaml(spec)), spec);
+}
+
+TEST(ParseSweep, ReadsTheMetricThatIsTime) {
+  const SweepSpec spec = Spec(With("scheduler: {name: asha, time_attr: samples, max: 90000}\n"));
+  EXPECT_EQ(spec.time_attr, "samples");
+  EXPECT_EQ(spec.max_step, Step(90000));
+  EXPECT_THAT(spec.ReportedMetrics(), ElementsAre("loss", "samples"));
+  EXPECT_EQ(Spec(ResolvedYaml(spec)), spec);
+  EXPECT_THAT(FaultsOf(With("scheduler: {name: asha, time_attr: \"\", max: 9}\n")),
+              StartsWith("sweep.yaml:5:"));
 }
 
 TEST(ParseSweep, FaultsOfMetricsAndConstraintsStandAtTheirKeys) {

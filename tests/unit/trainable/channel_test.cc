@@ -278,6 +278,46 @@ TEST_F(WorkerChannelCheckpoints, AResumedTrialGoesOnFromItsStep) {
   EXPECT_THAT(gang.Output(), HasSubstr("resumed with count 4"));
 }
 
+TEST_F(WorkerChannelCheckpoints, TimeIsAMetricWhereTheSweepSaysSo) {
+  const nlohmann::json measured{
+      {"time_attr", "thirds"}, {"milestone", 2}, {"checkpoint_dir", folder_}};
+  std::string path;
+  {
+    FakeGang gang(2, measured);
+    gang.RelayRendezvous();
+    const auto first = gang.Await(0, "report");  // of steps 3, 4 and 5, which are the same time
+    EXPECT_EQ(first["step"], 1);
+    EXPECT_EQ(first["metrics"]["step"], 3);
+    const auto checkpoint = gang.Await(0, "checkpoint");
+    EXPECT_EQ(checkpoint["step"], 2);
+    path = checkpoint["path"];
+    EXPECT_EQ(path, (folder_ / "step-6-attempt-2").string());
+    EXPECT_EQ(gang.AwaitWaiting()["metrics"]["step"], 6);
+    gang.Verdict(2, "pause");
+    for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(gang.Wait(rank), 0);
+    EXPECT_THAT(gang.Output(), HasSubstr("rank 1 left at step 6"));
+  }
+  nlohmann::json resumed = measured;
+  resumed["resume"] = {{"step", 2}, {"path", path}};
+  resumed["milestone"] = 3;
+  FakeGang gang(2, resumed);
+  gang.RelayRendezvous();
+  const auto next = gang.AwaitWaiting();
+  EXPECT_EQ(next["step"], 3);
+  EXPECT_EQ(next["metrics"]["step"], 9);
+  EXPECT_EQ(next["metrics"]["time"], 2) << "of the report before";
+  EXPECT_THAT(gang.Output(), HasSubstr("resumed with count 6"));
+  gang.Verdict(3, "stop");
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(gang.Wait(rank), 0);
+}
+
+TEST_F(WorkerChannelCheckpoints, AReportWithoutTheMetricThatIsTimeIsAnError) {
+  FakeGang gang(1, {{"time_attr", "samples"}, {"max_step", 5}});
+  EXPECT_EQ(
+      gang.Await(0, "error")["message"],
+      "Report: the metric \"samples\", in which the sweep measures time, is not in the report");
+}
+
 TEST_F(WorkerChannelCheckpoints, AResumeFromAnotherCheckpointThanTheServerMeansIsRefused) {
   std::string path;
   {

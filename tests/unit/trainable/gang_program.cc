@@ -205,6 +205,8 @@ class Gang : public attune::DistributedTrainable {
  private:
   attune::Metrics Count(std::int64_t step) {
     return {{"step", static_cast<double>(step)},
+            {"thirds", static_cast<double>(step) / 3},
+            {"time", static_cast<double>(context().time())},
             {"ranks", context().ReduceSum({{"ranks", 1.0}}).at("ranks")},
             {"args", static_cast<double>(context().args().size())}};
   }

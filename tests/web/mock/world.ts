@@ -61,6 +61,7 @@ export class World {
       warm_start: [],
       scheduler: 'asha',
       rungs: [1, 3, 9],
+      time_attr: '',
       max_step: 9,
       max_trials: 12,
       workers: 2,

@@ -44,7 +44,7 @@ concept Stateful = requires(T& object, const T& saved, const TensorMap& state) {
 
 // A checkpoint that was committed.
 struct CheckpointInfo {
-  // The trial's step, and the folder.
+  // The trial's time when it was saved (Context::time()), and the folder.
   std::int64_t step = 0;
   std::filesystem::path path;
   std::string digest;      // "sha256:" and 64 hex digits of the manifest
@@ -132,6 +132,9 @@ class CheckpointWriter : public StateWriter {
   // The trial's, after which it is saved.
   std::int64_t step() const { return step_; }
 
+  // Said by the SDK: Context::time() of that step, where it is another number.
+  void set_time(std::int64_t time) { time_ = time; }
+
   // Training goes on while a checkpoint that Save() has written is made durable and hashed, and its
   // report is sent after that. With false, Report() returns only then.
   void set_background(bool background) { background_ = background; }
@@ -144,6 +147,7 @@ class CheckpointWriter : public StateWriter {
  private:
   std::filesystem::path checkpoint_dir_;
   std::int64_t step_;
+  std::int64_t time_;
   int attempt_;
   int world_size_;
   bool background_ = true;
@@ -201,6 +205,8 @@ class CheckpointReader {
   // The trial's step, the number of ranks that wrote it, and where it lies.
   std::int64_t step() const;
   int world_size() const;
+  // Context::time() when it was saved.
+  std::int64_t time() const;
   const std::filesystem::path& folder() const { return folder_; }
 
   // The folder, with every file in it checked: for programs that read files of their own.

@@ -96,7 +96,12 @@ class Context {
   // after each Report().
   std::int64_t step() const;
 
-  // The step at which this attempt is known to end, or 0: a hint for learning rate schedules.
+  // What the sweep measures time in, as of the last Report(): the metric of its `time_attr`,
+  // rounded down, or else step(). Of the checkpoint after a resume, so that a program that counts
+  // samples goes on counting from here.
+  std::int64_t time() const;
+
+  // The time at which this attempt is known to end, or 0: a hint for learning rate schedules.
   std::int64_t max_step() const;
 
   // The checkpoint to continue from, or null on a fresh start. A Trainable gets it as Load().

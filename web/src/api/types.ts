@@ -103,6 +103,8 @@ export interface Sweep {
   warm_start: string[];
   scheduler: string;
   rungs: number[];
+  /** The metric that steps are counted in; empty: by the program. */
+  time_attr: string;
   max_step: number;
   max_trials: number;
   workers: number;

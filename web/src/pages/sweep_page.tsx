@@ -102,6 +102,7 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
             lines={lines}
             version={version}
             metric={model.curveMetric}
+            time={sweep.time_attr || 'step'}
             logarithmic={query.get('y') === 'log'}
             rungs={sweep.rungs}
             maxStep={sweep.max_step}

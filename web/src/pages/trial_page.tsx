@@ -153,6 +153,7 @@ function TrialCurve({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX
       lines={lines}
       version={trial.history.length}
       metric={metric}
+      time={sweep.time_attr || 'step'}
       logarithmic={query.get('y') === 'log'}
       rungs={[...new Set(judged)].sort((a, b) => a - b)}
       maxStep={sweep.max_step}

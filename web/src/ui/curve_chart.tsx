@@ -7,6 +7,8 @@ import { Icon } from './icons';
 import { paintEpoch } from './theme';
 
 interface Props extends PlotContent {
+  /** What the curves run along: steps, or the metric that the sweep measures time in. */
+  time: string;
   /** Grows when lines were mutated. */
   version: number;
   summary: string;
@@ -26,7 +28,7 @@ export function CurveChart(props: Props): JSX.Element {
     <figure class="chart" aria-label={`Learning curves of ${props.metric}`}>
       <div class="chart-head">
         <h2>
-          {props.metric} <span class="muted">by step</span>
+          {props.metric} <span class="muted">by {props.time}</span>
         </h2>
         <div class="chart-controls">
           {props.controls}
@@ -49,7 +51,12 @@ export function CurveChart(props: Props): JSX.Element {
         </div>
       </div>
       {asTable ? (
-        <CurveTable lines={props.lines} rungs={props.rungs} metric={props.metric} />
+        <CurveTable
+          lines={props.lines}
+          rungs={props.rungs}
+          metric={props.metric}
+          time={props.time}
+        />
       ) : (
         <Canvas {...props} />
       )}
@@ -133,20 +140,21 @@ function CurveTable({
   lines,
   rungs,
   metric,
-}: Pick<Props, 'lines' | 'rungs' | 'metric'>): JSX.Element {
+  time,
+}: Pick<Props, 'lines' | 'rungs' | 'metric' | 'time'>): JSX.Element {
   const steps = tableSteps(lines, rungs);
   return (
     <div class="table-scroll plot-table" tabIndex={0} role="region" aria-label="Curves as a table">
       <table class="data">
         <caption class="visually-hidden">
-          {metric} by step, {plural(lines.length, 'trial')}
+          {metric} by {time}, {plural(lines.length, 'trial')}
         </caption>
         <thead>
           <tr>
             <th scope="col">trial</th>
             {steps.map((step) => (
               <th key={step} scope="col" class="number">
-                step {step}
+                {time} {step}
               </th>
             ))}
           </tr>

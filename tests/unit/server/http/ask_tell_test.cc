@@ -64,6 +64,29 @@ TEST_F(AskTellTest, AReportGetsAVerdict) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("best"), 0.5);
 }
 
+TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
+  const std::string spec =
+      "metric: {name: accuracy, mode: max}\nparameters: {lr: {min: 0.001, max: 0.1}}\n"
+      "stop: {max_trials: 4}\nscheduler: {name: asha, time_attr: samples, min: 100, max: 900}\n";
+  const std::string trials = "/api/v1/sweeps/" +
+                             PostJson("/api/v1/sweeps", spec, 201).at("id").get<std::string>() +
+                             "/trials";
+  const Json asked = PostJson(trials + ":ask", "");
+  EXPECT_EQ(asked.at("milestone"), 100);
+  const auto tell = [&](const std::string& rest, int status) {
+    return PostJson(trials + "/0:tell", R"({"epoch": )" + asked.at("epoch").dump() + rest, status);
+  };
+  EXPECT_EQ(tell(R"(, "metrics": {"accuracy": 0.5, "samples": 128.5}})", 200).at("milestone"), 300);
+  EXPECT_EQ(GetJson(trials + "/0").at("step"), 128);
+  const auto fault = [](const Json& problem) { return problem.at("errors").at(0).dump(); };
+  EXPECT_THAT(fault(tell(R"(, "metrics": {"accuracy": 0.5, "samples": "nan"}})", 422)),
+              HasSubstr("that is nan; it has to be at least 1 and finite"));
+  EXPECT_THAT(fault(tell(R"(, "step": 7, "metrics": {"accuracy": 0.5, "samples": 300}})", 422)),
+              HasSubstr("is 7 where the metric that the sweep measures time in says 300"));
+  EXPECT_THAT(fault(tell(R"(, "step": 7, "metrics": {"accuracy": 0.5}})", 422)),
+              HasSubstr("/metrics/samples"));
+}
+
 TEST_F(AskTellTest, ARepeatedReportGetsTheSameVerdict) {
   const std::string body = R"({"epoch": )" + Ask().at("epoch").dump() +
                            R"(, "step": 9, "metrics": {"accuracy": "nan"}})";
