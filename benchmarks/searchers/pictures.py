@@ -1,0 +1,150 @@
+"""Draws searchers at work for docs/searchers.md: where each looks, on a function of two parameters.
+
+Starts a server, asks it for trials of a sweep without a program, and tells it Branin's function, which has
+three equal minima; `nsga2` gets two objectives, whose best compromises lie on the line between their minima.
+
+    pictures.py BUILD_DIR FOLDER
+"""
+
+import http.client
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TRIALS = 60            # of most; a genetic algorithm shows itself in its later generations
+TRIALS_OF_MANY = {"nsga2": 300}
+SIZE, MARGIN = 220, 8  # of the plot, in pixels
+CELLS = 48             # of the grid that contours are drawn on
+DEEP, PALE = (13, 71, 161), (187, 222, 251)  # of the last trial and the first
+SEARCHERS = ("random", "sobol", "grid", "tpe", "gp", "cmaes", "evolution", "nsga2")
+
+
+def branin(x, y):
+    """Branin and Hoo's function (Towards global optimisation 2, 1978) on the unit square."""
+    x, y = 15 * x - 5, 15 * y
+    valley = y - 5.1 / (4 * math.pi**2) * x * x + 5 / math.pi * x - 6
+    return valley**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10
+
+
+def distance(to_x, to_y):
+    return lambda x, y: math.hypot(x - to_x, y - to_y)
+
+
+def objectives(searcher):
+    if searcher != "nsga2":
+        return {"loss": branin}
+    return {"left": distance(0.25, 0.7), "right": distance(0.75, 0.3)}
+
+
+class Server:
+    """One that lives as long as the `with` block, for all sweeps."""
+
+    def __init__(self, build):
+        self.folder = tempfile.TemporaryDirectory()
+        data = pathlib.Path(self.folder.name)
+        self.process = subprocess.Popen(
+            [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        for line in self.process.stderr:
+            if "http://" in line:
+                break
+        url = json.loads((data / "server.json").read_text())["http"]
+        self.connection = http.client.HTTPConnection(url.removeprefix("http://"))
+        self.headers = {"Authorization": "Bearer " + (data / "token").read_text().strip()}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.folder.cleanup()
+
+    def post(self, path, body=None):
+        self.connection.request("POST", "/api/v1" + path, body and json.dumps(body), self.headers)
+        answer = self.connection.getresponse()
+        text = answer.read().decode()
+        if answer.status >= 300:
+            sys.exit(f"{path}: {answer.status} {text}")
+        return json.loads(text) if text else None
+
+
+def trials(server, searcher):
+    """The places (x, y) in the order in which they were tried."""
+    functions = objectives(searcher)
+    axis = {"min": 0.0, "max": 1.0}
+    if searcher == "grid":
+        axis = {"values": [round(i / 7, 4) for i in range(8)]}
+    sweep = server.post("/sweeps", {
+        "name": searcher, "parameters": {"x": axis, "y": axis}, "searcher": {"name": searcher, "seed": 1},
+        "metrics": [{"name": name, "mode": "min"} for name in functions],
+        "stop": {"max_trials": TRIALS_OF_MANY.get(searcher, TRIALS)}})["id"]
+    places = []
+    while (trial := server.post(f"/sweeps/{sweep}/trials:ask"))["trial"] is not None:
+        x, y = trial["config"]["x"], trial["config"]["y"]
+        places.append((x, y))
+        path = f"/sweeps/{sweep}/trials/{trial['trial']}:tell"
+        metrics = {name: function(x, y) for name, function in functions.items()}
+        server.post(path, {"epoch": trial["epoch"], "step": 1, "metrics": metrics})
+        server.post(path, {"epoch": trial["epoch"], "state": "completed"})
+    return places
+
+
+def contour(function, level):
+    """Pieces of the line where the function has this value, by marching squares: [((x, y), (x, y))]."""
+    values = [[function(i / CELLS, j / CELLS) - level for j in range(CELLS + 1)] for i in range(CELLS + 1)]
+    pieces = []
+    for i in range(CELLS):
+        for j in range(CELLS):
+            corners = [(i, j), (i + 1, j), (i + 1, j + 1), (i, j + 1)]
+            crossed = []
+            for (a, b), (c, d) in zip(corners, corners[1:] + corners[:1]):
+                here, there = values[a][b], values[c][d]
+                if (here < 0) != (there < 0):
+                    part = here / (here - there)
+                    crossed.append(((a + part * (c - a)) / CELLS, (b + part * (d - b)) / CELLS))
+            pieces += zip(crossed[::2], crossed[1::2])
+    return pieces
+
+
+def at(place):
+    """Where a place lies in the picture: y grows upwards."""
+    return f"{MARGIN + place[0] * SIZE:.1f} {MARGIN + (1 - place[1]) * SIZE:.1f}"
+
+
+def colour(part):
+    return "#" + "".join(f"{round(pale + part * (deep - pale)):02x}" for deep, pale in zip(DEEP, PALE))
+
+
+def draw(searcher, places):
+    width = SIZE + 2 * MARGIN
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {width}" width="{width}" '
+             f'height="{width}" role="img">',
+             f"<title>{len(places)} trials of {searcher}, the first ones pale</title>",
+             f'<rect x="{MARGIN}" y="{MARGIN}" width="{SIZE}" height="{SIZE}" fill="#fff" stroke="#999"/>']
+    functions = objectives(searcher)
+    levels = (2, 8, 20, 45, 90, 150) if len(functions) == 1 else (0.1, 0.25, 0.4)
+    for function in functions.values():
+        for level in levels:
+            path = "".join(f"M{at(a)}L{at(b)}" for a, b in contour(function, level))
+            lines.append(f'<path d="{path}" fill="none" stroke="#ccc"/>')
+    for i, place in enumerate(places):
+        x, y = at(place).split()
+        lines.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{colour(i / max(len(places) - 1, 1))}" '
+                     'stroke="#fff" stroke-width=".7"/>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def main():
+    build, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    with Server(build) as server:
+        for searcher in SEARCHERS:
+            (folder / f"searcher-{searcher}.svg").write_text(draw(searcher, trials(server, searcher)))
+
+
+if __name__ == "__main__":
+    main()
