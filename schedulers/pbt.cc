@@ -12,7 +12,8 @@
 namespace attune::schedulers {
 namespace {
 
-constexpr std::string_view kRule = "pbt";
+constexpr const char* kPbt = "pbt";
+constexpr const char* kPb2 = "pb2";
 constexpr double kRounding = 1e-9;  // of what a fraction of a count is computed with
 
 std::string Text(int64_t number) { return std::to_string(number); }
@@ -25,6 +26,7 @@ bool Failed(TrialState state) {
 
 Pbt::Options OptionsOf(const SweepSpec& spec) {
   const auto& options = spec.scheduler.options;
+  const bool bandit = spec.scheduler.name == kPb2;
   const auto real = [&](const char* name) { return std::get<double>(options.at(name)); };
   const auto integer = [&](const char* name) { return std::get<int64_t>(options.at(name)); };
   const int64_t population = integer("population");
@@ -32,18 +34,20 @@ Pbt::Options OptionsOf(const SweepSpec& spec) {
           .fraction = real("quantile_fraction"),
           .population = population > 0 ? population : spec.stop.max_trials,
           .max_trials = spec.stop.max_trials,
-          .exploration = {.resample_probability = real("resample_probability"),
-                          .smaller = real("smaller_factor"),
-                          .larger = real("larger_factor")},
+          .exploration = bandit ? Exploration{}
+                                : Exploration{.resample_probability = real("resample_probability"),
+                                              .smaller = real("smaller_factor"),
+                                              .larger = real("larger_factor")},
           .max = spec.max_step,
-          .synchronous = std::get<bool>(options.at("synchronous"))};
+          .synchronous = std::get<bool>(options.at("synchronous")),
+          .bandit = bandit};
 }
 
 Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
   const Pbt::Options options = OptionsOf(spec);
   if (options.max == Step(0)) {
-    return Error{ErrorCode::kInvalid,
-                 "scheduler.max: pbt needs max, the step at which a trial is complete"};
+    return Error{ErrorCode::kInvalid, "scheduler.max: " + spec.scheduler.name +
+                                          " needs max, the step at which a trial is complete"};
   }
   if (options.interval >= options.max.value) {
     return Error{ErrorCode::kInvalid, "scheduler.perturbation_interval: " + Text(options.interval) +
@@ -51,9 +55,9 @@ Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
                                           ", so nobody would be ranked; lower it or raise max"};
   }
   if (options.population == 0) {
-    return Error{ErrorCode::kInvalid,
-                 "scheduler.population: pbt needs to know how many trials there are together; give "
-                 "it, or stop.max_trials"};
+    return Error{ErrorCode::kInvalid, "scheduler.population: " + spec.scheduler.name +
+                                          " needs to know how many trials there are together; give "
+                                          "it, or stop.max_trials"};
   }
   return {std::make_unique<Pbt>(spec.objective(), spec.space, spec.seed, options)};
 }
@@ -68,7 +72,7 @@ void Fields(A& archive, Like<A, Pbt::Turn>& turn) {
 template <class A>
 void Fields(A& archive, Like<A, Pbt::Member>& member) {
   archive(member.config, member.value, member.ranked, member.paused, member.left, member.step,
-          member.decisions, member.newest, member.foreign_attempts, member.turn);
+          member.base, member.decisions, member.newest, member.foreign_attempts, member.turn);
 }
 
 Pbt::Pbt(Objective objective, SearchSpace space, uint64_t seed, Options options)
@@ -82,7 +86,7 @@ Pbt::Pbt(Objective objective, SearchSpace space, uint64_t seed, Options options)
 Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
   const TrialNumber number = trial.id.number;
   const Member& own = MemberOf(trial);
-  Reason reason{.rule = std::string(kRule), .step = report.step};
+  Reason reason{.rule = Rule(), .step = report.step};
   if (!Ranks(own, report.step)) {
     const auto next = NextMilestone(trial, report.step);
     reason.text = "goes on at step " + Text(report.step) + ": " +
@@ -111,7 +115,7 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
 }
 
 Reason Pbt::ReasonFor(const Ranking& ranking, double value, Step step) const {
-  return {.rule = std::string(kRule),
+  return {.rule = Rule(),
           .step = step,
           .rung = IntervalUpTo(step),
           .value = value,
@@ -139,14 +143,34 @@ Pbt::Turn Pbt::TurnOf(TrialNumber trial, const Ranking& ranking, int64_t decisio
   const TrialNumber donor =
       ranking.donors[static_cast<size_t>(stream.Integer(0, std::ssize(ranking.donors) - 1))];
   const Member& source = members_.at(donor);
-  Turn turn{.donor = source.newest,
-            .config = Explore(space_, source.config, options_.exploration, seed_, trial, decisions),
-            .reason = std::move(reason)};
+  auto [config, how] = ConfigFrom(source, trial, decisions);
+  Turn turn{.donor = source.newest, .config = std::move(config), .reason = std::move(reason)};
   turn.reason.text = "clones trial " + Text(donor) + " of step " + Text(source.newest->step) +
                      " (" + objective_.metric + " " + FormatShort(source.value) + ") at step " +
                      Text(turn.reason.step) + ": " + turn.reason.text + ", among the last " +
-                     Text(ranking.ends) + "; explores " + Changes(source.config, turn.config);
+                     Text(ranking.ends) + "; explores " + Changes(source.config, turn.config) + how;
   return turn;
+}
+
+std::pair<Config, std::string> Pbt::ConfigFrom(const Member& source, TrialNumber trial,
+                                               int64_t decisions) const {
+  Config explored = Explore(space_, source.config, options_.exploration, seed_, trial, decisions);
+  if (!options_.bandit) return {std::move(explored), ""};
+  std::vector<Config> training;
+  for (const auto& [number, member] : members_) {
+    if (number == trial) continue;
+    const bool clones = member.turn && member.turn->donor;
+    training.push_back(clones ? member.turn->config : member.config);
+  }
+  const double better = objective_.mode == Mode::kMax ? 1 : -1;
+  const int64_t interval = source.step.value / options_.interval + 1;
+  auto promise = MostPromising(space_, explored, gains_, training, interval, better * source.value,
+                               seed_, trial, decisions);
+  if (!promise) return {std::move(explored), "; too little is known yet for a model"};
+  return {std::move(promise->config), ", where a model of " +
+                                          Text(static_cast<int64_t>(promise->gains)) +
+                                          " gains expects one of " + FormatShort(promise->gain) +
+                                          " ± " + FormatShort(promise->deviation)};
 }
 
 bool Pbt::Before(const Entry& a, const Entry& b) const {
@@ -231,7 +255,7 @@ NextMove Pbt::Next(const SweepView& sweep) const {
   }
   if (turn != nullptr) {
     return Promote{.trial = turn->first,
-                   .reason = {.rule = std::string(kRule),
+                   .reason = {.rule = Rule(),
                               .value = turn->second.value,
                               .text = "goes on: of those that wait it has come to the fewest "
                                       "decisions, " +
@@ -287,8 +311,10 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
     const Report& report = reported->report;
     if (!Ranks(member, report.step)) return;
     member.value = objective_.Of(report.metrics);
+    Learn(member, report.step, member.value);
     member.ranked = true;
     member.step = report.step;
+    member.base = member.value;
     ++member.decisions;
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&fact)) {
     const AttemptId& attempt = saved->attempt;
@@ -299,16 +325,18 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
     if (verdict.kind == VerdictKind::kExploit) {
       member = {.config = verdict.config,
                 .step = verdict.donor.step,
+                .base = BaseOf(verdict.donor),
                 .decisions = member.decisions,
                 .foreign_attempts = decided->attempt.number};
     }
-    member.paused = verdict.kind == VerdictKind::kPause && verdict.reason.rule == kRule;
+    member.paused = verdict.kind == VerdictKind::kPause && verdict.reason.rule == Rule();
   } else if (std::holds_alternative<AttemptEnded>(fact)) {
     member.left = member.paused;  // however it went
   } else if (const auto* promoted = std::get_if<TrialPromoted>(&fact)) {
     if (promoted->donor) {
       member = {.config = *promoted->config,
                 .step = promoted->donor->step,
+                .base = BaseOf(*promoted->donor),
                 .decisions = member.decisions};
     }
     member.paused = member.left = false;
@@ -322,6 +350,25 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
   }
 }
 
+// What the configuration has brought since the last decision.
+void Pbt::Learn(const Member& member, Step step, double value) {
+  const double better = objective_.mode == Mode::kMax ? 1 : -1;
+  const double gain = better * (value - member.base);
+  if (!options_.bandit || !std::isfinite(gain)) return;
+  if (gains_.size() == kGainsMax) gains_.erase(gains_.begin());
+  gains_.push_back({.config = member.config,
+                    .interval = step.value / options_.interval,
+                    .before = better * member.base,
+                    .gain = gain});
+}
+
+double Pbt::BaseOf(const CheckpointId& donor) const {
+  const auto found = members_.find(donor.trial.number);
+  return found != members_.end() && found->second.step == donor.step
+             ? found->second.value
+             : std::numeric_limits<double>::quiet_NaN();
+}
+
 void Pbt::RankAll() {
   const auto has_come = [](const auto& member) {
     return member.second.left && !member.second.turn;
@@ -330,19 +377,15 @@ void Pbt::RankAll() {
   std::vector<Entry> ranked;
   for (const auto& [number, member] : members_) ranked.push_back({number, member.value});
   std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return Before(a, b); });
-  std::vector<Turn> turns;
   for (size_t place = 0; place < ranked.size(); ++place) {
-    const Member& member = members_.at(ranked[place].trial);
+    Member& member = members_.at(ranked[place].trial);
     const Ranking ranking = RankingIn(ranked, place);
     Turn turn = TurnOf(ranked[place].trial, ranking, member.decisions - 1,
                        ReasonFor(ranking, member.value, member.step));
     if (!turn.donor) {
       turn.reason.text = "goes on at step " + Text(member.step) + ": " + turn.reason.text;
     }
-    turns.push_back(std::move(turn));
-  }
-  for (size_t place = 0; place < ranked.size(); ++place) {
-    members_.at(ranked[place].trial).turn = std::move(turns[place]);
+    member.turn = std::move(turn);  // known to the turns that follow
   }
 }
 
@@ -364,50 +407,74 @@ void Pbt::Adapt(const SweepSpec& spec) {
   Retain();
 }
 
-void Pbt::Save(ArchiveWriter& archive) const { archive(members_, created_, joined_, exhausted_); }
+void Pbt::Save(ArchiveWriter& archive) const {
+  archive(members_, created_, joined_, exhausted_, gains_);
+}
 
 void Pbt::Load(ArchiveReader& archive) {
-  archive(members_, created_, joined_, exhausted_);
+  archive(members_, created_, joined_, exhausted_, gains_);
   Retain();
 }
 
+namespace {
+
+// Of both.
+std::vector<Option> CommonOptions() {
+  return {{.name = "perturbation_interval",
+           .fallback = int64_t{1},
+           .min = 1,
+           .help = "steps from one decision of a trial to its next"},
+          {.name = "quantile_fraction",
+           .fallback = 0.25,
+           .min = 0.01,
+           .max = 0.5,
+           .help = "part of the population that clones, and that is cloned"},
+          {.name = "population",
+           .fallback = int64_t{0},
+           .min = 0,
+           .help = "trials that train together; 0: stop.max_trials"},
+          {.name = "synchronous",
+           .fallback = false,
+           .help = "wait at each decision until all have come to theirs"}};
+}
+
+}  // namespace
+
 Entry<Scheduler> PbtEntry() {
-  return {.name = std::string(kRule),
-          .help =
-              "a population whose worst members clone the best ones and explore their "
-              "configuration; needs max",
-          .options = {{.name = "perturbation_interval",
-                       .fallback = int64_t{1},
-                       .min = 1,
-                       .help = "steps from one decision of a trial to its next"},
-                      {.name = "quantile_fraction",
-                       .fallback = 0.25,
-                       .min = 0.01,
-                       .max = 0.5,
-                       .help = "part of the population that clones, and that is cloned"},
-                      {.name = "resample_probability",
-                       .fallback = 0.25,
-                       .min = 0,
-                       .max = 1,
-                       .help = "that a parameter is drawn anew and not perturbed"},
-                      {.name = "smaller_factor",
-                       .fallback = 0.8,
-                       .min = 0,
-                       .max = 1,
-                       .help = "what a number is multiplied by in one half of the perturbations"},
-                      {.name = "larger_factor",
-                       .fallback = 1.2,
-                       .min = 1,
-                       .max = 100,
-                       .help = "what a number is multiplied by in the other half"},
-                      {.name = "population",
-                       .fallback = int64_t{0},
-                       .min = 0,
-                       .help = "trials that train together; 0: stop.max_trials"},
-                      {.name = "synchronous",
-                       .fallback = false,
-                       .help = "wait at each decision until all have come to theirs"}},
-          .make = Make};
+  Entry<Scheduler> entry{
+      .name = kPbt,
+      .help =
+          "a population whose worst members clone the best ones and explore their configuration; "
+          "needs max",
+      .options = CommonOptions(),
+      .make = Make};
+  entry.options.insert(entry.options.begin() + 2,
+                       {{.name = "resample_probability",
+                         .fallback = 0.25,
+                         .min = 0,
+                         .max = 1,
+                         .help = "that a parameter is drawn anew and not perturbed"},
+                        {.name = "smaller_factor",
+                         .fallback = 0.8,
+                         .min = 0,
+                         .max = 1,
+                         .help = "what a number is multiplied by in one half of the perturbations"},
+                        {.name = "larger_factor",
+                         .fallback = 1.2,
+                         .min = 1,
+                         .max = 100,
+                         .help = "what a number is multiplied by in the other half"}});
+  return entry;
+}
+
+Entry<Scheduler> Pb2Entry() {
+  return {
+      .name = kPb2,
+      .help =
+          "a population as that of pbt, whose clones take the numbers that a model of all gains "
+          "so far finds promising; needs max",
+      .options = CommonOptions(),
+      .make = Make};
 }
 
 }  // namespace attune::schedulers

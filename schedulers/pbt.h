@@ -6,12 +6,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/scheduler.h"
 #include "core/space/objective.h"
 #include "core/space/search_space.h"
+#include "schedulers/bandit.h"
 #include "schedulers/explore.h"
 
 namespace attune::schedulers {
@@ -41,6 +43,9 @@ namespace attune::schedulers {
 // what they have, the last of them clone, and all go on as slots are free. The checkpoints that are
 // to be cloned stay until they have been. A member that ends is waited for no longer.
 //
+// With `bandit` (PB2) the numeric parameters of a clone are chosen by what all members have gained
+// from one decision to the next so far (bandit.h), and explored where that says nothing yet.
+//
 // NaN, infinities and a missing metric are the worst value. Of equal values that of the lower trial
 // number is better. A report that passes several intervals counts once; a step that was reported
 // before, or lies before such a one, changes nothing.
@@ -54,6 +59,7 @@ class Pbt final : public Scheduler {
     Exploration exploration;
     Step max{0};
     bool synchronous = false;
+    bool bandit = false;
   };
   // Of the synchronous form: how a member goes on that has been ranked.
   struct Turn {
@@ -69,6 +75,7 @@ class Pbt final : public Scheduler {
     bool paused = false;
     bool left = false;  // paused, and its gang has gone
     Step step{0};       // at which it was ranked, or which it has cloned
+    double base = std::numeric_limits<double>::quiet_NaN();  // its value there, or its donor's
     int64_t decisions = 0;
     std::optional<CheckpointId> newest;
     uint32_t foreign_attempts = 0;  // up to this one what it saved is not of its configuration
@@ -115,6 +122,12 @@ class Pbt final : public Scheduler {
   Reason ReasonFor(const Ranking& ranking, double value, Step step) const;
   // Of a ranked one: what it takes over, if anything, and why; `decisions` were made before.
   Turn TurnOf(TrialNumber trial, const Ranking& ranking, int64_t decisions, Reason reason) const;
+  std::string Rule() const { return options_.bandit ? "pb2" : "pbt"; }  // and the name
+  // Of a clone of the source, the values of the parameters and how they were found.
+  std::pair<Config, std::string> ConfigFrom(const Member& source, TrialNumber trial,
+                                            int64_t decisions) const;
+  void Learn(const Member& member, Step step, double value);
+  double BaseOf(const CheckpointId& donor) const;
   void Join(const Fact& fact);  // a new member, or one that comes back
   void Forget(const CheckpointId& checkpoint);
   void ObserveMember(TrialNumber trial, const Fact& fact);
@@ -132,8 +145,10 @@ class Pbt final : public Scheduler {
   int64_t joined_ = 0;               // of them, those that neither failed nor were killed
   bool exhausted_ = false;           // the searcher has no more
   std::set<CheckpointId> retained_;  // of the turns to come
+  std::vector<Gain> gains_;          // of a bandit, the newest
 };
 
 Entry<Scheduler> PbtEntry();
+Entry<Scheduler> Pb2Entry();
 
 }  // namespace attune::schedulers

@@ -17,6 +17,7 @@ void RegisterSchedulers(Algorithms& algorithms) {
   algorithms.Add(HyperBandEntry());
   algorithms.Add(MedianEntry());
   algorithms.Add(PashaEntry());
+  algorithms.Add(Pb2Entry());
   algorithms.Add(PbtEntry());
   algorithms.Add(PbtReplayEntry());
   algorithms.Add(PercentileEntry());

@@ -29,7 +29,9 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Those that judge a trial among others.
 const std::vector<std::string> kJudging = {"asha",  "extrapolate", "hyperband", "median",
-                                           "pasha", "pbt",         "percentile"};
+                                           "pasha", "pb2",         "pbt",       "percentile"};
+
+bool IsPopulation(const Plan& plan) { return plan.scheduler == "pb2" || plan.scheduler == "pbt"; }
 
 // Falls with the steps, and ranks trials alike at all of them; trial 0 is the worst but for 5.
 double Falling(uint32_t trial, int64_t step, const Config&) {
@@ -63,7 +65,7 @@ TEST(Pitfalls, NanStopsItsOwnTrialAndNoOther) {
       if (trial != 6) furthest = std::max(furthest, sweep.Furthest(trial));
     }
     EXPECT_GE(furthest, plan.scheduler == "pasha" ? 3 : 9);
-    if (plan.scheduler == "pbt") {
+    if (IsPopulation(plan)) {
       bool cloned = false;
       for (const auto& fact : sweep.All<TrialDecided>())
         cloned |=
@@ -79,7 +81,7 @@ TEST(Pitfalls, NanStopsItsOwnTrialAndNoOther) {
 // 2. A late report was recorded at a lower rung than it had passed, or at several.
 TEST(Pitfalls, AReportThatIsLateCountsAtTheRungThatItHasPassedAndAtNoneBefore) {
   for (Plan& plan : Judging(Noisy)) {
-    if (plan.scheduler == "pbt") continue;  // has no rungs
+    if (IsPopulation(plan)) continue;  // has no rungs
     SCOPED_TRACE(plan.scheduler);
     plan.stride = 5;
     const std::vector<Step> rungs = plan.Rungs();
@@ -123,7 +125,7 @@ TEST(Pitfalls, RungsAreExactAndTheLastIsMax) {
                                                          {7, 3, 3, 2},
                                                          {2, 2, 2, 2}}) {
     for (Plan& plan : Judging(Falling)) {
-      if (plan.scheduler == "pbt" || plan.scheduler == "median" || plan.scheduler == "percentile")
+      if (IsPopulation(plan) || plan.scheduler == "median" || plan.scheduler == "percentile")
         continue;
       SCOPED_TRACE(plan.scheduler + " " + std::to_string(max));
       plan.max = max;
@@ -181,7 +183,7 @@ TEST(Pitfalls, StepsThatGoBackChangeNoDecision) {
 // 7. Of equal values all went on, or none.
 TEST(Pitfalls, OfEqualValuesNeitherAllGoOnNorNone) {
   for (Plan& plan : Judging([](uint32_t, int64_t, const Config&) { return 0.5; })) {
-    if (plan.scheduler == "median" || plan.scheduler == "percentile" || plan.scheduler == "pbt")
+    if (plan.scheduler == "median" || plan.scheduler == "percentile" || IsPopulation(plan))
       continue;  // which stop, or have clone, only who is strictly worse
     SCOPED_TRACE(plan.scheduler);
     const WholeSweep sweep(plan);
@@ -246,7 +248,7 @@ TEST(Pitfalls, APausedTrialKeepsWhatItGoesOnFrom) {
       if (assigned == nullptr || !paused.contains(assigned->attempt.trial.number)) continue;
       ++promoted;
       ASSERT_TRUE(assigned->resume);
-      if (plan.scheduler != "pbt") {
+      if (!IsPopulation(plan)) {
         EXPECT_EQ(assigned->resume->step, paused.at(assigned->attempt.trial.number));
       }
       paused.erase(assigned->attempt.trial.number);
@@ -363,7 +365,7 @@ TEST(Pitfalls, BoundsThatCannotBeAreRefusedBeforeAnythingRuns) {
     SCOPED_TRACE(plan.scheduler);
     EXPECT_EQ(refused(plan), "");
     const bool lines = plan.scheduler == "median" || plan.scheduler == "percentile";
-    if (plan.scheduler == "pbt") {
+    if (IsPopulation(plan)) {
       plan.options["perturbation_interval"] = int64_t{100};
     } else {
       plan.options[lines ? "grace_period" : "min"] = int64_t{100};
@@ -422,7 +424,7 @@ TEST(Pitfalls, WhatIsDrawnDependsOnSeedAndTrialOnly) {
     plan.others = 2;
     EXPECT_EQ(WholeSweep(plan).Decisions(), alone);
     plan.seed = 2;
-    const bool draws = plan.scheduler == "pbt" || plan.options.contains("brackets");
+    const bool draws = IsPopulation(plan) || plan.options.contains("brackets");
     if (draws) {
       EXPECT_NE(WholeSweep(plan).Decisions(), alone);
     }

@@ -69,7 +69,8 @@ class Turns final : public Checker {
     const std::string& searcher = sweep.spec.searcher.name;
     return !sweep.exhausted && searcher != "grid" && searcher != "tpe" && searcher != "bohb" &&
            searcher != "gp" && searcher != "auto" && searcher != kPondering &&
-           sweep.spec.scheduler.name != "pbt" && sweep.Created() < sweep.spec.stop.max_trials;
+           sweep.spec.scheduler.name != "pbt" && sweep.spec.scheduler.name != "pb2" &&
+           sweep.Created() < sweep.spec.stop.max_trials;
   }
 
   void Released(const ReservationReleased& fact, Time now) {

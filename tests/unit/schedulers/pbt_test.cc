@@ -89,6 +89,30 @@ TEST(Pbt, FollowsThePaper) {
   EXPECT_THAT(sweep.Report({0, 6}, 0.4).verdict(), Clones(Checkpoint(3, 2, 4), 2.0));
 }
 
+// Four members that gain the more the smaller their learning rate is, at each of four decisions.
+TEST(Pb2, AClonesNumbersAreThoseThatAModelOfTheGainsFindsPromising) {
+  Pbt::Options options = Four();
+  options.bandit = true;
+  SchedulerHarness sweep(Population(options));
+  Begin(sweep);
+  sweep.Report({0, 2}, 0.5).Save({0, 2}).Report({1, 2}, 0.5).Report({2, 2}, 0.5);
+  sweep.Report({3, 2}, 0.1);
+  EXPECT_EQ(sweep.verdict().reason.rule, "pb2");
+  EXPECT_THAT(sweep.verdict(), Clones(Checkpoint(0, 1, 2), 1.0));
+  EXPECT_THAT(sweep.text(), HasSubstr("explores nothing; too little is known yet for a model"));
+  for (int64_t step = 4; step <= 6; step += 2) {
+    const double intervals = static_cast<double>(step) / 2 - 1;
+    sweep.Report({0, step}, 0.5 + 0.2 * intervals).Save({0, step});
+    sweep.Report({1, step}, 0.5 + 0.1 * intervals);
+    if (step == 4) sweep.Report({2, step}, 0.6 - 0.01 * intervals);
+  }
+  EXPECT_THAT(sweep.Report({2, 6}, 0.55).verdict(),
+              Field("kind", &Verdict::kind, VerdictKind::kExploit));
+  EXPECT_THAT(sweep.text(),
+              AllOf(HasSubstr("clones trial 0 of step 6"), HasSubstr("explores lr 1 → "),
+                    HasSubstr(", where a model of 5 gains expects one of ")));
+}
+
 TEST(Pbt, SmallerIsBetterWhenMinimising) {
   SchedulerHarness sweep(Pbt(Minimise("loss"), Space(), 1, Four()), "loss");
   Begin(sweep);

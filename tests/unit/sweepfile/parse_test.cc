@@ -261,7 +261,7 @@ TEST(ParseSweep, UnknownAlgorithmIsToldOnceWithoutItsOptions) {
   EXPECT_EQ(FaultsOf(With("scheduler: {name: ahsa, reduction_factor: 3}\n")),
             "sweep.yaml:5:19: scheduler.name: the text \"ahsa\" is not one of: fifo, none, asha, "
             "extrapolate, "
-            "hyperband, median, pasha, pbt, pbt_replay, percentile; "
+            "hyperband, median, pasha, pb2, pbt, pbt_replay, percentile; "
             "did you mean asha?\n");
 }
 
