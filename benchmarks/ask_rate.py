@@ -1,14 +1,16 @@
 """How long it takes to ask for a trial and to tell how it went, when there have been many.
 
 Writes the database of a sweep without a program (`long_log.cc`), starts a server on it, and asks and
-tells, one after the other; a wait of the disk is in each.
+tells, one after the other; a wait of the disk is in each. For scale: the commits of one row that SQLite
+alone does on the same disk.
 
-    ask_rate.py BUILD_DIR [TRIALS]
+    ask_rate.py BUILD_DIR [TRIALS [SEARCHER]]
 """
 
 import http.client
 import json
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -40,10 +42,22 @@ def tells(values):
     return f"median {values[len(values) // 2]:.2f} ms, 99 % {values[len(values) * 99 // 100]:.2f} ms"
 
 
-def measure(build, trials):
+def commits(folder):
+    """A second, by SQLite with the settings of the server's own database."""
+    database = sqlite3.connect(folder / "scale.db", isolation_level=None)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("CREATE TABLE rows(value)")
+    began = time.monotonic()
+    for i in range(ROUNDS):
+        database.execute("INSERT INTO rows VALUES (?)", (i,))
+    return ROUNDS / (time.monotonic() - began)
+
+
+def measure(build, trials, searcher):
     with tempfile.TemporaryDirectory(dir=pathlib.Path.cwd()) as folder:  # a disk, not memory
         data = pathlib.Path(folder)
-        subprocess.run([build / "benchmarks/long_log", data / "attune.db", str(trials), "2", "asked"],
+        subprocess.run([build / "benchmarks/long_log", data / "attune.db", str(trials), "2", "asked", searcher],
                        check=True, stdout=subprocess.DEVNULL)
         server = subprocess.Popen(
             [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
@@ -62,13 +76,17 @@ def measure(build, trials):
             get.append(client.ms("GET", "")[0])
         server.terminate()
         server.wait()
-    print(f"after {trials} trials: ask {tells(ask)}; tell {tells(tell)}; the sweep {tells(get)}")
+        rate = 1000 * ROUNDS / (sum(ask) + sum(tell))
+        scale = commits(data)
+    print(f"{searcher} after {trials} trials: ask {tells(ask)}; tell {tells(tell)}; the sweep {tells(get)}; "
+          f"{rate:.0f} pairs a second, where SQLite alone commits {scale:.0f} times")
 
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    measure(build, 100)
-    measure(build, int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)
+    searcher = sys.argv[3] if len(sys.argv) > 3 else "random"
+    measure(build, 100, searcher)
+    measure(build, int(sys.argv[2]) if len(sys.argv) > 2 else 100_000, searcher)
 
 
 main()

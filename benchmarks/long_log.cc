@@ -2,7 +2,7 @@
 // ended, after so many reports each, and a few are still running. With `asked`, of a sweep without
 // a program, whose trials were asked for.
 //
-//     long_log FILE [TRIALS [REPORTS [asked]]]
+//     long_log FILE [TRIALS [REPORTS [asked [SEARCHER]]]]
 
 #include <chrono>
 #include <cstdio>
@@ -24,8 +24,9 @@ namespace {
 
 constexpr int kSlots = 64;
 
-SweepSpec Spec(int trials, int reports, bool asked) {
+SweepSpec Spec(int trials, int reports, bool asked, const std::string& searcher) {
   SweepSpec spec = BenchSweep();
+  if (!searcher.empty()) spec.searcher = {.name = searcher};
   if (asked) spec.program = {};
   spec.scheduler = {
       "asha",
@@ -66,7 +67,8 @@ std::vector<Command> Turn(const Sweep& sweep) {
   return facts;
 }
 
-void Write(const std::string& path, int trials, int reports, bool asked) {
+void Write(const std::string& path, int trials, int reports, bool asked,
+           const std::string& searcher) {
   Algorithms algorithms;
   searchers::RegisterSearchers(algorithms);
   schedulers::RegisterSchedulers(algorithms);
@@ -76,7 +78,9 @@ void Write(const std::string& path, int trials, int reports, bool asked) {
   ATTUNE_CHECK(conductor.Start().ok());
   const auto must = [](const auto& result) { ATTUNE_CHECK(result.ok()); };
   must(conductor.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = kSlots}}));
-  must(conductor.Execute(CreateSweep{Spec(trials, reports, asked), "", ""}));
+  SweepSpec spec = Spec(trials, reports, asked, searcher);
+  algorithms.Complete(spec);
+  must(conductor.Execute(CreateSweep{std::move(spec), "", ""}));
   for (bool enough = false; !enough;) {
     std::vector<Command> facts;
     conductor.Query([&](const Brain& brain) {
@@ -99,5 +103,5 @@ int main(int argc, char** argv) {
   ATTUNE_CHECK(argc > 1);
   attune::server::Write(argv[1], argc > 2 ? std::atoi(argv[2]) : 100'000,
                         argc > 3 ? std::atoi(argv[3]) : 100,
-                        argc > 4 && std::string_view(argv[4]) == "asked");
+                        argc > 4 && std::string_view(argv[4]) == "asked", argc > 5 ? argv[5] : "");
 }
