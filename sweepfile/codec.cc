@@ -110,6 +110,7 @@ Json GangToJson(const GangSpec& gang) {
   if (gang.min_workers > 0) {
     json["min_workers"] = gang.min_workers;
     json["grow_after"] = FormatDuration(gang.grow_after);
+    json["grow"] = Name(gang.grow);
   }
   if (!gang.required.empty()) json["requires"] = ToJson(gang.required);
   return json;

@@ -322,6 +322,13 @@ const Section& ResourcesKeys() {
            .fallback = Integer(1),
            .min = 0,
            .max = kMaxInt},
+          {.name = "grow",
+           .help =
+               "Of the trials that have fewer than `workers`, which one goes on with more where "
+               "there is room: the oldest, the one whose metric is best so far, or all of them "
+               "evenly",
+           .fallback = Text("oldest"),
+           .one_of = {"oldest", "best", "even"}},
           {.name = "gpus_per_worker",
            .type = KeyType::kInteger,
            .help = "GPUs of each worker",

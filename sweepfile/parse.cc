@@ -260,17 +260,22 @@ class SpecReader {
     GangSpec& gang = spec_.gang;
     if (resources.Find("min_workers") != nullptr) gang.min_workers = Int(resources, "min_workers");
     gang.grow_after = Duration(resources, "grow_after");
+    gang.grow = *GrowthNamed(resources.Get<std::string>("grow"));
     if (gang.min_workers > gang.workers)
       faults_.AtValue(
           resources.spot("min_workers"),
           std::to_string(gang.min_workers) + " is above workers " + std::to_string(gang.workers));
-    if (resources.Given("grow_after") && !resources.Given("min_workers"))
-      faults_.AtValue(resources.spot("grow_after"),
-                      "is about trials that run with fewer than workers; give min_workers, or "
-                      "remove this");
+    for (const char* key : {"grow_after", "grow"}) {
+      if (resources.Given(key) && !resources.Given("min_workers"))
+        faults_.AtValue(resources.spot(key),
+                        "is about trials that run with fewer than workers; give min_workers, or "
+                        "remove this");
+    }
     // Said of a gang that is never smaller, they change nothing.
     if (gang.min_workers == gang.workers) gang.min_workers = 0;
-    if (gang.min_workers == 0) gang.grow_after = GangSpec{}.grow_after;
+    if (gang.min_workers > 0) return;
+    gang.grow_after = GangSpec{}.grow_after;
+    gang.grow = GangSpec{}.grow;
   }
 
   void RefuseProgramKeys(const Fields& fields, std::initializer_list<std::string_view> keys) {

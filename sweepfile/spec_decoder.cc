@@ -249,6 +249,11 @@ void SpecDecoder::DecodeGang() {
     spec_.gang.min_workers =
         static_cast<int>(Integer(resources, "min_workers", 1, spec_.gang.workers));
     spec_.gang.grow_after = Duration(resources, "grow_after");
+    if (Has(resources, "grow")) {
+      const auto grow = GrowthNamed(Text(resources, "grow"));
+      if (!grow) return Fail("grow is " + Text(resources, "grow"));
+      spec_.gang.grow = *grow;
+    }
   }
   if (!Has(resources, "requires")) return;
   Result<Requirements> required = RequirementsFromJson(Member(resources, "requires"));

@@ -183,6 +183,7 @@ class Round {
       const Trial* waiting = NextWaiting(sweep, now_, over);
       if (waiting == nullptr && !HasNext(sweep, now_, over)) break;
       GangRequest request = RequestOf(state_, sweep, waiting);
+      request.max_workers = MostWorkers(sweep, waiting, hosts_);
       const bool anywhere = !request.only;
       const Agenda::Kind kind{request.min_workers, request.per_worker, masked_, request.required};
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();

@@ -1,6 +1,7 @@
 #include "core/brain/growth.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -20,7 +21,25 @@ constexpr Time kEver{std::numeric_limits<int64_t>::max()};
 struct Small {
   const Sweep* sweep;
   const Trial* trial;
-  auto Turn() const { return std::tuple(-sweep->spec.priority, sweep->id, trial->id.number); }
+  auto Turn() const {
+    return std::tuple(-sweep->spec.priority, sweep->id, Rank(), trial->id.number);
+  }
+
+ private:
+  double Rank() const {
+    constexpr double kLast = std::numeric_limits<double>::infinity();
+    switch (sweep->spec.gang.grow) {
+      case GrowthPolicy::kOldest:
+        return 0;
+      case GrowthPolicy::kEven:
+        return static_cast<double>(trial->live->ranks.size());
+      case GrowthPolicy::kBest:
+        break;
+    }
+    const double best = trial->best.empty() ? kLast : trial->best.front();
+    if (!std::isfinite(best)) return kLast;
+    return sweep->spec.objective().mode == Mode::kMin ? best : -best;
+  }
 };
 
 // It has been asked to.
@@ -65,6 +84,7 @@ bool AllSeen(const State& state, const Hosts& hosts) {
 int RoomFor(const State& state, const Small& small, Hosts& hosts) {
   const Attempt& live = *small.trial->live;
   hosts.Unmask();
+  const int most = MostWorkers(*small.sweep, small.trial, hosts);
   for (const RankSlot& slot : live.ranks) {
     const Host* seen = hosts.Find(slot.executor);
     if (seen == nullptr) return 0;  // it is away
@@ -76,6 +96,7 @@ int RoomFor(const State& state, const Small& small, Hosts& hosts) {
   }
   GangRequest request = RequestFor(small.sweep->spec.gang);
   request.min_workers = static_cast<int>(live.ranks.size()) + 1;
+  if (small.sweep->spec.gang.grow == GrowthPolicy::kEven) request.max_workers = most;
   // Its next checkpoint will lie where rank 0 is.
   const auto readers = state.folders.find(state.executors.at(live.ranks.front().executor).folder);
   if (readers != state.folders.end()) request.only = readers->second;
@@ -117,6 +138,26 @@ int HighestWaiting(const State& state, const Agenda& agenda, const Hosts& hosts)
 
 }  // namespace
 
+int MostWorkers(const Sweep& sweep, const Trial* trial, const Hosts& hosts) {
+  const GangSpec& gang = sweep.spec.gang;
+  const bool is_new = trial == nullptr || trial->attempts == 0;
+  if (gang.grow == GrowthPolicy::kOldest || (gang.grow == GrowthPolicy::kBest && !is_new))
+    return gang.workers;
+  int64_t workers = WorkersThatFit(RequestFor(gang), hosts);
+  for (const TrialNumber number : sweep.live)
+    workers += std::ssize(sweep.Find(number)->live->ranks);
+  int64_t trials = std::ssize(sweep.live) + std::ssize(sweep.pending);
+  if (MayCreate(sweep)) {
+    const int most = sweep.spec.stop.max_trials;
+    trials = most > 0 ? trials + most - sweep.created : std::numeric_limits<int>::max();
+  }
+  const int together = sweep.spec.max_concurrent_trials;
+  if (together > 0) trials = std::min<int64_t>(trials, together);
+  trials = std::max<int64_t>(std::min(trials, workers / MinWorkers(gang)), 1);
+  const int64_t share = (workers + trials - 1) / trials;
+  return static_cast<int>(std::clamp<int64_t>(share, MinWorkers(gang), gang.workers));
+}
+
 void GrowGang(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts& facts) {
   for (const Small& small : Candidates(state, now, agenda)) {
     const Attempt& live = *small.trial->live;
@@ -125,7 +166,9 @@ void GrowGang(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts&
     if (grows && !AllSeen(state, hosts)) return;
     const int room = RoomFor(state, small, hosts);
     if (room == 0 && !grows) {
-      agenda.without_growth.insert(live.epoch);
+      // A share grows also where there is no more room than before.
+      if (small.sweep->spec.gang.grow != GrowthPolicy::kEven)
+        agenda.without_growth.insert(live.epoch);
       continue;
     }
     const bool waited_for =
@@ -138,9 +181,11 @@ void GrowGang(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts&
     const auto reason = [&](const std::string& why) {
       return Reason{.rule = "resize", .text = size + why};
     };
+    const bool best = small.sweep->spec.gang.grow == GrowthPolicy::kBest;
     facts.push_back(TrialYielding{
         small.trial->id,
-        should ? Verdict::Resize(reason("room for " + std::to_string(room)))
+        should ? Verdict::Resize(reason("room for " + std::to_string(room) +
+                                        (best ? ", and its trial is the best of those" : "")))
                : Verdict::Continue(reason(waited_for ? "a gang waits that needs the room for more"
                                                      : "the room for more is gone"))});
     return;

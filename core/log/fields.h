@@ -186,8 +186,8 @@ void Fields(A& archive, Like<A, Program>& program) {
 }
 template <class A>
 void Fields(A& archive, Like<A, GangSpec>& gang) {
-  archive(gang.workers, gang.min_workers, gang.grow_after, gang.per_worker, gang.placement,
-          gang.required);
+  archive(gang.workers, gang.min_workers, gang.grow_after, gang.grow, gang.per_worker,
+          gang.placement, gang.required);
 }
 template <class A>
 void Fields(A& archive, Like<A, CheckpointPolicy>& policy) {

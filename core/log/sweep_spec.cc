@@ -1,9 +1,31 @@
 #include "core/log/sweep_spec.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace attune {
+
+namespace {
+
+constexpr std::array<std::pair<GrowthPolicy, std::string_view>, 3> kGrowthPolicies{{
+    {GrowthPolicy::kOldest, "oldest"},
+    {GrowthPolicy::kBest, "best"},
+    {GrowthPolicy::kEven, "even"},
+}};
+
+}  // namespace
+
+std::string_view Name(GrowthPolicy policy) {
+  return kGrowthPolicies[static_cast<size_t>(policy)].second;
+}
+
+std::optional<GrowthPolicy> GrowthNamed(std::string_view name) {
+  for (const auto& [policy, known] : kGrowthPolicies) {
+    if (known == name) return policy;
+  }
+  return std::nullopt;
+}
 
 std::vector<std::string> SweepSpec::ReportedMetrics() const {
   std::vector<std::string> metrics;

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,12 +48,23 @@ enum class PlacementPolicy {
   kSpread,  // where most is free, so that gangs share a host as little as possible
 };
 
+// Which gang goes on with more workers where several have fewer than they would like to have.
+enum class GrowthPolicy {
+  kOldest,
+  kBest,  // of the trial whose first objective is best so far
+  kEven,  // the smallest, and no gang has more than its share of what the sweep can have
+};
+
+std::string_view Name(GrowthPolicy policy);
+std::optional<GrowthPolicy> GrowthNamed(std::string_view name);
+
 struct GangSpec {
   int workers = 1;      // world size
   int min_workers = 0;  // it starts with so few where there is no room for more; 0: with all or not
   // Of an attempt with fewer than `workers`, since it was decided on: only then may it give way to
   // one with more, because to start anew costs time.
   Seconds grow_after{60};
+  GrowthPolicy grow = GrowthPolicy::kOldest;
   Resources per_worker{.cpus = 1};
   PlacementPolicy placement = PlacementPolicy::kPack;
   Requirements required;  // labels of the executors that it runs on

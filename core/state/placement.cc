@@ -201,6 +201,14 @@ GangRequest RequestFor(const GangSpec& gang) {
           .required = gang.required};
 }
 
+int WorkersThatFit(const GangRequest& request, const Hosts& hosts) {
+  int64_t workers = 0;
+  for (const Host* host : hosts.All()) {
+    if (Allowed(request, *host)) workers += Capacity(request.per_worker, host->Free());
+  }
+  return static_cast<int>(std::min<int64_t>(workers, std::numeric_limits<int>::max()));
+}
+
 Resources Times(const Resources& per_worker, int workers) {
   return {.cpus = workers * per_worker.cpus,
           .gpus = workers * per_worker.gpus,

@@ -100,6 +100,9 @@ class Hosts {
 // only. Executors that lack a label that is asked for (GangRequest::required) are as good as none.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
+// How many workers there is room for on all executors together, whichever gangs they are of.
+int WorkersThatFit(const GangRequest& request, const Hosts& hosts);
+
 // Why it has no room: "needs 8 GPUs: n3 has 6 free, n5 has 2 free", those with most first.
 std::string Shortage(const GangRequest& request, const Hosts& hosts);
 

@@ -127,6 +127,7 @@ class Planner {
     }
     DrawOptions(spec);
     MeasureTime(spec);
+    DrawGrowth(spec);
     BeginWarm(planned);
     return planned;
   }
@@ -135,6 +136,12 @@ class Planner {
   static void MeasureTime(SweepSpec& spec) {
     RandomStream random(spec.seed, TrialNumber{}, "sim/time");
     if (random.Uniform() < 0.2) spec.time_attr = kSamples;
+  }
+
+  static void DrawGrowth(SweepSpec& spec) {
+    if (spec.gang.min_workers == 0) return;
+    RandomStream random(spec.seed, TrialNumber{}, "sim/growth");
+    spec.gang.grow = static_cast<GrowthPolicy>(random.Integer(0, 2));
   }
 
   // Half of those whose searchers take results of an earlier sweep have some. From a stream of

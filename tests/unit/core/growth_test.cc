@@ -204,6 +204,65 @@ TEST_F(Growth, OneGangGrowsAtATime) {
   EXPECT_EQ(Size(1), 2u);
 }
 
+TEST_F(Growth, TheBestGrowsFirstWhereTheSweepSaysSo) {
+  Host("a", 6);
+  SweepSpec spec = Elastic(6, 2, 3);
+  spec.gang.grow = GrowthPolicy::kBest;
+  Create(spec);
+  for (uint32_t number = 0; number < 3; ++number) {
+    ASSERT_EQ(Size(number), 2u) << "an even share to begin with";
+    Report(number, 1, number == 1 ? 0.9 : 0.5);
+    Save(number, 1);
+  }
+  Wait(kGrowAfter);
+  Host("b", 4);
+  EXPECT_FALSE(Grows(0));
+  EXPECT_FALSE(Grows(2));
+  ASSERT_TRUE(Grows(1));
+  EXPECT_EQ(Why(1), "2 of 6 workers; room for 6, and its trial is the best of those");
+  Report(1, 2, 0.9, /*waits=*/true);
+  Save(1, 2);
+  Finish(1);
+  EXPECT_EQ(Size(1), 6u);
+  EXPECT_EQ(Size(0) + Size(2), 4u);
+}
+
+TEST_F(Growth, AnEvenShareIsWhatATrialStartsWithAndGrowsTo) {
+  Host("a", 8);
+  SweepSpec spec = Elastic(8, 2, 3);
+  spec.gang.grow = GrowthPolicy::kEven;
+  Create(spec);
+  EXPECT_EQ(Size(0), 3u);
+  EXPECT_EQ(Size(1), 3u);
+  ASSERT_EQ(Size(2), 2u);
+  for (uint32_t number = 0; number < 3; ++number) {
+    Report(number, 1, 0.5);
+    Save(number, 1);
+  }
+  Wait(kGrowAfter);
+  EXPECT_FALSE(Grows(0));
+  EXPECT_FALSE(Grows(2)) << "there is no room";
+  Finish(0);  // it ends by itself: eight for two
+  ASSERT_TRUE(Grows(2)) << "the smallest";
+  EXPECT_EQ(Why(2), "2 of 8 workers; room for 4");
+  Report(2, 2, 0.6, /*waits=*/true);
+  Save(2, 2);
+  Finish(2);
+  EXPECT_EQ(Size(2), 4u);
+  ASSERT_TRUE(Grows(1));
+  EXPECT_EQ(Why(1), "3 of 8 workers; room for 4");
+}
+
+TEST_F(Growth, AnEvenShareIsOfTheTrialsThatMayRunTogether) {
+  Host("a", 8);
+  SweepSpec spec = Elastic(8, 2, 100);
+  spec.gang.grow = GrowthPolicy::kEven;
+  spec.max_concurrent_trials = 2;
+  Create(spec);
+  EXPECT_EQ(Size(0), 4u);
+  EXPECT_EQ(Size(1), 4u);
+}
+
 TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsGone) {
   StartSmall();
   Host("b", 4);
