@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import struct
+import sys
 import unittest
 
 from fleet_test import Fleet, ranks_of
@@ -154,6 +155,35 @@ class Elastic(Fleet):
         asked = self.rows("SELECT seq FROM events WHERE kind = 'trial_yielding'")
         self.assertEqual(asked, [(seq,)])
         self.check_whole(5)
+
+
+class Promising(Fleet):
+    # As long as it is left to, a hundred times a second.
+    SCRIPT = """import itertools, time, attune
+for step in itertools.count(attune.step + 1):
+    time.sleep(.01)
+    attune.report({"score": attune.config["x"]}, step, checkpoint=lambda folder: (folder / "state").touch())
+"""
+
+    def test_what_a_trial_leaves_goes_to_the_best(self):
+        script = self.write(self.SCRIPT, "train.py")
+        self.begin({"one": (6,)}, command=[sys.executable, "-B", script],
+                   scheduler={"name": "fifo", "max": 1_000_000}, parameters={"x": {"min": 0.0, "max": 1.0}},
+                   initial_points=[{"x": 0.2}, {"x": 0.9}, {"x": 0.5}], stop={"max_trials": 3},
+                   resources={"workers": 4, "min_workers": 2, "grow": "best", "grow_after": "0s"})
+        for trial in range(3):
+            self.await_report(trial, 2)
+        self.assertEqual(self.attune("trial", "kill", "s1/2", "--data-dir", self.data)[0], 0)
+        _, asked = self.await_event(lambda kind, data: kind == "trial_yielding" and
+                                    data["verdict"] == "resize")
+        self.assertEqual((asked["trial"], asked["reason"]),
+                         (1, "2 of 4 workers; room for 4, and its trial is the best of those"))
+        self.await_event(lambda kind, data: kind == "attempt_changed" and data["trial"] == 1 and
+                         data["attempt"] == 2 and data["state"] == "running")
+        self.attune("sweep", "kill", "s1", "--data-dir", self.data)
+        self.run_.wait()
+        sizes = self.rows("SELECT trial, number, json_array_length(ranks) FROM attempts ORDER BY 1, 2")
+        self.assertEqual(sizes, [(0, 1, 2), (1, 1, 2), (1, 2, 4), (2, 1, 2)])
 
 
 if __name__ == "__main__":

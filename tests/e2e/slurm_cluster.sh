@@ -64,7 +64,8 @@ until [ -S "$dir/munge.sock" ]; do
   kill -0 $! || { cat "$dir/munged.out" >&2; exit 1; }
   sleep .02
 done
-slurmctld -D >"$dir/slurmctld.out" 2>&1 &
+# As systemd would, another one follows one that was killed.
+while :; do slurmctld -D >>"$dir/slurmctld.out" 2>&1 || sleep .5; done &
 
 for i in $(seq "$nodes"); do
   mkdir -p "$dir/spool.n$i"
