@@ -6,9 +6,20 @@
 namespace attune::slurm {
 namespace {
 
-const Host* FindHost(const Situation& situation, const std::string& name) {
-  const auto found = std::ranges::find(situation.hosts, name, &Host::name);
-  return found == situation.hosts.end() ? nullptr : &*found;
+// Its executors that are connected.
+struct Crew {
+  int there = 0;
+  bool busy = false;  // one of them runs something
+};
+
+Crew CrewOf(const Situation& situation, const std::string& pilot) {
+  Crew crew;
+  for (const Host& host : situation.hosts) {
+    if (host.pilot != pilot) continue;
+    ++crew.there;
+    crew.busy = crew.busy || host.free != host.total;
+  }
+  return crew;
 }
 
 }  // namespace
@@ -21,7 +32,7 @@ Keeper::Keeper(Tools& tools, FleetFolder& folder, Options options, Look look, Sa
       say_(std::move(say)) {}
 
 void Keeper::Step(Clock::time_point now) {
-  const Result<Situation> situation = look_();
+  const Result<Situation> situation = LookAtServer();
   if (!situation.ok())
     return Once("server", "the server cannot be asked: " + situation.error().message);
   Once("server", "");
@@ -40,6 +51,13 @@ void Keeper::Step(Clock::time_point now) {
   if (plan.submit > 0 && (!hold_until_ || now >= *hold_until_)) Submit(plan.submit, now);
 }
 
+Result<Situation> Keeper::LookAtServer() {
+  Result<Situation> situation = look_();
+  if (!situation.ok()) return situation;
+  for (Host& host : situation->hosts) host.pilot = PilotOf(folder_.fleet().id, host.name);
+  return situation;
+}
+
 // What the queue says about what is known; false: it cannot be written down.
 bool Keeper::Reconcile(const std::vector<Job>& jobs, const Situation& situation,
                        Clock::time_point now) {
@@ -56,10 +74,13 @@ bool Keeper::Reconcile(const std::vector<Job>& jobs, const Situation& situation,
       continue;
     }
     Known& known = known_[job.name];
-    const bool there = FindHost(situation, job.name) != nullptr;
-    if (there) known.away.reset();
-    if (!there && known.joined && !known.away) known.away = now;
-    if (there && !known.joined) {
+    const int there = CrewOf(situation, job.name).there;
+    if (there < job.nodes) {
+      if ((there > 0 || known.joined) && !known.away) known.away = now;
+      continue;
+    }
+    known.away.reset();
+    if (!known.joined) {
       known.joined = true;
       refusals_ = 0;
       say_(job.name + " has joined from " + (job.node.empty() ? "its node" : job.node));
@@ -91,10 +112,9 @@ void Keeper::NoteEnded(const Job& job, Clock::time_point now) {
   const auto known = known_.find(job.name);
   const bool joined = known != known_.end() && known->second.joined;
   const bool asked = known != known_.end() && known->second.asked;
-  const std::string log = (options_.places.logs / (job.name + ".log")).string();
   if (!joined && !asked && job.state != "CANCELLED") {
-    return Refused(job.name + " ended before it joined (" + job.state + "); its log is " + log,
-                   now);
+    return Refused(
+        job.name + " ended before it joined (" + job.state + "); its log is " + LogsOf(job), now);
   }
   say_(job.name + " has ended: " + job.state + (asked ? ", as nobody needed it" : ""));
 }
@@ -107,10 +127,10 @@ std::vector<Pilot> Keeper::Pilots(const std::vector<Job>& jobs, Clock::time_poin
     const bool useless =
         known != known_.end() &&
         (known->second.asked || (known->second.away && now - *known->second.away > kAwayPatience));
-    pilots.push_back({job.name, useless || job.phase() == Phase::kEnding});
+    pilots.push_back({job.name, job.nodes, useless || job.phase() == Phase::kEnding});
   }
   for (const auto& [number, since] : intents_)
-    pilots.push_back({PilotName(folder_.fleet().id, number)});
+    pilots.push_back({PilotName(folder_.fleet().id, number), options_.limits.nodes_per_pilot});
   return pilots;
 }
 
@@ -118,7 +138,7 @@ std::vector<Pilot> Keeper::Pilots(const std::vector<Job>& jobs, Clock::time_poin
 Room Keeper::PilotRoom(const Situation& situation) const {
   Room room = options_.room;
   for (const Host& host : situation.hosts)
-    if (PilotNumber(folder_.fleet().id, host.name)) room = host.total;
+    if (!host.pilot.empty()) room = host.total;
   return room;
 }
 
@@ -149,45 +169,63 @@ void Keeper::Submit(int pilots, Clock::time_point now) {
 
 void Keeper::LetGo(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
                    Clock::time_point now) {
-  int alive = 0;
+  int alive = 0;  // nodes
   std::vector<std::pair<int64_t, const Job*>> unneeded;
   for (const Job& job : jobs) {
-    const auto known = known_.find(job.name);
-    if (known == known_.end()) continue;
-    if (known->second.asked) {
-      Release(job, true, now);
+    const auto found = known_.find(job.name);
+    if (found == known_.end()) continue;
+    Known& known = found->second;
+    if (known.asked) {
+      Insist(job, now);
       continue;
     }
     if (job.phase() == Phase::kEnding) continue;
-    ++alive;
-    const Host* host = FindHost(situation, job.name);
-    const bool busy = host != nullptr && host->free != host->total;
-    // One that is away may come back with its gangs.
-    if (busy || known->second.away || plan.needed.contains(job.name)) {
-      known->second.unneeded.reset();
+    const Crew crew = CrewOf(situation, job.name);
+    if (crew.there > 0 && !crew.busy && known.away && now - *known.away > kAwayPatience) {
+      const std::string lack = std::to_string(job.nodes - crew.there) + " of its " +
+                               std::to_string(job.nodes) + " executors ";
+      Release(job, lack + (known.joined ? "have gone" : "have not joined"), now);
+      if (!known.joined) Refused("their logs are " + LogsOf(job), now);
       continue;
     }
-    if (!known->second.unneeded) known->second.unneeded = now;
-    if (now - *known->second.unneeded >= options_.idle)
+    alive += job.nodes;
+    // One that is away may come back with its gangs.
+    if (crew.busy || known.away || plan.needed.contains(job.name)) {
+      known.unneeded.reset();
+      continue;
+    }
+    if (!known.unneeded) known.unneeded = now;
+    if (now - *known.unneeded >= options_.idle)
       unneeded.emplace_back(*PilotNumber(folder_.fleet().id, job.name), &job);
   }
   std::ranges::sort(unneeded, std::greater());  // the newest goes first
   for (const auto& [number, job] : unneeded) {
-    if (alive <= options_.limits.nodes_min) return;
-    Release(*job, false, now);
-    --alive;
+    if (alive - job->nodes < options_.limits.nodes_min) continue;
+    Release(*job, "nobody has needed it for a while", now);
+    alive -= job->nodes;
   }
 }
 
-// Asks it to leave, and ends it if it has been asked for too long.
-void Keeper::Release(const Job& job, bool again, Clock::time_point now) {
-  Known& known = known_.at(job.name);
-  if (again && now - *known.asked < kLeavePatience) return;
+// Asks it to leave.
+void Keeper::Release(const Job& job, const std::string& why, Clock::time_point now) {
+  say_("letting " + job.name + " go: " + why);
+  known_.at(job.name).asked = now;
   const bool runs = job.phase() == Phase::kRunning;
-  if (!again) say_("letting " + job.name + " go: nobody has needed it for a while");
-  known.asked = now;
-  const Status status = runs && !again ? tools_.Ask({job.id}) : tools_.Cancel({job.id});
+  const Status status = runs ? tools_.Ask({job.id}) : tools_.Cancel({job.id});
   if (!status.ok()) Once("scancel", "cannot end " + job.name + ": " + status.error().message);
+}
+
+// Ends what has been asked for too long.
+void Keeper::Insist(const Job& job, Clock::time_point now) {
+  std::optional<Clock::time_point>& asked = known_.at(job.name).asked;
+  if (now - *asked < kLeavePatience) return;
+  asked = now;
+  const Status status = tools_.Cancel({job.id});
+  if (!status.ok()) Once("scancel", "cannot end " + job.name + ": " + status.error().message);
+}
+
+std::string Keeper::LogsOf(const Job& job) const {
+  return (options_.places.logs / (job.name + (job.nodes > 1 ? ".*" : ".log"))).string();
 }
 
 void Keeper::Refused(const std::string& words, Clock::time_point now) {

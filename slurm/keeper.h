@@ -19,7 +19,7 @@ namespace attune::slurm {
 // What the server says: what waits, and who is there.
 struct Situation {
   std::vector<Wanted> wanted;
-  std::vector<Host> hosts;  // executors that are connected
+  std::vector<Host> hosts;  // executors that are connected; the keeper knows their pilots
 };
 
 // Keeps as many pilots as what waits needs: one look after the other at the server and at Slurm.
@@ -43,8 +43,9 @@ class Keeper {
   static constexpr std::chrono::seconds kIntentBelieved{30};
   // A pilot that was asked to leave is cancelled if it has not after so long.
   static constexpr std::chrono::seconds kLeavePatience{30};
-  // One whose executor has joined and is away for longer counts as room no more: its node may be
-  // gone, and Slurm take minutes to notice.
+  // One of which an executor is away for longer, having joined, or not having joined with the
+  // others, counts as room no more: its node may be gone, and Slurm take minutes to notice. What is
+  // left of one with several nodes is let go once nothing runs there.
   static constexpr std::chrono::seconds kAwayPatience{30};
   // The pause after Slurm has refused, doubled for each further time.
   static constexpr std::chrono::seconds kRefusedPause{10};
@@ -58,13 +59,14 @@ class Keeper {
   void Step(Clock::time_point now);
 
  private:
-  struct Known {                                // about a pilot, while it is in the queue
-    bool joined = false;                        // its executor was seen once
-    std::optional<Clock::time_point> away;      // since, having joined
+  struct Known {                            // about a pilot, while it is in the queue
+    bool joined = false;                    // all of its executors were seen at once
+    std::optional<Clock::time_point> away;  // since: one of those that had, or should have, joined
     std::optional<Clock::time_point> unneeded;  // since
     std::optional<Clock::time_point> asked;     // to leave
   };
 
+  Result<Situation> LookAtServer();
   bool Reconcile(const std::vector<Job>& jobs, const Situation& situation, Clock::time_point now);
   void NoteEnded(const Job& job, Clock::time_point now);
   std::vector<Pilot> Pilots(const std::vector<Job>& jobs, Clock::time_point now) const;
@@ -72,7 +74,9 @@ class Keeper {
   void Submit(int pilots, Clock::time_point now);
   void LetGo(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
              Clock::time_point now);
-  void Release(const Job& job, bool again, Clock::time_point now);
+  void Release(const Job& job, const std::string& why, Clock::time_point now);
+  void Insist(const Job& job, Clock::time_point now);
+  std::string LogsOf(const Job& job) const;
   void Refused(const std::string& words, Clock::time_point now);
   void Once(const std::string& what, const std::string& text);
 

@@ -24,6 +24,70 @@ int64_t MemoryOf(const std::string& text) {
   return power == std::string_view::npos ? 0 : value << (10 * (power + 1));
 }
 
+// What follows the variables of one fleet.
+constexpr const char* kScript = R"sh(
+# This shell becomes the executor NAME, so that a signal to it is one to the executor alone.
+become() {
+  local gpus=0 given memory=()
+  if [ -n "${SLURM_JOB_GPUS:-}${SLURM_STEP_GPUS:-}" ] && [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+    IFS=, read -r -a given <<<"$CUDA_VISIBLE_DEVICES"
+    gpus=${#given[@]}
+  fi
+  if [ "${SLURM_MEM_PER_NODE:-0}" -gt 0 ]; then
+    memory=(--memory "${SLURM_MEM_PER_NODE}MiB")
+  elif [ "${SLURM_MEM_PER_CPU:-0}" -gt 0 ]; then
+    memory=(--memory "$((SLURM_MEM_PER_CPU * SLURM_CPUS_ON_NODE))MiB")
+  fi
+  echo "pilot $1: job $SLURM_JOB_ID on $(hostname)"
+  exec "${executor[@]}" --name "$1" --cpus "$SLURM_CPUS_ON_NODE" --gpus "$gpus" \
+    ${memory[@]+"${memory[@]}"}
+}
+
+# An executor on each node: NAMES and the node's number. They are told to leave by the end of their
+# input, since a signal to a step is one to all ranks as well.
+on_each_node() {
+  coproc step {
+    exec srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \
+      --no-kill --kill-on-bad-exit=0 --wait=0 --cpu-bind=none \
+      --output="$logs/$1%n.log" --open-mode=append bash "$script" node "$1"
+  }
+  local srun=$! input=${step[1]:-}
+  [ -n "$input" ] && trap 'trap : TERM; exec {input}>&-' TERM
+  while kill -0 "$srun" 2>/dev/null; do wait "$srun"; done
+  wait "$srun"
+}
+
+# On one of them.
+on_this_node() {
+  exec 3<&0 </dev/null
+  (become "$1$SLURM_NODEID" 3<&-) &
+  local child=$! listener code
+  # A job that is cancelled signals every process here. The listener is gone then, and the executor
+  # is not told a second time, which would let it take no leave.
+  (while read -r -u 3 _; do :; done; sleep 1; kill -TERM "$child") 2>/dev/null &
+  listener=$!
+  exec 3<&-
+  trap : TERM
+  while kill -0 "$child" 2>/dev/null; do wait "$child"; done
+  wait "$child"
+  code=$?
+  kill "$listener" 2>/dev/null
+  exit "$code"
+}
+
+case ${1:-} in
+  node) on_this_node "$2" ;;
+  allocation) on_each_node "job-$SLURM_JOB_ID-" ;;
+  *)
+    if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
+      on_each_node "$SLURM_JOB_NAME."
+    else
+      become "$SLURM_JOB_NAME"
+    fi
+    ;;
+esac
+)sh";
+
 std::string HumanTime(std::chrono::seconds time) { return std::to_string(time.count()) + " s"; }
 
 }  // namespace
@@ -44,13 +108,19 @@ std::optional<int64_t> PilotNumber(const std::string& fleet, std::string_view na
   return number;
 }
 
+std::string PilotOf(const std::string& fleet, std::string_view executor) {
+  std::string_view name = executor;
+  if (!PilotNumber(fleet, name)) name = name.substr(0, name.rfind('.'));
+  return PilotNumber(fleet, name) ? std::string(name) : "";
+}
+
 std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotPlaces& places,
                                        const std::string& name) {
   std::vector<std::string> words = {"--job-name=" + name,
                                     "--output=" + (places.logs / (name + ".log")).string(),
                                     "--open-mode=append",
-                                    "--nodes=1",
-                                    "--ntasks=1",
+                                    "--nodes=" + std::to_string(options.nodes),
+                                    "--ntasks-per-node=1",
                                     "--no-requeue",
                                     "--signal=B:TERM@" + std::to_string(kLeaveBefore.count())};
   const auto add = [&](const std::string& option, const std::string& value) {
@@ -71,52 +141,18 @@ std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotP
   return words;
 }
 
-std::string PilotScript(const PilotPlaces& places) {
+std::string PilotScript(const PilotPlaces& places, const std::filesystem::path& script) {
   std::string labels;
   for (const std::string& label : places.labels) labels += " --label " + Quoted(label);
   return "#!/bin/bash\n"
-         "# An executor of Attune as a Slurm job, written by `attune slurm up`. The shell becomes "
-         "the\n"
-         "# executor, so that a signal to the batch script is one to it, and to it alone.\n"
+         "# Executors of Attune in a Slurm job, written by `attune slurm up` or `attune run "
+         "--slurm`.\n"
          "set -u\n"
-         "name=$SLURM_JOB_NAME\n"
-         "[ \"${1:-}\" = step ] && name=job-$SLURM_JOB_ID-$SLURM_NODEID\n"
-         "gpus=0\n"
-         "if [ -n \"${SLURM_JOB_GPUS:-}${SLURM_STEP_GPUS:-}\" ] && "
-         "[ -n \"${CUDA_VISIBLE_DEVICES:-}\" ]; then\n"
-         "  IFS=, read -r -a given <<<\"$CUDA_VISIBLE_DEVICES\"\n"
-         "  gpus=${#given[@]}\n"
-         "fi\n"
-         "memory=()\n"
-         "if [ \"${SLURM_MEM_PER_NODE:-0}\" -gt 0 ]; then\n"
-         "  memory=(--memory \"${SLURM_MEM_PER_NODE}MiB\")\n"
-         "elif [ \"${SLURM_MEM_PER_CPU:-0}\" -gt 0 ]; then\n"
-         "  memory=(--memory \"$((SLURM_MEM_PER_CPU * SLURM_CPUS_ON_NODE))MiB\")\n"
-         "fi\n"
-         "echo \"pilot $name: job $SLURM_JOB_ID on $(hostname)\"\n"
-         "exec " +
+         "script=" +
+         Quoted(script) + "\nlogs=" + Quoted(places.logs) + "\nexecutor=(" +
          Quoted(places.program) + " executor --server " + Quoted(places.server) + " --token-file " +
-         Quoted(places.token_file) +
-         " \\\n  --name \"$name\" --cpus \"$SLURM_CPUS_ON_NODE\" --gpus \"$gpus\" "
-         "\"${memory[@]}\" \\\n  --give-up " +
-         std::to_string(places.give_up.count()) + labels + " --data-dir " +
-         Quoted(places.data_dir) + "\n";
-}
-
-std::vector<std::string> StepCommand(int nodes, const PilotPlaces& places,
-                                     const std::filesystem::path& script) {
-  const std::string count = std::to_string(nodes);
-  return {"srun",
-          "--nodes=" + count,
-          "--ntasks=" + count,
-          "--ntasks-per-node=1",
-          "--no-kill",
-          "--kill-on-bad-exit=0",
-          "--cpu-bind=none",
-          "--output=" + (places.logs / "job-%j-%n.log").string(),
-          "bash",
-          script,
-          "step"};
+         Quoted(places.token_file) + " --data-dir " + Quoted(places.data_dir) + " --give-up " +
+         std::to_string(places.give_up.count()) + labels + ")\n" + kScript;
 }
 
 Room RoomOf(const PilotOptions& options, const Partition& partition) {
@@ -147,6 +183,9 @@ Status Check(const PilotOptions& options, const Partition& partition) {
   if (GpusOf(options.gres) > partition.gpus)
     return wrong("--gres " + options.gres + ": no node of the partition " + partition.name +
                  " has more than " + std::to_string(partition.gpus) + " GPUs");
+  if (options.nodes > partition.nodes)
+    return wrong("--nodes-per-pilot " + std::to_string(options.nodes) + ": the partition " +
+                 partition.name + " has " + std::to_string(partition.nodes) + " nodes");
   if (options.cpus.value_or(0) > partition.cpus)
     return wrong("--cpus " + std::to_string(*options.cpus) + ": nodes of the partition " +
                  partition.name + " have " + std::to_string(partition.cpus));

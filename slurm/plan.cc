@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 namespace attune::slurm {
 namespace {
 
 struct Bin {
-  std::string name;
+  std::string name;   // of the executor; empty: it has not joined
+  std::string pilot;  // empty: of none, or of one that is to be submitted
   Room free;
 };
 
@@ -52,7 +54,7 @@ bool Place(const Wanted& wanted, int64_t workers, std::vector<Bin>& bins,
     const int64_t here = std::min(fit, workers);
     if (here == 0) break;
     Take(bin->free, wanted.worker, here);
-    used.insert(bin->name);
+    used.insert(bin->pilot);
     workers -= here;
   }
   return true;
@@ -72,41 +74,53 @@ std::string Described(const Wanted& wanted) {
 
 class Planner {
  public:
-  Planner(const std::vector<Host>& hosts, const std::vector<Pilot>& pilots, const Room& pilot,
+  Planner(const std::vector<Host>& hosts, const std::vector<Pilot>& pilots, const Room& node,
           const Limits& limits)
-      : pilot_(pilot), limits_(limits) {
-    std::set<std::string> joined;
-    std::set<std::string> ending;
-    for (const Pilot& one : pilots) (one.ending ? ending : pilots_).insert(one.name);
-    for (const Host& host : hosts) {
-      joined.insert(host.name);
-      if (ending.contains(host.name)) continue;
-      bins_.push_back({host.name, host.free});
-      if (!pilots_.contains(host.name)) others_.emplace_back(host.name, host.total);
+      : node_(node), limits_(limits) {
+    std::map<std::string, int> joined;  // executors by pilot
+    for (const Pilot& pilot : pilots) {
+      alive_ += pilot.nodes;
+      if (!pilot.ending) joined[pilot.name] = 0;
     }
-    for (const std::string& name : pilots_)
-      if (!joined.contains(name)) bins_.push_back({name, pilot_});
-    alive_ = static_cast<int>(pilots.size());
+    for (const Host& host : hosts) {
+      const auto pilot = joined.find(host.pilot);
+      if (pilot != joined.end()) ++pilot->second;
+      if ((pilot == joined.end() && !host.pilot.empty()) || !host.takes_gangs) continue;
+      bins_.push_back({host.name, host.pilot, host.free});
+      if (host.pilot.empty()) others_.emplace_back(host.name, host.total);
+    }
+    for (const Pilot& pilot : pilots) {
+      if (pilot.ending) continue;
+      for (int i = joined[pilot.name]; i < pilot.nodes; ++i)
+        bins_.push_back({"", pilot.name, node_});
+    }
   }
 
   Plan Make(const std::vector<Wanted>& wanted) {
-    plan_.submit = std::max(0, limits_.nodes_min - alive_);
-    for (int i = 0; i < plan_.submit; ++i) bins_.push_back({"", pilot_});
+    Submit(std::min<int64_t>(Divided(std::max(0, limits_.nodes_min - alive_), Size()), Left()));
     for (const Wanted& each : wanted) Serve(each);
     plan_.needed.erase("");
-    std::erase_if(plan_.needed, [&](const std::string& name) { return !pilots_.contains(name); });
     return std::move(plan_);
   }
 
  private:
+  int Size() const { return limits_.nodes_per_pilot; }
+  // So many pilots more may there be.
+  int64_t Left() const { return std::max(0, (limits_.nodes_max - alive_) / Size() - plan_.submit); }
+
+  void Submit(int64_t pilots) {
+    plan_.submit += static_cast<int>(pilots);
+    for (int64_t i = 0; i < pilots * Size(); ++i) bins_.push_back({"", "", node_});
+  }
+
   void Serve(const Wanted& wanted) {
     if (!wanted.lacking.empty()) {
       plan_.impossible.push_back("sweep " + wanted.sweep + ": its gangs run only where " +
                                  wanted.lacking + " holds; pilots have that with --label");
       return;
     }
-    const int64_t each = Fit(pilot_, wanted.worker);
-    int64_t possible = each * limits_.nodes_max;
+    const int64_t each = Fit(node_, wanted.worker);
+    int64_t possible = each * limits_.pilots_max() * Size();
     for (const auto& [name, other] : others_)
       if (!wanted.barred.contains(name)) possible += Fit(other, wanted.worker);
     if (possible < wanted.min_workers) return Refuse(wanted, each);
@@ -121,43 +135,44 @@ class Planner {
     if (each == 0) return false;
     int64_t there = 0;
     for (const Bin& bin : bins_) there += FitIn(bin, wanted);
-    const int64_t more = Divided(workers - there, each);
-    if (alive_ + plan_.submit + more > limits_.nodes_max) return false;
-    for (int64_t i = 0; i < more; ++i) bins_.push_back({"", pilot_});
-    plan_.submit += static_cast<int>(more);
+    const int64_t more = Divided(Divided(workers - there, each), Size());
+    if (more > Left()) return false;
+    Submit(more);
     return Place(wanted, workers, bins_, plan_.needed);
   }
 
   void Refuse(const Wanted& wanted, int64_t each) {
-    const std::string have = std::to_string(pilot_.cpus) + " CPUs, " + std::to_string(pilot_.gpus) +
-                             " GPUs and " + std::to_string(pilot_.memory_bytes >> 20) + " MiB";
+    const std::string have = std::to_string(node_.cpus) + " CPUs, " + std::to_string(node_.gpus) +
+                             " GPUs and " + std::to_string(node_.memory_bytes >> 20) + " MiB";
+    const std::string one = Size() == 1 ? "a pilot" : "a node of a pilot";
+    const std::string many =
+        Size() == 1 ? " pilots of " : " pilots of " + std::to_string(Size()) + " nodes with ";
     plan_.impossible.push_back(
-        each == 0
-            ? Described(wanted) + ": not one fits into a pilot, which has " + have +
-                  (wanted.worker.gpus > pilot_.gpus ? "; --gres asks for GPUs" : "")
-            : Described(wanted) + " needs " + std::to_string(Divided(wanted.min_workers, each)) +
-                  " pilots of " + have + "; there can be " + std::to_string(limits_.nodes_max));
+        each == 0 ? Described(wanted) + ": not one fits into " + one + ", which has " + have +
+                        (wanted.worker.gpus > node_.gpus ? "; --gres asks for GPUs" : "")
+                  : Described(wanted) + " needs " +
+                        std::to_string(Divided(Divided(wanted.min_workers, each), Size())) + many +
+                        have + "; there can be " + std::to_string(limits_.pilots_max()));
   }
 
-  const Room pilot_;
+  const Room node_;
   const Limits limits_;
-  std::set<std::string> pilots_;                      // that are not ending
   std::vector<std::pair<std::string, Room>> others_;  // executors that are no pilots
   std::vector<Bin> bins_;
-  int alive_ = 0;
+  int alive_ = 0;  // nodes
   Plan plan_;
 };
 
 }  // namespace
 
 Plan MakePlan(std::vector<Wanted> wanted, const std::vector<Host>& hosts,
-              const std::vector<Pilot>& pilots, const Room& pilot, const Limits& limits) {
+              const std::vector<Pilot>& pilots, const Room& node, const Limits& limits) {
   std::ranges::stable_sort(wanted, std::greater(), [](const Wanted& each) {
     return std::tuple(int64_t{each.workers} * each.worker.gpus,
                       int64_t{each.workers} * each.worker.cpus,
                       each.workers * each.worker.memory_bytes);
   });
-  return Planner(hosts, pilots, pilot, limits).Make(wanted);
+  return Planner(hosts, pilots, node, limits).Make(wanted);
 }
 
 }  // namespace attune::slurm

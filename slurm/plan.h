@@ -31,18 +31,25 @@ struct Host {
   std::string name;
   Room total;
   Room free;
+  std::string pilot = {};   // that it is a node of; empty: of none
+  bool takes_gangs = true;  // false: a person has drained it
 };
 
-// A pilot that Slurm has, or is about to have. Its executor is a Host of the same name, or has not
-// joined.
+// A pilot that Slurm has, or is about to have. Nodes without a Host have not joined.
 struct Pilot {
   std::string name;
-  bool ending = false;  // it runs nothing more; its node is still taken
+  int nodes = 1;
+  bool ending = false;  // it runs nothing more; its nodes are still taken
 };
 
+// Of nodes; a new pilot has `nodes_per_pilot`.
 struct Limits {
   int nodes_min = 0;
   int nodes_max = 0;
+  int nodes_per_pilot = 1;
+
+  // So many pilots may there be.
+  int pilots_max() const { return nodes_max / nodes_per_pilot; }
 };
 
 struct Plan {
@@ -53,9 +60,9 @@ struct Plan {
 };
 
 // How many pilots what waits needs. The largest gangs come first; a gang gets all of the pilots
-// that it lacks or none, and never more than the limit. Pilots whose executor has not joined count
-// with `pilot`, what one has; executors that are no pilots count, too. Pure.
+// that it lacks or none, and never more than the limit. Nodes of pilots that have not joined count
+// with `node`, what one has; executors that are no pilots count, too. Pure.
 Plan MakePlan(std::vector<Wanted> wanted, const std::vector<Host>& hosts,
-              const std::vector<Pilot>& pilots, const Room& pilot, const Limits& limits);
+              const std::vector<Pilot>& pilots, const Room& node, const Limits& limits);
 
 }  // namespace attune::slurm

@@ -18,7 +18,9 @@ struct Job {
   std::string name;
   std::string state;  // in Slurm's word: RUNNING
   std::string ends;   // 2026-11-22T23:18:07; N/A or empty where nobody knows yet
-  std::string node;   // empty: none yet
+  int nodes = 1;
+  std::chrono::seconds ran{0};  // until now, or its end
+  std::string node;             // n3, n[1-4]; empty: none yet
   std::string reason;
 
   Phase phase() const { return PhaseOf(state); }

@@ -77,26 +77,38 @@ ExitCode Down(const std::filesystem::path& data_dir, Console& console) {
   return ExitCode::kSuccess;
 }
 
-// What an executor of this name has, as the server says; null: it is not connected.
-Json ExecutorOf(const Json& executors, const std::string& name) {
-  for (const Json& each : executors)
-    if (TextAt(each, "name") == name && TextAt(each, "state") == "online") return each;
-  return nullptr;
+// The executors of a pilot that are connected, as the server says it.
+Json ExecutorsOf(const Json& executors, const std::string& fleet, const std::string& pilot) {
+  Json its = Json::array();
+  for (const Json& each : executors) {
+    if (TextAt(each, "state") == "lost") continue;
+    if (slurm::PilotOf(fleet, TextAt(each, "name")) == pilot) its.push_back(each);
+  }
+  return its;
 }
 
-Json PilotToJson(const slurm::Job& job, const Json& executor) {
-  return {{"name", job.name}, {"job", job.id},    {"state", job.state},  {"reason", job.reason},
-          {"node", job.node}, {"ends", job.ends}, {"executor", executor}};
+Json PilotToJson(const slurm::Job& job, const Json& executors) {
+  return {{"name", job.name},   {"job", job.id},    {"state", job.state}, {"reason", job.reason},
+          {"nodes", job.nodes}, {"node", job.node}, {"ends", job.ends},   {"executors", executors}};
 }
 
-std::string InUse(const Json& executor) {
-  if (executor.is_null()) return "not joined";
+std::string InUse(const slurm::Job& job, const Json& executors) {
+  if (executors.empty()) return "not joined";
   const auto used = [&](const char* all, const char* left) {
-    return std::to_string(WholeAt(executor, all) - WholeAt(executor, left)) + " of " +
-           std::to_string(WholeAt(executor, all));
+    int64_t total = 0;
+    int64_t free = 0;
+    for (const Json& executor : executors) {
+      total += WholeAt(executor, all);
+      free += WholeAt(executor, left);
+    }
+    return total == 0 ? "" : std::to_string(total - free) + " of " + std::to_string(total);
   };
   std::string text = used("cpus", "cpus_free") + " CPUs";
-  if (WholeAt(executor, "gpus") > 0) text += ", " + used("gpus", "gpus_free") + " GPUs";
+  if (const std::string gpus = used("gpus", "gpus_free"); !gpus.empty())
+    text += ", " + gpus + " GPUs";
+  const auto there = static_cast<int>(executors.size());
+  if (there < job.nodes)
+    text += "; " + std::to_string(there) + " of " + std::to_string(job.nodes) + " nodes joined";
   return text;
 }
 
@@ -117,11 +129,11 @@ ExitCode ShowStatus(const StatusFlags& flags, Console& console) {
   Json pilots = Json::array();
   Table table({{"PILOT"}, {"JOB", true}, {"STATE"}, {"NODE"}, {"ENDS"}, {"IN USE"}, {"REASON"}});
   for (const slurm::Job& job : *jobs) {
-    const Json executor = ExecutorOf(executors, job.name);
-    pilots.push_back(PilotToJson(job, executor));
+    const Json its = ExecutorsOf(executors, folder->fleet().id, job.name);
+    pilots.push_back(PilotToJson(job, its));
     const bool ended = job.phase() == slurm::Phase::kEnded;
     table.Add({Clean(job.name), job.id, Clean(job.state), Clean(job.node), Clean(job.ends),
-               ended ? "" : InUse(executor), Clean(job.reason)});
+               ended ? "" : InUse(job, its), Clean(job.reason)});
   }
   if (flags.output.json()) {
     console.out.Print(Dump({{"fleet", folder->fleet().id}, {"pilots", std::move(pilots)}}, 2));
@@ -133,27 +145,35 @@ ExitCode ShowStatus(const StatusFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
+bool PrintFile(const std::filesystem::path& file, Console& console) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return false;
+  std::string bytes(1 << 16, '\0');
+  while (in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), in.gcount() > 0)
+    console.out.Write(std::string_view(bytes).substr(0, static_cast<size_t>(in.gcount())));
+  return true;
+}
+
+// Of a pilot of several nodes: what the job said, and then each executor.
 ExitCode ShowLogs(const LogsFlags& flags, Console& console) {
   const auto folder = slurm::FleetFolder::Open(flags.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
   const std::string& id = folder->fleet().id;
-  auto number = slurm::PilotNumber(id, flags.pilot);
-  if (!number) number = slurm::PilotNumber(id, slurm::PilotPrefix(id) + flags.pilot);
-  if (!number)
+  const std::string prefix = slurm::PilotPrefix(id);
+  const std::string name = flags.pilot.starts_with(prefix) ? flags.pilot : prefix + flags.pilot;
+  if (slurm::PilotOf(id, name).empty() || name.find('/') != std::string::npos)
     return Fail(console,
                 {ErrorCode::kInvalid, "`" + flags.pilot +
                                           "` is no pilot of this fleet: give its number, "
                                           "or its name as `attune slurm status` shows it"});
-  const std::filesystem::path file =
-      folder->fleet().shared / "slurm/logs" / (slurm::PilotName(id, *number) + ".log");
-  std::ifstream in(file, std::ios::binary);
-  if (!in)
+  const std::filesystem::path logs = folder->fleet().shared / "slurm/logs";
+  const std::filesystem::path file = logs / (name + ".log");
+  if (!PrintFile(file, console))
     return Fail(console, {ErrorCode::kNotFound,
                           file.string() + " is not there: the pilot has not started, or Slurm "
                                           "could not write it"});
-  std::string bytes(1 << 16, '\0');
-  while (in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), in.gcount() > 0)
-    console.out.Write(std::string_view(bytes).substr(0, static_cast<size_t>(in.gcount())));
+  for (int node = 0; slurm::PilotOf(id, name) == name; ++node)
+    if (!PrintFile(logs / (name + "." + std::to_string(node) + ".log"), console)) break;
   return ExitCode::kSuccess;
 }
 
@@ -167,17 +187,22 @@ void AddWhatPilotsAsk(CLI::App& verb, SlurmUpFlags& flags) {
   verb.add_option("--partition", flags.partition, "that pilots run in")
       ->required()
       ->type_name("NAME");
-  verb.add_option("--nodes", flags.nodes, "so many pilots at least and at most, such as 0..8")
+  verb.add_option("--nodes", flags.nodes, "so many nodes at least and at most, such as 0..8")
       ->required()
       ->type_name("MIN..MAX");
-  verb.add_option("--gres", flags.gres, "of each pilot, such as gpu:8, for gangs with GPUs")
+  verb.add_option("--nodes-per-pilot", flags.nodes_per_pilot,
+                  "so many nodes in one job, for gangs over several: they start and end as one")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_option("--gres", flags.gres, "of each node, such as gpu:8, for gangs with GPUs")
       ->type_name("GRES");
   verb.add_option("--time", flags.time, "of each pilot, as sbatch takes it, such as 4:00:00")
       ->type_name("TIME");
-  verb.add_option("--cpus", flags.cpus, "of each pilot; a whole node when absent")
+  verb.add_option("--cpus", flags.cpus, "of each node; a whole one when absent")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  verb.add_option("--mem", flags.memory, "of each pilot, as sbatch takes it, such as 64G")
+  verb.add_option("--mem", flags.memory, "of each node, as sbatch takes it, such as 64G")
       ->type_name("SIZE");
   AddLabels(verb, flags.labels);
   verb.add_option("--account", flags.account, "that pays")->type_name("NAME");
@@ -249,7 +274,9 @@ void AddSlurmVerbs(CLI::App& app, Action& chosen) {
 
   CLI::App* const logs = noun->add_subcommand("logs", "what a pilot has printed");
   auto logs_flags = std::make_shared<LogsFlags>();
-  logs->add_option("PILOT", logs_flags->pilot, "its number, or its name")->required();
+  logs->add_option("PILOT", logs_flags->pilot,
+                   "its number, or its name; 3.1: what its second node has")
+      ->required();
   AddDataDir(*logs, logs_flags->data_dir);
   logs->callback([logs_flags, &chosen] {
     chosen = [logs_flags](Console& console) { return ShowLogs(*logs_flags, console); };

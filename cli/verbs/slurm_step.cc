@@ -41,10 +41,11 @@ Result<std::unique_ptr<SlurmStep>> SlurmStep::Start(const std::filesystem::path&
                                   .logs = place / "logs"};
   std::filesystem::create_directories(places.logs, error);
   const std::filesystem::path script = place / "step.sh";
-  if (const Status written = slurm::WriteWhole(script, slurm::PilotScript(places)); !written.ok())
+  if (const Status written = slurm::WriteWhole(script, slurm::PilotScript(places, script));
+      !written.ok())
     return written.error();
   return std::unique_ptr<SlurmStep>(
-      new SlurmStep(slurm::StepCommand(Nodes(), places, script), places.logs, err));
+      new SlurmStep({"bash", script, "allocation"}, places.logs, err));
 }
 
 SlurmStep::SlurmStep(std::vector<std::string> argv, const std::filesystem::path& logs, Output& err)

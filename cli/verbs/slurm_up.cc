@@ -151,10 +151,12 @@ Result<slurm::Situation> Look(Api& api, const Labels& labels) {
          .barred = std::move(barred)});
   }
   for (const Json& each : *executors) {
-    if (TextAt(each, "state") != "online") continue;
+    const std::string state = TextAt(each, "state");
+    if (state == "lost") continue;
     situation.hosts.push_back({.name = TextAt(each, "name"),
                                .total = RoomAt(each, "cpus", "gpus", "memory_bytes"),
-                               .free = RoomAt(each, "cpus_free", "gpus_free", "memory_free")});
+                               .free = RoomAt(each, "cpus_free", "gpus_free", "memory_free"),
+                               .takes_gangs = state == "online"});
   }
   return situation;
 }
@@ -187,10 +189,21 @@ struct Checked {
   Labels labels;
 };
 
+// Whether some number of pilots is within the limits.
+Status CheckPilotSize(const SlurmUpFlags& flags, const slurm::Limits& limits) {
+  const int most = limits.nodes_max / flags.nodes_per_pilot * flags.nodes_per_pilot;
+  if (most > 0 && most >= limits.nodes_min) return {};
+  return Error{ErrorCode::kInvalid,
+               "--nodes " + flags.nodes + ": no number of pilots of " +
+                   std::to_string(flags.nodes_per_pilot) +
+                   " nodes (--nodes-per-pilot) has so many nodes; give multiples of it"};
+}
+
 // All that can be known to be wrong before anything has begun.
 Result<Checked> Check(const SlurmUpFlags& flags, slurm::Tools& tools) {
   const auto limits = ParseNodes(flags.nodes);
   if (!limits.ok()) return limits.error();
+  if (Status fits = CheckPilotSize(flags, *limits); !fits.ok()) return fits.error();
   const auto idle = DurationOf("--idle", flags.idle);
   if (!idle.ok()) return idle.error();
   const auto poll = DurationOf("--poll", flags.poll);
@@ -201,7 +214,8 @@ Result<Checked> Check(const SlurmUpFlags& flags, slurm::Tools& tools) {
   if (!labels.ok()) return labels.error();
   Checked checked{.limits = *limits, .poll = *poll, .labels = *labels};
   slurm::Keeper::Options& keeper = checked.keeper;
-  keeper.pilot = {.partition = flags.partition,
+  keeper.pilot = {.nodes = flags.nodes_per_pilot,
+                  .partition = flags.partition,
                   .account = flags.account,
                   .qos = flags.qos,
                   .gres = flags.gres,
@@ -220,6 +234,7 @@ Result<Checked> Check(const SlurmUpFlags& flags, slurm::Tools& tools) {
                      "`sbatch --test-only` show what it accepts"};
   keeper.room = slurm::RoomOf(keeper.pilot, *partition);
   keeper.limits = *limits;
+  keeper.limits.nodes_per_pilot = flags.nodes_per_pilot;
   // Whole nodes are no more than there are.
   if (!flags.cpus) keeper.limits.nodes_max = std::min(limits->nodes_max, partition->nodes);
   keeper.idle = *idle;
@@ -247,7 +262,8 @@ Status Prepare(const SlurmUpFlags& flags, const std::string& for_pilots, slurm::
     return Error{ErrorCode::kDenied,
                  "cannot make " + keeper.places.logs.string() + ": " + error.message()};
   if (Status shared = ShareJoin(flags, keeper.places.token_file); !shared.ok()) return shared;
-  Status written = slurm::WriteWhole(keeper.script, slurm::PilotScript(keeper.places));
+  Status written =
+      slurm::WriteWhole(keeper.script, slurm::PilotScript(keeper.places, keeper.script));
   if (!written.ok()) return written;
   return folder.Save(std::move(fleet));
 }
@@ -266,7 +282,7 @@ Result<slurm::Limits> ParseNodes(const std::string& text) {
   const auto high = whole(dots == std::string::npos ? text : text.substr(dots + 2));
   if (!low || !high || *high < 1 || *low > *high)
     return Error{ErrorCode::kInvalid,
-                 "--nodes: `" + text + "` is not so many pilots at least and at most; write 0..8"};
+                 "--nodes: `" + text + "` is not so many nodes at least and at most; write 0..8"};
   return slurm::Limits{.nodes_min = *low, .nodes_max = *high};
 }
 
@@ -288,8 +304,11 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   if (Status ready = Prepare(flags, server->for_pilots, *folder, options); !ready.ok())
     return Fail(console, ready.error());
   console.err.Print("page       " + LoginUrl(server->endpoint));
+  const std::string of = flags.nodes_per_pilot == 1
+                             ? " nodes, "
+                             : " nodes, " + std::to_string(flags.nodes_per_pilot) + " a job, ";
   console.err.Print("pilots     " + std::to_string(options.limits.nodes_min) + " to " +
-                    std::to_string(options.limits.nodes_max) + " jobs " +
+                    std::to_string(options.limits.nodes_max) + of + "as jobs " +
                     slurm::PilotPrefix(folder->fleet().id) + "N in partition " + flags.partition +
                     ", which join " + server->for_pilots);
   if (options.limits.nodes_max < checked->limits.nodes_max)

@@ -21,6 +21,7 @@ struct SlurmUpFlags {
   std::string account;
   std::string qos;
   std::string nodes;
+  int nodes_per_pilot = 1;
   std::string gres;
   std::string time;
   std::optional<int> cpus;

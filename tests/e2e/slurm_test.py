@@ -208,7 +208,7 @@ class Life(Pilots):
         self.until(lambda: sum(t["state"] == "running" for t in self.get("/sweeps/s1/trials")["trials"]) == 3,
                    "three trials")
         pilots = self.status()
-        self.assertEqual({(p["state"], p["executor"]["cpus_free"]) for p in pilots}, {("RUNNING", 0)})
+        self.assertEqual({(p["state"], p["executors"][0]["cpus_free"]) for p in pilots}, {("RUNNING", 0)})
         gate.close()
         self.completed()
         ended = time.monotonic()
@@ -268,6 +268,106 @@ class Life(Pilots):
         began = time.monotonic()
         self.until(lambda: not self.jobs(), "the pilot goes on")
         print(f"from the server's death to the pilot's end, --give-up 2s: {time.monotonic() - began:.2f} s")
+
+
+class SeveralNodes(Pilots):
+    """Pilots of two nodes each, and gangs over both."""
+
+    def up(self, *more, **options):
+        return super().up("--nodes-per-pilot", 2, *more, **options)
+
+    def gang(self, trial=0):
+        """The executors of a trial's newest attempt that has ranks."""
+        return [rank["executor"] for rank in self.attempts(trial)[-1]["ranks"]]
+
+    def running(self):
+        """A gang of two that runs on a pilot: its name, and its job."""
+        self.create(workers=2, trials=1)
+        self.await_report(trial=0, step=2)
+        ((name, (job, state, nodes)),) = self.jobs().items()
+        self.assertEqual((state, nodes), ("RUNNING", "n[1-2]"))
+        self.assertEqual(self.gang(), [f"{name}.0", f"{name}.1"])
+        return name, job
+
+    def goes_on(self, end):
+        """What `end(name, job)` does to its pilot costs the trial nothing."""
+        gate = self.close_gate(3)
+        up = self.up()
+        name, job = self.running()
+        began = time.monotonic()
+        end(name, job)
+        self.until(lambda: len(self.attempts()) == 2, "a second attempt")
+        print(f"  another pilot runs it after {time.monotonic() - began:.2f} s")
+        gate.close()
+        self.completed()
+        first, second = self.attempts()
+        self.assertIn("its executor was stopped", first["failure"])  # max_restarts is 0: nobody is charged
+        self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", 2))
+        self.assertEqual([rank["executor"].rsplit(".", 1)[0] for rank in second["ranks"]],
+                         [name.replace("-1", "-2")] * 2)
+        return up
+
+    def test_a_gang_over_both_starts_in_one_job_and_is_let_go_whole(self):
+        self.environment["GATES"] = str(self.gates)
+        gate = self.close_gate(3)
+        up = self.up()
+        name, job = self.running()
+        (pilot,) = self.status()
+        self.assertEqual((pilot["nodes"], [e["cpus_free"] for e in pilot["executors"]]), (2, [0, 0]))
+        gate.close()
+        self.completed()
+        ended = time.monotonic()
+        self.until(lambda: not self.jobs(), "a pilot is left")
+        print(f"from the sweep's end to no job, --idle 2s: {time.monotonic() - ended:.2f} s")
+        self.assertEqual(self.ever(), {name: "COMPLETED"}, "its executors were asked, and all left")
+        up.await_stderr("as nobody needed it")
+        code, out, err = self.attune("slurm", "logs", 1, "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        for node in (0, 1):
+            self.assertIn(f"pilot {name}.{node}: job {job} on n{node + 1}", out)
+        # No executor was told twice, which lets it take no leave.
+        self.assertEqual([e["state"] for e in self.get("/executors")["executors"]], ["lost", "lost"])
+
+    def test_never_above_the_limit_and_the_largest_gang_first(self):
+        up = self.up(nodes="0..3")
+        self.create(workers=1, trials=4)
+        self.until(lambda: len(self.online()) == 2, "a pilot")
+        self.completed()
+        self.assertEqual(len(self.ever()), 1, "a second one would be four nodes")
+        self.create(workers=3, trials=1)
+        up.await_stderr(r"needs 2 pilots of 2 nodes with .*; there can be 1")
+
+    def test_one_that_somebody_cancels(self):
+        self.goes_on(lambda name, job: cluster.run("scancel", job))
+
+    def test_one_whose_time_is_over(self):
+        # What Slurm does a minute before the end, without the two minutes until then.
+        self.goes_on(lambda name, job: cluster.run("scancel", "--batch", "--signal=TERM", job))
+        self.assertEqual(set(self.ever().values()), {"COMPLETED"} | {s for s in self.ever().values() if s == "RUNNING"})
+
+    def test_one_that_loses_a_node_ends_as_a_whole(self):
+        # The gangs that it is there for cannot run on the rest.
+        def set_down(name, job):
+            cluster.run("scontrol", "update", "node=n2", "state=down", "reason=test")
+            self.until(lambda: self.ever()[name] == "NODE_FAIL", "the job goes on")
+            cluster.run("scontrol", "update", "node=n2", "state=resume")
+        self.addCleanup(self.until, cluster.is_idle, "the node is not back")
+        self.goes_on(set_down)
+
+    def test_a_keeper_that_comes_after_finds_it_and_down_ends_it(self):
+        self.serve()
+        arguments = ["slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "2..3",
+                     "--nodes-per-pilot", 2, "--time", 10, "--poll", "100ms", "--idle", "1s"]
+        up = self.start(*arguments)
+        self.until(lambda: len(self.online()) == 2, "a pilot")
+        up.kill()
+        up = self.start(*arguments)
+        up.await_stderr("^pilots ")
+        up.await_stderr("has joined from n")
+        self.assertEqual(len(self.ever()), 1)
+        code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
+        self.assertEqual((code, err), (0, "1 pilot has ended"))
+        self.assertEqual(list(self.ever().values()), ["COMPLETED"])
 
 
 class Allocation(Pilots):
@@ -376,6 +476,8 @@ class BadInput(Pilots):
         self.assertIn("Invalid feature specification",
                       self.refused("--", "--constraint=none"))
         self.assertIn("write 0..8", self.refused(nodes="8..1"))
+        self.assertIn("has 3 nodes", self.refused("--nodes-per-pilot", 4, nodes="0..8"))
+        self.assertIn("no number of pilots of 2 nodes", self.refused("--nodes-per-pilot", 2, nodes="3..3"))
 
     def test_a_machine_without_slurm(self):
         self.environment["PATH"] = str(self.folder)

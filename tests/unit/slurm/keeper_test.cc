@@ -77,9 +77,24 @@ class SlurmKeeper : public testing::Test {
     std::erase_if(situation_.hosts, [&](const Host& host) { return host.name == Name(number); });
     situation_.hosts.push_back({Name(number), kRoom, {.cpus = cpus_free}});
   }
+  // The same of one of its nodes.
+  void JoinNode(int number, int node, int cpus_free = 16) {
+    queue_.at(Name(number)).state = "RUNNING";
+    LeaveNode(number, node);
+    situation_.hosts.push_back({NodeName(number, node), kRoom, {.cpus = cpus_free}});
+  }
+  void LeaveNode(int number, int node) {
+    std::erase_if(situation_.hosts,
+                  [&](const Host& host) { return host.name == NodeName(number, node); });
+  }
+  std::string NodeName(int number, int node) const {
+    return Name(number) + "." + std::to_string(node);
+  }
   void End(int number, const std::string& state) {
     queue_.at(Name(number)).state = state;
-    std::erase_if(situation_.hosts, [&](const Host& host) { return host.name == Name(number); });
+    std::erase_if(situation_.hosts, [&](const Host& host) {
+      return PilotOf(folder_->fleet().id, host.name) == Name(number);
+    });
   }
 
   Result<Ran> Sbatch(const std::vector<std::string>& argv) {
@@ -89,14 +104,19 @@ class SlurmKeeper : public testing::Test {
       if (!word.starts_with("--job-name=")) continue;
       const std::string name = word.substr(11);
       EXPECT_FALSE(queue_.contains(name)) << "submitted twice";
-      queue_[name] = {std::to_string(++last_job_), name, "PENDING", "N/A", "", "Priority"};
+      queue_[name] = {.id = std::to_string(++last_job_),
+                      .name = name,
+                      .state = "PENDING",
+                      .nodes = limits_.nodes_per_pilot};
     }
     return Ran{.out = std::to_string(last_job_) + "\n"};
   }
   Result<Ran> Squeue() const {
     Ran ran;
     for (const auto& [name, job] : queue_)
-      ran.out += job.id + "|" + name + "|" + job.state + "|N/A|" + job.node + "|None\n";
+      ran.out += job.id + "|" + name + "|" + job.state + "|N/A|" + std::to_string(job.nodes) + "|" +
+                 std::to_string(job.ran.count() / 60) + ":" + std::to_string(job.ran.count() % 60) +
+                 "|" + job.node + "|None\n";
     return ran;
   }
   Result<Ran> Scancel(const std::vector<std::string>& argv) {
@@ -170,7 +190,7 @@ TEST_F(SlurmKeeper, AnIntentThatCameAfterAllIsAdopted) {
   Want(1, 1);
   Step();
   Begin();
-  queue_[Name(1)] = {"7", Name(1), "RUNNING", "N/A", "n1", ""};
+  queue_[Name(1)] = {.id = "7", .name = Name(1), .state = "RUNNING"};
   sbatch_hangs_ = false;
   Step(seconds(5));
   Step(seconds(100));
@@ -178,7 +198,7 @@ TEST_F(SlurmKeeper, AnIntentThatCameAfterAllIsAdopted) {
 }
 
 TEST_F(SlurmKeeper, NumbersThatTheQueueKnowsAreNotUsedAgain) {
-  queue_[Name(41)] = {"7", Name(41), "RUNNING", "N/A", "n1", ""};
+  queue_[Name(41)] = {.id = "7", .name = Name(41), .state = "RUNNING"};
   Want(2, 1);
   Step();
   EXPECT_TRUE(queue_.contains(Name(42)));
@@ -302,6 +322,87 @@ TEST_F(SlurmKeeper, TheMinimumStays) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
+TEST_F(SlurmKeeper, APilotOfSeveralNodesIsOneThing) {
+  limits_ = {0, 4, 2};
+  Begin();
+  Want(1, 2);
+  Step();
+  EXPECT_EQ(InQueue(), 1) << "both nodes in one job";
+  JoinNode(1, 0);
+  Step(seconds(5));
+  EXPECT_THAT(said_.back(), Not(HasSubstr("has joined")));
+  JoinNode(1, 1);
+  Step(seconds(5));
+  EXPECT_THAT(said_.back(), HasSubstr("has joined"));
+  JoinNode(1, 0, 0);
+  Want(0, 0);
+  Step(seconds(1000));
+  EXPECT_THAT(cancelled_, IsEmpty()) << "one of its nodes is at work";
+  JoinNode(1, 0);
+  Step(seconds(5));
+  Step(seconds(300));
+  EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "--batch", "--signal=TERM", "101"));
+  End(1, "COMPLETED");
+  Step(seconds(5));
+  EXPECT_THAT(said_.back(), HasSubstr("as nobody needed it"));
+}
+
+TEST_F(SlurmKeeper, AfterAKeepersDeathPilotsOfSeveralNodesAreKnownByTheirNodes) {
+  limits_ = {0, 4, 2};
+  Begin();
+  Want(1, 2);
+  Step();
+  limits_ = {0, 4, 1};  // begun again with another size
+  Begin();
+  Want(4, 1);
+  Step();
+  EXPECT_EQ(InQueue(), 3) << "two nodes are taken, two are left";
+}
+
+TEST_F(SlurmKeeper, WhatIsLeftOfAPilotIsLetGoOnceNothingRunsThere) {
+  limits_ = {0, 4, 2};
+  Begin();
+  Want(1, 2);
+  Step();
+  JoinNode(1, 0, 0);
+  JoinNode(1, 1, 0);
+  Want(0, 0);
+  Step(seconds(5));
+  LeaveNode(1, 1);  // its node has gone
+  Step(seconds(5));
+  Want(1, 2);
+  Step(seconds(31));
+  EXPECT_EQ(InQueue(), 2) << "another, whole";
+  EXPECT_THAT(cancelled_, IsEmpty()) << "something still runs on the rest";
+  JoinNode(1, 0);
+  Step(seconds(5));
+  EXPECT_THAT(cancelled_, ElementsAre("101"));
+  EXPECT_THAT(said_.back(), HasSubstr("1 of its 2 executors have gone"));
+}
+
+TEST_F(SlurmKeeper, APilotOfWhichAPartNeverJoinsIsARefusal) {
+  limits_ = {0, 2, 2};
+  Begin();
+  Want(1, 2);
+  Step();
+  JoinNode(1, 0);
+  Step(seconds(5));
+  Step(seconds(31));
+  EXPECT_THAT(cancelled_, ElementsAre("101"));
+  EXPECT_THAT(said_.back(), AllOf(HasSubstr("/logs/" + Name(1) + ".*"), HasSubstr("in 10 s")));
+}
+
+TEST_F(SlurmKeeper, ADrainedExecutorThatStillWorksKeepsItsPilot) {
+  Want(1, 1);
+  Step();
+  Join(1, 0);
+  situation_.hosts[0].takes_gangs = false;
+  Want(0, 0);
+  Step(seconds(5));
+  Step(seconds(1000));
+  EXPECT_THAT(cancelled_, IsEmpty());
+}
+
 TEST_F(SlurmKeeper, NothingIsDoneWhileServerOrQueueCannotBeAsked) {
   Want(1, 1);
   server_away_ = true;
@@ -366,6 +467,13 @@ TEST(SlurmPilot, NamesHaveTheFleetAndTheNumber) {
   EXPECT_FALSE(PilotNumber("0a1b2c3d", "attune-0a1b2c3d-7x"));
 }
 
+TEST(SlurmPilot, ExecutorsAreKnownByTheirPilot) {
+  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7"), "attune-0a1b2c3d-7");
+  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7.12"), "attune-0a1b2c3d-7");
+  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3e-7.12"), "");
+  EXPECT_EQ(PilotOf("0a1b2c3d", "node7.cluster.edu"), "");
+}
+
 TEST(SlurmPilot, AsksForAWholeNodeUnlessCpusAreNamed) {
   const auto whole = SbatchOptions({.partition = "gpu", .gres = "gpu:8", .time = "4:00:00"},
                                    {.logs = "/s/logs"}, "attune-x-1");
@@ -394,6 +502,7 @@ TEST(SlurmPilot, WhatSlurmWouldLetWaitForEverIsRefused) {
   EXPECT_THAT(wrong({.time = "soon"}), HasSubstr("not a time"));
   EXPECT_THAT(wrong({.gres = "gpu:3"}), HasSubstr("no node of the partition short"));
   EXPECT_THAT(wrong({.cpus = 17}), HasSubstr("have 16"));
+  EXPECT_THAT(wrong({.nodes = 2}), HasSubstr("has 1 nodes"));
   EXPECT_EQ(wrong({.gres = "gpu:2", .time = "10", .cpus = 16}), "");
   EXPECT_EQ(wrong({.qos = "long", .time = "11"}), "") << "a QOS may allow it";
 }
@@ -402,9 +511,13 @@ TEST(SlurmPilot, ScriptsQuoteWhatIsInThem) {
   const std::string script = PilotScript({.program = "/opt/it's here/attune",
                                           .server = "login:7071",
                                           .token_file = "/s/join",
-                                          .data_dir = "/s"});
-  EXPECT_THAT(script, HasSubstr("exec '/opt/it'\\''s here/attune' executor --server 'login:7071'"));
+                                          .data_dir = "/s",
+                                          .logs = "/s/my logs"},
+                                         "/s/my pilot.sh");
+  EXPECT_THAT(script,
+              HasSubstr("executor=('/opt/it'\\''s here/attune' executor --server 'login:7071'"));
   EXPECT_THAT(script, HasSubstr("--give-up 600"));
+  EXPECT_THAT(script, AllOf(HasSubstr("logs='/s/my logs'"), HasSubstr("script='/s/my pilot.sh'")));
 }
 
 TEST(SlurmPilot, HasWhatWasAskedOrWhatTheNodesHave) {

@@ -20,7 +20,13 @@ Wanted Gangs(int gangs, int workers, int cpus = 8, int gpus = 0) {
           .worker = {.cpus = cpus, .gpus = gpus}};
 }
 Host Joined(const std::string& name, int cpus_free = 16, int gpus_free = 2) {
-  return {name, kPilot, {cpus_free, gpus_free, kPilot.memory_bytes}};
+  return {name, kPilot, {cpus_free, gpus_free, kPilot.memory_bytes}, name};
+}
+Host NoPilot(const std::string& name) { return {name, kPilot, kPilot}; }
+Host Node(const std::string& pilot, int node, int cpus_free = 16) {
+  Host host = Joined(pilot + "." + std::to_string(node), cpus_free);
+  host.pilot = pilot;
+  return host;
 }
 Plan Make(std::vector<Wanted> wanted, std::vector<Host> hosts, std::vector<Pilot> pilots,
           Limits limits) {
@@ -43,7 +49,7 @@ TEST(SlurmPlan, AsManyPilotsAsGangsNeed) {
 TEST(SlurmPlan, NeverMoreThanTheLimit) {
   EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {}, {0, 3}).submit, 3);
   EXPECT_EQ(Make({Gangs(1000, 2)}, {Joined("a", 0)}, {{"a"}, {"b"}}, {0, 3}).submit, 1);
-  EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {{"a", true}, {"b"}, {"c"}}, {0, 3}).submit, 0)
+  EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {{"a", 1, true}, {"b"}, {"c"}}, {0, 3}).submit, 0)
       << "one that ends still has its node";
 }
 
@@ -64,9 +70,9 @@ TEST(SlurmPlan, PilotsWithoutTheLabelsThatAGangAsksForAreNotSubmitted) {
 
 TEST(SlurmPlan, RoomWithoutTheLabelsThatAGangAsksForIsNone) {
   Wanted picky = Gangs(1, 2);
-  EXPECT_EQ(Make({picky}, {Joined("desk")}, {}, {0, 8}).submit, 0);
+  EXPECT_EQ(Make({picky}, {NoPilot("desk")}, {}, {0, 8}).submit, 0);
   picky.barred = {"desk"};
-  EXPECT_EQ(Make({picky}, {Joined("desk")}, {}, {0, 8}).submit, 1);
+  EXPECT_EQ(Make({picky}, {NoPilot("desk")}, {}, {0, 8}).submit, 1);
 }
 
 TEST(SlurmPlan, PilotsOnTheirWayCount) {
@@ -87,7 +93,7 @@ TEST(SlurmPlan, AnIdlePilotWhosePartnerIsStillInTheQueueIsNeeded) {
 }
 
 TEST(SlurmPlan, ExecutorsThatAreNoPilotsCountAndAreNeverLetGo) {
-  const Plan plan = Make({Gangs(2, 1)}, {Joined("login")}, {}, {0, 8});
+  const Plan plan = Make({Gangs(2, 1)}, {NoPilot("login")}, {}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, IsEmpty());
 }
@@ -111,6 +117,55 @@ TEST(SlurmPlan, AGangThatMayBeSmallerIsServedAsFarAsTheLimitGoes) {
   const Plan plan = Make({elastic}, {}, {}, {0, 3});
   EXPECT_EQ(plan.submit, 3);
   EXPECT_THAT(plan.impossible, IsEmpty());
+}
+
+TEST(SlurmPlan, PilotsOfSeveralNodesAreCountedByTheirNodes) {
+  EXPECT_EQ(Make({Gangs(1, 1)}, {}, {}, {0, 8, 4}).submit, 1);
+  EXPECT_EQ(Make({Gangs(1, 8)}, {}, {}, {0, 8, 4}).submit, 1) << "four nodes of two workers";
+  EXPECT_EQ(Make({Gangs(1, 9)}, {}, {}, {0, 8, 4}).submit, 2);
+  EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {}, {0, 8, 3}).submit, 2) << "a third would be nine nodes";
+  EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {{"a", 4}}, {0, 8, 4}).submit, 1);
+  EXPECT_EQ(Make({Gangs(1000, 1)}, {}, {{"a", 2}}, {0, 5, 2}).submit, 1)
+      << "of another size, from a keeper before";
+}
+
+TEST(SlurmPlan, TheMinimumIsRoundedUpToPilotsAndNeverAboveTheMaximum) {
+  EXPECT_EQ(Make({}, {}, {}, {1, 8, 4}).submit, 1);
+  EXPECT_EQ(Make({}, {}, {}, {5, 8, 4}).submit, 2);
+  EXPECT_EQ(Make({}, {}, {{"a", 3}}, {4, 6, 4}).submit, 0) << "one more would be seven nodes";
+}
+
+TEST(SlurmPlan, AGangOverAPilotsNodesNeedsAllOfItAndItAlone) {
+  const Plan plan = Make({Gangs(1, 4)}, {Node("a", 0), Node("a", 1), Node("b", 0), Node("b", 1)},
+                         {{"a", 2}, {"b", 2}}, {0, 8, 2});
+  EXPECT_EQ(plan.submit, 0);
+  EXPECT_THAT(plan.needed, ElementsAre("a"));
+}
+
+TEST(SlurmPlan, NodesOfAPilotThatHaveNotJoinedAreRoom) {
+  const Plan plan = Make({Gangs(1, 4)}, {Node("a", 1)}, {{"a", 2}}, {0, 8, 2});
+  EXPECT_EQ(plan.submit, 0);
+  EXPECT_THAT(plan.needed, ElementsAre("a"));
+}
+
+TEST(SlurmPlan, WhatIsLeftOfAPilotThatEndsIsNoRoom) {
+  EXPECT_EQ(Make({Gangs(1, 1)}, {Node("a", 0)}, {{"a", 2, true}}, {0, 8, 2}).submit, 1);
+  EXPECT_EQ(Make({Gangs(1, 1)}, {Node("a", 0)}, {{"a", 2, true}}, {0, 3, 2}).submit, 0);
+}
+
+TEST(SlurmPlan, ADrainedNodeIsNoRoomNorIsItCountedAsOneThatHasNotJoined) {
+  Host drained = Node("a", 0);
+  drained.takes_gangs = false;
+  EXPECT_EQ(Make({Gangs(1, 4)}, {drained, Node("a", 1)}, {{"a", 2}}, {0, 2, 2}).submit, 0);
+  EXPECT_EQ(Make({Gangs(1, 4)}, {drained, Node("a", 1)}, {{"a", 2}}, {0, 4, 2}).submit, 1);
+}
+
+TEST(SlurmPlan, WhatPilotsOfSeveralNodesCannotRunIsSaidInPilots) {
+  const Plan plan = Make({Gangs(1, 13)}, {}, {}, {0, 6, 3});
+  EXPECT_EQ(plan.submit, 0);
+  ASSERT_EQ(plan.impossible.size(), 1u);
+  EXPECT_THAT(plan.impossible[0], HasSubstr("needs 3 pilots of 3 nodes with 16 CPUs"));
+  EXPECT_THAT(plan.impossible[0], HasSubstr("there can be 2"));
 }
 
 }  // namespace
