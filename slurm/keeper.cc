@@ -24,31 +24,71 @@ Crew CrewOf(const Situation& situation, const std::string& pilot) {
 
 }  // namespace
 
-Keeper::Keeper(Tools& tools, FleetFolder& folder, Options options, Look look, Say say)
+Keeper::Keeper(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options, Look look,
+               Say say, Show show)
     : tools_(tools),
       folder_(folder),
+      hours_(hours),
       options_(std::move(options)),
       look_(std::move(look)),
-      say_(std::move(say)) {}
+      say_(std::move(say)),
+      show_(std::move(show)) {}
 
 void Keeper::Step(Clock::time_point now) {
   const Result<Situation> situation = LookAtServer();
   if (!situation.ok())
     return Once("server", "the server cannot be asked: " + situation.error().message);
   Once("server", "");
-  const Result<std::vector<Job>> jobs = tools_.Jobs(PilotPrefix(folder_.fleet().id));
+  Act(*situation, now);
+  view_.hosts.clear();
+  for (const Host& host : situation->hosts)
+    if (!host.pilot.empty()) view_.hosts.push_back(host);
+  view_.hours = hours_.hours();
+  view_.hindrances = Hindrances(now);
+  show_(view_);
+}
+
+void Keeper::Act(const Situation& situation, Clock::time_point now) {
+  Result<std::vector<Job>> jobs = tools_.Jobs(PilotPrefix(folder_.fleet().id));
   if (!jobs.ok()) return Once("squeue", "Slurm cannot be asked: " + jobs.error().message);
   Once("squeue", "");
-  if (!Reconcile(*jobs, *situation, now)) return;
+  view_.jobs = *std::move(jobs);
+  const Room room = PilotRoom(situation);
+  const Status counted = hours_.Count(view_.jobs, situation.hosts, room);
+  Once("hours", counted.ok() ? "" : counted.error().message);
+  if (!Reconcile(view_.jobs, situation, now)) return;
 
-  const Plan plan = MakePlan(situation->wanted, situation->hosts, Pilots(*jobs, now),
-                             PilotRoom(*situation), options_.limits);
+  Plan plan =
+      MakePlan(situation.wanted, situation.hosts, Pilots(view_.jobs, now), room, options_.limits);
   std::string impossible;
-  for (const std::string& one : plan.impossible)
-    impossible += (impossible.empty() ? "" : "\n") + one;
+  for (const Hindrance& one : plan.impossible)
+    impossible += (impossible.empty() ? "sweep " : "\nsweep ") + one.sweep + ": " + one.text;
   Once("impossible", impossible);
-  LetGo(*jobs, *situation, plan, now);
+  impossible_ = std::move(plan.impossible);
+  LetGo(view_.jobs, situation, plan, now);
   if (plan.submit > 0 && (!hold_until_ || now >= *hold_until_)) Submit(plan.submit, now);
+}
+
+// What stands between those that wait and pilots: what cannot be asked or written, Slurm's refusal,
+// and what it says about those that have not joined.
+std::vector<Hindrance> Keeper::Hindrances(Clock::time_point now) const {
+  std::vector<Hindrance> hindrances;
+  for (const char* about : {"squeue", "save"}) {
+    const auto said = said_.find(about);
+    if (said != said_.end() && !said->second.empty()) hindrances.push_back({"", said->second});
+  }
+  if (hold_until_ && now < *hold_until_) hindrances.push_back({"", refusal_});
+  std::map<std::string, int> pilots;  // by what Slurm says
+  for (const Job& job : view_.jobs) {
+    const auto known = known_.find(job.name);
+    if (known == known_.end() || known->second.joined || known->second.asked) continue;
+    ++pilots[job.state + (job.reason.empty() ? "" : " (" + job.reason + ")")];
+  }
+  for (const auto& [words, count] : pilots)
+    hindrances.push_back(
+        {"", std::to_string(count) + (count == 1 ? " pilot is " : " pilots are ") + words});
+  hindrances.insert(hindrances.end(), impossible_.begin(), impossible_.end());
+  return hindrances;
 }
 
 Result<Situation> Keeper::LookAtServer() {
@@ -233,6 +273,7 @@ void Keeper::Refused(const std::string& words, Clock::time_point now) {
       std::min(kRefusedPauseMax, kRefusedPause * (1 << std::min(refusals_, 6)));
   ++refusals_;
   hold_until_ = now + pause;
+  refusal_ = words;
   say_(words + "\ntrying again in " + std::to_string(pause.count()) + " s");
 }
 

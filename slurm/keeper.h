@@ -10,6 +10,7 @@
 
 #include "core/base/result.h"
 #include "slurm/fleet_folder.h"
+#include "slurm/hours.h"
 #include "slurm/pilot.h"
 #include "slurm/plan.h"
 #include "slurm/tools.h"
@@ -22,6 +23,14 @@ struct Situation {
   std::vector<Host> hosts;  // executors that are connected; the keeper knows their pilots
 };
 
+// What a round has seen, for people.
+struct KeeperView {
+  std::vector<Job> jobs;  // of the fleet, those included that have ended a short while ago
+  std::vector<Host> hosts;
+  Hours hours;
+  std::vector<Hindrance> hindrances;  // in Slurm's own words where they are its
+};
+
 // Keeps as many pilots as what waits needs: one look after the other at the server and at Slurm.
 // Nothing but numbers and intents is remembered over its own death; all else Slurm knows.
 class Keeper {
@@ -29,6 +38,7 @@ class Keeper {
   using Clock = std::chrono::steady_clock;
   using Look = std::function<Result<Situation>()>;
   using Say = std::function<void(const std::string&)>;
+  using Show = std::function<void(const KeeperView&)>;
 
   struct Options {
     PilotOptions pilot;
@@ -51,8 +61,10 @@ class Keeper {
   static constexpr std::chrono::seconds kRefusedPause{10};
   static constexpr std::chrono::seconds kRefusedPauseMax{600};
 
-  // All outlive the keeper. REQUIRES: `folder` is locked.
-  Keeper(Tools& tools, FleetFolder& folder, Options options, Look look, Say say);
+  // All outlive the keeper; `show` is called in each round in which the server could be asked.
+  // REQUIRES: `folder` is locked.
+  Keeper(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options, Look look, Say say,
+         Show show);
 
   // One round: looks, submits, lets go. What it cannot do now is said, once, and tried again in a
   // later round.
@@ -67,6 +79,8 @@ class Keeper {
   };
 
   Result<Situation> LookAtServer();
+  void Act(const Situation& situation, Clock::time_point now);
+  std::vector<Hindrance> Hindrances(Clock::time_point now) const;
   bool Reconcile(const std::vector<Job>& jobs, const Situation& situation, Clock::time_point now);
   void NoteEnded(const Job& job, Clock::time_point now);
   std::vector<Pilot> Pilots(const std::vector<Job>& jobs, Clock::time_point now) const;
@@ -82,15 +96,20 @@ class Keeper {
 
   Tools& tools_;
   FleetFolder& folder_;
+  HoursBook& hours_;
   const Options options_;
   const Look look_;
   const Say say_;
+  const Show show_;
 
   bool first_ = true;
   std::map<std::string, Known> known_;            // pilots by name
   std::map<int64_t, Clock::time_point> intents_;  // since
   std::set<std::string> ended_;                   // pilots whose end was taken note of
   std::map<std::string, std::string> said_;       // about what, what was said last
+  KeeperView view_;                               // of this round
+  std::vector<Hindrance> impossible_;             // gangs, by the last plan
+  std::string refusal_;                           // the last one's words
   int refusals_ = 0;                              // in a row
   std::optional<Clock::time_point> hold_until_;
 };

@@ -63,7 +63,7 @@ bool Place(const Wanted& wanted, int64_t workers, std::vector<Bin>& bins,
 int64_t Divided(int64_t workers, int64_t each) { return (workers + each - 1) / each; }
 
 std::string Described(const Wanted& wanted) {
-  std::string text = "sweep " + wanted.sweep + ": a gang of " + std::to_string(wanted.min_workers) +
+  std::string text = "a gang of " + std::to_string(wanted.min_workers) +
                      (wanted.min_workers == 1 ? " worker" : " workers") + " with " +
                      std::to_string(wanted.worker.cpus) + " CPUs";
   if (wanted.worker.gpus > 0) text += ", " + std::to_string(wanted.worker.gpus) + " GPUs";
@@ -115,8 +115,8 @@ class Planner {
 
   void Serve(const Wanted& wanted) {
     if (!wanted.lacking.empty()) {
-      plan_.impossible.push_back("sweep " + wanted.sweep + ": its gangs run only where " +
-                                 wanted.lacking + " holds; pilots have that with --label");
+      plan_.impossible.push_back({wanted.sweep, "its gangs run only where " + wanted.lacking +
+                                                    " holds; pilots have that with --label"});
       return;
     }
     const int64_t each = Fit(node_, wanted.worker);
@@ -147,12 +147,13 @@ class Planner {
     const std::string one = Size() == 1 ? "a pilot" : "a node of a pilot";
     const std::string many =
         Size() == 1 ? " pilots of " : " pilots of " + std::to_string(Size()) + " nodes with ";
-    plan_.impossible.push_back(
+    const std::string text =
         each == 0 ? Described(wanted) + ": not one fits into " + one + ", which has " + have +
                         (wanted.worker.gpus > node_.gpus ? "; --gres asks for GPUs" : "")
                   : Described(wanted) + " needs " +
                         std::to_string(Divided(Divided(wanted.min_workers, each), Size())) + many +
-                        have + "; there can be " + std::to_string(limits_.pilots_max()));
+                        have + "; there can be " + std::to_string(limits_.pilots_max());
+    plan_.impossible.push_back({wanted.sweep, text});
   }
 
   const Room node_;

@@ -52,11 +52,19 @@ struct Limits {
   int pilots_max() const { return nodes_max / nodes_per_pilot; }
 };
 
+// Why gangs that wait get no pilots.
+struct Hindrance {
+  std::string sweep;  // empty: all sweeps'
+  std::string text;
+
+  bool operator==(const Hindrance&) const = default;
+};
+
 struct Plan {
   int submit = 0;  // so many pilots more
   // Of the pilots there are: those that what waits could use. The others can go if they are idle.
   std::set<std::string> needed;
-  std::vector<std::string> impossible;  // gangs that no number of pilots within the limit can run
+  std::vector<Hindrance> impossible;  // gangs that no number of pilots within the limit can run
 };
 
 // How many pilots what waits needs. The largest gangs come first; a gang gets all of the pilots

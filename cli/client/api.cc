@@ -221,6 +221,17 @@ Result<Json> Api::Executors() {
   return At(*answer, "executors");
 }
 
+Result<Json> Api::Pilots() {
+  const Result<Json> answer = GetJson({.path = "/api/v1/pilots"});
+  if (!answer.ok()) return answer.error();
+  return At(*answer, "fleets");
+}
+
+Status Api::ReportPilots(const Json& report) {
+  const Result<Json> answer = PostJson({.path = "/api/v1/pilots:report"}, report);
+  return answer.ok() ? Status() : answer.error();
+}
+
 Result<Json> Api::Demand() {
   const Result<Json> answer = GetJson({.path = "/api/v1/demand"});
   if (!answer.ok()) return answer.error();

@@ -75,6 +75,8 @@ class Api {
                           const Json& body = Json::object());
   Result<Json> Executors();  // as an array
   Result<Json> Demand();     // gangs that find no room, as an array
+  Result<Json> Pilots();     // what keepers have said last, by fleet, as an array
+  Status ReportPilots(const Json& report);
   // `verb`: drain, resume. The executor, with `effect`.
   Result<Json> SteerExecutor(const std::string& name, const std::string& verb, const Json& body);
   Result<Json> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);  // the trial

@@ -9,9 +9,11 @@
 #include "cli/text/table.h"
 #include "cli/text/width.h"
 #include "cli/verbs/slurm_up.h"
+#include "cli/verbs/slurm_view.h"
 #include "cli/verbs/verb.h"
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
+#include "slurm/hours.h"
 #include "slurm/keeper.h"
 #include "slurm/tools.h"
 
@@ -44,6 +46,16 @@ Status TakeOver(slurm::FleetFolder& folder) {
   }
 }
 
+// What pilots had between their keeper's last look and their end.
+Status CountLast(slurm::Tools& tools, const slurm::FleetFolder& folder) {
+  auto hours = slurm::HoursBook::Open(folder.path());
+  if (!hours.ok()) return hours.error();
+  const auto jobs = tools.Jobs(slurm::PilotPrefix(folder.fleet().id));
+  if (!jobs.ok()) return jobs.error();
+  if (Status counted = hours->Count(*jobs, {}, {}); !counted.ok()) return counted;
+  return hours->Write();
+}
+
 ExitCode Down(const std::filesystem::path& data_dir, Console& console) {
   auto folder = slurm::FleetFolder::Open(data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
@@ -71,6 +83,8 @@ ExitCode Down(const std::filesystem::path& data_dir, Console& console) {
     if (rounds_without < 2) std::this_thread::sleep_for(kGlance);
   }
   folder->ForgetAsked();
+  if (const Status counted = CountLast(tools, *folder); !counted.ok())
+    console.err.Print("their last seconds are not counted: " + counted.error().message);
   console.err.Print(most == 0 ? "there were no pilots"
                               : std::to_string(most) + (most == 1 ? " pilot has" : " pilots have") +
                                     " ended");
@@ -85,11 +99,6 @@ Json ExecutorsOf(const Json& executors, const std::string& fleet, const std::str
     if (slurm::PilotOf(fleet, TextAt(each, "name")) == pilot) its.push_back(each);
   }
   return its;
-}
-
-Json PilotToJson(const slurm::Job& job, const Json& executors) {
-  return {{"name", job.name},   {"job", job.id},    {"state", job.state}, {"reason", job.reason},
-          {"nodes", job.nodes}, {"node", job.node}, {"ends", job.ends},   {"executors", executors}};
 }
 
 std::string InUse(const slurm::Job& job, const Json& executors) {
@@ -112,36 +121,74 @@ std::string InUse(const slurm::Job& job, const Json& executors) {
   return text;
 }
 
+// What the keeper of this fleet has told the server last; null: nothing, or nobody can be asked.
+Json SaidOf(const Json& fleets, const std::string& fleet) {
+  for (const Json& each : fleets)
+    if (TextAt(each, "fleet") == fleet) return each;
+  return nullptr;
+}
+
+// Who keeps the pilots, and why gangs that wait get none.
+void PrintKeeper(const Json& said, Console& console) {
+  if (said.is_null()) return console.err.Print("no keeper has told this server anything");
+  if (At(said, "stale") == Json(true)) {
+    const auto silent = static_cast<int64_t>(said.value("silent_seconds", 0.0));
+    return console.err.Print("the keeper on " + Clean(TextAt(said, "host")) +
+                             " has been silent for " + std::to_string(silent) +
+                             " s: nobody submits pilots; `attune slurm up` does");
+  }
+  for (const Json& each : At(said, "hindrances")) {
+    const std::string sweep = TextAt(each, "sweep");
+    console.err.Print((sweep.empty() ? "" : "sweep " + sweep + ": ") + Clean(TextAt(each, "text")));
+  }
+}
+
 ExitCode ShowStatus(const StatusFlags& flags, Console& console) {
   flags.output.Apply(console);
   const auto folder = slurm::FleetFolder::Open(flags.server.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
+  const std::string& fleet = folder->fleet().id;
+  const auto hours = slurm::HoursBook::Open(folder->path());
+  if (!hours.ok()) return Fail(console, hours.error());
   slurm::SystemCommands commands;
-  const auto jobs = slurm::Tools(commands).Jobs(slurm::PilotPrefix(folder->fleet().id));
+  const auto jobs = slurm::Tools(commands).Jobs(slurm::PilotPrefix(fleet));
   if (!jobs.ok()) return Fail(console, jobs.error());
 
   Json executors = Json::array();
+  Json said;
   const Result<Endpoint> endpoint = ServerOf(flags.server);
-  const Result<Json> answer = endpoint.ok() ? Api(*endpoint).Executors() : endpoint.error();
-  if (answer.ok()) executors = *answer;
+  Result<Json> answer = endpoint.ok() ? Api(*endpoint).Executors() : endpoint.error();
+  if (answer.ok()) {
+    executors = *std::move(answer);
+    answer = Api(*endpoint).Pilots();
+    if (answer.ok()) said = SaidOf(*answer, fleet);
+  }
   if (!answer.ok()) console.err.Print("the server cannot be asked: " + answer.error().message);
 
   Json pilots = Json::array();
   Table table({{"PILOT"}, {"JOB", true}, {"STATE"}, {"NODE"}, {"ENDS"}, {"IN USE"}, {"REASON"}});
   for (const slurm::Job& job : *jobs) {
-    const Json its = ExecutorsOf(executors, folder->fleet().id, job.name);
-    pilots.push_back(PilotToJson(job, its));
+    const Json its = ExecutorsOf(executors, fleet, job.name);
+    pilots.push_back(PilotJson(job, its));
     const bool ended = job.phase() == slurm::Phase::kEnded;
     table.Add({Clean(job.name), job.id, Clean(job.state), Clean(job.node), Clean(job.ends),
                ended ? "" : InUse(job, its), Clean(job.reason)});
   }
   if (flags.output.json()) {
-    console.out.Print(Dump({{"fleet", folder->fleet().id}, {"pilots", std::move(pilots)}}, 2));
-  } else if (table.empty()) {
-    console.err.Print("Slurm has no pilots of this fleet, " + folder->fleet().id);
+    console.out.Print(Dump({{"fleet", fleet},
+                            {"pilots", std::move(pilots)},
+                            {"hours", HoursJson(hours->hours())},
+                            {"keeper", std::move(said)}},
+                           2));
+    return ExitCode::kSuccess;
+  }
+  if (table.empty()) {
+    console.err.Print("Slurm has no pilots of this fleet, " + fleet);
   } else {
     console.out.PrintLines(table.Lines(console.out.style(), console.out.width()));
   }
+  for (const std::string& line : HoursLines(hours->hours())) console.out.Print(line);
+  if (answer.ok()) PrintKeeper(said, console);
   return ExitCode::kSuccess;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/joining.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
+#include "cli/verbs/slurm_view.h"
 #include "cli/verbs/verb.h"
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
@@ -295,6 +296,8 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   if (!folder.ok()) return Fail(console, folder.error());
   if (Status locked = folder->Lock(); !locked.ok()) return Fail(console, locked.error());
   folder->ForgetAsked();
+  auto hours = slurm::HoursBook::Open(folder->path());
+  if (!hours.ok()) return Fail(console, hours.error());
 
   const Interrupt::Subscription heard(console.interrupt, [] {});
   console.host.log_to(console.err, LogLevel::kInfo);
@@ -316,10 +319,23 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
                       std::to_string(options.limits.nodes_max) + " nodes: more pilots would wait");
 
   Api api(server->endpoint);
+  const FleetFacts facts{.fleet = folder->fleet().id,
+                         .partition = flags.partition,
+                         .poll_seconds = std::chrono::duration<double>(checked->poll).count(),
+                         .limits = options.limits};
+  const auto say = [&](const std::string& text) { console.err.Print(text); };
+  std::string said;
+  const auto show = [&](const slurm::KeeperView& view) {
+    const Status told = api.ReportPilots(ReportJson(facts, view));
+    const std::string text =
+        told.ok() ? "" : "the server does not take what is seen: " + told.error().message;
+    if (!text.empty() && text != said) say(text);
+    said = text;
+  };
   slurm::Keeper keeper(
-      tools, *folder, options, [&] { return Look(api, checked->labels); },
-      [&](const std::string& text) { console.err.Print(text); });
+      tools, *folder, *hours, options, [&] { return Look(api, checked->labels); }, say, show);
   Keep(keeper, *folder, checked->poll, console);
+  if (const Status written = hours->Write(); !written.ok()) say(written.error().message);
   console.err.Print(folder->asked_to_end()
                         ? "ended by `attune slurm down`"
                         : "ending; pilots go on until they have heard no server for " +

@@ -45,7 +45,7 @@ sweepfile::Parsed Parse(const Request& request, const Api::Options& options) {
 
 Api::Api(Options options)
     : options_(std::move(options)),
-      answers_(*options_.backend, *options_.reader, *options_.algorithms),
+      answers_(*options_.backend, *options_.reader, *options_.algorithms, pilots_),
       control_(*options_.backend, *options_.reader, answers_, *options_.algorithms),
       ask_tell_(*options_.backend, *options_.reader),
       replays_(*options_.reader, *options_.algorithms),
@@ -102,6 +102,8 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kExecutor, "drain", By<kControl, &Control::DrainExecutor>},
       {"POST", kExecutor, "resume", By<kControl, &Control::ResumeExecutor>},
       {"GET", "/api/v1/demand", "", Own<&Api::ListDemands>},
+      {"GET", "/api/v1/pilots", "", By<&Api::pilots_, &Pilots::List>},
+      {"POST", "/api/v1/pilots", "report", By<&Api::pilots_, &Pilots::Report>},
   };
   return routes;
 }

@@ -12,6 +12,7 @@
 #include "server/http/ask_tell.h"
 #include "server/http/backend.h"
 #include "server/http/control.h"
+#include "server/http/fleet/pilots.h"
 #include "server/http/message.h"
 #include "server/http/replay.h"
 #include "server/http/route.h"
@@ -75,6 +76,7 @@ class Api {
   Response Version(const Request& request, const Target& target);
 
   Options options_;
+  Pilots pilots_;
   Answers answers_;
   Control control_;
   AskTell ask_tell_;

@@ -172,10 +172,10 @@ class Pilots(EndToEnd):
     def attempts(self, trial=0):
         return self.get(f"/sweeps/s1/trials/{trial}")["attempts_list"]
 
-    def status(self):
+    def status(self, part="pilots"):
         code, out, err = self.attune("slurm", "status", "--data-dir", self.data, "-o", "json")
         self.assertEqual(code, 0, err)
-        return json.loads(out)["pilots"]
+        return json.loads(out)[part]
 
 
 class Life(Pilots):
@@ -368,6 +368,89 @@ class SeveralNodes(Pilots):
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
         self.assertEqual((code, err), (0, "1 pilot has ended"))
         self.assertEqual(list(self.ever().values()), ["COMPLETED"])
+
+
+class Eyes(Pilots):
+    """What people are told of pilots: by the server, by what waits, by `attune slurm status`."""
+
+    def fleet(self):
+        (fleet,) = self.get("/pilots")["fleets"]
+        return fleet
+
+    def test_what_waits_says_slurms_own_words(self):
+        up = self.up("--", "--begin=now+1hour")
+        self.create(workers=1, trials=1)
+        up.await_stderr("^submitted ")
+        waiting = self.until(lambda: next((w for w in [self.get("/sweeps/s1/trials/0")["waiting"]] if "BeginTime" in w),
+                                          None), "the trial does not say why its pilot waits")
+        self.assertRegex(waiting, r"^no executor is connected; Slurm: 1 pilot is PENDING \(BeginTime\)$")
+        self.assertEqual(self.get("/sweeps/s1")["waiting"], waiting)
+        self.assertEqual(self.get("/sweeps/s1/trials")["trials"][0]["waiting"], waiting)
+        (pilot,) = self.fleet()["pilots"]
+        self.assertEqual((pilot["state"], pilot["reason"], pilot["executors"]), ("PENDING", "BeginTime", []))
+        code, out, err = self.attune("slurm", "status", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        self.assertIn("BeginTime", out)
+        self.assertIn("1 pilot is PENDING (BeginTime)", err)
+
+    def test_a_refusal_is_said_where_it_is_waited_for(self):
+        # The partition takes no more jobs once the keeper runs.
+        up = self.up()
+        self.addCleanup(cluster.run, "scontrol", "update", "partition=main", "state=up")
+        cluster.run("scontrol", "update", "partition=main", "state=drain")
+        self.create(workers=1, trials=1)
+        up.await_stderr("Slurm refuses a pilot: ")
+        words = self.until(lambda: next((h["text"] for h in self.fleet()["hindrances"] if "refuses" in h["text"]), None),
+                           "the server has not heard")
+        self.assertIn("not in up state", words.lower() + " not in up state" if "drain" in words.lower() else words)
+        self.assertIn(words, self.get("/sweeps/s1/trials/0")["waiting"])
+        _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
+        self.assertIn(words, err)
+
+    def test_hours_are_those_that_pilots_ran_over_a_keepers_death_too(self):
+        self.serve()
+        gate = self.close_gate(2)
+        arguments = ["slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "2..3", "--time", 10,
+                     "--gres", "gpu:2", "--poll", "100ms", "--idle", "1h"]
+        up = self.start(*arguments)
+        self.until(lambda: len(self.online()) == 2, "two pilots")
+        self.create(workers=1, trials=1)
+        self.await_report(trial=0, step=1)
+        # One of two is at work: what is idle grows, and what is in use.
+        self.until(lambda: self.status("hours")["in_use"]["cpus"] > 0, "nothing is in use")
+        up.kill()
+        up = self.start(*arguments)
+        up.await_stderr("has joined")
+        before = self.status("hours")
+        self.until(lambda: self.status("hours")["held"]["nodes"] > before["held"]["nodes"], "no hours are counted")
+        self.assertEqual(self.get("/pilots")["fleets"][0]["hours"].keys(), before.keys())
+        code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        ran = cluster.run("squeue", "-h", "-t", "all", "-o", "%j|%M")
+        fleet = json.loads((self.data / "slurm/fleet.json").read_text())["id"]
+        seconds = sum(60 * int(m.split(":")[0]) + int(m.split(":")[1])
+                      for name, m in (line.split("|") for line in ran.splitlines()) if fleet in name)
+        hours = self.status("hours")
+        self.assertAlmostEqual(hours["held"]["nodes"] * 3600, seconds, places=3)
+        self.assertAlmostEqual(hours["held"]["gpus"] * 3600, 2 * seconds, places=3)
+        self.assertEqual(hours["unseen"]["nodes"], 0)
+        self.assertGreater(hours["in_use"]["nodes"], 0)
+        self.assertGreater(hours["idle"]["gpus"], hours["in_use"]["gpus"], "it asked for none")
+        code, out, err = self.attune("slurm", "status", "--data-dir", self.data)
+        self.assertRegex(out, r"GPU-hours held 0\.\d\d: 0\.00 in use, ")
+        gate.close()
+
+    def test_a_keeper_that_is_gone_is_said_to_be(self):
+        self.serve()
+        up = self.start("slurm", "up", "--data-dir", self.data, "--partition", "main", "--nodes", "1..1", "--poll",
+                        "100ms")
+        self.until(lambda: self.get("/pilots")["fleets"], "the server has not heard")
+        self.assertFalse(self.fleet()["stale"])
+        up.kill()
+        self.until(lambda: self.fleet()["stale"], "a dead keeper is not stale")
+        self.assertGreater(self.fleet()["silent_seconds"], 15)
+        _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
+        self.assertRegex(err, r"has been silent for \d+ s: nobody submits pilots")
 
 
 class Allocation(Pilots):

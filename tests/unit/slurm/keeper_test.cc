@@ -15,6 +15,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -41,8 +42,9 @@ class SlurmKeeper : public testing::Test {
     folder_.reset();
     folder_ = std::make_unique<FleetFolder>(*FleetFolder::OpenOrBegin(data_dir_));
     ASSERT_TRUE(folder_->Lock().ok());
+    hours_ = std::make_unique<HoursBook>(*HoursBook::Open(folder_->path()));
     keeper_ = std::make_unique<Keeper>(
-        tools_, *folder_,
+        tools_, *folder_, *hours_,
         Keeper::Options{.pilot = {.partition = "main"},
                         .places = {.logs = "/logs"},
                         .script = "/pilot.sh",
@@ -53,7 +55,8 @@ class SlurmKeeper : public testing::Test {
           if (server_away_) return Error{ErrorCode::kUnavailable, "nobody answers"};
           return situation_;
         },
-        [this](const std::string& text) { said_.push_back(text); });
+        [this](const std::string& text) { said_.push_back(text); },
+        [this](const KeeperView& view) { view_ = view; });
   }
 
   void Step(seconds later = seconds(0)) {
@@ -116,7 +119,7 @@ class SlurmKeeper : public testing::Test {
     for (const auto& [name, job] : queue_)
       ran.out += job.id + "|" + name + "|" + job.state + "|N/A|" + std::to_string(job.nodes) + "|" +
                  std::to_string(job.ran.count() / 60) + ":" + std::to_string(job.ran.count() % 60) +
-                 "|" + job.node + "|None\n";
+                 "|" + job.node + "|" + (job.reason.empty() ? "None" : job.reason) + "\n";
     return ran;
   }
   Result<Ran> Scancel(const std::vector<std::string>& argv) {
@@ -137,7 +140,9 @@ class SlurmKeeper : public testing::Test {
   int last_job_ = 100;
   std::vector<std::string> cancelled_;
   std::vector<std::string> said_;
+  KeeperView view_;
   std::unique_ptr<FleetFolder> folder_;
+  std::unique_ptr<HoursBook> hours_;
   std::unique_ptr<Keeper> keeper_;
   Keeper::Clock::time_point now_{seconds(1000)};
 };
@@ -422,7 +427,44 @@ TEST_F(SlurmKeeper, AGangThatCannotBeIsSaidOnce) {
   Step();
   Step(seconds(5));
   EXPECT_EQ(InQueue(), 0);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("needs 4 pilots")));
+  EXPECT_THAT(said_, ElementsAre(AllOf(HasSubstr("sweep s1: "), HasSubstr("needs 4 pilots"))));
+  ASSERT_EQ(view_.hindrances.size(), 1u);
+  EXPECT_EQ(view_.hindrances[0].sweep, "s1");
+}
+
+TEST_F(SlurmKeeper, WhoAsksIsToldSlurmsOwnWords) {
+  Want(3, 1);
+  Step();
+  Join(1);
+  queue_.at(Name(2)).reason = "QOSMaxGRESPerUser";
+  queue_.at(Name(3)).reason = "QOSMaxGRESPerUser";
+  Step(seconds(5));
+  EXPECT_THAT(view_.hindrances,
+              ElementsAre(Hindrance{"", "2 pilots are PENDING (QOSMaxGRESPerUser)"}));
+  EXPECT_EQ(view_.jobs.size(), 3u);
+  EXPECT_THAT(view_.hosts, ElementsAre(Field(&Host::pilot, Name(1))));
+  Join(2);
+  Join(3);
+  Step(seconds(5));
+  EXPECT_THAT(view_.hindrances, IsEmpty());
+  slurm_.Fails("squeue", "slurm_load_jobs error: Unable to contact slurm controller");
+  Step(seconds(5));
+  EXPECT_THAT(view_.hindrances,
+              ElementsAre(Field(&Hindrance::text, HasSubstr("Unable to contact slurm"))));
+  EXPECT_EQ(view_.jobs.size(), 3u) << "as it was seen last";
+}
+
+TEST_F(SlurmKeeper, ARefusalIsShownForAsLongAsNothingIsTried) {
+  refusal_ = "sbatch: error: Invalid account or account/partition combination specified";
+  Want(1, 1);
+  Step();
+  EXPECT_THAT(view_.hindrances,
+              ElementsAre(Field(&Hindrance::text, HasSubstr("Invalid account or account"))));
+  refusal_.clear();
+  Step(seconds(10));
+  queue_.at(Name(2)).reason = "";
+  Step(seconds(5));
+  EXPECT_THAT(view_.hindrances, ElementsAre(Hindrance{"", "1 pilot is PENDING"}));
 }
 
 TEST_F(SlurmKeeper, OnlyOneHasTheFolder) {

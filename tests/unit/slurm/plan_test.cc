@@ -7,6 +7,7 @@ namespace attune::slurm {
 namespace {
 
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -65,7 +66,8 @@ TEST(SlurmPlan, PilotsWithoutTheLabelsThatAGangAsksForAreNotSubmitted) {
   picky.lacking = "gpu=h100";
   const Plan plan = Make({picky}, {}, {}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
-  EXPECT_THAT(plan.impossible, ElementsAre(HasSubstr("run only where gpu=h100 holds")));
+  EXPECT_THAT(plan.impossible,
+              ElementsAre(Field(&Hindrance::text, HasSubstr("run only where gpu=h100 holds"))));
 }
 
 TEST(SlurmPlan, RoomWithoutTheLabelsThatAGangAsksForIsNone) {
@@ -102,12 +104,12 @@ TEST(SlurmPlan, WhatNoNumberOfPilotsCanRunIsSaidAndNothingSubmitted) {
   const Plan wide = Make({Gangs(1, 7)}, {}, {}, {0, 3});
   EXPECT_EQ(wide.submit, 0);
   ASSERT_EQ(wide.impossible.size(), 1u);
-  EXPECT_THAT(wide.impossible[0], HasSubstr("needs 4 pilots"));
-  EXPECT_THAT(wide.impossible[0], HasSubstr("there can be 3"));
+  EXPECT_THAT(wide.impossible[0].text, HasSubstr("needs 4 pilots"));
+  EXPECT_THAT(wide.impossible[0].text, HasSubstr("there can be 3"));
   const Plan deep = Make({Gangs(1, 1, 1, 3)}, {}, {}, {0, 3});
   EXPECT_EQ(deep.submit, 0);
-  EXPECT_THAT(deep.impossible[0], HasSubstr("not one fits into a pilot"));
-  EXPECT_THAT(deep.impossible[0], HasSubstr("--gres"));
+  EXPECT_THAT(deep.impossible[0].text, HasSubstr("not one fits into a pilot"));
+  EXPECT_THAT(deep.impossible[0].text, HasSubstr("--gres"));
   EXPECT_EQ(Make({Gangs(1, 7), Gangs(1, 1)}, {}, {}, {0, 3}).submit, 1) << "it holds up nobody";
 }
 
@@ -164,8 +166,8 @@ TEST(SlurmPlan, WhatPilotsOfSeveralNodesCannotRunIsSaidInPilots) {
   const Plan plan = Make({Gangs(1, 13)}, {}, {}, {0, 6, 3});
   EXPECT_EQ(plan.submit, 0);
   ASSERT_EQ(plan.impossible.size(), 1u);
-  EXPECT_THAT(plan.impossible[0], HasSubstr("needs 3 pilots of 3 nodes with 16 CPUs"));
-  EXPECT_THAT(plan.impossible[0], HasSubstr("there can be 2"));
+  EXPECT_THAT(plan.impossible[0].text, HasSubstr("needs 3 pilots of 3 nodes with 16 CPUs"));
+  EXPECT_THAT(plan.impossible[0].text, HasSubstr("there can be 2"));
 }
 
 }  // namespace

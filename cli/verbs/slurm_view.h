@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/json.h"
+#include "slurm/hours.h"
+#include "slurm/keeper.h"
+
+namespace attune::cli {
+
+// What a keeper tells the server (docs/rest-api.md, Pilots), beside what it has seen.
+struct FleetFacts {
+  std::string fleet;
+  std::string partition;
+  double poll_seconds = 0;
+  slurm::Limits limits;
+};
+Json ReportJson(const FleetFacts& facts, const slurm::KeeperView& view);
+
+// `executors`: whatever is shown of those that have joined.
+Json PilotJson(const slurm::Job& job, Json executors);
+
+// {"held": {"nodes": 1.5, "cpus": 96, "gpus": 12}, "in_use": …, "idle": …, "unseen": …}
+Json HoursJson(const slurm::Hours& hours);
+// "GPU-hours held 12.00: 10.10 in use, 1.90 idle"; of nodes and CPUs where there are no GPUs.
+std::vector<std::string> HoursLines(const slurm::Hours& hours);
+
+}  // namespace attune::cli

@@ -1,0 +1,129 @@
+#include "slurm/hours.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "slurm/fleet_folder.h"
+
+namespace attune::slurm {
+namespace {
+
+using Json = nlohmann::json;
+
+void Add(Amount& sum, const Amount& size, std::chrono::seconds time) {
+  const double hours = static_cast<double>(time.count()) / 3600;
+  sum.nodes += size.nodes * hours;
+  sum.cpus += size.cpus * hours;
+  sum.gpus += size.gpus * hours;
+}
+
+Json ToJson(const Amount& amount) { return {amount.nodes, amount.cpus, amount.gpus}; }
+
+bool Take(const Json& json, const char* key, Amount& amount) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_array() || found->size() != 3) return false;
+  for (const Json& value : *found)
+    if (!value.is_number()) return false;
+  amount = {(*found)[0].get<double>(), (*found)[1].get<double>(), (*found)[2].get<double>()};
+  return true;
+}
+
+}  // namespace
+
+// Never below nothing: sums of fractions are rounded.
+Amount Hours::idle() const {
+  return {std::max(0.0, held.nodes - in_use.nodes - unseen.nodes),
+          std::max(0.0, held.cpus - in_use.cpus - unseen.cpus),
+          std::max(0.0, held.gpus - in_use.gpus - unseen.gpus)};
+}
+
+Result<HoursBook> HoursBook::Open(const std::filesystem::path& folder) {
+  HoursBook book(folder / "hours.json");
+  if (Status read = book.Read(); !read.ok()) return read.error();
+  return book;
+}
+
+Status HoursBook::Read() {
+  std::ifstream in(file_);
+  if (!in) return {};  // nothing was counted yet
+  const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const Error corrupt{ErrorCode::kCorrupt,
+                      file_.string() +
+                          " cannot be read: it holds the hours that pilots have had; "
+                          "delete it to count from nothing"};
+  if (!json.is_object() || !Take(json, "held", hours_.held) ||
+      !Take(json, "in_use", hours_.in_use) || !Take(json, "unseen", hours_.unseen) ||
+      !json.contains("pilots") || !json["pilots"].is_object())
+    return corrupt;
+  for (const auto& [name, pilot] : json["pilots"].items()) {
+    Counted counted;
+    if (!pilot.is_object() || !pilot.contains("seconds") || !pilot["seconds"].is_number_integer() ||
+        !Take(pilot, "size", counted.size))
+      return corrupt;
+    counted.time = std::chrono::seconds(pilot["seconds"].get<int64_t>());
+    pilots_[name] = counted;
+  }
+  return {};
+}
+
+Status HoursBook::Count(const std::vector<Job>& jobs, const std::vector<Host>& hosts,
+                        const Room& node) {
+  std::set<std::string> there;
+  for (const Job& job : jobs) {
+    there.insert(job.name);
+    if (job.ran == std::chrono::seconds(0)) continue;
+    Counted& counted = pilots_[job.name];
+    if (job.ran == counted.time) continue;
+    int joined = 0;
+    Amount has;
+    Amount used;
+    for (const Host& host : hosts) {
+      if (host.pilot != job.name) continue;
+      ++joined;
+      has.cpus += host.total.cpus;
+      has.gpus += host.total.gpus;
+      used.nodes += host.free == host.total ? 0 : 1;
+      used.cpus += host.total.cpus - host.free.cpus;
+      used.gpus += host.total.gpus - host.free.gpus;
+    }
+    // One that has left is as large as it was.
+    if (joined > 0 || counted.size.nodes == 0) {
+      const int missing = std::max(0, job.nodes - joined);
+      counted.size = {static_cast<double>(job.nodes), has.cpus + missing * node.cpus,
+                      has.gpus + missing * node.gpus};
+    }
+    const std::chrono::seconds passed = job.ran - std::exchange(counted.time, job.ran);
+    written_ = false;
+    if (passed < std::chrono::seconds(0)) continue;  // begun anew under its name
+    Add(hours_.held, counted.size, passed);
+    Add(passed > kSeen ? hours_.unseen : hours_.in_use, passed > kSeen ? counted.size : used,
+        passed);
+  }
+  std::erase_if(pilots_, [&](const auto& pilot) {
+    if (there.contains(pilot.first)) return false;
+    written_ = false;
+    return true;
+  });
+  const bool due = std::chrono::steady_clock::now() - written_at_ >= kWritten;
+  return due ? Write() : Status();
+}
+
+Status HoursBook::Write() {
+  if (written_) return {};
+  Json pilots = Json::object();
+  for (const auto& [name, counted] : pilots_)
+    pilots[name] = {{"seconds", counted.time.count()}, {"size", ToJson(counted.size)}};
+  const Json json = {{"held", ToJson(hours_.held)},
+                     {"in_use", ToJson(hours_.in_use)},
+                     {"unseen", ToJson(hours_.unseen)},
+                     {"pilots", std::move(pilots)}};
+  if (Status status = WriteWhole(file_, json.dump() + "\n"); !status.ok()) return status;
+  written_ = true;
+  written_at_ = std::chrono::steady_clock::now();
+  return {};
+}
+
+}  // namespace attune::slurm
