@@ -381,10 +381,12 @@ class Eyes(Pilots):
         up = self.up("--", "--begin=now+1hour")
         self.create(workers=1, trials=1)
         up.await_stderr("^submitted ")
-        waiting = self.until(lambda: next((w for w in [self.get("/sweeps/s1/trials/0")["waiting"]] if "BeginTime" in w),
-                                          None), "the trial does not say why its pilot waits")
+        waiting = self.until(lambda: next((w for w in [self.get("/sweeps/s1")["waiting"]] if "BeginTime" in w),
+                                          None), "the sweep does not say why its pilot waits")
         self.assertRegex(waiting, r"^no executor is connected; Slurm: 1 pilot is PENDING \(BeginTime\)$")
-        self.assertEqual(self.get("/sweeps/s1")["waiting"], waiting)
+        code, answer = self.request("/api/v1/sweeps/s1/trials", "POST", b'{"config": {"x": 1.0}}')
+        self.assertEqual(code, 201, answer)  # one that is there and waits
+        self.assertEqual(self.get("/sweeps/s1/trials/0")["waiting"], waiting)
         self.assertEqual(self.get("/sweeps/s1/trials")["trials"][0]["waiting"], waiting)
         (pilot,) = self.fleet()["pilots"]
         self.assertEqual((pilot["state"], pilot["reason"], pilot["executors"]), ("PENDING", "BeginTime", []))
@@ -402,8 +404,8 @@ class Eyes(Pilots):
         up.await_stderr("Slurm refuses a pilot: ")
         words = self.until(lambda: next((h["text"] for h in self.fleet()["hindrances"] if "refuses" in h["text"]), None),
                            "the server has not heard")
-        self.assertIn("not in up state", words.lower() + " not in up state" if "drain" in words.lower() else words)
-        self.assertIn(words, self.get("/sweeps/s1/trials/0")["waiting"])
+        self.assertIn("partition", words.lower())
+        self.assertIn(words, self.get("/sweeps/s1")["waiting"])
         _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
         self.assertIn(words, err)
 

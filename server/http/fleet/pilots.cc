@@ -13,26 +13,32 @@ namespace {
 constexpr size_t kWordMaxBytes = 4'096;
 constexpr double kPollMaxSeconds = 3'600;
 
+[[noreturn]] void Wrong(const std::string& place, const std::string& what) {
+  throw Json::other_error::create(501, (place.empty() ? "the body" : place) + " " + what, nullptr);
+}
+
+const Json& Word(const Json& value, const std::string& place) {
+  if (!value.is_string() || value.get_ref<const std::string&>().size() > kWordMaxBytes)
+    Wrong(place, "has to be a text of at most " + std::to_string(kWordMaxBytes) + " bytes");
+  return value;
+}
+
 // Takes what a report has to say of an object, and nothing else of it; throws what is wrong.
 class Taken {
  public:
   Taken(const Json& from, std::string where) : from_(from), where_(std::move(where)) {
-    if (!from.is_object()) Fail("", "has to be an object");
+    if (!from.is_object()) Wrong(where_, "has to be an object");
   }
 
   Taken& Words(std::initializer_list<const char*> keys) {
-    for (const char* key : keys) {
-      const Json& value = At(key);
-      if (!value.is_string() || value.get_ref<const std::string&>().size() > kWordMaxBytes)
-        Fail(key, "has to be a text of at most " + std::to_string(kWordMaxBytes) + " bytes");
-      json_[key] = value;
-    }
+    for (const char* key : keys) json_[key] = Word(At(key), Place(key));
     return *this;
   }
   Taken& Numbers(std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
       const Json& value = At(key);
-      if (!value.is_number() || value.get<double>() < 0) Fail(key, "has to be a number, 0 or more");
+      if (!value.is_number() || value.get<double>() < 0)
+        Wrong(Place(key), "has to be a number, 0 or more");
       json_[key] = value;
     }
     return *this;
@@ -41,7 +47,7 @@ class Taken {
   Taken& List(const char* key, Each each) {
     const Json& values = At(key);
     if (!values.is_array() || values.size() > kPilotsMax)
-      Fail(key, "has to be a list of at most " + std::to_string(kPilotsMax));
+      Wrong(Place(key), "has to be a list of at most " + std::to_string(kPilotsMax));
     Json list = Json::array();
     for (size_t i = 0; i < values.size(); ++i)
       list.push_back(each(values[i], Place(key) + "[" + std::to_string(i) + "]"));
@@ -62,23 +68,15 @@ class Taken {
   }
   const Json& At(const char* key) const {
     const auto found = from_.find(key);
-    if (found == from_.end()) Fail(key, "is missing");
+    if (found == from_.end()) Wrong(Place(key), "is missing");
     return *found;
   }
-  [[noreturn]] void Fail(const std::string& key, const std::string& what) const {
-    const std::string place = Place(key);
-    throw Json::other_error::create(501, (place.empty() ? "the body" : place) + " " + what,
-                                    nullptr);
-  }
-
   const Json& from_;
   const std::string where_;
   Json json_ = Json::object();
 };
 
-Json TakeName(const Json& name, const std::string& where) {
-  return Taken({{"name", name}}, where).Words({"name"}).json()["name"];
-}
+Json TakeName(const Json& name, const std::string& where) { return Word(name, where); }
 
 Json TakePilot(const Json& pilot, const std::string& where) {
   return Taken(pilot, where)

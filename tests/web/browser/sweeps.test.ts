@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import type { Amount, PilotFleet } from '../../../web/src/api/types';
 import { smallWorld } from '../mock/scenarios';
 import { World } from '../mock/world';
 import { Harness } from './harness';
@@ -101,6 +102,77 @@ describe('the executors', () => {
     expect(await page.locator('.strip').textContent()).toContain('(1 drained)');
     await page.getByRole('button', { name: 'Resume box' }).click();
     await page.getByRole('button', { name: 'Drain box' }).waitFor();
+  });
+});
+
+describe('the pilots', () => {
+  const amount = (gpus: number): Amount => ({ nodes: gpus / 8, cpus: gpus * 4, gpus });
+  const fleet: PilotFleet = {
+    fleet: '91c07ab2',
+    system: 'Slurm',
+    host: 'login1',
+    partition: 'gpu',
+    poll_seconds: 5,
+    nodes_min: 0,
+    nodes_max: 8,
+    nodes_per_pilot: 2,
+    pilots: [
+      {
+        name: 'attune-91c07ab2-1',
+        job: '841',
+        state: 'RUNNING',
+        reason: '',
+        nodes: 2,
+        node: 'g[17-18]',
+        ends: '2026-11-22T20:14:02',
+        ran_seconds: 754,
+        executors: ['box'],
+      },
+      {
+        name: 'attune-91c07ab2-2',
+        job: '842',
+        state: 'PENDING',
+        reason: 'QOSMaxGRESPerUser',
+        nodes: 2,
+        node: '',
+        ends: 'N/A',
+        ran_seconds: 0,
+        executors: [],
+      },
+    ],
+    hindrances: [{ sweep: '', text: '1 pilot is PENDING (QOSMaxGRESPerUser)' }],
+    hours: { held: amount(12), in_use: amount(9), idle: amount(3), unseen: amount(0) },
+    silent_seconds: 2,
+    stale: false,
+  };
+
+  it('are not there where nobody keeps any', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/executors');
+    await page.getByRole('rowheader', { name: 'node-7' }).waitFor();
+    expect(await page.getByText('Pilots').count()).toBe(0);
+  });
+
+  it('are below the executors, with what they wait for and cost', async () => {
+    const world = smallWorld();
+    world.pilots = [fleet];
+    const page = await harness.open(await harness.serve(world), '/executors');
+    const panel = page.getByRole('region', { name: 'Pilots of Slurm' });
+    await panel.getByRole('rowheader', { name: 'attune-91c07ab2-2' }).waitFor();
+    const text = await panel.textContent();
+    expect(text).toContain('1 pilot is PENDING (QOSMaxGRESPerUser).');
+    expect(text).toContain('GPU-hours: 12.00 held, 9.00 in use (75 %), 3.00 idle');
+    const row = await panel.locator('tbody tr').first().textContent();
+    expect(row).toContain('1 of 2');
+    expect(row).toContain('4 of 8');
+    expect(row).toContain('12 min 34 s');
+  });
+
+  it('are old news once their keeper is silent', async () => {
+    const world = smallWorld();
+    world.pilots = [{ ...fleet, stale: true, silent_seconds: 120 }];
+    const page = await harness.open(await harness.serve(world), '/executors');
+    await page.getByText('Their keeper has been silent for 2 min 00 s').waitFor();
+    expect(await page.getByText('1 pilot is PENDING').count()).toBe(0);
   });
 });
 

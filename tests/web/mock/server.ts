@@ -73,6 +73,7 @@ export class MockServer {
     }
     if (path === '/events') return this.stream(url, request, response);
     if (path === '/executors') return json(response, 200, { executors: this.world.executors });
+    if (path === '/pilots') return json(response, 200, { fleets: this.world.pilots });
     const executor = /^\/executors\/([^/:]+):(drain|resume)$/.exec(path);
     if (executor) return void this.steerExecutor(executor, request, response);
     const sweeps = /^\/sweeps(?:\/([^/:]+)(\/[^:]*)?(?::(\w+))?)?$/.exec(path);

@@ -7,6 +7,7 @@ import type {
   EventKind,
   Executor,
   Importance,
+  PilotFleet,
   Replay,
   Schedule,
   Sweep,
@@ -34,6 +35,7 @@ export class World {
   readonly schedules = new Map<string, Schedule>();
   readonly events: AttuneEvent[] = [];
   executors: Executor[] = [];
+  pilots: PilotFleet[] = [];
   private readonly listeners = new Set<(event: AttuneEvent) => void>();
   private seconds = 0;
 

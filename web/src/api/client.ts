@@ -3,6 +3,7 @@ import type {
   Curves,
   Executor,
   Importance,
+  PilotFleet,
   Problem,
   Replay,
   Schedule,
@@ -123,6 +124,9 @@ export const api = {
   },
   async executors(signal?: AbortSignal): Promise<Executor[]> {
     return (await getJson<{ executors: Executor[] }>('/executors', signal)).executors;
+  },
+  async pilots(signal?: AbortSignal): Promise<PilotFleet[]> {
+    return (await getJson<{ fleets: PilotFleet[] }>('/pilots', signal)).fleets;
   },
   steerExecutor(
     name: string,

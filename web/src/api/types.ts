@@ -270,6 +270,55 @@ export interface Executor {
   silent_seconds: number | null;
 }
 
+/** Hours of nodes, of CPUs and of GPUs. */
+export interface Amount {
+  nodes: number;
+  cpus: number;
+  gpus: number;
+}
+
+/** What pilots had, and what became of it; `unseen` while nobody looked. */
+export interface Hours {
+  held: Amount;
+  in_use: Amount;
+  idle: Amount;
+  unseen: Amount;
+}
+
+/** A job that brings executors. */
+export interface Pilot {
+  name: string;
+  job: string;
+  /** In the batch system's words, as is `reason`. */
+  state: string;
+  reason: string;
+  nodes: number;
+  /** Their names, once it has them. */
+  node: string;
+  ends: string;
+  ran_seconds: number;
+  /** Those that have joined, by name. */
+  executors: string[];
+}
+
+/** What a keeper of pilots has said last. */
+export interface PilotFleet {
+  fleet: string;
+  system: string;
+  host: string;
+  partition: string;
+  poll_seconds: number;
+  nodes_min: number;
+  nodes_max: number;
+  nodes_per_pilot: number;
+  pilots: Pilot[];
+  /** Why gangs that wait get no pilots; `sweep` is empty where it is true of all. */
+  hindrances: { sweep: string; text: string }[];
+  hours: Hours;
+  silent_seconds: number;
+  stale: boolean;
+}
+
 interface EventBase {
   seq: number;
   sweep: string;

@@ -9,6 +9,7 @@ import { sentence } from '../model/reason';
 import { trialUrl } from '../router';
 import { Dialog, Field } from '../ui/dialog';
 import { Loading } from '../ui/parts';
+import { PilotsPanel } from './pilots_panel';
 import { useSteering } from './steering';
 
 /** The hosts: who is online, what is free, what runs where, who is drained. Kept current by the shared strip's refresh. */
@@ -63,6 +64,7 @@ export function ExecutorsPage(): JSX.Element {
           </table>
         </div>
       )}
+      {all && <PilotsPanel executors={all} />}
       {asked && (
         <DrainDialog
           executor={asked}
