@@ -456,27 +456,63 @@ class Eyes(Pilots):
 
 
 class Allocation(Pilots):
-    def test_a_sweep_runs_on_all_nodes_of_an_allocation(self):
+    def submit(self, *options, steps=2, trials=2):
+        """A job that runs a sweep of gangs over its two nodes."""
         file = self.write(sweep(command=WORKER, parameters={"x": {"value": 1.0}},
                                 working_directory=str(self.folder),
                                 env={"PYTHONPATH": str(ROOT / "clients/python"), "GATES": str(self.gates)},
                                 resources={"workers": 2, "cpus_per_worker": 16, "gpus_per_worker": 2},
-                                scheduler={"name": "fifo", "max": 2}, stop={"max_trials": 2}))
+                                failure={"max_restarts": 0, "backoff": "0s"}, checkpoint={"every": 1},
+                                scheduler={"name": "fifo", "max": steps}, stop={"max_trials": trials}))
         script = self.write(f"""#!/bin/bash
             exec {ATTUNE} run {file} --slurm --data-dir {self.data} --port 0 --rpc-port {free_port()} -o json
             """.replace(" " * 12, ""), "batch.sh")
-        out, err = self.folder / "out", self.folder / "err"
-        job = cluster.run("sbatch", "--parsable", "--nodes=2", "--exclusive", "--gres=gpu:2", "--time=10",
-                          f"--chdir={self.folder}", f"--output={out}", f"--error={err}", script)
-        self.until(lambda: cluster.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T")
-                   in ("COMPLETED", "FAILED"), "the job does not end")
+        self.out, self.err = self.folder / "out", self.folder / "err"
+        return cluster.run("sbatch", "--parsable", "--nodes=2", "--exclusive", "--gres=gpu:2", "--time=10",
+                           "--open-mode=append", f"--chdir={self.folder}", f"--output={self.out}",
+                           f"--error={self.err}", *options, script)
+
+    def state(self, job):
+        return cluster.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T")
+
+    def await_completed(self, job):
+        self.until(lambda: self.state(job) in ("COMPLETED", "FAILED", "NODE_FAIL"), "the job does not end")
         logs = "".join(log.read_text() for log in (self.data / "slurm/logs").glob("*"))
-        self.assertEqual(cluster.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T"), "COMPLETED",
-                         err.read_text() + logs)
-        self.assertEqual(json.loads(out.read_text())["trials"]["completed"], 2)
-        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
-            (ranks,) = database.execute("SELECT ranks FROM attempts").fetchone()
+        self.assertEqual(self.state(job), "COMPLETED", self.err.read_text() + logs)
+
+    def rows(self, query):
+        if not (self.data / "attune.db").exists():
+            return []
+        with contextlib.closing(sqlite3.connect(self.data / "attune.db", timeout=10)) as database:
+            with contextlib.suppress(sqlite3.OperationalError):  # no tables yet
+                return database.execute(query).fetchall()
+        return []
+
+    def test_a_sweep_runs_on_all_nodes_of_an_allocation(self):
+        job = self.submit()
+        self.await_completed(job)
+        self.assertEqual(json.loads(self.out.read_text())["trials"]["completed"], 2)
+        (ranks,) = self.rows("SELECT ranks FROM attempts LIMIT 1")[0]
         self.assertEqual([rank["executor"] for rank in json.loads(ranks)], [f"job-{job}-0", f"job-{job}-1"])
+        for node in (0, 1):
+            log = (self.data / f"slurm/logs/job-{job}-{node}.log").read_text()
+            self.assertIn(f"pilot job-{job}-{node}: job {job} on n{node + 1}", log)
+
+    def test_a_job_that_is_requeued_goes_on_with_its_sweep(self):
+        gate = self.close_gate(3)
+        job = self.submit("--requeue", steps=4, trials=1)
+        self.until(lambda: self.rows("SELECT 1 FROM checkpoints WHERE step = 2"), "no checkpoint")
+        cluster.run("scontrol", "requeue", job)
+        self.until(lambda: self.state(job) == "PENDING", "the job is not back in the queue")
+        gate.close()
+        # Slurm lets it wait for two minutes; nodes refuse a job for the second in which they killed it.
+        cluster.run("scontrol", "update", f"jobid={job}", "starttime=now+2")
+        self.await_completed(job)
+        self.assertIn("resuming sweep s1", self.err.read_text())
+        self.assertEqual(self.rows("SELECT count(*) FROM sweeps"), [(1,)])
+        first, second = self.rows("SELECT number, outcome, resumed_from FROM attempts ORDER BY number")
+        self.assertNotEqual(first[1], "finished")
+        self.assertEqual(second[1:], ("finished", 2))
 
     def test_outside_of_one_it_says_how_to_get_one(self):
         code, _, err = self.attune("run", self.write(sweep()), "--slurm", "--data-dir", self.data)
