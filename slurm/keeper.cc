@@ -40,6 +40,10 @@ void Keeper::Step(Clock::time_point now) {
     return Once("server", "the server cannot be asked: " + situation.error().message);
   Once("server", "");
   Act(*situation, now);
+  std::string silent;
+  for (const Job& job : view_.jobs)
+    if (silent.empty()) silent = Silent(job);
+  Once("silent", silent);
   view_.hosts.clear();
   for (const Host& host : situation->hosts)
     if (!host.pilot.empty()) view_.hosts.push_back(host);
@@ -73,7 +77,7 @@ void Keeper::Act(const Situation& situation, Clock::time_point now) {
 // and what it says about those that have not joined.
 std::vector<Hindrance> Keeper::Hindrances(Clock::time_point now) const {
   std::vector<Hindrance> hindrances;
-  for (const char* about : {"squeue", "save"}) {
+  for (const char* about : {"squeue", "save", "silent"}) {
     const auto said = said_.find(about);
     if (said != said_.end() && !said->second.empty()) hindrances.push_back({"", said->second});
   }
@@ -82,6 +86,7 @@ std::vector<Hindrance> Keeper::Hindrances(Clock::time_point now) const {
   for (const Job& job : view_.jobs) {
     const auto known = known_.find(job.name);
     if (known == known_.end() || known->second.joined || known->second.asked) continue;
+    if (!Silent(job).empty()) continue;  // said already
     ++pilots[job.state + (job.reason.empty() ? "" : " (" + job.reason + ")")];
   }
   for (const auto& [words, count] : pilots)
@@ -262,6 +267,15 @@ void Keeper::Insist(const Job& job, Clock::time_point now) {
   asked = now;
   const Status status = tools_.Cancel({job.id});
   if (!status.ok()) Once("scancel", "cannot end " + job.name + ": " + status.error().message);
+}
+
+// Of a pilot that has run for a while and has not joined: what may be wrong with it. Else empty.
+std::string Keeper::Silent(const Job& job) const {
+  const auto known = known_.find(job.name);
+  if (known == known_.end() || known->second.joined || known->second.asked) return "";
+  if (job.phase() != Phase::kRunning || job.ran <= kJoinPatience) return "";
+  return job.name + " runs and has not joined: can its node reach " + options_.places.server +
+         "? Its log is " + LogsOf(job);
 }
 
 std::string Keeper::LogsOf(const Job& job) const {

@@ -57,6 +57,8 @@ class Keeper {
   // others, counts as room no more: its node may be gone, and Slurm take minutes to notice. What is
   // left of one with several nodes is let go once nothing runs there.
   static constexpr std::chrono::seconds kAwayPatience{30};
+  // A pilot that has run for longer and not joined says so: it may not reach the server.
+  static constexpr std::chrono::seconds kJoinPatience{60};
   // The pause after Slurm has refused, doubled for each further time.
   static constexpr std::chrono::seconds kRefusedPause{10};
   static constexpr std::chrono::seconds kRefusedPauseMax{600};
@@ -90,6 +92,7 @@ class Keeper {
              Clock::time_point now);
   void Release(const Job& job, const std::string& why, Clock::time_point now);
   void Insist(const Job& job, Clock::time_point now);
+  std::string Silent(const Job& job) const;
   std::string LogsOf(const Job& job) const;
   void Refused(const std::string& words, Clock::time_point now);
   void Once(const std::string& what, const std::string& text);

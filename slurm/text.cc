@@ -19,8 +19,9 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, n>& words
   return std::ranges::find(words, word) != words.end();
 }
 
-constexpr std::array<std::string_view, 6> kPending = {
-    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"};
+constexpr std::array<std::string_view, 7> kPending = {
+    "PENDING",      "CONFIGURING",   "REQUEUED",    "REQUEUE_FED",
+    "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"};
 constexpr std::array<std::string_view, 3> kEnding = {"COMPLETING", "STAGE_OUT", "SIGNALING"};
 constexpr std::array<std::string_view, 11> kEnded = {
     "BOOT_FAIL",     "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",

@@ -370,6 +370,44 @@ class SeveralNodes(Pilots):
         self.assertEqual(list(self.ever().values()), ["COMPLETED"])
 
 
+# On a node's loopback it takes connections for the server, and ends with the executor that its process becomes.
+RELAY = """
+import ctypes, os, socket, sys, threading
+ctypes.CDLL(None).prctl(1, 9)
+def copy(one, other):
+    while data := one.recv(1 << 16):
+        other.sendall(data)
+    other.shutdown(socket.SHUT_WR)
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listening", flush=True)
+while True:
+    near, _ = listener.accept()
+    far = socket.create_connection((sys.argv[2], int(sys.argv[3])))
+    for pair in ((near, far), (far, near)):
+        threading.Thread(target=copy, args=pair, daemon=True).start()
+"""
+
+
+class Tunnel(Pilots):
+    def test_pilots_reach_the_server_by_a_program_of_ones_own(self):
+        self.serve()
+        port = json.loads((self.data / "server.json").read_text())["rpc"].rsplit(":", 1)[1]
+        relay = self.write(RELAY, "relay.py")
+        program = pathlib.Path(self.write(f"""#!/bin/bash
+            exec 3< <(exec {sys.executable} {relay} 7999 {LOGIN} {port})
+            read -r -u 3 _
+            exec {ATTUNE} "$@"
+            """.replace(" " * 12, ""), "attune-by-tunnel"))
+        program.chmod(0o755)
+        self.up("--program", program, "--executors", "127.0.0.1:7999", own=False)
+        self.create(workers=2, trials=1)
+        self.completed()
+        (attempt,) = self.attempts()
+        self.assertEqual(len({rank["executor"] for rank in attempt["ranks"]}), 2)
+        log = next((self.data / "slurm/logs").glob("*-1.log")).read_text()
+        self.assertIn("reached at 10.78.0.", log)
+
+
 class Eyes(Pilots):
     """What people are told of pilots: by the server, by what waits, by `attune slurm status`."""
 

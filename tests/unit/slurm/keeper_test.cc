@@ -46,7 +46,7 @@ class SlurmKeeper : public testing::Test {
     keeper_ = std::make_unique<Keeper>(
         tools_, *folder_, *hours_,
         Keeper::Options{.pilot = {.partition = "main"},
-                        .places = {.logs = "/logs"},
+                        .places = {.server = "login:7071", .logs = "/logs"},
                         .script = "/pilot.sh",
                         .room = kRoom,
                         .limits = limits_,
@@ -465,6 +465,24 @@ TEST_F(SlurmKeeper, ARefusalIsShownForAsLongAsNothingIsTried) {
   queue_.at(Name(2)).reason = "";
   Step(seconds(5));
   EXPECT_THAT(view_.hindrances, ElementsAre(Hindrance{"", "1 pilot is PENDING"}));
+}
+
+TEST_F(SlurmKeeper, APilotThatDoesNotJoinIsNamedWithItsLog) {
+  Want(1, 1);
+  Step();
+  queue_.at(Name(1)).state = "RUNNING";
+  queue_.at(Name(1)).ran = seconds(60);
+  Step(seconds(5));
+  EXPECT_THAT(view_.hindrances, ElementsAre(Hindrance{"", "1 pilot is RUNNING"}));
+  queue_.at(Name(1)).ran = seconds(61);
+  Step(seconds(5));
+  EXPECT_THAT(view_.hindrances,
+              ElementsAre(Field(&Hindrance::text, AllOf(HasSubstr("can its node reach login:7071?"),
+                                                        HasSubstr("/logs/" + Name(1) + ".log")))));
+  EXPECT_EQ(said_.back(), view_.hindrances[0].text);
+  Join(1);
+  Step(seconds(5));
+  EXPECT_THAT(view_.hindrances, IsEmpty());
 }
 
 TEST_F(SlurmKeeper, OnlyOneHasTheFolder) {

@@ -94,6 +94,37 @@ TEST_F(SlurmTools, AReasonMayHaveTheSeparatorInIt) {
   EXPECT_EQ(tools_.Jobs("attune-ab-")->size(), 1u);
 }
 
+// Only 22.05.8 was at hand. What follows is as users of other releases have reported it in public,
+// in the columns of ours: ReqNodeNotAvail of 2021 (ArjunaCluster/ArjunaUsers, issue 67), "Nodes
+// required" of 2024 (rivosinc/prometheus-slurm-exporter, pull request 106).
+TEST_F(SlurmTools, ReasonsWithCommasAndSpacesAreKeptWhole) {
+  slurm_.Says("squeue",
+              "7|attune-ab-1|PENDING|N/A|1|0:00||ReqNodeNotAvail, "
+              "UnavailableNodes:d[001-032],f[001-024]\n"
+              "8|attune-ab-2|PENDING|N/A|1|0:00||Nodes required for job are DOWN, DRAINED or "
+              "reserved for jobs in higher priority partitions\n");
+  const auto jobs = tools_.Jobs("attune-ab-");
+  ASSERT_EQ(jobs->size(), 2u);
+  EXPECT_EQ((*jobs)[0].reason, "ReqNodeNotAvail, UnavailableNodes:d[001-032],f[001-024]");
+  EXPECT_THAT((*jobs)[1].reason, HasSubstr("higher priority partitions"));
+  EXPECT_EQ((*jobs)[0].node, "");
+}
+
+// As reported of releases of 2018 (marbl/canu, issue 1218), 2021 (szcf-weiya/techNotes, issue 7)
+// and 2025 (rwth-i6/sisyphus, issue 241): newer ones name the limit in a line of its own.
+TEST_F(SlurmTools, ALimitOfJobsPassesAndIsNamedWhereSlurmNamesIt) {
+  const std::string policy =
+      "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit "
+      "limit, user's size and/or time limits)\n";
+  for (const std::string limit : {"", "sbatch: error: QOSMaxSubmitJobPerUserLimit\n",
+                                  "sbatch: error: AssocMaxSubmitJobLimit\n"}) {
+    slurm_.Fails("sbatch", limit + policy);
+    const auto refused = tools_.Submit({}, "pilot.sh");
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable) << limit;
+    EXPECT_THAT(refused.error().message, HasSubstr(Trimmed(limit)));
+  }
+}
+
 TEST_F(SlurmTools, APartitionIsWhatItsNodesHaveInCommon) {
   slurm_.Says("sinfo",
               "cpu|up|infinite|40|64|256000|(null)\n"
@@ -130,6 +161,20 @@ TEST(SlurmText, GpusAreCountedOverTypes) {
   EXPECT_EQ(GpusOf("gpu:8"), 8);
   EXPECT_EQ(GpusOf("gpu:a100"), 1);
   EXPECT_EQ(GpusOf("gpu:a100:4(S:0,1),gpu:v100:2,mps:400"), 6);
+}
+
+// The states that the manual page of squeue has listed from 20.11 on.
+TEST(SlurmText, EveryStateOfTheManualHasItsPhase) {
+  for (const char* waits : {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD",
+                            "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+    EXPECT_EQ(PhaseOf(waits), Phase::kPending) << waits;
+  for (const char* runs : {"RUNNING", "RESIZING", "STOPPED", "SUSPENDED"})
+    EXPECT_EQ(PhaseOf(runs), Phase::kRunning) << runs;
+  for (const char* ends : {"COMPLETING", "SIGNALING", "STAGE_OUT"})
+    EXPECT_EQ(PhaseOf(ends), Phase::kEnding) << ends;
+  for (const char* ended : {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED",
+                            "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"})
+    EXPECT_EQ(PhaseOf(ended), Phase::kEnded) << ended;
 }
 
 TEST(SlurmText, AStateThatIsNotKnownCountsAsRunning) {
