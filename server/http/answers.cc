@@ -29,8 +29,8 @@ std::string Waiting(const Brain& brain, const Pilots& pilots, const TrialId& id)
   const Trial* trial = brain.state().Find(id);
   if (trial == nullptr) return "";
   const std::string waiting = brain.Waiting(*trial);
-  return waiting.empty() || !LacksRoom(brain, *trial) ? waiting
-                                                      : waiting + pilots.Hindering(id.sweep);
+  const std::string hindering = waiting.empty() ? "" : pilots.Hindering(id.sweep);
+  return hindering.empty() || !LacksRoom(brain, *trial) ? waiting : waiting + hindering;
 }
 
 }  // namespace

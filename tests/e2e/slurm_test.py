@@ -337,6 +337,13 @@ class SeveralNodes(Pilots):
         self.create(workers=3, trials=1)
         up.await_stderr(r"needs 2 pilots of 2 nodes with .*; there can be 1")
 
+    def test_of_parts_of_nodes(self):
+        self.data.mkdir()
+        self.up("--cpus", 4, "--mem", 1000, "--gres", "gpu:1", nodes="4..4")
+        self.until(lambda: len(self.online()) == 4, "two pilots")
+        self.assertEqual({(e["cpus"], e["gpus"], e["memory_bytes"]) for e in self.get("/executors")["executors"]},
+                         {(4, 1, 1000 << 20)})
+
     def test_one_that_somebody_cancels(self):
         self.goes_on(lambda name, job: cluster.run("scancel", job))
 
