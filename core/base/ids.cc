@@ -40,6 +40,11 @@ std::string ToString(const AttemptId& id) {
   return ToString(id.trial) + "." + std::to_string(id.number);
 }
 
+std::string ToString(const CheckpointId& id) {
+  return ToString(id.trial) + "/" + std::to_string(id.attempt) + "-" +
+         std::to_string(id.step.value);
+}
+
 Result<SweepId> ParseSweepId(std::string_view text) {
   if (const auto sweep = Sweep(text)) return *sweep;
   return NotAnId(text, "sweep", "s1");

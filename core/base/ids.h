@@ -60,6 +60,7 @@ struct CheckpointId {
 std::string ToString(SweepId id);                     // s1
 std::string ToString(const TrialId& id);              // s1/17
 std::string ToString(const AttemptId& id);            // s1/17.2
+std::string ToString(const CheckpointId& id);         // s1/17/2-900: by attempt 2, at step 900
 Result<SweepId> ParseSweepId(std::string_view text);  // s1
 Result<TrialId> ParseTrialId(std::string_view text);  // s1/17
 

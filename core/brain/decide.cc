@@ -203,6 +203,27 @@ class Decider {
     return {};
   }
 
+  Status operator()(const DropCheckpoint& command) {
+    const TrialId& id = command.checkpoint.trial;
+    Sweep ended;
+    const auto found = OpenOrEnded(id.sweep, ended);
+    if (!found.ok()) return found.error();
+    const Trial* live = state_.Find(id);
+    const auto& kept = live != nullptr ? live->checkpoints : command.record.checkpoints;
+    const auto one = std::ranges::find_if(kept, [&](const KeptCheckpoint& each) {
+      return each.attempt == command.checkpoint.attempt && each.ref.step == command.checkpoint.step;
+    });
+    if (one == kept.end()) return {};
+    if (live == nullptr) {
+      if (Status current = CheckCurrent(command.record); !current.ok()) return current;
+    }
+    const std::string need = NeededBy(**found, live, id.number, *one);
+    if (!need.empty())
+      return Conflict("checkpoint " + ToString(command.checkpoint) + " stays: " + need);
+    Add(CheckpointDropped{command.checkpoint, one->executor, one->ref.path, "dropped on request"});
+    return {};
+  }
+
   // ---- executors ---------------------------------------------------------------------------
 
   Status operator()(const JoinExecutor& command) {

@@ -103,6 +103,14 @@ struct PinCheckpoint {
   bool pinned = true;
 };
 
+// A checkpoint that a person has no use for; `record` says what is known of its trial. Refused
+// while anything needs it, and when the trial has left the brain and the record may be out of date.
+// One that is gone already leads to nothing.
+struct DropCheckpoint {
+  CheckpointId checkpoint;
+  TrialRecord record;
+};
+
 // An executor opened its stream. The same `instance` as before is the same process again; another
 // one means that the earlier process and its gangs are gone.
 struct JoinExecutor {
@@ -155,7 +163,7 @@ struct RecordRemoval {
 
 using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep,
                              StopSweep, KillSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial,
-                             AskTrial, PinCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor,
-                             ResumeExecutor, RecordFact, RecordRemoval>;
+                             AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor, LoseExecutor,
+                             DrainExecutor, ResumeExecutor, RecordFact, RecordRemoval>;
 
 }  // namespace attune

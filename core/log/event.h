@@ -272,7 +272,7 @@ struct CheckpointPinned {
   CheckpointId checkpoint;
   bool pinned = true;
 };
-struct CheckpointDropped {  // nothing refers to it; its executor is to delete it
+struct CheckpointDropped {  // nothing needs it; its executor is to delete it
   static constexpr std::string_view kKind = "checkpoint_dropped";
   CheckpointId checkpoint;
   std::string executor;

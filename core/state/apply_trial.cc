@@ -231,13 +231,10 @@ void Applier::operator()(const CheckpointPinned& fact) {
 void Applier::operator()(const CheckpointDropped& fact) {
   if (state_.executors.contains(fact.executor))  // else nobody is left to delete it
     state_.removals[fact.executor][fact.checkpoint] = fact.path;
-  Sweep& sweep = SweepAt(fact.checkpoint.trial.sweep);
-  Trial* trial = sweep.Find(fact.checkpoint.trial.number);
-  if (trial == nullptr) return;
-  std::erase_if(trial->checkpoints, [&](const KeptCheckpoint& kept) {
-    return kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step;
-  });
-  Review(sweep, trial->id.number);
+  const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
+  if (sweep != state_.sweeps.end()) return Drop(sweep->second, fact.checkpoint);
+  const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
+  if (ended != state_.ended.end()) ended->second.dropped.insert(fact.checkpoint);
 }
 
 void Applier::operator()(const CheckpointRemoved& fact) {
@@ -256,6 +253,15 @@ void Applier::Pin(Sweep& sweep, const CheckpointPinned& fact) {
     if (kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step)
       kept.pinned = fact.pinned;
   }
+  Review(sweep, trial->id.number);
+}
+
+void Applier::Drop(Sweep& sweep, const CheckpointId& checkpoint) {
+  Trial* trial = sweep.Find(checkpoint.trial.number);
+  if (trial == nullptr) return;
+  std::erase_if(trial->checkpoints, [&](const KeptCheckpoint& kept) {
+    return kept.attempt == checkpoint.attempt && kept.ref.step == checkpoint.step;
+  });
   Review(sweep, trial->id.number);
 }
 

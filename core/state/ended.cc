@@ -9,11 +9,12 @@
 namespace attune {
 namespace {
 
-// The sweep that a command may open again.
-std::optional<SweepId> MayReopen(const Command& command) {
+// The sweep that a command may open again, or has to look at.
+std::optional<SweepId> Needs(const Command& command) {
   if (const auto* extend = std::get_if<ExtendSweep>(&command)) return extend->sweep;
   if (const auto* edit = std::get_if<EditSweep>(&command)) return edit->sweep;
   if (const auto* reopen = std::get_if<ReopenTrial>(&command)) return reopen->record.id.sweep;
+  if (const auto* drop = std::get_if<DropCheckpoint>(&command)) return drop->checkpoint.trial.sweep;
   return std::nullopt;
 }
 
@@ -47,7 +48,7 @@ void LetGoOfEnded(State& state, SweepId sweep) {
 }
 
 std::optional<EndedPart> Lacks(const State& state, const Command& command) {
-  const auto id = MayReopen(command);
+  const auto id = Needs(command);
   return id ? Lacking(state, *id) : std::nullopt;
 }
 

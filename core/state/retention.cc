@@ -55,13 +55,16 @@ CheckpointId IdOf(const Trial& trial, const KeptCheckpoint& checkpoint) {
   return {trial.id, checkpoint.attempt, checkpoint.ref.step};
 }
 
-// Beside the scheduler.
-bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
-  const bool best = std::ranges::any_of(sweep.front, [&](const Best& report) {
+bool IsBest(const Sweep& sweep, const CheckpointId& id) {
+  return std::ranges::any_of(sweep.front, [&](const Best& report) {
     return report.trial == id.trial.number && report.attempt == id.attempt &&
            report.step == id.step;
   });
-  if (best) return true;
+}
+
+// Beside the scheduler.
+bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
+  if (IsBest(sweep, id)) return true;
   return std::ranges::any_of(sweep.clones,
                              [&](TrialNumber number) { return sweep.Find(number)->donor == id; });
 }
@@ -85,6 +88,25 @@ Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index, bool by_polic
 bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint) {
   const CheckpointId id{{sweep.id, trial}, checkpoint.attempt, checkpoint.ref.step};
   return sweep.retained.contains(id) || ReferredByOthers(sweep, id);
+}
+
+std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
+                     const KeptCheckpoint& checkpoint) {
+  const CheckpointId id{{sweep.id, trial}, checkpoint.attempt, checkpoint.ref.step};
+  if (checkpoint.pinned)
+    return "it is pinned: let go of it with `attune checkpoint unpin " + ToString(id) + "`";
+  if (IsBest(sweep, id)) return "it is that of the sweep's best result";
+  for (const TrialNumber clone : sweep.clones) {
+    if (sweep.Find(clone)->donor == id)
+      return "trial " + std::to_string(clone.value) + " goes on from it";
+  }
+  if (sweep.retained.contains(id)) return "the scheduler may let another trial go on from it";
+  if (live == nullptr) return "";
+  if (live->live && live->live->resume == checkpoint.ref)
+    return "attempt " + std::to_string(live->live->id.number) + " has gone on from it";
+  if (!Ended(live->state) && live->checkpoints.back().ref == checkpoint.ref)
+    return "it is the newest, from which its trial would go on: kill the trial first";
+  return "";
 }
 
 bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint) {

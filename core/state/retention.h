@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "core/state/state.h"
 
 namespace attune {
@@ -7,6 +9,11 @@ namespace attune {
 // Whether something of the sweep needs the trial's checkpoint, be the trial in the brain or not: it
 // is of the sweep's front, another trial goes on from it, or the scheduler retains it.
 bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint);
+
+// Who or what would miss the checkpoint of a trial, in words, were it dropped; empty: nobody, or
+// only the sweep's policy. `live`: the trial, null when it has left the brain.
+std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
+                     const KeptCheckpoint& checkpoint);
 
 // The first of the trial's checkpoints that nothing keeps; null when all of them stay.
 const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial);

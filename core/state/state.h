@@ -155,6 +155,7 @@ struct EndedSweep {
   // That; empty where it lies beside the snapshots. No part of what is saved.
   std::string saved;
   std::map<CheckpointId, bool> pins;  // since then: whether they are
+  std::set<CheckpointId> dropped;     // since then
 };
 
 // How many ended sweeps can be opened again, and are known by their idempotency keys: the ones that

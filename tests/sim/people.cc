@@ -144,7 +144,9 @@ std::optional<Command> People::WhimAbout(const TrialBook& trial) {
       if (trial.checkpoints.empty()) return std::nullopt;
       const CheckpointBook& checkpoint =
           trial.checkpoints[static_cast<size_t>(Integer(0, std::ssize(trial.checkpoints) - 1))];
-      return PinCheckpoint{{trial.id, checkpoint.attempt, checkpoint.ref.step}, Integer(0, 2) > 0};
+      const CheckpointId id{trial.id, checkpoint.attempt, checkpoint.ref.step};
+      if (Integer(0, 3) == 0) return DropCheckpoint{id, trial.Record(books_.last_seq)};
+      return PinCheckpoint{id, Integer(0, 2) > 0};
     }
     default: {
       ReopenTrial reopen{.record = trial.Record(books_.last_seq)};

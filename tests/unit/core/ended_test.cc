@@ -6,6 +6,7 @@
 namespace attune {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -77,6 +78,39 @@ TEST_F(Ended, APinSinceTheEndNeedsNothingBack) {
   EXPECT_FALSE(Lacks(brain.state(), pin));
   Do(pin);
   EXPECT_EQ(EndedParts(brain.state()).size(), 1u);
+}
+
+TEST_F(Ended, ADropSinceTheEndLooksAtWhatIsLeft) {
+  spec_.checkpoint.keep_last = 3;
+  Do(CreateSweep{spec_, "text", "another"});
+  Save(0, 1);
+  Report(0, 1, 0.1);
+  Save(0, 2);
+  Report(0, 2, 0.9);
+  const auto kept = trial(0).checkpoints;
+  ASSERT_EQ(kept.size(), 2u);
+  const TrialId id = trial(0).id;
+  Finish(0);
+  const std::vector<EndedPart> parts = EndedParts(brain.state());
+  ASSERT_EQ(parts.size(), 2u);
+
+  TrialRecord record = RecordOf(0, Step(2), kept);
+  record.id = id;
+  const DropCheckpoint best{{id, 1, Step(2)}, record};
+  brain.LetGoOfEnded();
+  ASSERT_TRUE(Lacks(brain.state(), best));
+  ASSERT_TRUE(brain.BringBack(parts[1]).ok());
+  EXPECT_THAT(Refused(best).message, HasSubstr("the sweep's best result"));
+  const DropCheckpoint first{{id, 1, Step(1)}, record};
+  ASSERT_NE(Find<CheckpointDropped>(Do(first)), nullptr);
+  EXPECT_TRUE(brain.state().removals.at("box").contains(first.checkpoint));
+  EXPECT_THAT(Refused(first).message, HasSubstr("has changed since"));
+
+  Brain loaded(algorithms, [](const std::string&) { return true; });
+  const std::string snapshot = SaveState(brain.state());
+  ASSERT_TRUE(loaded.Load(snapshot).ok());
+  EXPECT_EQ(SaveState(loaded.state()), snapshot);
+  EXPECT_THAT(loaded.state().ended.at(id.sweep).dropped, Contains(first.checkpoint));
 }
 
 TEST_F(Ended, TheOldestAreForgottenWithTheirKeys) {

@@ -6,6 +6,7 @@ namespace attune {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class Retention : public BrainTest {
@@ -106,6 +107,56 @@ TEST_F(Retention, APinHoldsOverTheEndOfTheSweepAndItsNewBeginning) {
   Do(PinCheckpoint{{Id(0), 1, Step(1)}, true});
   Do(ExtendSweep{.sweep = id(), .max_trials = 2});
   EXPECT_EQ(Find<CheckpointDropped>(Train(1, 1, 0.95)), nullptr);
+}
+
+TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
+  Create(Spec(3, 0));
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  Train(0, 2, 0.2);
+  const DropCheckpoint drop{{Id(0), 1, Step(1)}, {}};
+  const auto events = Do(drop);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->reason, "dropped on request");
+  EXPECT_EQ(brain.state().removals.at("box").at(drop.checkpoint), Path(0, 1));
+  EXPECT_THAT(Kept(0), ElementsAre(2));
+  EXPECT_THAT(Do(drop), IsEmpty());
+}
+
+TEST_F(Retention, OnRequestNothingIsDroppedThatIsNeeded) {
+  Create(Spec(3, 0));
+  Train(0, 4, 5);
+  Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
+  Train(0, 5, 4);
+  Train(0, 6, 3);
+  Train(2, 1, 9);  // the sweep's best
+  const auto refusal = [&](uint32_t number, int64_t step) {
+    const Error error = Refused(DropCheckpoint{{Id(number), 1, Step(step)}, {}});
+    EXPECT_EQ(error.code, ErrorCode::kConflict);
+    return error.message;
+  };
+  EXPECT_THAT(refusal(2, 1), HasSubstr("the sweep's best result"));
+  EXPECT_THAT(refusal(0, 4), HasSubstr("trial 1 goes on from it"));
+  EXPECT_THAT(refusal(0, 6), HasSubstr("kill the trial first"));
+  Do(PinCheckpoint{{Id(0), 1, Step(5)}, true});
+  EXPECT_THAT(refusal(0, 5), HasSubstr("attune checkpoint unpin s1/0/1-5"));
+  EXPECT_THAT(Kept(0), ElementsAre(4, 5, 6));
+  Do(PinCheckpoint{{Id(0), 1, Step(5)}, false});
+  Do(DropCheckpoint{{Id(0), 1, Step(5)}, {}});
+  EXPECT_THAT(Kept(0), ElementsAre(4, 6));
+}
+
+TEST_F(Retention, OnRequestThatOfATrialThatHasLeftIsDroppedByItsRecord) {
+  Create(Spec(1, 0));
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  const auto kept = trial(0).checkpoints;
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  ASSERT_EQ(brain.state().Find(Id(0)), nullptr);
+  const DropCheckpoint drop{{Id(0), 1, Step(1)}, RecordOf(0, Step(1), kept)};
+  EXPECT_NE(Find<CheckpointDropped>(Do(drop)), nullptr);
+  EXPECT_THAT(Refused(drop).message, HasSubstr("has changed since"));
 }
 
 TEST_F(Retention, WhatALiveAttemptResumedFromStays) {
