@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/checkpoint_source.h"
 #include "server/conductor/conductor.h"
 #include "server/http/backend.h"
 #include "server/rpc/executor_service.h"
@@ -17,7 +18,10 @@ namespace attune::server {
 class ServerBackend final : public Backend {
  public:
   ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader)
-      : conductor_(conductor), executors_(executors), reader_(reader) {}
+      : conductor_(conductor),
+        executors_(executors),
+        reader_(reader),
+        checkpoints_(conductor, executors, reader) {}
 
   Result<std::vector<Event>> Execute(Command command, const std::string& actor) override {
     return conductor_.Execute(std::move(command), actor);
@@ -26,6 +30,10 @@ class ServerBackend final : public Backend {
   std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                            uint32_t limit_bytes) override;
+  Result<CheckpointPiece> ReadCheckpoint(const CheckpointId& checkpoint, const std::string& file,
+                                         uint64_t offset, uint32_t limit_bytes) override {
+    return checkpoints_.Read(checkpoint, file, offset, limit_bytes);
+  }
   Status Started() override { return conductor_.Started(); }
   Status Ready() override { return conductor_.Ready(); }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override {
@@ -36,6 +44,7 @@ class ServerBackend final : public Backend {
   Conductor& conductor_;
   ExecutorService& executors_;
   Reader& reader_;
+  CheckpointSource checkpoints_;
 };
 
 }  // namespace attune::server

@@ -44,6 +44,10 @@ std::string TrialPath(const TrialName& trial) {
   return kSweeps + '/' + trial.sweep + "/trials/" + std::to_string(trial.number);
 }
 
+std::string CheckpointPath(const CheckpointName& checkpoint) {
+  return TrialPath(checkpoint.trial) + "/checkpoints/" + checkpoint.name;
+}
+
 // Ids become part of a path, so nothing but letters and digits may pass.
 bool IsId(std::string_view text) {
   return !text.empty() &&
@@ -244,9 +248,27 @@ Result<Json> Api::SteerExecutor(const std::string& name, const std::string& verb
 }
 
 Result<Json> Api::PinCheckpoint(const CheckpointName& checkpoint, bool pinned) {
-  return PostJson({.path = TrialPath(checkpoint.trial) + "/checkpoints/" + checkpoint.name +
-                           (pinned ? ":pin" : ":unpin")},
+  return PostJson({.path = CheckpointPath(checkpoint) + (pinned ? ":pin" : ":unpin")},
                   Json::object());
+}
+
+Result<Json> Api::DropCheckpoint(const CheckpointName& checkpoint) {
+  return JsonOf(client_.Delete({.path = CheckpointPath(checkpoint)}));
+}
+
+Result<FilePiece> Api::CheckpointContent(const CheckpointName& checkpoint, const std::string& file,
+                                         uint64_t offset) {
+  Result<Reply> reply =
+      client_.Get({.path = CheckpointPath(checkpoint) + "/content",
+                   .query = {{"file", file}, {"offset", std::to_string(offset)}},
+                   .headers = {{"Accept-Encoding", "identity"}}});  // weights do not pack
+  if (!reply.ok()) return reply.error();
+  if (!reply->ok()) return ErrorOf(*reply);
+  const int64_t size = HeaderNumber(*reply, "x-file-size", -1);
+  if (size < 0)
+    return Error{ErrorCode::kCorrupt,
+                 "the server's answer is not what an Attune server says; is --server right?"};
+  return FilePiece{std::move(reply->body), static_cast<uint64_t>(size)};
 }
 
 Result<Json> Api::EnqueueTrial(const std::string& sweep, const Json& config) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/client/download.h"
 #include "cli/client/http_client.h"
 #include "cli/json.h"
 #include "core/base/result.h"
@@ -80,6 +81,11 @@ class Api {
   // `verb`: drain, resume. The executor, with `effect`.
   Result<Json> SteerExecutor(const std::string& name, const std::string& verb, const Json& body);
   Result<Json> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);  // the trial
+
+  Result<Json> DropCheckpoint(const CheckpointName& checkpoint);
+  // Part of one of its files, as much as the server gives at once.
+  Result<FilePiece> CheckpointContent(const CheckpointName& checkpoint, const std::string& file,
+                                      uint64_t offset);
 
   Result<Json> EnqueueTrial(const std::string& sweep, const Json& config);
 

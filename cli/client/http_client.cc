@@ -148,6 +148,13 @@ Result<Reply> HttpClient::Post(const Request& request, const std::string& body,
   return ReplyOf(*result);
 }
 
+Result<Reply> HttpClient::Delete(const Request& request) {
+  const httplib::Result result =
+      connection_->client.Delete(PathOf(request), HeadersOf(request, endpoint_.token));
+  if (!result) return Unreachable(endpoint_, result.error());
+  return ReplyOf(*result);
+}
+
 Result<Reply> HttpClient::Stream(const Request& request, const std::function<void()>& on_open,
                                  const std::function<bool(std::string_view)>& on_data) {
   bool good = false;

@@ -37,6 +37,8 @@ class HttpClient {
   // twice is not the same as once.
   Result<Reply> Post(const Request& request, const std::string& body, const std::string& type);
 
+  Result<Reply> Delete(const Request& request);
+
   // Hands the body over as it arrives, if the status is 2xx, until it ends or `on_data` returns
   // false; the Reply's body is empty then, and the error's text otherwise.
   Result<Reply> Stream(const Request& request, const std::function<void()>& on_open,

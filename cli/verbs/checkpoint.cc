@@ -3,13 +3,16 @@
 #include "cli/json.h"
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
+#include "cli/verbs/checkpoint_get.h"
 #include "cli/verbs/verb.h"
 
 namespace attune::cli {
 namespace {
 
 struct CheckpointFlags : ClientFlags {
-  std::string name;  // of a checkpoint, or a sweep
+  std::string name;  // of a checkpoint, a trial, or a sweep
+  CheckpointChoice choice;
+  std::string out;
 };
 
 std::string Counted(size_t count, const std::string& what) {
@@ -69,11 +72,27 @@ ExitCode Unpin(const CheckpointFlags& flags, Console& console, Api& api) {
   return SetPinned(flags, false, console, api);
 }
 
+ExitCode Get(const CheckpointFlags& flags, Console& console, Api& api) {
+  return GetCheckpoint(flags.name, flags.choice, flags.out, flags.output, console, api);
+}
+
+ExitCode Drop(const CheckpointFlags& flags, Console& console, Api& api) {
+  const Result<CheckpointName> name = NameToDrop(api, flags.name, flags.choice.step);
+  if (!name.ok()) return Fail(console, name.error());
+  return ShowEffect(flags.output, console, "checkpoint " + TextOf(*name),
+                    api.DropCheckpoint(*name));
+}
+
 using CheckpointAction = ExitCode (*)(const CheckpointFlags&, Console&, Api&);
 
-// The verb, and its argument for the caller to describe.
-CLI::Option* Add(CLI::App& noun, Action& chosen, const char* name, const char* help,
-                 const char* argument, CheckpointAction action) {
+// The verb's argument, for the caller to describe, and what it may be told besides.
+struct Added {
+  CLI::App* verb;
+  CLI::Option* argument;
+  std::shared_ptr<CheckpointFlags> flags;
+};
+Added Add(CLI::App& noun, Action& chosen, const char* name, const char* help, const char* argument,
+          CheckpointAction action) {
   CLI::App* const verb = noun.add_subcommand(name, help);
   auto flags = std::make_shared<CheckpointFlags>();
   CLI::Option* const option = verb->add_option(argument, flags->name);
@@ -83,22 +102,45 @@ CLI::Option* Add(CLI::App& noun, Action& chosen, const char* name, const char* h
       return WithServer(*flags, console, [&](Api& api) { return action(*flags, console, api); });
     };
   });
-  return option;
+  return {verb, option, flags};
+}
+
+void AddStep(const Added& added) {
+  added.verb->add_option("--step", added.flags->choice.step, "the one of that step")
+      ->type_name("N");
 }
 
 }  // namespace
 
 void AddCheckpointVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("checkpoint", "list and keep checkpoints");
+  CLI::App* const noun = app.add_subcommand("checkpoint", "list, fetch and keep checkpoints");
   noun->require_subcommand(1);
   Add(*noun, chosen, "list", "list the checkpoints of a sweep that are kept", "SWEEP", List)
-      ->description("such as s1; the newest when absent");
+      .argument->description("such as s1; the newest when absent");
   const char* const kName = "SWEEP/NUMBER/ATTEMPT-STEP, such as s1/17/2-900";
+  const char* const kOrTrial = "such as s1/17/2-900, or with --step a trial such as s1/17";
+  const Added get =
+      Add(*noun, chosen, "get", "fetch a checkpoint's folder, wherever it lies", "CHECKPOINT", Get);
+  get.argument
+      ->description(
+          "a trial such as s1/17: its newest; s1/17/2-900: that one; with --best also a "
+          "sweep")
+      ->required();
+  AddStep(get);
+  get.verb->add_flag("--best", get.flags->choice.best, "the one of the best result");
+  get.verb
+      ->add_option("--out", get.flags->out,
+                   "the folder to make; s1-17-step-900 and the like when absent")
+      ->type_name("DIR");
+  const Added rm =
+      Add(*noun, chosen, "rm", "delete a checkpoint that nothing needs", "CHECKPOINT", Drop);
+  rm.argument->description(kOrTrial)->required();
+  AddStep(rm);
   Add(*noun, chosen, "pin", "keep a checkpoint, whatever the sweep file says", "CHECKPOINT", Pin)
-      ->description(kName)
+      .argument->description(kName)
       ->required();
   Add(*noun, chosen, "unpin", "leave a checkpoint to the sweep file again", "CHECKPOINT", Unpin)
-      ->description(kName)
+      .argument->description(kName)
       ->required();
 }
 

@@ -12,6 +12,7 @@
 #include "executor/agent/backoff.h"
 #include "executor/agent/boot_clock.h"
 #include "executor/agent/checkpoint_remover.h"
+#include "executor/agent/checkpoint_sender.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
 #include "executor/agent/host_lock.h"
@@ -145,6 +146,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
   void Remove(const Removals& removals) override { remover_.Want(removals); }
   v1::LogChunk ReadLog(const v1::LogRequest& request) override;
+  void Deliver(const v1::CheckpointRequest& request) override { sender_.Send(request); }
 
   const AgentOptions options_;
   const NameLock lock_;
@@ -155,6 +157,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   Machine machine_;
   std::unique_ptr<gang::Supervisor> supervisor_;
   CheckpointRemover remover_;
+  CheckpointSender sender_;
   std::unique_ptr<Connection> connection_;
   uint64_t connection_number_ = 0;
   std::atomic<size_t> facts_in_mailbox_ = 0;
@@ -179,6 +182,7 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                [this](const v1::CheckpointRemoval& removal) {
                  Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
                }),
+      sender_(folders_, *stub_, options_.token),
       end_(ended_.get_future()) {}
 
 Agent::Impl::~Impl() {

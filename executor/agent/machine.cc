@@ -104,6 +104,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   if (message.has_desired()) On(std::move(*message.mutable_desired()), now);
   if (message.has_ack()) On(message.ack(), now);
   if (message.has_log_request()) On(message.log_request());
+  if (message.has_checkpoint_request()) files_.Deliver(message.checkpoint_request());
 }
 
 void Machine::On(const v1::Welcome& welcome, const Now& now) {

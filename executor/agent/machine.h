@@ -78,6 +78,8 @@ class Files {
   virtual void Remove(const Removals& removals) = 0;
   // A piece of a rank's log, without the request's number.
   virtual v1::LogChunk ReadLog(const v1::LogRequest& request) = 0;
+  // Reads a part of a checkpoint and brings it to the server, beside the connection.
+  virtual void Deliver(const v1::CheckpointRequest& request) = 0;
 };
 
 // What an executor does, without threads, sockets and clocks: it is told what happens and what time

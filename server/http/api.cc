@@ -31,6 +31,8 @@ constexpr const char* kTrials = "/api/v1/sweeps/{sweep}/trials";
 constexpr const char* kTrial = "/api/v1/sweeps/{sweep}/trials/{trial}";
 constexpr const char* kCheckpoint =
     "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}";
+constexpr const char* kContent =
+    "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}/content";
 constexpr const char* kExecutor = "/api/v1/executors/{executor}";
 
 sweepfile::Parsed Parse(const Request& request, const Api::Options& options) {
@@ -50,6 +52,7 @@ Api::Api(Options options)
       ask_tell_(*options_.backend, *options_.reader),
       replays_(*options_.reader, *options_.algorithms),
       schedules_(*options_.reader),
+      checkpoints_(*options_.backend, *options_.reader),
       streams_(std::make_shared<std::atomic<int>>(0)) {}
 
 template <auto handler>
@@ -65,6 +68,7 @@ Response Api::By(Api& api, const Request& request, const Target& target) {
 const std::vector<Api::Route>& Api::Routes() {
   constexpr auto kControl = &Api::control_;
   constexpr auto kAskTell = &Api::ask_tell_;
+  constexpr auto kCheckpoints = &Api::checkpoints_;
   static const std::vector<Route> routes = {
       {"GET", "/livez", "", Own<&Api::Live>},
       {"GET", "/readyz", "", Own<&Api::Ready>},
@@ -89,7 +93,10 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kTrial, "retry", By<kControl, &Control::RetryTrial>},
       {"POST", kTrial, "continue", By<kControl, &Control::ContinueTrial>},
       {"POST", kTrial, "tell", By<kAskTell, &AskTell::Tell>},
-      {"GET", "/api/v1/sweeps/{sweep}/checkpoints", "", Own<&Api::ListCheckpoints>},
+      {"GET", "/api/v1/sweeps/{sweep}/checkpoints", "", By<kCheckpoints, &Checkpoints::List>},
+      {"GET", kCheckpoint, "", By<kCheckpoints, &Checkpoints::Get>},
+      {"DELETE", kCheckpoint, "", By<kCheckpoints, &Checkpoints::Drop>},
+      {"GET", kContent, "", By<kCheckpoints, &Checkpoints::Content>},
       {"POST", kCheckpoint, "pin", By<kControl, &Control::Pin>},
       {"POST", kCheckpoint, "unpin", By<kControl, &Control::Unpin>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Own<&Api::GetLogs>},
@@ -235,20 +242,6 @@ Response Api::ListTrials(const Request& request, const Target& target) {
     trials->pop_back();
   }
   return JsonAnswer({{"trials", answers_.Trials(*trials)}, {"next_page_token", next}});
-}
-
-Response Api::ListCheckpoints(const Request& request, const Target& target) {
-  const auto size = IntegerQuery(request, "page_size", kTrialsPageMax, 1, kTrialsPageMax);
-  if (!size.ok()) return Problem(size.error());
-  const std::string of = ToString(target.sweep()) + "/checkpoints";
-  const auto token = ParsePageToken(of, request);
-  if (!token.ok()) return Problem(token.error());
-  const TrialNumber first(static_cast<uint32_t>(token->value_or(0)));
-  const auto page = options_.reader->Checkpoints(target.sweep(), first, static_cast<int>(*size));
-  if (!page.ok()) return Problem(page.error());
-  const std::string next = page->more ? PageToken(of, first.value + *size) : "";
-  return JsonAnswer(
-      {{"checkpoints", KeptToJson(target.sweep(), page->checkpoints)}, {"next_page_token", next}});
 }
 
 Response Api::GetTrial(const Request&, const Target& target) {

@@ -11,6 +11,7 @@
 #include "server/http/answers.h"
 #include "server/http/ask_tell.h"
 #include "server/http/backend.h"
+#include "server/http/checkpoints/checkpoints.h"
 #include "server/http/control.h"
 #include "server/http/fleet/pilots.h"
 #include "server/http/message.h"
@@ -61,7 +62,6 @@ class Api {
   Response ListSweeps(const Request& request, const Target& target);
   Response GetSweep(const Request& request, const Target& target);
   Response ListTrials(const Request& request, const Target& target);
-  Response ListCheckpoints(const Request& request, const Target& target);
   Response GetTrial(const Request& request, const Target& target);
   Response Explain(const Request& request, const Target& target);
   Response GetSchedule(const Request& request, const Target& target);
@@ -82,6 +82,7 @@ class Api {
   AskTell ask_tell_;
   Replays replays_;
   Schedules schedules_;
+  Checkpoints checkpoints_;
   std::shared_ptr<std::atomic<int>> streams_;
 };
 

@@ -54,6 +54,17 @@ class Backend {
   virtual Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
                                    uint32_t limit_bytes) = 0;
 
+  struct CheckpointPiece {
+    std::string data;
+    uint64_t file_bytes = 0;  // size of the file
+  };
+  // Part of a file of a checkpoint, wherever that lies; at most 4 MiB. kNotFound: no such
+  // checkpoint or file. kConflict: it was dropped. kUnavailable: nobody who has it is connected, or
+  // too many are reading.
+  virtual Result<CheckpointPiece> ReadCheckpoint(const CheckpointId& checkpoint,
+                                                 const std::string& file, uint64_t offset,
+                                                 uint32_t limit_bytes) = 0;
+
   // Why there is nothing to show yet: the server reads its log, and how far that is.
   virtual Status Started() { return {}; }
 

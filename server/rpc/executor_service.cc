@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/base/secret.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/executor_stream.h"
 
@@ -23,6 +24,7 @@ int64_t Microseconds(std::chrono::milliseconds duration) {
 
 ExecutorService::ExecutorService(Conductor& conductor, Options options)
     : conductor_(conductor),
+      token_(options.token),
       sessions_(*this, {.token = std::move(options.token),
                         .lease_ttl_us = Microseconds(options.lease_ttl),
                         .patience_us = Microseconds(options.lease_ttl * 3 / 2)}) {
@@ -80,7 +82,8 @@ void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
 
 void ExecutorService::OnClosed(SessionId id) {
   std::lock_guard lock(mutex_);
-  sessions_.OnClosed(id);
+  const std::string executor = sessions_.OnClosed(id);
+  if (!executor.empty()) pieces_.OnGone(executor);
 }
 
 // ---- the conductor --------------------------------------------------------------------------
@@ -168,6 +171,40 @@ void ExecutorService::OnLogChunk(const v1::LogChunk& chunk) {
   if (found == log_requests_.end()) return;
   found->second.set_value(chunk);
   log_requests_.erase(found);
+}
+
+// ---- checkpoints ----------------------------------------------------------------------------
+
+Result<v1::CheckpointPiece> ExecutorService::ReadCheckpoint(const std::string& executor,
+                                                            const PieceOf& wanted) {
+  return pieces_.Await(executor, [&](uint64_t request) {
+    v1::ToExecutor message;
+    v1::CheckpointRequest& piece = *message.mutable_checkpoint_request();
+    piece.set_request(request);
+    piece.set_sweep(wanted.trial.sweep.value);
+    piece.set_trial(wanted.trial.number.value);
+    piece.set_folder(wanted.folder);
+    piece.set_file(wanted.file);
+    piece.set_offset(wanted.offset);
+    piece.set_limit_bytes(wanted.limit_bytes);
+    std::lock_guard lock(mutex_);
+    ExecutorLink* const link = sessions_.LinkOf(executor);
+    if (link != nullptr) link->Send(std::move(message));
+    return link != nullptr;
+  });
+}
+
+grpc::ServerUnaryReactor* ExecutorService::Deliver(grpc::CallbackServerContext* context,
+                                                   const v1::CheckpointPiece* piece,
+                                                   v1::Delivered*) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (SameSecret(piece->token(), token_)) {
+    pieces_.OnPiece(*piece);
+    reactor->Finish(grpc::Status::OK);
+  } else {
+    reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "the token is not this server's"});
+  }
+  return reactor;
 }
 
 }  // namespace attune::server

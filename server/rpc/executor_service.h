@@ -10,6 +10,7 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "server/conductor/conductor.h"
+#include "server/rpc/piece_requests.h"
 #include "server/rpc/sessions.h"
 
 namespace attune::server {
@@ -18,7 +19,7 @@ namespace attune::server {
 inline constexpr size_t kLogRequestsMax = 64;
 
 // The executors' side of the server: Sessions, with gRPC's streams, a lock and a steady clock. It
-// also asks executors for the logs of ranks.
+// also asks executors for the logs of ranks, and for their checkpoints.
 class ExecutorService final : public v1::Executors::CallbackService,
                               public Listener,
                               private Submissions {
@@ -45,6 +46,18 @@ class ExecutorService final : public v1::Executors::CallbackService,
   Result<LogSlice> ReadLog(const std::string& executor, const AttemptId& attempt, int rank,
                            int64_t offset, uint32_t limit_bytes);
 
+  // A part of one of a checkpoint's files.
+  struct PieceOf {
+    TrialId trial;
+    std::string folder;  // among the trial's checkpoints
+    std::string file;
+    uint64_t offset = 0;
+    uint32_t limit_bytes = 0;
+  };
+  // From the executor that has it; waits for the answer. kUnavailable as PieceRequests has it, and
+  // when the executor is not connected; kNotFound when it cannot read it.
+  Result<v1::CheckpointPiece> ReadCheckpoint(const std::string& executor, const PieceOf& wanted);
+
   // Declares lost every executor whose lease has run out. To be called a few times a lease.
   void CheckLeases();
 
@@ -54,6 +67,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
 
   grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* Connect(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Deliver(grpc::CallbackServerContext* context,
+                                    const v1::CheckpointPiece* piece, v1::Delivered*) override;
 
  private:
   friend class ExecutorStream;
@@ -72,6 +87,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
   void Nudge() override { conductor_.Nudge(); }
 
   Conductor& conductor_;
+  const std::string token_;
+  PieceRequests pieces_;
 
   // Recursive, because a conductor that stops answers in the midst of what it is asked.
   mutable std::recursive_mutex mutex_;

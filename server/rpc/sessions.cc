@@ -156,17 +156,20 @@ void Sessions::Close(Session& session) {
   session.link->Close();
 }
 
-void Sessions::OnClosed(SessionId id) {
+std::string Sessions::OnClosed(SessionId id) {
   const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return;
+  if (found == sessions_.end()) return "";
+  std::string left;
   const auto executor = executors_.find(found->second.hello.name());
   if (executor != executors_.end() && executor->second.session == id) {
     executor->second.session = 0;
+    left = executor->first;
     spdlog::debug("executor {} disconnected", executor->first);
   }
   held_.erase(id);
   pending_ -= found->second.pending;
   sessions_.erase(found);
+  return left;
 }
 
 // ---- what executors say ---------------------------------------------------------------------

@@ -68,7 +68,8 @@ class Sessions {
   void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
   void OnGoodbye(SessionId id);
   void OnOther(SessionId id);  // a message that is no matter of the sessions'
-  void OnClosed(SessionId id);
+  // Returns the executor whose connection it was; empty: nobody's.
+  std::string OnClosed(SessionId id);
 
   // To be called a few times a lease. `now` is of a clock that does not go back.
   void OnTime(Time now);

@@ -150,6 +150,21 @@ CheckpointRow CheckpointOfRow(const sqlite::Rows& rows) {
           .reason = std::string(rows.Text(9))};
 }
 
+constexpr std::string_view kKept =
+    "SELECT c.step, c.attempt, path, digest, bytes, c.time, pinned, dropped, removed, c.reason,"
+    " c.trial, a.executor, CASE WHEN t.best_step = c.step THEN t.best END"
+    " FROM checkpoints AS c"
+    " JOIN trials AS t ON t.sweep = c.sweep AND t.number = c.trial"
+    " LEFT JOIN attempts AS a"
+    "   ON a.sweep = c.sweep AND a.trial = c.trial AND a.number = c.attempt";
+
+KeptRow KeptOfRow(const sqlite::Rows& rows) {
+  return {.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(10))),
+          .checkpoint = CheckpointOfRow(rows),
+          .executor = std::string(rows.Text(11)),
+          .best = OptionalReal(rows, 12)};
+}
+
 DecisionRow DecisionOfRow(const sqlite::Rows& rows) {
   return {.attempt = static_cast<uint32_t>(rows.Integer(10)),
           .time = std::string(rows.Text(0)),
@@ -313,27 +328,28 @@ Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
   return rows.status();
 }
 
+Result<KeptRow> ReadCheckpoint(sqlite::Connection& connection, const CheckpointId& id) {
+  sqlite::Rows rows = connection.Query(
+      std::string(kKept) + " WHERE c.sweep = ? AND c.trial = ? AND c.attempt = ? AND c.step = ?",
+      id.trial.sweep.value, id.trial.number.value, id.attempt, id.step.value);
+  if (rows.Next()) return KeptOfRow(rows);
+  if (!rows.status().ok()) return rows.status().error();
+  return Error{ErrorCode::kNotFound, "there is no checkpoint " + ToString(id) +
+                                         "; `attune checkpoint list " + ToString(id.trial.sweep) +
+                                         "` shows those there are"};
+}
+
 Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNumber first,
                           int trials) {
   KeptPage page;
   const int64_t end = int64_t{first.value} + trials;
   {
     sqlite::Rows rows = connection.Query(
-        "SELECT c.step, c.attempt, path, digest, bytes, c.time, pinned, dropped, removed, c.reason,"
-        " c.trial, a.executor, CASE WHEN t.best_step = c.step THEN t.best END"
-        " FROM checkpoints AS c"
-        " JOIN trials AS t ON t.sweep = c.sweep AND t.number = c.trial"
-        " LEFT JOIN attempts AS a"
-        "   ON a.sweep = c.sweep AND a.trial = c.trial AND a.number = c.attempt"
-        " WHERE c.sweep = ? AND c.trial >= ? AND c.trial < ? AND c.dropped IS NULL"
-        " ORDER BY c.trial, c.step, c.attempt",
+        std::string(kKept) +
+            " WHERE c.sweep = ? AND c.trial >= ? AND c.trial < ? AND c.dropped IS NULL"
+            " ORDER BY c.trial, c.step, c.attempt",
         sweep.value, first.value, end);
-    while (rows.Next()) {
-      page.checkpoints.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(10))),
-                                  .checkpoint = CheckpointOfRow(rows),
-                                  .executor = std::string(rows.Text(11)),
-                                  .best = OptionalReal(rows, 12)});
-    }
+    while (rows.Next()) page.checkpoints.push_back(KeptOfRow(rows));
     if (!rows.status().ok()) return rows.status().error();
   }
   sqlite::Rows rows = connection.Query(

@@ -30,6 +30,7 @@ Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
                      std::vector<DecisionRow>& decisions);
 Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                        std::vector<CheckpointRow>& checkpoints);
+Result<KeptRow> ReadCheckpoint(sqlite::Connection& connection, const CheckpointId& id);
 Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNumber first,
                           int trials);
 Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,

@@ -136,6 +136,13 @@ Result<KeptPage> Reader::Checkpoints(SweepId sweep, TrialNumber first, int trial
   });
 }
 
+Result<KeptRow> Reader::Checkpoint(const CheckpointId& id) {
+  return InSnapshot<KeptRow>([&](sqlite::Connection& connection) -> Result<KeptRow> {
+    if (const auto trial = ReadTrial(connection, id.trial); !trial.ok()) return trial.error();
+    return ReadCheckpoint(connection, id);
+  });
+}
+
 Result<TrialRow> Reader::Trial(const TrialId& id) {
   return InSnapshot<TrialRow>(
       [&](sqlite::Connection& connection) { return ReadTrial(connection, id); });

@@ -137,7 +137,7 @@ struct CheckpointRow {
   std::string reason;                  // why it was dropped
 };
 
-// Of a sweep, one whose files are kept.
+// One of a sweep's; in a list, one whose files are kept.
 struct KeptRow {
   TrialNumber trial;
   CheckpointRow checkpoint;
@@ -196,6 +196,8 @@ class Reader {
   // The checkpoints that are kept of so many trials, by number from `first` on, each trial's by
   // step. kNotFound: no such sweep.
   Result<KeptPage> Checkpoints(SweepId sweep, TrialNumber first, int trials);
+  // One of a trial's, be it kept or dropped. kNotFound.
+  Result<KeptRow> Checkpoint(const CheckpointId& id);
   Result<TrialRow> Trial(const TrialId& id);        // kNotFound
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound

@@ -46,6 +46,7 @@ ROOMS = {
     "sweepfile": Room(ALGORITHMS_SEE, ("yaml-cpp", "nlohmann", "re2")),
     "proto": Room((), ("grpc", "protobuf")),
     "tls": Room((), ("openssl",)),
+    "checkpoints": Room((), ("nlohmann", "openssl")),
     "server/store": Room(
         ("core/*", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
     ),
@@ -58,14 +59,14 @@ ROOMS = {
         ("httplib", "nlohmann", "openssl", "zlib", "spdlog"),
     ),
     "server": Room(
-        ("core/*", "sweepfile", "proto", "server/*", "tls", "web"),
+        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls", "web"),
         ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
     ),
     "channel": Room((), ("nlohmann",)),
     "executor/processes": Room(("channel",), ("spdlog",)),
     "executor/gang": Room(("channel", "executor/processes"), ("spdlog", "re2")),
     "executor/agent": Room(
-        ("executor/gang", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
+        ("executor/gang", "checkpoints", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
     ),
     "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "slurm": Room(("core/base",), ("nlohmann",)),
@@ -73,7 +74,7 @@ ROOMS = {
     "clients/python": Room(),
     "cli": Room(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "slurm", "tls", "web"),
+         "executor", "executor/*", "checkpoints", "slurm", "tls", "web"),
         ("cli11", "httplib", "nlohmann", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.

@@ -42,6 +42,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Close() override;
   void Remove(const Removals& removals) override;
   v1::LogChunk ReadLog(const v1::LogRequest& request) override;
+  void Deliver(const v1::CheckpointRequest&) override {}
 
   v1::Hello Hello() const;
   agent::Now Now() const;

@@ -334,6 +334,39 @@ TEST_F(AgentTest, LogsAreReadOnRequest) {
   EXPECT_THAT(server_.NextLogChunk().error(), HasSubstr("rank-5.log"));
 }
 
+TEST_F(AgentTest, CheckpointsAreReadOnRequestAndNothingElseIs) {
+  StartAgent();
+  server_.Welcome();
+  const auto folder = dir_.path() / "sweeps/s1/trials/4/checkpoints/step-3-attempt-1";
+  std::filesystem::create_directories(folder / "state");
+  gang::WriteFile(folder / "state" / "model.bin", "0123456789");
+  gang::WriteFile(dir_.path() / "sweeps/s1/trials/4/checkpoints/secret", "secret");
+  const auto ask = [&](const std::string& name, const std::string& file) {
+    v1::ToExecutor message;
+    v1::CheckpointRequest& request = *message.mutable_checkpoint_request();
+    request.set_request(7);
+    request.set_sweep(1);
+    request.set_trial(4);
+    request.set_folder(name);
+    request.set_file(file);
+    request.set_offset(2);
+    request.set_limit_bytes(3);
+    server_.Send(message);
+    return server_.NextPiece();
+  };
+  const v1::CheckpointPiece piece = ask("step-3-attempt-1", "state/model.bin");
+  EXPECT_EQ(piece.error(), "");
+  EXPECT_EQ(piece.token(), "a token");
+  EXPECT_EQ(piece.request(), 7u);
+  EXPECT_EQ(piece.data(), "234");
+  EXPECT_EQ(piece.file_bytes(), 10u);
+  EXPECT_THAT(ask("step-3-attempt-1", "absent").error(), HasSubstr("No such file"));
+  EXPECT_THAT(ask("step-3-attempt-1", "../secret").error(), HasSubstr("no file inside"));
+  EXPECT_THAT(ask("..", "checkpoints/secret").error(), HasSubstr("no checkpoint's folder"));
+  EXPECT_THAT(ask("step-3-attempt-1/state", "model.bin").error(), HasSubstr("no checkpoint's"));
+  EXPECT_THAT(ask("", "secret").error(), HasSubstr("no checkpoint's folder"));
+}
+
 TEST_F(AgentTest, AssignmentThatIsNotUnderstoodFailsItsStart) {
   StartAgent();
   server_.Welcome();

@@ -66,6 +66,15 @@ class FakeServer final : public v1::Executors::Service {
         .value_or(v1::LogChunk());
   }
 
+  // What was brought of checkpoints, in order.
+  v1::CheckpointPiece NextPiece() {
+    std::unique_lock lock(mutex_);
+    const bool came =
+        changed_.wait_for(lock, gang::kDeadline, [&] { return next_piece_ < pieces_.size(); });
+    EXPECT_TRUE(came) << "the piece did not come";
+    return came ? pieces_[next_piece_++] : v1::CheckpointPiece();
+  }
+
   // The next fact of this kind; those before it are passed over.
   v1::Fact NextFact(v1::Fact::FactCase kind) {
     std::unique_lock lock(mutex_);
@@ -165,6 +174,14 @@ class FakeServer final : public v1::Executors::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Deliver(grpc::ServerContext*, const v1::CheckpointPiece* piece,
+                       v1::Delivered*) override {
+    const std::lock_guard lock(mutex_);
+    pieces_.push_back(*piece);
+    changed_.notify_all();
+    return grpc::Status::OK;
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   Stream* stream_ = nullptr;
@@ -173,6 +190,8 @@ class FakeServer final : public v1::Executors::Service {
   std::vector<v1::Fact> facts_;
   size_t next_ = 0;
   size_t next_fact_ = 0;
+  std::vector<v1::CheckpointPiece> pieces_;
+  size_t next_piece_ = 0;
   uint64_t revision_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

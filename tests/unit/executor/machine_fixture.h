@@ -170,6 +170,9 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     chunk.set_data("rank " + std::to_string(request.rank()));
     return chunk;
   }
+  void Deliver(const v1::CheckpointRequest& request) override {
+    delivered_.push_back(request.request());
+  }
 
   BootClock::time_point now_{seconds(1000)};
   BootClock::time_point deadline_{};
@@ -184,6 +187,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   std::vector<std::pair<gang::AttemptId, int64_t>> told_;
   std::vector<int> met_;  // ports
   std::vector<gang::AttemptId> yielded_;
+  std::vector<uint64_t> delivered_;  // pieces of checkpoints that were asked for
   Removals removals_;
   Machine machine_;
 };

@@ -115,6 +115,16 @@ TEST_F(MachineTest, BusyServerIsTriedAgainAndGangsGoOn) {
   EXPECT_THAT(cancelled_, IsEmpty());
 }
 
+TEST_F(MachineTest, WhatIsAskedOfACheckpointIsDeliveredBesideTheConnection) {
+  GetWelcomed();
+  written_.clear();
+  v1::ToExecutor message;
+  message.mutable_checkpoint_request()->set_request(7);
+  Receive(std::move(message));
+  EXPECT_THAT(delivered_, ElementsAre(7));
+  EXPECT_THAT(written_, IsEmpty());
+}
+
 TEST_F(MachineTest, OnlyTheNewestLogRequestsAreAnswered) {
   GetWelcomed();
   Report(0, 1);  // on its way, so that requests gather

@@ -219,6 +219,24 @@ TEST_F(ApiTest, TheCheckpointsOfASweepAreListedInPages) {
   GetJson("/api/v1/sweeps/s1/checkpoints?page_size=0", 400);
 }
 
+TEST_F(ApiTest, ACheckpointsFilesAreReadPieceByPiece) {
+  const std::string path = "/api/v1/sweeps/s1/trials/0/checkpoints/1-3";
+  EXPECT_EQ(GetJson(path).at("executor"), "box");
+  EXPECT_TRUE(GetJson(path).at("dropped").is_null());
+  const auto piece = client_->Get(path + "/content?file=state/model.bin&offset=9&limit=100");
+  ASSERT_TRUE(piece);
+  EXPECT_EQ(piece->status, 200);
+  EXPECT_EQ(piece->body, "s1/0/1-3 state/model.bin 9 100");
+  EXPECT_EQ(piece->get_header_value("X-File-Size"), "5000000");
+  EXPECT_EQ(client_->Get(path + "/content?file=a")->body, "s1/0/1-3 a 0 4194304");
+  GetJson(path + "/content", 400);
+  GetJson(path + "/content?file=a&offset=-1", 400);
+  GetJson(path + "/content?file=a&limit=4194305", 400);
+  GetJson("/api/v1/sweeps/s1/trials/0/checkpoints/1-4", 404);
+  backend_.refusal = Error{ErrorCode::kUnavailable, "executor box is lost since noon"};
+  EXPECT_EQ(GetJson(path + "/content?file=a", 503).at("detail"), "executor box is lost since noon");
+}
+
 TEST_F(ApiTest, NumbersThatJsonCannotCarryAreWords) {
   const Json trial = GetJson("/api/v1/sweeps/s1/trials/3");
   EXPECT_EQ(trial.at("metrics").at("accuracy"), "-inf");

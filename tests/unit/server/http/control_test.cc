@@ -193,6 +193,19 @@ TEST_F(ControlTest, ACheckpointIsPinnedAndUnpinned) {
     PostJson(path + name + ":pin", "", 404);
 }
 
+TEST_F(ControlTest, ACheckpointIsDroppedOnce) {
+  const std::string path = "/api/v1/sweeps/s1/trials/0/checkpoints/1-3";
+  PostJson(path + ":pin", "", 202);
+  const Json pinned = Parsed(client_->Delete(path), 409);
+  EXPECT_THAT(pinned.at("detail"), HasSubstr("attune checkpoint unpin s1/0/1-3"));
+  PostJson(path + ":unpin", "", 202);
+  const Json dropped = Parsed(client_->Delete(path), 202);
+  EXPECT_EQ(dropped.at("effect"), "its executor deletes the files");
+  EXPECT_EQ(dropped.at("reason"), "dropped on request");
+  EXPECT_EQ(Parsed(client_->Delete(path), 200).at("effect"), "it was dropped before");
+  Parsed(client_->Delete("/api/v1/sweeps/s1/trials/0/checkpoints/1-4"), 404);
+}
+
 TEST_F(ControlTest, TheBackendsRefusalsBecomeStatuses) {
   backend_.refusal = Error{ErrorCode::kStorageFull, "the disk is full"};
   for (const std::string path : {"s2:pause", "s2:resume", "s2:stop", "s2:kill", "s2/trials/0:kill",

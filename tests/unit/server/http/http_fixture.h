@@ -148,6 +148,13 @@ class FakeBackend final : public Backend {
                     .offset = 17,
                     .file_bytes = 40};
   }
+  Result<CheckpointPiece> ReadCheckpoint(const CheckpointId& checkpoint, const std::string& file,
+                                         uint64_t offset, uint32_t limit_bytes) override {
+    if (!refusal.ok()) return refusal.error();
+    return CheckpointPiece{.data = ToString(checkpoint) + " " + file + " " +
+                                   std::to_string(offset) + " " + std::to_string(limit_bytes),
+                           .file_bytes = 5'000'000};
+  }
   Status Started() override { return starting; }
   Status Ready() override { return refusal; }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -132,6 +133,12 @@ class FakeExecutor {
     v1::FromExecutor message;
     *message.mutable_log_chunk() = chunk;
     stream_->Write(message);
+  }
+
+  grpc::Status Deliver(const v1::CheckpointPiece& piece) {
+    grpc::ClientContext context;
+    v1::Delivered delivered;
+    return stub_->Deliver(&context, piece, &delivered);
   }
 
  private:
@@ -420,6 +427,74 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(absent.error().message, HasSubstr("other"));
+}
+
+TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
+  FakeExecutor executor(rpc->LocalChannel());
+  executor.Await(v1::ToExecutor::kWelcome);
+  while (!service->Reachable("box")) std::this_thread::yield();
+  const ExecutorService::PieceOf wanted{.trial = TrialId(SweepId{1}, TrialNumber{3}),
+                                        .folder = "step-3-attempt-1",
+                                        .file = "model.bin",
+                                        .offset = 5,
+                                        .limit_bytes = 100};
+  auto reading = std::async([&] { return service->ReadCheckpoint("box", wanted); });
+  const auto request = executor.Await(v1::ToExecutor::kCheckpointRequest).checkpoint_request();
+  EXPECT_EQ(request.trial(), 3u);
+  EXPECT_EQ(request.folder(), "step-3-attempt-1");
+  EXPECT_EQ(request.offset(), 5u);
+  v1::CheckpointPiece piece;
+  piece.set_request(request.request());
+  piece.set_data(std::string(4 << 20, 'x'));  // as large as they are
+  EXPECT_EQ(executor.Deliver(piece).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  piece.set_token("secret");
+  EXPECT_TRUE(executor.Deliver(piece).ok());
+  const auto read = reading.get();
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->data().size(), 4u << 20);
+  EXPECT_TRUE(executor.Deliver(piece).ok()) << "nobody waits for it any more";
+
+  piece.clear_data();
+  piece.set_error("cannot read model.bin");
+  reading = std::async([&] { return service->ReadCheckpoint("box", wanted); });
+  piece.set_request(
+      executor.Await(v1::ToExecutor::kCheckpointRequest).checkpoint_request().request());
+  EXPECT_TRUE(executor.Deliver(piece).ok());
+  const auto unread = reading.get();
+  ASSERT_FALSE(unread.ok());
+  EXPECT_EQ(unread.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(unread.error().message, HasSubstr("cannot read model.bin"));
+}
+
+TEST_F(ExecutorServiceTest, WhoReadsACheckpointIsToldAtOnceThatItsExecutorIsGone) {
+  FakeExecutor executor(rpc->LocalChannel());
+  executor.Await(v1::ToExecutor::kWelcome);
+  while (!service->Reachable("box")) std::this_thread::yield();
+  auto reading = std::async([&] { return service->ReadCheckpoint("box", {.file = "model.bin"}); });
+  executor.Await(v1::ToExecutor::kCheckpointRequest);
+  executor.Leave();
+  ASSERT_EQ(reading.wait_for(kPiecePatience / 2), std::future_status::ready);
+  const auto read = reading.get();
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(read.error().message, HasSubstr("executor box is not connected"));
+  EXPECT_FALSE(service->ReadCheckpoint("box", {}).ok());
+}
+
+TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
+  FakeExecutor executor(rpc->LocalChannel());
+  executor.Await(v1::ToExecutor::kWelcome);
+  while (!service->Reachable("box")) std::this_thread::yield();
+  std::vector<std::future<Result<v1::CheckpointPiece>>> readers;
+  for (size_t i = 0; i < kPieceRequestsMax; ++i) {
+    readers.push_back(std::async([&] { return service->ReadCheckpoint("box", {.file = "a"}); }));
+    executor.Await(v1::ToExecutor::kCheckpointRequest);
+  }
+  const auto refused = service->ReadCheckpoint("box", {.file = "a"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(refused.error().message, HasSubstr("16 readers"));
+  executor.Leave();
 }
 
 TEST(RpcServer, ATakenPortIsNamed) {

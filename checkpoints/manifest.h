@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace attune::checkpoints {
+
+inline constexpr std::string_view kManifestFile = "manifest.json";
+inline constexpr std::string_view kDigestPrefix = "sha256:";  // of a checkpoint's digest
+inline constexpr size_t kManifestBytesMax = 64 << 20;
+
+struct Listed {
+  uint64_t bytes = 0;
+  std::string sha256;  // 64 hex digits
+
+  bool operator==(const Listed&) const = default;
+};
+
+// manifest.json of a checkpoint's folder (docs/worker-channel.md).
+struct Manifest {
+  std::string error;                    // empty when there is none
+  std::map<std::string, Listed> files;  // all but the manifest; NameFault() has no fault to find
+};
+
+// `digest`: that of the checkpoint, sha256: and 64 hex digits, which the text has to have.
+Manifest ReadManifest(std::string_view text, std::string_view digest);
+
+}  // namespace attune::checkpoints

@@ -1,0 +1,92 @@
+#include "checkpoints/piece.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace attune::checkpoints {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Folder after folder, so that a link anywhere is refused. A pipe is not waited for.
+Descriptor OpenInside(const std::filesystem::path& folder, std::string_view name) {
+  Descriptor at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  while (at.get() >= 0) {
+    const size_t slash = name.find('/');
+    const std::string part(name.substr(0, slash));
+    const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    at = Descriptor(
+        openat(at.get(), part.c_str(), slash == name.npos ? flags : flags | O_DIRECTORY));
+    if (slash == name.npos) break;
+    name.remove_prefix(slash + 1);
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string NameFault(std::string_view name) {
+  if (name.size() > kNameBytesMax)
+    return "is longer than " + std::to_string(kNameBytesMax) + " bytes";
+  if (name.find('\0') != name.npos) return "holds a zero byte";
+  for (;;) {
+    const size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") return "is no file inside the folder";
+    if (slash == name.npos) return "";
+    name.remove_prefix(slash + 1);
+  }
+}
+
+Piece ReadPiece(const std::filesystem::path& folder, const std::string& name, uint64_t offset,
+                uint64_t limit) {
+  if (const std::string fault = NameFault(name); !fault.empty())
+    return {.error = '"' + name.substr(0, kNameBytesMax) + "\" " + fault};
+  const auto failed = [&](const std::string& why) {
+    return Piece{.error = "cannot read " + (folder / name).string() + ": " + why};
+  };
+  const Descriptor file = OpenInside(folder, name);
+  struct stat status {};
+  if (file.get() < 0 || fstat(file.get(), &status) != 0)
+    return failed(errno == ELOOP ? "it is a link, and links are not followed"
+                                 : std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return failed("it is no regular file");
+
+  Piece piece{.file_bytes = static_cast<uint64_t>(status.st_size)};
+  const uint64_t left = piece.file_bytes - std::min(offset, piece.file_bytes);
+  piece.data.resize(std::min({limit, left, uint64_t{kPieceBytesMax}}));
+  size_t read = 0;
+  while (read < piece.data.size()) {
+    const ssize_t count = pread(file.get(), piece.data.data() + read, piece.data.size() - read,
+                                static_cast<off_t>(offset + read));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed(std::strerror(errno));
+    if (count == 0) return failed("it became shorter while it was read");
+    read += static_cast<size_t>(count);
+  }
+  return piece;
+}
+
+}  // namespace attune::checkpoints

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace attune::checkpoints {
+
+inline constexpr size_t kPieceBytesMax = 4 << 20;  // of a file, handed on at once
+inline constexpr size_t kNameBytesMax = 1'024;     // of a file, with the folders that it lies in
+
+// Why this is no file's name in a checkpoint's folder, to stand after the name; empty: it is one.
+// Names are relative, with / between folders, of which none is empty, `.` or `..`.
+std::string NameFault(std::string_view name);
+
+// A part of a file.
+struct Piece {
+  std::string error;  // empty when there is none; names the file
+  std::string data;   // shorter than asked for only where the file ends
+  uint64_t file_bytes = 0;
+};
+
+// Reads at most `limit` bytes, and never more than kPieceBytesMax, from `offset` on: none behind
+// the end. Nothing but a regular file inside the folder is read: no link is followed, neither the
+// folder itself nor a part of the name.
+Piece ReadPiece(const std::filesystem::path& folder, const std::string& name, uint64_t offset,
+                uint64_t limit);
+
+}  // namespace attune::checkpoints

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace attune::checkpoints {
+
+// SHA-256 of bytes that come in parts.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+
+  void Add(std::string_view bytes);
+  std::string Hex();  // 64 lower-case digits; once, after the last Add()
+
+  static std::string HexOf(std::string_view bytes);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace attune::checkpoints

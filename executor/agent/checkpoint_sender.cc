@@ -1,0 +1,87 @@
+#include "executor/agent/checkpoint_sender.h"
+
+#include <chrono>
+#include <utility>
+
+#include "checkpoints/piece.h"
+#include "executor/agent/messages.h"
+
+namespace attune::agent {
+namespace {
+
+constexpr std::chrono::seconds kDeliveryTimeout{30};  // longer than anybody waits for it
+
+v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointRequest& request) {
+  v1::CheckpointPiece answer;
+  answer.set_request(request.request());
+  const std::string& name = request.folder();
+  if (name.find('/') != name.npos || !checkpoints::NameFault(name).empty()) {
+    answer.set_error(ValidUtf8('"' + name + "\" is no checkpoint's folder"));
+    return answer;
+  }
+  const auto folder =
+      folders.Checkpoints({.sweep = request.sweep(), .trial = request.trial()}) / name;
+  checkpoints::Piece piece =
+      checkpoints::ReadPiece(folder, request.file(), request.offset(), request.limit_bytes());
+  answer.set_error(ValidUtf8(piece.error));
+  answer.set_data(std::move(piece.data));
+  answer.set_file_bytes(piece.file_bytes);
+  return answer;
+}
+
+}  // namespace
+
+CheckpointSender::CheckpointSender(gang::Folders folders, v1::Executors::StubInterface& stub,
+                                   std::string token)
+    : folders_(std::move(folders)), stub_(stub), token_(std::move(token)) {
+  for (int i = 0; i < kSenders; ++i) threads_.emplace_back([this] { Run(); });
+}
+
+CheckpointSender::~CheckpointSender() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    for (grpc::ClientContext* const call : calls_) call->TryCancel();
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void CheckpointSender::Send(v1::CheckpointRequest request) {
+  const std::lock_guard lock(mutex_);
+  if (queue_.size() == kPiecesQueuedMax) queue_.pop_front();
+  queue_.push_back(std::move(request));
+  changed_.notify_one();
+}
+
+void CheckpointSender::Run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    if (stop_) return;
+    const v1::CheckpointRequest request = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    v1::CheckpointPiece piece = Read(folders_, request);
+    piece.set_token(token_);
+    Bring(piece);
+    lock.lock();
+  }
+}
+
+void CheckpointSender::Bring(const v1::CheckpointPiece& piece) {
+  grpc::ClientContext call;
+  call.set_deadline(std::chrono::system_clock::now() + kDeliveryTimeout);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_) return;
+    calls_.insert(&call);
+  }
+  v1::Delivered delivered;
+  // A server that is away has forgotten who waits for this.
+  [[maybe_unused]] const grpc::Status brought = stub_.Deliver(&call, piece, &delivered);
+  const std::lock_guard lock(mutex_);
+  calls_.erase(&call);
+}
+
+}  // namespace attune::agent

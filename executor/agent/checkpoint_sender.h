@@ -1,0 +1,54 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attune/v1/executor.grpc.pb.h"
+#include "executor/gang/folders.h"
+
+namespace attune::agent {
+
+inline constexpr int kSenders = 2;               // one reads while the other one's piece travels
+inline constexpr size_t kPiecesQueuedMax = 256;  // more than the server asks for at once
+
+// Reads what the server asks for of checkpoints and brings it there, on threads of its own: disks
+// and networks take their time. In memory are as many pieces as there are threads.
+//
+// Nothing outside of the data folder's checkpoints is read, whatever the server asks for. What
+// cannot be brought is dropped: who waits for it asks again.
+class CheckpointSender {
+ public:
+  // The stub outlives the sender.
+  CheckpointSender(gang::Folders folders, v1::Executors::StubInterface& stub, std::string token);
+  ~CheckpointSender();  // ends what is under way
+
+  // Any thread. Where too much is queued, the oldest is dropped: it is the likeliest to have nobody
+  // waiting for it any more.
+  void Send(v1::CheckpointRequest request);
+
+ private:
+  void Run();
+  void Bring(const v1::CheckpointPiece& piece);
+
+  const gang::Folders folders_;
+  v1::Executors::StubInterface& stub_;
+  const std::string token_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<v1::CheckpointRequest> queue_;  // under mutex_, as is all below
+  std::set<grpc::ClientContext*> calls_;
+  bool stop_ = false;
+
+  std::vector<std::thread> threads_;  // last: they use all of the above
+};
+
+}  // namespace attune::agent

@@ -1,0 +1,112 @@
+#include "server/checkpoint_source.h"
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "checkpoints/piece.h"
+#include "server/store/format_time.h"
+
+namespace attune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the state knows of who has a checkpoint.
+struct Holders {
+  std::string folder;              // Hello.folder of the executor that saved it; empty: unknown
+  std::optional<Time> lost;        // since when that executor is
+  bool known = false;              // whether that executor is
+  std::vector<std::string> names;  // of those that read that folder, the one that saved it first
+};
+
+Holders HoldersOf(const State& state, const std::string& saver) {
+  Holders holders{.names = {saver}};
+  const auto found = state.executors.find(saver);
+  if (found == state.executors.end()) return holders;
+  holders.known = true;
+  holders.folder = found->second.folder;
+  if (found->second.lost) holders.lost = found->second.lost_at;
+  if (holders.folder.empty()) return holders;
+  for (const auto& [name, executor] : state.executors) {
+    if (name != saver && executor.folder == holders.folder) holders.names.push_back(name);
+  }
+  return holders;
+}
+
+// The data folder, if it is seen from here under the same path.
+std::optional<fs::path> SeenFromHere(const std::string& folder) {
+  const size_t colon = folder.find(':');
+  if (colon == folder.npos) return std::nullopt;
+  const fs::path path = folder.substr(colon + 1);
+  std::ifstream file(path / "folder-id");
+  std::string word;
+  file >> word;
+  if (word.empty() || word != folder.substr(0, colon)) return std::nullopt;
+  return path;
+}
+
+// As executor/gang/folders.h has it.
+fs::path CheckpointsOf(const fs::path& data, const TrialId& trial) {
+  return data / "sweeps" / ToString(trial.sweep) / "trials" / std::to_string(trial.number.value) /
+         "checkpoints";
+}
+
+Error OutOfReach(const CheckpointId& id, const KeptRow& row, const Holders& holders) {
+  std::string text = "checkpoint " + ToString(id) + " lies on executor " + row.executor + ", in " +
+                     row.checkpoint.path + "; that executor is ";
+  if (!holders.known) {
+    text += "forgotten: copy the folder by hand";
+  } else if (holders.lost) {
+    text += "lost since " + FormatTime(*holders.lost) +
+            ": start it again on the same data folder, or copy the folder by hand";
+  } else {
+    text += "not connected: try again when it is, or start it again on the same data folder";
+  }
+  return {ErrorCode::kUnavailable, std::move(text)};
+}
+
+}  // namespace
+
+Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
+                                                        const std::string& file, uint64_t offset,
+                                                        uint32_t limit_bytes) {
+  if (const std::string fault = checkpoints::NameFault(file); !fault.empty())
+    return Error{ErrorCode::kInvalid, "file: \"" + file + "\" " + fault};
+  const auto row = reader_.Checkpoint(id);
+  if (!row.ok()) return row.error();
+  if (row->checkpoint.dropped)
+    return Error{ErrorCode::kConflict, "checkpoint " + ToString(id) + " was dropped at " +
+                                           *row->checkpoint.dropped + ": " +
+                                           row->checkpoint.reason};
+  const std::string name = fs::path(row->checkpoint.path).filename();
+  if (row->executor.empty() || name.empty() || !checkpoints::NameFault(name).empty())
+    return Error{ErrorCode::kUnavailable, "checkpoint " + ToString(id) +
+                                              " was told from outside: only " +
+                                              row->checkpoint.path + " is known of it"};
+
+  Holders holders;
+  conductor_.Query([&](const Brain& brain) { holders = HoldersOf(brain.state(), row->executor); });
+  if (const auto data = SeenFromHere(holders.folder)) {
+    checkpoints::Piece piece =
+        checkpoints::ReadPiece(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
+    if (!piece.error.empty()) return Error{ErrorCode::kNotFound, std::move(piece.error)};
+    return Backend::CheckpointPiece{std::move(piece.data), piece.file_bytes};
+  }
+  for (const std::string& executor : holders.names) {
+    if (!executors_.Connected(executor)) continue;
+    auto piece = executors_.ReadCheckpoint(executor, {.trial = id.trial,
+                                                      .folder = name,
+                                                      .file = file,
+                                                      .offset = offset,
+                                                      .limit_bytes = limit_bytes});
+    if (piece.ok())
+      return Backend::CheckpointPiece{std::move(*piece->mutable_data()), piece->file_bytes()};
+    if (executors_.Connected(executor)) return piece.error();
+  }
+  return OutOfReach(id, *row, holders);
+}
+
+}  // namespace attune::server

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/conductor/conductor.h"
+#include "server/http/backend.h"
+#include "server/rpc/executor_service.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+// Where a checkpoint's files can be read: in the folder itself where the server sees it, the same
+// one by its word (Hello.folder), else by way of an executor that does. Any thread.
+class CheckpointSource {
+ public:
+  // All outlive the object.
+  CheckpointSource(Conductor& conductor, ExecutorService& executors, Reader& reader)
+      : conductor_(conductor), executors_(executors), reader_(reader) {}
+
+  // As Backend::ReadCheckpoint.
+  Result<Backend::CheckpointPiece> Read(const CheckpointId& id, const std::string& file,
+                                        uint64_t offset, uint32_t limit_bytes);
+
+ private:
+  Conductor& conductor_;
+  ExecutorService& executors_;
+  Reader& reader_;
+};
+
+}  // namespace attune::server

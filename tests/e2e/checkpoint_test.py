@@ -1,0 +1,186 @@
+"""Checkpoints fetched from where they lie, and deleted: by real processes, of which each may be killed.
+
+The server is kept from seeing the executors' folders by an empty file system over each, so that what
+it hands on has come from the executor.
+"""
+
+import contextlib
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+import time
+import unittest
+
+from support import EndToEnd, PATIENCE_S, ROOT, free_port, small_disk, sweep
+
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/checkpoint_worker.py")]
+HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
+MEGABYTES = 48
+
+
+def can_hide(folder):
+    return subprocess.run(["unshare", "-m", "sh", "-c", HIDING, folder, "true"],
+                          capture_output=True).returncode == 0
+
+
+def hashes(folder):
+    folder = pathlib.Path(folder)
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.rglob("*") if path.is_file()}
+
+
+class Checkpoints(EndToEnd):
+    def serve(self, hidden=True):
+        self.port = getattr(self, "port", None) or free_port()
+        self.home = self.folder / "box"
+        self.home.mkdir(exist_ok=True)
+        args = ["serve", "--data-dir", self.data, "--port", 0, "--rpc-port", self.port, "--lease", 2]
+        if hidden:
+            if not can_hide(self.home):
+                self.skipTest("mounting a tmpfs is not allowed here")
+            self.server = self.start("-m", "sh", "-c", HIDING, self.home, self.program, *args,
+                                     program="unshare")
+        else:
+            self.server = self.start(*args)
+        self.server.await_stderr(r"http://")
+
+    def join(self, name="box"):
+        self.executor = self.start("executor", "--server", f"127.0.0.1:{self.port}", "--name", name,
+                                   "--cpus", 1, "--data-dir", self.home, "--token-file",
+                                   self.data / "join")
+
+    def train(self, steps=2, **changes):
+        """A sweep of one trial to its end; the folder of its newest checkpoint."""
+        file = self.write(sweep(**{
+            "command": WORKER, "parameters": {"x": {"value": 1.0}},
+            "env": {"PYTHONPATH": str(ROOT / "clients/python"), "MEGABYTES": str(MEGABYTES)},
+            "working_directory": str(self.folder),
+            "scheduler": {"name": "fifo", "max": steps}, "stop": {"max_trials": 1},
+            "checkpoint": {"every": 1, "keep_last": 3}, **changes}))
+        status, created = self.request("/api/v1/sweeps", "POST", pathlib.Path(file).read_bytes(),
+                                       {"Content-Type": "application/json"})
+        self.assertEqual(status, 201, created)
+        self.await_event(lambda kind, data: kind == "sweep_changed" and
+                         data["state"] == "completed")
+        return self.path_of(f"step-{steps}-attempt-1")
+
+    def path_of(self, name):
+        return self.home / "sweeps/s1/trials/0/checkpoints" / name
+
+    def checkpoint(self, *args):
+        return self.attune("checkpoint", *args, "--data-dir", self.data)
+
+    def begin(self, **kind):
+        self.serve(**kind)
+        self.join()
+        return self.train()
+
+    def until(self, condition):
+        """For what no event tells of."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    def part(self):
+        return next(iter(self.folder.glob(".out.part-*")), None)
+
+    def cut_off(self):
+        """A download that has begun, and not ended."""
+        get = self.start("checkpoint", "get", "s1/0", "--out", "out", "--data-dir", self.data)
+        while get.popen.poll() is None:
+            with contextlib.suppress(OSError, AttributeError):
+                if (self.part() / "model.bin").stat().st_size > 0:
+                    return get
+        self.fail("it was faster than this test")
+
+    def check_goes_on(self, source):
+        code, out, err = self.checkpoint("get", "s1/0", "--out", "out", "-o", "json")
+        self.assertEqual(code, 0, err)
+        done = json.loads(out)
+        self.assertLess(done["fetched_bytes"], done["bytes"])
+        self.assertEqual(hashes(self.folder / "out"), hashes(source))
+        self.assertIsNone(self.part())
+
+    def test_is_fetched_from_an_executor_whose_folder_the_server_does_not_see(self):
+        source = self.begin()
+        code, out, err = self.checkpoint("get", "s1/0")
+        self.assertEqual((code, out), (0, "s1-0-step-2\n"), err)
+        self.assertEqual(hashes(self.folder / "s1-0-step-2"), hashes(source))
+        self.assertIn("state/total.txt", hashes(source))
+        for args, folder in ((["s1", "--best"], "best"), (["s1/0", "--best"], "trials"),
+                             (["s1/0/1-1"], "named"), (["s1/0", "--step", "1"], "first")):
+            code, _, err = self.checkpoint("get", *args, "--out", folder)
+            self.assertEqual(code, 0, err)
+        self.assertEqual(hashes(self.folder / "best"), hashes(source))
+        self.assertEqual(hashes(self.folder / "named"), hashes(self.path_of("step-1-attempt-1")))
+        code, _, err = self.checkpoint("get", "s1/0", "--out", "best")
+        self.assertEqual(code, 1)
+        self.assertIn("is there already", err)
+        code, _, err = self.checkpoint("get", "s1/0", "--step", 7)
+        self.assertEqual(code, 3)
+        self.assertIn("has no checkpoint at step 7\nit has those of the steps 1, 2", err)
+        self.assertEqual(self.checkpoint("get", "s1/7")[0], 3)
+
+    def test_is_read_by_a_server_that_sees_the_folder_when_the_executor_is_gone(self):
+        source = self.begin(hidden=False)
+        self.executor.kill()
+        code, _, err = self.checkpoint("get", "s1/0", "--out", "out")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(hashes(self.folder / "out"), hashes(source))
+
+    def test_a_client_that_is_killed_goes_on_where_it_was(self):
+        source = self.begin()
+        self.cut_off().kill()
+        self.assertFalse((self.folder / "out").exists())
+        self.check_goes_on(source)
+
+    def test_an_executor_that_is_lost_is_named_and_one_that_is_back_goes_on(self):
+        source = self.begin()
+        get = self.cut_off()
+        self.executor.kill()
+        self.assertEqual(get.wait(), 1)
+        self.assertRegex("\n".join(get.stderr), "lies on executor box, .* (not connected|lost since)")
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "lost")
+        _, _, err = self.checkpoint("get", "s1/0", "--out", "out")
+        self.assertRegex(err, "lies on executor box, .* lost since 2.*Z: start it again on the same")
+        self.join()
+        self.until(lambda: self.get("/executors")["executors"][0].get("silent_seconds") is not None)
+        self.check_goes_on(source)
+
+    def test_a_server_that_is_killed_and_back_goes_on(self):
+        source = self.begin()
+        get = self.cut_off()
+        self.server.kill()
+        self.assertEqual(get.wait(), 1)
+        self.serve()
+        self.until(lambda: self.get("/executors")["executors"][0].get("silent_seconds") is not None)
+        self.check_goes_on(source)
+
+    def test_a_full_disk_says_so_before_it_begins(self):
+        self.begin()
+        with small_disk(self.folder / "small", MEGABYTES // 2) as small:
+            code, _, err = self.checkpoint("get", "s1/0", "--out", small / "out")
+            self.assertEqual(code, 1)
+            self.assertIn("free some room", err)
+
+    def test_one_that_nothing_needs_is_deleted_once(self):
+        self.begin()
+        code, _, err = self.checkpoint("rm", "s1/0", "--step", 2)
+        self.assertEqual(code, 1)
+        self.assertIn("it is that of the sweep's best result", err)
+        code, _, err = self.checkpoint("rm", "s1/0", "--step", 1)
+        self.assertEqual((code, err), (0, "checkpoint s1/0/1-1: its executor deletes the files"))
+        self.until(lambda: not self.path_of("step-1-attempt-1").exists())
+        code, _, err = self.checkpoint("rm", "s1/0", "--step", 1)
+        self.assertEqual((code, err), (0, "checkpoint s1/0/1-1: it was dropped before"))
+        code, _, err = self.checkpoint("get", "s1/0", "--step", 1)
+        self.assertEqual(code, 3)
+        self.assertIn("was dropped at", err)
+        self.assertTrue(self.path_of("step-2-attempt-1").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

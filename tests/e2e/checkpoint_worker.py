@@ -1,0 +1,21 @@
+"""A script on the package `attune` whose checkpoints have MEGABYTES, in two files, one in a folder."""
+
+import itertools
+import os
+
+import attune
+
+attune.init()
+size = int(os.environ["MEGABYTES"]) << 20
+
+
+def save(folder):
+    (folder / "state").mkdir()
+    (folder / "state" / "total.txt").write_text(str(attune.step))
+    with open(folder / "model.bin", "wb") as file:
+        file.write(os.urandom(1 << 20) * (size >> 20))
+
+
+for step in itertools.count(attune.step + 1):
+    attune.progress()
+    attune.report({"score": float(step)}, step, checkpoint=save)
