@@ -77,7 +77,7 @@ bool Fits(const State& state, const Event& event) {
   if (!id || is.operator()<CheckpointRemoved, ReservationReleased>()) return true;
   const Sweep* sweep = state.Find(*id);
   if (is.operator()<SweepReopened>()) return state.ended.contains(*id);
-  if (is.operator()<CheckpointPinned>()) return *id <= state.last_sweep;
+  if (is.operator()<CheckpointPinned, CheckpointDropped>()) return *id <= state.last_sweep;
   if (sweep == nullptr) return false;
   const auto answers = [&](std::optional<EventSeq> thought) {
     return !thought || (sweep->thinking && sweep->thinking->position == *thought);
@@ -91,7 +91,7 @@ bool Fits(const State& state, const Event& event) {
     return created->trial.number.value == static_cast<uint32_t>(sweep->created) &&
            answers(created->thought);
   const auto number = TrialOf(fact);
-  if (!number || is.operator()<TrialReopened, CheckpointDropped>()) return true;
+  if (!number || is.operator()<TrialReopened>()) return true;
   const Trial* trial = state.Find(*number);
   if (trial == nullptr) return false;
   if (const auto* assigned = std::get_if<AttemptAssigned>(&fact)) {

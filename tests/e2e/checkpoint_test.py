@@ -7,7 +7,9 @@ it hands on has come from the executor.
 import contextlib
 import hashlib
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -88,13 +90,21 @@ class Checkpoints(EndToEnd):
         return next(iter(self.folder.glob(".out.part-*")), None)
 
     def cut_off(self):
-        """A download that has begun, and not ended."""
+        """A download that stands still in the midst of its largest file."""
         get = self.start("checkpoint", "get", "s1/0", "--out", "out", "--data-dir", self.data)
         while get.popen.poll() is None:
-            with contextlib.suppress(OSError, AttributeError):
-                if (self.part() / "model.bin").stat().st_size > 0:
+            part = self.part()
+            with contextlib.suppress(FileNotFoundError):
+                if part and 0 < (part / "model.bin").stat().st_size < MEGABYTES << 20:
+                    get.popen.send_signal(signal.SIGSTOP)
+                    os.waitid(os.P_PID, get.popen.pid, os.WSTOPPED | os.WNOWAIT)
+                    self.assertLess((part / "model.bin").stat().st_size, MEGABYTES << 20)
                     return get
-        self.fail("it was faster than this test")
+        self.fail("it was not seen in the midst: " + "\n".join(get.stderr))
+
+    def go_on(self, process):
+        process.popen.send_signal(signal.SIGCONT)
+        return process.wait()
 
     def check_goes_on(self, source):
         code, out, err = self.checkpoint("get", "s1/0", "--out", "out", "-o", "json")
@@ -141,7 +151,7 @@ class Checkpoints(EndToEnd):
         source = self.begin()
         get = self.cut_off()
         self.executor.kill()
-        self.assertEqual(get.wait(), 1)
+        self.assertEqual(self.go_on(get), 1)
         self.assertRegex("\n".join(get.stderr), "lies on executor box, .* (not connected|lost since)")
         self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "lost")
         _, _, err = self.checkpoint("get", "s1/0", "--out", "out")
@@ -154,7 +164,7 @@ class Checkpoints(EndToEnd):
         source = self.begin()
         get = self.cut_off()
         self.server.kill()
-        self.assertEqual(get.wait(), 1)
+        self.assertEqual(self.go_on(get), 1)
         self.serve()
         self.until(lambda: self.get("/executors")["executors"][0].get("silent_seconds") is not None)
         self.check_goes_on(source)

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "checkpoints/sha256.h"
-#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
 
 namespace attune::cli {
 namespace {
