@@ -289,19 +289,19 @@ class SeveralNodes(Pilots):
         self.assertEqual(self.gang(), [f"{name}.0", f"{name}.1"])
         return name, job
 
-    def goes_on(self, end):
+    def goes_on(self, end, why="its executor was stopped"):
         """What `end(name, job)` does to its pilot costs the trial nothing."""
         gate = self.close_gate(3)
         up = self.up()
         name, job = self.running()
         began = time.monotonic()
         end(name, job)
-        self.until(lambda: len(self.attempts()) == 2, "a second attempt")
+        self.until(lambda: len(self.attempts()) == 2, "a second attempt", 120)
         print(f"  another pilot runs it after {time.monotonic() - began:.2f} s")
         gate.close()
         self.completed()
         first, second = self.attempts()
-        self.assertIn("its executor was stopped", first["failure"])  # max_restarts is 0: nobody is charged
+        self.assertIn(why, first["failure"])  # max_restarts is 0: nobody is charged
         self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", 2))
         self.assertEqual([rank["executor"].rsplit(".", 1)[0] for rank in second["ranks"]],
                          [name.replace("-1", "-2")] * 2)
@@ -350,7 +350,7 @@ class SeveralNodes(Pilots):
     def test_one_whose_time_is_over(self):
         # What Slurm does a minute before the end, without the two minutes until then.
         self.goes_on(lambda name, job: cluster.run("scancel", "--batch", "--signal=TERM", job))
-        self.assertEqual(next(iter(sorted(self.ever().items())))[1], "COMPLETED", "it has left by itself")
+        self.assertEqual(sorted(self.ever().items())[0][1], "COMPLETED", "it has left by itself")
 
     def test_one_that_loses_a_node_ends_as_a_whole(self):
         # The gangs that it is there for cannot run on the rest.
@@ -360,6 +360,14 @@ class SeveralNodes(Pilots):
             cluster.run("scontrol", "update", "node=n2", "state=resume")
         self.addCleanup(self.until, cluster.is_idle, "the node is not back")
         self.goes_on(set_down)
+
+    def test_one_that_loses_the_link_of_a_node(self):
+        def cut(name, job):
+            self.addCleanup(self.until, cluster.is_idle, "the node is not back")
+            self.addCleanup(cluster.run, "ip", "link", "set", "node2", "up")
+            cluster.run("ip", "link", "set", "node2", "down")
+        self.goes_on(cut, why="")
+        self.assertEqual(sorted(self.ever().items())[0][1], "NODE_FAIL")
 
     def test_a_keeper_that_comes_after_finds_it_and_down_ends_it(self):
         self.serve()
