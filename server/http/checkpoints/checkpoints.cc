@@ -61,7 +61,7 @@ Response Checkpoints::Content(const Request& request, const Target& target) {
     return Problem(400, "file: say which of the checkpoint's files, such as manifest.json");
   const auto offset = IntegerQuery(request, "offset", 0, 0, std::numeric_limits<int64_t>::max());
   if (!offset.ok()) return Problem(offset.error());
-  const auto limit = IntegerQuery(request, "limit", kContentMaxBytes, 1, kContentMaxBytes);
+  const auto limit = IntegerQuery(request, "limit", kContentDefaultBytes, 1, kContentMaxBytes);
   if (!limit.ok()) return Problem(limit.error());
 
   auto piece = backend_.ReadCheckpoint(target.checkpoint(), *file, static_cast<uint64_t>(*offset),

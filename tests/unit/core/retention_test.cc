@@ -124,26 +124,27 @@ TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
 }
 
 TEST_F(Retention, OnRequestNothingIsDroppedThatIsNeeded) {
-  Create(Spec(3, 0));
+  Create(Spec(4, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
-  Train(0, 5, 4);
+  Train(0, 5, 9);                    // the sweep's best
   Train(0, 6, 3);
-  Train(2, 1, 9);  // the sweep's best
-  const auto refusal = [&](uint32_t number, int64_t step) {
-    const Error error = Refused(DropCheckpoint{{Id(number), 1, Step(step)}, {}});
+  Train(0, 7, 2);
+  const auto refusal = [&](int64_t step) {
+    const Error error = Refused(DropCheckpoint{{Id(0), 1, Step(step)}, {}});
     EXPECT_EQ(error.code, ErrorCode::kConflict);
     return error.message;
   };
-  EXPECT_THAT(refusal(2, 1), HasSubstr("the sweep's best result"));
-  EXPECT_THAT(refusal(0, 4), HasSubstr("trial 1 goes on from it"));
-  EXPECT_THAT(refusal(0, 6), HasSubstr("kill the trial first"));
-  Do(PinCheckpoint{{Id(0), 1, Step(5)}, true});
-  EXPECT_THAT(refusal(0, 5), HasSubstr("attune checkpoint unpin s1/0/1-5"));
-  EXPECT_THAT(Kept(0), ElementsAre(4, 5, 6));
-  Do(PinCheckpoint{{Id(0), 1, Step(5)}, false});
-  Do(DropCheckpoint{{Id(0), 1, Step(5)}, {}});
-  EXPECT_THAT(Kept(0), ElementsAre(4, 6));
+  EXPECT_THAT(refusal(4), HasSubstr("trial 1 goes on from it"));
+  EXPECT_THAT(refusal(5), HasSubstr("the sweep's best result"));
+  EXPECT_THAT(refusal(7), HasSubstr("kill the trial first"));
+  const CheckpointId pinned{Id(0), 1, Step(6)};
+  Do(PinCheckpoint{pinned, true});
+  EXPECT_THAT(refusal(6), HasSubstr("attune checkpoint unpin s1/0/1-6"));
+  EXPECT_THAT(Kept(0), ElementsAre(4, 5, 6, 7));
+  Do(PinCheckpoint{pinned, false});
+  Do(DropCheckpoint{pinned, {}});
+  EXPECT_THAT(Kept(0), ElementsAre(4, 5, 7));
 }
 
 TEST_F(Retention, OnRequestThatOfATrialThatHasLeftIsDroppedByItsRecord) {

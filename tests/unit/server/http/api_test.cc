@@ -228,7 +228,7 @@ TEST_F(ApiTest, ACheckpointsFilesAreReadPieceByPiece) {
   EXPECT_EQ(piece->status, 200);
   EXPECT_EQ(piece->body, "s1/0/1-3 state/model.bin 9 100");
   EXPECT_EQ(piece->get_header_value("X-File-Size"), "5000000");
-  EXPECT_EQ(client_->Get(path + "/content?file=a")->body, "s1/0/1-3 a 0 4194304");
+  EXPECT_EQ(client_->Get(path + "/content?file=a")->body, "s1/0/1-3 a 0 1048576");
   GetJson(path + "/content", 400);
   GetJson(path + "/content?file=a&offset=-1", 400);
   GetJson(path + "/content?file=a&limit=4194305", 400);
