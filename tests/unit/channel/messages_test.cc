@@ -155,7 +155,7 @@ TEST(StepOfTime, IsTheValueRoundedDownAndNeverFallsBack) {
   EXPECT_EQ(StepOfTime("samples", 7.9, 3).value(), 7);
   EXPECT_EQ(StepOfTime("samples", 3.9, 3).value(), 3);
   EXPECT_EQ(StepOfTime("samples", 0.5, 0).value(), 0);
-  const std::string metric = "the metric \"samples\", in which the sweep measures time, ";
+  const std::string metric = "the metric 'samples', in which the sweep measures time, ";
   EXPECT_EQ(StepOfTime("samples", 2.9, 3).error(),
             metric +
                 "is 2.9 after 3; it must grow, and go on from there where the trial goes on "

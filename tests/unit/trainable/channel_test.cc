@@ -313,9 +313,8 @@ TEST_F(WorkerChannelCheckpoints, TimeIsAMetricWhereTheSweepSaysSo) {
 
 TEST_F(WorkerChannelCheckpoints, AReportWithoutTheMetricThatIsTimeIsAnError) {
   FakeGang gang(1, {{"time_attr", "samples"}, {"max_step", 5}});
-  EXPECT_EQ(
-      gang.Await(0, "error")["message"],
-      "Report: the metric \"samples\", in which the sweep measures time, is not in the report");
+  EXPECT_EQ(gang.Await(0, "error")["message"],
+            "Report: the metric 'samples', in which the sweep measures time, is not in the report");
 }
 
 TEST_F(WorkerChannelCheckpoints, AResumeFromAnotherCheckpointThanTheServerMeansIsRefused) {

@@ -67,16 +67,16 @@ TEST_F(AskTellTest, AReportGetsAVerdict) {
 TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
   const std::string spec =
       "metric: {name: accuracy, mode: max}\nparameters: {lr: {min: 0.001, max: 0.1}}\n"
-      "stop: {max_trials: 4}\nscheduler: {name: asha, time_attr: samples, min: 100, max: 900}\n";
+      "stop: {max_trials: 4}\nscheduler: {name: asha, time_attr: samples, max: 900}\n";
   const std::string trials = "/api/v1/sweeps/" +
                              PostJson("/api/v1/sweeps", spec, 201).at("id").get<std::string>() +
                              "/trials";
   const Json asked = PostJson(trials + ":ask", "");
-  EXPECT_EQ(asked.at("milestone"), 100);
+  EXPECT_EQ(asked.at("milestone"), 1);
   const auto tell = [&](const std::string& rest, int status) {
     return PostJson(trials + "/0:tell", R"({"epoch": )" + asked.at("epoch").dump() + rest, status);
   };
-  EXPECT_EQ(tell(R"(, "metrics": {"accuracy": 0.5, "samples": 128.5}})", 200).at("milestone"), 300);
+  EXPECT_EQ(tell(R"(, "metrics": {"accuracy": 0.5, "samples": 128.5}})", 200).at("milestone"), 243);
   EXPECT_EQ(GetJson(trials + "/0").at("step"), 128);
   const auto fault = [](const Json& problem) { return problem.at("errors").at(0).dump(); };
   EXPECT_THAT(fault(tell(R"(, "metrics": {"accuracy": 0.5, "samples": "nan"}})", 422)),
