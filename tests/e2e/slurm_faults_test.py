@@ -21,7 +21,7 @@ STEPS = 10
 AT_ONCE = 6   # gangs of two that three nodes have room for
 EACH_S = 3.5  # a fault and its repair take about so long
 LEASE_S = 3
-PATIENCE_S = 240
+PATIENCE_S = 600
 
 # Two ranks that report as one; so long a step that there are trials for all faults.
 SCRIPT = """import time, attune
