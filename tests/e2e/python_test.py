@@ -61,6 +61,8 @@ class Package(PythonGang):
         self.assertEqual((manifest["step"], manifest["time"]), (13, 416))
         resumed = self.rows("SELECT DISTINCT resumed_from FROM attempts WHERE resumed_from > 0 ORDER BY 1")
         self.assertEqual(resumed, [(128,), (224,)])
+        self.assertEqual(self.rows("SELECT count(*) FROM checkpoints WHERE dropped IS NOT NULL AND removed IS NULL"),
+                         [(0,)])
         steps = self.rows("SELECT step FROM reports WHERE trial = ? ORDER BY step", result["best"]["trial"])
         self.assertEqual(steps, [(32 * n,) for n in range(1, 14)])
 

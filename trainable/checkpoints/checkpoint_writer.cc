@@ -123,7 +123,7 @@ CheckpointInfo CheckpointWriter::Commit() {
   trainable::SyncPath(folder_);
 
   const fs::path target =
-      checkpoint_dir_ / ("step-" + std::to_string(step_) + "-attempt-" + std::to_string(attempt_));
+      checkpoint_dir_ / ("step-" + std::to_string(time_) + "-attempt-" + std::to_string(attempt_));
   // It refuses a folder that is not empty, and every checkpoint has its manifest. RENAME_NOREPLACE
   // would say so more plainly, but shared file systems do not know it.
   if (std::rename(folder_.c_str(), target.c_str()) != 0) {

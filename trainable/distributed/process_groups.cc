@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #ifdef ATTUNE_CUDA
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -194,6 +195,11 @@ bool IsLostPeer(const std::exception_ptr& error) {
     return true;
   } catch (const c10::DistBackendError&) {
     return true;
+  } catch (const c10::Error& error) {
+    // What goes wrong while ranks connect to one another LibTorch rethrows as an error of no kind,
+    // in gloo's words, which name its source.
+    return std::string_view(error.what_without_backtrace()).find("gloo/transport/") !=
+           std::string_view::npos;
   } catch (...) {
     return false;
   }

@@ -44,7 +44,7 @@ def finish(partial, folder, step, time, attempt, world_size, config):
     for each in [*(path for path in partial.rglob("*") if path.is_dir()), partial]:
         _sync(each)
     os.chmod(partial, 0o777 & ~_umask())
-    final = pathlib.Path(folder) / f"step-{step}-attempt-{attempt}"
+    final = pathlib.Path(folder) / f"step-{time}-attempt-{attempt}"  # as the server calls it
     partial.rename(final)
     _sync(final.parent)
     return final, "sha256:" + digest, size + count

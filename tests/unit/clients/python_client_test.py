@@ -255,7 +255,7 @@ class Checkpoints(Client):
         rank = self.save(script, time_attr="thirds", checkpoint_every=2)
         saved = rank.receive("checkpoint")
         self.assertEqual(saved["step"], 2)
-        self.assertEqual(saved["path"], str(self.folder / "step-6-attempt-2"))
+        self.assertEqual(saved["path"], str(self.folder / "step-2-attempt-2"))
         self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "report"], [2, 3])
 
         resumed = self.save(script, time_attr="thirds", resume={"step": 2, "path": saved["path"]})

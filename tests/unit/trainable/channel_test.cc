@@ -291,7 +291,7 @@ TEST_F(WorkerChannelCheckpoints, TimeIsAMetricWhereTheSweepSaysSo) {
     const auto checkpoint = gang.Await(0, "checkpoint");
     EXPECT_EQ(checkpoint["step"], 2);
     path = checkpoint["path"];
-    EXPECT_EQ(path, (folder_ / "step-6-attempt-2").string());
+    EXPECT_EQ(path, (folder_ / "step-2-attempt-2").string());
     EXPECT_EQ(gang.AwaitWaiting()["metrics"]["step"], 6);
     gang.Verdict(2, "pause");
     for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(gang.Wait(rank), 0);

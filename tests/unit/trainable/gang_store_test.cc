@@ -249,6 +249,17 @@ TEST_F(GangStoreTest, WhoStillWaitsWhenTheServerEndsHasLostAPeer) {
   EXPECT_THROW(store->clone(), c10::DistNetworkError);
 }
 
+// As ProcessGroupGloo throws it where a peer is killed while all connect to one another.
+TEST(LostPeer, IsKnownByGloosWordsWhereTheErrorHasNoKind) {
+  const auto thrown = [](const std::string& message) {
+    return std::make_exception_ptr(c10::Error({__func__, __FILE__, __LINE__}, message));
+  };
+  EXPECT_TRUE(IsLostPeer(thrown(
+      "Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:152] "
+      "timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:12206$0")));
+  EXPECT_FALSE(IsLostPeer(thrown("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)")));
+}
+
 TEST_F(GangStoreTest, KeysValuesAndMessagesHaveLimits) {
   const auto store = Connect();
   const std::string key(kStoreKeyBytesMax, 'k');
