@@ -15,9 +15,9 @@
 namespace attune::schedulers {
 namespace {
 
-constexpr std::array kLengthscales{0.1, 0.2, 0.4, 0.8, 1.6};  // of ranges that are 1
-constexpr std::array kForgets{0.0, 0.1, 0.4};                 // ε
-constexpr std::array kNoises{0.01, 0.1, 0.5};                 // of gains whose variance is 1
+constexpr std::array kLengthscales{0.15, 0.3, 0.6, 1.2};  // of ranges that are 1
+constexpr std::array kForgets{0.0, 0.1, 0.4};             // ε
+constexpr std::array kNoises{0.02, 0.3};                  // of gains whose variance is 1
 constexpr double kJitter = 1e-9;
 
 // Of the confidence: kFirst + ln(kSecond · n) deviations, squared.
@@ -47,15 +47,14 @@ struct Point {
 };
 
 struct Kernel {
-  double lengthscale = 1;
-  double forget = 0;
+  double narrow = 0;  // 1 / (2 · lengthscale²)
+  double fade = 0;    // ln(1 - ε) / 2
   double noise = 0;
 
   double operator()(const Point& a, const Point& b) const {
     double squares = 0;
     for (size_t i = 0; i < a.at.size(); ++i) squares += (a.at[i] - b.at[i]) * (a.at[i] - b.at[i]);
-    const double apart = std::abs(a.interval - b.interval);
-    return Exp(-squares / (2 * lengthscale * lengthscale) + 0.5 * apart * Log(1 - forget));
+    return Exp(fade * std::abs(a.interval - b.interval) - narrow * squares);
   }
 };
 
@@ -82,6 +81,15 @@ class Factor {
     for (size_t i = 0; i < rows_.size(); ++i) {
       for (size_t k = 0; k < i; ++k) values[i] -= rows_[i][k] * values[k];
       values[i] /= rows_[i][i];
+    }
+    return values;
+  }
+
+  // (L⁻¹)ᵀ·values.
+  std::vector<double> SolveTransposed(std::vector<double> values) const {
+    for (size_t i = rows_.size(); i-- > 0;) {
+      values[i] /= rows_[i][i];
+      for (size_t k = 0; k < i; ++k) values[k] -= rows_[i][k] * values[i];
     }
     return values;
   }
@@ -129,7 +137,9 @@ class Model {
     for (const double lengthscale : kLengthscales) {
       for (const double forget : kForgets) {
         for (const double noise : kNoises) {
-          const Kernel kernel{lengthscale, forget, noise};
+          const Kernel kernel{.narrow = 1 / (2 * lengthscale * lengthscale),
+                              .fade = Log(1 - forget) / 2,
+                              .noise = noise};
           Factor factor(points_, kernel);
           std::vector<double> whitened = factor.Solve(values);
           const double evidence =
@@ -137,8 +147,7 @@ class Model {
           if (!(evidence > likeliest)) continue;
           likeliest = evidence;
           kernel_ = kernel;
-          factor_ = std::move(factor);
-          whitened_ = std::move(whitened);
+          weights_ = factor.SolveTransposed(std::move(whitened));
         }
       }
     }
@@ -151,9 +160,7 @@ class Model {
     with_training_ = Factor(all_, kernel_);
   }
 
-  double Mean(const Point& at) const {
-    return Product(factor_.Solve(Covariances(points_, at)), whitened_);
-  }
+  double Mean(const Point& at) const { return Product(Covariances(points_, at), weights_); }
   double Deviation(const Point& at) const {
     const std::vector<double> known = with_training_.Solve(Covariances(all_, at));
     return std::sqrt(std::max(1 - Product(known, known), 0.0));
@@ -170,8 +177,7 @@ class Model {
   std::vector<Point> points_;
   Standard standard_;
   Kernel kernel_;
-  Factor factor_{{}, {}};
-  std::vector<double> whitened_;
+  std::vector<double> weights_;  // of the points, in the mean
   std::vector<Point> all_;
   Factor with_training_{{}, {}};
 };

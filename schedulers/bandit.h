@@ -54,7 +54,7 @@ std::optional<Promise> MostPromising(const SearchSpace& space, const Config& bas
                                      int64_t count);
 
 inline constexpr size_t kGainsMin = 4;
-inline constexpr size_t kGainsMax = 100;
-inline constexpr int kCandidates = 512;
+inline constexpr size_t kGainsMax = 64;
+inline constexpr int kCandidates = 256;
 
 }  // namespace attune::schedulers

@@ -67,7 +67,8 @@ TEST_F(AskTellTest, AReportGetsAVerdict) {
 TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
   const std::string spec =
       "metric: {name: accuracy, mode: max}\nparameters: {lr: {min: 0.001, max: 0.1}}\n"
-      "stop: {max_trials: 4}\nscheduler: {name: asha, time_attr: samples, max: 900}\n";
+      "initial_points: [{lr: 0.01}]\nsearcher: {name: random}\nscheduler: {name: asha, time_attr: "
+      "samples, max: 900}\n";
   const std::string trials = "/api/v1/sweeps/" +
                              PostJson("/api/v1/sweeps", spec, 201).at("id").get<std::string>() +
                              "/trials";
