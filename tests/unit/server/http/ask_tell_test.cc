@@ -77,7 +77,7 @@ TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
   const auto tell = [&](const std::string& rest, int status) {
     return PostJson(trials + "/0:tell", R"({"epoch": )" + asked.at("epoch").dump() + rest, status);
   };
-  EXPECT_EQ(tell(R"(, "metrics": {"accuracy": 0.5, "samples": 128.5}})", 200).at("milestone"), 243);
+  EXPECT_EQ(tell(R"(, "metrics": {"accuracy": 0.5, "samples": 128.5}})", 200).at("milestone"), 900);
   EXPECT_EQ(GetJson(trials + "/0").at("step"), 128);
   const auto fault = [](const Json& problem) { return problem.at("errors").at(0).dump(); };
   EXPECT_THAT(fault(tell(R"(, "metrics": {"accuracy": 0.5, "samples": "nan"}})", 422)),
