@@ -103,7 +103,7 @@ class Translator {
                      {"peers", reason.peers},
                      {"milestone", fact.milestone.value}};
     if (fact.verdict.kind == VerdictKind::kExploit) {
-      decision["donor"] = fact.verdict.donor.trial.number.value;
+      AddDonor(decision, fact.verdict.donor);
       decision["config"] = sweepfile::ToJson(fact.verdict.config);
     }
     Add("trial_decided", decision);
@@ -112,6 +112,7 @@ class Translator {
 
   void operator()(const TrialPromoted& fact) {
     Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason.text}};
+    if (fact.donor) AddDonor(change, *fact.donor);
     if (fact.config) change["config"] = sweepfile::ToJson(*fact.config);
     Add("trial_changed", change);
   }
@@ -195,6 +196,11 @@ class Translator {
 
   void AddTrialState(TrialState state, const std::string& reason) {
     Add("trial_changed", {{"state", Name(state)}, {"reason", reason}});
+  }
+
+  static void AddDonor(Json& json, const CheckpointId& donor) {
+    json["donor"] = donor.trial.number.value;
+    json["donor_step"] = donor.step.value;
   }
 
   static Json AttemptMembers(const AttemptId& id, AttemptState state) {

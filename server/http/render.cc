@@ -311,6 +311,11 @@ std::string CurvesToText(const std::string& metric, const Curves& curves) {
       const bool finite = std::isfinite(value);
       text += finite ? FormatReal(value) : '"' + FormatReal(value) + '"';
     });
+    text += ",\"clones\":";
+    AppendList(text, curve.clones, [&](const Clone& clone) {
+      text += "{\"donor\":" + std::to_string(clone.donor.value) +
+              ",\"step\":" + std::to_string(clone.step.value) + '}';
+    });
     text += '}';
   });
   return text + '}';

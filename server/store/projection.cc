@@ -39,6 +39,13 @@ std::string RationaleOf(const Reason& reason, const std::optional<CheckpointId>&
   return Dump(RationaleToJson(rationale));
 }
 
+void AddClone(sqlite::Transaction& transaction, EventSeq seq, const TrialId& trial,
+              TrialNumber donor, const KeptCheckpoint& cloned) {
+  transaction.Run("INSERT INTO clones (seq, sweep, trial, donor, step) VALUES (?, ?, ?, ?, ?)",
+                  seq.value, trial.sweep.value, trial.number.value, donor.value,
+                  cloned.ref.step.value);
+}
+
 Result<SweepSpec> SpecOf(sqlite::Transaction& transaction, SweepId sweep) {
   sqlite::Rows rows =
       transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
@@ -229,6 +236,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       reason.rung.value, Present(reason.value), Present(reason.cutoff), reason.rank, reason.peers,
       fact.milestone.value, donor, config);
   if (fact.verdict.kind == VerdictKind::kExploit && fact.cloned) {
+    AddClone(transaction, event.seq, trial, fact.verdict.donor.trial.number, **fact.cloned);
     progress_.Write(transaction, trial);
     transaction.Run(
         "UPDATE trials SET config = ?, origin = ?, rationale = ?, step = ?"
@@ -316,7 +324,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.reason, not_before, fact.trial.sweep.value, fact.trial.number.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialPromoted& fact) {
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const TrialPromoted& fact) {
   const TrialId& trial = fact.trial;
   transaction.Run(
       "UPDATE trials SET state = 'pending', reason = ?, not_before = NULL"
@@ -328,6 +337,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialP
         Dump(sweepfile::ToJson(*fact.config)), fact.reason.rule,
         RationaleOf(fact.reason, fact.donor), trial.sweep.value, trial.number.value);
   if (!fact.cloned) return;
+  if (fact.donor)
+    AddClone(transaction, event.seq, trial, fact.donor->trial.number, **fact.cloned);
   progress_.Write(transaction, trial);
   transaction.Run("UPDATE trials SET step = ? WHERE sweep = ? AND number = ?",
                   (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);

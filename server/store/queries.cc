@@ -383,6 +383,20 @@ Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, Swe
   return results;
 }
 
+// Into curves that are in order of their trials.
+Status ReadClones(sqlite::Connection& connection, SweepId sweep, std::vector<Curve>& curves) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT trial, donor, step FROM clones WHERE sweep = ? ORDER BY seq", sweep.value);
+  while (rows.Next()) {
+    const TrialNumber trial(static_cast<uint32_t>(rows.Integer(0)));
+    const auto curve = std::ranges::lower_bound(curves, trial, {}, &Curve::trial);
+    if (curve == curves.end() || curve->trial != trial) continue;
+    curve->clones.push_back(
+        {TrialNumber(static_cast<uint32_t>(rows.Integer(1))), Step(rows.Integer(2))});
+  }
+  return rows.status();
+}
+
 Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep,
                           const std::string& metric) {
   if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
@@ -404,6 +418,7 @@ Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep,
     curves.trials.back().values.push_back((*point)->value);
   }
   if (!rows.status().ok()) return rows.status().error();
+  if (Status read = ReadClones(connection, sweep, curves.trials); !read.ok()) return read.error();
   return curves;
 }
 

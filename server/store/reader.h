@@ -159,10 +159,16 @@ struct TrialDetail {
   std::vector<CheckpointRow> checkpoints;
 };
 
+struct Clone {
+  TrialNumber donor;
+  Step step;  // of the donor's checkpoint, from which the trial has gone on
+};
+
 struct Curve {
   TrialNumber trial;
   std::vector<int64_t> steps;
   std::vector<double> values;
+  std::vector<Clone> clones = {};  // in order of time
 };
 
 struct Curves {

@@ -62,6 +62,8 @@ constexpr std::array kMigrations = {
     "SELECT 1",
     // 8: likewise; labels of executors, and which are drained.
     "SELECT 1",
+    // 9: likewise; who has cloned whom.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

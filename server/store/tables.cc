@@ -8,6 +8,7 @@ std::string TablesSql() {
   DROP TABLE IF EXISTS main.trials;
   DROP TABLE IF EXISTS main.attempts;
   DROP TABLE IF EXISTS main.decisions;
+  DROP TABLE IF EXISTS main.clones;
   DROP TABLE IF EXISTS main.checkpoints;
   DROP TABLE IF EXISTS main.executors;
   DROP TABLE IF EXISTS main.front;
@@ -132,6 +133,15 @@ std::string TablesSql() {
     config    TEXT
   );
   CREATE INDEX decisions_by_trial ON decisions (sweep, trial);
+
+  CREATE TABLE clones (
+    seq   INTEGER PRIMARY KEY,
+    sweep INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    donor INTEGER NOT NULL,
+    step  INTEGER NOT NULL
+  );
+  CREATE INDEX clones_by_sweep ON clones (sweep);
 
   CREATE TABLE checkpoints (
     sweep   INTEGER NOT NULL,

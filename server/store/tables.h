@@ -16,7 +16,7 @@ std::string ViewsSql();
 // of trials know the log only up to its `seq`; `unshown` has the events that the tables could not
 // take, and whether to `retry` when the server starts.
 inline constexpr std::array kDerivedTables = {
-    "sweeps",    "trials", "attempts",     "decisions",    "checkpoints",
+    "sweeps",    "trials", "attempts",     "decisions",    "clones",  "checkpoints",
     "executors", "front",  "report_index", "trial_counts", "requests"};
 
 // An index that grows with every report would touch a page a trial in each batch. This one grows by

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #ifdef ATTUNE_CUDA
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -146,6 +147,14 @@ void ProcessGroups::Broadcast(std::span<std::int64_t> values) {
   std::vector<at::Tensor> tensors{
       at::from_blob(values.data(), {std::ssize(values)}, at::TensorOptions(at::kLong))};
   control_->broadcast(tensors)->wait();
+}
+
+void ProcessGroups::Tell(std::span<std::int64_t> values) {
+  if (!control_ || start_.rank > 0) return Broadcast(values);
+  if (told_) std::exchange(told_, nullptr)->wait();
+  std::vector<at::Tensor> tensors{
+      at::tensor(at::ArrayRef(values.data(), values.size()), at::TensorOptions(at::kLong))};
+  told_ = control_->broadcast(tensors);  // which keeps the tensor
 }
 
 std::string ProcessGroups::Broadcast(const std::string& text) {

@@ -19,6 +19,7 @@ namespace c10d {
 class ProcessGroup;
 class ProcessGroupGloo;
 class Store;
+class Work;
 }  // namespace c10d
 
 namespace attune::trainable {
@@ -54,6 +55,9 @@ class ProcessGroups {
   // exception.
   void Broadcast(std::span<std::int64_t> values);  // rank 0's values to all
   std::string Broadcast(const std::string& text);  // rank 0's text on each rank
+  // As Broadcast, but that rank 0 does not wait until the others have its values: it goes on, and
+  // waits at its next Tell().
+  void Tell(std::span<std::int64_t> values);
   void Sum(std::span<double> values);
   std::vector<std::int64_t> Gather(std::int64_t value);  // of each rank, by rank
   void Barrier();
@@ -66,7 +70,8 @@ class ProcessGroups {
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroup> data_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;  // null in a gang of one
-  std::optional<CallMonitor> monitor_;                  // likewise
+  c10::intrusive_ptr<c10d::Work> told_;                 // rank 0's last Tell()
+  std::optional<CallMonitor> monitor_;                  // as control_
 };
 
 // Whether an exception tells of another rank that is gone, or does not answer, rather than of a

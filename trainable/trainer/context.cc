@@ -315,7 +315,7 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   }
   // At every step: nobody but rank 0 knows beforehand at which one it may be told to leave.
   std::array<std::int64_t, 2> word{leaves ? 1 : 0, state.time};
-  state.groups.Broadcast(word);
+  leaves ? state.groups.Broadcast(word) : state.groups.Tell(word);
   state.left = word[0] != 0;
   state.time = word[1];
   SeedStep();

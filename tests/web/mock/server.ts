@@ -150,6 +150,7 @@ export class MockServer {
         number,
         steps: points.map((point) => point.step),
         values: points.map((point) => point.metrics[metric]),
+        clones: [],
       };
     });
     json(response, 200, { metric, seq: this.world.seq, trials });

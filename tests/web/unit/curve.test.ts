@@ -1,12 +1,22 @@
 import { describe, expect, it } from 'vitest';
 
-import { Curve, bestSoFar, frameOf, rungCounts, upperBound } from '../../../web/src/model/curve';
-import { alphaFor, axisLabels, faintAlpha } from '../../../web/src/ui/curve_drawing';
+import { Curve, type Clone, bestSoFar, frameOf, rungCounts, upperBound } from '../../../web/src/model/curve';
+import {
+  alphaFor,
+  axisLabels,
+  faintAlpha,
+  strokeClones,
+  strokeCurve,
+} from '../../../web/src/ui/curve_drawing';
 import { tableSteps } from '../../../web/src/ui/curve_chart';
 import { nearestCurve } from '../../../web/src/ui/nearest';
 
-function curve(steps: number[], values: (number | 'nan' | 'inf' | '-inf')[]): Curve {
-  return Curve.fromWire({ number: 0, steps, values });
+function curve(
+  steps: number[],
+  values: (number | 'nan' | 'inf' | '-inf')[],
+  clones: Clone[] = [],
+): Curve {
+  return Curve.fromWire({ number: 0, steps, values, clones });
 }
 
 describe('a curve', () => {
@@ -26,6 +36,45 @@ describe('a curve', () => {
   it('has at a step the last value up to it', () => {
     const made = curve([2, 4], [0.2, 0.4]);
     expect([1, 2, 3, 4, 9].map((step) => made.at(step))).toEqual([undefined, 0.2, 0.2, 0.4, 0.4]);
+  });
+
+  it('goes on from a clone at the first point behind it', () => {
+    const clones = [
+      { donor: 1, step: 2 },
+      { donor: 3, step: 9 },
+    ];
+    const made = curve([1, 2, 4, 5], [0.1, 0.2, 0.7, 0.8], clones);
+    expect(made.clones.map((clone) => made.firstOf(clone))).toEqual([2, undefined]);
+  });
+
+  it('forgets clones of which another one leaves nothing', () => {
+    const made = curve([1], [0.1], [
+      { donor: 1, step: 2 },
+      { donor: 2, step: 4 },
+      { donor: 3, step: 4 },
+    ]);
+    expect(made.clones.map(({ donor }) => donor)).toEqual([1, 3]);
+  });
+
+  it('is drawn in parts, and each clone from the line of its donor', () => {
+    const calls: string[] = [];
+    const note = (name: string) => (x: number, y: number) => calls.push(`${name} ${x},${y}`);
+    const context = {
+      beginPath: () => undefined,
+      stroke: () => undefined,
+      setLineDash: (dashes: number[]) => calls.push(dashes.length > 0 ? 'dashed' : 'whole'),
+      moveTo: note('move'),
+      lineTo: note('line'),
+      arc: note('ring'),
+    } as unknown as CanvasRenderingContext2D;
+    const made = curve([10, 20, 30, 40], [1, 2, 7, 8], [{ donor: 5, step: 20 }]);
+    const donor = curve([20], [6]);
+    const same = (value: number): number => value;
+    strokeCurve(context, made, same, same, 1);
+    expect(calls.splice(0)).toEqual(['move 10,1', 'line 20,2', 'move 30,7', 'line 40,8']);
+    const curveOf = (trial: number): Curve | undefined => (trial === 5 ? donor : undefined);
+    strokeClones(context, made, curveOf, same, same, 1);
+    expect(calls).toEqual(['dashed', 'move 20,6', 'line 30,7', 'whole', 'ring 20,6']);
   });
 
   it('has NaN as its best only when it has nothing else', () => {

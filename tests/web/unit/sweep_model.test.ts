@@ -13,6 +13,7 @@ function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
     number,
     steps: history.map((point) => point.step),
     values: history.map((point) => point.metrics[metric] ?? 'nan'),
+    clones: [],
   }));
   const seq = world.seq;
   return new SweepModel(
@@ -95,6 +96,7 @@ describe('a sweep kept current by events', () => {
           number,
           steps: [...steps],
           values: [...values],
+          clones: [],
         })),
       },
       'accuracy',
@@ -102,6 +104,28 @@ describe('a sweep kept current by events', () => {
     late.apply(since(world, model));
     expect(late.curves.get(10)?.steps).toEqual([1, 2]);
     expect(late.trials.get(10)?.step).toBe(2);
+  });
+
+  it('knows whose checkpoint a trial goes on from, of verdicts and of promotions', () => {
+    const { world, model } = emptySweep();
+    const trial = world.addTrial('s1', { lr: 0.1 });
+    world.start(trial);
+    world.report(trial, 2, { accuracy: 0.7 });
+    const facts = { rule: 'pbt', rung: 2, value: 0.7, cutoff: 0.8, rank: 2, peers: 2 };
+    world.decide(trial, { step: 2, verdict: 'exploit', reason: '', ...facts });
+    world.change(trial, 'pending', '');
+    const events = since(world, model).map((event) =>
+      event.kind === 'trial_decided'
+        ? { ...event, donor: 7, donor_step: 2 }
+        : event.kind === 'trial_changed' && event.state === 'pending'
+          ? { ...event, donor: 8, donor_step: 4 }
+          : event,
+    );
+    model.apply(events);
+    expect(model.curves.get(trial.number)?.clones).toEqual([
+      { donor: 7, step: 2 },
+      { donor: 8, step: 4 },
+    ]);
   });
 
   it('ignores the events of other sweeps', () => {

@@ -243,6 +243,8 @@ export interface WireCurve {
   number: number;
   steps: number[];
   values: WireNumber[];
+  /** In order of time: whose checkpoints the trial has gone on from, and of which step. */
+  clones: { donor: number; step: number }[];
 }
 
 export interface Curves {
@@ -370,6 +372,8 @@ export type TrialChanged = TrialEventBase & {
   state: TrialState;
   reason: string;
   not_before?: string;
+  donor?: number;
+  donor_step?: number;
 };
 export type TrialYielding = TrialEventBase & {
   kind: 'trial_yielding';
@@ -388,6 +392,7 @@ export type TrialDecided = TrialEventBase &
     kind: 'trial_decided';
     milestone: number;
     donor?: number;
+    donor_step?: number;
     config?: Config;
   };
 export type AttemptChanged = TrialEventBase & {

@@ -1,14 +1,23 @@
 import type { Metric, WireCurve } from '../api/types';
 import { better, fromWire } from './numbers';
 
+/** From behind a step on a trial trains what another one had become by then. */
+export interface Clone {
+  donor: number;
+  step: number;
+}
+
 /** One metric of one trial over its steps. Steps strictly grow. */
 export class Curve {
   readonly steps: number[] = [];
   readonly values: number[] = [];
+  /** Where it goes on from others' checkpoints. Their steps strictly grow. */
+  readonly clones: Clone[] = [];
 
   static fromWire(wire: WireCurve): Curve {
     const curve = new Curve();
     wire.steps.forEach((step, i) => curve.append(step, fromWire(wire.values[i] ?? 'nan')));
+    wire.clones.forEach((clone) => curve.clone(clone));
     return curve;
   }
 
@@ -27,6 +36,19 @@ export class Curve {
     }
     this.steps.push(step);
     this.values.push(value);
+  }
+
+  /** A clone replaces what the trial had become by that step, and with it earlier clones. */
+  clone(clone: Clone): void {
+    while (this.clones.length > 0 && (this.clones.at(-1) as Clone).step >= clone.step)
+      this.clones.pop();
+    this.clones.push(clone);
+  }
+
+  /** The index of the first point behind a clone; undefined while there is none. */
+  firstOf(clone: Clone): number | undefined {
+    const i = upperBound(this.steps, clone.step);
+    return i < this.length ? i : undefined;
   }
 
   /** The last value at or before the step; undefined when there is none. */

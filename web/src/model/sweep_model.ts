@@ -1,4 +1,12 @@
-import type { AttuneEvent, Curves, Sweep, Trial, TrialReported } from '../api/types';
+import type {
+  AttuneEvent,
+  Curves,
+  Sweep,
+  Trial,
+  TrialChanged,
+  TrialDecided,
+  TrialReported,
+} from '../api/types';
 import { Curve } from './curve';
 import { counts, joinsFront } from './front';
 import { better, fromWire } from './numbers';
@@ -119,6 +127,7 @@ export class SweepModel {
           ended: isEnd(event.state) ? event.time : null,
           waiting: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
         }));
+        this.takeClone(event);
         this.takeYielding(event.trial, event);
         return true;
       case 'trial_yielding':
@@ -132,6 +141,7 @@ export class SweepModel {
           milestone: event.milestone ?? row.milestone,
           config: event.config ?? row.config,
         }));
+        this.takeClone(event);
         this.takeYielding(event.trial, event);
         return false;
       case 'attempt_changed':
@@ -190,6 +200,11 @@ export class SweepModel {
       },
     };
     return true;
+  }
+
+  private takeClone(event: TrialDecided | TrialChanged): void {
+    const { donor, donor_step: step } = event;
+    if (donor !== undefined && step !== undefined) this.curves.get(event.trial)?.clone({ donor, step });
   }
 
   private update(number: number, change: (row: TrialRow) => TrialRow): void {

@@ -129,6 +129,7 @@ function Tooltip({ line, metric }: { line: Line; metric: string }): JSX.Element 
     <div class="plot-tip" aria-hidden="true">
       <b>trial {line.number}</b> {metric} {formatMetric(line.curve.values[last] ?? NaN)} at step{' '}
       {line.curve.steps[last]}
+      {line.curve.clones.map(({ donor, step }) => `, cloned trial ${donor} at step ${step}`)}
     </div>
   );
 }

@@ -56,6 +56,7 @@ export function strokeCurve(
   pixel: number,
 ): void {
   const { steps, values } = curve;
+  const begins = new Set(curve.clones.map((clone) => curve.firstOf(clone)));
   let open = false;
   let column = NaN;
   let low = 0;
@@ -77,6 +78,11 @@ export function strokeCurve(
       column = NaN;
       continue;
     }
+    if (begins.has(i)) {
+      if (open) leaveColumn();
+      open = false;
+      column = NaN;
+    }
     const x = toX(steps[i] as number);
     if (open && x - column < pixel) {
       low = Math.min(low, y);
@@ -93,6 +99,34 @@ export function strokeCurve(
   }
   if (open) leaveColumn();
   ctx.stroke();
+}
+
+/** From its donor's line to where each clone goes on: a dashed line and a ring. */
+export function strokeClones(
+  ctx: CanvasRenderingContext2D,
+  curve: Curve,
+  curveOf: (trial: number) => Curve | undefined,
+  toX: (value: number) => number,
+  toY: (value: number) => number,
+  pixel: number,
+): void {
+  for (const clone of curve.clones) {
+    const first = curve.firstOf(clone);
+    const from = curveOf(clone.donor)?.at(clone.step);
+    if (first === undefined || from === undefined) continue;
+    const ends = [toX(clone.step), toY(from), toX(curve.steps[first] as number)] as const;
+    const last = toY(curve.values[first] as number);
+    if (!ends.every(Number.isFinite) || !Number.isFinite(last)) continue;
+    ctx.setLineDash([2 * pixel, 2 * pixel]);
+    ctx.beginPath();
+    ctx.moveTo(ends[0], ends[1]);
+    ctx.lineTo(ends[2], last);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    ctx.beginPath();
+    ctx.arc(ends[0], ends[1], 3.5 * pixel, 0, 2 * Math.PI);
+    ctx.stroke();
+  }
 }
 
 export function dotAtEnd(

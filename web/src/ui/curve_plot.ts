@@ -6,6 +6,7 @@ import {
   axisLabels,
   dotAtEnd,
   faintAlpha,
+  strokeClones,
   strokeCurve,
   strongAlpha,
 } from './curve_drawing';
@@ -262,6 +263,8 @@ export class CurvePlot {
     const toX = (value: number): number => plot.valToPos(value, 'x', true);
     const toY = (value: number): number => plot.valToPos(value, 'y', true);
     const ratio = uPlot.pxRatio;
+    const curves = new Map(content.lines.map((line) => [line.number, line.curve]));
+    const curveOf = (trial: number): Curve | undefined => curves.get(trial);
     ctx.lineJoin = 'round';
     // Faint ones first: what is alive or finished lies on top.
     for (const faint of [true, false]) {
@@ -272,6 +275,7 @@ export class CurvePlot {
       for (const line of group) {
         ctx.strokeStyle = ctx.fillStyle = line.color;
         strokeCurve(ctx, line.curve, toX, toY, ratio);
+        strokeClones(ctx, line.curve, curveOf, toX, toY, ratio);
         if (line.live || line.curve.length === 1) dotAtEnd(ctx, line.curve, toX, toY, 2.4 * ratio);
       }
     }

@@ -249,10 +249,10 @@ TEST_F(ApiTest, CurvesAreColumns) {
   EXPECT_EQ(curves.at("metric"), "accuracy");
   EXPECT_EQ(curves.at("seq"), 38);
   EXPECT_EQ(curves.at("trials").dump(),
-            R"([{"number":0,"steps":[1,3,9],"values":[0.5,0.75,0.871]},)"
-            R"({"number":1,"steps":[1],"values":[0.25]},)"
-            R"({"number":2,"steps":[1],"values":[0.6]},)"
-            R"({"number":3,"steps":[1,2],"values":["nan","-inf"]}])");
+            R"([{"number":0,"steps":[1,3,9],"values":[0.5,0.75,0.871],"clones":[]},)"
+            R"({"number":1,"steps":[1],"values":[0.25],"clones":[]},)"
+            R"({"number":2,"steps":[1],"values":[0.6],"clones":[]},)"
+            R"({"number":3,"steps":[1,2],"values":["nan","-inf"],"clones":[]}])");
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=loss").at("trials").size(), 4u);
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=other").at("trials").size(), 0u);
 }

@@ -181,7 +181,16 @@ TEST_F(Translation, AnExploitTellsDonorAndConfiguration) {
                       .step = Step(3),
                       .verdict = Verdict::Exploit({{SweepId(1), TrialNumber(7)}, 1, Step(3)},
                                                   {{"lr", 0.1}}, {.text = "clones trial 7"})});
-  EXPECT_THAT(text, HasSubstr(R"("donor":7,"config":{"lr":0.1})"));
+  EXPECT_THAT(text, HasSubstr(R"("donor":7,"donor_step":3,"config":{"lr":0.1})"));
+}
+
+TEST_F(Translation, APromotionOfACloneTellsItsDonor) {
+  EXPECT_EQ(Of(TrialPromoted{.trial = trial_,
+                             .reason = {.text = "clones trial 7"},
+                             .config = Config{{"lr", 0.1}},
+                             .donor = CheckpointId{{SweepId(1), TrialNumber(7)}, 1, Step(3)}}),
+            R"(trial_changed {"state":"pending","reason":"clones trial 7","donor":7,"donor_step":3,)"
+            R"("config":{"lr":0.1}})");
 }
 
 TEST_F(Translation, WhatBecomesOfCheckpoints) {

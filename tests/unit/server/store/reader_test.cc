@@ -123,6 +123,29 @@ TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
             R"({"rule":"pbt","from":[],"results":0,"score":null,"text":"lr times 1.2"})");
 }
 
+TEST_F(ReaderTest, CurvesSayWhereTheyGoOnFromAnothers) {
+  const CheckpointId donor{{SweepId(1), TrialNumber(0)}, 1, Step(3)};
+  const TrialId trial(SweepId(1), TrialNumber(1));
+  const KeptCheckpoint kept{.attempt = 1, .ref = {Step(3), "/data/step-3", "sha256:03"}};
+  Add(TrialReported{{trial, 1}, {.step = Step(4), .metrics = {{"step", 4.0}}}});
+  Add(TrialDecided{.attempt = {trial, 1},
+                   .step = Step(4),
+                   .verdict = Verdict::Exploit(donor, SampleConfig(0.3), {.rule = "pbt"}),
+                   .cloned = kept});
+  // What waited for all others of its population gets its donor when they have come.
+  Add(TrialPromoted{.trial = trial,
+                    .config = SampleConfig(0.4),
+                    .donor = CheckpointId{{SweepId(1), TrialNumber(2)}, 1, Step(3)},
+                    .cloned = kept});
+  std::string clones;
+  for (const Curve& curve : reader_->CurvesOf(SweepId(1), "step")->trials) {
+    for (const Clone& clone : curve.clones)
+      clones += std::to_string(curve.trial.value) + " of " + std::to_string(clone.donor.value) +
+                " at " + std::to_string(clone.step.value) + "; ";
+  }
+  EXPECT_EQ(clones, "1 of 0 at 3; 1 of 2 at 3; ");
+}
+
 TEST_F(ReaderTest, ResultsAreThoseOfTrialsThatAreOver) {
   SweepSpec spec = SampleSpec();
   spec.objectives = {Maximise("accuracy"), Minimise("latency")};
