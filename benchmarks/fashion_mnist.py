@@ -84,8 +84,8 @@ def main():
             ("promotion", {"trials": 27, "scheduler": {"name": "asha", "mode": "promote", "min": 1, "max": 9}}),
             ("all", {"trials": 27, "scheduler": {"name": "fifo", "max": 9}})],
         "population": [
-            *((name, {**population, "scheduler": {"name": name, "max": 12, "perturbation_interval": 2}})
-              for name in ("pbt", "pb2")),
+            *((name, {**population, "scheduler": {"name": name, "max": 12, "perturbation_interval": 2,
+                                                  "synchronous": True}}) for name in ("pbt", "pb2")),
             ("random", {**population, "scheduler": whole})],
         "searcher": [
             (name, {"trials": 16, "searcher": name,

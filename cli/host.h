@@ -48,6 +48,9 @@ struct ExecutorOptions {
   std::filesystem::path data_dir = "attune-data";
   // It ends after so long without a word from the server; 0: it waits for ever.
   double give_up_seconds = 0;
+  std::optional<double> seconds_left;  // until something else ends it; absent: nothing does
+  // After a wish that it ends, for what runs there to save and leave.
+  double grace_seconds = 20;
 };
 
 // A server of this process, and its executor when it has one. Destroying it tears the executor's

@@ -172,7 +172,9 @@ std::vector<Pilot> Keeper::Pilots(const std::vector<Job>& jobs, Clock::time_poin
     const bool useless =
         known != known_.end() &&
         (known->second.asked || (known->second.away && now - *known->second.away > kAwayPatience));
-    pilots.push_back({job.name, job.nodes, useless || job.phase() == Phase::kEnding});
+    const bool closing = job.phase() == Phase::kRunning && job.left &&
+                         *job.left <= kLeaveBefore + (job.ran + *job.left) / kSuccessorShare;
+    pilots.push_back({job.name, job.nodes, useless || job.phase() == Phase::kEnding, closing});
   }
   for (const auto& [number, since] : intents_)
     pilots.push_back({PilotName(folder_.fleet().id, number), options_.limits.nodes_per_pilot});

@@ -26,9 +26,21 @@ int64_t MemoryOf(const std::string& text) {
 
 // What follows the variables of one fleet.
 constexpr const char* kScript = R"sh(
+# Seconds that the job has left, where Slurm says so.
+time_left() {
+  local text days=0 part parts seconds=0
+  text=$(squeue -h -j "$SLURM_JOB_ID" -o %L 2>/dev/null)
+  case $text in *-*) days=${text%%-*} text=${text#*-} ;; esac
+  [[ $days:$text =~ ^[0-9:]+$ ]] || return
+  IFS=: read -r -a parts <<<"$text"
+  for part in "${parts[@]}"; do seconds=$((seconds * 60 + 10#$part)); done
+  seconds=$((10#$days * 86400 + seconds))
+  [ "$seconds" -gt 0 ] && echo "$seconds"
+}
+
 # This shell becomes the executor NAME, so that a signal to it is one to the executor alone.
 become() {
-  local gpus=0 given memory=()
+  local gpus=0 given memory=() left
   if [ -n "${SLURM_JOB_GPUS:-}${SLURM_STEP_GPUS:-}" ] && [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
     IFS=, read -r -a given <<<"$CUDA_VISIBLE_DEVICES"
     gpus=${#given[@]}
@@ -38,9 +50,10 @@ become() {
   elif [ "${SLURM_MEM_PER_CPU:-0}" -gt 0 ]; then
     memory=(--memory "$((SLURM_MEM_PER_CPU * SLURM_CPUS_ON_NODE))MiB")
   fi
+  left=$(time_left)
   echo "pilot $1: job $SLURM_JOB_ID on $(hostname)"
   exec "${executor[@]}" --name "$1" --cpus "$SLURM_CPUS_ON_NODE" --gpus "$gpus" \
-    ${memory[@]+"${memory[@]}"}
+    ${memory[@]+"${memory[@]}"} ${left:+--time-left "$left"}
 }
 
 # An executor on each node: NAMES and the node's number. They are told to leave by the end of their

@@ -60,6 +60,10 @@ bool Place(const Wanted& wanted, int64_t workers, std::vector<Bin>& bins,
   return true;
 }
 
+Room Less(const Room& room, const Room& part) {
+  return {room.cpus - part.cpus, room.gpus - part.gpus, room.memory_bytes - part.memory_bytes};
+}
+
 int64_t Divided(int64_t workers, int64_t each) { return (workers + each - 1) / each; }
 
 std::string Described(const Wanted& wanted) {
@@ -78,11 +82,15 @@ class Planner {
           const Limits& limits)
       : node_(node), limits_(limits) {
     std::map<std::string, int> joined;  // executors by pilot
+    std::set<std::string> closing;
     for (const Pilot& pilot : pilots) {
       alive_ += pilot.nodes;
-      if (!pilot.ending) joined[pilot.name] = 0;
+      if (pilot.closing && !pilot.ending) closing.insert(pilot.name);
+      if (!pilot.ending && !pilot.closing) joined[pilot.name] = 0;
     }
     for (const Host& host : hosts) {
+      if (closing.contains(host.pilot) && host.free != host.total)
+        moving_.push_back({.gangs = 1, .worker = Less(host.total, host.free)});
       const auto pilot = joined.find(host.pilot);
       if (pilot != joined.end()) ++pilot->second;
       if ((pilot == joined.end() && !host.pilot.empty()) || !host.takes_gangs) continue;
@@ -90,7 +98,7 @@ class Planner {
       if (host.pilot.empty()) others_.emplace_back(host.name, host.total);
     }
     for (const Pilot& pilot : pilots) {
-      if (pilot.ending) continue;
+      if (pilot.ending || pilot.closing) continue;
       for (int i = joined[pilot.name]; i < pilot.nodes; ++i)
         bins_.push_back({"", pilot.name, node_});
     }
@@ -99,6 +107,7 @@ class Planner {
   Plan Make(const std::vector<Wanted>& wanted) {
     Submit(std::min<int64_t>(Divided(std::max(0, limits_.nodes_min - alive_), Size()), Left()));
     for (const Wanted& each : wanted) Serve(each);
+    for (const Wanted& each : moving_) Serve(each);
     plan_.needed.erase("");
     return std::move(plan_);
   }
@@ -142,6 +151,7 @@ class Planner {
   }
 
   void Refuse(const Wanted& wanted, int64_t each) {
+    if (wanted.sweep.empty()) return;  // of a node that is larger than those to come
     const std::string have = std::to_string(node_.cpus) + " CPUs, " + std::to_string(node_.gpus) +
                              " GPUs and " + std::to_string(node_.memory_bytes >> 20) + " MiB";
     const std::string one = Size() == 1 ? "a pilot" : "a node of a pilot";
@@ -159,6 +169,7 @@ class Planner {
   const Room node_;
   const Limits limits_;
   std::vector<std::pair<std::string, Room>> others_;  // executors that are no pilots
+  std::vector<Wanted> moving_;                        // what runs on nodes that close
   std::vector<Bin> bins_;
   int alive_ = 0;  // nodes
   Plan plan_;

@@ -17,7 +17,7 @@ struct Room {
 
 // Gangs of one sweep that find no room.
 struct Wanted {
-  std::string sweep;
+  std::string sweep;  // empty: those of several
   int gangs = 0;  // at most
   int workers = 1;
   int min_workers = 1;
@@ -40,6 +40,8 @@ struct Pilot {
   std::string name;
   int nodes = 1;
   bool ending = false;  // it runs nothing more; its nodes are still taken
+  // It ends soon: nothing more should start there, and what runs there will want another.
+  bool closing = false;
 };
 
 // Of nodes; a new pilot has `nodes_per_pilot`.

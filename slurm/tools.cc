@@ -9,7 +9,7 @@
 namespace attune::slurm {
 namespace {
 
-constexpr std::string_view kJobFormat = "%i|%j|%T|%e|%D|%M|%N|%r";
+constexpr std::string_view kJobFormat = "%i|%j|%T|%e|%D|%M|%L|%N|%r";
 constexpr std::string_view kPartitionFormat = "%R|%a|%l|%D|%c|%m|%G";
 
 // What the tools say when it is not the request that is wrong.
@@ -88,15 +88,16 @@ Result<std::vector<Job>> Tools::Jobs(const std::string& name_prefix) {
   std::vector<Job> jobs;
   for (const std::string& line : Split(*out, '\n')) {
     const std::vector<std::string> cells = Split(line, '|');
-    if (cells.size() < 8 || !cells[1].starts_with(name_prefix)) continue;
+    if (cells.size() < 9 || !cells[1].starts_with(name_prefix)) continue;
     jobs.push_back({.id = Trimmed(cells[0]),
                     .name = cells[1],
                     .state = cells[2],
                     .ends = cells[3],
                     .nodes = std::max(1, NumberIn(cells[4])),
                     .ran = ParseTimeLimit(cells[5]).value_or(std::chrono::seconds(0)),
-                    .node = cells[6],
-                    .reason = cells[7] == "None" ? "" : cells[7]});
+                    .left = ParseTimeLimit(cells[6]),
+                    .node = cells[7],
+                    .reason = cells[8] == "None" ? "" : cells[8]});
   }
   return jobs;
 }

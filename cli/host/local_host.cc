@@ -202,6 +202,8 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
       .labels = options.labels,
       .data_dir = std::filesystem::absolute(options.data_dir),
       .give_up = std::chrono::milliseconds(std::llround(options.give_up_seconds * 1000))};
+  if (options.seconds_left)
+    agent.time_left = std::chrono::milliseconds(std::llround(*options.seconds_left * 1000));
   if (std::getenv("SLURM_JOB_ID") != nullptr) agent.gang_timing.leave_grace = kJobEnds;
   spdlog::info(
       "executor {}: {} CPUs, {} GPUs, {} MiB, {}", agent.name, resources.cpus, resources.gpus,
@@ -214,7 +216,11 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   gang::OrError<std::unique_ptr<agent::Agent>> started = agent::Agent::Start(std::move(agent));
   if (!started.ok()) return Error{ErrorCode::kUnavailable, started.error()};
   agent::Agent& running = *started.value();
-  const Interrupt::Subscription stop(interrupt, [&running] { running.Stop(); });
+  const std::chrono::milliseconds grace(std::llround(options.grace_seconds * 1000));
+  const Interrupt::Subscription stop(interrupt, [&running, grace] {
+    spdlog::info("leaving: what runs here has {} s to save at its next report", grace.count() / 1000);
+    running.Leave(grace);
+  });
   const agent::AgentExit exit = running.Wait();
   switch (exit.reason) {
     case agent::AgentExit::Reason::kRefused:

@@ -194,6 +194,17 @@ void AddRunner(CLI::App& noun, Action& chosen) {
                    "without a word from the server, then end; wait for ever when absent")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
+  verb->add_option("--time-left", options.seconds_left,
+                   "until a batch system or somebody else ends it: it takes no trial that could not "
+                   "save before")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+  verb->add_option("--grace", options.grace_seconds,
+                   "after Ctrl-C or SIGTERM, for what runs there to save a checkpoint at its next "
+                   "report and leave; then it is torn down")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("SECONDS")
+      ->capture_default_str();
   AddLabels(*verb, flags->labels);
   verb->add_option("--data-dir", options.data_dir, "logs and checkpoints of its trials")
       ->type_name("DIR")

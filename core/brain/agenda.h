@@ -84,9 +84,10 @@ class Agenda {
     Resources per_worker;
     bool masked = false;  // slots are reserved before it
     Requirements required;
+    double needs = 0;
     auto Key() const {
       return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes, masked,
-                      required);
+                      required, needs);
     }
     bool operator<(const Kind& other) const { return Key() < other.Key(); }
   };

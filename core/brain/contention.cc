@@ -87,6 +87,8 @@ std::string Void(const State& state, const Agenda& agenda, Time now) {
     if (executor == state.executors.end() || executor->second.lost)
       return "executor " + name + " is lost";
     if (executor->second.drain) return "executor " + name + " is drained";
+    if (!Lasts(executor->second.host, NeedsOf(*holder), state.last_time))
+      return "executor " + name + " ends too soon";
     if (!Match(holder->spec.gang.required, executor->second.host.labels))
       return "executor " + name + " has not " + ToString(holder->spec.gang.required) + " any more";
     if (!Within(Times(per_worker, workers), executor->second.host.total))
@@ -111,6 +113,23 @@ std::string Drained(const State& state, const GangRequest& request, bool& all) {
   return names;
 }
 
+// Those that would do, did they not end so soon.
+std::string Ending(const State& state, const GangRequest& request) {
+  std::string names;
+  for (const auto& [name, executor] : state.executors) {
+    if (!TakesGangs(executor) || (request.only && !request.only->contains(name)) ||
+        !Match(request.required, executor.host.labels) ||
+        Lasts(executor.host, request.needs, request.now))
+      continue;
+    const int64_t left_us = std::max<int64_t>(executor.host.ends.us - request.now.us, 0);
+    names += (names.empty() ? "" : ", ") + name + " (in " + std::to_string(left_us / 1'000'000) +
+             " s)";
+  }
+  if (names.empty()) return "";
+  return "too soon for a gang's next report and its checkpoint, " +
+         FormatShort(request.needs.value) + " s, end " + names;
+}
+
 std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& request,
                      Hosts& hosts) {
   ShowTo(state, sweep, hosts);
@@ -120,7 +139,12 @@ std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& 
   if (all && !drained.empty())
     return "its checkpoint lies on executor " + drained +
            ", which is drained: the trial waits until it is resumed, or gone";
-  std::string text = Shortage(request, hosts);
+  const std::string ending = Ending(state, request);
+  GangRequest at_any_time = request;
+  at_any_time.needs = Seconds(0);
+  if (!ending.empty() && !Place(at_any_time, hosts).empty()) return ending;
+  std::string text = Shortage(at_any_time, hosts);
+  if (!ending.empty()) text += "; " + ending;
   if (!drained.empty()) {
     const std::string there = "nothing starts on " + drained + " (drained)";
     text =
@@ -185,7 +209,8 @@ class Round {
       GangRequest request = RequestOf(state_, sweep, waiting);
       request.max_workers = MostWorkers(sweep, waiting, hosts_);
       const bool anywhere = !request.only;
-      const Agenda::Kind kind{request.min_workers, request.per_worker, masked_, request.required};
+      const Agenda::Kind kind{request.min_workers, request.per_worker, masked_, request.required,
+                              request.needs.value};
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
       bool large_enough = false;
       if (known != agenda_.without_room.end()) {
@@ -256,6 +281,8 @@ bool Yields(const State& state, const Sweep& sweep) {
 
 GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting) {
   GangRequest request = RequestFor(sweep.spec.gang);
+  request.needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
+  request.now = state.last_time;
   // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
   if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
   Origin origin = OriginOf(state, *waiting);

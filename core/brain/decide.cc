@@ -242,7 +242,8 @@ class Decider {
                        .resources = command.resources,
                        .spans = command.spans,
                        .folder = command.folder,
-                       .labels = command.labels});
+                       .labels = command.labels,
+                       .time_left = command.time_left});
     return {};
   }
 
@@ -255,6 +256,10 @@ class Decider {
   }
 
   Status operator()(const DrainExecutor& command) { return DecideDrain(state_, command, facts_); }
+  Status operator()(const LeaveExecutor& command) {
+    DecideLeave(state_, command, facts_);
+    return {};
+  }
 
   Status operator()(const ResumeExecutor& command) { return DecideResume(state_, command, facts_); }
 

@@ -26,17 +26,28 @@ bool MayLeave(const State& state, const Sweep& sweep, const Trial& trial,
   return !Nearest(request, hosts).empty();
 }
 
+// Whether it can be asked to leave, and would be started again.
+bool GoesOn(const Sweep& sweep, const Trial& trial) {
+  return trial.state == TrialState::kRunning && Wanted(trial) &&
+         trial.live->verdict == VerdictKind::kContinue && (!sweep.stopping_as || trial.requested);
+}
+
+// One that is to leave and grow might be asked to stay after all.
+bool MayBeAsked(const Trial& trial) {
+  return !trial.yield || trial.yield->kind == VerdictKind::kResize;
+}
+
+TrialYielding Leaving(const Trial& trial, const std::string& executor, const std::string& why) {
+  return {trial.id, Verdict::Pause({.rule = std::string(kExecutorDrained),
+                                    .text = "saved and left, to go on elsewhere: executor " +
+                                            executor + " is " + why})};
+}
+
 // Where it would gain nothing, or would not be started again, it stays to its end.
 void Leave(const State& state, const Trial& trial, const std::string& drained, Facts& facts) {
   const Sweep& sweep = *state.Find(trial.id.sweep);
-  const bool runs = trial.state == TrialState::kRunning && Wanted(trial) &&
-                    trial.live->verdict == VerdictKind::kContinue;
-  const bool again = !sweep.stopping_as || trial.requested;
-  if (!runs || !again || !MayLeave(state, sweep, trial, drained)) return;
-  facts.push_back(TrialYielding{
-      trial.id, Verdict::Pause({.rule = std::string(kExecutorDrained),
-                                .text = "saved and left, to go on elsewhere: executor " + drained +
-                                        " is drained"})});
+  if (GoesOn(sweep, trial) && MayLeave(state, sweep, trial, drained))
+    facts.push_back(Leaving(trial, drained, "drained"));
 }
 
 }  // namespace
@@ -55,11 +66,24 @@ Status DecideDrain(const State& state, const DrainExecutor& command, Facts& fact
   if (!command.now) return {};
   for (const auto& [epoch, id] : executor.attempts) {
     const Trial& trial = *state.Find(id);
-    // One that is to leave and grow might be asked to stay after all.
-    const bool grows = trial.yield && trial.yield->kind == VerdictKind::kResize;
-    if (!trial.yield || grows) Leave(state, trial, executor.name, facts);
+    if (MayBeAsked(trial)) Leave(state, trial, executor.name, facts);
   }
   return {};
+}
+
+// Also where there is no other place yet: what is not saved now is lost. A program that only prints
+// saves nothing, and may end by itself before.
+void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts) {
+  const auto known = state.executors.find(command.name);
+  if (known == state.executors.end() || known->second.lost ||
+      known->second.incarnation != command.incarnation)
+    return;
+  for (const auto& [epoch, id] : known->second.attempts) {
+    const Trial& trial = *state.Find(id);
+    const Sweep& sweep = *state.Find(id.sweep);
+    if (MayBeAsked(trial) && GoesOn(sweep, trial) && sweep.spec.program.report_pattern.empty())
+      facts.push_back(Leaving(trial, command.name, "about to end"));
+  }
 }
 
 Status DecideResume(const State& state, const ResumeExecutor& command, Facts& facts) {

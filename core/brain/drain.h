@@ -12,6 +12,9 @@ namespace attune {
 Status DecideDrain(const State& state, const DrainExecutor& command, Facts& facts);
 Status DecideResume(const State& state, const ResumeExecutor& command, Facts& facts);
 
+// Whatever runs on an executor that is about to end is asked to leave it.
+void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts);
+
 // What was to leave an executor before its sweep was paused still is, once that is resumed.
 void LeaveDrained(const State& state, const Trial& trial, Facts& facts);
 

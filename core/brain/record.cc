@@ -65,8 +65,13 @@ std::string Missing(const SweepSpec& spec, const Report& report) {
 
 class Recorder {
  public:
-  Recorder(const Sweep& sweep, const Trial& trial, std::string executor, Time now, Facts& facts)
-      : sweep_(sweep), trial_(trial), executor_(std::move(executor)), now_(now), facts_(facts) {}
+  Recorder(const State& state, const Trial& trial, std::string executor, Time now, Facts& facts)
+      : state_(state),
+        sweep_(*state.Find(trial.id.sweep)),
+        trial_(trial),
+        executor_(std::move(executor)),
+        now_(now),
+        facts_(facts) {}
 
   // A lease that has hardly been used is not renewed: the log need not know of every heartbeat.
   void operator()(const AttemptRenewed& fact) {
@@ -126,8 +131,11 @@ class Recorder {
     } else if (at_milestone || waits) {
       Decide(fact, VerdictOn(report, at_milestone));
     } else if (!trial_.yield) {
-      if (auto verdict = TrialLimitReached(sweep_, trial_, report))
-        facts_.push_back(TrialYielding{trial_.id, std::move(*verdict)});
+      // There are two reports until it would leave without having been asked to: the next, which
+      // waits then, and the one after.
+      auto verdict = TrialLimitReached(sweep_, trial_, report);
+      if (!verdict) verdict = LeavesInTime(2);
+      if (verdict) facts_.push_back(TrialYielding{trial_.id, std::move(*verdict)});
     }
   }
 
@@ -234,9 +242,33 @@ class Recorder {
 
   // What it is asked to do at its next report. Where it would not be started again it stays.
   std::optional<Verdict> Yield() const {
-    const bool last = sweep_.stopping_as && !trial_.requested;
-    if (trial_.yield && trial_.yield->reason.rule == kExecutorDrained && last) return std::nullopt;
+    if (!trial_.yield) return LeavesInTime(1);
+    if (trial_.yield->reason.rule == kExecutorDrained && !Again()) return std::nullopt;
     return trial_.yield;
+  }
+
+  bool Again() const { return !sweep_.stopping_as || trial_.requested; }
+
+  // A pause for a gang that cannot have so many reports more before one of its executors ends.
+  std::optional<Verdict> LeavesInTime(int reports) const {
+    // One that only prints has no checkpoint, and may end by itself before.
+    if (state_.ending.empty() || !Again() || !sweep_.spec.program.report_pattern.empty())
+      return std::nullopt;
+    const Seconds needs(kLeaveBefore.value + reports * sweep_.report_gap.value);
+    for (const RankSlot& slot : trial_.live->ranks) {
+      const auto executor = state_.executors.find(slot.executor);
+      if (executor == state_.executors.end()) continue;
+      const Host& host = executor->second.host;
+      // One that has never had the time for a report would be no better the next time.
+      if (host.lives < NeedsOf(sweep_) || Lasts(host, needs, now_)) continue;
+      const int64_t left_us = std::max<int64_t>(host.ends.us - now_.us, 0);
+      return Verdict::Pause({.rule = std::string(kExecutorDrained),
+                             .text = "saved and left, to go on elsewhere: executor " +
+                                     slot.executor + " ends in " +
+                                     std::to_string(left_us / 1'000'000) + " s, and a report takes " +
+                                     FormatShort(sweep_.report_gap.value) + " s"});
+    }
+    return std::nullopt;
   }
 
   void Decide(const TrialReported& fact, Verdict verdict) {
@@ -288,6 +320,7 @@ class Recorder {
 
   bool TooOften() const { return trial_.failures >= sweep_.spec.failure.max_restarts; }
 
+  const State& state_;
   const Sweep& sweep_;
   const Trial& trial_;
   const std::string executor_;  // that speaks
@@ -313,13 +346,12 @@ void Record(const State& state, const RecordFact& command, Time now, Facts& fact
     if (!trial->live->Holds(executor)) return;
     if (executor != first && !std::holds_alternative<AttemptEnded>(command.fact)) return;
   }
-  std::visit(Recorder(*state.Find(id.trial.sweep), *trial, std::move(executor), now, facts),
-             command.fact);
+  std::visit(Recorder(state, *trial, std::move(executor), now, facts), command.fact);
 }
 
 void EndPart(const State& state, const Trial& trial, const std::string& executor,
              const AttemptEnded& end, bool over, Time now, Facts& facts) {
-  Recorder(*state.Find(trial.id.sweep), trial, executor, now, facts).End(end, over);
+  Recorder(state, trial, executor, now, facts).End(end, over);
 }
 
 }  // namespace attune

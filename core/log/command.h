@@ -121,6 +121,7 @@ struct JoinExecutor {
   bool spans = false;  // gangs can have ranks here and elsewhere
   std::string folder;  // identity of its data folder (ExecutorJoined); empty: not known
   Labels labels;
+  Seconds time_left{0};  // until it has to end; 0: as long as it likes
 };
 
 // Nothing more starts on an executor until it is resumed, whatever becomes of its process; what
@@ -134,6 +135,13 @@ struct DrainExecutor {
 
 struct ResumeExecutor {
   std::string name;
+};
+
+// An executor is about to end: what runs there is asked to save a checkpoint at its next report, and
+// to go on elsewhere. Ignored when the incarnation is not the current one.
+struct LeaveExecutor {
+  std::string name;
+  Incarnation incarnation;
 };
 
 // An executor's lease has ended. Ignored when the incarnation is not the current one.
@@ -164,6 +172,6 @@ struct RecordRemoval {
 using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep,
                              StopSweep, KillSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial,
                              AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor, LoseExecutor,
-                             DrainExecutor, ResumeExecutor, RecordFact, RecordRemoval>;
+                             DrainExecutor, ResumeExecutor, LeaveExecutor, RecordFact, RecordRemoval>;
 
 }  // namespace attune

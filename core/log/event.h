@@ -338,6 +338,7 @@ struct ExecutorJoined {
   // files. Empty: nothing is known, and every checkpoint is taken to be readable everywhere.
   std::string folder;
   Labels labels;
+  Seconds time_left{0};  // until it has to end, from this event on; 0: as long as it likes
 };
 struct ExecutorLost {
   static constexpr std::string_view kKind = "executor_lost";

@@ -266,6 +266,7 @@ void Fields(A& archive, Like<A, ExecutorJoined>& fact) {
   archive.Sparse("spans", fact.spans);
   archive.Sparse("folder", fact.folder);
   archive.Sparse("labels", fact.labels);
+  archive.Sparse("time_left", fact.time_left);
 }
 template <class A>
 void Fields(A& archive, Like<A, ExecutorLost>& fact) {

@@ -121,7 +121,13 @@ void Applier::operator()(const ExecutorJoined& fact) {
                        .cpus_free = fact.resources.cpus,
                        .memory_free = fact.resources.memory_bytes,
                        .spans = fact.spans,
-                       .labels = fact.labels}};
+                       .labels = fact.labels,
+                       .lives = fact.time_left,
+                       .ends = Time{now_.us + static_cast<int64_t>(fact.time_left.value * 1e6)}}};
+  if (fact.time_left.value > 0)
+    state_.ending.insert(fact.name);
+  else
+    state_.ending.erase(fact.name);
   if (!fact.folder.empty()) state_.folders[fact.folder].insert(fact.name);
   Touch(fact.name);
   for (int gpu = 0; gpu < fact.resources.gpus; ++gpu) executor.host.gpus_free.push_back(gpu);
@@ -153,6 +159,7 @@ void Applier::operator()(const ExecutorResumed& fact) {
 
 void Applier::operator()(const ExecutorForgotten& fact) {
   state_.executors.erase(fact.name);
+  state_.ending.erase(fact.name);
   state_.removals.erase(fact.name);
   Touch(fact.name);
 }

@@ -11,6 +11,18 @@
 #include "core/state/stoppers.h"
 
 namespace attune {
+namespace {
+
+constexpr double kFades = 0.9;  // with each report
+
+// `longest` with the time between two more reports of an attempt.
+Seconds LongestOf(Seconds longest, Seconds report, Seconds before) {
+  const double gap = report.value - before.value;
+  const double faded = kFades * longest.value;
+  return Seconds(std::isfinite(gap) ? std::max(gap, faded) : faded);
+}
+
+}  // namespace
 
 // ---- trials ------------------------------------------------------------------------------
 
@@ -106,6 +118,7 @@ void Applier::operator()(const TrialReported& fact) {
   sweep.reported = true;
   Renew(sweep, trial);
   trial.last_step = fact.report.step;
+  sweep.report_gap = LongestOf(sweep.report_gap, fact.report.seconds, trial.live->seconds);
   trial.live->seconds = fact.report.seconds;
   ++trial.since_best;
   NoteBest(sweep.spec, fact.report, trial);

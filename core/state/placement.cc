@@ -30,7 +30,7 @@ int Capacity(const Resources& per_worker, const Resources& room) {
 }
 
 bool Allowed(const GangRequest& request, const Host& host) {
-  return Match(request.required, host.labels);
+  return Match(request.required, host.labels) && Lasts(host, request.needs, request.now);
 }
 
 std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) {
@@ -80,7 +80,8 @@ const Host* One(const GangRequest& request, int workers, const Hosts& hosts) {
     const Host* host = hosts.Find(request.preferred);
     if (host != nullptr && Allowed(request, *host) && Within(need, host->Free())) return host;
   }
-  if (!request.only && request.required.empty()) return hosts.Best(need, request.placement);
+  if (!request.only && request.required.empty() && request.needs.value == 0)
+    return hosts.Best(need, request.placement);
   Hosts few;
   for (const Host* host : Chosen(request, hosts)) few.Put(*host);
   return few.Best(need, request.placement);
@@ -199,6 +200,11 @@ GangRequest RequestFor(const GangSpec& gang) {
           .per_worker = gang.per_worker,
           .placement = gang.placement,
           .required = gang.required};
+}
+
+bool Lasts(const Host& host, Seconds needs, Time now) {
+  if (host.lives.value == 0 || host.lives.value < needs.value) return true;
+  return static_cast<double>(host.ends.us - now.us) >= needs.value * 1e6;
 }
 
 int WorkersThatFit(const GangRequest& request, const Hosts& hosts) {

@@ -21,6 +21,8 @@ struct Host {
   std::vector<int> gpus_free;  // indices, ascending
   bool spans = false;          // gangs can have ranks here and elsewhere
   Labels labels;
+  Seconds lives{0};  // from when it joined until it has to end; 0: as long as it likes
+  Time ends;         // that end, if it lives for so long only
 
   Resources Free() const { return {cpus_free, static_cast<int>(gpus_free.size()), memory_free}; }
 };
@@ -35,6 +37,10 @@ struct GangRequest {
   // Rank 0 can be on these executors only; the others where it is, or beside it.
   std::optional<std::set<std::string>> only;
   Requirements required;  // of every executor that it runs on
+  // So long it has to run at least: no executor is taken that ends earlier, unless that one has never
+  // had so much time.
+  Seconds needs{0};
+  Time now;
 };
 
 inline int MinWorkers(const GangSpec& gang) {
@@ -97,8 +103,12 @@ class Hosts {
 // ones and a last one that they fill best (kPack), or evenly (kSpread). Where rank 0 is bound
 // (GangRequest::only), the roomiest of its executors comes first, and the others beside it. Ranks
 // of one executor are consecutive, and local_rank counts within it. GPUs are whole and of one rank
-// only. Executors that lack a label that is asked for (GangRequest::required) are as good as none.
+// only. Executors that lack a label that is asked for (GangRequest::required) or end too soon
+// (GangRequest::needs) are as good as none.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
+
+// Whether it lasts for so long, or never has.
+bool Lasts(const Host& host, Seconds needs, Time now);
 
 // How many workers there is room for on all executors together, whichever gangs they are of.
 int WorkersThatFit(const GangRequest& request, const Hosts& hosts);

@@ -45,7 +45,7 @@ void PlainFields(A& archive, Like<A, Sweep>& sweep) {
           sweep.by_key, sweep.used);
   for (auto& count : sweep.by_state) archive(count);
   archive(sweep.front, sweep.reached, sweep.edited, sweep.since_best, sweep.running_since,
-          sweep.ran_us, sweep.gpu_seconds);
+          sweep.ran_us, sweep.gpu_seconds, sweep.report_gap);
 }
 template <class A>
 void Fields(A& archive, Like<A, EndedSweep>& ended) {
@@ -54,7 +54,7 @@ void Fields(A& archive, Like<A, EndedSweep>& ended) {
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {
   archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free, host.spans,
-          host.labels);
+          host.labels, host.lives, host.ends);
 }
 template <class A>
 void Fields(A& archive, Like<A, Drain>& drain) {
@@ -75,14 +75,14 @@ void Fields(A& archive, Like<A, RecordChange>& change) {
 }
 template <class A>
 void PlainFields(A& archive, Like<A, State>& state) {
-  archive(state.ended, state.reopenable, state.by_key, state.executors, state.folders,
+  archive(state.ended, state.reopenable, state.by_key, state.executors, state.folders, state.ending,
           state.reservation, state.removals, state.changes, state.last_seq, state.last_time,
           state.last_sweep, state.last_epoch, state.last_incarnation);
 }
 
 namespace {
 
-constexpr uint32_t kForm = 13;
+constexpr uint32_t kForm = 14;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

@@ -1,6 +1,7 @@
 #include "core/state/state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/random.h"
 
@@ -77,6 +78,11 @@ bool Wanted(const Trial& trial) {
 std::optional<Time> MayGrowFrom(const SweepSpec& spec, const Attempt& attempt) {
   if (attempt.ranks.empty() || std::ssize(attempt.ranks) >= spec.gang.workers) return std::nullopt;
   return Time{attempt.decided.us + static_cast<int64_t>(spec.gang.grow_after.value * 1e6)};
+}
+
+Seconds NeedsOf(const Sweep& sweep) {
+  return Seconds(kLeaveBefore.value +
+                 std::exp2(std::ceil(std::log2(std::max(sweep.report_gap.value, 1.0)))));
 }
 
 namespace {

@@ -139,6 +139,8 @@ struct Sweep {
   Time running_since;      // meaningful while it is not paused
   int64_t ran_us = 0;      // before that
   double gpu_seconds = 0;  // of attempts that have ended
+  // The longest a gang has trained of late from one report to its next, or to its first.
+  Seconds report_gap{0};
 
   int Count(TrialState which) const { return by_state[static_cast<size_t>(which)]; }
   Trial* Find(TrialNumber number);  // null when it has left
@@ -181,6 +183,14 @@ struct Executor {
   Host host;                          // what is free of it
   std::map<Epoch, TrialId> attempts;  // that hold slots here
 };
+
+// From so long before the end of an executor on, nothing should train there: it is told to leave,
+// and saving takes its time.
+inline constexpr Seconds kLeaveBefore{60};
+
+// How long a gang of the sweep has to run to be worth its start: to its next report, the checkpoint
+// of that, and the leave. In few steps, so that there are few kinds of gangs.
+Seconds NeedsOf(const Sweep& sweep);
 
 // Whether a gang can be placed on it, while it can be reached.
 inline bool TakesGangs(const Executor& executor) { return !executor.lost && !executor.drain; }
@@ -226,6 +236,7 @@ struct State {
   std::map<std::string, SweepId> by_key;  // idempotency keys of both
   std::map<std::string, Executor> executors;
   std::map<std::string, std::set<std::string>> folders;  // whose, of executors that are not lost
+  std::set<std::string> ending;                          // executors that have only so much time
   std::optional<Reservation> reservation;
   // Checkpoints whose files are to go, by the executor that holds them, with their paths.
   std::map<std::string, std::map<CheckpointId, std::string>> removals;

@@ -109,6 +109,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   AgentExit Wait() { return end_.get(); }
 
   void Stop() { machine_.Stop({}); }
+  void Leave(std::chrono::milliseconds grace) { machine_.Leave(grace, TakeTime()); }
   void Warm(gang::Program program) { supervisor_->Warm(std::move(program)); }
 
  private:
@@ -177,7 +178,8 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                                            : std::optional<PinnedServer>(options_.fingerprint)),
       stub_(v1::Executors::NewStub(MakeChannel(options_, pinned_))),
       machine_(HelloOf(options_, lock_.started_us), folders_, std::random_device{}(), *this, *this,
-               *this, options_.give_up),
+               *this, options_.give_up,
+               options_.time_left ? BootClock::now() + *options_.time_left : Machine::kNever),
       remover_(folders_,
                [this](const v1::CheckpointRemoval& removal) {
                  Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
@@ -304,6 +306,10 @@ Agent::~Agent() = default;
 
 void Agent::Stop() {
   impl_->Post([impl = impl_.get()] { impl->Stop(); });
+}
+
+void Agent::Leave(std::chrono::milliseconds grace) {
+  impl_->Post([impl = impl_.get(), grace] { impl->Leave(grace); });
 }
 
 AgentExit Agent::Wait() { return impl_->Wait(); }

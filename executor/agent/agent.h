@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "executor/agent/host_resources.h"
@@ -33,6 +34,8 @@ struct AgentOptions {
   std::map<std::string, std::string> labels;  // that gangs may ask for
   std::filesystem::path data_dir;
   std::chrono::milliseconds give_up{0};  // it ends after so long without a server; 0: never
+  // Until something else ends it, such as a batch system; absent: nothing does.
+  std::optional<std::chrono::milliseconds> time_left;
   gang::GangTiming gang_timing;
   gang::Launcher::Options launcher;
 };
@@ -55,6 +58,9 @@ class Agent {
 
   // Tears all gangs down, tells the server, if it is there to listen, and ends.
   void Stop();
+
+  // As Stop(), but what runs has so long to save a checkpoint at its next report, and to leave.
+  void Leave(std::chrono::milliseconds grace);
 
   // Returns when the agent has ended: no gang is left. May be called again.
   AgentExit Wait();

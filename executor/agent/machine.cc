@@ -13,13 +13,14 @@ namespace attune::agent {
 using std::chrono::milliseconds;
 
 Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link,
-                 Gangs& gangs, Files& files, milliseconds give_up)
+                 Gangs& gangs, Files& files, milliseconds give_up, BootClock::time_point ends)
     : hello_(std::move(hello)),
       folders_(std::move(folders)),
       link_(link),
       gangs_(gangs),
       files_(files),
       give_up_(give_up),
+      ends_(ends),
       backoff_(seed) {}
 
 BootClock::time_point Machine::Step(const Now& now) {
@@ -31,6 +32,7 @@ BootClock::time_point Machine::Step(const Now& now) {
     Disconnect();
   }
   ResendIfDue(now);
+  StopIfLeft(now);
   Pump(now);
   TakeLeave(now);
   return NextDeadline();
@@ -38,6 +40,7 @@ BootClock::time_point Machine::Step(const Now& now) {
 
 BootClock::time_point Machine::NextDeadline() const {
   BootClock::time_point next = std::min({welcome_by_, lease_until_, GiveUpAt()});
+  if (!exit_) next = std::min(next, leave_by_);
   if (connection_ == Connection::kNone && !exit_) next = std::min(next, retry_at_);
   if (connection_ == Connection::kWelcomed && !writing_) {
     next = std::min({next, heartbeat_at_, resend_at_});
@@ -50,6 +53,19 @@ void Machine::Stop(AgentExit exit) {
   if (exit_) return;
   exit_ = std::move(exit);
   CancelAll(gang::CancelReason::kLeaving);
+}
+
+void Machine::Leave(milliseconds grace, const Now& now) {
+  if (exit_ || leave_by_ != kNever) return;
+  leave_by_ = now.boot + grace;
+  for (const gang::AttemptId& attempt : reconciler_.Running())
+    gangs_.Cancel(attempt, gang::CancelReason::kSoon);
+}
+
+void Machine::StopIfLeft(const Now& now) {
+  if (leave_by_ == kNever || exit_) return;
+  if (now.boot >= leave_by_ || !reconciler_.has_live() || connection_ != Connection::kWelcomed)
+    Stop({});
 }
 
 void Machine::TakeLeave(const Now& now) {
@@ -71,6 +87,10 @@ void Machine::Connect(const Now& now) {
   link_.Connect();
   v1::FromExecutor message;
   *message.mutable_hello() = hello_;
+  if (ends_ != kNever) {
+    const auto left = std::chrono::duration_cast<milliseconds>(ends_ - now.boot);
+    message.mutable_hello()->set_time_left_ms(std::max<int64_t>(left.count(), 1));
+  }
   link_.Write(std::move(message));
 }
 
@@ -181,9 +201,9 @@ void Machine::Pump(const Now& now) {
 
 std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
   v1::FromExecutor message;
-  if (exit_ && !said_goodbye_) {
+  if ((exit_ || leave_by_ != kNever) && !said_goodbye_) {
     said_goodbye_ = true;
-    message.mutable_goodbye();
+    message.mutable_goodbye()->set_saves(!exit_);
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
     message.mutable_heartbeat()->set_time_us(now.boot.time_since_epoch().count());

@@ -95,10 +95,11 @@ class Machine {
   static constexpr BootClock::time_point kNever = BootClock::time_point::max();
 
   // `hello` is what it introduces itself with; the seed is for the pauses before it connects again.
-  // After `give_up` without a word from the server it ends; 0: never. The interfaces outlive the
-  // machine.
+  // After `give_up` without a word from the server it ends; 0: never. `ends`: when something else
+  // ends it, which the server is told. The interfaces outlive the machine.
   Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link, Gangs& gangs,
-          Files& files, std::chrono::milliseconds give_up = {});
+          Files& files, std::chrono::milliseconds give_up = {},
+          BootClock::time_point ends = kNever);
 
   // Of the connection that is there; what comes from an earlier one is not to be told.
   void OnMessage(v1::ToExecutor message, const Now& now);
@@ -111,6 +112,10 @@ class Machine {
 
   // Tears all gangs down, takes leave of the server, if it is there to listen, and is done.
   void Stop(AgentExit exit);
+
+  // As Stop(), once the gangs have left by themselves or `grace` is over: the server is asked to
+  // have them save at their next report. At once where it is not there to listen.
+  void Leave(std::chrono::milliseconds grace, const Now& now);
 
   // Does what is due and writes what there is to write. Returns when it is to be called again,
   // should nothing happen before; kNever when time alone brings nothing.
@@ -151,6 +156,7 @@ class Machine {
   void ResendIfDue(const Now& now);
   void Pump(const Now& now);
   std::optional<v1::FromExecutor> NextMessage(const Now& now);
+  void StopIfLeft(const Now& now);
   void TakeLeave(const Now& now);
   BootClock::time_point NextDeadline() const;
 
@@ -160,6 +166,7 @@ class Machine {
   Gangs& gangs_;
   Files& files_;
   const std::chrono::milliseconds give_up_;
+  const BootClock::time_point ends_;
   Outbox outbox_;
   Reconciler reconciler_;
   Backoff backoff_;
@@ -181,7 +188,8 @@ class Machine {
   BootClock::time_point lease_until_ = kNever;
   std::optional<BootClock::time_point> heard_at_;  // from the server, or the first Step()
 
-  std::optional<AgentExit> exit_;  // set: on the way to the end
+  BootClock::time_point leave_by_ = kNever;  // before: what runs here is leaving
+  std::optional<AgentExit> exit_;            // set: on the way to the end
   BootClock::time_point farewell_until_ = kNever;
   bool done_ = false;
 };

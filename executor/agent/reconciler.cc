@@ -99,6 +99,14 @@ std::vector<gang::AttemptId> Reconciler::CancelAll() {
   return cancelled;
 }
 
+std::vector<gang::AttemptId> Reconciler::Running() const {
+  std::vector<gang::AttemptId> running;
+  for (const auto& [attempt, gang] : live_) {
+    if (!gang.ending) running.push_back(attempt);
+  }
+  return running;
+}
+
 void Reconciler::OnEnded(const gang::AttemptId& attempt) {
   live_.erase(attempt);
   ended_.emplace(attempt, false);

@@ -47,6 +47,9 @@ class Reconciler {
   // Cancels all gangs; returns those that were not being torn down yet.
   std::vector<gang::AttemptId> CancelAll();
 
+  // The gangs that are not being torn down.
+  std::vector<gang::AttemptId> Running() const;
+
   // The gang is gone. Reconcile() may have more to do.
   void OnEnded(const gang::AttemptId& attempt);
 

@@ -234,6 +234,7 @@ void Gang::Weigh() {
 // within the grace, and then it is no failure of the trial's.
 void Gang::EndUnlessLeaving(std::optional<Failure> failure) {
   if (signalled_ || phase_ == Phase::kEnding || phase_ == Phase::kGone) return;
+  if (soon_) return Cancel(CancelReason::kLeaving);
   if (services_.timing.leave_grace.count() == 0) return End(Outcome::kFailed, std::move(failure));
   signalled_ = true;
   grace_ = services_.loop.After(services_.timing.leave_grace, [this, failure = std::move(failure)] {
@@ -251,7 +252,9 @@ void Gang::Fail(FailureKind kind, int rank, std::string message) {
 
 void Gang::Cancel(CancelReason reason) {
   if (reason == CancelReason::kUnwanted) return End(Outcome::kCancelled, {});
-  if (reason == CancelReason::kLeaving) {
+  if (reason == CancelReason::kSoon) soon_ = true;
+  if (reason == CancelReason::kSoon && !signalled_) return;
+  if (reason != CancelReason::kLeaseLost) {
     return Fail(FailureKind::kLease, -1, "its executor was stopped, and tore the gang down");
   }
   Fail(FailureKind::kLease, -1,

@@ -28,6 +28,9 @@ enum class CancelReason {
   kUnwanted,   // ends as kCancelled
   kLeaving,    // with its executor: ends as kFailed with FailureKind::kLease
   kLeaseLost,  // ends as kFailed with FailureKind::kLease
+  // Its executor is about to leave, and it has been asked to save and leave before: ends as by
+  // kLeaving once a rank is ended by SIGTERM or SIGKILL, and by itself otherwise.
+  kSoon,
 };
 
 struct GangTiming {
@@ -186,6 +189,7 @@ class Gang final : private Rank::Owner {
   Loop::Subscription grace_;
   bool grace_is_for_victims_ = false;
   bool signalled_ = false;  // by somebody who may be about to end the executor as well
+  bool soon_ = false;       // CancelReason::kSoon
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
 };

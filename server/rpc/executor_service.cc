@@ -75,7 +75,7 @@ void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
   std::lock_guard lock(mutex_);
   if (taken.has_hello()) return sessions_.OnHello(id, taken.hello(), Now());
   if (taken.has_heartbeat()) return sessions_.OnHeartbeat(id, taken.heartbeat(), Now());
-  if (taken.has_goodbye()) return sessions_.OnGoodbye(id);
+  if (taken.has_goodbye()) return sessions_.OnGoodbye(id, taken.goodbye());
   if (taken.has_log_chunk()) OnLogChunk(taken.log_chunk());
   sessions_.OnOther(id);
 }

@@ -98,7 +98,9 @@ void Sessions::Join(SessionId id) {
                                    .resources = FromProto(hello.resources()),
                                    .spans = hello.spans(),
                                    .folder = hello.folder(),
-                                   .labels = FromProto(hello.labels())},
+                                   .labels = FromProto(hello.labels()),
+                                   .time_left = Seconds(std::max<double>(
+                                       0, static_cast<double>(hello.time_left_ms()) / 1000))},
                       [this, id](const auto& joined) { OnJoined(id, joined); });
 }
 
@@ -246,10 +248,14 @@ void Sessions::OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time no
   ReadOnOrHold(id, *session);
 }
 
-void Sessions::OnGoodbye(SessionId id) {
+// One that has not joined, on a server that is starting, is torn down with its gangs in a while.
+void Sessions::OnGoodbye(SessionId id, const v1::Goodbye& goodbye) {
   Session* session = Find(id);
   if (session == nullptr) return;
   session->leaving = true;
+  if (goodbye.saves() && session->stage == Stage::kJoined)
+    submissions_.Submit(LeaveExecutor{session->hello.name(), session->incarnation},
+                        [](const auto&) {});
   ReadOnOrHold(id, *session);
 }
 

@@ -66,7 +66,7 @@ class Sessions {
   void OnHello(SessionId id, const v1::Hello& hello, Time now);
   void OnFacts(SessionId id, FactBatch batch, Time now);
   void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
-  void OnGoodbye(SessionId id);
+  void OnGoodbye(SessionId id, const v1::Goodbye& goodbye);
   void OnOther(SessionId id);  // a message that is no matter of the sessions'
   // Returns the executor whose connection it was; empty: nobody's.
   std::string OnClosed(SessionId id);

@@ -129,6 +129,46 @@ class Placement(EndToEnd):
         listed = {e["name"]: e["state"] for e in json.loads(self.verb("list", "-o", "json"))["executors"]}
         self.assertEqual(listed, {"a": "drained", "b": "online"})
 
+    def test_of_an_executor_that_is_stopped_the_trial_saves_and_leaves(self):
+        gate = self.close_gate(3)
+        self.start_executor("a")
+        sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 200})
+        self.await_report(trial=0, step=2)
+        executor = self.executors["a"].popen
+        executor.terminate()
+        self.await_event(lambda kind, data: kind == "trial_yielding")
+        self.assertIsNone(executor.poll(), "it waits for the trial")
+        gate.close()
+        self.assertEqual(executor.wait(), 0)
+        trial = self.get(f"/sweeps/{sweep_id}/trials/0")
+        self.assertEqual((trial["state"], trial["attempts_list"][0]["outcome"]), ("pending", "paused"))
+        self.assertEqual(trial["checkpoints"][-1]["step"], trial["step"], "no step is lost")
+        self.start_executor("b")
+        self.assertEqual(self.completed(sweep_id)["attempts_list"][1]["resumed_from"], trial["step"])
+
+    def test_what_has_not_left_within_the_grace_is_torn_down(self):
+        self.close_gate(3)
+        self.start_executor("a", "--grace", "0.1")
+        sweep_id, _ = self.create()
+        self.await_report(trial=0, step=2)
+        executor = self.executors["a"].popen
+        executor.terminate()
+        self.assertEqual(executor.wait(), 0)
+        trial = self.get(f"/sweeps/{sweep_id}/trials/0")
+        self.assertEqual((trial["state"], trial["attempts_list"][0]["outcome"]), ("pending", "failed"))
+
+    def test_an_executor_whose_time_ends_soon_is_left_in_time_and_takes_nothing_more(self):
+        self.start_executor("a", "--time-left", 62)  # the last minute is for leaving
+        sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 1 << 40})
+        yielding = self.await_event(lambda kind, _: kind == "trial_yielding")[1]
+        self.assertRegex(yielding["reason"], r"^saved and left, .* executor a ends in 6\d s, and a report takes ")
+        self.await_event(lambda kind, data: kind == "trial_changed" and data["state"] == "pending")
+        trial = self.get(f"/sweeps/{sweep_id}/trials/0")
+        self.assertRegex(trial["waiting"], r"^too soon for a gang's next report and its checkpoint, .* end a \(in ")
+        self.start_executor("b")
+        self.await_report(trial=0, step=trial["step"] + 1)
+        self.assertEqual(self.hosts(self.get(f"/sweeps/{sweep_id}/trials/0")), ["a", "b"])
+
 
 if __name__ == "__main__":
     unittest.main()

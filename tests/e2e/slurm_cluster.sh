@@ -41,10 +41,13 @@ PropagateResourceLimits=NONE
 ReturnToService=2
 SlurmdTimeout=6
 KillWait=3
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 GresTypes=gpu
 NodeName=n[1-$nodes] NodeAddr=10.78.0.[1-$nodes] CPUs=16 RealMemory=4000 Gres=gpu:2
 PartitionName=main Nodes=ALL Default=YES State=UP
 PartitionName=short Nodes=n1 MaxTime=10 State=UP
+PartitionName=urgent Nodes=ALL PriorityTier=10 State=UP
 END
 
 {

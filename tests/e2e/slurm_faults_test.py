@@ -60,7 +60,7 @@ class Faults(Pilots):
 
     def any_pilot(self):
         """(job, node) of one that runs."""
-        running = [(job, node) for job, state, node in self.jobs("R").values()]
+        running = [(job, node) for name, (job, _, node) in self.jobs("R").items() if name.startswith("attune-")]
         return self.draw.choice(running) if running else None
 
     def a_pilot_is_cancelled(self):
@@ -70,6 +70,17 @@ class Faults(Pilots):
     def a_pilot_is_told_that_its_time_is_over(self):
         if pilot := self.any_pilot():
             slurm_test.cluster.run("scancel", "--batch", "--signal=TERM", pilot[0])
+
+    def a_pilots_time_runs_out(self):
+        if pilot := self.any_pilot():
+            slurm_test.cluster.run("scontrol", "update", f"job={pilot[0]}", "timelimit=1")
+
+    def a_pilot_is_preempted(self):
+        """By a job of a partition of higher priority, which wants its whole node for a moment."""
+        if pilot := self.any_pilot():
+            slurm_test.cluster.run("sbatch", "--partition=urgent", "--exclusive", "--time=1", "--output=/dev/null",
+                                   f"--nodelist={pilot[1]}", f"--job-name=urgent-{time.monotonic_ns()}",
+                                   "--wrap=sleep 1")
 
     def all_processes_of_a_pilot_are_killed(self):
         if pilot := self.any_pilot():
@@ -116,6 +127,7 @@ class Faults(Pilots):
                     parameters={"pause": {"value": pause}}, scheduler={"name": "fifo", "max": STEPS})
         self.until(lambda: self.any_pilot(), "no pilot")
         kinds = [self.a_pilot_is_cancelled, self.a_pilot_is_told_that_its_time_is_over,
+                 self.a_pilots_time_runs_out, self.a_pilot_is_preempted,
                  self.all_processes_of_a_pilot_are_killed, self.a_node_goes_down_and_comes_back,
                  self.a_nodes_link_is_cut_and_heals, self.slurms_controller_is_killed,
                  self.the_server_is_killed, self.the_keeper_is_killed]

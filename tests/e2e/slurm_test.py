@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import datetime
 import json
 import os
 import pathlib
@@ -255,10 +256,25 @@ class Life(Pilots):
             cluster.run("ip", "link", "set", f"node{node[1:]}", "down")
         self.assertEqual(self.interrupted(cut, patience_s=120, outcome="lost", why=""), "NODE_FAIL")
 
-    def test_nor_does_the_end_of_its_time(self):
-        # Slurm looks every 30 s; two minutes, less the one to leave in.
-        state = self.interrupted(lambda job, node: None, minutes=2, patience_s=120)
-        self.assertEqual(state, "COMPLETED", "it has left by itself")
+    def test_before_the_end_of_its_time_a_trial_saves_and_goes_on_with_one_that_is_there(self):
+        self.up(minutes=2)  # less the one to leave in
+        script = self.write("import time, attune\nattune.init()\n"
+                            "for step in range(attune.step + 1, 1 << 30):\n"
+                            "    time.sleep(0.1)\n"
+                            "    attune.report({'score': step}, step, checkpoint=lambda folder: None)\n", "train.py")
+        self.create(workers=1, trials=1, command=[sys.executable, "-B", script],
+                    scheduler={"name": "fifo", "max": 1 << 30})
+        self.until(lambda: len(self.attempts()) == 2, "a second attempt", 120)
+        first, second = self.attempts()
+        self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
+        self.assertNotEqual(first["executor"], second["executor"])
+        history = self.get("/sweeps/s1/trials/0")["history"]
+        self.assertEqual(max(report["step"] for report in history if report["attempt"] == 1),
+                         second["resumed_from"], "no step is lost")
+        decided, ended = (datetime.datetime.fromisoformat(each.replace("Z", "+00:00"))
+                          for each in (second["decided"], first["ended"]))
+        print(f"  another pilot runs it after {(decided - ended).total_seconds():.2f} s")
+        self.assertLess((decided - ended).total_seconds(), 2, "the other was there before")
 
     def test_a_pilot_without_a_server_ends_by_itself(self):
         self.data.mkdir()
@@ -289,9 +305,9 @@ class SeveralNodes(Pilots):
         self.assertEqual(self.gang(), [f"{name}.0", f"{name}.1"])
         return name, job
 
-    def goes_on(self, end, why="its executor was stopped"):
+    def goes_on(self, end, why="its executor was stopped", resumed_from=2):
         """What `end(name, job)` does to its pilot costs the trial nothing."""
-        gate = self.close_gate(3)
+        gate = self.gate = self.close_gate(3)
         up = self.up()
         name, job = self.running()
         began = time.monotonic()
@@ -302,7 +318,7 @@ class SeveralNodes(Pilots):
         self.completed()
         first, second = self.attempts()
         self.assertIn(why, first["failure"])  # max_restarts is 0: nobody is charged
-        self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", 2))
+        self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", resumed_from))
         self.assertEqual([rank["executor"].rsplit(".", 1)[0] for rank in second["ranks"]],
                          [name.replace("-1", "-2")] * 2)
         return up
@@ -349,7 +365,11 @@ class SeveralNodes(Pilots):
 
     def test_one_whose_time_is_over(self):
         # What Slurm does a minute before the end, without the two minutes until then.
-        self.goes_on(lambda name, job: cluster.run("scancel", "--batch", "--signal=TERM", job))
+        def tell(name, job):
+            cluster.run("scancel", "--batch", "--signal=TERM", job)
+            self.await_event(lambda kind, data: kind == "trial_yielding")
+            self.gate.close()
+        self.goes_on(tell, why="", resumed_from=3)
         self.assertEqual(sorted(self.ever().items())[0][1], "COMPLETED", "it has left by itself")
 
     def test_one_that_loses_a_node_ends_as_a_whole(self):
@@ -643,7 +663,7 @@ class BadInput(Pilots):
         return err
 
     def test_what_slurm_would_refuse_or_let_wait_for_ever(self):
-        self.assertIn("no partition `gpu`; `sinfo` shows main, short", self.refused(partition="gpu"))
+        self.assertIn("no partition `gpu`; `sinfo` shows main, short, urgent", self.refused(partition="gpu"))
         self.assertIn("60 s before its time is over", self.refused("--time", "0:30"))
         self.assertIn("PartitionTimeLimit", self.refused("--time", "1:00:00", partition="short"))
         self.assertIn("has more than 2 GPUs", self.refused("--gres", "gpu:3"))

@@ -65,6 +65,7 @@ class Planner {
     MakeElastic();
     MakeGone();
     MakeLabels();
+    MakeLives();
     if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
     return std::move(plan_);
   }
@@ -242,6 +243,15 @@ class Planner {
       int all = 0;
       for (const PlannedHost& host : plan_.executors) all += Fits(gang.per_worker, host.resources);
       gang.workers = static_cast<int>(Integer(std::min(gang.workers, all), all));
+    }
+  }
+
+  // Some hosts are a batch system's, whose jobs end.
+  void MakeLives() {
+    RandomStream lives(plan_.seed, TrialNumber{}, "sim/lives");
+    if (lives.Integer(1, 5) > 1) return;
+    for (PlannedHost& host : plan_.executors) {
+      if (lives.Integer(0, 1) == 0) host.lives_us = lives.Integer(70, 600) * kSecondUs;
     }
   }
 

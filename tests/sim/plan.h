@@ -40,6 +40,7 @@ struct PlannedHost {
   std::string folder;  // Hello.folder
   Labels labels;
   int64_t gone_at_us = 0;  // it dies then and never comes back; 0: it always does
+  int64_t lives_us = 0;    // each of its processes, which says so; 0: as long as nothing befalls it
 };
 
 struct PlannedSweep {

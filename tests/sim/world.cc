@@ -14,6 +14,8 @@ constexpr int64_t kHourUs = 3600 * kSecondUs;
 constexpr int64_t kEndsWithinUs = 24 * kHourUs;  // once nothing goes wrong any more
 constexpr int64_t kTidyUs = 60 * kSecondUs;
 constexpr int64_t kAwayUs = 60 * kSecondUs;   // at most, an executor
+constexpr int64_t kGraceMs = 60'000;          // at most, of one that leaves
+constexpr int64_t kToldBeforeUs = 50 * kSecondUs;  // the end of its time
 constexpr int64_t kStillUs = 90 * kSecondUs;  // at most, a host
 constexpr int64_t kCalmDelayUs = kSecondUs / 100;
 
@@ -65,7 +67,7 @@ void World::Populate() {
     executors_.push_back(
         std::make_unique<Host>(surroundings_, "host-" + std::to_string(i + 1), plan_.executors[i]));
     timeline_.After(random_.Integer(0, 5 * kSecondUs), [this, executor = executors_.back().get()] {
-      if (!IsGone(*executor)) executor->Start();
+      if (!IsGone(*executor)) Start(*executor);
     });
   }
   for (const auto& executor : executors_) {
@@ -116,7 +118,23 @@ bool World::IsGone(const Host& executor) const {
 
 void World::ComeBack(Host& executor) {
   timeline_.After(random_.Integer(0, kAwayUs), [this, &executor] {
-    if (!executor.up() && !IsGone(executor)) executor.Start();
+    if (executor.leaving()) return ComeBack(executor);
+    if (!executor.up() && !IsGone(executor)) Start(executor);
+  });
+}
+
+// One whose time is over is told to leave a while before, as by a batch system. Where nothing befalls
+// anybody any more, its next process has no end.
+void World::Start(Host& executor) {
+  const int64_t lives_us = quiet_ ? 0 : executor.planned().lives_us;
+  executor.Start(lives_us);
+  if (lives_us == 0) return;
+  const int64_t told_us = std::max<int64_t>(lives_us - kToldBeforeUs, 0);
+  timeline_.After(told_us, [this, &executor, process = executor.process()] {
+    if (executor.process() != process || !executor.up() || executor.leaving()) return;
+    if (executor.frozen()) executor.Thaw();
+    executor.Leave(std::chrono::milliseconds(kToldBeforeUs / 1000));
+    ComeBack(executor);
   });
 }
 
@@ -139,7 +157,8 @@ void World::ScheduleFaults() {
   });
   Often(faults_.executor_leaves, [this] {
     WithSomeExecutor([this](Host& executor) {
-      executor.Leave();
+      const bool at_once = random_.Integer(0, 1) == 0;
+      executor.Leave(std::chrono::milliseconds(at_once ? 0 : random_.Integer(1, kGraceMs)));
       ComeBack(executor);
     });
   });
@@ -176,7 +195,7 @@ void World::Quiet() {
   }
   for (const auto& executor : executors_) {
     if (executor->frozen()) executor->Thaw();
-    if (!executor->up() && !IsGone(*executor)) executor->Start();
+    if (!executor->up() && !IsGone(*executor)) Start(*executor);
   }
   people_.Tidy();
   over_ = timeline_.now().us > plan_.quiet_at_us && Over();

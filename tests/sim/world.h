@@ -52,6 +52,7 @@ class World final : private ServerObserver {
   void WithSomeExecutor(const std::function<void(Host&)>& act);
   bool IsGone(const Host& executor) const;
   void ComeBack(Host& executor);
+  void Start(Host& executor);
   void Quiet();
   bool Over() const;
   std::string Unfinished() const;

@@ -258,7 +258,8 @@ class Recorder {
                                    .spans = fact.spans,
                                    .folder = fact.folder,
                                    .labels = fact.labels,
-                                   .drained = drained};
+                                   .drained = drained,
+                                   .ends = fact.time_left.value > 0};
   }
   void operator()(const ExecutorDrained& fact) { books_.executors[fact.name].drained = true; }
   void operator()(const ExecutorResumed& fact) { books_.executors[fact.name].drained = false; }

@@ -96,6 +96,7 @@ struct ExecutorBook {
   Labels labels;
   bool lost = false;
   bool drained = false;
+  bool ends = false;  // it has only so much time, and may have too little for a gang
 };
 
 struct ReservationBook {

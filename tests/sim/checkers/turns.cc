@@ -28,6 +28,7 @@ class Turns final : public Checker {
     if (!reservation || !reservation->ahead.empty()) return;
     for (const auto& [name, workers] : reservation->workers) {
       if (!reality_.IsSeen(name)) return;  // it is away
+      if (books_.executors.at(name).ends) return;
     }
     const SweepBook& holder = *books_.Find(reservation->sweep);
     if (holder.thinks) return;
@@ -83,7 +84,7 @@ class Turns final : public Checker {
       const ExecutorBook& executor = books_.executors.at(name);
       const Resources& each = sweep->spec.gang.per_worker;
       const Resources& room = executor.resources;
-      if (executor.lost || executor.drained || workers * each.cpus > room.cpus ||
+      if (executor.lost || executor.drained || executor.ends || workers * each.cpus > room.cpus ||
           workers * each.gpus > room.gpus || workers * each.memory_bytes > room.memory_bytes)
         return;
     }

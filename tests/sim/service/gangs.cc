@@ -100,7 +100,7 @@ void TrainingGangs::Run(gang::GangSpec spec) {
 
 void TrainingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) {
   const auto found = gangs_.find(attempt);
-  if (found == gangs_.end()) return;
+  if (found == gangs_.end() || reason == gang::CancelReason::kSoon) return;
   if (reason == gang::CancelReason::kUnwanted)
     return End(found->second, {gang::Outcome::kCancelled, {}});
   if (reason == gang::CancelReason::kLeaving)

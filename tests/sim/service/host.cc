@@ -36,7 +36,7 @@ void Host::After(int64_t us, simulate::Timeline::Action action) {
 
 // ---- the process ----------------------------------------------------------------------------
 
-void Host::Start() {
+void Host::Start(int64_t lives_us) {
   ++process_;
   const int64_t clock_us =
       around_.random.Integer(-around_.faults.clock_jump_us, around_.faults.clock_jump_us);
@@ -52,7 +52,11 @@ void Host::Start() {
   agent::ServerLink& link = *this;
   agent::Files& files = *this;
   machine_ = std::make_unique<agent::Machine>(Hello(), gang::Folders(kDataDir),
-                                              around_.random.Bits(), link, *gangs_, files);
+                                              around_.random.Bits(), link, *gangs_, files,
+                                              std::chrono::milliseconds(0),
+                                              lives_us > 0
+                                                  ? Now().boot + std::chrono::microseconds(lives_us)
+                                                  : agent::Machine::kNever);
   Step();
 }
 
@@ -83,7 +87,7 @@ void Host::Exit() {
   machine_.reset();
   gangs_.reset();
   facts_.clear();
-  step_soon_ = frozen_ = false;
+  step_soon_ = frozen_ = leaving_ = false;
   step_at_ = agent::Machine::kNever;
   removals_.clear();
   said_.clear();
@@ -94,8 +98,9 @@ void Host::Exit() {
   around_.reality.HostStandsStill(name_, false);
 }
 
-void Host::Leave() {
-  machine_->Stop({});
+void Host::Leave(std::chrono::milliseconds grace) {
+  leaving_ = true;
+  machine_->Leave(grace, Now());
   Step();
 }
 

@@ -21,14 +21,18 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   Host(Surroundings& surroundings, std::string name, PlannedHost planned)
       : around_(surroundings), name_(std::move(name)), planned_(std::move(planned)) {}
 
-  void Start();   // a new process. REQUIRES: none is there
+  // A new process, which has so long; 0: as long as nothing befalls it. REQUIRES: none is there.
+  void Start(int64_t lives_us);
   void Crash();   // the process and its gangs are gone
-  void Leave();   // says goodbye, tears its gangs down and exits
+  // Says goodbye and exits: its gangs have so long to save and leave, then they are torn down.
+  void Leave(std::chrono::milliseconds grace);
   void Freeze();  // nothing on this host moves until Thaw
   void Thaw();
 
   bool up() const { return machine_ != nullptr; }
   bool frozen() const { return frozen_; }
+  bool leaving() const { return leaving_; }
+  uint64_t process() const { return process_; }  // counts them
   std::optional<StreamId> stream() const { return stream_; }
   const std::string& name() const { return name_; }
   const PlannedHost& planned() const { return planned_; }
@@ -60,7 +64,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   const PlannedHost planned_;
 
   // Of the process that is there.
-  uint64_t process_ = 0;  // counts them
+  uint64_t process_ = 0;
   int64_t started_us_ = 0;
   std::unique_ptr<TrainingGangs> gangs_;
   std::unique_ptr<agent::Machine> machine_;
@@ -71,6 +75,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   std::deque<v1::Fact> said_;       // and not acknowledged
   uint64_t said_seq_ = 0;
 
+  bool leaving_ = false;
   bool frozen_ = false;
   Time frozen_at_;
   int64_t slept_us_ = 0;                              // that its clock has missed

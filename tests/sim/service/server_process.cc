@@ -170,7 +170,7 @@ void ServerProcess::OnMessage(StreamId stream, v1::FromExecutor message) {
     sessions_.OnFacts(link.id(), server::FromProto(*message.mutable_facts()), now);
   }
   if (message.has_heartbeat()) sessions_.OnHeartbeat(link.id(), message.heartbeat(), now);
-  if (message.has_goodbye()) sessions_.OnGoodbye(link.id());
+  if (message.has_goodbye()) sessions_.OnGoodbye(link.id(), message.goodbye());
 }
 
 // In kLeasesInLog nothing is heard of executors that the store has no room for.

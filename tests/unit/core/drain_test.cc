@@ -100,6 +100,86 @@ TEST_F(Drains, NowAGangSavesAndGoesOnElsewhereAtNoCost) {
             "saved and left, to go on elsewhere: executor box is drained");
 }
 
+TEST_F(Drains, OfAnExecutorThatEndsWhateverRunsSavesAndLeaves) {
+  Create(Gangs());
+  Do(LeaveExecutor{"box", Incarnation(99)});
+  EXPECT_FALSE(trial(0).yield) << "an earlier process said that";
+  Do(LeaveExecutor{"box", brain.state().executors.at("box").incarnation});
+  ASSERT_TRUE(trial(0).yield) << "though there is no other place for it yet";
+  EXPECT_EQ(trial(0).yield->reason.text,
+            "saved and left, to go on elsewhere: executor box is about to end");
+  reachable = [](const std::string& name) { return name != "box"; };
+  Yield(0, 3);
+  EXPECT_EQ(StateOf(0), TrialState::kPending);
+  EXPECT_EQ(trial(0).failures, 0);
+  Lose("box");
+  Join("den", {.cpus = 2});
+  EXPECT_EQ(HostOf(0), "den");
+  EXPECT_EQ(trial(0).live->resume->step, Step(3));
+}
+
+// A gang's reports are 20 s apart.
+class Ends : public Drains {
+ protected:
+  void JoinFor(const std::string& name, double seconds) {
+    Do(JoinExecutor{.name = name,
+                    .instance = "a",
+                    .resources = {.cpus = 2},
+                    .time_left = Seconds(seconds)});
+  }
+  static SweepSpec Long() {
+    SweepSpec spec = Gangs();
+    spec.max_step = Step(100);
+    return spec;
+  }
+  void ReportAfter20Seconds(int64_t step) {
+    Wait(20);
+    Tell(0, TrialReported{.report = {Step(step), {{"score", 0.9}}, Seconds(20.0 * step), false}});
+  }
+};
+
+TEST_F(Ends, AGangLeavesWhenThereIsNoTimeForTwoMoreReports) {
+  Lose("box");
+  JoinFor("short", 200);
+  Create(Long());
+  ASSERT_EQ(HostOf(0), "short");
+  for (int64_t step = 1; step <= 4; ++step) {
+    ReportAfter20Seconds(step);
+    EXPECT_FALSE(trial(0).yield) << "at step " << step;
+  }
+  ReportAfter20Seconds(5);  // 100 s are left; a minute of them is for leaving
+  ASSERT_TRUE(trial(0).yield);
+  EXPECT_EQ(trial(0).yield->reason.text,
+            "saved and left, to go on elsewhere: executor short ends in 99 s, and a report takes "
+            "20 s");
+  Wait(20);
+  Yield(0, 6);
+  EXPECT_EQ(StateOf(0), TrialState::kPending);
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_EQ(brain.Waiting(sweep()),
+            "too soon for a gang's next report and its checkpoint, 92 s, end short (in 79 s)");
+  Join("den", {.cpus = 2});
+  EXPECT_EQ(HostOf(0), "den");
+}
+
+TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
+  Lose("box");
+  JoinFor("short", 75);
+  Create(Long());
+  ASSERT_EQ(HostOf(0), "short");
+  ReportAfter20Seconds(1);
+  ReportAfter20Seconds(2);
+  EXPECT_FALSE(trial(0).yield) << "it would come no further on any such";
+}
+
+TEST_F(Ends, ASnapshotKeepsIt) {
+  JoinFor("short", 200);
+  State loaded(algorithms);
+  ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
+  EXPECT_EQ(loaded.executors.at("short").host.lives, Seconds(200));
+  EXPECT_EQ(loaded.ending, std::set<std::string>{"short"});
+}
+
 TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsStaysToItsEnd) {
   JoinWithFolder("own", {.cpus = 4}, "of own");
   JoinWithFolder("den", {.cpus = 4}, "of den");

@@ -122,6 +122,16 @@ TEST_F(GangFailure, OfOneWhoseJobIsEndedTheExecutorIsToldToo) {
   EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
 }
 
+TEST_F(GangFailure, OfOneWhoseExecutorIsAboutToEndASignalIsNoFailure) {
+  const GangSpec spec = Spec({"/bin/sh", "-c", "read start <&3; read more <&3"});
+  supervisor_->Run(spec);
+  const std::vector<pid_t> pids = Pids(spec);
+  ASSERT_EQ(pids.size(), 1u);
+  supervisor_->Cancel(spec.attempt, CancelReason::kSoon);
+  kill(pids[0], SIGTERM);
+  EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kLease);
+}
+
 TEST_F(GangFailure, WholeGangIsGoneWithinASecond) {
   const GangSpec spec = PlainWorker({"grandchild", "1/report-nothing", "1/exit:1", "hang"}, 4);
   supervisor_->Run(spec);

@@ -96,6 +96,60 @@ TEST_F(MachineTest, FarewellIsShortWhereNobodyAcknowledges) {
   EXPECT_EQ(closes_, 1);
 }
 
+TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsWithTheLast) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  machine_.Leave(seconds(20), At());
+  Step();
+  const auto goodbyes = Written(v1::FromExecutor::kGoodbye);
+  ASSERT_THAT(goodbyes, SizeIs(1));
+  EXPECT_TRUE(goodbyes[0].goodbye().saves());
+  EXPECT_THAT(cancelled_, ElementsAre(std::pair(Attempt(0), gang::CancelReason::kSoon)));
+  PassWriting(seconds(10));
+  v1::Assignment told = Trial(0);
+  told.set_yield(true);
+  Receive(Wanting({told}));
+  EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
+  End(0);
+  Written();
+  EXPECT_EQ(closes_, 0);
+  Acknowledge(1);
+  EXPECT_EQ(closes_, 1) << "long before the grace is over";
+  EXPECT_THAT(cancelled_, SizeIs(1));
+}
+
+TEST_F(MachineTest, WhatHasNotLeftWithinTheGraceIsTornDown) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  machine_.Leave(seconds(20), At());
+  Step();
+  PassWriting(seconds(20) - milliseconds(1));
+  EXPECT_THAT(cancelled_, SizeIs(1));
+  PassWriting(milliseconds(1));
+  ASSERT_THAT(cancelled_, SizeIs(2));
+  EXPECT_EQ(cancelled_.back(), std::pair(Attempt(0), gang::CancelReason::kLeaving));
+}
+
+TEST_F(MachineTest, LeavingIsAtOnceWhereNothingRunsAndWhereTheServerHearsNothing) {
+  GetWelcomed();
+  machine_.Leave(seconds(20), At());
+  Step();
+  const auto goodbyes = Written(v1::FromExecutor::kGoodbye);
+  ASSERT_THAT(goodbyes, SizeIs(1));
+  EXPECT_FALSE(goodbyes[0].goodbye().saves());
+}
+
+TEST_F(MachineTest, OneThatLeavesStopsWhenItsConnectionBreaks) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  machine_.Leave(seconds(20), At());
+  Step();
+  EXPECT_THAT(cancelled_, SizeIs(1));
+  Break();
+  ASSERT_THAT(cancelled_, SizeIs(2));
+  EXPECT_EQ(cancelled_.back().second, gang::CancelReason::kLeaving);
+}
+
 TEST_F(MachineTest, StopWithoutAServerEndsAtOnce) {
   machine_.Stop({});
   Step();

@@ -96,10 +96,14 @@ TEST(Bandit, TakesGainsOfAnyKind) {
   gains[141].gain = -1e300;
   gains[142].before = 1e300;
   const auto chosen = Choose(gains);
-  if (chosen) EXPECT_TRUE(Space().Resolve(chosen->config).ok());
+  if (chosen) {
+    EXPECT_TRUE(Space().Resolve(chosen->config).ok());
+  }
   for (Gain& gain : gains) gain.gain *= 1e-300;
   gains[149].config = {{"kind", std::string("a")}};  // from before an edit of the space
-  if (const auto tiny = Choose(gains)) EXPECT_TRUE(Space().Resolve(tiny->config).ok());
+  if (const auto tiny = Choose(gains)) {
+    EXPECT_TRUE(Space().Resolve(tiny->config).ok());
+  }
 }
 
 }  // namespace

@@ -116,10 +116,12 @@ class SlurmKeeper : public testing::Test {
   }
   Result<Ran> Squeue() const {
     Ran ran;
+    const auto time = [](seconds all) {
+      return std::to_string(all.count() / 60) + ":" + std::to_string(all.count() % 60);
+    };
     for (const auto& [name, job] : queue_)
       ran.out += job.id + "|" + name + "|" + job.state + "|N/A|" + std::to_string(job.nodes) + "|" +
-                 std::to_string(job.ran.count() / 60) + ":" + std::to_string(job.ran.count() % 60) +
-                 "|" + job.node + "|" + (job.reason.empty() ? "None" : job.reason) + "\n";
+                 time(job.ran) + "|" + (job.left ? time(*job.left) : "UNLIMITED") + "|" + job.node + "|" + (job.reason.empty() ? "None" : job.reason) + "\n";
     return ran;
   }
   Result<Ran> Scancel(const std::vector<std::string>& argv) {
@@ -313,6 +315,40 @@ TEST_F(SlurmKeeper, OneThatIsAwayIsNotIdleAndAfterAWhileNoRoomEither) {
   Want(0, 0);
   Step(seconds(299));
   EXPECT_THAT(cancelled_, IsEmpty());
+}
+
+TEST_F(SlurmKeeper, AnotherIsSubmittedBeforeOneEndsThatIsAtWork) {
+  Want(1, 1);
+  Step();
+  Join(1, 0);
+  Want(0, 0);
+  const auto passes = [&](int number, seconds ran, seconds left) {
+    queue_.at(Name(number)).ran = ran;
+    queue_.at(Name(number)).left = left;
+    Step(seconds(5));
+  };
+  passes(1, seconds(3000), seconds(600));
+  EXPECT_EQ(InQueue(), 1);
+  passes(1, seconds(3180), seconds(420));  // a tenth of its hour, and the minute in which it leaves
+  EXPECT_EQ(InQueue(), 2);
+  passes(1, seconds(3185), seconds(415));
+  Step(seconds(600));
+  EXPECT_EQ(InQueue(), 2) << "the other waits in the queue, and is needed";
+  EXPECT_THAT(cancelled_, IsEmpty());
+}
+
+TEST_F(SlurmKeeper, NobodyFollowsOneThatEndsIdle) {
+  Want(1, 1);
+  Step();
+  Join(1);
+  Want(0, 0);
+  queue_.at(Name(1)).ran = seconds(3500);
+  queue_.at(Name(1)).left = seconds(100);
+  Step(seconds(5));
+  EXPECT_EQ(InQueue(), 1);
+  Want(1, 1);
+  Step(seconds(5));
+  EXPECT_EQ(InQueue(), 2) << "what waits does not count on it either";
 }
 
 TEST_F(SlurmKeeper, TheMinimumStays) {

@@ -54,6 +54,18 @@ TEST(SlurmPlan, NeverMoreThanTheLimit) {
       << "one that ends still has its node";
 }
 
+TEST(SlurmPlan, WhatRunsOnAPilotThatEndsSoonWillWantAnother) {
+  const Pilot closing{.name = "a", .closing = true};
+  EXPECT_EQ(Make({}, {Joined("a", 4)}, {closing}, {0, 8}).submit, 1);
+  EXPECT_EQ(Make({}, {Joined("a", 4)}, {closing}, {0, 1}).submit, 0) << "it still has its node";
+  EXPECT_EQ(Make({}, {Joined("a")}, {closing}, {0, 8}).submit, 0) << "nothing runs there";
+  const Plan plan = Make({}, {Joined("a", 4)}, {closing, {"b"}}, {0, 8});
+  EXPECT_EQ(plan.submit, 0);
+  EXPECT_THAT(plan.needed, ElementsAre("b"));
+  EXPECT_EQ(Make({Gangs(1, 1)}, {Joined("a")}, {closing}, {0, 8}).submit, 1)
+      << "what waits is not to start there";
+}
+
 TEST(SlurmPlan, AGangGetsAllPilotsThatItLacksOrNone) {
   const Plan plan = Make({Gangs(1, 6)}, {Joined("a", 0)}, {{"a"}}, {0, 3});
   EXPECT_EQ(plan.submit, 0) << "two would be left to wait for a third";

@@ -72,11 +72,11 @@ TEST_F(SlurmTools, BusyNodesAreNoFaultOfARequest) {
 TEST_F(SlurmTools, JobsAreThoseOfThisFleet) {
   // squeue of 22.05.8.
   slurm_.Says("squeue",
-              "3|attune-ab-3|PENDING|2026-11-23T00:18:07|1|0:00||BeginTime\n"
-              "1|attune-ab-1|RUNNING|2026-11-22T23:18:07|1|1:05|n1|None\n"
-              "2|attune-ab-2|CANCELLED|2026-11-22T23:13:10|1|0:03|n2|None\n"
-              "9|attune-cd-1|RUNNING|N/A|1|0:01|n2|None\n"
-              "8|bash|RUNNING|N/A|1|0:01|n3|None\n"
+              "3|attune-ab-3|PENDING|2026-11-23T00:18:07|1|0:00|2:00||BeginTime\n"
+              "1|attune-ab-1|RUNNING|2026-11-22T23:18:07|1|1:05|0:55|n1|None\n"
+              "2|attune-ab-2|CANCELLED|2026-11-22T23:13:10|1|0:03|1:57|n2|None\n"
+              "9|attune-cd-1|RUNNING|N/A|1|0:01|UNLIMITED|n2|None\n"
+              "8|bash|RUNNING|N/A|1|0:01|INVALID|n3|None\n"
               "CLUSTER: north\n");
   const auto jobs = tools_.Jobs("attune-ab-");
   ASSERT_EQ(jobs->size(), 3u);
@@ -85,12 +85,13 @@ TEST_F(SlurmTools, JobsAreThoseOfThisFleet) {
   EXPECT_EQ((*jobs)[1].id, "1");
   EXPECT_EQ((*jobs)[1].node, "n1");
   EXPECT_EQ((*jobs)[1].ran, seconds(65));
+  EXPECT_EQ((*jobs)[1].left, seconds(55));
   EXPECT_EQ((*jobs)[1].reason, "");
   EXPECT_EQ((*jobs)[2].phase(), Phase::kEnded);
 }
 
 TEST_F(SlurmTools, AReasonMayHaveTheSeparatorInIt) {
-  slurm_.Says("squeue", "3|attune-ab-3|PENDING|N/A|1|0:00||Licenses|x\n");
+  slurm_.Says("squeue", "3|attune-ab-3|PENDING|N/A|1|0:00|2:00||Licenses|x\n");
   EXPECT_EQ(tools_.Jobs("attune-ab-")->size(), 1u);
 }
 
@@ -99,9 +100,9 @@ TEST_F(SlurmTools, AReasonMayHaveTheSeparatorInIt) {
 // required" of 2024 (rivosinc/prometheus-slurm-exporter, pull request 106).
 TEST_F(SlurmTools, ReasonsWithCommasAndSpacesAreKeptWhole) {
   slurm_.Says("squeue",
-              "7|attune-ab-1|PENDING|N/A|1|0:00||ReqNodeNotAvail, "
+              "7|attune-ab-1|PENDING|N/A|1|0:00|2:00||ReqNodeNotAvail, "
               "UnavailableNodes:d[001-032],f[001-024]\n"
-              "8|attune-ab-2|PENDING|N/A|1|0:00||Nodes required for job are DOWN, DRAINED or "
+              "8|attune-ab-2|PENDING|N/A|1|0:00|2:00||Nodes required for job are DOWN, DRAINED or "
               "reserved for jobs in higher priority partitions\n");
   const auto jobs = tools_.Jobs("attune-ab-");
   ASSERT_EQ(jobs->size(), 2u);

@@ -331,7 +331,7 @@ TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
 TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeIsConnectedAndNotReachable) {
   const auto link = server->Join("box");
   EXPECT_TRUE(server->sessions.Reachable("box"));
-  server->sessions.OnGoodbye(link->id);
+  server->sessions.OnGoodbye(link->id, {});
   EXPECT_TRUE(server->sessions.Connected("box"));
   EXPECT_FALSE(server->sessions.Reachable("box"));
 }

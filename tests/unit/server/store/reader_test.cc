@@ -138,7 +138,8 @@ TEST_F(ReaderTest, CurvesSayWhereTheyGoOnFromAnothers) {
                     .donor = CheckpointId{{SweepId(1), TrialNumber(2)}, 1, Step(3)},
                     .cloned = kept});
   std::string clones;
-  for (const Curve& curve : reader_->CurvesOf(SweepId(1), "step")->trials) {
+  const auto curves = reader_->CurvesOf(SweepId(1), "step");
+  for (const Curve& curve : curves->trials) {
     for (const Clone& clone : curve.clones)
       clones += std::to_string(curve.trial.value) + " of " + std::to_string(clone.donor.value) +
                 " at " + std::to_string(clone.step.value) + "; ";
