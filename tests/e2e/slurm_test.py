@@ -264,6 +264,7 @@ class Life(Pilots):
                             "    attune.report({'score': step}, step, checkpoint=lambda folder: None)\n", "train.py")
         self.create(workers=1, trials=1, command=[sys.executable, "-B", script],
                     scheduler={"name": "fifo", "max": 1 << 30})
+        self.await_report(trial=0, step=2)
         self.until(lambda: len(self.attempts()) == 2, "a second attempt", 120)
         first, second = self.attempts()
         self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
