@@ -1,5 +1,6 @@
-// Reports after each millisecond until it is told to leave, and writes down when each Report() began and
-// returned on this rank, in nanoseconds of a clock that all ranks share: report-times-RANK.
+// Reports after each millisecond until it is told to leave, and writes down when each Report()
+// began and returned on this rank, in nanoseconds of a clock that all ranks share:
+// report-times-RANK.
 
 #include <attune/attune.h>
 

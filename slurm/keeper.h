@@ -57,8 +57,8 @@ class Keeper {
   // others, counts as room no more: its node may be gone, and Slurm take minutes to notice. What is
   // left of one with several nodes is let go once nothing runs there.
   static constexpr std::chrono::seconds kAwayPatience{30};
-  // For what runs on a pilot another is submitted when so large a part of its time is left, and what
-  // it needs to leave.
+  // For what runs on a pilot another is submitted when so large a part of its time is left, and
+  // what it needs to leave.
   static constexpr int kSuccessorShare = 10;
   // A pilot that has run for longer and not joined says so: it may not reach the server.
   static constexpr std::chrono::seconds kJoinPatience{60};

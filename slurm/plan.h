@@ -18,7 +18,7 @@ struct Room {
 // Gangs of one sweep that find no room.
 struct Wanted {
   std::string sweep;  // empty: those of several
-  int gangs = 0;  // at most
+  int gangs = 0;      // at most
   int workers = 1;
   int min_workers = 1;
   Room worker;

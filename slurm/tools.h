@@ -19,9 +19,9 @@ struct Job {
   std::string state;  // in Slurm's word: RUNNING
   std::string ends;   // 2026-11-22T23:18:07; N/A or empty where nobody knows yet
   int nodes = 1;
-  std::chrono::seconds ran{0};  // until now, or its end
+  std::chrono::seconds ran{0};               // until now, or its end
   std::optional<std::chrono::seconds> left;  // of its time; nullopt: it has no limit
-  std::string node;             // n3, n[1-4]; empty: none yet
+  std::string node;                          // n3, n[1-4]; empty: none yet
   std::string reason;
 
   Phase phase() const { return PhaseOf(state); }

@@ -218,7 +218,8 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   agent::Agent& running = *started.value();
   const std::chrono::milliseconds grace(std::llround(options.grace_seconds * 1000));
   const Interrupt::Subscription stop(interrupt, [&running, grace] {
-    spdlog::info("leaving: what runs here has {} s to save at its next report", grace.count() / 1000);
+    spdlog::info("leaving: what runs here has {} s to save at its next report",
+                 grace.count() / 1000);
     running.Leave(grace);
   });
   const agent::AgentExit exit = running.Wait();

@@ -194,9 +194,10 @@ void AddRunner(CLI::App& noun, Action& chosen) {
                    "without a word from the server, then end; wait for ever when absent")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  verb->add_option("--time-left", options.seconds_left,
-                   "until a batch system or somebody else ends it: it takes no trial that could not "
-                   "save before")
+  verb->add_option(
+          "--time-left", options.seconds_left,
+          "until a batch system or somebody else ends it: it takes no trial that could not "
+          "save before")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
   verb->add_option("--grace", options.grace_seconds,

@@ -122,8 +122,8 @@ std::string Ending(const State& state, const GangRequest& request) {
         Lasts(executor.host, request.needs, request.now))
       continue;
     const int64_t left_us = std::max<int64_t>(executor.host.ends.us - request.now.us, 0);
-    names += (names.empty() ? "" : ", ") + name + " (in " + std::to_string(left_us / 1'000'000) +
-             " s)";
+    names +=
+        (names.empty() ? "" : ", ") + name + " (in " + std::to_string(left_us / 1'000'000) + " s)";
   }
   if (names.empty()) return "";
   return "too soon for a gang's next report and its checkpoint, " +

@@ -262,11 +262,11 @@ class Recorder {
       // One that has never had the time for a report would be no better the next time.
       if (host.lives < NeedsOf(sweep_) || Lasts(host, needs, now_)) continue;
       const int64_t left_us = std::max<int64_t>(host.ends.us - now_.us, 0);
-      return Verdict::Pause({.rule = std::string(kExecutorDrained),
-                             .text = "saved and left, to go on elsewhere: executor " +
-                                     slot.executor + " ends in " +
-                                     std::to_string(left_us / 1'000'000) + " s, and a report takes " +
-                                     FormatShort(sweep_.report_gap.value) + " s"});
+      return Verdict::Pause(
+          {.rule = std::string(kExecutorDrained),
+           .text = "saved and left, to go on elsewhere: executor " + slot.executor + " ends in " +
+                   std::to_string(left_us / 1'000'000) + " s, and a report takes " +
+                   FormatShort(sweep_.report_gap.value) + " s"});
     }
     return std::nullopt;
   }

@@ -137,8 +137,8 @@ struct ResumeExecutor {
   std::string name;
 };
 
-// An executor is about to end: what runs there is asked to save a checkpoint at its next report, and
-// to go on elsewhere. Ignored when the incarnation is not the current one.
+// An executor is about to end: what runs there is asked to save a checkpoint at its next report,
+// and to go on elsewhere. Ignored when the incarnation is not the current one.
 struct LeaveExecutor {
   std::string name;
   Incarnation incarnation;
@@ -169,9 +169,10 @@ struct RecordRemoval {
   CheckpointId checkpoint;
 };
 
-using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep,
-                             StopSweep, KillSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial,
-                             AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor, LoseExecutor,
-                             DrainExecutor, ResumeExecutor, LeaveExecutor, RecordFact, RecordRemoval>;
+using Command =
+    std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
+                 Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial, PinCheckpoint,
+                 DropCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor, ResumeExecutor,
+                 LeaveExecutor, RecordFact, RecordRemoval>;
 
 }  // namespace attune

@@ -25,7 +25,8 @@ struct Reason {
 
 // The rule of the verdict that a running trial gets when its sweep is paused.
 inline constexpr std::string_view kSweepPaused = "sweep_paused";
-// And of the one that it gets when an executor it runs on is drained, or ends: it goes on elsewhere.
+// And of the one that it gets when an executor it runs on is drained, or ends: it goes on
+// elsewhere.
 inline constexpr std::string_view kExecutorDrained = "executor_drained";
 
 // Whether a verdict of this rule is nobody's judgement of the trial.

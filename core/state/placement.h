@@ -37,8 +37,8 @@ struct GangRequest {
   // Rank 0 can be on these executors only; the others where it is, or beside it.
   std::optional<std::set<std::string>> only;
   Requirements required;  // of every executor that it runs on
-  // So long it has to run at least: no executor is taken that ends earlier, unless that one has never
-  // had so much time.
+  // So long it has to run at least: no executor is taken that ends earlier, unless that one has
+  // never had so much time.
   Seconds needs{0};
   Time now;
 };

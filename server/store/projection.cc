@@ -337,8 +337,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
         Dump(sweepfile::ToJson(*fact.config)), fact.reason.rule,
         RationaleOf(fact.reason, fact.donor), trial.sweep.value, trial.number.value);
   if (!fact.cloned) return;
-  if (fact.donor)
-    AddClone(transaction, event.seq, trial, fact.donor->trial.number, **fact.cloned);
+  if (fact.donor) AddClone(transaction, event.seq, trial, fact.donor->trial.number, **fact.cloned);
   progress_.Write(transaction, trial);
   transaction.Run("UPDATE trials SET step = ? WHERE sweep = ? AND number = ?",
                   (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);

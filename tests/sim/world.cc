@@ -13,10 +13,10 @@ using simulate::kSecondUs;
 constexpr int64_t kHourUs = 3600 * kSecondUs;
 constexpr int64_t kEndsWithinUs = 24 * kHourUs;  // once nothing goes wrong any more
 constexpr int64_t kTidyUs = 60 * kSecondUs;
-constexpr int64_t kAwayUs = 60 * kSecondUs;   // at most, an executor
-constexpr int64_t kGraceMs = 60'000;          // at most, of one that leaves
+constexpr int64_t kAwayUs = 60 * kSecondUs;        // at most, an executor
+constexpr int64_t kGraceMs = 60'000;               // at most, of one that leaves
 constexpr int64_t kToldBeforeUs = 50 * kSecondUs;  // the end of its time
-constexpr int64_t kStillUs = 90 * kSecondUs;  // at most, a host
+constexpr int64_t kStillUs = 90 * kSecondUs;       // at most, a host
 constexpr int64_t kCalmDelayUs = kSecondUs / 100;
 
 }  // namespace
@@ -123,8 +123,8 @@ void World::ComeBack(Host& executor) {
   });
 }
 
-// One whose time is over is told to leave a while before, as by a batch system. Where nothing befalls
-// anybody any more, its next process has no end.
+// One whose time is over is told to leave a while before, as by a batch system. Where nothing
+// befalls anybody any more, its next process has no end.
 void World::Start(Host& executor) {
   const int64_t lives_us = quiet_ ? 0 : executor.planned().lives_us;
   executor.Start(lives_us);

@@ -75,8 +75,8 @@ class ProcessGroups {
 };
 
 // Whether an exception tells of another rank that is gone, or does not answer, rather than of a
-// cause of its own. It goes by the exception's type, gloo's and c10d's for their connections, or where
-// it has none by the words.
+// cause of its own. It goes by the exception's type, gloo's and c10d's for their connections, or
+// where it has none by the words.
 bool IsLostPeer(const std::exception_ptr& error);
 
 }  // namespace attune::trainable

@@ -51,12 +51,10 @@ void Host::Start(int64_t lives_us) {
       });
   agent::ServerLink& link = *this;
   agent::Files& files = *this;
-  machine_ = std::make_unique<agent::Machine>(Hello(), gang::Folders(kDataDir),
-                                              around_.random.Bits(), link, *gangs_, files,
-                                              std::chrono::milliseconds(0),
-                                              lives_us > 0
-                                                  ? Now().boot + std::chrono::microseconds(lives_us)
-                                                  : agent::Machine::kNever);
+  machine_ = std::make_unique<agent::Machine>(
+      Hello(), gang::Folders(kDataDir), around_.random.Bits(), link, *gangs_, files,
+      std::chrono::milliseconds(0),
+      lives_us > 0 ? Now().boot + std::chrono::microseconds(lives_us) : agent::Machine::kNever);
   Step();
 }
 

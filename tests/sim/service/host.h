@@ -23,7 +23,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
 
   // A new process, which has so long; 0: as long as nothing befalls it. REQUIRES: none is there.
   void Start(int64_t lives_us);
-  void Crash();   // the process and its gangs are gone
+  void Crash();  // the process and its gangs are gone
   // Says goodbye and exits: its gangs have so long to save and leave, then they are torn down.
   void Leave(std::chrono::milliseconds grace);
   void Freeze();  // nothing on this host moves until Thaw

@@ -122,10 +122,8 @@ TEST_F(Drains, OfAnExecutorThatEndsWhateverRunsSavesAndLeaves) {
 class Ends : public Drains {
  protected:
   void JoinFor(const std::string& name, double seconds) {
-    Do(JoinExecutor{.name = name,
-                    .instance = "a",
-                    .resources = {.cpus = 2},
-                    .time_left = Seconds(seconds)});
+    Do(JoinExecutor{
+        .name = name, .instance = "a", .resources = {.cpus = 2}, .time_left = Seconds(seconds)});
   }
   static SweepSpec Long() {
     SweepSpec spec = Gangs();

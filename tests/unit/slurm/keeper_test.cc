@@ -121,7 +121,8 @@ class SlurmKeeper : public testing::Test {
     };
     for (const auto& [name, job] : queue_)
       ran.out += job.id + "|" + name + "|" + job.state + "|N/A|" + std::to_string(job.nodes) + "|" +
-                 time(job.ran) + "|" + (job.left ? time(*job.left) : "UNLIMITED") + "|" + job.node + "|" + (job.reason.empty() ? "None" : job.reason) + "\n";
+                 time(job.ran) + "|" + (job.left ? time(*job.left) : "UNLIMITED") + "|" + job.node +
+                 "|" + (job.reason.empty() ? "None" : job.reason) + "\n";
     return ran;
   }
   Result<Ran> Scancel(const std::vector<std::string>& argv) {

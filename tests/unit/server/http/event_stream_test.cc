@@ -185,12 +185,13 @@ TEST_F(Translation, AnExploitTellsDonorAndConfiguration) {
 }
 
 TEST_F(Translation, APromotionOfACloneTellsItsDonor) {
-  EXPECT_EQ(Of(TrialPromoted{.trial = trial_,
-                             .reason = {.text = "clones trial 7"},
-                             .config = Config{{"lr", 0.1}},
-                             .donor = CheckpointId{{SweepId(1), TrialNumber(7)}, 1, Step(3)}}),
-            R"(trial_changed {"state":"pending","reason":"clones trial 7","donor":7,"donor_step":3,)"
-            R"("config":{"lr":0.1}})");
+  EXPECT_EQ(
+      Of(TrialPromoted{.trial = trial_,
+                       .reason = {.text = "clones trial 7"},
+                       .config = Config{{"lr", 0.1}},
+                       .donor = CheckpointId{{SweepId(1), TrialNumber(7)}, 1, Step(3)}}),
+      R"(trial_changed {"state":"pending","reason":"clones trial 7","donor":7,"donor_step":3,)"
+      R"("config":{"lr":0.1}})");
 }
 
 TEST_F(Translation, WhatBecomesOfCheckpoints) {
