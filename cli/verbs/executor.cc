@@ -7,6 +7,8 @@
 namespace attune::cli {
 namespace {
 
+constexpr double kTimeMax = 1e8;  // seconds, three years
+
 struct ExecutorFlags {
   ExecutorOptions options;
   std::string memory;
@@ -198,12 +200,12 @@ void AddRunner(CLI::App& noun, Action& chosen) {
           "--time-left", options.seconds_left,
           "until a batch system or somebody else ends it: it takes no trial that could not "
           "save before")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1.0, kTimeMax))
       ->type_name("SECONDS");
   verb->add_option("--grace", options.grace_seconds,
                    "after Ctrl-C or SIGTERM, for what runs there to save a checkpoint at its next "
                    "report and leave; then it is torn down")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, kTimeMax))
       ->type_name("SECONDS")
       ->capture_default_str();
   AddLabels(*verb, flags->labels);

@@ -22,6 +22,13 @@ std::string OtherProtocol(const v1::Hello& hello) {
          std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
 }
 
+// As long as it likes where it says so, or has years.
+Seconds TimeLeft(const v1::Hello& hello) {
+  constexpr int64_t kYearsMs = int64_t{10} * 365 * 24 * 3600 * 1000;
+  const int64_t left = hello.time_left_ms();
+  return Seconds(left > 0 && left < kYearsMs ? static_cast<double>(left) / 1000 : 0);
+}
+
 v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message) {
   v1::Refusal refusal;
   refusal.set_code(code);
@@ -99,8 +106,7 @@ void Sessions::Join(SessionId id) {
                                    .spans = hello.spans(),
                                    .folder = hello.folder(),
                                    .labels = FromProto(hello.labels()),
-                                   .time_left = Seconds(std::max<double>(
-                                       0, static_cast<double>(hello.time_left_ms()) / 1000))},
+                                   .time_left = TimeLeft(hello)},
                       [this, id](const auto& joined) { OnJoined(id, joined); });
 }
 

@@ -151,7 +151,7 @@ class Faults(Pilots):
         self.check_trials()
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
         self.assertEqual(code, 0, err)
-        self.until(lambda: not self.jobs(), "jobs are left")
+        self.until(lambda: not any(name.startswith("attune-") for name in self.jobs()), "jobs are left")
         self.until(lambda: not self.processes_of(script), "ranks are left")
 
     def scene(self):

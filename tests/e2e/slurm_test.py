@@ -188,10 +188,15 @@ class Life(Pilots):
         print(f"from `sweep create` to the first step of a gang over two nodes: "
               f"{time.monotonic() - began:.2f} s")
         self.completed()
+        began = time.monotonic()
+        self.create(workers=2, trials=1)
+        self.await_event(lambda kind, data: kind == "trial_reported" and data["sweep"] == "s2")
+        print(f"the same of a second sweep, on pilots that run: {time.monotonic() - began:.2f} s")
+        self.completed("s2")
         (attempt,) = self.attempts()
         self.assertEqual(attempt["outcome"], "finished")
         self.assertEqual(len({rank["executor"] for rank in attempt["ranks"]}), 2)
-        self.assertEqual(len(self.ever()), 2, "as many as it needed")
+        self.assertEqual(len(self.ever()), 2, "as many as it needed, and the second no more")
         name = attempt["ranks"][0]["executor"]
         self.assertRegex(name, r"^attune-[0-9a-f]{8}-[12]$")
         code, out, err = self.attune("slurm", "logs", name.rsplit("-", 1)[1], "--data-dir", self.data)

@@ -60,7 +60,11 @@ export function CurveChart(props: Props): JSX.Element {
       ) : (
         <Canvas {...props} />
       )}
-      <figcaption>{props.summary}</figcaption>
+      <figcaption>
+        {props.summary}
+        {props.lines.some((line) => line.curve.clones.length > 0) &&
+          ' A ring: a trial goes on from there, with another’s checkpoint.'}
+      </figcaption>
     </figure>
   );
 }
