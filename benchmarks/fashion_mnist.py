@@ -6,7 +6,7 @@ promotion: 27 configurations, promoted by ASHA, and all of them trained to the e
 population: pbt and pb2, and random search with as many steps.
 searcher: `auto` and `random`, on the sweep file of the example.
 
-A step trains on 11,000 images. Accuracy is that of the best report on the 5,000 images kept for validation;
+A step trains on 5,500 images. Accuracy is that of the best report on the 5,000 images kept for validation;
 "test" is that of its checkpoint on the 10,000 test images.
 """
 
@@ -21,7 +21,7 @@ import tempfile
 
 PARAMETERS = {
     "lr": {"min": 0.001, "max": 0.5, "scale": "log"}, "momentum": {"min": 0.5, "max": 0.95},
-    "width": {"values": [8, 16, 24]}, "batch": {"value": 128}, "samples_per_step": {"value": 11000},
+    "width": {"values": [8, 16, 24]}, "batch": {"value": 128}, "samples_per_step": {"value": 5500},
 }
 # Of a population only what may change on the way.
 CHANGING = {**PARAMETERS, "width": {"value": 16}}

@@ -111,6 +111,9 @@ class Turns final : public Checker {
     const SweepBook* mine = books_.Find(fact.attempt.trial.sweep);
     if (mine == nullptr || books_.reservation || mine->spec.max_concurrent_trials > 0) return;
     if (mine->spec.gang.min_workers > 0) return;  // its gangs do not all use as much
+    // Where one has too little time for a sweep's gangs, that sweep waits for others.
+    if (std::ranges::any_of(books_.executors, [](const auto& entry) { return entry.second.ends; }))
+      return;
     for (const auto& [id, other] : books_.sweeps) {
       const bool equal = id != mine->id && other.spec.gang == mine->spec.gang &&
                          !other.spec.External() && other.spec.priority == mine->spec.priority &&
