@@ -71,7 +71,8 @@ TEST_F(LogReportsTest, TimeIsAMetricWhereTheSweepSaysSo) {
   EXPECT_THAT(Reported(spec, 1).metrics, UnorderedElementsAre(Pair("n", 10.5), Pair("a", 1)));
   EXPECT_EQ(Reported(spec, 2).step, 12);
   ASSERT_TRUE(ended.failure);
-  EXPECT_THAT(ended.failure->message, AllOf(HasSubstr("'n=11 a=1'"), HasSubstr("is 11.0 after 12")));
+  EXPECT_THAT(ended.failure->message,
+              AllOf(HasSubstr("'n=11 a=1'"), HasSubstr("is 11.0 after 12")));
 }
 
 TEST_F(LogReportsTest, NothingBehindAMilestoneIsReadBeforeItsVerdict) {
