@@ -326,7 +326,7 @@ class SeveralNodes(Pilots):
         self.assertIn(why, first["failure"])  # max_restarts is 0: nobody is charged
         self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", resumed_from))
         self.assertEqual([rank["executor"].rsplit(".", 1)[0] for rank in second["ranks"]],
-                         [name.replace("-1", "-2")] * 2)
+                         [name.removesuffix("-1") + "-2"] * 2)
         return up
 
     def test_a_gang_over_both_starts_in_one_job_and_is_let_go_whole(self):
