@@ -132,7 +132,7 @@ class Placement(EndToEnd):
     def test_of_an_executor_that_is_stopped_the_trial_saves_and_leaves(self):
         gate = self.close_gate(3)
         self.start_executor("a")
-        sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 200})
+        sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 1000})
         self.await_report(trial=0, step=2)
         executor = self.executors["a"].popen
         executor.terminate()

@@ -302,29 +302,31 @@ class SeveralNodes(Pilots):
         """The executors of a trial's newest attempt that has ranks."""
         return [rank["executor"] for rank in self.attempts(trial)[-1]["ranks"]]
 
-    def running(self):
+    def running(self, steps=4):
         """A gang of two that runs on a pilot: its name, and its job."""
-        self.create(workers=2, trials=1)
+        self.create(workers=2, trials=1, scheduler={"name": "fifo", "max": steps})
         self.await_report(trial=0, step=2)
         ((name, (job, state, nodes)),) = self.jobs().items()
         self.assertEqual((state, nodes), ("RUNNING", "n[1-2]"))
         self.assertEqual(self.gang(), [f"{name}.0", f"{name}.1"])
         return name, job
 
-    def goes_on(self, end, why="its executor was stopped", resumed_from=2):
+    def goes_on(self, end, why="its executor was stopped", steps=4):
         """What `end(name, job)` does to its pilot costs the trial nothing."""
         gate = self.gate = self.close_gate(3)
         up = self.up()
-        name, job = self.running()
+        name, job = self.running(steps)
         began = time.monotonic()
         end(name, job)
         self.until(lambda: len(self.attempts()) == 2, "a second attempt", 120)
         print(f"  another pilot runs it after {time.monotonic() - began:.2f} s")
+        saved = 2 if not gate.closed else max(report["step"] for report in self.get("/sweeps/s1/trials/0")["history"]
+                                              if report["attempt"] == 1)
         gate.close()
         self.completed()
         first, second = self.attempts()
         self.assertIn(why, first["failure"])  # max_restarts is 0: nobody is charged
-        self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", resumed_from))
+        self.assertEqual((second["outcome"], second["resumed_from"]), ("finished", saved))
         self.assertEqual([rank["executor"].rsplit(".", 1)[0] for rank in second["ranks"]],
                          [name.removesuffix("-1") + "-2"] * 2)
         return up
@@ -375,7 +377,7 @@ class SeveralNodes(Pilots):
             cluster.run("scancel", "--batch", "--signal=TERM", job)
             self.await_event(lambda kind, data: kind == "trial_yielding")
             self.gate.close()
-        self.goes_on(tell, why="", resumed_from=3)
+        self.goes_on(tell, why="", steps=1000)
         self.assertEqual(sorted(self.ever().items())[0][1], "COMPLETED", "it has left by itself")
 
     def test_one_that_loses_a_node_ends_as_a_whole(self):
