@@ -256,8 +256,8 @@ Result<Json> Api::DropCheckpoint(const CheckpointName& checkpoint) {
   return JsonOf(client_.Delete({.path = CheckpointPath(checkpoint)}));
 }
 
-Result<FilePiece> Api::CheckpointContent(const CheckpointName& checkpoint, const std::string& file,
-                                         uint64_t offset) {
+Result<checkpoints::Piece> Api::CheckpointContent(const CheckpointName& checkpoint,
+                                                  const std::string& file, uint64_t offset) {
   Result<Reply> reply =
       client_.Get({.path = CheckpointPath(checkpoint) + "/content",
                    .query = {{"file", file}, {"offset", std::to_string(offset)}},
@@ -268,7 +268,8 @@ Result<FilePiece> Api::CheckpointContent(const CheckpointName& checkpoint, const
   if (size < 0)
     return Error{ErrorCode::kCorrupt,
                  "the server's answer is not what an Attune server says; is --server right?"};
-  return FilePiece{std::move(reply->body), static_cast<uint64_t>(size)};
+  return checkpoints::Piece{.data = std::move(reply->body),
+                            .file_bytes = static_cast<uint64_t>(size)};
 }
 
 Result<Json> Api::EnqueueTrial(const std::string& sweep, const Json& config) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/client/download.h"
+#include "checkpoints/piece.h"
 #include "cli/client/http_client.h"
 #include "cli/json.h"
 #include "core/base/result.h"
@@ -84,8 +84,8 @@ class Api {
 
   Result<Json> DropCheckpoint(const CheckpointName& checkpoint);
   // Part of one of its files, as much as the server gives at once.
-  Result<FilePiece> CheckpointContent(const CheckpointName& checkpoint, const std::string& file,
-                                      uint64_t offset);
+  Result<checkpoints::Piece> CheckpointContent(const CheckpointName& checkpoint,
+                                               const std::string& file, uint64_t offset);
 
   Result<Json> EnqueueTrial(const std::string& sweep, const Json& config);
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/client/download.h"
+#include "checkpoints/download.h"
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"
 
@@ -151,6 +151,48 @@ Result<Json> Choose(Api& api, const std::string& name, const CheckpointChoice& c
               dropped == nullptr ? std::nullopt : std::optional(WholeAt(*dropped, "step")));
 }
 
+// Brings it into the folder, and says what to do where it could not. What the server said is not
+// put into other words.
+Result<checkpoints::Downloaded> Bring(Api& api, const CheckpointName& checkpoint,
+                                      const std::string& digest, const std::string& folder,
+                                      const std::function<void(uint64_t, uint64_t)>& progress) {
+  Error said;
+  const auto read = [&](const std::string& file, uint64_t offset) {
+    Result<checkpoints::Piece> piece = api.CheckpointContent(checkpoint, file, offset);
+    if (piece.ok()) return *std::move(piece);
+    said = piece.error();
+    return checkpoints::Piece{.error = said.message};
+  };
+  checkpoints::Downloaded done = checkpoints::Download(
+      {.name = TextOf(checkpoint), .digest = digest, .read = read}, folder, progress);
+  using Fault = checkpoints::Downloaded::Fault;
+  const std::string stays = "\nwhat has arrived stays in " + done.part.string() +
+                            ": the same command goes on from there; remove that folder if you "
+                            "give up";
+  switch (done.fault) {
+    case Fault::kNone:
+      return done;
+    case Fault::kThere:
+      return Error{ErrorCode::kConflict, done.error + ": name another folder with --out DIR"};
+    case Fault::kBusy:
+      return Error{ErrorCode::kConflict,
+                   done.error + ": wait for it, or name another folder with --out DIR"};
+    case Fault::kFull:
+      return Error{
+          ErrorCode::kStorageFull,
+          done.error + ": free some room there, or choose another place with --out DIR" + stays};
+    case Fault::kDenied:
+      return Error{ErrorCode::kDenied, done.error + stays};
+    case Fault::kCorrupt:
+      return Error{ErrorCode::kCorrupt, done.error + (done.part.empty() ? "" : stays)};
+    case Fault::kSource:
+      return Error{said.code, done.error + stays};
+    case Fault::kOther:
+      break;
+  }
+  return Error{ErrorCode::kUnavailable, done.error + stays};
+}
+
 }  // namespace
 
 std::string TextOf(const CheckpointName& checkpoint) {
@@ -176,16 +218,11 @@ ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
     console.err.Draw(
         {FormatBytes(static_cast<double>(there)) + " of " + FormatBytes(static_cast<double>(all))});
   };
-  const DownloadSource source{.name = TextOf(checkpoint),
-                              .digest = TextAt(*row, "digest"),
-                              .read = [&](const std::string& file, uint64_t offset) {
-                                return api.CheckpointContent(checkpoint, file, offset);
-                              }};
-  const Result<Downloaded> done = Download(source, folder, progress);
+  const auto done = Bring(api, checkpoint, TextAt(*row, "digest"), folder, progress);
   if (console.err.live()) console.err.Remove();
   if (!done.ok()) return Fail(console, done.error());
   if (output.json()) {
-    console.out.Print(Dump({{"checkpoint", source.name},
+    console.out.Print(Dump({{"checkpoint", TextOf(checkpoint)},
                             {"folder", folder},
                             {"files", done->files},
                             {"bytes", done->bytes},
@@ -195,7 +232,7 @@ ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
   }
   const uint64_t had = done->bytes - std::min(done->bytes, done->fetched);
   console.err.Print(
-      "checkpoint " + source.name + ": " + std::to_string(done->files) +
+      "checkpoint " + TextOf(checkpoint) + ": " + std::to_string(done->files) +
       (done->files == 1 ? " file, " : " files, ") + FormatBytes(static_cast<double>(done->bytes)) +
       (had > 0 ? ", of which " + FormatBytes(static_cast<double>(had)) + " were there from before"
                : ""));

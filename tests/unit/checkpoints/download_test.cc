@@ -1,4 +1,4 @@
-#include "cli/client/download.h"
+#include "checkpoints/download.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,17 +12,17 @@
 #include <sstream>
 
 #include "checkpoints/sha256.h"
-#include "tests/unit/cli/fake_server.h"
+#include "tests/support/scratch_folder.h"
 
-namespace attune::cli {
+namespace attune::checkpoints {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoints::Sha256;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
+using Fault = Downloaded::Fault;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr size_t kPieceBytes = 1000;
 
@@ -33,7 +33,7 @@ std::string Read(const fs::path& path) {
 }
 
 // A checkpoint in memory, whose source may fail after so many pieces.
-class DownloadTest : public testing::Test {
+class DownloadTest : public ::testing::Test {
  protected:
   DownloadTest() {
     files_["model.bin"] = std::string(3500, 'm') + "end";
@@ -54,24 +54,25 @@ class DownloadTest : public testing::Test {
     digest_ = "sha256:" + Sha256::HexOf(files_["manifest.json"]);
   }
 
-  Result<Downloaded> Get() {
+  Downloaded Get() {
     asked_.clear();
-    return Download(
-        {.name = "s1/17/2-900",
-         .digest = digest_,
-         .read = [this](const std::string& file, uint64_t offset) { return Piece(file, offset); }},
-        Out(), {});
+    return Download({.name = "s1/17/2-900",
+                     .digest = digest_,
+                     .read = [this](const std::string& file,
+                                    uint64_t offset) { return ReadPiece(file, offset); }},
+                    Out(), {});
   }
-  Result<FilePiece> Piece(const std::string& file, uint64_t offset) {
-    if (pieces_left_-- <= 0) return Error{ErrorCode::kUnavailable, "executor box is lost"};
+  Piece ReadPiece(const std::string& file, uint64_t offset) {
+    if (pieces_left_-- <= 0) return {.error = "executor box is lost"};
     if (file != "manifest.json") asked_.emplace_back(file, offset);
     const std::string& text = files_.at(file);
-    return FilePiece{text.substr(std::min<size_t>(offset, text.size()), kPieceBytes), text.size()};
+    return {.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
+            .file_bytes = text.size()};
   }
 
-  fs::path Out() const { return folder_.path() / "out"; }
+  fs::path Out() const { return folder_ / "out"; }
   // What lies beside the folder that is made.
-  fs::path Part() const { return folder_.path() / (".out.part-" + digest_.substr(7, 16)); }
+  fs::path Part() const { return folder_ / (".out.part-" + digest_.substr(7, 16)); }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_.path()))
@@ -79,7 +80,7 @@ class DownloadTest : public testing::Test {
     return names;
   }
 
-  ScratchFolder folder_;
+  attune::testing::ScratchFolder folder_;
   std::map<std::string, std::string> files_;
   std::string digest_;
   int pieces_left_ = 1000;
@@ -88,10 +89,10 @@ class DownloadTest : public testing::Test {
 
 TEST_F(DownloadTest, BringsEveryFileAndLeavesNothingElse) {
   const auto done = Get();
-  ASSERT_TRUE(done.ok()) << done.error().message;
-  EXPECT_EQ(done->files, 3u);
-  EXPECT_EQ(done->bytes, 3505u);
-  EXPECT_EQ(done->fetched, 3505u);
+  ASSERT_EQ(done.error, "");
+  EXPECT_EQ(done.files, 3u);
+  EXPECT_EQ(done.bytes, 3505u);
+  EXPECT_EQ(done.fetched, 3505u);
   for (const auto& [name, text] : files_) EXPECT_EQ(Read(Out() / name), text) << name;
   EXPECT_THAT(Names(), ElementsAre("out"));
 }
@@ -99,19 +100,18 @@ TEST_F(DownloadTest, BringsEveryFileAndLeavesNothingElse) {
 TEST_F(DownloadTest, GoesOnAtTheByteWhereItWasCutOff) {
   pieces_left_ = 3;  // the manifest, and two of model.bin
   const auto cut = Get();
-  ASSERT_FALSE(cut.ok());
-  EXPECT_EQ(cut.error().code, ErrorCode::kUnavailable);
-  EXPECT_THAT(cut.error().message, HasSubstr("executor box is lost\nwhat has arrived stays in"));
-  EXPECT_THAT(cut.error().message, HasSubstr("the same command goes on from there"));
+  EXPECT_EQ(cut.fault, Fault::kSource);
+  EXPECT_EQ(cut.error, "executor box is lost");
+  EXPECT_EQ(cut.part, Part());
   EXPECT_FALSE(fs::exists(Out()));
   EXPECT_EQ(fs::file_size(Part() / "model.bin"), 2 * kPieceBytes);
 
   pieces_left_ = 1000;
   const auto done = Get();
-  ASSERT_TRUE(done.ok()) << done.error().message;
+  ASSERT_EQ(done.error, "");
   EXPECT_THAT(asked_, ElementsAre(Pair("model.bin", 2000), Pair("model.bin", 3000),
                                   Pair("state/total.json", 0)));
-  EXPECT_EQ(done->fetched, 1505u);
+  EXPECT_EQ(done.fetched, 1505u);
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
@@ -119,50 +119,48 @@ TEST_F(DownloadTest, WhatADeadMachineLeftOfAFileIsFetchedAnew) {
   fs::create_directories(Part());
   std::ofstream(Part() / "model.bin") << std::string(2500, '\0');
   const auto done = Get();
-  ASSERT_TRUE(done.ok()) << done.error().message;
+  ASSERT_EQ(done.error, "");
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
 TEST_F(DownloadTest, WhatIsTooLongIsFetchedAnew) {
   fs::create_directories(Part());
   std::ofstream(Part() / "model.bin") << std::string(5000, 'm');
-  ASSERT_TRUE(Get().ok());
+  ASSERT_EQ(Get().error, "");
   EXPECT_EQ(Read(Out() / "model.bin"), files_["model.bin"]);
 }
 
 TEST_F(DownloadTest, AFileThatIsDamagedAtItsSourceIsNamed) {
   files_["model.bin"][1700] = 'x';
   const auto done = Get();
-  ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(done.error().message, HasSubstr("model.bin of checkpoint s1/17/2-900: its SHA-256"));
+  EXPECT_EQ(done.fault, Fault::kCorrupt);
+  EXPECT_THAT(done.error, HasSubstr("model.bin of checkpoint s1/17/2-900: its SHA-256"));
   EXPECT_FALSE(fs::exists(Out()));
   files_["model.bin"].pop_back();
-  EXPECT_THAT(Get().error().message, HasSubstr("it has 3502 bytes and not 3503"));
+  EXPECT_THAT(Get().error, HasSubstr("it has 3502 bytes and not 3503"));
 }
 
 TEST_F(DownloadTest, AManifestOfAnotherDigestIsRefused) {
   files_["manifest.json"] += " ";
-  EXPECT_THAT(Get().error().message, HasSubstr("its digest is sha256:"));
+  EXPECT_THAT(Get().error, HasSubstr("its digest is sha256:"));
   digest_ = "";
-  EXPECT_THAT(Get().error().message, HasSubstr("is none"));
+  EXPECT_THAT(Get().error, HasSubstr("is none"));
 }
 
 TEST_F(DownloadTest, ANameThatLeadsOutOfTheFolderIsRefused) {
   const std::string entry = R"(":{"bytes":2,"sha256":")" + Sha256::HexOf("{}") + "\"}";
   for (const std::string name : {"../evil", "/tmp/evil", "state/../../evil"}) {
     MakeManifest(",\"" + name + entry);
-    EXPECT_THAT(Get().error().message, HasSubstr("is no file inside the folder")) << name;
-    EXPECT_FALSE(fs::exists(folder_.path() / "evil"));
+    EXPECT_THAT(Get().error, HasSubstr("is no file inside the folder")) << name;
+    EXPECT_FALSE(fs::exists(folder_ / "evil"));
   }
 }
 
 TEST_F(DownloadTest, AFolderThatIsThereIsLeftAlone) {
   fs::create_directories(Out());
   const auto done = Get();
-  ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(done.error().message, HasSubstr("is there already: name another folder with --out"));
+  EXPECT_EQ(done.fault, Fault::kThere);
+  EXPECT_THAT(done.error, HasSubstr("is there already"));
   EXPECT_THAT(fs::directory_iterator(Out()) == fs::directory_iterator(), true);
   EXPECT_THAT(asked_, IsEmpty());
 }
@@ -171,19 +169,18 @@ TEST_F(DownloadTest, OfTwoAtOnceOneIsTurnedAway) {
   fs::create_directories(Part());
   const int other = open(Part().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(flock(other, LOCK_EX | LOCK_NB), 0);
-  EXPECT_THAT(Get().error().message, HasSubstr("another `attune checkpoint get` is at it"));
+  EXPECT_THAT(Get().error, HasSubstr("somebody else is at it"));
   close(other);
-  EXPECT_TRUE(Get().ok());
+  EXPECT_EQ(Get().error, "");
 }
 
 TEST_F(DownloadTest, MoreThanTheDiskHoldsIsRefusedBeforeItIsFetched) {
   MakeManifest(R"(,"huge":{"bytes":1000000000000000,"sha256":")" + Sha256::HexOf("") + "\"}");
   const auto done = Get();
-  ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().code, ErrorCode::kStorageFull);
-  EXPECT_THAT(done.error().message, HasSubstr("free some room"));
+  EXPECT_EQ(done.fault, Fault::kFull);
+  EXPECT_THAT(done.error, HasSubstr("needs 10000000000035"));
   EXPECT_THAT(asked_, IsEmpty());
 }
 
 }  // namespace
-}  // namespace attune::cli
+}  // namespace attune::checkpoints

@@ -1,4 +1,4 @@
-#include "cli/client/download.h"
+#include "checkpoints/download.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -17,14 +17,12 @@
 
 #include "checkpoints/manifest.h"
 #include "checkpoints/sha256.h"
-#include "cli/text/numbers.h"
 
-namespace attune::cli {
+namespace attune::checkpoints {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoints::Listed;
-using checkpoints::Manifest;
+using Fault = Downloaded::Fault;
 
 constexpr size_t kReadBytes = 1 << 20;  // of what is there already, to hash it
 constexpr size_t kMarkDigits = 16;      // of the digest, in the name of the hidden folder
@@ -45,16 +43,21 @@ class Descriptor {
   const int fd_;
 };
 
-Error Failed(const std::string& what, const fs::path& path, int error) {
-  const bool full = error == ENOSPC || error == EDQUOT;
-  return {full              ? ErrorCode::kStorageFull
-          : error == EACCES ? ErrorCode::kDenied
-                            : ErrorCode::kUnavailable,
-          "cannot " + what + " " + path.string() + ": " + std::strerror(error) +
-              (full ? "; free some room there, or choose another place with --out DIR" : "")};
+struct Problem {
+  Fault fault = Fault::kNone;
+  std::string text;
+
+  bool ok() const { return fault == Fault::kNone; }
+};
+
+Problem Failed(const std::string& what, const fs::path& path, int error) {
+  return {error == ENOSPC || error == EDQUOT ? Fault::kFull
+          : error == EACCES                  ? Fault::kDenied
+                                             : Fault::kOther,
+          "cannot " + what + " " + path.string() + ": " + std::strerror(error)};
 }
 
-Status Sync(const fs::path& folder) {
+Problem Sync(const fs::path& folder) {
   const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened || fsync(opened.get()) != 0) return Failed("sync", folder, errno);
   return {};
@@ -75,76 +78,74 @@ class Job {
       const std::function<void(uint64_t, uint64_t)>& progress)
       : source_(source),
         out_(WithoutSlash(fs::absolute(out).lexically_normal())),
-        part_(out_.parent_path() /
-              ("." + out_.filename().string() + ".part-" +
-               source.digest.substr(checkpoints::kDigestPrefix.size(), kMarkDigits))),
+        part_(out_.parent_path() / ("." + out_.filename().string() + ".part-" +
+                                    source.digest.substr(kDigestPrefix.size(), kMarkDigits))),
         progress_(progress) {}
 
-  Result<Downloaded> Run() {
-    if (Status free = CheckOut(); !free.ok()) return free.error();
+  Downloaded Run() {
+    Problem problem = Try();
+    all_.part = part_;
+    all_.fault = problem.fault;
+    all_.error = std::move(problem.text);
+    return all_;
+  }
+
+ private:
+  Problem Try() {
+    if (Problem there = CheckOut(); !there.ok()) return there;
     std::error_code failed;
     fs::create_directories(part_, failed);
     if (failed) return Failed("make", part_, failed.value());
     const Descriptor folder(open(part_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder) return Failed("open", part_, errno);
-    if (Status locked = Lock(folder.get()); !locked.ok()) return locked.error();
-
-    Status done = FetchAll();
-    if (done.ok()) done = Finish();
-    if (done.ok()) return all_;
-    return Error{done.error().code, done.error().message + "\n" + WhatIsThere()};
+    if (Problem locked = Lock(folder.get()); !locked.ok()) return locked;
+    if (Problem lacking = FetchAll(); !lacking.ok()) return lacking;
+    return Finish();
   }
 
- private:
-  Status CheckOut() const {
+  Problem CheckOut() const {
     if (!Exists(out_)) return {};
-    return Error{ErrorCode::kConflict,
-                 out_.string() + " is there already: name another folder with --out DIR"};
+    return {Fault::kThere, out_.string() + " is there already"};
   }
 
   // As long as the folder is open.
-  Status Lock(int folder) const {
+  Problem Lock(int folder) const {
     struct stat locked {};
     struct stat there {};
     if (flock(folder, LOCK_EX | LOCK_NB) != 0 || fstat(folder, &locked) != 0 ||
         lstat(part_.c_str(), &there) != 0 || locked.st_ino != there.st_ino)
-      return Error{ErrorCode::kConflict,
-                   "another `attune checkpoint get` is at it, in " + part_.string() +
-                       ": wait for that one, or name another folder with --out DIR"};
+      return {Fault::kBusy, "somebody else is at it, in " + part_.string()};
     return CheckOut();
   }
 
-  Status FetchAll() {
-    auto text = FetchManifest();
-    if (!text.ok()) return text.error();
-    manifest_text_ = std::move(text).value();
-    Manifest manifest = checkpoints::ReadManifest(manifest_text_, source_.digest);
-    if (!manifest.error.empty()) return Corrupt(checkpoints::kManifestFile, manifest.error);
+  Problem FetchAll() {
+    if (Problem lacking = FetchManifest(); !lacking.ok()) return lacking;
+    Manifest manifest = ReadManifest(manifest_text_, source_.digest);
+    if (!manifest.error.empty()) return Corrupt(kManifestFile, manifest.error);
     all_.files = manifest.files.size();
     for (const auto& [name, listed] : manifest.files) all_.bytes += listed.bytes;
-    if (Status room = CheckRoom(manifest); !room.ok()) return room;
+    if (Problem room = CheckRoom(manifest); !room.ok()) return room;
     for (const auto& [name, listed] : manifest.files) {
-      if (Status fetched = FetchFile(name, listed); !fetched.ok()) return fetched;
+      if (Problem fetched = FetchFile(name, listed); !fetched.ok()) return fetched;
       there_ += listed.bytes;
     }
     return {};
   }
 
-  Result<std::string> FetchManifest() const {
-    std::string text;
+  Problem FetchManifest() {
     for (;;) {
-      auto piece = source_.read(std::string(checkpoints::kManifestFile), text.size());
-      if (!piece.ok()) return piece.error();
-      text += piece->data;
-      if (piece->file_bytes > checkpoints::kManifestBytesMax)
-        return Corrupt(checkpoints::kManifestFile, "it is longer than a manifest may be");
-      if (text.size() >= piece->file_bytes) return text;
-      if (piece->data.empty()) return Corrupt(checkpoints::kManifestFile, "it ends too early");
+      const Piece piece = source_.read(std::string(kManifestFile), manifest_text_.size());
+      if (!piece.error.empty()) return {Fault::kSource, piece.error};
+      manifest_text_ += piece.data;
+      if (piece.file_bytes > kManifestBytesMax)
+        return Corrupt(kManifestFile, "it is longer than a manifest may be");
+      if (manifest_text_.size() >= piece.file_bytes) return {};
+      if (piece.data.empty()) return Corrupt(kManifestFile, "it ends too early");
     }
   }
 
   // Before an hour of it is spent.
-  Status CheckRoom(const Manifest& manifest) const {
+  Problem CheckRoom(const Manifest& manifest) const {
     uint64_t lacking = 0;
     for (const auto& [name, listed] : manifest.files) {
       std::error_code absent;
@@ -154,14 +155,12 @@ class Job {
     std::error_code unknown;
     const fs::space_info space = fs::space(part_, unknown);
     if (unknown || space.available >= lacking) return {};
-    return Error{ErrorCode::kStorageFull,
-                 source_.name + " needs " + FormatBytes(static_cast<double>(lacking)) +
-                     " more, and " + out_.parent_path().string() + " has " +
-                     FormatBytes(static_cast<double>(space.available)) +
-                     ": free some room there, or choose another place with --out DIR"};
+    return {Fault::kFull, source_.name + " needs " + std::to_string(lacking) + " bytes more, and " +
+                              out_.parent_path().string() + " has " +
+                              std::to_string(space.available)};
   }
 
-  Status FetchFile(const std::string& name, const Listed& listed) {
+  Problem FetchFile(const std::string& name, const Listed& listed) {
     const fs::path path = part_ / name;
     std::error_code failed;
     fs::create_directories(path.parent_path(), failed);
@@ -171,64 +170,65 @@ class Job {
     if (!file) return Failed("write", path, errno);
     // What is there may be what a machine that died has left of it: then it is fetched anew.
     for (;;) {
-      checkpoints::Sha256 sha;
-      const auto had = HashWhatIsThere(file.get(), path, listed.bytes, sha);
-      if (!had.ok()) return had.error();
-      if (Status fetched = FetchRest(name, listed, *had, file.get(), sha); !fetched.ok())
-        return fetched;
+      Sha256 sha;
+      uint64_t had = 0;
+      if (Problem unread = HashWhatIsThere(file.get(), path, listed.bytes, sha, had); !unread.ok())
+        return unread;
+      if (Problem lacking = FetchRest(name, listed, had, file.get(), sha); !lacking.ok())
+        return lacking;
       if (sha.Hex() == listed.sha256) {
         if (fdatasync(file.get()) != 0) return Failed("sync", path, errno);
         return {};
       }
       if (ftruncate(file.get(), 0) != 0) return Failed("write", path, errno);
-      if (*had == 0)
+      if (had == 0)
         return Corrupt(name, "its SHA-256 is not " + listed.sha256 +
                                  ", which the manifest says: it is damaged where it lies");
     }
   }
 
-  // How many bytes of it.
-  Result<uint64_t> HashWhatIsThere(int file, const fs::path& path, uint64_t wanted,
-                                   checkpoints::Sha256& sha) const {
+  // `had`: how many bytes of it.
+  Problem HashWhatIsThere(int file, const fs::path& path, uint64_t wanted, Sha256& sha,
+                          uint64_t& had) const {
     struct stat status {};
     if (fstat(file, &status) != 0) return Failed("read", path, errno);
     const auto size = static_cast<uint64_t>(status.st_size);
     if (size > wanted) {
       if (ftruncate(file, 0) != 0) return Failed("write", path, errno);
-      return 0;
+      return {};
     }
     std::string buffer(kReadBytes, '\0');
-    for (uint64_t at = 0; at < size;) {
-      const ssize_t count = pread(file, buffer.data(), buffer.size(), static_cast<off_t>(at));
+    while (had < size) {
+      const ssize_t count = pread(file, buffer.data(), buffer.size(), static_cast<off_t>(had));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return Failed("read", path, errno);
-      if (count == 0) return at;
+      if (count == 0) return {};
       sha.Add({buffer.data(), static_cast<size_t>(count)});
-      at += static_cast<uint64_t>(count);
+      had += static_cast<uint64_t>(count);
     }
-    return size;
+    return {};
   }
 
   // The next piece travels while this one is hashed and written.
-  Status FetchRest(const std::string& name, const Listed& listed, uint64_t at, int file,
-                   checkpoints::Sha256& sha) {
+  Problem FetchRest(const std::string& name, const Listed& listed, uint64_t at, int file,
+                    Sha256& sha) {
     const auto ask = [&](uint64_t offset) {
       return std::async(std::launch::async, [&, offset] { return source_.read(name, offset); });
     };
-    std::optional<std::future<Result<FilePiece>>> coming;
+    std::optional<std::future<Piece>> coming;
     if (at < listed.bytes) coming = ask(at);
     while (coming) {
-      const auto piece = coming->get();
+      const Piece piece = coming->get();
       coming.reset();
-      if (!piece.ok()) return piece.error();
-      if (piece->file_bytes != listed.bytes)
-        return Corrupt(name, "it has " + std::to_string(piece->file_bytes) + " bytes and not " +
+      if (!piece.error.empty()) return {Fault::kSource, piece.error};
+      if (piece.file_bytes != listed.bytes)
+        return Corrupt(name, "it has " + std::to_string(piece.file_bytes) + " bytes and not " +
                                  std::to_string(listed.bytes) + ", as the manifest says");
-      const std::string& data = piece->data;
+      const std::string& data = piece.data;
       if (data.empty() || data.size() > listed.bytes - at)
         return Corrupt(name, "what came of it is not what was asked for");
       if (at + data.size() < listed.bytes) coming = ask(at + data.size());
-      if (Status written = Write(file, part_ / name, data, at); !written.ok()) return written;
+      if (Problem written = Write(file, part_ / name, data, at); !written.ok()) return written;
       sha.Add(data);
       at += data.size();
       all_.fetched += data.size();
@@ -237,7 +237,7 @@ class Job {
     return {};
   }
 
-  static Status Write(int file, const fs::path& path, std::string_view data, uint64_t at) {
+  static Problem Write(int file, const fs::path& path, std::string_view data, uint64_t at) {
     while (!data.empty()) {
       const ssize_t count = pwrite(file, data.data(), data.size(), static_cast<off_t>(at));
       if (count < 0 && errno == EINTR) continue;
@@ -249,22 +249,22 @@ class Job {
   }
 
   // The manifest comes last, and the name after all that it stands for.
-  Status Finish() {
-    const fs::path path = part_ / checkpoints::kManifestFile;
+  Problem Finish() {
+    const fs::path path = part_ / kManifestFile;
     {
       const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                                  S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
       if (!file) return Failed("write", path, errno);
-      if (Status written = Write(file.get(), path, manifest_text_, 0); !written.ok())
+      if (Problem written = Write(file.get(), path, manifest_text_, 0); !written.ok())
         return written;
       if (fdatasync(file.get()) != 0) return Failed("sync", path, errno);
     }
     std::error_code failed;
     for (const auto& entry : fs::recursive_directory_iterator(part_, failed)) {
       if (!entry.is_directory()) continue;
-      if (Status synced = Sync(entry.path()); !synced.ok()) return synced;
+      if (Problem synced = Sync(entry.path()); !synced.ok()) return synced;
     }
-    if (Status synced = Sync(part_); !synced.ok()) return synced;
+    if (Problem synced = Sync(part_); !synced.ok()) return synced;
     if (renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, out_.c_str(), RENAME_NOREPLACE) != 0) {
       if (errno == EEXIST) return CheckOut();
       // Not every filesystem knows the flag.
@@ -274,13 +274,8 @@ class Job {
     return Sync(out_.parent_path());
   }
 
-  Error Corrupt(std::string_view file, const std::string& why) const {
-    return {ErrorCode::kCorrupt, std::string(file) + " of checkpoint " + source_.name + ": " + why};
-  }
-
-  std::string WhatIsThere() const {
-    return "what has arrived stays in " + part_.string() +
-           ": the same command goes on from there; remove that folder if you give up";
+  Problem Corrupt(std::string_view file, const std::string& why) const {
+    return {Fault::kCorrupt, std::string(file) + " of checkpoint " + source_.name + ": " + why};
   }
 
   const DownloadSource& source_;
@@ -294,16 +289,18 @@ class Job {
 
 }  // namespace
 
-Result<Downloaded> Download(const DownloadSource& source, const fs::path& out,
-                            const std::function<void(uint64_t, uint64_t)>& progress) {
-  if (!source.digest.starts_with(checkpoints::kDigestPrefix) ||
-      source.digest.find_first_not_of("0123456789abcdef", checkpoints::kDigestPrefix.size()) !=
-          std::string::npos)
-    return Error{ErrorCode::kCorrupt, "checkpoint " + source.name + " has the digest \"" +
-                                          source.digest +
-                                          "\", which is none: nothing could be "
-                                          "checked by it"};
+Downloaded Download(const DownloadSource& source, const fs::path& out,
+                    const std::function<void(uint64_t, uint64_t)>& progress) {
+  if (!source.digest.starts_with(kDigestPrefix) ||
+      source.digest.find_first_not_of("0123456789abcdef", kDigestPrefix.size()) !=
+          std::string::npos) {
+    Downloaded none;
+    none.fault = Fault::kCorrupt;
+    none.error = "checkpoint " + source.name + " has the digest \"" + source.digest +
+                 "\", which is none: nothing could be checked by it";
+    return none;
+  }
   return Job(source, out, progress).Run();
 }
 
-}  // namespace attune::cli
+}  // namespace attune::checkpoints

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "checkpoints/piece.h"
+
+namespace attune::checkpoints {
+
+struct DownloadSource {
+  std::string name;    // of the checkpoint, for messages: s1/17/2-900
+  std::string digest;  // of its manifest: sha256:…
+  // Part of a file, from the offset on: as much as the source likes to give. Called by one thread
+  // at a time.
+  std::function<Piece(const std::string& file, uint64_t offset)> read;
+};
+
+struct Downloaded {
+  enum class Fault {
+    kNone,
+    kThere,    // `out` is there
+    kBusy,     // somebody else is at it
+    kFull,     // the disk is
+    kDenied,   // by the file system
+    kCorrupt,  // the source has something else than the digest says
+    kSource,   // it says why
+    kOther,
+  };
+  Fault fault = Fault::kNone;
+  std::string error;           // empty when there is none
+  std::filesystem::path part;  // where what has arrived stays meanwhile
+  size_t files = 0;            // beside the manifest
+  uint64_t bytes = 0;
+  uint64_t fetched = 0;  // of these, now: the others were there already
+};
+
+// Brings a checkpoint into the folder `out`, which appears when it is complete and every file has
+// the hash that the manifest says. Until then it grows in a hidden folder beside it, named by the
+// digest: whoever was cut off goes on there, in each file at the byte that it had. Nothing is
+// written outside of these two, whatever the source says.
+//
+// `progress` is told how much of how much is there.
+Downloaded Download(const DownloadSource& source, const std::filesystem::path& out,
+                    const std::function<void(uint64_t there, uint64_t all)>& progress);
+
+}  // namespace attune::checkpoints
