@@ -54,6 +54,13 @@ fs::path CheckpointsOf(const fs::path& data, const TrialId& trial) {
          "checkpoints";
 }
 
+Result<Backend::CheckpointPiece> ReadFrom(const fs::path& folder, const std::string& file,
+                                          uint64_t offset, uint32_t limit_bytes) {
+  checkpoints::Piece piece = checkpoints::ReadPiece(folder, file, offset, limit_bytes);
+  if (!piece.error.empty()) return Error{ErrorCode::kNotFound, std::move(piece.error)};
+  return Backend::CheckpointPiece{std::move(piece.data), piece.file_bytes};
+}
+
 Error OutOfReach(const CheckpointId& id, const KeptRow& row, const Holders& holders) {
   std::string text = "checkpoint " + ToString(id) + " lies on executor " + row.executor + ", in " +
                      row.checkpoint.path + "; that executor is ";
@@ -89,12 +96,10 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
 
   Holders holders;
   conductor_.Query([&](const Brain& brain) { holders = HoldersOf(brain.state(), row->executor); });
-  if (const auto data = SeenFromHere(holders.folder)) {
-    checkpoints::Piece piece =
-        checkpoints::ReadPiece(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
-    if (!piece.error.empty()) return Error{ErrorCode::kNotFound, std::move(piece.error)};
-    return Backend::CheckpointPiece{std::move(piece.data), piece.file_bytes};
-  }
+  if (const auto data = SeenFromHere(holders.folder))
+    return ReadFrom(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
+  if (storage_ != nullptr && storage_->Has(id))
+    return ReadFrom(storage_->FolderOf(id), file, offset, limit_bytes);
   for (const std::string& executor : holders.names) {
     if (!executors_.Connected(executor)) continue;
     auto piece = executors_.ReadCheckpoint(executor, {.trial = id.trial,

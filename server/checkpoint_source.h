@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
 #include "server/http/backend.h"
 #include "server/rpc/executor_service.h"
@@ -11,12 +12,14 @@
 namespace attune::server {
 
 // Where a checkpoint's files can be read: in the folder itself where the server sees it, the same
-// one by its word (Hello.folder), else by way of an executor that does. Any thread.
+// one by its word (Hello.folder), in the server's storage, or else by way of an executor that sees
+// it. Any thread.
 class CheckpointSource {
  public:
-  // All outlive the object.
-  CheckpointSource(Conductor& conductor, ExecutorService& executors, Reader& reader)
-      : conductor_(conductor), executors_(executors), reader_(reader) {}
+  // All outlive the object; `storage` is null where there is none.
+  CheckpointSource(Conductor& conductor, ExecutorService& executors, Reader& reader,
+                   const CheckpointStorage* storage)
+      : conductor_(conductor), executors_(executors), reader_(reader), storage_(storage) {}
 
   // As Backend::ReadCheckpoint.
   Result<Backend::CheckpointPiece> Read(const CheckpointId& id, const std::string& file,
@@ -26,6 +29,7 @@ class CheckpointSource {
   Conductor& conductor_;
   ExecutorService& executors_;
   Reader& reader_;
+  const CheckpointStorage* const storage_;
 };
 
 }  // namespace attune::server

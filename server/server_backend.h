@@ -13,15 +13,19 @@
 
 namespace attune::server {
 
-// What HTTP asks, answered by the conductor, the executors' service and the store, all of which
-// outlive it.
+// What HTTP asks, answered by the conductor, the executors' service, the store, and the storage of
+// checkpoints (null: there is none), all of which outlive it.
 class ServerBackend final : public Backend {
  public:
-  ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader)
+  ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader,
+                const CheckpointStorage* storage)
       : conductor_(conductor),
         executors_(executors),
         reader_(reader),
-        checkpoints_(conductor, executors, reader) {}
+        storage_(storage),
+        checkpoints_(conductor, executors, reader, storage) {}
+
+  CheckpointSource& checkpoints() { return checkpoints_; }
 
   Result<std::vector<Event>> Execute(Command command, const std::string& actor) override {
     return conductor_.Execute(std::move(command), actor);
@@ -34,6 +38,9 @@ class ServerBackend final : public Backend {
                                          uint64_t offset, uint32_t limit_bytes) override {
     return checkpoints_.Read(checkpoint, file, offset, limit_bytes);
   }
+  bool IsStored(const CheckpointId& checkpoint) override {
+    return storage_ != nullptr && storage_->Has(checkpoint);
+  }
   Status Started() override { return conductor_.Started(); }
   Status Ready() override { return conductor_.Ready(); }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override {
@@ -44,6 +51,7 @@ class ServerBackend final : public Backend {
   Conductor& conductor_;
   ExecutorService& executors_;
   Reader& reader_;
+  const CheckpointStorage* const storage_;
   CheckpointSource checkpoints_;
 };
 

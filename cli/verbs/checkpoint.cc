@@ -19,10 +19,16 @@ std::string Counted(size_t count, const std::string& what) {
   return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
 }
 
+// pinned, by a person; stored, by the server as well.
+std::string Kept(const Json& checkpoint) {
+  std::string text = At(checkpoint, "pinned") == true ? "pinned" : "";
+  if (At(checkpoint, "stored") == true) text += text.empty() ? "stored" : ", stored";
+  return text;
+}
+
 std::vector<std::string> CheckpointLines(const Json& checkpoints, const Style& style, int width) {
   if (checkpoints.empty()) return {"no checkpoints are kept"};
-  Table table(
-      {{"CHECKPOINT"}, {"BEST", true}, {"SIZE", true}, {"PINNED"}, {"EXECUTOR"}, {"FOLDER"}});
+  Table table({{"CHECKPOINT"}, {"BEST", true}, {"SIZE", true}, {"KEPT"}, {"EXECUTOR"}, {"FOLDER"}});
   std::set<int64_t> trials;
   double bytes = 0;
   for (const Json& checkpoint : checkpoints) {
@@ -34,9 +40,8 @@ std::vector<std::string> CheckpointLines(const Json& checkpoints, const Style& s
     table.Add({TextAt(checkpoint, "sweep") + '/' + std::to_string(trial) + '/' +
                    std::to_string(WholeAt(checkpoint, "attempt")) + '-' +
                    std::to_string(WholeAt(checkpoint, "step")),
-               best.has_value() ? FormatNumber(*best) : "", FormatBytes(size),
-               At(checkpoint, "pinned") == true ? "pinned" : "", TextAt(checkpoint, "executor"),
-               TextAt(checkpoint, "path")});
+               best.has_value() ? FormatNumber(*best) : "", FormatBytes(size), Kept(checkpoint),
+               TextAt(checkpoint, "executor"), TextAt(checkpoint, "path")});
   }
   std::vector<std::string> lines = table.Lines(style, width);
   lines.push_back(Counted(checkpoints.size(), "checkpoint") + " of " +

@@ -49,6 +49,10 @@ void AddServeVerb(CLI::App& app, Action& chosen) {
   verb->add_option("--data-dir", options.data_dir, "database, token, logs and checkpoints")
       ->type_name("DIR")
       ->capture_default_str();
+  verb->add_option("--storage-path", options.storage_path,
+                   "a folder for copies of each sweep's best checkpoints, which outlive the "
+                   "executors that saved them")
+      ->type_name("DIR");
   verb->add_option("--host", options.host, "address of the page and REST")->capture_default_str();
   verb->add_option("--rpc-host", options.rpc_host,
                    "address for executors; 0.0.0.0: all of this machine's. They speak TLS where "

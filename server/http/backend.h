@@ -65,6 +65,9 @@ class Backend {
                                                  const std::string& file, uint64_t offset,
                                                  uint32_t limit_bytes) = 0;
 
+  // Whether the server has a copy of its own, which outlives the executor's.
+  virtual bool IsStored(const CheckpointId&) { return false; }
+
   // Why there is nothing to show yet: the server reads its log, and how far that is.
   virtual Status Started() { return {}; }
 

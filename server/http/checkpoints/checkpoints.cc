@@ -11,6 +11,18 @@
 #include "server/http/trial_record.h"
 
 namespace attune::server {
+namespace {
+
+Json Listed(Backend& backend, SweepId sweep, const std::vector<KeptRow>& rows) {
+  Json json = KeptToJson(sweep, rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const CheckpointRow& kept = rows[i].checkpoint;
+    json[i]["stored"] = backend.IsStored({{sweep, rows[i].trial}, kept.attempt, kept.step});
+  }
+  return json;
+}
+
+}  // namespace
 
 Response Checkpoints::List(const Request& request, const Target& target) {
   const auto size = IntegerQuery(request, "page_size", kTrialsPageMax, 1, kTrialsPageMax);
@@ -22,8 +34,8 @@ Response Checkpoints::List(const Request& request, const Target& target) {
   const auto page = reader_.Checkpoints(target.sweep(), first, static_cast<int>(*size));
   if (!page.ok()) return Problem(page.error());
   const std::string next = page->more ? PageToken(of, first.value + *size) : "";
-  return JsonAnswer(
-      {{"checkpoints", KeptToJson(target.sweep(), page->checkpoints)}, {"next_page_token", next}});
+  return JsonAnswer({{"checkpoints", Listed(backend_, target.sweep(), page->checkpoints)},
+                     {"next_page_token", next}});
 }
 
 Response Checkpoints::Get(const Request&, const Target& target) {
@@ -48,7 +60,7 @@ Response Checkpoints::Drop(const Request& request, const Target& target) {
 Response Checkpoints::Answer(const CheckpointId& id, int status, const std::string& effect) {
   const auto row = reader_.Checkpoint(id);
   if (!row.ok()) return Problem(row.error());
-  Json json = std::move(KeptToJson(id.trial.sweep, {*row}).front());
+  Json json = std::move(Listed(backend_, id.trial.sweep, {*row}).front());
   json["dropped"] = row->checkpoint.dropped ? Json(*row->checkpoint.dropped) : Json();
   json["reason"] = row->checkpoint.reason;
   if (!effect.empty()) json["effect"] = effect;

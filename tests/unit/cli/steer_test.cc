@@ -122,22 +122,15 @@ TEST_F(Steer, CheckpointsAreNamedByTrialAttemptAndStep) {
 }
 
 TEST_F(Steer, CheckpointsAreListedByTheirNames) {
-  Json kept = {{"sweep", "s1"},
-               {"trial", 17},
-               {"attempt", 2},
-               {"step", 900},
-               {"bytes", 431232},
-               {"pinned", true},
-               {"executor", "box"},
-               {"best", 0.871},
-               {"path", "/d/900"},
-               {"digest", "sha256"},
-               {"time", "2026-11-21T10:00:00Z"}};
+  Json kept = {{"sweep", "s1"},    {"trial", 17},        {"attempt", 2},
+               {"step", 900},      {"bytes", 431232},    {"pinned", true},
+               {"stored", true},   {"executor", "box"},  {"best", 0.871},
+               {"path", "/d/900"}, {"digest", "sha256"}, {"time", "2026-11-21T10:00:00Z"}};
   server_.Answer("/sweeps/s1/checkpoints", {{"checkpoints", {kept}}, {"next_page_token", ""}});
   const auto table = Attune({"checkpoint", "list", "s1"});
   EXPECT_EQ(table.out,
-            "CHECKPOINT    BEST     SIZE  PINNED  EXECUTOR  FOLDER\n"
-            "s1/17/2-900  0.871  421 KiB  pinned  box       /d/900\n"
+            "CHECKPOINT    BEST     SIZE  KEPT            EXECUTOR  FOLDER\n"
+            "s1/17/2-900  0.871  421 KiB  pinned, stored  box       /d/900\n"
             "1 checkpoint of 1 trial, 421 KiB\n");
   EXPECT_EQ(Json::parse(Attune({"checkpoint", "list", "s1", "-o", "json"}).out),
             (Json{{"checkpoints", {kept}}}));

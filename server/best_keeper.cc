@@ -1,0 +1,133 @@
+#include "server/best_keeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "checkpoints/download.h"
+
+namespace attune::server {
+namespace {
+
+using checkpoints::Downloaded;
+
+// A report comes after the checkpoint of its step, and a better one may follow at once.
+constexpr std::chrono::milliseconds kSettles{500};
+constexpr std::chrono::seconds kAgain{5};  // after a failure
+
+// The sweep whose best checkpoints this may have changed.
+std::optional<SweepId> SweepOf(const Event& event) {
+  if (const auto* saved = std::get_if<CheckpointSaved>(&event.fact))
+    return saved->attempt.trial.sweep;
+  if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
+    return dropped->checkpoint.trial.sweep;
+  if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) return ended->trial.sweep;
+  return std::nullopt;
+}
+
+}  // namespace
+
+BestKeeper::BestKeeper(const CheckpointStorage& storage, CheckpointSource& source, Reader& reader)
+    : storage_(storage), source_(source), reader_(reader), thread_([this] { Run(); }) {}
+
+BestKeeper::~BestKeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void BestKeeper::OnStarted(const Brain& brain) {
+  const auto now = Clock::now();
+  for (const auto& [id, sweep] : brain.state().sweeps) LookAt(id, now);
+  for (const auto& [id, ended] : brain.state().ended) LookAt(id, now);
+}
+
+void BestKeeper::OnDurable(std::span<const Event> events, const Brain&) {
+  std::set<SweepId> changed;
+  for (const Event& event : events) {
+    if (const auto sweep = SweepOf(event)) changed.insert(*sweep);
+  }
+  for (const SweepId sweep : changed) LookAt(sweep, Clock::now() + kSettles);
+}
+
+// What is to be looked at anyway is not put off: a sweep that saves all the time has its turn.
+void BestKeeper::LookAt(SweepId sweep, Clock::time_point at) {
+  const std::lock_guard lock(mutex_);
+  const auto [entry, is_new] = due_.try_emplace(sweep, at);
+  if (!is_new) entry->second = std::min(entry->second, at);
+  changed_.notify_all();
+}
+
+bool BestKeeper::Stopping() {
+  const std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void BestKeeper::Run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const auto next =
+        std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
+    if (next == due_.end()) {
+      changed_.wait(lock);
+      continue;
+    }
+    if (const auto at = next->second; Clock::now() < at) {
+      changed_.wait_until(lock, at);
+      continue;
+    }
+    const SweepId sweep = next->first;
+    due_.erase(next);
+    lock.unlock();
+    const bool all = Keep(sweep);
+    if (!all) LookAt(sweep, Clock::now() + kAgain);
+    lock.lock();
+  }
+}
+
+bool BestKeeper::Keep(SweepId sweep) {
+  const auto row = reader_.Sweep(sweep);
+  if (!row.ok()) return row.error().code == ErrorCode::kNotFound;
+  std::set<CheckpointId> best;
+  bool all = true;
+  for (const BestTrial& report : row->front) {
+    const auto page = reader_.Checkpoints(sweep, report.trial, 1);
+    if (!page.ok()) return false;
+    for (const KeptRow& kept : page->checkpoints) {
+      if (kept.checkpoint.path != report.checkpoint) continue;
+      const CheckpointId id{{sweep, kept.trial}, kept.checkpoint.attempt, kept.checkpoint.step};
+      best.insert(id);
+      if (!storage_.Has(id)) all = Bring(id, kept.checkpoint.digest) && all;
+    }
+  }
+  if (!all) return false;
+  for (const CheckpointId& id : storage_.Of(sweep)) {
+    if (!best.contains(id)) storage_.Remove(id);
+  }
+  return true;
+}
+
+bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
+  const auto read = [&](const std::string& file, uint64_t offset) {
+    if (Stopping()) return checkpoints::Piece{.error = "the server ends"};
+    auto piece = source_.Read(id, file, offset, checkpoints::kPieceBytesMax);
+    if (!piece.ok()) return checkpoints::Piece{.error = piece.error().message};
+    return checkpoints::Piece{.data = std::move(piece->data), .file_bytes = piece->file_bytes};
+  };
+  const Downloaded done = checkpoints::Download(
+      {.name = ToString(id), .digest = digest, .read = read}, storage_.FolderOf(id), {});
+  if (done.fault == Downloaded::Fault::kNone || done.fault == Downloaded::Fault::kThere)
+    return true;
+  if (!Stopping())
+    spdlog::warn("the best checkpoint {} could not be copied to {}: {}", ToString(id),
+                 storage_.path().string(), done.error);
+  return false;
+}
+
+}  // namespace attune::server

@@ -1,0 +1,107 @@
+#include "server/checkpoint_storage.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace attune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kOwnerFile[] = "attune-storage";
+constexpr char kRemoved[] = ".removed-";
+
+Error Failed(const fs::path& path, int error) {
+  const bool full = error == ENOSPC || error == EDQUOT;
+  return {full ? ErrorCode::kStorageFull : ErrorCode::kDenied,
+          "--storage-path: cannot write " + path.string() + ": " + std::strerror(error)};
+}
+
+template <typename T>
+std::optional<T> Number(std::string_view text) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// 2-900
+std::optional<CheckpointId> ParseName(const TrialId& trial, const std::string& name) {
+  const size_t dash = name.find('-');
+  if (dash == name.npos) return std::nullopt;
+  const auto attempt = Number<uint32_t>(std::string_view(name).substr(0, dash));
+  const auto step = Number<int64_t>(std::string_view(name).substr(dash + 1));
+  if (!attempt || !step) return std::nullopt;
+  return CheckpointId{trial, *attempt, Step(*step)};
+}
+
+}  // namespace
+
+Result<CheckpointStorage> CheckpointStorage::Open(const fs::path& path, const std::string& owner) {
+  const fs::path folder = fs::absolute(path);
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) return Failed(folder, failed.value());
+  const fs::path mark = folder / kOwnerFile;
+  std::string known;
+  std::ifstream(mark) >> known;
+  if (!known.empty() && known != owner)
+    return Error{ErrorCode::kConflict,
+                 "--storage-path: " + folder.string() +
+                     " holds checkpoints of another server; give each server a folder of its own"};
+  if (known.empty()) {
+    std::ofstream file(mark);
+    file << owner << std::endl;
+    if (!file) return Failed(mark, errno);
+  }
+  return CheckpointStorage(folder);
+}
+
+fs::path CheckpointStorage::FolderOf(const CheckpointId& id) const {
+  return path_ / ToString(id.trial.sweep) / std::to_string(id.trial.number.value) /
+         (std::to_string(id.attempt) + "-" + std::to_string(id.step.value));
+}
+
+bool CheckpointStorage::Has(const CheckpointId& id) const {
+  std::error_code absent;
+  return fs::is_directory(FolderOf(id), absent);
+}
+
+std::vector<CheckpointId> CheckpointStorage::Of(SweepId sweep) const {
+  std::vector<CheckpointId> all;
+  std::error_code failed;
+  for (auto trial = fs::directory_iterator(path_ / ToString(sweep), failed);
+       !failed && trial != fs::directory_iterator(); trial.increment(failed)) {
+    const auto number = Number<uint32_t>(trial->path().filename().string());
+    if (!number) continue;
+    std::error_code gone;
+    for (auto copy = fs::directory_iterator(trial->path(), gone);
+         !gone && copy != fs::directory_iterator(); copy.increment(gone)) {
+      const auto id = ParseName({sweep, TrialNumber(*number)}, copy->path().filename().string());
+      if (id) all.push_back(*id);
+    }
+  }
+  return all;
+}
+
+// Under another name first: a copy that is there is whole.
+void CheckpointStorage::Remove(const CheckpointId& id) const {
+  const fs::path folder = FolderOf(id);
+  const fs::path doomed = folder.parent_path() / (kRemoved + folder.filename().string());
+  std::error_code failed;
+  fs::remove_all(doomed, failed);
+  fs::rename(folder, doomed, failed);
+  if (!failed) fs::remove_all(doomed, failed);
+  if (failed) return spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
+  fs::remove(folder.parent_path(), failed);  // where it was the trial's last
+}
+
+}  // namespace attune::server

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/log/event.h"
+
+namespace attune::server {
+
+// A folder of the server's, which may lie on a file server, with copies of checkpoints that outlive
+// their executors: `s1/17/2-900`, as people name them. A copy that is there is whole. Any thread.
+class CheckpointStorage {
+ public:
+  // Makes the folder when it is absent, and marks it as that of `owner`, a word by which the server
+  // knows its own. kConflict: it is another server's. kDenied, kStorageFull: it cannot be written.
+  static Result<CheckpointStorage> Open(const std::filesystem::path& path,
+                                        const std::string& owner);
+
+  std::filesystem::path FolderOf(const CheckpointId& id) const;
+  bool Has(const CheckpointId& id) const;
+  std::vector<CheckpointId> Of(SweepId sweep) const;
+  void Remove(const CheckpointId& id) const;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit CheckpointStorage(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path path_;
+};
+
+}  // namespace attune::server
