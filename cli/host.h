@@ -31,6 +31,8 @@ struct ServeOptions {
   std::string interface;               // as of ExecutorOptions
   Labels labels;                       // the same
   double lease_seconds = 15;           // of silence, until an executor gives its gangs up
+  // Where copies of sweeps' best checkpoints outlive executors; empty: nowhere.
+  std::filesystem::path storage_path;
 };
 
 struct ExecutorOptions {
@@ -46,6 +48,9 @@ struct ExecutorOptions {
   std::string interface;
   Labels labels;  // that gangs may ask for
   std::filesystem::path data_dir = "attune-data";
+  // Of copies of other executors' checkpoints that nothing needs, so many bytes stay; absent: 10
+  // GiB.
+  std::optional<int64_t> copies_bytes;
   // It ends after so long without a word from the server; 0: it waits for ever.
   double give_up_seconds = 0;
   std::optional<double> seconds_left;  // until something else ends it; absent: nothing does

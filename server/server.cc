@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "checkpoints/sha256.h"
+#include "server/best_keeper.h"
+#include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
 #include "server/conductor/thinker.h"
 #include "server/conductor/thread_pool.h"
@@ -22,6 +25,11 @@ namespace {
 std::string Address(const std::string& host, int port) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
          std::to_string(port);
+}
+
+// By which a server knows its storage again: the token stays what it is as long as the data folder.
+std::string OwnerWord(const std::string& token) {
+  return checkpoints::Sha256::HexOf("storage of " + token).substr(0, 16);
 }
 
 // Sweeps whose searchers think at the same time; more take turns.
@@ -61,16 +69,27 @@ class LateStore final : public EventStore {
 
 // In the order of construction; a part uses those above it.
 struct Server::Parts {
-  Parts(DataFolder opened, const ServerOptions& options)
+  Parts(DataFolder opened, std::optional<CheckpointStorage> opened_storage,
+        const ServerOptions& options)
       : folder(std::move(opened)),
+        storage(std::move(opened_storage)),
         reader(Reader::At(folder.database())),
         conductor(*options.algorithms, store, SteadyClock()),
         thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
-        executors(conductor, {.token = folder.token(), .lease_ttl = options.lease_ttl}),
-        backend(conductor, executors, *reader),
+        executors(conductor, {.token = folder.token(),
+                              .lease_ttl = options.lease_ttl,
+                              .read_piece =
+                                  [this](const CheckpointId& id, const std::string& file,
+                                         uint64_t offset, uint32_t limit_bytes) {
+                                    return ReadPiece(id, file, offset, limit_bytes);
+                                  }}),
+        backend(conductor, executors, *reader, storage ? &*storage : nullptr),
         host(options.host),
         rpc_host(options.rpc_host) {
     conductor.Subscribe(&thinker);
+    if (!storage) return;
+    keeper = std::make_unique<BestKeeper>(*storage, backend.checkpoints(), *reader);
+    conductor.Subscribe(keeper.get());
   }
 
   // No callback of the conductor and no request may meet a part that is gone.
@@ -79,6 +98,8 @@ struct Server::Parts {
     conductor.Stop();
     http.reset();
     rpc.reset();
+    executors.StopFetching();
+    keeper.reset();
   }
 
   // The ports first: executors keep their leases and people are told how far it is.
@@ -126,7 +147,15 @@ struct Server::Parts {
     return {};
   }
 
+  Result<ExecutorService::FilePiece> ReadPiece(const CheckpointId& id, const std::string& file,
+                                               uint64_t offset, uint32_t limit_bytes) {
+    auto piece = backend.ReadCheckpoint(id, file, offset, limit_bytes);
+    if (!piece.ok()) return piece.error();
+    return ExecutorService::FilePiece{std::move(piece->data), piece->file_bytes};
+  }
+
   DataFolder folder;
+  const std::optional<CheckpointStorage> storage;
   LateStore store;
   std::unique_ptr<Reader> reader;
   Conductor conductor;
@@ -134,6 +163,7 @@ struct Server::Parts {
   Thinker thinker;
   ExecutorService executors;
   ServerBackend backend;
+  std::unique_ptr<BestKeeper> keeper;  // null: there is no storage
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<HttpServer> http;
   const std::string host;
@@ -145,7 +175,13 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   ATTUNE_CHECK(options.algorithms != nullptr);
   auto folder = DataFolder::Open(options.data_dir);
   if (!folder.ok()) return folder.error();
-  auto parts = std::make_unique<Parts>(std::move(folder).value(), options);
+  std::optional<CheckpointStorage> storage;
+  if (!options.storage_path.empty()) {
+    auto opened = CheckpointStorage::Open(options.storage_path, OwnerWord(folder->token()));
+    if (!opened.ok()) return opened.error();
+    storage = std::move(opened).value();
+  }
+  auto parts = std::make_unique<Parts>(std::move(folder).value(), std::move(storage), options);
   if (Status started = parts->Start(options); !started.ok()) return started.error();
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }

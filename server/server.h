@@ -27,6 +27,8 @@ struct ServerOptions {
   bool rpc_tls = false;                    // executors must speak TLS
   bool rpc = true;                         // listen for executors of other processes
   std::chrono::milliseconds lease_ttl{15'000};
+  // Where copies of sweeps' best checkpoints outlive executors; empty: nowhere.
+  std::filesystem::path storage_path;
 };
 
 // A tuning server: the conductor, its store, REST and the executors' service in one process.

@@ -92,7 +92,8 @@ Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& o
       .rpc_port = options.rpc_port.value_or(kRpcPort),
       .rpc_tls = !IsLoopback(options.rpc_host),
       .rpc = options.rpc,
-      .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000))};
+      .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000)),
+      .storage_path = options.storage_path};
   Result<std::unique_ptr<server::Server>> started = server::Server::Start(wanted);
   if (started.ok() || started.error().code != ErrorCode::kUnavailable) return started;
   if (options.http_port.has_value() && options.rpc_port.has_value()) return started;
@@ -202,6 +203,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
       .labels = options.labels,
       .data_dir = std::filesystem::absolute(options.data_dir),
       .give_up = std::chrono::milliseconds(std::llround(options.give_up_seconds * 1000))};
+  if (options.copies_bytes) agent.copies_bytes_max = static_cast<uint64_t>(*options.copies_bytes);
   if (options.seconds_left)
     agent.time_left = std::chrono::milliseconds(std::llround(*options.seconds_left * 1000));
   if (std::getenv("SLURM_JOB_ID") != nullptr) agent.gang_timing.leave_grace = kJobEnds;

@@ -12,6 +12,7 @@ constexpr double kTimeMax = 1e8;  // seconds, three years
 struct ExecutorFlags {
   ExecutorOptions options;
   std::string memory;
+  std::string copies;
   std::vector<std::string> labels;
   JoinSource join;
 };
@@ -22,6 +23,13 @@ ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
     options.memory_bytes = ParseBytes(flags.memory);
     if (!options.memory_bytes.has_value()) {
       return Fail(console, {ErrorCode::kInvalid, "--memory: `" + flags.memory +
+                                                     "` is not a size; write 512MiB or 16GiB"});
+    }
+  }
+  if (!flags.copies.empty()) {
+    options.copies_bytes = ParseBytes(flags.copies);
+    if (!options.copies_bytes.has_value()) {
+      return Fail(console, {ErrorCode::kInvalid, "--copies: `" + flags.copies +
                                                      "` is not a size; write 512MiB or 16GiB"});
     }
   }
@@ -190,6 +198,10 @@ void AddRunner(CLI::App& noun, Action& chosen) {
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   verb->add_option("--memory", flags->memory, "to use, such as 16GiB; all when absent")
+      ->type_name("SIZE");
+  verb->add_option("--copies", flags->copies,
+                   "of other hosts' checkpoints that no trial needs now, to keep for the next; "
+                   "10GiB when absent")
       ->type_name("SIZE");
   AddInterface(*verb, options.interface);
   verb->add_option("--give-up", options.give_up_seconds,

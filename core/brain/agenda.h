@@ -149,6 +149,7 @@ class Agenda {
   bool look_again_ = true;
   bool asked_ = false;              // in this pass, who can be reached
   std::set<std::string> unplaced_;  // executors that hosts_ has as they were
+  std::set<std::string> seen_;      // executors that could be reached, drained ones too
   Hosts hosts_;
 
   std::set<std::pair<Time, std::string>> lost_;

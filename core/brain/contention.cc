@@ -58,23 +58,9 @@ void ShowTo(const State& state, const Sweep& sweep, Hosts& hosts) {
   if (Yields(state, sweep)) MaskReserved(state, hosts);
 }
 
-// Whether some trial of the sweep may start on the executors that are reserved for it.
-bool MayGoWhereReserved(const State& state, Time now) {
-  const Sweep& sweep = *state.Find(state.reservation->sweep);
-  PassedOver over;
-  for (;;) {
-    const Trial* waiting = NextWaiting(sweep, now, over);
-    if (waiting == nullptr) return HasNext(sweep, now, over);
-    const GangRequest request = RequestOf(state, sweep, waiting);
-    const auto readable = [&](const auto& part) { return request.only->contains(part.first); };
-    if (!request.only || std::ranges::any_of(state.reservation->workers, readable)) return true;
-    over.insert(waiting->id.number);
-  }
-}
-
 // Why the reservation has lost its sense; empty: it has not. An executor that is away for a while
 // keeps it: what a restart of the server interrupts is decided as if there had been none.
-std::string Void(const State& state, const Agenda& agenda, Time now) {
+std::string Void(const State& state, const Agenda& agenda) {
   const Reservation& reservation = *state.reservation;
   const Sweep* holder = state.Find(reservation.sweep);
   // While its searcher thinks, the gang is about to be.
@@ -94,8 +80,6 @@ std::string Void(const State& state, const Agenda& agenda, Time now) {
     if (!Within(Times(per_worker, workers), executor->second.host.total))
       return "executor " + name + " has become too small";
   }
-  if (!thinks && !MayGoWhereReserved(state, now))
-    return "the sweep's checkpoints cannot be read where slots were reserved";
   return "";
 }
 
@@ -138,7 +122,7 @@ std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& 
   const std::string drained = Drained(state, request, all);
   if (all && !drained.empty())
     return "its checkpoint lies on executor " + drained +
-           ", which is drained: the trial waits until it is resumed, or gone";
+           ", which is drained and away: the trial waits until it is back, or gone";
   const std::string ending = Ending(state, request);
   GangRequest at_any_time = request;
   at_any_time.needs = Seconds(0);
@@ -185,8 +169,14 @@ int GangsToStart(const Sweep& sweep, Time now) {
 // One round over the sweeps whose turn it may be.
 class Round {
  public:
-  Round(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts& facts)
-      : state_(state), now_(now), agenda_(agenda), hosts_(hosts), facts_(facts) {}
+  Round(const State& state, const Reachable& reachable, Time now, Agenda& agenda, Hosts& hosts,
+        Facts& facts)
+      : state_(state),
+        reachable_(reachable),
+        now_(now),
+        agenda_(agenda),
+        hosts_(hosts),
+        facts_(facts) {}
 
   void Go() {
     Agenda::Line line = agenda_.InLine(state_);
@@ -206,7 +196,7 @@ class Round {
     for (;;) {
       const Trial* waiting = NextWaiting(sweep, now_, over);
       if (waiting == nullptr && !HasNext(sweep, now_, over)) break;
-      GangRequest request = RequestOf(state_, sweep, waiting);
+      GangRequest request = RequestOf(state_, sweep, waiting, reachable_);
       request.max_workers = MostWorkers(sweep, waiting, hosts_);
       const bool anywhere = !request.only;
       const Agenda::Kind kind{request.min_workers, request.per_worker, masked_, request.required,
@@ -262,6 +252,7 @@ class Round {
   }
 
   const State& state_;
+  const Reachable& reachable_;
   const Time now_;
   Agenda& agenda_;
   Hosts& hosts_;
@@ -279,30 +270,36 @@ bool Yields(const State& state, const Sweep& sweep) {
   return holder != nullptr && holder->spec.priority >= sweep.spec.priority;
 }
 
-GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting) {
+GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
+                      const Reachable& reachable) {
   GangRequest request = RequestFor(sweep.spec.gang);
   request.needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
   request.now = state.last_time;
   // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
   if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
   Origin origin = OriginOf(state, *waiting);
-  request.only = std::move(origin.readers);
-  if (origin.checkpoint != nullptr && !request.only)
+  if (origin.checkpoint == nullptr) return request;
+  if (!origin.readers) {
     request.preferred = origin.checkpoint->executor;
+  } else if (std::ranges::any_of(*origin.readers, reachable)) {
+    request.near = std::move(origin.readers);
+  } else {
+    request.only = std::move(origin.readers);
+  }
   return request;
 }
 
 void StartGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
                Facts& facts) {
   if (state.reservation) {
-    if (std::string why = Void(state, agenda, now); !why.empty()) {
+    if (std::string why = Void(state, agenda); !why.empty()) {
       facts.push_back(ReservationReleased{state.reservation->sweep, std::move(why)});
       return;
     }
   }
   Hosts& hosts = agenda.HostsToTry(state, reachable);
-  if (agenda.MayStartGang()) Round(state, now, agenda, hosts, facts).Go();
-  if (facts.empty()) GrowGang(state, now, agenda, hosts, facts);
+  if (agenda.MayStartGang()) Round(state, reachable, now, agenda, hosts, facts).Go();
+  if (facts.empty()) GrowGang(state, reachable, now, agenda, hosts, facts);
 }
 
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
@@ -312,7 +309,7 @@ std::string Waiting(const State& state, const Sweep& sweep, const Reachable& rea
   const Trial* waiting = NextWaiting(sweep, now);
   if (waiting == nullptr && !(sweep.live.empty() && HasNext(sweep, now))) return "";
   Hosts hosts = ReachableHosts(state, reachable);
-  return Shortage(state, sweep, RequestOf(state, sweep, waiting), hosts);
+  return Shortage(state, sweep, RequestOf(state, sweep, waiting, reachable), hosts);
 }
 
 std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
@@ -323,7 +320,7 @@ std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
     if (sweep.spec.External() || !MayStart(sweep)) continue;
     const int gangs = GangsToStart(sweep, now);
     if (gangs <= 0) continue;
-    GangRequest request = RequestOf(state, sweep, NextWaiting(sweep, now));
+    GangRequest request = RequestOf(state, sweep, NextWaiting(sweep, now), reachable);
     std::string reason = Shortage(state, sweep, request, hosts);
     if (reason.empty()) continue;
     demands.push_back({id, std::move(request), gangs, std::move(reason)});
@@ -343,7 +340,8 @@ std::string Waiting(const State& state, const Trial& trial, const Reachable& rea
   if (!MayStart(sweep))
     return "max_concurrent_trials: " + std::to_string(sweep.live.size()) + " trials are running";
   Hosts hosts = ReachableHosts(state, reachable);
-  const std::string shortage = Shortage(state, sweep, RequestOf(state, sweep, &trial), hosts);
+  const std::string shortage =
+      Shortage(state, sweep, RequestOf(state, sweep, &trial, reachable), hosts);
   return shortage.empty() ? "waits for its turn" : shortage;
 }
 

@@ -8,8 +8,9 @@
 // Sweeps are served by priority, then those of the owner with the smallest dominant share, of these
 // the one with the smallest: the largest of its shares of all CPUs, GPUs and memory (Ghodsi et al.,
 // "Dominant resource fairness", NSDI 2011). First the trial is chosen, then it is placed. A trial
-// whose checkpoint only some executors can read (core/state/origin.h) waits for those, and its
-// sweep's next ones pass it meanwhile.
+// goes where its checkpoint lies (core/state/origin.h), or else elsewhere, where it is then
+// fetched; while nobody is there to send it the trial waits, and its sweep's next ones pass it
+// meanwhile.
 //
 // A gang that does not fit lets smaller ones of later sweeps pass it (backfill), but not for ever:
 // before the first of them does, slots are reserved for it, on the executor that is nearest to
@@ -27,6 +28,7 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
 bool Yields(const State& state, const Sweep& sweep);
 
 // What the sweep's next gang needs: that of a trial that waits, or of a new one (null).
-GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting);
+GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
+                      const Reachable& reachable);
 
 }  // namespace attune

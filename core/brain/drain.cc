@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "core/state/origin.h"
 #include "core/state/placement.h"
 
 namespace attune {
@@ -13,12 +12,10 @@ Error NoExecutor(const std::string& name) {
           "there is no executor " + name + "; `attune executor list` shows those there are"};
 }
 
-// Whether a gang of the trial's has a place elsewhere, when it may have to wait for room there: one
-// from which the checkpoint that it would save now can be read.
-bool MayLeave(const State& state, const Sweep& sweep, const Trial& trial,
-              const std::string& drained) {
-  GangRequest request = RequestFor(sweep.spec.gang);
-  request.only = ReadersOf(state, trial.live->ranks.front().executor);
+// Whether a gang of the sweep's has a place elsewhere, when it may have to wait for room there. The
+// checkpoint that it saves now is read, or fetched, from there.
+bool MayLeave(const State& state, const Sweep& sweep, const std::string& drained) {
+  const GangRequest request = RequestFor(sweep.spec.gang);
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
     if (TakesGangs(executor) && name != drained) hosts.Put(executor.host);
@@ -46,7 +43,7 @@ TrialYielding Leaving(const Trial& trial, const std::string& executor, const std
 // Where it would gain nothing, or would not be started again, it stays to its end.
 void Leave(const State& state, const Trial& trial, const std::string& drained, Facts& facts) {
   const Sweep& sweep = *state.Find(trial.id.sweep);
-  if (GoesOn(sweep, trial) && MayLeave(state, sweep, trial, drained))
+  if (GoesOn(sweep, trial) && MayLeave(state, sweep, drained))
     facts.push_back(Leaving(trial, drained, "drained"));
 }
 

@@ -99,14 +99,15 @@ int RoomFor(const State& state, const Small& small, Hosts& hosts) {
   if (small.sweep->spec.gang.grow == GrowthPolicy::kEven) request.max_workers = most;
   // Its next checkpoint will lie where rank 0 is.
   const auto readers = state.folders.find(state.executors.at(live.ranks.front().executor).folder);
-  if (readers != state.folders.end()) request.only = readers->second;
+  if (readers != state.folders.end()) request.near = readers->second;
   const auto room = static_cast<int>(Place(request, hosts).size());
   hosts.Unmask();
   return room;
 }
 
 // Whether a gang of the sweep's waits that the executors are large enough for.
-bool Waits(const State& state, const Sweep& sweep, const Agenda& agenda, const Hosts& hosts) {
+bool Waits(const State& state, const Sweep& sweep, const Reachable& reachable, const Agenda& agenda,
+           const Hosts& hosts) {
   if (sweep.spec.External() || !MayStart(sweep)) return false;
   const bool thinks = sweep.thinking && MayCreate(sweep);  // a trial is to come
   if (sweep.pending.empty() && !agenda.HasTurn(sweep.id) && !thinks) return false;
@@ -119,7 +120,7 @@ bool Waits(const State& state, const Sweep& sweep, const Agenda& agenda, const H
       StartNext(state, sweep, {}, "", kEver, next, over);
       if (next.empty() || std::holds_alternative<SearchExhausted>(next.front())) return false;
     }
-    const GangRequest request = RequestOf(state, sweep, waiting);
+    const GangRequest request = RequestOf(state, sweep, waiting, reachable);
     if (!Nearest(request, hosts).empty()) return true;
     if (!request.only) return false;
     over.insert(waiting->id.number);
@@ -127,10 +128,11 @@ bool Waits(const State& state, const Sweep& sweep, const Agenda& agenda, const H
 }
 
 // Of the sweeps with a gang that waits.
-int HighestWaiting(const State& state, const Agenda& agenda, const Hosts& hosts) {
+int HighestWaiting(const State& state, const Reachable& reachable, const Agenda& agenda,
+                   const Hosts& hosts) {
   int highest = std::numeric_limits<int>::min();
   for (const auto& [id, sweep] : state.sweeps) {
-    if (sweep.spec.priority > highest && Waits(state, sweep, agenda, hosts))
+    if (sweep.spec.priority > highest && Waits(state, sweep, reachable, agenda, hosts))
       highest = sweep.spec.priority;
   }
   return highest;
@@ -158,7 +160,8 @@ int MostWorkers(const Sweep& sweep, const Trial* trial, const Hosts& hosts) {
   return static_cast<int>(std::clamp<int64_t>(share, MinWorkers(gang), gang.workers));
 }
 
-void GrowGang(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts& facts) {
+void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
+              Hosts& hosts, Facts& facts) {
   for (const Small& small : Candidates(state, now, agenda)) {
     const Attempt& live = *small.trial->live;
     if (agenda.without_growth.contains(live.epoch)) continue;
@@ -173,7 +176,7 @@ void GrowGang(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts&
     }
     const bool waited_for =
         room > 0 && (Yields(state, *small.sweep) ||
-                     HighestWaiting(state, agenda, hosts) >= small.sweep->spec.priority);
+                     HighestWaiting(state, reachable, agenda, hosts) >= small.sweep->spec.priority);
     const bool should = room > 0 && !waited_for;
     if (should == grows) return;  // of those that are left none has a higher priority
     const std::string size = std::to_string(live.ranks.size()) + " of " +

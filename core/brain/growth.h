@@ -22,6 +22,7 @@ int MostWorkers(const Sweep& sweep, const Trial* trial, const Hosts& hosts);
 // sweep, then by GangSpec::grow, then the oldest trial.
 //
 // REQUIRES: nothing can start now (core/brain/contention.h); the hosts are as of this moment.
-void GrowGang(const State& state, Time now, Agenda& agenda, Hosts& hosts, Facts& facts);
+void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
+              Hosts& hosts, Facts& facts);
 
 }  // namespace attune

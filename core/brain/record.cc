@@ -25,6 +25,11 @@ Seconds Backoff(const Sweep& sweep, const Trial& trial) {
   return Seconds(stream.Uniform(longest / 2, longest));
 }
 
+// What stood in the way of its checkpoint may still do: its host is gone, or a disk is full.
+Seconds FetchAgainAfter(const Trial& trial) {
+  return Seconds(std::min(std::exp2(trial.attempts - 1), kBackoffGrowth));
+}
+
 Time After(Time now, Seconds delay) {
   return Time{now.us + static_cast<int64_t>(delay.value * 1e6)};
 }
@@ -306,6 +311,10 @@ class Recorder {
     const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep_, trial_, what, now_, facts_);
+    } else if (failure.kind == FailureKind::kFetch) {
+      const Seconds delay = FetchAgainAfter(trial_);
+      Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
+              After(now_, delay), facts_);
     } else if (failure.kind == FailureKind::kStart || TooOften()) {
       FailTrial(sweep_, trial_, what, failure.kind == FailureKind::kStart, facts_);
     } else {

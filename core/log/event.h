@@ -78,7 +78,7 @@ struct TrialRecord {
   EventSeq seen{0};                         // the newest event that it knows of
 };
 
-enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease };
+enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease, kFetch };
 std::string_view Name(FailureKind kind);
 
 struct Failure {

@@ -182,7 +182,7 @@ void Applier::operator()(const AttemptEnded& fact) {
   }
   trial.seconds.value += trial.live->seconds.value;
   if (fact.outcome == Outcome::kFailed && fact.failure.kind != FailureKind::kLease &&
-      trial.state == TrialState::kRunning)
+      fact.failure.kind != FailureKind::kFetch && trial.state == TrialState::kRunning)
     ++trial.failures;
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))

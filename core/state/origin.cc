@@ -18,13 +18,6 @@ std::string Text(const KeptCheckpoint& kept) {
 
 }  // namespace
 
-std::optional<std::set<std::string>> ReadersOf(const State& state, const std::string& executor) {
-  const std::string& folder = state.executors.at(executor).folder;
-  const auto readers = state.folders.find(folder);
-  if (folder.empty() || readers == state.folders.end()) return std::nullopt;
-  return readers->second;
-}
-
 Origin OriginOf(const State& state, const Trial& trial) {
   const KeptCheckpoint* newest = trial.Source();
   Origin origin;
@@ -50,6 +43,21 @@ Origin OriginOf(const State& state, const Trial& trial) {
                   ", which is lost; it goes on from " +
                   (origin.checkpoint != nullptr ? Text(*origin.checkpoint) : "the beginning");
   return origin;
+}
+
+std::optional<CheckpointId> FetchedFor(const State& state, const Trial& trial) {
+  if (!trial.live || !trial.live->resume || trial.live->ranks.empty()) return std::nullopt;
+  const auto executor = state.executors.find(trial.live->ranks.front().executor);
+  if (executor == state.executors.end() || executor->second.folder.empty()) return std::nullopt;
+  const auto lies_elsewhere = [&](const KeptCheckpoint& kept) {
+    const std::string folder = FolderOf(state, kept);
+    return kept.ref == *trial.live->resume && !folder.empty() && folder != executor->second.folder;
+  };
+  if (trial.cloned && trial.donor && lies_elsewhere(*trial.cloned)) return trial.donor;
+  for (const KeptCheckpoint& kept : trial.checkpoints) {
+    if (lies_elsewhere(kept)) return CheckpointId{trial.id, kept.attempt, kept.ref.step};
+  }
+  return std::nullopt;
 }
 
 }  // namespace attune

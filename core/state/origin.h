@@ -15,17 +15,19 @@ struct Origin {
   std::optional<std::set<std::string>> readers;  // the executors that can read it; nullopt: all
 };
 
-// The executors that can read what this one saves now; nullopt: all.
-std::optional<std::set<std::string>> ReadersOf(const State& state, const std::string& executor);
-
 // A checkpoint lies in the data folder of the executor that saved it, and every executor that says
-// it has the same folder can read it (ExecutorJoined::folder). Without a word about the folder a
-// checkpoint is taken to be readable everywhere, wherever its executor is.
+// it has the same folder can read it (ExecutorJoined::folder); to the others one of these can send
+// it. Without a word about the folder a checkpoint is taken to be readable everywhere, wherever its
+// executor is.
 //
-// While one executor with the folder is not lost, the trial waits for that one: it may be back
-// within its lease, and its progress is worth more than the wait. Once all of them are lost the
-// checkpoint is unavailable, and the trial goes back to the newest of its own that is not, or to
-// the beginning. That is no failure of its own, and is not counted as one.
+// While no executor with the folder is there and one of them is not lost, the trial waits for that
+// one: it may be back within its lease, and its progress is worth more than the wait. Once all of
+// them are lost the checkpoint is unavailable, and the trial goes back to the newest of its own
+// that is not, or to the beginning. That is no failure of its own, and is not counted as one.
 Origin OriginOf(const State& state, const Trial& trial);
+
+// The checkpoint that the trial's live attempt goes on from, where rank 0 cannot read that and its
+// executor has to fetch it first.
+std::optional<CheckpointId> FetchedFor(const State& state, const Trial& trial);
 
 }  // namespace attune

@@ -167,6 +167,18 @@ std::vector<Share> Over(const GangRequest& request, int workers, const Hosts& ho
   return Divide(request, std::move(shares), workers, request.placement);
 }
 
+// Slots for so many; none: there is no room.
+std::vector<RankSlot> PlaceAll(const GangRequest& request, int workers, const Hosts& hosts) {
+  std::vector<RankSlot> ranks;
+  if (const Host* host = One(request, workers, hosts)) {
+    AddRanks(request.per_worker, *host, workers, ranks);
+    return ranks;
+  }
+  for (const Share& share : Over(request, workers, hosts))
+    AddRanks(request.per_worker, *share.host, share.workers, ranks);
+  return ranks;
+}
+
 // Why rank 0 can be nowhere: none of its executors is there, or none has the labels.
 std::string Unreadable(const GangRequest& request, const Hosts& hosts) {
   for (const std::string& name : *request.only) {
@@ -226,17 +238,18 @@ bool Within(const Resources& need, const Resources& room) {
 }
 
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts) {
-  std::vector<RankSlot> ranks;
-  for (int workers = request.max_workers; workers >= request.min_workers; --workers) {
-    if (const Host* host = One(request, workers, hosts)) {
-      AddRanks(request.per_worker, *host, workers, ranks);
-      return ranks;
-    }
-    for (const Share& share : Over(request, workers, hosts))
-      AddRanks(request.per_worker, *share.host, share.workers, ranks);
-    if (!ranks.empty()) return ranks;
+  std::optional<GangRequest> near;
+  if (request.near) {
+    near = request;
+    near->only = request.near;
   }
-  return ranks;
+  for (int workers = request.max_workers; workers >= request.min_workers; --workers) {
+    if (near) {
+      if (auto ranks = PlaceAll(*near, workers, hosts); !ranks.empty()) return ranks;
+    }
+    if (auto ranks = PlaceAll(request, workers, hosts); !ranks.empty()) return ranks;
+  }
+  return {};
 }
 
 std::string Shortage(const GangRequest& request, const Hosts& all) {

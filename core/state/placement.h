@@ -36,6 +36,8 @@ struct GangRequest {
   std::string preferred;  // executor that is taken where it has room
   // Rank 0 can be on these executors only; the others where it is, or beside it.
   std::optional<std::set<std::string>> only;
+  // Of places for as many workers, one with rank 0 on these executors is taken before another.
+  std::optional<std::set<std::string>> near;
   Requirements required;  // of every executor that it runs on
   // So long it has to run at least: no executor is taken that ends earlier, unless that one has
   // never had so much time.
@@ -101,10 +103,10 @@ class Hosts {
 // All or nothing. As many ranks as there is room for, up to max_workers; of so many, on a single
 // executor if they fit on one (Hosts::Best), else over as few as they need of those that span: full
 // ones and a last one that they fill best (kPack), or evenly (kSpread). Where rank 0 is bound
-// (GangRequest::only), the roomiest of its executors comes first, and the others beside it. Ranks
-// of one executor are consecutive, and local_rank counts within it. GPUs are whole and of one rank
-// only. Executors that lack a label that is asked for (GangRequest::required) or end too soon
-// (GangRequest::needs) are as good as none.
+// (GangRequest::only, or near), the roomiest of its executors comes first, and the others beside
+// it. Ranks of one executor are consecutive, and local_rank counts within it. GPUs are whole and of
+// one rank only. Executors that lack a label that is asked for (GangRequest::required) or end too
+// soon (GangRequest::needs) are as good as none.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
 // Whether it lasts for so long, or never has.

@@ -11,14 +11,17 @@
 #include "attune/v1/executor.grpc.pb.h"
 #include "executor/agent/backoff.h"
 #include "executor/agent/boot_clock.h"
+#include "executor/agent/checkpoint_fetcher.h"
 #include "executor/agent/checkpoint_remover.h"
 #include "executor/agent/checkpoint_sender.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
+#include "executor/agent/fetching_gangs.h"
 #include "executor/agent/host_lock.h"
 #include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
 #include "executor/agent/pinned_channel.h"
+#include "executor/agent/server_pieces.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/supervisor.h"
 
@@ -114,6 +117,10 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
  private:
   void RunThread();
+  void OnFact(const gang::Fact& fact) {
+    if (std::holds_alternative<gang::Ended>(fact.what)) gangs_.OnEnded(fact.attempt);
+    machine_.OnFact(fact, TakeTime());
+  }
 
   // Back-pressure, from the outbox to the workers. The supervision thread asks before it reads; the
   // agent's thread tells it to read on, if it left off, once there is room.
@@ -157,8 +164,11 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   Mailbox mailbox_;
   Machine machine_;
   std::unique_ptr<gang::Supervisor> supervisor_;
+  FetchingGangs gangs_;
   CheckpointRemover remover_;
   CheckpointSender sender_;
+  ServerPieces pieces_;
+  std::unique_ptr<CheckpointFetcher> fetcher_;
   std::unique_ptr<Connection> connection_;
   uint64_t connection_number_ = 0;
   std::atomic<size_t> facts_in_mailbox_ = 0;
@@ -177,14 +187,24 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
       stub_(v1::Executors::NewStub(MakeChannel(options_, pinned_))),
-      machine_(HelloOf(options_, lock_.started_us), folders_, std::random_device{}(), *this, *this,
+      machine_(HelloOf(options_, lock_.started_us), folders_, std::random_device{}(), *this, gangs_,
                *this, options_.give_up,
                options_.time_left ? BootClock::now() + *options_.time_left : Machine::kNever),
+      gangs_(*this,
+             {.fetch = [this](const auto& attempt, const auto& checkpoint,
+                              const auto& digest) { fetcher_->Fetch(attempt, checkpoint, digest); },
+              .release = [this](const auto& attempt) { fetcher_->Release(attempt); }},
+             [this](const gang::AttemptId& attempt, gang::Ended ended) {
+               Post([this, fact = gang::Fact{attempt, TakeTime().wall_us, std::move(ended)}] {
+                 OnFact(fact);
+               });
+             }),
       remover_(folders_,
                [this](const v1::CheckpointRemoval& removal) {
                  Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
                }),
       sender_(folders_, *stub_, options_.token),
+      pieces_(*stub_, options_.token),
       end_(ended_.get_future()) {}
 
 Agent::Impl::~Impl() {
@@ -204,11 +224,16 @@ std::optional<gang::Error> Agent::Impl::Start() {
                                 ++facts_in_mailbox_;
                                 Post([this, fact = std::move(fact)] {
                                   --facts_in_mailbox_;
-                                  machine_.OnFact(fact, TakeTime());
+                                  OnFact(fact);
                                 });
                               });
   if (!supervisor.ok()) return gang::Error{supervisor.error()};
   supervisor_ = std::move(supervisor.value());
+  fetcher_ = std::make_unique<CheckpointFetcher>(
+      lock_.folder / "copies", options_.copies_bytes_max, pieces_,
+      [this](const gang::AttemptId& attempt, Fetched fetched) {
+        Post([this, attempt, fetched = std::move(fetched)] { gangs_.OnFetched(attempt, fetched); });
+      });
   thread_ = std::thread([this] { RunThread(); });
   return std::nullopt;
 }
@@ -221,6 +246,7 @@ void Agent::Impl::RunThread() {
     outbox_full_ = machine_.is_full();
     ReadOnIfLeftOff();
   }
+  fetcher_.reset();
   supervisor_.reset();
   ended_.set_value(machine_.exit());
 }

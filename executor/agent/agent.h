@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -17,6 +18,8 @@
 #include "executor/gang/words.h"
 
 namespace attune::agent {
+
+inline constexpr uint64_t kCopiesBytes = uint64_t{10} << 30;
 
 struct AgentOptions {
   std::string target;                      // the server, host:port
@@ -33,6 +36,8 @@ struct AgentOptions {
   HostResources resources;
   std::map<std::string, std::string> labels;  // that gangs may ask for
   std::filesystem::path data_dir;
+  // Of copies of other executors' checkpoints that no gang needs, so many bytes stay.
+  uint64_t copies_bytes_max = kCopiesBytes;
   std::chrono::milliseconds give_up{0};  // it ends after so long without a server; 0: never
   // Until something else ends it, such as a batch system; absent: nothing does.
   std::optional<std::chrono::milliseconds> time_left;

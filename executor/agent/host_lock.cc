@@ -37,7 +37,7 @@ gang::OrError<NameLock> LockName(const std::filesystem::path& data, const std::s
     return gang::Error{"an executor cannot be named '" + name +
                        "'; use a name without '/' that does not begin with '.'"};
   }
-  const std::filesystem::path path = data / "executors" / name / "lock";
+  const std::filesystem::path path = std::filesystem::absolute(data / "executors" / name / "lock");
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
   gang::UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
@@ -57,7 +57,7 @@ gang::OrError<NameLock> LockName(const std::filesystem::path& data, const std::s
   }
   const gang::OrError<int64_t> started_us = NoteStart(path.parent_path(), wall_us);
   if (!started_us.ok()) return gang::Error{started_us.error()};
-  return NameLock{std::move(lock), started_us.value()};
+  return NameLock{std::move(lock), path.parent_path(), started_us.value()};
 }
 
 }  // namespace attune::agent

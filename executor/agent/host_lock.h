@@ -10,7 +10,8 @@ namespace attune::agent {
 
 struct NameLock {
   gang::UniqueFd fd;
-  int64_t started_us = 0;  // v1::Hello::started_us
+  std::filesystem::path folder;  // what is kept of the name; absolute
+  int64_t started_us = 0;        // v1::Hello::started_us
 };
 
 // When a process starts at `wall_us`, and the last of its name did at `previous_us`: later than

@@ -118,7 +118,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   LoseLeaseIfOver(now);
   if (connection_ == Connection::kClosing) return;
   heard_at_ = now.boot;
-  if (message.has_welcome()) On(message.welcome(), now);
+  if (message.has_welcome()) On(message.welcome());
   if (message.has_refusal()) return On(message.refusal());
   if (connection_ != Connection::kWelcomed) return;
   if (message.has_desired()) On(std::move(*message.mutable_desired()), now);
@@ -127,7 +127,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   if (message.has_checkpoint_request()) files_.Deliver(message.checkpoint_request());
 }
 
-void Machine::On(const v1::Welcome& welcome, const Now& now) {
+void Machine::On(const v1::Welcome& welcome) {
   if (!reached_) spdlog::info("connected to the server");
   reached_ = true;
   has_joined_ = true;
@@ -135,7 +135,7 @@ void Machine::On(const v1::Welcome& welcome, const Now& now) {
   welcome_by_ = kNever;
   lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
-  heartbeat_at_ = now.boot + heartbeat_;
+  heartbeat_at_ = hello_sent_ + heartbeat_;  // where it was long on its way, at once
   RenewLease(hello_sent_);
   reconciler_.ForgetRevision();
   outbox_.Rewind();

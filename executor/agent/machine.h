@@ -138,7 +138,7 @@ class Machine {
  private:
   enum class Connection { kNone, kOpening, kWelcomed, kClosing };
 
-  void On(const v1::Welcome& welcome, const Now& now);
+  void On(const v1::Welcome& welcome);
   void On(const v1::Refusal& refusal);
   void On(v1::Desired desired, const Now& now);
   void On(const v1::Ack& ack, const Now& now);

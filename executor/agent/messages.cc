@@ -65,6 +65,8 @@ v1::Failure::Kind ToProto(gang::FailureKind kind) {
       return v1::Failure::PROTOCOL;
     case gang::FailureKind::kLease:
       return v1::Failure::LEASE;
+    case gang::FailureKind::kFetch:
+      return v1::Failure::FETCH;
   }
   return v1::Failure::KIND_UNSPECIFIED;
 }
@@ -201,6 +203,9 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
   if (assignment.has_resume()) {
     spec.resume = gang::Resume{assignment.resume().step(), assignment.resume().path(),
                                assignment.resume().digest()};
+    const v1::CheckpointName& fetch = assignment.resume().fetch();
+    if (assignment.resume().has_fetch())
+      spec.fetch = {fetch.sweep(), fetch.trial(), fetch.attempt(), fetch.step()};
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
   spec.attempt_dir = folders.Attempt(spec.attempt);

@@ -22,7 +22,7 @@ struct Started {
 // Every rank on this host has finished its first optimizer step.
 struct FirstStep {};
 
-enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease };
+enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease, kFetch };
 
 struct Failure {
   FailureKind kind = FailureKind::kExit;

@@ -29,6 +29,20 @@ inline std::string ToString(const AttemptId& id) {
          std::to_string(id.attempt);
 }
 
+// A checkpoint, wherever it lies.
+struct CheckpointName {
+  uint64_t sweep = 0;
+  uint32_t trial = 0;
+  uint32_t attempt = 0;
+  int64_t step = 0;
+};
+
+// As people write it: `s3/17/2-900`.
+inline std::string ToString(const CheckpointName& name) {
+  return "s" + std::to_string(name.sweep) + "/" + std::to_string(name.trial) + "/" +
+         std::to_string(name.attempt) + "-" + std::to_string(name.step);
+}
+
 struct Program {
   std::vector<std::string> command;  // argv with its placeholders; see command_line.h
   std::vector<std::pair<std::string, std::string>> environment;  // added to the executor's own
@@ -74,6 +88,8 @@ struct GangSpec {
   int64_t max_step = 0;   // 0: none; reached like a milestone where there is no other
   int64_t checkpoint_every = 0;
   std::optional<Resume> resume;
+  std::optional<CheckpointName>
+      fetch;  // that is `resume`; it lies elsewhere, and has to come first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/state/origin.h"
+
 namespace attune::server {
 namespace {
 
@@ -13,6 +15,15 @@ v1::Value ToProto(const Value& value) {
   if (const auto* real = std::get_if<double>(&value)) out.set_real(*real);
   if (const auto* text = std::get_if<std::string>(&value)) out.set_text(*text);
   return out;
+}
+
+v1::CheckpointName ToProto(const CheckpointId& checkpoint) {
+  v1::CheckpointName name;
+  name.set_sweep(checkpoint.trial.sweep.value);
+  name.set_trial(checkpoint.trial.number.value);
+  name.set_attempt(checkpoint.attempt);
+  name.set_step(checkpoint.step.value);
+  return name;
 }
 
 FailureKind FromProto(v1::Failure::Kind kind) {
@@ -29,6 +40,8 @@ FailureKind FromProto(v1::Failure::Kind kind) {
       return FailureKind::kProtocol;
     case v1::Failure::LEASE:
       return FailureKind::kLease;
+    case v1::Failure::FETCH:
+      return FailureKind::kFetch;
     default:
       return FailureKind::kNone;
   }
@@ -88,7 +101,7 @@ v1::Action ActionOf(VerdictKind verdict) {
 }
 
 // What the executor should run for this trial's live attempt. REQUIRES: trial.live.
-void Assign(const Sweep& sweep, const Trial& trial, const std::string& executor,
+void Assign(const State& state, const Sweep& sweep, const Trial& trial, const std::string& executor,
             v1::Assignment& out) {
   const SweepSpec& spec = sweep.spec;
   const Attempt& attempt = *trial.live;
@@ -136,6 +149,9 @@ void Assign(const Sweep& sweep, const Trial& trial, const std::string& executor,
     out.mutable_resume()->set_step(attempt.resume->step.value);
     out.mutable_resume()->set_path(attempt.resume->path);
     out.mutable_resume()->set_digest(attempt.resume->digest);
+    if (const auto fetched = FetchedFor(state, trial);
+        fetched && executor == attempt.ranks.front().executor)
+      *out.mutable_resume()->mutable_fetch() = ToProto(*fetched);
   }
   out.set_stall_timeout_ms(static_cast<uint32_t>(spec.failure.stall_timeout.value * 1000));
   out.set_decided_us(attempt.decided.us);
@@ -158,6 +174,11 @@ v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch) {
 
 AttemptId FromProto(const v1::AttemptRef& ref) {
   return {TrialId(SweepId(ref.sweep()), TrialNumber(ref.trial())), ref.attempt()};
+}
+
+CheckpointId FromProto(const v1::CheckpointName& checkpoint) {
+  return {TrialId(SweepId(checkpoint.sweep()), TrialNumber(checkpoint.trial())),
+          checkpoint.attempt(), Step(checkpoint.step())};
 }
 
 Resources FromProto(const v1::Resources& resources) {
@@ -215,7 +236,7 @@ FactBatch FromProto(v1::Facts& facts) {
 v1::Desired ToDesired(const State& state, const std::string& executor) {
   v1::Desired desired;
   for (const Trial* trial : WantedOn(state, executor)) {
-    Assign(*state.Find(trial->id.sweep), *trial, executor, *desired.add_assignments());
+    Assign(state, *state.Find(trial->id.sweep), *trial, executor, *desired.add_assignments());
   }
   for (const Trial* trial : UnwantedOn(state, executor)) {
     *desired.add_unwanted() = ToProto(trial->live->id, trial->live->epoch);

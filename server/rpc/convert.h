@@ -16,6 +16,7 @@ namespace attune::server {
 v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch);
 AttemptId FromProto(const v1::AttemptRef& ref);
 
+CheckpointId FromProto(const v1::CheckpointName& checkpoint);
 Resources FromProto(const v1::Resources& resources);
 Labels FromProto(const google::protobuf::Map<std::string, std::string>& labels);
 

@@ -25,6 +25,8 @@ int64_t Microseconds(std::chrono::milliseconds duration) {
 ExecutorService::ExecutorService(Conductor& conductor, Options options)
     : conductor_(conductor),
       token_(options.token),
+      read_piece_(std::move(options.read_piece)),
+      fetching_(kFetchThreads),
       sessions_(*this, {.token = std::move(options.token),
                         .lease_ttl_us = Microseconds(options.lease_ttl),
                         .patience_us = Microseconds(options.lease_ttl * 3 / 2)}) {
@@ -204,6 +206,29 @@ grpc::ServerUnaryReactor* ExecutorService::Deliver(grpc::CallbackServerContext* 
   } else {
     reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "the token is not this server's"});
   }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* context,
+                                                 const v1::FetchRequest* request,
+                                                 v1::CheckpointPiece* piece) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (!SameSecret(request->token(), token_)) {
+    reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "the token is not this server's"});
+    return reactor;
+  }
+  fetching_.Run([this, reactor, request, piece] {
+    auto read = read_piece_(FromProto(request->checkpoint()), request->file(), request->offset(),
+                            request->limit_bytes());
+    if (!read.ok()) {
+      const bool passes = read.error().code == ErrorCode::kUnavailable;
+      return reactor->Finish({passes ? grpc::StatusCode::UNAVAILABLE : grpc::StatusCode::NOT_FOUND,
+                              read.error().message});
+    }
+    piece->set_data(std::move(read->data));
+    piece->set_file_bytes(read->file_bytes);
+    reactor->Finish(grpc::Status::OK);
+  });
   return reactor;
 }
 

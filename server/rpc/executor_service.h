@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
@@ -10,10 +11,14 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "server/conductor/conductor.h"
+#include "server/conductor/thread_pool.h"
 #include "server/rpc/piece_requests.h"
 #include "server/rpc/sessions.h"
 
 namespace attune::server {
+
+// So many executors are brought pieces of others' checkpoints at once; more take turns.
+inline constexpr int kFetchThreads = 8;
 
 // So many readers of ranks' logs wait at once, at most; each holds a thread.
 inline constexpr size_t kLogRequestsMax = 64;
@@ -24,9 +29,18 @@ class ExecutorService final : public v1::Executors::CallbackService,
                               public Listener,
                               private Submissions {
  public:
+  struct FilePiece {
+    std::string data;
+    uint64_t file_bytes = 0;
+  };
+  // A part of one of a checkpoint's files, wherever it lies; waits for it.
+  using ReadPiece = std::function<Result<FilePiece>(const CheckpointId& id, const std::string& file,
+                                                    uint64_t offset, uint32_t limit_bytes)>;
   struct Options {
     std::string token;
     std::chrono::milliseconds lease_ttl;
+    ReadPiece read_piece =
+        {};  // for executors that fetch checkpoints of others; by several threads
   };
   struct LogSlice {
     std::string data;
@@ -69,6 +83,12 @@ class ExecutorService final : public v1::Executors::CallbackService,
       grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Deliver(grpc::CallbackServerContext* context,
                                     const v1::CheckpointPiece* piece, v1::Delivered*) override;
+  grpc::ServerUnaryReactor* Fetch(grpc::CallbackServerContext* context,
+                                  const v1::FetchRequest* request,
+                                  v1::CheckpointPiece* piece) override;
+
+  // Ends what waits for checkpoints; nothing is fetched from then on.
+  void StopFetching() { fetching_.Stop(); }
 
  private:
   friend class ExecutorStream;
@@ -88,7 +108,9 @@ class ExecutorService final : public v1::Executors::CallbackService,
 
   Conductor& conductor_;
   const std::string token_;
+  const ReadPiece read_piece_;
   PieceRequests pieces_;
+  ThreadPool fetching_;
 
   // Recursive, because a conductor that stops answers in the midst of what it is asked.
   mutable std::recursive_mutex mutex_;

@@ -88,6 +88,7 @@ class Planner {
     faults.rank_hangs = Rate(0.01);
     faults.cannot_start = Rate(0.05);
     faults.never_starts = Rate(0.05);
+    faults.cannot_fetch = Rate(0.3);
     faults.snapshot_used = Rate(2);  // above 1: always
     faults.delay_us = Integer(1, Coin() ? 100 : 4000) * kSecondUs / 1000;
     faults.slow_hellos = Rate(0.3);
@@ -230,13 +231,9 @@ class Planner {
     return static_cast<int>(fits);
   }
 
-  // Some gangs need more than one host. Each rank has to read the checkpoint, so that hosts with
-  // folders of their own would not do.
+  // Some gangs need more than one host.
   void MakeSpanning() {
-    for (PlannedHost& host : plan_.executors) {
-      host.spans = true;
-      host.folder = plan_.executors.front().folder.empty() ? "" : "shared";
-    }
+    for (PlannedHost& host : plan_.executors) host.spans = true;
     for (PlannedSweep& planned : plan_.sweeps) {
       if (planned.spec.External() || OneIn(3)) continue;
       GangSpec& gang = planned.spec.gang;

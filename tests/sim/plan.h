@@ -24,6 +24,7 @@ struct FaultRates {
   double rank_hangs = 0;     // a step
   double cannot_start = 0;   // a gang
   double never_starts = 0;   // a gang
+  double cannot_fetch = 0;   // a checkpoint
   double snapshot_used = 0;  // a restart of the server
   double slow_hellos = 0;    // a connection: its Hello lies unread for a while
   // At most.

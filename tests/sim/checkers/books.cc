@@ -196,7 +196,7 @@ class Recorder {
     trial.seconds.value += trial.live->seconds.value;
     trial.live.reset();
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
-        fact.failure.kind != FailureKind::kLease)
+        fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kFetch)
       ++trial.failures;
   }
   void operator()(const TrialRequeued& fact) {

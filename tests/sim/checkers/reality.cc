@@ -12,8 +12,17 @@ constexpr int64_t kUndisturbedUs = 40'000'000;
 
 }  // namespace
 
-void Reality::GangStarts(const std::string& executor, const std::string& folder,
-                         const gang::GangSpec& spec) {
+bool Reality::Reads(const std::string& executor, const std::string& path) const {
+  const auto file = files_.find(path);
+  return file != files_.end() && file->second == folders_.at(executor);
+}
+
+bool Reality::IsSent(const std::string& path) const {
+  return std::ranges::any_of(connected_,
+                             [&](const auto& entry) { return Reads(entry.first, path); });
+}
+
+void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec) {
   Gang gang{.attempt = IdOf(spec.attempt), .executor = executor};
   for (const gang::RankSlot& slot : spec.ranks) {
     gang.ranks.push_back(slot.rank);
@@ -37,9 +46,9 @@ void Reality::GangStarts(const std::string& executor, const std::string& folder,
     findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
   // The others get it from rank 0.
   const bool reads = std::ranges::find(gang.ranks, 0) != gang.ranks.end();
-  if (spec.resume && reads && files_[spec.resume->path] != folder)
+  if (spec.resume && reads && spec.fetch.has_value() == Reads(executor, spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() +
-                     ", which it cannot read");
+                     (spec.fetch ? ", and to fetch it, which it has" : ", which it cannot read"));
   gangs_.emplace(std::pair(Epoch(spec.attempt.epoch), executor), std::move(gang));
 }
 

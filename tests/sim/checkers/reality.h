@@ -22,8 +22,15 @@ class Reality {
   explicit Reality(Findings& findings) : findings_(findings) {}
 
   // `folder`: of that host (Hello.folder).
-  void GangStarts(const std::string& executor, const std::string& folder,
-                  const gang::GangSpec& spec);
+  void HostStarts(const std::string& executor, const std::string& folder) {
+    folders_[executor] = folder;
+  }
+  // A part of a gang, whose rank 0 reads its checkpoint there or has it fetched.
+  void GangStarts(const std::string& executor, const gang::GangSpec& spec);
+  // Whether a host that has the file is connected, and can send it.
+  bool IsSent(const std::string& path) const;
+  // Whether the host has the file in its own folder.
+  bool Reads(const std::string& executor, const std::string& path) const;
   void GangGone(Epoch epoch, const std::string& executor);
   void MeetsAmiss(const AttemptId& attempt);  // a part was told to meet where rank 0 is not
   // The host of this gang stood still for longer than its lease: it is torn down before it trains
@@ -64,7 +71,9 @@ class Reality {
   void Reported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
   bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
 
-  void FileSaved(const std::string& path, const std::string& folder) { files_[path] = folder; }
+  void FileSaved(const std::string& path, const std::string& executor) {
+    files_[path] = folders_.at(executor);
+  }
   void FileDeleted(const std::string& path) { files_.erase(path); }
   bool HasFile(const std::string& path) const { return files_.contains(path); }
 
@@ -88,7 +97,8 @@ class Reality {
   std::map<std::string, Time> disturbed_;
   std::map<std::string, Time> connected_;
   std::set<std::pair<Epoch, Step>> reports_;
-  std::map<std::string, std::string> files_;  // and the folder they are in
+  std::map<std::string, std::string> folders_;  // of hosts
+  std::map<std::string, std::string> files_;    // and the folder they are in
 };
 
 }  // namespace attune::sim

@@ -12,6 +12,7 @@ namespace {
 using simulate::kSecondUs;
 
 constexpr int64_t kStartUs = kSecondUs;         // at most, from the assignment to the first process
+constexpr int64_t kFetchUs = 4 * kSecondUs;     // at most, until a checkpoint has come
 constexpr int64_t kTeardownUs = kSecondUs / 2;  // at most
 constexpr char kDigest[] = "sha256:0";
 
@@ -70,7 +71,7 @@ void TrainingGangs::ForGang(const Gang& gang, int64_t us, std::function<void(Gan
 void TrainingGangs::Run(gang::GangSpec spec) {
   const gang::AttemptId attempt = spec.attempt;
   if (gangs_.contains(attempt)) return;
-  around_.reality.GangStarts(host_, folder_, spec);
+  around_.reality.GangStarts(host_, spec);
   Gang& gang = gangs_[attempt];
   gang.config = ConfigOf(spec);
   gang.orders = {.milestone = Step(spec.milestone),
@@ -78,6 +79,22 @@ void TrainingGangs::Run(gang::GangSpec spec) {
                  .every = Step(spec.checkpoint_every)};
   if (spec.resume) gang.worker = simulate::Worker(Step(spec.resume->step));
   gang.spec = std::move(spec);
+  if (gang.spec.fetch && HasRankZero(gang.spec)) {
+    ForGang(gang, around_.random.Integer(1, kFetchUs), [this](Gang& come) { Fetched(come); });
+  } else {
+    Launch(gang);
+  }
+}
+
+void TrainingGangs::Fetched(Gang& gang) {
+  const std::string path = gang.spec.resume->path;
+  if (around_.Happens(around_.faults.cannot_fetch) || !around_.reality.IsSent(path))
+    return Fail(gang, gang::FailureKind::kFetch, -1, "its checkpoint could not be brought here");
+  Launch(gang);
+}
+
+void TrainingGangs::Launch(Gang& gang) {
+  const gang::AttemptId attempt = gang.spec.attempt;
   if (gang.spec.Spans() && HasRankZero(gang.spec)) {
     ForGang(gang, 1, [this](Gang& starting) {
       Emit(starting, gang::SharedRendezvous{host_, PortOf(starting.spec.attempt), {}});
@@ -192,7 +209,7 @@ void TrainingGangs::Say(Gang& gang) {
     const std::string path =
         gang.spec.checkpoint_dir /
         ("step-" + std::to_string(said.step.value) + "-attempt-" + std::to_string(attempt.attempt));
-    around_.reality.FileSaved(path, folder_);
+    around_.reality.FileSaved(path, host_);
     Emit(gang, gang::CheckpointSaved{
                    .step = said.step.value, .path = path, .digest = kDigest, .bytes = 1});
   }

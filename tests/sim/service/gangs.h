@@ -24,11 +24,9 @@ class TrainingGangs final : public agent::Gangs {
 
   // `after` runs something later, unless this process of the executor is gone by then; `facts` is
   // told what happens, never from within a call of these gangs.
-  TrainingGangs(Surroundings& surroundings, std::string host, std::string folder, After after,
-                gang::FactSink facts)
+  TrainingGangs(Surroundings& surroundings, std::string host, After after, gang::FactSink facts)
       : around_(surroundings),
         host_(std::move(host)),
-        folder_(std::move(folder)),
         after_(std::move(after)),
         facts_(std::move(facts)) {}
   ~TrainingGangs() override;  // they are gone, and nobody is told
@@ -60,6 +58,8 @@ class TrainingGangs final : public agent::Gangs {
 
   // Runs if the gang is there by then and still in the phase that it is in now.
   void ForGang(const Gang& gang, int64_t us, std::function<void(Gang&)> act);
+  void Launch(Gang& gang);
+  void Fetched(Gang& gang);
   void Launched(Gang& gang);
   void Train(Gang& gang);
   void Follow(Gang& gang);
@@ -71,7 +71,6 @@ class TrainingGangs final : public agent::Gangs {
 
   Surroundings& around_;
   const std::string host_;
-  const std::string folder_;
   const After after_;
   const gang::FactSink facts_;
   std::map<gang::AttemptId, Gang> gangs_;

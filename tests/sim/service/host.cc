@@ -42,8 +42,9 @@ void Host::Start(int64_t lives_us) {
       around_.random.Integer(-around_.faults.clock_jump_us, around_.faults.clock_jump_us);
   started_us_ = agent::StartAfter(started_us_, Now().wall_us + clock_us);
   around_.reality.Disturbed(name_, around_.timeline.now());
+  around_.reality.HostStarts(name_, planned_.folder);
   gangs_ = std::make_unique<TrainingGangs>(
-      around_, name_, planned_.folder,
+      around_, name_,
       [this](int64_t us, simulate::Timeline::Action action) { After(us, std::move(action)); },
       [this](gang::Fact fact) {
         facts_.push_back(std::move(fact));

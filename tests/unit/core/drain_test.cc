@@ -1,5 +1,6 @@
 #include "core/brain/drain.h"
 
+#include "core/state/origin.h"
 #include "core/state/snapshot.h"
 #include "tests/unit/core/brain_harness.h"
 
@@ -178,15 +179,17 @@ TEST_F(Ends, ASnapshotKeepsIt) {
   EXPECT_EQ(loaded.ending, std::set<std::string>{"short"});
 }
 
-TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsStaysToItsEnd) {
-  JoinWithFolder("own", {.cpus = 4}, "of own");
+TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsLeavesAndHasItFetched) {
   JoinWithFolder("den", {.cpus = 4}, "of den");
   SweepSpec spec = Gangs();
   spec.gang.workers = 4;
   Create(spec);
-  const std::string host = HostOf(0);
-  EXPECT_THAT(Do(DrainExecutor{host, "", true}), ::testing::SizeIs(1));
-  EXPECT_FALSE(trial(0).yield);
+  ASSERT_EQ(HostOf(0), "den");
+  JoinWithFolder("own", {.cpus = 4}, "of own");
+  Do(DrainExecutor{"den", "", true});
+  Yield(0, 1);
+  EXPECT_EQ(HostOf(0), "own");
+  EXPECT_TRUE(FetchedFor(brain.state(), trial(0)));
 }
 
 TEST_F(Drains, WhoHasNoOtherPlaceStaysToItsEnd) {
@@ -253,7 +256,7 @@ TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(Drains, ATrialThatCanGoOnOnlyThereWaitsAndSaysSo) {
+TEST_F(Drains, ATrialWhoseCheckpointNobodyCanSendWaitsAndSaysSo) {
   JoinWithFolder("own", {.cpus = 4}, "of own");
   SweepSpec spec = Gangs();
   spec.gang.workers = 4;
@@ -261,9 +264,10 @@ TEST_F(Drains, ATrialThatCanGoOnOnlyThereWaitsAndSaysSo) {
   Save(0, 1);
   Do(DrainExecutor{"own", ""});
   Fail(0);
+  reachable = [](const std::string& name) { return name != "own"; };
   EXPECT_EQ(brain.Waiting(trial(0)),
-            "its checkpoint lies on executor own, which is drained: the trial waits until it is "
-            "resumed, or gone");
+            "its checkpoint lies on executor own, which is drained and away: the trial waits until "
+            "it is back, or gone");
   JoinWithFolder("other", {.cpus = 4}, "of other");
   EXPECT_EQ(HostOf(0), "");
   Lose("own");

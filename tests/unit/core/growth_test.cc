@@ -371,19 +371,14 @@ TEST_F(Growth, ASavedStateGrowsAsTheOriginal) {
   EXPECT_EQ(SaveState(loaded.state()), SaveState(brain.state()));
 }
 
-TEST_F(Growth, WhereOnlyOneHostCanReadTheCheckpointItGrowsThere) {
+TEST_F(Growth, ItGrowsAlsoWhereItsCheckpointHasToBeFetched) {
   JoinWithFolder("a", {.gpus = 4}, "of a");
-  SweepSpec fill = Elastic(2, 2);
-  Create(fill);
-  const SweepId filling = id();
+  Create(Elastic(2, 2));
   Create(Elastic(4, 2));
   Report(0, 1, 0.5);
   Save(0, 1);
   Wait(kGrowAfter);
   JoinWithFolder("b", {.gpus = 8}, "of b");
-  EXPECT_FALSE(Grows(0)) << "b cannot read what it saves";
-  const Attempt live = *sweep(filling).Find(TrialNumber(0))->live;
-  Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kFinished, {}}});
   EXPECT_TRUE(Grows(0));
   EXPECT_EQ(Why(0), "2 of 4 workers; room for 4");
 }

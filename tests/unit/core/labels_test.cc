@@ -1,5 +1,6 @@
 #include "core/log/labels.h"
 
+#include "core/state/origin.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
@@ -97,7 +98,7 @@ TEST_F(Labelled, SlotsAreReservedWhereTheLabelsAre) {
   EXPECT_FALSE(brain.state().reservation) << "its gang could not start there any more";
 }
 
-TEST_F(Labelled, ATrialIsNotStartedWhereItsCheckpointIsButItsLabelIsNot) {
+TEST_F(Labelled, ATrialHasItsCheckpointFetchedFromWhereItsLabelIsNotAnyMore) {
   Do(JoinExecutor{.name = "own",
                   .instance = "a",
                   .resources = {.cpus = 4},
@@ -107,7 +108,15 @@ TEST_F(Labelled, ATrialIsNotStartedWhereItsCheckpointIsButItsLabelIsNot) {
   Save(0, 1);
   Do(JoinExecutor{.name = "own", .instance = "b", .resources = {.cpus = 4}, .folder = "of own"});
   EXPECT_FALSE(trial(0).live);
-  EXPECT_EQ(brain.Waiting(trial(0)), "its checkpoint lies on executor own, which has not gpu=h100");
+  EXPECT_EQ(brain.Waiting(trial(0)),
+            "needs an executor with gpu=h100; none has that (labels seen: none)");
+  Do(JoinExecutor{.name = "new",
+                  .instance = "c",
+                  .resources = {.cpus = 4},
+                  .folder = "of new",
+                  .labels = {{"gpu", "h100"}}});
+  ASSERT_TRUE(trial(0).live);
+  EXPECT_EQ(FetchedFor(brain.state(), trial(0)), (CheckpointId{trial(0).id, 1, Step(1)}));
 }
 
 TEST_F(Labelled, WrongLabelsAreRefused) {

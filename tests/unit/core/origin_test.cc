@@ -35,13 +35,10 @@ TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
 }
 
-TEST_F(Origins, WhileTheHolderIsFullTheTrialWaitsAndOthersPassIt) {
+TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
-  SweepSpec spec = One();
-  spec.stop.max_trials = 2;
-  Create(spec);
+  Create(One());
   Save(0, 1);
-  Tell(0, CheckpointSaved{.checkpoint = {Step(1), Path(0, 1), "sha256:"}});
   connected = false;
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   SweepSpec urgent = One();
@@ -49,12 +46,26 @@ TEST_F(Origins, WhileTheHolderIsFullTheTrialWaitsAndOthersPassIt) {
   const SweepId first = id();
   connected = true;
   Create(urgent);
-  EXPECT_EQ(trial(0).live->ranks[0].executor, "n1");
+  EXPECT_EQ(Host(0), "n1");
   JoinWithFolder("n2", {.cpus = 3}, "of n2");
-  EXPECT_FALSE(sweep(first).Find(TrialNumber(0))->live);
-  EXPECT_EQ(sweep(first).Find(TrialNumber(1))->live->ranks[0].executor, "n2");
-  Finish(0);
-  EXPECT_EQ(sweep(first).Find(TrialNumber(0))->live->ranks[0].executor, "n1");
+  const Trial& moved = *sweep(first).Find(TrialNumber(0));
+  EXPECT_EQ(moved.live->ranks[0].executor, "n2");
+  EXPECT_EQ(FetchedFor(brain.state(), moved), (CheckpointId{moved.id, 1, Step(1)}));
+  EXPECT_EQ(FetchedFor(brain.state(), trial(0)), std::nullopt);
+}
+
+TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(One());
+  Save(0, 1);
+  const auto events = Tell(
+      0, AttemptEnded{.outcome = Outcome::kFailed,
+                      .failure = {.kind = FailureKind::kFetch, .message = "the disk is full"}});
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_EQ(Find<TrialRequeued>(events)->reason, "attempt 1: the disk is full; again after 1 s");
+  EXPECT_FALSE(trial(0).live);
+  Wait(1);
+  EXPECT_EQ(Host(0), "n1");
 }
 
 TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
@@ -66,11 +77,25 @@ TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
   reachable = [](const std::string& executor) { return executor != "n1"; };
   JoinWithFolder("n2", {.cpus = 3}, "of n2");
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
-  EXPECT_FALSE(trial(0).live) << "n2 cannot read it";
+  EXPECT_FALSE(trial(0).live) << "nobody can send it";
   EXPECT_EQ(brain.Waiting(sweep(id)), "its checkpoint lies on executor n1, which is away");
   reachable = {};
   Wait(1);
   EXPECT_EQ(Host(0), "n1");
+}
+
+TEST_F(Origins, WhoCanSendItNeedNotTakeGangs) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(One());
+  Save(0, 1);
+  Do(DrainExecutor{"n1", ""});
+  reachable = [](const std::string& executor) { return executor != "n1"; };
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  EXPECT_FALSE(trial(0).live);
+  reachable = {};
+  Wait(1);
+  EXPECT_EQ(Host(0), "n2");
 }
 
 TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {

@@ -170,6 +170,13 @@ TEST_F(MachineTest, SilenceLongerThanTheLeaseTearsGangsDown) {
   EXPECT_EQ(closes_, 1);
 }
 
+TEST_F(MachineTest, AWelcomeThatWasLongOnItsWayIsFollowedByAHeartbeatAtOnce) {
+  Written();
+  Pass(kBeat + milliseconds(1));  // of the lease that it brings, so much is used
+  Welcome();
+  EXPECT_THAT(Written(v1::FromExecutor::kHeartbeat), SizeIs(1));
+}
+
 TEST_F(MachineTest, AnswerToAnOldHeartbeatDoesNotProlongTheLease) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));

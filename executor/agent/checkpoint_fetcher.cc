@@ -1,0 +1,211 @@
+#include "executor/agent/checkpoint_fetcher.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "checkpoints/manifest.h"
+
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoints::Downloaded;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kRemoved[] = ".removed-";
+
+std::string NameOfCopy(const std::string& digest) {
+  return digest.starts_with(checkpoints::kDigestPrefix)
+             ? digest.substr(checkpoints::kDigestPrefix.size())
+             : digest;
+}
+
+uint64_t BytesIn(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code failed;
+  for (auto entry = fs::recursive_directory_iterator(folder, failed);
+       !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
+    std::error_code gone;
+    const uint64_t size = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
+// Under another name first: a copy that is there is whole.
+void Remove(const fs::path& folder) {
+  std::error_code failed;
+  fs::path doomed = folder;
+  if (!folder.filename().string().starts_with(kRemoved)) {
+    doomed = folder.parent_path() / (kRemoved + folder.filename().string());
+    fs::remove_all(doomed, failed);
+    fs::rename(folder, doomed, failed);
+  }
+  if (!failed) fs::remove_all(doomed, failed);
+  if (failed) spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
+}
+
+}  // namespace
+
+CheckpointFetcher::CheckpointFetcher(fs::path folder, uint64_t bytes_max, PieceSource& source,
+                                     Done done, std::chrono::milliseconds patience)
+    : folder_(std::move(folder)),
+      bytes_max_(bytes_max),
+      source_(source),
+      done_(std::move(done)),
+      patience_(patience),
+      thread_([this] { Run(); }) {}
+
+CheckpointFetcher::~CheckpointFetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    abandoned_ = true;
+    changed_.notify_all();
+  }
+  source_.Cancel();
+  thread_.join();
+}
+
+void CheckpointFetcher::Fetch(const gang::AttemptId& attempt,
+                              const gang::CheckpointName& checkpoint, const std::string& digest) {
+  const std::lock_guard lock(mutex_);
+  uses_[attempt] = NameOfCopy(digest);
+  queue_.push_back({attempt, checkpoint, digest});
+  changed_.notify_all();
+}
+
+void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (uses_.erase(attempt) == 0) return;
+    const auto job = std::ranges::find(queue_, attempt, &Job::attempt);
+    untidy_ |= job == queue_.end();
+    changed_.notify_all();
+    if (job == queue_.end() || job != queue_.begin()) return;  // what is not at work is passed over
+    abandoned_ = true;
+  }
+  source_.Cancel();
+}
+
+void CheckpointFetcher::Run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || untidy_ || !queue_.empty(); });
+    if (stop_) return;
+    if (queue_.empty()) {
+      untidy_ = false;
+      lock.unlock();
+      Evict(bytes_max_);
+      lock.lock();
+      continue;
+    }
+    const Job job = queue_.front();
+    abandoned_ = !uses_.contains(job.attempt);
+    if (!abandoned_) {
+      lock.unlock();
+      Fetched fetched = Bring(job);
+      lock.lock();
+      if (!abandoned_) done_(job.attempt, std::move(fetched));
+    }
+    queue_.pop_front();
+  }
+}
+
+Fetched CheckpointFetcher::Bring(const Job& job) {
+  const fs::path copy = folder_ / NameOfCopy(job.digest);
+  std::error_code absent;
+  if (fs::exists(copy, absent)) {
+    fs::last_write_time(copy, fs::file_time_type::clock::now(), absent);  // it was used now
+    return {.folder = copy};
+  }
+  const auto begun = Clock::now();
+  bool is_final = false;
+  Downloaded done = Download(job, copy, is_final);
+  if (done.fault == Downloaded::Fault::kFull) {
+    Evict(0);
+    done = Download(job, copy, is_final);
+  }
+  const std::string name = gang::ToString(job.checkpoint);
+  if (done.fault != Downloaded::Fault::kNone && done.fault != Downloaded::Fault::kThere)
+    return {.error = "checkpoint " + name + " could not be brought here: " + done.error,
+            .is_final = is_final || done.fault == Downloaded::Fault::kCorrupt};
+  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  spdlog::info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s",
+               gang::ToString(job.attempt), name, static_cast<double>(done.bytes) / 1e6,
+               static_cast<double>(done.fetched) / 1e6, seconds);
+  Evict(bytes_max_);
+  return {.folder = copy};
+}
+
+Downloaded CheckpointFetcher::Download(const Job& job, const fs::path& copy, bool& is_final) {
+  auto heard = Clock::now();  // from the source, last
+  const auto read = [&](const std::string& file, uint64_t offset) {
+    for (;;) {
+      if (IsAbandoned()) return checkpoints::Piece{.error = "nobody needs it any more"};
+      PieceSource::Answer answer = source_.Read(job.checkpoint, file, offset);
+      is_final = answer.is_final;
+      if (answer.piece.error.empty()) heard = Clock::now();
+      if (answer.piece.error.empty() || is_final || Clock::now() - heard >= patience_)
+        return std::move(answer.piece);
+      Pause();
+    }
+  };
+  return checkpoints::Download(
+      {.name = gang::ToString(job.checkpoint), .digest = job.digest, .read = read}, copy, {});
+}
+
+bool CheckpointFetcher::IsAbandoned() {
+  const std::lock_guard lock(mutex_);
+  return abandoned_;
+}
+
+void CheckpointFetcher::Pause() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::min(kPause, patience_), [this] { return abandoned_; });
+}
+
+// Also what is left of deletions and downloads that were cut off counts, and goes.
+void CheckpointFetcher::Evict(uint64_t bytes_max) {
+  struct Entry {
+    fs::path path;
+    fs::file_time_type used;
+    uint64_t bytes = 0;
+  };
+  std::set<std::string> in_use;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [attempt, name] : uses_) in_use.insert(name);
+  }
+  std::vector<Entry> entries;
+  uint64_t all = 0;
+  std::error_code failed;
+  for (auto entry = fs::directory_iterator(folder_, failed);
+       !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    std::error_code gone;
+    entries.push_back({entry->path(), entry->last_write_time(gone), BytesIn(entry->path())});
+    if (gone)
+      entries.pop_back();
+    else
+      all += entries.back().bytes;
+  }
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& entry : entries) {
+    if (all <= bytes_max) return;
+    // That of a copy on its way is .NAME.part-…
+    const std::string name = entry.path.filename();
+    if (std::ranges::any_of(in_use, [&](const std::string& used) {
+          return name == used || name.starts_with("." + used);
+        }))
+      continue;
+    Remove(entry.path);
+    all -= entry.bytes;
+  }
+}
+
+}  // namespace attune::agent

@@ -1,0 +1,51 @@
+#include "executor/agent/server_pieces.h"
+
+#include <chrono>
+#include <utility>
+
+#include "checkpoints/piece.h"
+
+namespace attune::agent {
+namespace {
+
+constexpr std::chrono::seconds kTimeout{30};  // longer than the server waits for who has it
+
+}  // namespace
+
+PieceSource::Answer ServerPieces::Read(const gang::CheckpointName& checkpoint,
+                                       const std::string& file, uint64_t offset) {
+  v1::FetchRequest request;
+  request.set_token(token_);
+  request.mutable_checkpoint()->set_sweep(checkpoint.sweep);
+  request.mutable_checkpoint()->set_trial(checkpoint.trial);
+  request.mutable_checkpoint()->set_attempt(checkpoint.attempt);
+  request.mutable_checkpoint()->set_step(checkpoint.step);
+  request.set_file(file);
+  request.set_offset(offset);
+  request.set_limit_bytes(checkpoints::kPieceBytesMax);
+
+  grpc::ClientContext call;
+  call.set_deadline(std::chrono::system_clock::now() + kTimeout);
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.insert(&call);
+  }
+  v1::CheckpointPiece piece;
+  const grpc::Status status = stub_.Fetch(&call, request, &piece);
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.erase(&call);
+  }
+  if (!status.ok())
+    return {.piece = {.error = status.error_message().empty() ? "the server does not answer"
+                                                              : status.error_message()},
+            .is_final = status.error_code() == grpc::StatusCode::NOT_FOUND};
+  return {.piece = {.data = std::move(*piece.mutable_data()), .file_bytes = piece.file_bytes()}};
+}
+
+void ServerPieces::Cancel() {
+  const std::lock_guard lock(mutex_);
+  for (grpc::ClientContext* const call : calls_) call->TryCancel();
+}
+
+}  // namespace attune::agent

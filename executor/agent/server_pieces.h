@@ -1,0 +1,32 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "attune/v1/executor.grpc.pb.h"
+#include "executor/agent/checkpoint_fetcher.h"
+
+namespace attune::agent {
+
+// Checkpoints of other executors, by way of the server.
+class ServerPieces final : public PieceSource {
+ public:
+  // The stub outlives the object.
+  ServerPieces(v1::Executors::StubInterface& stub, std::string token)
+      : stub_(stub), token_(std::move(token)) {}
+
+  Answer Read(const gang::CheckpointName& checkpoint, const std::string& file,
+              uint64_t offset) override;
+  void Cancel() override;
+
+ private:
+  v1::Executors::StubInterface& stub_;
+  const std::string token_;
+  std::mutex mutex_;
+  std::set<grpc::ClientContext*> calls_;  // under mutex_
+};
+
+}  // namespace attune::agent

@@ -1,0 +1,192 @@
+"""Checkpoints that go where there is room, and those that outlive their executor: by real processes.
+
+Each executor has a data folder of its own, and the server is kept from seeing them where it can be, by an empty
+file system over them: what one executor has of another's has come over the wire.
+"""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from support import EndToEnd, PATIENCE_S, ROOT, fill, free_port, small_disk, sweep
+
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
+LARGE = [sys.executable, "-B", str(ROOT / "tests/e2e/checkpoint_worker.py")]
+HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
+MEGABYTES = 64
+
+
+class Moving(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.port = free_port()
+        self.homes = self.folder / "hosts"
+        self.homes.mkdir()
+        self.executors = {}
+
+    def serve(self, *more):
+        args = ["serve", "--data-dir", self.data, "--port", 0, "--rpc-port", self.port, "--lease", 2, *more]
+        hides = subprocess.run(["unshare", "-m", "sh", "-c", HIDING, self.homes, "true"], capture_output=True)
+        if hides.returncode == 0:
+            self.server = self.start("-m", "sh", "-c", HIDING, self.homes, self.program, *args, program="unshare")
+        else:
+            self.server = self.start(*args)
+        self.server.await_stderr("executors ")
+
+    def start_executor(self, name, *more):
+        self.launch_executor(name, *more)
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name
+                         and data["state"] == "online")
+
+    def launch_executor(self, name, *more):
+        self.executors[name] = self.start(
+            "executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 1, "--data-dir",
+            self.homes / name, "--token-file", self.data / "join", *more)
+
+    def create(self, **changes):
+        spec = sweep(**{"command": WORKER, "parameters": {"x": {"value": 1.0}},
+                        "env": {"PYTHONPATH": str(ROOT / "clients/python"), "MEGABYTES": str(MEGABYTES)},
+                        "working_directory": str(self.folder),
+                        "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": 1},
+                        "failure": {"max_restarts": 0, "backoff": "0s"},
+                        "checkpoint": {"every": 1, "keep_last": 1}, **changes})
+        code, _, err = self.attune("sweep", "create", self.write(spec), "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+
+    def verb(self, *words):
+        code, out, err = self.attune(*words, "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        return out or err
+
+    def completed(self):
+        self.await_event(lambda kind, data: kind == "sweep_changed" and data["state"] == "completed")
+        self.check_histories_are_whole()
+        return self.get("/sweeps/s1/trials/0")
+
+    def copies(self, executor):
+        """The names of the copies of others' checkpoints that are whole."""
+        folder = self.homes / executor / "executors" / executor / "copies"
+        return [path.name for path in folder.glob("*") if not path.name.startswith(".")]
+
+    def until(self, condition):
+        """For what no event tells of."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := condition()):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        return found
+
+    def hosts(self, trial):
+        return [attempt["executor"] for attempt in trial["attempts_list"]]
+
+    def test_drained_now_a_trial_takes_its_checkpoint_along(self):
+        gate = self.close_gate(3)
+        self.serve()
+        self.start_executor("a")
+        self.create(scheduler={"name": "fifo", "max": 100})
+        self.await_report(trial=0, step=2)
+        self.start_executor("b")
+        self.assertIn("1 trial will save a checkpoint and leave", self.verb("executor", "drain", "a", "--now"))
+        gate.close()
+        trial = self.completed()
+        self.assertEqual(self.hosts(trial), ["a", "b"])
+        first, second = trial["attempts_list"]
+        self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
+        self.assertGreaterEqual(second["resumed_from"], 3)
+        self.executors["b"].await_stderr(rf"checkpoint s1/0/1-{second['resumed_from']} is here: ")
+        self.assertEqual(len(self.copies("b")), 1)
+
+    def test_where_its_executor_is_full_it_goes_on_on_another(self):
+        gate = self.close_gate(3)
+        self.serve()
+        self.start_executor("a")
+        self.create(stop={"max_trials": 2}, max_concurrent_trials=1)
+        self.await_report(trial=0, step=2)
+        self.verb("sweep", "pause", "s1")
+        gate.close()
+        self.await_event(lambda kind, data: kind == "attempt_changed" and data["state"] == "ended")
+        held = self.close_gate(1)
+        spec = json.loads((self.folder / "sweep.yaml").read_text())
+        self.verb("sweep", "create", self.write({**spec, "name": "other"}, "other.yaml"))
+        self.await_event(lambda kind, data: kind == "attempt_changed" and data.get("sweep") == "s2")
+        self.start_executor("b")
+        self.verb("sweep", "resume", "s1")
+        self.await_event(lambda kind, data: kind == "trial_reported" and data["sweep"] == "s1"
+                         and data["step"] == 4)
+        self.assertEqual(self.hosts(self.get("/sweeps/s1/trials/0")), ["a", "b"])
+        held.close()
+
+    def part_of(self, executor):
+        """What has come so far of a checkpoint's largest file."""
+        folder = self.homes / executor / "executors" / executor / "copies"
+        with contextlib.suppress(FileNotFoundError, StopIteration):
+            return next(folder.glob(".*.part-*/model.bin")).stat().st_size
+        return 0
+
+    def test_killed_in_the_midst_of_it_an_executor_goes_on_at_the_byte(self):
+        self.serve()
+        self.start_executor("a")
+        self.create(command=LARGE, scheduler={"name": "fifo", "max": 1000})
+        self.await_report(trial=0, step=1)
+        self.start_executor("b")
+        self.verb("executor", "drain", "a", "--now")
+        b = self.executors["b"].popen
+        while not 0 < self.part_of("b") < MEGABYTES << 20:
+            self.assertEqual(self.copies("b"), [], "it was not seen in the midst")
+        b.send_signal(signal.SIGSTOP)
+        had = self.part_of("b")
+        self.executors["b"].kill()
+        self.assertLess(had, MEGABYTES << 20)
+        self.launch_executor("b")
+        said = self.executors["b"].await_stderr(r"is here: ([\d.]+) MB, of which ([\d.]+) MB came")
+        whole, came = map(float, said.groups())
+        self.assertLess(came, whole)
+        attempt = self.get("/sweeps/s1/trials/0")["attempts_list"][-1]
+        self.assertEqual(attempt["executor"], "b")
+        self.await_report(trial=0, step=attempt["resumed_from"] + 1)
+
+    def test_a_full_disk_costs_its_trial_nothing(self):
+        self.serve()
+        self.start_executor("a")
+        with small_disk(self.homes / "b", 6 * MEGABYTES) as disk:
+            filler = fill(disk)
+            self.create(command=LARGE, scheduler={"name": "fifo", "max": 6})
+            self.await_report(trial=0, step=1)
+            # Its small files still have to have their place.
+            with open(filler, "r+b") as file:
+                file.truncate(filler.stat().st_size - (4 << 20))
+            self.start_executor("b")
+            self.verb("executor", "drain", "a", "--now")
+            failed = self.await_event(lambda kind, data: kind == "attempt_changed" and data["failure"])[1]
+            self.assertIn("could not be brought here", failed["failure"])
+            filler.unlink()
+            self.assertEqual(self.hosts(self.completed())[:2], ["a", "b"])  # with no restart to spare
+            self.executors["b"].kill()
+
+    def test_the_best_outlives_its_executor(self):
+        storage = self.folder / "storage"
+        self.serve("--storage-path", storage)
+        self.start_executor("a")
+        self.create(scheduler={"name": "fifo", "max": 5})
+        self.completed()
+        stored = self.until(lambda: (storage / "s1/0/1-5/manifest.json").exists())
+        self.assertTrue(stored)
+        self.until(lambda: [path.name for path in (storage / "s1/0").iterdir()] == ["1-5"])
+        self.assertRegex(self.verb("checkpoint", "list", "s1"), r"s1/0/1-5 .* stored ")
+        self.executors["a"].kill()
+        self.assertEqual(self.verb("checkpoint", "get", "s1", "--best", "--out", "best"), "best\n")
+        self.assertEqual(json.loads((self.folder / "best/state/total.json").read_text()), 15)
+
+        # Another server keeps its hands off.
+        code, _, err = self.attune("serve", "--data-dir", self.folder / "other", "--port", 0, "--rpc-port", 0,
+                                   "--storage-path", storage)
+        self.assertEqual(code, 1)
+        self.assertIn("holds checkpoints of another server", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,288 @@
+#include "executor/agent/checkpoint_fetcher.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <condition_variable>
+
+#include "checkpoints/manifest.h"
+#include "checkpoints/sha256.h"
+#include "tests/unit/executor/harness.h"
+
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoints::Sha256;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+constexpr size_t kModelBytes = 3'000;
+constexpr size_t kPieceBytes = 1'000;
+
+struct Stored {
+  std::map<std::string, std::string> files;
+  std::string digest;
+
+  std::string name() const { return digest.substr(checkpoints::kDigestPrefix.size()); }
+};
+
+Stored Make(char letter) {
+  Stored made;
+  made.files["model.bin"] = std::string(kModelBytes, letter);
+  made.files["manifest.json"] =
+      R"({"format":"attune-checkpoint/1","step":9,"files":{"model.bin":{"bytes":3000,"sha256":")" +
+      Sha256::HexOf(made.files["model.bin"]) + "\"}}}";
+  made.digest = "sha256:" + Sha256::HexOf(made.files["manifest.json"]);
+  return made;
+}
+
+// Checkpoints in memory, by their step. It may fail, and stand still until it is cancelled.
+class MadeUpSource final : public PieceSource {
+ public:
+  Answer Read(const gang::CheckpointName& checkpoint, const std::string& file,
+              uint64_t offset) override {
+    std::unique_lock lock(mutex_);
+    reads_.push_back(file + "@" + std::to_string(offset));
+    changed_.notify_all();
+    if (stands_still_) {
+      changed_.wait(lock, [this] { return !stands_still_; });
+      return {.piece = {.error = "cancelled"}};
+    }
+    if (failures_ > 0) {
+      --failures_;
+      return {.piece = {.error = "executor box is not connected"}, .is_final = is_final_};
+    }
+    const std::string& text = stored_.at(checkpoint.step).files.at(file);
+    return {.piece = {.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
+                      .file_bytes = text.size()}};
+  }
+  void Cancel() override {
+    const std::lock_guard lock(mutex_);
+    stands_still_ = false;
+    changed_.notify_all();
+  }
+
+  std::string Put(int64_t step, const Stored& stored) {
+    stored_[step] = stored;
+    return stored.digest;
+  }
+  void FailTimes(int times, bool is_final = false) {
+    const std::lock_guard lock(mutex_);
+    failures_ = times;
+    is_final_ = is_final;
+  }
+  void StandStill() {
+    const std::lock_guard lock(mutex_);
+    stands_still_ = true;
+  }
+  bool AwaitRead() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, gang::kDeadline, [this] { return !reads_.empty(); });
+  }
+  std::vector<std::string> TakeReads() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(reads_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int64_t, Stored> stored_;
+  std::vector<std::string> reads_;
+  int failures_ = 0;
+  bool is_final_ = false;
+  bool stands_still_ = false;
+};
+
+class CheckpointFetcherTest : public testing::Test {
+ protected:
+  static constexpr gang::AttemptId Attempt(uint32_t number) {
+    return {.sweep = 1, .trial = 3, .attempt = number, .epoch = number};
+  }
+
+  void Start(uint64_t bytes_max = 1 << 20,
+             std::chrono::milliseconds patience = CheckpointFetcher::kPatience) {
+    fetcher_ = std::make_unique<CheckpointFetcher>(
+        folder_.path() / "copies", bytes_max, source_,
+        [this](const gang::AttemptId& attempt, Fetched fetched) {
+          const std::lock_guard lock(mutex_);
+          done_[attempt] = std::move(fetched);
+          changed_.notify_all();
+        },
+        patience);
+  }
+  void Fetch(uint32_t attempt, int64_t step, const Stored& stored) {
+    fetcher_->Fetch(Attempt(attempt), {.sweep = 1, .trial = 3, .attempt = 1, .step = step},
+                    source_.Put(step, stored));
+  }
+  Fetched Await(uint32_t attempt) {
+    std::unique_lock lock(mutex_);
+    const bool came =
+        changed_.wait_for(lock, gang::kDeadline, [&] { return done_.contains(Attempt(attempt)); });
+    return came ? done_.at(Attempt(attempt)) : Fetched{.error = "nothing came"};
+  }
+  bool IsDone(uint32_t attempt) {
+    const std::lock_guard lock(mutex_);
+    return done_.contains(Attempt(attempt));
+  }
+  std::vector<std::string> Copies() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / "copies"))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+
+  gang::TempDir folder_;
+  MadeUpSource source_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<gang::AttemptId, Fetched> done_;
+  std::unique_ptr<CheckpointFetcher> fetcher_;
+  const Stored a_ = Make('a'), b_ = Make('b'), c_ = Make('c');
+};
+
+TEST_F(CheckpointFetcherTest, BringsACopyWhole) {
+  Start();
+  Fetch(1, 9, a_);
+  const Fetched fetched = Await(1);
+  ASSERT_EQ(fetched.error, "");
+  EXPECT_TRUE(fetched.folder.is_absolute());
+  for (const auto& [name, text] : a_.files)
+    EXPECT_EQ(gang::ReadFile(fetched.folder / name), text) << name;
+}
+
+TEST_F(CheckpointFetcherTest, ASecondGangThatNeedsItFetchesNothing) {
+  Start();
+  Fetch(1, 9, a_);
+  Await(1);
+  source_.TakeReads();
+  Fetch(2, 9, a_);
+  EXPECT_EQ(Await(2).error, "");
+  EXPECT_THAT(source_.TakeReads(), IsEmpty());
+}
+
+TEST_F(CheckpointFetcherTest, ASourceThatIsAwayIsAskedAgain) {
+  Start();
+  source_.FailTimes(2);
+  Fetch(1, 9, a_);
+  EXPECT_EQ(Await(1).error, "");
+}
+
+TEST_F(CheckpointFetcherTest, OneThatStaysAwayIsAnErrorThatMayPass) {
+  Start(1 << 20, std::chrono::milliseconds(1));
+  source_.FailTimes(1'000'000);
+  Fetch(1, 9, a_);
+  const Fetched fetched = Await(1);
+  EXPECT_EQ(fetched.error,
+            "checkpoint s1/3/1-9 could not be brought here: executor box is not connected");
+  EXPECT_FALSE(fetched.is_final);
+}
+
+TEST_F(CheckpointFetcherTest, WhatIsNotThereIsNotAskedForAgain) {
+  Start();
+  source_.FailTimes(1, true);
+  Fetch(1, 9, a_);
+  EXPECT_TRUE(Await(1).is_final);
+  EXPECT_THAT(source_.TakeReads(), SizeIs(1));
+}
+
+TEST_F(CheckpointFetcherTest, WhatIsDamagedWhereItLiesIsFinal) {
+  Start();
+  Stored damaged = a_;
+  damaged.files["model.bin"][7] = 'x';
+  Fetch(1, 9, damaged);
+  const Fetched fetched = Await(1);
+  EXPECT_THAT(fetched.error, HasSubstr("it is damaged where it lies"));
+  EXPECT_TRUE(fetched.is_final);
+}
+
+TEST_F(CheckpointFetcherTest, AnotherProcessGoesOnAtTheByteThatTheLastOneHad) {
+  Start();
+  source_.FailTimes(0);
+  Fetch(1, 9, a_);
+  Await(1);
+  fetcher_.reset();
+  const fs::path part =
+      folder_.path() / "copies" / ("." + a_.name() + ".part-" + a_.name().substr(0, 16));
+  fs::create_directories(part);
+  gang::WriteFile(part / "model.bin", std::string(2'000, 'a'));
+  fs::remove_all(folder_.path() / "copies" / a_.name());
+  source_.TakeReads();
+  Start();
+  Fetch(2, 9, a_);
+  EXPECT_EQ(Await(2).error, "");
+  EXPECT_THAT(source_.TakeReads(), ElementsAre("manifest.json@0", "model.bin@2000"));
+}
+
+TEST_F(CheckpointFetcherTest, OneThatNobodyNeedsAnyMoreMakesRoomForTheNext) {
+  Start();
+  source_.StandStill();
+  Fetch(1, 9, a_);
+  ASSERT_TRUE(source_.AwaitRead());
+  Fetch(2, 10, b_);
+  fetcher_->Release(Attempt(1));
+  EXPECT_EQ(Await(2).error, "");
+  EXPECT_FALSE(IsDone(1));
+}
+
+TEST_F(CheckpointFetcherTest, OneThatIsReleasedBeforeItsTurnIsPassedOver) {
+  Start();
+  source_.StandStill();
+  Fetch(1, 9, a_);
+  ASSERT_TRUE(source_.AwaitRead());
+  Fetch(2, 10, b_);
+  Fetch(3, 11, c_);
+  fetcher_->Release(Attempt(2));
+  fetcher_->Release(Attempt(1));
+  EXPECT_EQ(Await(3).error, "");
+  EXPECT_FALSE(IsDone(2));
+  EXPECT_THAT(Copies(), testing::Not(testing::Contains(b_.name())));
+}
+
+TEST_F(CheckpointFetcherTest, TheCopyThatWasNotUsedForLongestGoesFirstAndNoneInUse) {
+  const uint64_t two = 2 * (kModelBytes + a_.files.at("manifest.json").size());
+  Start(two);
+  Fetch(1, 9, a_);
+  Await(1);
+  Fetch(2, 10, b_);
+  Await(2);
+  fetcher_->Release(Attempt(2));
+  Fetch(3, 11, c_);
+  Await(3);
+  EXPECT_THAT(Copies(), UnorderedElementsAre(a_.name(), c_.name())) << "a gang runs from a";
+  fetcher_->Release(Attempt(1));
+  fetcher_->Release(Attempt(3));
+  Fetch(4, 9, a_);  // used again
+  Await(4);
+  fetcher_->Release(Attempt(4));
+  Fetch(5, 10, b_);
+  Await(5);
+  EXPECT_THAT(Copies(), UnorderedElementsAre(a_.name(), b_.name()));
+}
+
+TEST_F(CheckpointFetcherTest, WhatIsLargerThanItsShareGoesOnceNobodyNeedsIt) {
+  Start(0);
+  Fetch(1, 9, a_);
+  EXPECT_EQ(Await(1).error, "");
+  EXPECT_THAT(Copies(), ElementsAre(a_.name()));
+  fetcher_->Release(Attempt(1));
+  Fetch(2, 10, b_);
+  EXPECT_EQ(Await(2).error, "");
+  EXPECT_THAT(Copies(), ElementsAre(b_.name()));
+}
+
+TEST_F(CheckpointFetcherTest, EndsInTheMidst) {
+  Start();
+  source_.StandStill();
+  Fetch(1, 9, a_);
+  ASSERT_TRUE(source_.AwaitRead());
+  fetcher_.reset();
+  EXPECT_FALSE(IsDone(1));
+}
+
+}  // namespace
+}  // namespace attune::agent

@@ -1,0 +1,118 @@
+#include "executor/agent/fetching_gangs.h"
+
+#include <gmock/gmock.h>
+
+#include <utility>
+#include <vector>
+
+namespace attune::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr gang::AttemptId kAttempt{.sweep = 1, .trial = 3, .attempt = 2, .epoch = 7};
+
+// What the supervisor is told.
+class Told final : public Gangs {
+ public:
+  void Run(gang::GangSpec spec) override { ran.push_back(std::move(spec)); }
+  void Cancel(const gang::AttemptId&, gang::CancelReason) override { said.emplace_back("cancel"); }
+  void Tell(const gang::AttemptId&, const gang::Verdict&) override { said.emplace_back("tell"); }
+  void Yield(const gang::AttemptId&) override { said.emplace_back("yield"); }
+  void Finish(const gang::AttemptId&) override { said.emplace_back("finish"); }
+  void Meet(const gang::AttemptId&, const channel::Rendezvous&) override {
+    said.emplace_back("meet");
+  }
+
+  std::vector<gang::GangSpec> ran;
+  std::vector<std::string> said;
+};
+
+class FetchingGangsTest : public testing::Test {
+ protected:
+  static gang::GangSpec Spec(bool fetch = true, int first_rank = 0) {
+    gang::GangSpec spec{.attempt = kAttempt, .ranks = {{.rank = first_rank}}};
+    spec.resume = gang::Resume{9, "/elsewhere/step-9-attempt-1", "sha256:abc"};
+    if (fetch) spec.fetch = gang::CheckpointName{1, 3, 1, 9};
+    return spec;
+  }
+
+  Told told_;
+  std::vector<std::string> asked_;
+  int released_ = 0;
+  std::vector<gang::Ended> ended_;
+  FetchingGangs gangs_{
+      told_,
+      {.fetch =
+           [this](const auto&, const gang::CheckpointName& checkpoint, const std::string& digest) {
+             asked_.push_back(gang::ToString(checkpoint) + " " + digest);
+           },
+       .release = [this](const auto&) { ++released_; }},
+      [this](const gang::AttemptId&, gang::Ended ended) { ended_.push_back(std::move(ended)); }};
+};
+
+TEST_F(FetchingGangsTest, WhatCanReadItsCheckpointRunsAtOnce) {
+  gangs_.Run(Spec(false));
+  EXPECT_THAT(told_.ran, testing::SizeIs(1));
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+TEST_F(FetchingGangsTest, OthersRunFromTheCopyOnceItHasCome) {
+  gangs_.Run(Spec());
+  EXPECT_THAT(asked_, ElementsAre("s1/3/1-9 sha256:abc"));
+  EXPECT_THAT(told_.ran, IsEmpty());
+  gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});
+  ASSERT_THAT(told_.ran, testing::SizeIs(1));
+  EXPECT_EQ(told_.ran[0].resume->path, "/here/abc");
+  EXPECT_EQ(released_, 0);
+  gangs_.OnEnded(kAttempt);
+  EXPECT_EQ(released_, 1);
+}
+
+TEST_F(FetchingGangsTest, RanksWithoutRankZeroGetTheirsFromThatOne) {
+  gangs_.Run(Spec(true, 4));
+  EXPECT_THAT(told_.ran, testing::SizeIs(1));
+}
+
+TEST_F(FetchingGangsTest, AWishToYieldWaitsWithThem) {
+  gangs_.Run(Spec());
+  gangs_.Yield(kAttempt);
+  EXPECT_THAT(told_.said, IsEmpty());
+  gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});
+  EXPECT_THAT(told_.said, ElementsAre("yield"));
+  gangs_.Yield(kAttempt);
+  EXPECT_THAT(told_.said, ElementsAre("yield", "yield"));
+}
+
+TEST_F(FetchingGangsTest, OneThatIsNotWantedAnyMoreEndsAtOnce) {
+  gangs_.Run(Spec());
+  gangs_.Cancel(kAttempt, gang::CancelReason::kUnwanted);
+  ASSERT_THAT(ended_, testing::SizeIs(1));
+  EXPECT_EQ(ended_[0].outcome, gang::Outcome::kCancelled);
+  EXPECT_EQ(released_, 1);
+  gangs_.OnFetched(kAttempt, {.folder = "/here/abc"});  // it was on its way
+  EXPECT_THAT(told_.ran, IsEmpty());
+  EXPECT_THAT(told_.said, IsEmpty());
+}
+
+TEST_F(FetchingGangsTest, WhoseExecutorLeavesLosesNothing) {
+  gangs_.Run(Spec());
+  gangs_.Cancel(kAttempt, gang::CancelReason::kSoon);
+  ASSERT_THAT(ended_, testing::SizeIs(1));
+  EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kLease);
+}
+
+TEST_F(FetchingGangsTest, WhatCouldNotComeIsNoFailureOfTheTrialsUnlessItIsDamaged) {
+  gangs_.Run(Spec());
+  gangs_.OnFetched(kAttempt, {.error = "the disk is full"});
+  gangs_.Run(Spec());
+  gangs_.OnFetched(kAttempt, {.error = "it is damaged", .is_final = true});
+  ASSERT_THAT(ended_, testing::SizeIs(2));
+  EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kFetch);
+  EXPECT_EQ(ended_[0].failure->message, "the disk is full");
+  EXPECT_EQ(ended_[1].failure->kind, gang::FailureKind::kExit);
+}
+
+}  // namespace
+}  // namespace attune::agent
