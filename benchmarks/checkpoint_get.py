@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""How fast `attune checkpoint get` is, beside a raw socket and SHA-256 alone, all on this machine.
+"""How fast checkpoints travel, beside a raw socket and SHA-256 alone, all on this machine.
 
     checkpoint_get.py ATTUNE [MEGABYTES] [FOLDER]
 
-Twice: read by the server from its disk, and through it from an executor whose folder it cannot see
-(needs the right to mount). FOLDER should be on a disk that is not the bottleneck, such as /dev/shm.
+`attune checkpoint get`, read by the server from its disk, and through it from an executor whose folder
+it cannot see (needs the right to mount); then from that executor to another, to which its trial has to
+move. FOLDER should be on a disk that is not the bottleneck, such as /dev/shm.
 """
 
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -66,49 +68,83 @@ def await_file(path):
         time.sleep(0.02)
 
 
-def get(attune, megabytes, folder, hidden):
-    """Seconds of a download."""
-    data, home, port = folder / "data", folder / "box", str(free_port())
-    home.mkdir()
-    prefix = ["unshare", "-m", "sh", "-c", HIDING, str(home)] if hidden else []
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = subprocess.Popen([*prefix, attune, "serve", "--data-dir", str(data), "--port", "0",
-                               "--rpc-port", port], **quiet)
-    await_file(data / "server.json")
-    executor = subprocess.Popen([attune, "executor", "--server", f"127.0.0.1:{port}", "--name", "box",
-                                 "--cpus", "1", "--data-dir", str(home), "--token-file",
-                                 str(data / "token")], **quiet)
-    try:
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+class Service:
+    """A server, executors with folders of their own, and a trial of so many steps."""
+
+    def __init__(self, attune, folder, hidden):
+        self.attune, self.folder, self.data, self.port = attune, folder, folder / "data", str(free_port())
+        (folder / "hosts").mkdir()
+        prefix = ["unshare", "-m", "sh", "-c", HIDING, str(folder / "hosts")] if hidden else []
+        self.processes = [subprocess.Popen([*prefix, attune, "serve", "--data-dir", str(self.data), "--port", "0",
+                                            "--rpc-port", self.port], **QUIET)]
+        await_file(self.data / "server.json")
+
+    def executor(self, name):
+        process = subprocess.Popen(
+            [self.attune, "executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", "1", "--data-dir",
+             str(self.folder / "hosts" / name), "--token-file", str(self.data / "token")],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.processes.insert(0, process)
+        return process
+
+    def run(self, *args, **how):
+        return subprocess.run([self.attune, *args, "--data-dir", str(self.data)], check=True, **{**QUIET, **how})
+
+    def train(self, megabytes, steps, *args):
         sweep = {"apiVersion": "attune/v1", "kind": "Sweep", "name": "large", "command": WORKER,
                  "metric": {"name": "score", "mode": "max"}, "parameters": {"x": {"value": 1.0}},
                  "env": {"PYTHONPATH": str(ROOT / "clients/python"), "MEGABYTES": str(megabytes)},
-                 "working_directory": str(folder), "scheduler": {"name": "fifo", "max": 1},
+                 "working_directory": str(self.folder), "scheduler": {"name": "fifo", "max": steps},
                  "resources": {"workers": 1, "cpus_per_worker": 1}, "checkpoint": {"every": 1},
                  "stop": {"max_trials": 1}}
-        (folder / "sweep.json").write_text(json.dumps(sweep))
-        subprocess.run([attune, "sweep", "create", str(folder / "sweep.json"), "--watch",
-                        "--data-dir", str(data)], check=True, **quiet)
-        begin = time.monotonic()
-        subprocess.run([attune, "checkpoint", "get", "s1/0", "--out", str(folder / "out"),
-                        "--data-dir", str(data)], check=True, **quiet)
-        return time.monotonic() - begin
-    finally:
-        for process in (executor, server):
+        (self.folder / "sweep.json").write_text(json.dumps(sweep))
+        self.run("sweep", "create", str(self.folder / "sweep.json"), *args)
+
+    def end(self):
+        for process in self.processes:
             process.terminate()
             process.wait()
+
+
+def get(service, megabytes):
+    """Seconds of a download."""
+    service.executor("a")
+    service.train(megabytes, 1, "--watch")
+    begin = time.monotonic()
+    service.run("checkpoint", "get", "s1/0", "--out", str(service.folder / "out"))
+    return time.monotonic() - begin
+
+
+def move(service, megabytes):
+    """Seconds until the second executor has what the first one saved, as it says."""
+    service.executor("a")
+    service.train(megabytes, 1000)
+    while not (service.folder / "hosts/a/sweeps/s1/trials/0/checkpoints/step-1-attempt-1").exists():
+        time.sleep(0.02)
+    other = service.executor("b")
+    while '"name": "b"' not in service.run("executor", "list", "-o", "json", stdout=subprocess.PIPE).stdout.decode():
+        time.sleep(0.02)
+    service.run("executor", "drain", "a", "--now")
+    return next(float(re.search(r"came in ([\d.]+) s", line)[1]) for line in other.stderr if "is here" in line)
 
 
 def main():
     attune = str(pathlib.Path(sys.argv[1]).resolve())
     megabytes = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
-    print("raw socket          ", mib_s(megabytes, raw_socket(megabytes)))
-    print("SHA-256             ", mib_s(megabytes, sha256(megabytes)))
-    for name, hidden in (("from the server's disk", False), ("from an executor", True)):
+    print("raw socket             ", mib_s(megabytes, raw_socket(megabytes)))
+    print("SHA-256                ", mib_s(megabytes, sha256(megabytes)))
+    for name, hidden, work in (("from the server's disk", False, get), ("from an executor", True, get),
+                               ("from one to another", True, move)):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-get-",
                                                dir=sys.argv[3] if len(sys.argv) > 3 else None))
+        service = Service(attune, folder, hidden)
         try:
-            print(f"{name:22}", mib_s(megabytes, get(attune, megabytes, folder, hidden)), flush=True)
+            print(f"{name:23}", mib_s(megabytes, work(service, megabytes)), flush=True)
         finally:
+            service.end()
             shutil.rmtree(folder)
 
 

@@ -1,10 +1,12 @@
 #include "cli/host/local_host.h"
 
+#include <malloc.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -26,6 +28,19 @@ constexpr std::chrono::milliseconds kJobEnds{100};
 
 constexpr int kHttpPort = 7070;
 constexpr int kRpcPort = 7071;
+
+// Pieces of checkpoints go through a server and its executors one after the other: memory that is
+// mapped anew for each costs half of their speed. What the environment says goes first.
+void KeepFreedMemory() {
+#ifdef __GLIBC__
+  for (const char* variable :
+       {"GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"}) {
+    if (std::getenv(variable) != nullptr) return;
+  }
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+}
 
 // Log lines go where progress goes, so that they never tear a block that is redrawn in place.
 class OutputSink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -167,6 +182,7 @@ class LocalServer final : public RunningServer {
 };
 
 Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) {
+  KeepFreedMemory();
   Result<std::unique_ptr<server::Server>> started = StartWherePossible(options);
   if (!started.ok()) {
     // A folder that may not be written is no question of tokens, which kDenied is to a shell.
@@ -182,6 +198,7 @@ Result<std::unique_ptr<RunningServer>> StartServer(const ServeOptions& options) 
 }
 
 Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
+  KeepFreedMemory();
   agent::HostResources resources = agent::DetectResources();
   if (options.cpus.has_value()) resources.cpus = static_cast<uint32_t>(*options.cpus);
   if (options.gpus.has_value()) resources.gpus = static_cast<uint32_t>(*options.gpus);
