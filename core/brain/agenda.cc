@@ -271,13 +271,14 @@ Hosts& Agenda::HostsToTry(const State& state, const Reachable& reachable) {
 
 void Agenda::PutHost(const State& state, const Reachable& reachable, const std::string& name) {
   const auto executor = state.executors.find(name);
-  const bool seen = executor != state.executors.end() && !executor->second.lost && reachable(name);
-  if (!seen) {
+  const bool known = executor != state.executors.end() && !executor->second.lost;
+  const Reach reach = known ? reachable(name) : Reach(false);
+  if (!reach.sends) {
     seen_.erase(name);
   } else if (seen_.insert(name).second) {
     MoreRoom();  // for those whose checkpoint it can send
   }
-  if (seen && TakesGangs(executor->second)) {
+  if (reach.takes && TakesGangs(executor->second)) {
     if (hosts_.Put(executor->second.host)) MoreRoom();
   } else if (hosts_.Remove(name)) {
     without_room.clear();

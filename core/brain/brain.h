@@ -19,7 +19,7 @@ namespace attune {
 // same log and the same calls give the same events. One thread.
 class Brain {
  public:
-  // Gangs are placed on reachable executors only. `algorithms` outlives the brain.
+  // Gangs are placed on executors only that take them. `algorithms` outlives the brain.
   Brain(const Algorithms& algorithms, Reachable reachable)
       : state_(algorithms), reachable_(std::move(reachable)) {}
 
@@ -69,6 +69,11 @@ class Brain {
   }
   std::string Waiting(const Trial& trial) const {
     return attune::Waiting(state_, trial, reachable_);
+  }
+
+  // Whether one that is leaving is to stay, because others have yet to fetch checkpoints of it.
+  bool IsNeeded(const std::string& executor) const {
+    return attune::IsNeeded(state_, reachable_, executor);
   }
 
   std::vector<attune::Demand> Demands() const { return attune::Demands(state_, reachable_); }

@@ -145,7 +145,7 @@ std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& 
 Hosts ReachableHosts(const State& state, const Reachable& reachable) {
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
-    if (TakesGangs(executor) && reachable(name)) hosts.Put(executor.host);
+    if (TakesGangs(executor) && reachable(name).takes) hosts.Put(executor.host);
   }
   return hosts;
 }
@@ -281,7 +281,8 @@ GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiti
   if (origin.checkpoint == nullptr) return request;
   if (!origin.readers) {
     request.preferred = origin.checkpoint->executor;
-  } else if (std::ranges::any_of(*origin.readers, reachable)) {
+  } else if (std::ranges::any_of(*origin.readers,
+                                 [&](const std::string& name) { return reachable(name).sends; })) {
     request.near = std::move(origin.readers);
   } else {
     request.only = std::move(origin.readers);

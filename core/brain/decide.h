@@ -23,8 +23,15 @@ Result<std::vector<Fact>> Decide(const State& state, const Command& command, Tim
 // that had to be created or promoted first gets its attempt then.
 bool GoesOn(const Command& command, const std::vector<Fact>& facts);
 
-// Whether an executor's stream is open now: the one thing about the world that is not in the log.
-using Reachable = std::function<bool(const std::string& executor)>;
+// What can be asked of an executor now: the one thing about the world that is not in the log.
+struct Reach {
+  bool sends = false;  // checkpoints that it holds: its stream is open
+  bool takes = false;  // gangs: and it is not leaving
+
+  constexpr Reach(bool all) : sends(all), takes(all) {}
+  constexpr Reach(bool can_send, bool can_take) : sends(can_send), takes(can_take) {}
+};
+using Reachable = std::function<Reach(const std::string& executor)>;
 
 // The next thing that follows from the state and the time alone: a limit of a sweep is reached, a
 // sweep ends, a checkpoint is dropped, a waiting trial or a new one starts. Empty when there is
@@ -52,6 +59,10 @@ inline constexpr int kDemandGangsMax = 1000;
 // What there is no room for, by sweep. An upper bound: how many trials a scheduler starts before it
 // waits for results it says only as they start.
 std::vector<Demand> Demands(const State& state, const Reachable& reachable);
+
+// Whether a trial that runs elsewhere next, or is about to, has to have its checkpoint fetched from
+// this executor, and from no other.
+bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor);
 
 // Why this trial does not run; empty when it does or will never again.
 std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);

@@ -1,7 +1,10 @@
 #include "core/brain/drain.h"
 
+#include <algorithm>
 #include <string>
 
+#include "core/brain/next_trial.h"
+#include "core/state/origin.h"
 #include "core/state/placement.h"
 
 namespace attune {
@@ -81,6 +84,35 @@ void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts)
     if (MayBeAsked(trial) && GoesOn(sweep, trial) && sweep.spec.program.report_pattern.empty())
       facts.push_back(Leaving(trial, command.name, "about to end"));
   }
+}
+
+bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor) {
+  const auto known = state.executors.find(executor);
+  if (known == state.executors.end() || known->second.lost || known->second.folder.empty())
+    return false;
+  Hosts others;
+  for (const auto& [name, other] : state.executors) {
+    if (name == executor || !TakesGangs(other) || !reachable(name).takes) continue;
+    if (other.folder == known->second.folder) return false;
+    others.Put(other.host);
+  }
+  const auto goes_on_from = [&](const Trial& trial) {
+    const Origin origin = OriginOf(state, trial);
+    return origin.checkpoint != nullptr && origin.readers && origin.readers->contains(executor);
+  };
+  return std::ranges::any_of(state.sweeps, [&](const auto& entry) {
+    const Sweep& sweep = entry.second;
+    if (sweep.spec.External()) return false;
+    const auto comes = [&](TrialNumber number) {
+      const Trial& trial = *sweep.Find(number);
+      return trial.live->state == AttemptState::kAssigned && FetchedFor(state, trial) &&
+             goes_on_from(trial);
+    };
+    if (std::ranges::any_of(sweep.live, comes)) return true;
+    const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
+    return MayStart(sweep) && !Nearest(RequestFor(sweep.spec.gang), others).empty() &&
+           std::ranges::any_of(sweep.pending, waits);
+  });
 }
 
 Status DecideResume(const State& state, const ResumeExecutor& command, Facts& facts) {

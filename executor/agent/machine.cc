@@ -64,8 +64,8 @@ void Machine::Leave(milliseconds grace, const Now& now) {
 
 void Machine::StopIfLeft(const Now& now) {
   if (leave_by_ == kNever || exit_) return;
-  if (now.boot >= leave_by_ || !reconciler_.has_live() || connection_ != Connection::kWelcomed)
-    Stop({});
+  const bool left = released_ && !reconciler_.has_live();
+  if (now.boot >= leave_by_ || left || connection_ != Connection::kWelcomed) Stop({});
 }
 
 void Machine::TakeLeave(const Now& now) {
@@ -124,6 +124,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   if (message.has_desired()) On(std::move(*message.mutable_desired()), now);
   if (message.has_ack()) On(message.ack(), now);
   if (message.has_log_request()) On(message.log_request());
+  released_ |= message.has_released();
   if (message.has_checkpoint_request()) files_.Deliver(message.checkpoint_request());
 }
 
@@ -204,6 +205,10 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
   if ((exit_ || leave_by_ != kNever) && !said_goodbye_) {
     said_goodbye_ = true;
     message.mutable_goodbye()->set_saves(!exit_);
+  } else if (leave_by_ != kNever && !exit_ && !said_it_stays_ && !reconciler_.has_live() &&
+             outbox_.empty()) {
+    said_it_stays_ = true;
+    message.mutable_goodbye()->set_stays(true);
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
     message.mutable_heartbeat()->set_time_us(now.boot.time_since_epoch().count());

@@ -113,8 +113,9 @@ class Machine {
   // Tears all gangs down, takes leave of the server, if it is there to listen, and is done.
   void Stop(AgentExit exit);
 
-  // As Stop(), once the gangs have left by themselves or `grace` is over: the server is asked to
-  // have them save at their next report. At once where it is not there to listen.
+  // As Stop(), once the gangs have left by themselves and nobody has yet to fetch their
+  // checkpoints, or `grace` is over: the server is asked to have them save at their next report. At
+  // once where it is not there to listen.
   void Leave(std::chrono::milliseconds grace, const Now& now);
 
   // Does what is due and writes what there is to write. Returns when it is to be called again,
@@ -174,6 +175,8 @@ class Machine {
   Connection connection_ = Connection::kNone;
   bool writing_ = false;
   bool said_goodbye_ = false;
+  bool said_it_stays_ = false;  // v1::Goodbye::stays
+  bool released_ = false;
   bool reached_ = true;  // false once an outage has been logged
   bool has_joined_ = false;
   std::deque<v1::LogRequest> log_requests_;

@@ -31,7 +31,7 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
                         .lease_ttl_us = Microseconds(options.lease_ttl),
                         .patience_us = Microseconds(options.lease_ttl * 3 / 2)}) {
   conductor_.Subscribe(this);
-  conductor_.SetReachable([this](const std::string& executor) { return Reachable(executor); });
+  conductor_.SetReachable([this](const std::string& executor) { return ReachOf(executor); });
 }
 
 bool ExecutorService::Connected(const std::string& executor) const {
@@ -39,9 +39,9 @@ bool ExecutorService::Connected(const std::string& executor) const {
   return sessions_.Connected(executor);
 }
 
-bool ExecutorService::Reachable(const std::string& executor) const {
+Reach ExecutorService::ReachOf(const std::string& executor) const {
   std::lock_guard lock(mutex_);
-  return sessions_.Reachable(executor);
+  return sessions_.ReachOf(executor);
 }
 
 std::optional<int64_t> ExecutorService::SilentUs(const std::string& executor) const {

@@ -52,7 +52,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
   ExecutorService(Conductor& conductor, Options options);
 
   bool Connected(const std::string& executor) const;
-  bool Reachable(const std::string& executor) const;
+  Reach ReachOf(const std::string& executor) const;  // as Sessions has it, as is the next
   std::optional<int64_t> SilentUs(const std::string& executor) const;  // as Sessions has it
 
   // Part of a rank's log, from the executor that holds it; waits for the answer. kUnavailable when

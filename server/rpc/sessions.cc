@@ -262,7 +262,21 @@ void Sessions::OnGoodbye(SessionId id, const v1::Goodbye& goodbye) {
   if (goodbye.saves() && session->stage == Stage::kJoined)
     submissions_.Submit(LeaveExecutor{session->hello.name(), session->incarnation},
                         [](const auto&) {});
+  if (goodbye.stays()) {
+    session->stays = true;
+    submissions_.Post([this, id](const Brain& brain) {
+      if (Session* staying = Find(id)) ReleaseIfUnneeded(*staying, brain);
+    });
+  }
   ReadOnOrHold(id, *session);
+}
+
+void Sessions::ReleaseIfUnneeded(Session& session, const Brain& brain) {
+  if (!session.stays || brain.IsNeeded(session.hello.name())) return;
+  session.stays = false;
+  v1::ToExecutor message;
+  message.mutable_released();
+  session.link->Send(std::move(message));
 }
 
 void Sessions::OnOther(SessionId id) {
@@ -376,6 +390,9 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
     Session* session = Find(executor->second.session);
     if (session != nullptr && session->stage == Stage::kJoined) SendDesired(*session, brain);
   }
+  for (auto& [id, session] : sessions_) {
+    if (!session.closing) ReleaseIfUnneeded(session, brain);
+  }
   Settle();
 }
 
@@ -445,8 +462,9 @@ std::optional<int64_t> Sessions::SilentUs(const std::string& executor, Time now)
   return std::max<int64_t>(now.us - found->second.heard.us, 0);
 }
 
-bool Sessions::Reachable(const std::string& executor) const {
-  return settled_ && Connected(executor) && !sessions_.at(executors_.at(executor).session).leaving;
+Reach Sessions::ReachOf(const std::string& executor) const {
+  if (!settled_ || !Connected(executor)) return false;
+  return {true, !sessions_.at(executors_.at(executor).session).leaving};
 }
 
 ExecutorLink* Sessions::LinkOf(const std::string& executor) {

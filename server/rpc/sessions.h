@@ -84,10 +84,10 @@ class Sessions {
   // For how long nothing was heard of it; nullopt: it is not connected.
   std::optional<int64_t> SilentUs(const std::string& executor, Time now) const;
 
-  // Whether gangs may be placed on it: connected, and not leaving. After a start that is so of
-  // nobody until all that are not lost are back, or had the time to be: what is free would look
-  // like less than it is.
-  bool Reachable(const std::string& executor) const;
+  // Whether it can send checkpoints: it is connected. Whether gangs may be placed on it: it is not
+  // leaving either. After a start neither is so of anybody until all that are not lost are back, or
+  // had the time to be: what is free would look like less than it is.
+  Reach ReachOf(const std::string& executor) const;
 
   ExecutorLink* LinkOf(const std::string& executor);  // null when it is not connected
 
@@ -100,6 +100,7 @@ class Sessions {
     Incarnation incarnation;  // once joined
     bool welcomed = false;
     bool leaving = false;  // it said goodbye
+    bool stays = false;    // for those who need checkpoints of it
     bool deaf = false;     // facts of it were dropped
     bool closing = false;
     size_t pending = 0;             // bytes of facts that wait to be stored
@@ -133,6 +134,7 @@ class Sessions {
   void Store(SessionId id, Session& session);
   void OnStored(SessionId id, uint64_t last, size_t bytes, const Status& stored);
   void Release(Session& session, size_t bytes);
+  void ReleaseIfUnneeded(Session& session, const Brain& brain);
   void Acknowledge(Session& session, int64_t heartbeat_us);
   void SendDesired(Session& session, const Brain& brain);
   void Learn(const ExecutorJoined& joined);

@@ -100,6 +100,22 @@ class Moving(EndToEnd):
         self.executors["b"].await_stderr(rf"checkpoint s1/0/1-{second['resumed_from']} is here: ")
         self.assertEqual(len(self.copies("b")), 1)
 
+    def test_an_executor_that_is_stopped_stays_until_others_have_what_it_saved(self):
+        gate = self.close_gate(3)
+        self.serve()
+        self.start_executor("a", "--grace", 50)
+        self.create(scheduler={"name": "fifo", "max": 100})
+        self.await_report(trial=0, step=2)
+        self.start_executor("b")
+        self.executors["a"].popen.terminate()
+        self.await_event(lambda kind, data: kind == "trial_yielding")
+        gate.close()
+        self.assertEqual(self.executors["a"].wait(), 0)
+        trial = self.completed()
+        self.assertEqual(self.hosts(trial), ["a", "b"])
+        left_at = [decision["step"] for decision in trial["decisions"] if decision["verdict"] == "pause"]
+        self.assertEqual([trial["attempts_list"][1]["resumed_from"]], left_at, "no step is lost")
+
     def test_where_its_executor_is_full_it_goes_on_on_another(self):
         gate = self.close_gate(3)
         self.serve()

@@ -43,7 +43,7 @@ class BrokenMind final : public server::Mind {
       if (variant_ == Variant::kIgnoresReservation && state().reservation)
         const_cast<State&>(state()).reservation->since = state().last_epoch;
       if (variant_ == Variant::kReleasesWhenAway && state().reservation &&
-          !reachable_(state().reservation->workers.begin()->first))
+          !reachable_(state().reservation->workers.begin()->first).takes)
         Commit({ReservationReleased{state().reservation->sweep, "wrong on purpose"}}, now, events);
       std::vector<Fact> facts = variant_ == Variant::kIgnoresLabels
                                     ? AdvanceWithoutLabels(now)
@@ -149,7 +149,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
 std::set<std::string> Scribe::Reached() {
   std::set<std::string> reached;
   for (const auto& [name, executor] : brain().state().executors) {
-    if (reachable_(name)) reached.insert(name);
+    if (reachable_(name).takes) reached.insert(name);
   }
   return reached;
 }

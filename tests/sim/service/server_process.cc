@@ -94,8 +94,8 @@ void ServerProcess::Step(Time clock) {
   if (stage_.dies_at == DeathPoint::kBetweenBatches) throw Death{};
 }
 
-bool ServerProcess::Reaches(const std::string& executor) const {
-  return sessions_.Reachable(executor);
+Reach ServerProcess::Reaches(const std::string& executor) const {
+  return sessions_.ReachOf(executor);
 }
 
 // ---- what the sessions and people ask --------------------------------------------------------

@@ -71,7 +71,7 @@ class ServerProcess final : private server::Submissions, private server::Listene
   Link& LinkOf(StreamId stream);
   bool TurnsAway(Link& link, const v1::FromExecutor& message);
   bool IsKnown(const JoinExecutor& join) const;
-  bool Reaches(const std::string& executor) const;
+  Reach Reaches(const std::string& executor) const;
 
   const Stage stage_;
   server::Queue queue_;

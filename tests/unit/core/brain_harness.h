@@ -87,7 +87,8 @@ class BrainTest : public ::testing::Test {
   bool connected = true;
   Reachable reachable;  // while they are connected; empty: all are
   Brain brain{algorithms, [this](const std::string& executor) {
-                return connected && (!reachable || reachable(executor));
+                if (!connected) return Reach(false);
+                return reachable ? reachable(executor) : Reach(true);
               }};
   std::vector<Event> log;
 };

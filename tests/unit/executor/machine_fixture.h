@@ -83,6 +83,11 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     message.mutable_refusal()->set_message("no");
     Receive(std::move(message));
   }
+  void Release() {
+    v1::ToExecutor message;
+    message.mutable_released();
+    Receive(std::move(message));
+  }
   v1::ToExecutor Wanting(const std::vector<v1::Assignment>& assignments) {
     v1::ToExecutor message;
     message.mutable_desired()->set_revision(++revision_);

@@ -96,7 +96,7 @@ TEST_F(MachineTest, FarewellIsShortWhereNobodyAcknowledges) {
   EXPECT_EQ(closes_, 1);
 }
 
-TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsWithTheLast) {
+TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsOnceNobodyNeedsWhatTheySaved) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));
   machine_.Leave(seconds(20), At());
@@ -111,11 +111,28 @@ TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsWithTheLast) {
   Receive(Wanting({told}));
   EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
   End(0);
-  Written();
-  EXPECT_EQ(closes_, 0);
+  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), IsEmpty()) << "its end is not known yet";
   Acknowledge(1);
-  EXPECT_EQ(closes_, 1) << "long before the grace is over";
+  const auto stays = Written(v1::FromExecutor::kGoodbye);
+  ASSERT_THAT(stays, SizeIs(1));
+  EXPECT_TRUE(stays[0].goodbye().stays());
+  PassWriting(seconds(5));
+  EXPECT_EQ(closes_, 0) << "others fetch a checkpoint";
+  Release();
+  Written();
+  EXPECT_EQ(closes_, 1) << "before the grace is over";
   EXPECT_THAT(cancelled_, SizeIs(1));
+}
+
+TEST_F(MachineTest, NobodyIsWaitedForLongerThanTheGrace) {
+  GetWelcomed();
+  machine_.Leave(seconds(20), At());
+  Step();
+  PassWriting(seconds(20) - milliseconds(1));
+  EXPECT_EQ(closes_, 0);
+  PassWriting(milliseconds(1));
+  Written();
+  EXPECT_EQ(closes_, 1);
 }
 
 TEST_F(MachineTest, WhatHasNotLeftWithinTheGraceIsTornDown) {
@@ -130,13 +147,15 @@ TEST_F(MachineTest, WhatHasNotLeftWithinTheGraceIsTornDown) {
   EXPECT_EQ(cancelled_.back(), std::pair(Attempt(0), gang::CancelReason::kLeaving));
 }
 
-TEST_F(MachineTest, LeavingIsAtOnceWhereNothingRunsAndWhereTheServerHearsNothing) {
+TEST_F(MachineTest, WhereNothingRunsItAsksAtOnceWhetherItIsNeeded) {
   GetWelcomed();
   machine_.Leave(seconds(20), At());
   Step();
-  const auto goodbyes = Written(v1::FromExecutor::kGoodbye);
-  ASSERT_THAT(goodbyes, SizeIs(1));
-  EXPECT_FALSE(goodbyes[0].goodbye().saves());
+  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), SizeIs(1));
+  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), SizeIs(1));
+  Release();
+  Written();
+  EXPECT_EQ(closes_, 1);
 }
 
 TEST_F(MachineTest, OneThatLeavesStopsWhenItsConnectionBreaks) {

@@ -243,7 +243,7 @@ TEST_F(ExecutorServiceTest, AnExecutorThatReadsLateGetsTheNewestAnswersOnly) {
   constexpr int kHeartbeats = 100;
   for (int i = 1; i <= kHeartbeats; ++i) executor.SayHeartbeat(i);
   executor.SayGoodbye();
-  while (service->Reachable("box")) std::this_thread::yield();  // all of it has been read
+  while (service->ReachOf("box").takes) std::this_thread::yield();  // all of it has been read
   int answers = 0;
   int64_t newest = 0;
   while (newest < kHeartbeats) {
@@ -287,7 +287,7 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
     chunk.set_file_bytes(5);
     executor.Answer(chunk);
   });
-  while (!service->Reachable("box")) std::this_thread::yield();
+  while (!service->ReachOf("box").takes) std::this_thread::yield();
   const auto slice =
       service->ReadLog("box", AttemptId{TrialId(SweepId{1}, TrialNumber{3}), 1}, 0, -100, 100);
   reader.join();
@@ -302,7 +302,7 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
 TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
-  while (!service->Reachable("box")) std::this_thread::yield();
+  while (!service->ReachOf("box").takes) std::this_thread::yield();
   const ExecutorService::PieceOf wanted{.trial = TrialId(SweepId{1}, TrialNumber{3}),
                                         .folder = "step-3-attempt-1",
                                         .file = "model.bin",
@@ -339,7 +339,7 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
 TEST_F(ExecutorServiceTest, WhoReadsACheckpointIsToldAtOnceThatItsExecutorIsGone) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
-  while (!service->Reachable("box")) std::this_thread::yield();
+  while (!service->ReachOf("box").takes) std::this_thread::yield();
   auto reading = std::async([&] { return service->ReadCheckpoint("box", {.file = "model.bin"}); });
   executor.Await(v1::ToExecutor::kCheckpointRequest);
   executor.Leave();
@@ -354,7 +354,7 @@ TEST_F(ExecutorServiceTest, WhoReadsACheckpointIsToldAtOnceThatItsExecutorIsGone
 TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
-  while (!service->Reachable("box")) std::this_thread::yield();
+  while (!service->ReachOf("box").takes) std::this_thread::yield();
   std::vector<std::future<Result<v1::CheckpointPiece>>> readers;
   for (size_t i = 0; i < kPieceRequestsMax; ++i) {
     readers.push_back(std::async([&] { return service->ReadCheckpoint("box", {.file = "a"}); }));

@@ -33,6 +33,7 @@ class FakeLink final : public ExecutorLink {
     }
     return found;
   }
+  bool released() const { return !All(v1::ToExecutor::kReleased).empty(); }
   bool welcomed() const { return !All(v1::ToExecutor::kWelcome).empty(); }
   v1::Refusal refusal() const {
     const auto all = All(v1::ToExecutor::kRefusal);
@@ -69,7 +70,7 @@ class Server final : private Submissions, private Listener {
         machine({.make_mind =
                      [&, this] {
                        return MakeBrainMind(algorithms, [this](const std::string& name) {
-                         return sessions.Reachable(name);
+                         return sessions.ReachOf(name);
                        });
                      },
                  .store = &store}) {
@@ -286,10 +287,10 @@ TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack)
   const auto first = server->Join("first");
   Create();
   EXPECT_TRUE(server->sessions.Connected("first"));
-  EXPECT_FALSE(server->sessions.Reachable("first"));
+  EXPECT_FALSE(server->sessions.ReachOf("first").takes);
   EXPECT_EQ(first->desired().assignments_size(), 0);
   const auto second = server->Join("second");
-  EXPECT_TRUE(server->sessions.Reachable("first"));
+  EXPECT_TRUE(server->sessions.ReachOf("first").takes);
   EXPECT_EQ(first->desired().assignments_size() + second->desired().assignments_size(), 4);
 }
 
@@ -301,9 +302,9 @@ TEST_F(SessionsTest, NothingIsReachableAfterAStartBeforeALeaseHasPassedForThoseT
   const auto first = server->Join("first");
   server->Pass(kPatienceUs);
   server->Beat(*first);
-  EXPECT_FALSE(server->sessions.Reachable("first"));
+  EXPECT_FALSE(server->sessions.ReachOf("first").takes);
   server->Pass(1);
-  EXPECT_TRUE(server->sessions.Reachable("first"));
+  EXPECT_TRUE(server->sessions.ReachOf("first").takes);
 }
 
 TEST_F(SessionsTest, LabelsJoinWithTheExecutorAndWrongOnesAreRefused) {
@@ -328,12 +329,54 @@ TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
   EXPECT_EQ(server->sessions.SilentUs("box", now), std::nullopt);
 }
 
-TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeIsConnectedAndNotReachable) {
+TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeSendsAndTakesNothingMore) {
   const auto link = server->Join("box");
-  EXPECT_TRUE(server->sessions.Reachable("box"));
+  EXPECT_TRUE(server->sessions.ReachOf("box").takes);
   server->sessions.OnGoodbye(link->id, {});
   EXPECT_TRUE(server->sessions.Connected("box"));
-  EXPECT_FALSE(server->sessions.Reachable("box"));
+  EXPECT_FALSE(server->sessions.ReachOf("box").takes);
+  EXPECT_TRUE(server->sessions.ReachOf("box").sends);
+}
+
+TEST_F(SessionsTest, WhoStaysIsReleasedOnceNobodyNeedsItsCheckpoints) {
+  v1::Hello own = MakeHello("own", "a");
+  own.set_folder("of own");
+  const auto link = server->Connect(own);
+  server->Run();
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.stop.max_trials = 1;
+  server->Do(CreateSweep{spec, "text", ""});
+  const Trial& trial = server->state().sweeps.begin()->second.trials.begin()->second;
+  const Attempt live = *trial.live;
+  ASSERT_EQ(live.ranks[0].executor, "own");
+  server->Do(RecordFact{live.epoch, CheckpointSaved{live.id, {Step(1), "/own/1", "sha256:"}, 1}});
+  v1::Hello other = MakeHello("other", "a");
+  other.set_folder("of other");
+  const auto there = server->Connect(other);
+  server->Run();
+  v1::Goodbye goodbye;
+  goodbye.set_saves(true);
+  server->sessions.OnGoodbye(link->id, goodbye);
+  server->Run();
+  server->Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kKilled, {}}});
+  const Attempt next = *trial.live;
+  ASSERT_EQ(next.ranks[0].executor, "other");
+  goodbye.set_saves(false);
+  goodbye.set_stays(true);
+  server->sessions.OnGoodbye(link->id, goodbye);
+  server->Run();
+  EXPECT_FALSE(link->released()) << "the other one fetches it";
+  server->Do(RecordFact{next.epoch, AttemptStarted{next.id, {7}}});
+  EXPECT_TRUE(link->released());
+}
+
+TEST_F(SessionsTest, WhoStaysInVainIsReleasedAtOnce) {
+  const auto link = server->Join("box");
+  v1::Goodbye goodbye;
+  goodbye.set_stays(true);
+  server->sessions.OnGoodbye(link->id, goodbye);
+  server->Run();
+  EXPECT_TRUE(link->released());
 }
 
 // ---- the lost, and the dead ------------------------------------------------------------------
