@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/brain/decide.h"
 #include "core/brain/next_trial.h"
 #include "core/state/origin.h"
 #include "core/state/placement.h"

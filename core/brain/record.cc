@@ -25,8 +25,8 @@ Seconds Backoff(const Sweep& sweep, const Trial& trial) {
   return Seconds(stream.Uniform(longest / 2, longest));
 }
 
-// What stood in the way of its checkpoint may still do: its host is gone, or a disk is full.
-Seconds FetchAgainAfter(const Trial& trial) {
+// What a host lacked it may still lack: room on its disk, or another host's checkpoint.
+Seconds AgainAfter(const Trial& trial) {
   return Seconds(std::min(std::exp2(trial.attempts - 1), kBackoffGrowth));
 }
 
@@ -311,8 +311,8 @@ class Recorder {
     const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep_, trial_, what, now_, facts_);
-    } else if (failure.kind == FailureKind::kFetch) {
-      const Seconds delay = FetchAgainAfter(trial_);
+    } else if (failure.kind == FailureKind::kHost) {
+      const Seconds delay = AgainAfter(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
               After(now_, delay), facts_);
     } else if (failure.kind == FailureKind::kStart || TooOften()) {

@@ -88,8 +88,8 @@ std::string_view Name(FailureKind kind) {
       return "protocol";
     case FailureKind::kLease:
       return "lease";
-    case FailureKind::kFetch:
-      return "fetch";
+    case FailureKind::kHost:
+      return "host";
   }
   return "unknown";
 }

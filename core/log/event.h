@@ -63,6 +63,7 @@ struct KeptCheckpoint {
   std::string folder;          // in which data folder (ExecutorJoined); empty: that executor's
   std::vector<double> values;  // of the objectives at its step, where that report counts
   bool pinned = false;         // by a person
+  bool unreported = false;     // the report of its step has not come, and may never
   bool operator==(const KeptCheckpoint&) const = default;
 };
 
@@ -78,7 +79,7 @@ struct TrialRecord {
   EventSeq seen{0};                         // the newest event that it knows of
 };
 
-enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease, kFetch };
+enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost };
 std::string_view Name(FailureKind kind);
 
 struct Failure {

@@ -58,6 +58,7 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive.Sparse("folder", kept.folder);
   archive.Listed("values", "value", kept.values);
   archive("pinned", kept.pinned);
+  archive.Sparse("unreported", kept.unreported);
 }
 template <class A>
 void Fields(A& archive, Like<A, Report>& report) {

@@ -80,6 +80,7 @@ class Applier {
   static void NoteBest(const SweepSpec& spec, const Report& report, Trial& trial);
   // A report of which every objective is finite and every constraint holds.
   void Count(Sweep& sweep, Trial& trial, Best report);
+  void NoteReported(Sweep& sweep, Trial& trial);
   static void NoteReached(Sweep& sweep, const Best& report);
   void LetGoOfDonor(Sweep& sweep, Trial& trial);
   void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot);

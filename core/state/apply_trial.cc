@@ -125,6 +125,7 @@ void Applier::operator()(const TrialReported& fact) {
   if (const auto& plateau = sweep.spec.stop.plateau)
     trial.standstill = After(*plateau, fact.report, std::move(trial.standstill));
   auto values = ValuesThatCount(sweep.spec.objectives, sweep.spec.constraints, fact.report.metrics);
+  NoteReported(sweep, trial);
   if (!values.empty())
     Count(sweep, trial,
           {trial.id.number, fact.attempt.number, fact.report.step, std::move(values)});
@@ -182,7 +183,7 @@ void Applier::operator()(const AttemptEnded& fact) {
   }
   trial.seconds.value += trial.live->seconds.value;
   if (fact.outcome == Outcome::kFailed && fact.failure.kind != FailureKind::kLease &&
-      fact.failure.kind != FailureKind::kFetch && trial.state == TrialState::kRunning)
+      fact.failure.kind != FailureKind::kHost && trial.state == TrialState::kRunning)
     ++trial.failures;
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
@@ -223,14 +224,17 @@ void Applier::operator()(const CheckpointSaved& fact) {
   Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
   Trial& trial = TrialAt(fact.attempt.trial);
   Renew(sweep, trial);
-  KeptCheckpoint kept{.attempt = fact.attempt.number, .ref = fact.checkpoint};
+  KeptCheckpoint kept{.attempt = fact.attempt.number,
+                      .ref = fact.checkpoint,
+                      .unreported = fact.checkpoint.step > trial.last_step};
   if (!trial.live->ranks.empty()) {
     kept.executor = trial.live->ranks.front().executor;
     const auto executor = state_.executors.find(kept.executor);
     if (executor != state_.executors.end()) kept.folder = executor->second.folder;
   }
+  const bool reported = !kept.unreported;
   trial.checkpoints.push_back(std::move(kept));
-  LetGoOfDonor(sweep, trial);
+  if (reported) LetGoOfDonor(sweep, trial);
   Review(sweep, trial.id.number);
 }
 
@@ -358,6 +362,21 @@ void Applier::Count(Sweep& sweep, Trial& trial, Best report) {
     review = true;
   }
   if (review) Review(sweep, trial.id.number);
+}
+
+// From now on the trial goes on from those that were saved up to its newest report.
+void Applier::NoteReported(Sweep& sweep, Trial& trial) {
+  bool changed = false;
+  for (KeptCheckpoint& kept : trial.checkpoints) {
+    if (!kept.unreported || kept.attempt != trial.live->id.number ||
+        kept.ref.step > trial.last_step)
+      continue;
+    kept.unreported = false;
+    changed = true;
+  }
+  if (!changed) return;
+  LetGoOfDonor(sweep, trial);
+  Review(sweep, trial.id.number);
 }
 
 void Applier::NoteReached(Sweep& sweep, const Best& report) {

@@ -15,17 +15,19 @@ enum class Keep {
   kForGood,  // the sweep's policy or a person keeps it
 };
 
-// Which of the trial's checkpoints are among the newest or the best that the policy keeps. The best
-// are those that the fewest others are better than in everything; of these the best in the first
-// objective, then the one saved first.
+// Which of the trial's checkpoints are among the newest or the best that the policy keeps. One
+// whose report is still to come is beside them: until then the trial would go on from the one
+// before. The best are those that the fewest others are better than in everything; of these the
+// best in the first objective, then the one saved first.
 std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   const auto& all = trial.checkpoints;
   const CheckpointPolicy& policy = sweep.spec.checkpoint;
-  const auto newest = static_cast<size_t>(std::max(policy.keep_last, 1));
+  int newest = std::max(policy.keep_last, 1);
   std::vector<bool> kept(all.size());
   std::vector<size_t> rivals;
-  for (size_t i = 0; i < all.size(); ++i) {
-    kept[i] = i + newest >= all.size();
+  for (size_t i = all.size(); i-- > 0;) {
+    const bool may_come = trial.live && trial.live->id.number == all[i].attempt;
+    kept[i] = all[i].unreported ? may_come : newest-- > 0;
     if (!all[i].values.empty()) rivals.push_back(i);
   }
   // With one objective the order by value says the same.
@@ -104,7 +106,7 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
   if (live == nullptr) return "";
   if (live->live && live->live->resume == checkpoint.ref)
     return "attempt " + std::to_string(live->live->id.number) + " has gone on from it";
-  if (!Ended(live->state) && live->checkpoints.back().ref == checkpoint.ref)
+  if (!Ended(live->state) && live->Source() != nullptr && live->Source()->ref == checkpoint.ref)
     return "it is the newest, from which its trial would go on: kill the trial first";
   return "";
 }

@@ -9,7 +9,9 @@ namespace attune {
 
 const KeptCheckpoint* Trial::Source() const {
   if (cloned) return &*cloned;
-  return checkpoints.empty() ? nullptr : &checkpoints.back();
+  const auto newest = std::ranges::find(checkpoints.rbegin(), checkpoints.rend(), false,
+                                        &KeptCheckpoint::unreported);
+  return newest == checkpoints.rend() ? nullptr : &*newest;
 }
 
 Trial* Sweep::Find(TrialNumber number) {

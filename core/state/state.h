@@ -86,7 +86,8 @@ struct Trial {
 
   std::optional<Attempt> live;  // until its end is reported
 
-  // What its next attempt goes on from; null: from the beginning.
+  // What its next attempt goes on from; null: from the beginning. A report comes after the
+  // checkpoint of its step: from one whose report has not come, its history would have a gap.
   const KeptCheckpoint* Source() const;
 };
 

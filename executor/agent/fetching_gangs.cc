@@ -20,7 +20,7 @@ void FetchingGangs::OnFetched(const gang::AttemptId& attempt, const Fetched& fet
     // Only a checkpoint that is none any more is its trial's own misfortune.
     return End(attempt, {gang::Outcome::kFailed,
                          gang::Failure{.kind = fetched.is_final ? gang::FailureKind::kExit
-                                                                : gang::FailureKind::kFetch,
+                                                                : gang::FailureKind::kHost,
                                        .exit_code = -1,
                                        .message = fetched.error}});
   }

@@ -65,8 +65,8 @@ v1::Failure::Kind ToProto(gang::FailureKind kind) {
       return v1::Failure::PROTOCOL;
     case gang::FailureKind::kLease:
       return v1::Failure::LEASE;
-    case gang::FailureKind::kFetch:
-      return v1::Failure::FETCH;
+    case gang::FailureKind::kHost:
+      return v1::Failure::HOST;
   }
   return v1::Failure::KIND_UNSPECIFIED;
 }

@@ -22,7 +22,7 @@ struct Started {
 // Every rank on this host has finished its first optimizer step.
 struct FirstStep {};
 
-enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease, kFetch };
+enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost };
 
 struct Failure {
   FailureKind kind = FailureKind::kExit;

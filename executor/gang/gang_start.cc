@@ -27,7 +27,8 @@ void Gang::Start() {
   OrError<Preparation> preparation = Prepare(spec_);
   if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error());
   preparation_ = std::move(preparation.value());
-  if (auto error = PrepareMeeting()) return Fail(FailureKind::kStart, -1, error->message);
+  if (auto error = MakePlace(spec_)) return Fail(FailureKind::kHost, -1, error->message);
+  if (auto error = PrepareMeeting()) return Fail(FailureKind::kHost, -1, error->message);
   Rank::Owner& owner = *this;
   for (const RankSlot& slot : spec_.ranks) {
     ranks_.push_back(std::make_unique<Rank>(services_.loop, slot, owner));
@@ -86,8 +87,8 @@ void Gang::SpawnAll() {
   for (auto& rank : ranks_) {
     OrError<UniqueFd> channel = rank->OpenChannel();
     OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank->slot().rank));
-    if (!channel.ok()) return Fail(FailureKind::kStart, rank->slot().rank, channel.error());
-    if (!log.ok()) return Fail(FailureKind::kStart, rank->slot().rank, log.error());
+    if (!channel.ok()) return Fail(FailureKind::kHost, rank->slot().rank, channel.error());
+    if (!log.ok()) return Fail(FailureKind::kHost, rank->slot().rank, log.error());
 
     EnvironmentChanges environment = EnvironmentOf(*rank);
     environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
@@ -110,8 +111,8 @@ void Gang::ForkOne(size_t index) {
   Rank& rank = *ranks_[index];
   OrError<UniqueFd> channel = rank.OpenChannel();
   OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
-  if (!channel.ok()) return Fail(FailureKind::kStart, rank.slot().rank, channel.error());
-  if (!log.ok()) return Fail(FailureKind::kStart, rank.slot().rank, log.error());
+  if (!channel.ok()) return Fail(FailureKind::kHost, rank.slot().rank, channel.error());
+  if (!log.ok()) return Fail(FailureKind::kHost, rank.slot().rank, log.error());
 
   Launcher::ForkRequest request{
       .argv = preparation_.argv,

@@ -43,6 +43,8 @@ std::optional<Error> WriteConfig(const std::filesystem::path& path,
   return std::nullopt;
 }
 
+std::filesystem::path ConfigFile(const GangSpec& spec) { return spec.attempt_dir / "config.json"; }
+
 std::string CommaSeparated(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) {
@@ -84,17 +86,17 @@ OrError<std::vector<std::string>> GpuNames(const GangSpec& spec) {
 
 }  // namespace
 
+std::optional<Error> MakePlace(const GangSpec& spec) {
+  if (auto error = MakeFolders(spec)) return error;
+  return UsesConfigFile(spec.program.command) ? WriteConfig(ConfigFile(spec), spec.config)
+                                              : std::nullopt;
+}
+
 OrError<Preparation> Prepare(const GangSpec& spec) {
   if (auto error = CheckSlots(spec)) return *std::move(error);
-  if (auto error = MakeFolders(spec)) return *std::move(error);
-
-  const std::filesystem::path config_file = spec.attempt_dir / "config.json";
   OrError<std::vector<std::string>> argv =
-      ExpandCommand(spec.program.command, spec.config, config_file);
+      ExpandCommand(spec.program.command, spec.config, ConfigFile(spec));
   if (!argv.ok()) return Error{argv.error()};
-  if (UsesConfigFile(spec.program.command)) {
-    if (auto error = WriteConfig(config_file, spec.config)) return *std::move(error);
-  }
   if (ToLine(StartOf(spec, spec.ranks[0])).size() > channel::kLineBytesMax) {
     return Error{"the configuration is larger than a line of the worker channel, " +
                  std::to_string(channel::kLineBytesMax) + " bytes"};

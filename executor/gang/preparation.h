@@ -18,9 +18,13 @@ struct Preparation {
   std::vector<std::string> argv;
 };
 
-// Makes the attempt's folders, writes the configuration's file if the command wants it, and finds
-// the program. An error is the reason why the gang cannot start.
+// Finds the program, and what is said to it. An error is the reason why the gang cannot start, on
+// this host or another.
 OrError<Preparation> Prepare(const GangSpec& spec);
+
+// Makes the folders that the gang writes to, and the file of its configuration if its command names
+// that one.
+std::optional<Error> MakePlace(const GangSpec& spec);
 
 // What a rank is told first.
 channel::Start StartOf(const GangSpec& spec, const RankSlot& slot);

@@ -40,8 +40,8 @@ FailureKind FromProto(v1::Failure::Kind kind) {
       return FailureKind::kProtocol;
     case v1::Failure::LEASE:
       return FailureKind::kLease;
-    case v1::Failure::FETCH:
-      return FailureKind::kFetch;
+    case v1::Failure::HOST:
+      return FailureKind::kHost;
     default:
       return FailureKind::kNone;
   }

@@ -1,5 +1,6 @@
 #include "server/rpc/executor_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/secret.h"
@@ -10,6 +11,7 @@ namespace attune::server {
 namespace {
 
 constexpr std::chrono::seconds kLogPatience{5};
+constexpr std::chrono::milliseconds kLeaseMargin{1'500};  // at most
 
 Time Now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -20,6 +22,12 @@ int64_t Microseconds(std::chrono::milliseconds duration) {
   return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
 }
 
+// An executor counts from when it sent, and this from when it heard: all that has to happen
+// meanwhile is that its gangs are killed.
+std::chrono::milliseconds MarginOf(std::chrono::milliseconds lease) {
+  return std::min(lease / 2, kLeaseMargin);
+}
+
 }  // namespace
 
 ExecutorService::ExecutorService(Conductor& conductor, Options options)
@@ -27,9 +35,10 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
       token_(options.token),
       read_piece_(std::move(options.read_piece)),
       fetching_(kFetchThreads),
-      sessions_(*this, {.token = std::move(options.token),
-                        .lease_ttl_us = Microseconds(options.lease_ttl),
-                        .patience_us = Microseconds(options.lease_ttl * 3 / 2)}) {
+      sessions_(*this,
+                {.token = std::move(options.token),
+                 .lease_ttl_us = Microseconds(options.lease_ttl),
+                 .patience_us = Microseconds(options.lease_ttl + MarginOf(options.lease_ttl))}) {
   conductor_.Subscribe(this);
   conductor_.SetReachable([this](const std::string& executor) { return ReachOf(executor); });
 }

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace attune::server {
@@ -11,6 +12,7 @@ constexpr int kKeepaliveMs = 10'000;
 constexpr int kMessageBytes = 16 << 20;
 constexpr std::chrono::seconds kShutdownPatience{2};
 constexpr int kChecksPerLease = 4;
+constexpr std::chrono::milliseconds kCheckEvery{250};  // at the latest
 
 std::shared_ptr<grpc::ServerCredentials> Credentials(const std::optional<tls::Identity>& identity) {
   if (!identity) return grpc::InsecureServerCredentials();
@@ -53,7 +55,8 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(ExecutorService& service,
 RpcServer::RpcServer(ExecutorService& service, std::unique_ptr<grpc::Server> server, int port,
                      std::chrono::milliseconds lease_ttl)
     : service_(service), server_(std::move(server)), port_(port) {
-  watch_ = std::thread([this, lease_ttl] { WatchLeases(lease_ttl / kChecksPerLease); });
+  watch_ = std::thread(
+      [this, lease_ttl] { WatchLeases(std::min(lease_ttl / kChecksPerLease, kCheckEvery)); });
 }
 
 RpcServer::~RpcServer() {

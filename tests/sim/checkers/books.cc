@@ -130,6 +130,10 @@ class Recorder {
   void operator()(const AttemptFirstStep&) {}
   void operator()(const RendezvousOpened&) {}
 
+  static void LetGoOfDonor(TrialBook& trial) {
+    trial.donor.reset();
+    trial.cloned.reset();
+  }
   void operator()(const TrialReported& fact) {
     SweepBook& sweep = Of(fact.attempt.trial.sweep);
     TrialBook& trial = Of(fact.attempt.trial);
@@ -137,6 +141,13 @@ class Recorder {
     if (trial.live) {
       trial.live->last_reported = fact.report.step;
       trial.live->seconds = fact.report.seconds;
+    }
+    for (CheckpointBook& checkpoint : trial.checkpoints) {
+      if (!checkpoint.unreported || checkpoint.attempt != fact.attempt.number ||
+          checkpoint.ref.step > fact.report.step)
+        continue;
+      checkpoint.unreported = false;
+      LetGoOfDonor(trial);
     }
     const std::vector<double> values = Counted(sweep.spec, fact.report.metrics);
     if (values.empty()) return;
@@ -196,7 +207,7 @@ class Recorder {
     trial.seconds.value += trial.live->seconds.value;
     trial.live.reset();
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
-        fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kFetch)
+        fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kHost)
       ++trial.failures;
   }
   void operator()(const TrialRequeued& fact) {
@@ -213,13 +224,14 @@ class Recorder {
 
   void operator()(const CheckpointSaved& fact) {
     TrialBook& trial = Of(fact.attempt.trial);
-    CheckpointBook checkpoint{.attempt = fact.attempt.number, .ref = fact.checkpoint};
+    CheckpointBook checkpoint{.attempt = fact.attempt.number,
+                              .ref = fact.checkpoint,
+                              .unreported = fact.checkpoint.step > trial.last_step};
     if (trial.live) {
       trial.live->saved = true;
       if (!trial.live->ranks.empty()) checkpoint.executor = trial.live->first;
     }
-    trial.donor.reset();
-    trial.cloned.reset();
+    if (!checkpoint.unreported) LetGoOfDonor(trial);
     trial.checkpoints.push_back(std::move(checkpoint));
   }
   void operator()(const CheckpointPinned& fact) {

@@ -33,7 +33,8 @@ struct CheckpointBook {
   std::string executor;
   std::vector<double> values;
   bool pinned = false;
-  bool may_stay = false;  // whatever the policy says
+  bool may_stay = false;    // whatever the policy says
+  bool unreported = false;  // the report of its step has not come
   bool dropped = false;
   bool removed = false;
 };

@@ -28,8 +28,9 @@ class Checkpoints final : public Checker {
 
  private:
   static bool Newest(const TrialBook& trial, const CheckpointBook& checkpoint) {
-    const auto newest = std::ranges::find_if(trial.checkpoints.rbegin(), trial.checkpoints.rend(),
-                                             [](const auto& book) { return !book.dropped; });
+    const auto newest =
+        std::ranges::find_if(trial.checkpoints.rbegin(), trial.checkpoints.rend(),
+                             [](const auto& book) { return !book.dropped && !book.unreported; });
     return newest != trial.checkpoints.rend() && &*newest == &checkpoint;
   }
 
@@ -72,6 +73,9 @@ class Checkpoints final : public Checker {
         if (book.ref == *fact.resume && book.dropped)
           Find(ToString(fact.attempt) + " is to go on from " + book.ref.path +
                ", which was dropped");
+        if (book.ref == *fact.resume && book.unreported)
+          Find(ToString(fact.attempt) + " is to go on from " + book.ref.path +
+               ", whose report has not come");
       }
     }
   }

@@ -89,7 +89,7 @@ void TrainingGangs::Run(gang::GangSpec spec) {
 void TrainingGangs::Fetched(Gang& gang) {
   const std::string path = gang.spec.resume->path;
   if (around_.Happens(around_.faults.cannot_fetch) || !around_.reality.IsSent(path))
-    return Fail(gang, gang::FailureKind::kFetch, -1, "its checkpoint could not be brought here");
+    return Fail(gang, gang::FailureKind::kHost, -1, "its checkpoint could not be brought here");
   Launch(gang);
 }
 

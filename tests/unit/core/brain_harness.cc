@@ -77,6 +77,11 @@ std::vector<Event> BrainTest::Save(uint32_t number, int64_t step) {
   return Tell(number, CheckpointSaved{.checkpoint = {Step(step), Path(number, step), "sha256:"}});
 }
 
+std::vector<Event> BrainTest::Reach(uint32_t number, int64_t step) {
+  Save(number, step);
+  return Report(number, step, 0.5);
+}
+
 std::string BrainTest::Path(uint32_t number, int64_t step) const {
   return "/" + std::to_string(number) + "/" + std::to_string(step);
 }

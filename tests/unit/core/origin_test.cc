@@ -29,7 +29,7 @@ TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
   spec.failure.max_restarts = 1;
   Create(spec);
   ASSERT_EQ(Host(0), "n1");
-  Save(0, 1);
+  Reach(0, 1);
   Fail(0);
   EXPECT_EQ(Host(0), "n1");
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
@@ -38,7 +38,7 @@ TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
 TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Save(0, 1);
+  Reach(0, 1);
   connected = false;
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   SweepSpec urgent = One();
@@ -54,13 +54,31 @@ TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
   EXPECT_EQ(FetchedFor(brain.state(), trial(0)), std::nullopt);
 }
 
+TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  SweepSpec spec = One();
+  spec.checkpoint.keep_last = 1;
+  spec.failure.max_restarts = 1;
+  Create(spec);
+  Reach(0, 1);
+  EXPECT_EQ(Find<CheckpointDropped>(Save(0, 2)), nullptr) << "the one before stays until then";
+  const auto events = Fail(0);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 2));
+  EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
+  Save(0, 2);
+  const auto reported = Report(0, 2, 0.5);
+  ASSERT_NE(Find<CheckpointDropped>(reported), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(reported)->path, Path(0, 1));
+}
+
 TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Save(0, 1);
-  const auto events = Tell(
-      0, AttemptEnded{.outcome = Outcome::kFailed,
-                      .failure = {.kind = FailureKind::kFetch, .message = "the disk is full"}});
+  Reach(0, 1);
+  const auto events =
+      Tell(0, AttemptEnded{.outcome = Outcome::kFailed,
+                           .failure = {.kind = FailureKind::kHost, .message = "the disk is full"}});
   EXPECT_EQ(trial(0).failures, 0);
   EXPECT_EQ(Find<TrialRequeued>(events)->reason, "attempt 1: the disk is full; again after 1 s");
   EXPECT_FALSE(trial(0).live);
@@ -71,7 +89,7 @@ TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {
 TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   const SweepId id = Create(One());
-  Save(0, 1);
+  Reach(0, 1);
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   ASSERT_TRUE(trial(0).live);
   reachable = [](const std::string& executor) { return executor != "n1"; };
@@ -87,7 +105,7 @@ TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
 TEST_F(Origins, WhoCanSendItNeedNotTakeGangs) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Save(0, 1);
+  Reach(0, 1);
   Do(DrainExecutor{"n1", ""});
   reachable = [](const std::string& executor) { return executor != "n1"; };
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
@@ -101,8 +119,7 @@ TEST_F(Origins, WhoCanSendItNeedNotTakeGangs) {
 TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Save(0, 1);
-  Report(0, 1, 0.5);
+  Reach(0, 1);
   Lose("n1");
   const auto events = JoinWithFolder("n2", {.cpus = 3}, "of n2");
   ASSERT_NE(Find<AttemptAssigned>(events), nullptr);
@@ -117,7 +134,7 @@ TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {
 TEST_F(Origins, ItGoesBackToAnOlderCheckpointThatIsNotLost) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Save(0, 1);
+  Reach(0, 1);
   connected = false;
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   Lose("n1");
@@ -133,7 +150,7 @@ TEST_F(Origins, ASharedFolderKeepsNobodyFromGoingOnElsewhere) {
   JoinWithFolder("n2", {.cpus = 3}, "shared");
   Create(One());
   ASSERT_EQ(Host(0), "n1");
-  Save(0, 1);
+  Reach(0, 1);
   const auto events = Lose("n1");
   EXPECT_EQ(Host(0), "n2");
   EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 1));
@@ -143,7 +160,7 @@ TEST_F(Origins, ASharedFolderKeepsNobodyFromGoingOnElsewhere) {
 TEST_F(Origins, WithoutAWordAboutFoldersAllIsReadableEverywhere) {
   Join("n1", {.cpus = 3});
   Create(One());
-  Save(0, 1);
+  Reach(0, 1);
   Lose("n1");
   Join("n2", {.cpus = 3});
   EXPECT_EQ(Host(0), "n2");
@@ -153,7 +170,7 @@ TEST_F(Origins, WithoutAWordAboutFoldersAllIsReadableEverywhere) {
 TEST_F(Origins, AnExecutorThatCameBackWithAnotherFolderHoldsItNoMore) {
   JoinWithFolder("n1", {.cpus = 3}, "first");
   Create(One());
-  Save(0, 1);
+  Reach(0, 1);
   Do(JoinExecutor{"n1", "b", "127.0.0.1", {.cpus = 3}, false, "second"});
   ASSERT_EQ(Host(0), "n1");
   EXPECT_FALSE(trial(0).live->resume);
@@ -169,8 +186,8 @@ TEST_F(LostExecutors, AreForgottenAfterAWeekWithWhatTheyWereToDelete) {
   spec.gang.per_worker.cpus = 3;
   spec.stop.max_trials = 1;
   Create(spec);
-  Save(0, 1);
-  Save(0, 2);
+  Reach(0, 1);
+  Reach(0, 2);
   ASSERT_EQ(brain.state().removals.at("n1").size(), 1u);
   Lose("n1");
   const Time due = *brain.Due(Time{now});

@@ -188,10 +188,13 @@ TEST_F(Spanning, ATrialGoesOnWithRankZeroWhereItsCheckpointLies) {
   Create(Wide());
   ASSERT_EQ(trial(0).live->ranks[0].executor, "a");
   Tell(0, CheckpointSaved{.checkpoint = {Step(1), "/c/1", "d"}, .bytes = 1}, "a");
+  Tell(0, TrialReported{.report = {.step = Step(1), .metrics = {{"score", 0.5}}}}, "a");
+  Tell(0, CheckpointSaved{.checkpoint = {Step(2), "/c/2", "d"}, .bytes = 1}, "a");
   EndPart("b", Outcome::kFailed, "it broke");
+  Tell(0, TrialReported{.report = {.step = Step(2), .metrics = {{"score", 0.5}}}}, "a");
   EndPart("a", Outcome::kKilled);
   ASSERT_TRUE(trial(0).live);
-  EXPECT_EQ(trial(0).live->resume->step, Step(1));
+  EXPECT_EQ(trial(0).live->resume->step, Step(1)) << "a report after the fall is none";
   EXPECT_EQ(trial(0).live->ranks[0].executor, "a");
   EXPECT_EQ(trial(0).live->ranks[2].executor, "b");
 }

@@ -109,7 +109,7 @@ TEST_F(FetchingGangsTest, WhatCouldNotComeIsNoFailureOfTheTrialsUnlessItIsDamage
   gangs_.Run(Spec());
   gangs_.OnFetched(kAttempt, {.error = "it is damaged", .is_final = true});
   ASSERT_THAT(ended_, testing::SizeIs(2));
-  EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kFetch);
+  EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kHost);
   EXPECT_EQ(ended_[0].failure->message, "the disk is full");
   EXPECT_EQ(ended_[1].failure->kind, gang::FailureKind::kExit);
 }
