@@ -19,6 +19,7 @@ FAULTS = int(os.environ.get("FAULTS", 8))
 TRIALS = int(os.environ.get("TRIALS", 12))
 AT_ONCE = 4       # gangs of two that three hosts of three CPUs have room for; one is on two of them
 EACH_S = 2        # a fault and its repair take about so long
+AGAIN = 0.5       # of the time, what is done then is lost
 DISK_MB = 32
 PATIENCE_S = 180  # after the last fault
 
@@ -55,6 +56,7 @@ class Faults(Hosts):
         self.seed = int(os.environ.get("ATTUNE_SEED") or random.randrange(1 << 32))
         print("ATTUNE_SEED", self.seed, flush=True)
         self.draw = random.Random(self.seed)
+        self.stopped_ranks = []
         disks = contextlib.ExitStack()
         self.addCleanup(disks.close)
         for name in self.names:
@@ -83,14 +85,22 @@ class Faults(Hosts):
             os.close(rank)
 
     def a_rank_is_stopped(self):
-        """Every other one for good."""
+        """Every other one until the last fault, or until it is found to be silent."""
         if rank := self.any_rank():
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(rank, signal.SIGSTOP)
-                if self.draw.random() < 0.5:
-                    self.pause(leases=2)
-                    signal.pidfd_send_signal(rank, signal.SIGCONT)
+            self.stopped_ranks.append(rank)
+            if self.draw.random() < 0.5:
+                self.pause(leases=2)
+                self.go_on()
+
+    def go_on(self):
+        """One that was stopped before it had begun to train may be silent for half an hour."""
+        for rank in self.stopped_ranks:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(rank, signal.SIGCONT)
             os.close(rank)
+        self.stopped_ranks.clear()
 
     def an_executor_is_killed(self):
         name = self.any_host()
@@ -127,7 +137,7 @@ class Faults(Hosts):
 
     def test_every_trial_ends_and_nothing_is_lost_or_left(self):
         self.begin()
-        pause = FAULTS * EACH_S * min(AT_ONCE, TRIALS) / (TRIALS * self.steps)
+        pause = AGAIN * FAULTS * EACH_S * min(AT_ONCE, TRIALS) / (TRIALS * self.steps)
         self.create(trials=TRIALS, parameters={"pause": {"value": pause}},
                     failure={"max_restarts": 1000, "backoff": "0.1s", "stall_timeout": "5s"})
         kinds = [self.a_rank_is_killed, self.a_rank_is_stopped, self.an_executor_is_killed,
@@ -143,7 +153,9 @@ class Faults(Hosts):
             print(f"{time.monotonic() - began:6.1f} s {kind.__name__}", flush=True)
             kind()
             time.sleep(self.draw.uniform(0, EACH_S / 2))
+        self.go_on()
         faults_s = time.monotonic() - began
+        self.assertFalse(self.has_ended(), "the sweep has ended before the last fault")
         self.until(self.has_ended, "the sweep does not end", PATIENCE_S)
         print(f"{FAULTS} faults in {faults_s:.0f} s, the sweep of {TRIALS} trials in "
               f"{time.monotonic() - began:.0f} s: {dict(done)}")

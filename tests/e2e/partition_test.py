@@ -112,10 +112,10 @@ class Cut(Partition):
         self.assertTrue(end.wait(RECOVERY_S), "a rank outlives its lease")
         healed = time.time()
         self.wire(victim)
-        gate.close()
         why = self.why(self.attempt(1, "ended"))
         self.assertRegex(why, f"executor {victim}(: the executor heard nothing from the server| was lost)")
         recovered = seconds(self.attempt(2, "running")) - healed
+        gate.close()
         print(f"cut until its lease was over: its gang runs again {recovered:.2f} s after it can")
         self.end()
         self.assertLess(recovered, RECOVERY_S)
