@@ -202,9 +202,9 @@ class Hosts(EndToEnd):
         self.assertFalse(twice.exists(), twice.exists() and twice.read_text())
         listed = self.check_histories_are_whole()
         self.assertEqual(len(listed), trials)
-        self.assertEqual({(trial["state"], trial["step"]) for trial in listed}, {("completed", self.steps)})
         for trial in listed:
             detail = self.get(f"/sweeps/s1/trials/{trial['number']}")
+            self.assertEqual((detail["state"], detail["step"]), ("completed", self.steps), detail)
             self.assertEqual([report["metrics"]["score"] for report in detail["history"]],
                              [sum(range(step + 1)) for step in range(1, self.steps + 1)])
             self.check_checkpoints(detail)

@@ -10,6 +10,7 @@ from hosts import LEASE_S, Hosts
 from support import ProcessExit
 
 RECOVERY_S = LEASE_S + 2
+SLOW_LEASE_S = 6  # of five packets in a row that are lost TCP makes 6 s
 ONE_EACH = {"workers": 2, "cpus_per_worker": 2}  # of three CPUs: a gang is on two hosts
 CUTS = {"both ways": {"plugged": False}, "towards the host": {"towards": {"loss": 1}},
         "from the host": {"away": {"loss": 1}}}
@@ -147,7 +148,7 @@ class Slow(Partition):
     """Six gangs, one of which loses a rank that is on another host than rank 0."""
 
     def sweep_over(self, how):
-        self.begin()
+        self.begin(SLOW_LEASE_S)
         for name in self.namespaces:
             self.wire(name, away=how)
         began = time.monotonic()
@@ -163,6 +164,28 @@ class Slow(Partition):
         for name in self.namespaces:
             self.wire(name)
         self.end(trials=6)
+
+    def test_a_host_that_is_lost_while_it_fetches_a_checkpoint_is_named_and_not_rank_zero(self):
+        gate = self.close_gate(3)
+        self.begin()
+        self.create(parameters={"ballast": {"value": 1_000_000}}, resources=ONE_EACH)
+        self.await_report(trial=0, step=2)
+        first, second = (self.ranks()[rank][0] for rank in (0, 1))
+        third = next(name for name in self.names if name not in (first, second))
+        self.wire(second, plugged=False)
+        self.attempt(1, "ended")
+        self.wire(second)
+        self.wire(first, away={"bits_per_s": 2e6})
+        fetching = self.folder / third / "sweeps/s1/trials/0/checkpoints/.attempt-2-resumed-1/ballast"
+        self.until(fetching.exists, f"{third} fetches nothing")
+        self.executors[third].kill()
+        lost = self.attempt(2, "ended")
+        self.wire(first)
+        gate.close()
+        self.start_host(third)
+        self.assertEqual(lost["outcome"], "lost", lost)
+        self.assertRegex(self.why(lost), f"^executor {third} was lost")
+        self.end()
 
     def test_a_fifth_of_all_packets_lost(self):
         self.sweep_over({"loss": 0.2})
