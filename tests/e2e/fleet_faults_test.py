@@ -8,6 +8,7 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import time
 import urllib.error
 
@@ -45,6 +46,29 @@ class Stopped(Hosts):
         gate.close()
         self.await_end()
         self.check(trials=1)
+        self.check_no_process_is_left()
+
+
+class Full(Hosts):
+    def test_a_disk_that_takes_no_more_files_ends_no_trial(self):
+        """Not even the folder of an attempt, as on a full disk of most kinds."""
+        disk = self.folder / self.names[0]
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=500", "tmpfs", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        self.begin()
+        fillers = [disk / f"filler-{number}" for number in range(500)]
+        with contextlib.suppress(OSError):
+            for filler in fillers:
+                filler.touch()
+        self.create(trials=6, failure={"max_restarts": 1000, "backoff": "0.1s"})
+        _, ended = self.await_event(lambda kind, data: kind == "attempt_changed" and data["outcome"] == "failed")
+        for filler in fillers:
+            filler.unlink(missing_ok=True)
+        self.await_end()
+        self.assertIn("No space left on device", ended["failure"])
+        self.assertEqual(ended["executor"], self.names[0])
+        self.check(trials=6)
         self.check_no_process_is_left()
 
 
