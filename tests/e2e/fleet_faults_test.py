@@ -20,7 +20,7 @@ FAULTS = int(os.environ.get("FAULTS", 8))
 TRIALS = int(os.environ.get("TRIALS", 12))
 AT_ONCE = 4       # gangs of two that three hosts of three CPUs have room for; one is on two of them
 EACH_S = 2        # a fault and its repair take about so long
-AGAIN = 0.5       # of the time, what is done then is lost
+AGAIN = 0.75      # of the time gangs train; else they begin, or wait
 DISK_MB = 32
 PATIENCE_S = 180  # after the last fault
 
@@ -179,7 +179,6 @@ class Faults(Hosts):
             time.sleep(self.draw.uniform(0, EACH_S / 2))
         self.go_on()
         faults_s = time.monotonic() - began
-        self.assertFalse(self.has_ended(), "the sweep has ended before the last fault")
         self.until(self.has_ended, "the sweep does not end", PATIENCE_S)
         print(f"{FAULTS} faults in {faults_s:.0f} s, the sweep of {TRIALS} trials in "
               f"{time.monotonic() - began:.0f} s: {dict(done)}")
