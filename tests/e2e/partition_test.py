@@ -67,7 +67,7 @@ class Cut(Partition):
         _, joined = self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "online"
                                      and data["executor"] == victim, after=lost["seq"])
         back = seconds(joined) - healed
-        print(f"{how}, lease {LEASE_S} s: its gang runs elsewhere after {recovered:.2f} s; the host is back "
+        print(f"{how}, lease {LEASE_S:g} s: its gang runs elsewhere after {recovered:.2f} s; the host is back "
               f"{back:.2f} s after it can be")
         gate.close()
         self.end()
