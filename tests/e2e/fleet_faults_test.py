@@ -62,7 +62,8 @@ class Full(Hosts):
             for filler in fillers:
                 filler.touch()
         self.create(trials=6, failure={"max_restarts": 1000, "backoff": "0.1s"})
-        _, ended = self.await_event(lambda kind, data: kind == "attempt_changed" and data["outcome"] == "failed")
+        _, ended = self.await_event(lambda kind, data: kind == "attempt_changed" and
+                                     data["outcome"] not in (None, "", "finished"))
         for filler in fillers:
             filler.unlink(missing_ok=True)
         self.await_end()
