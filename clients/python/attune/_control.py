@@ -85,7 +85,8 @@ class Leader:
             for name, size in files.items() if wish["wants"] else ():
                 with open(folder / name, "rb") as file, _talking_to(rank):
                     other.send({"file": name, "bytes": size})
-                    other.socket.sendfile(file, count=size)
+                    if size:  # sendfile() knows no count of 0
+                        other.socket.sendfile(file, count=size)
             with _talking_to(rank):
                 other.send({"file": None})
         self.hear_all()

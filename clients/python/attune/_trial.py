@@ -78,10 +78,9 @@ class Trial:
         self._progressed = -math.inf
         self._yielding = False
         self._control = None
-        if channel:
-            self._join()
 
-    def _join(self):
+    def join(self):
+        """Meets the others. To be called once, before anything else, where there is an executor."""
         if self.rank == 0 and self.checkpoint_dir:
             _checkpoint.remove_unfinished(self.checkpoint_dir, self.attempt)
         if self.rank == 0 and self.world_size > 1:
@@ -344,6 +343,7 @@ def _make():
                            f"and this package {_PROTOCOL}; use the package of the executor's release")
     trial = Trial(start, channel)
     _tell_of_exceptions(trial)
+    trial.join()
     return trial
 
 

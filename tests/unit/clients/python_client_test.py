@@ -128,6 +128,13 @@ class SharedCheckpoints(unittest.TestCase):
         self.assertEqual(self.share(files, self.there), [None, None])
         self.assertEqual((self.there / names[-1]).read_text(), names[-1])
 
+    def test_an_empty_file_arrives_too(self):
+        (self.here / "empty").touch()
+        (self.here / "one").write_text("1")
+        self.assertEqual(self.share({"empty": 0, "one": 1}, self.there), [None, None])
+        self.assertEqual((self.there / "empty").read_bytes(), b"")
+        self.assertEqual((self.there / "one").read_text(), "1")
+
     def test_a_file_that_is_gone_is_rank_zeros_own_error(self):
         leader, follower = self.share({"gone": 1}, self.there)
         self.assertIsInstance(leader, FileNotFoundError)

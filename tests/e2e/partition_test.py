@@ -1,0 +1,201 @@
+"""A fleet of three hosts whose network fails: every trial ends, nothing runs twice, and who was lost is named."""
+
+import datetime
+import os
+import signal
+import time
+
+import hosts
+from hosts import LEASE_S, Hosts
+from support import ProcessExit
+
+RECOVERY_S = LEASE_S + 2
+SLOW_LEASE_S = 15  # as it is if nobody says anything; TCP can make 6 s of a fifth of all packets lost
+ONE_EACH = {"workers": 2, "cpus_per_worker": 2}  # of three CPUs: a gang is on two hosts
+CUTS = {"both ways": {"plugged": False}, "towards the host": {"towards": {"loss": 1}},
+        "from the host": {"away": {"loss": 1}}}
+
+
+def seconds(event):
+    """When it was, by the clock of time.time()."""
+    return datetime.datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp()
+
+
+class Partition(Hosts):
+    def attempt(self, number, state, trial=0):
+        return self.await_event(lambda kind, data: kind == "attempt_changed" and data["trial"] == trial and
+                                data["attempt"] == number and data["state"] == state)[1]
+
+    def why(self, ended):
+        """What the trial says when this attempt of its has ended and it waits for another."""
+        return self.await_event(lambda kind, data: kind == "trial_changed" and data["trial"] == ended["trial"] and
+                                data["state"] == "pending", after=ended["seq"] - 1)[1]["reason"]
+
+    def end(self, trials=1):
+        self.await_end()
+        self.check(trials)
+        self.check_no_process_is_left()
+        self.check_decisions()
+
+
+class Cut(Partition):
+    def train(self, **changes):
+        """One gang, held before its third step."""
+        gate = self.close_gate(3)
+        self.begin()
+        self.create(**changes)
+        self.await_report(trial=0, step=2)
+        self.until(lambda: len(self.ranks()) == 2, "a rank has not begun")
+        return gate
+
+    def cut_for_long(self, rank, how, **changes):
+        """The host of this rank is cut off until its gang runs elsewhere."""
+        gate = self.train(**changes)
+        victim, _ = self.ranks()[rank]
+        ends = [ProcessExit(process) for _, process in self.ranks().values()]
+        cut = time.time()
+        self.wire(victim, **CUTS[how])
+        lost = self.attempt(1, "ended")
+        self.assertEqual(lost["outcome"], "lost", lost)
+        self.assertRegex(self.why(lost), f"^executor {victim} was lost: nothing was heard from it")
+        recovered = seconds(self.attempt(2, "running")) - cut
+        self.assertTrue(all(end.wait(0) for end in ends), "a rank of the first attempt lives")
+        self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not begun")
+        self.assertNotIn(victim, [host for host, _ in self.ranks(attempt=2).values()])
+        healed = time.time()
+        self.wire(victim)
+        _, joined = self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "online"
+                                     and data["executor"] == victim, after=lost["seq"])
+        back = seconds(joined) - healed
+        print(f"{how}, lease {LEASE_S:g} s: its gang runs elsewhere after {recovered:.2f} s; the host is back "
+              f"{back:.2f} s after it can be")
+        gate.close()
+        self.end()
+        self.assertLess(recovered, RECOVERY_S)
+        self.assertLess(back, RECOVERY_S)
+
+    def test_a_host_that_is_unplugged_is_named_and_its_gang_goes_on_elsewhere(self):
+        self.cut_for_long(0, "both ways")
+
+    def test_one_that_hears_nobody_is_named(self):
+        self.cut_for_long(0, "towards the host")
+
+    def test_one_that_nobody_hears_is_named(self):
+        self.cut_for_long(0, "from the host")
+
+    def test_the_host_of_rank_zero_is_named_and_not_its_victim(self):
+        self.cut_for_long(0, "both ways", resources=ONE_EACH)
+
+    def test_nor_is_rank_zero_where_another_host_is_cut_off(self):
+        self.cut_for_long(1, "both ways", resources=ONE_EACH)
+
+    def test_a_host_that_rank_zero_hears_and_that_hears_nobody_is_named(self):
+        self.cut_for_long(1, "towards the host", resources=ONE_EACH)
+
+    def test_a_cut_that_heals_within_the_lease_costs_nothing(self):
+        gate = self.train(resources=ONE_EACH)
+        ranks = self.ranks()
+        for name in self.names:
+            self.wire(name, plugged=False)
+        time.sleep(LEASE_S / 4)
+        for name in self.names:
+            self.wire(name)
+        gate.close()
+        self.end()
+        self.assertEqual(self.ranks(), ranks)
+        self.assertFalse(self.ranks(attempt=2))
+
+    def test_a_host_that_is_back_before_it_is_given_up_has_ended_its_gang_by_itself(self):
+        gate = self.train(resources=ONE_EACH)
+        victim, process = self.ranks()[1]
+        end = ProcessExit(process)
+        self.wire(victim, plugged=False)
+        self.assertTrue(end.wait(RECOVERY_S), "a rank outlives its lease")
+        healed = time.time()
+        self.wire(victim)
+        why = self.why(self.attempt(1, "ended"))
+        self.assertRegex(why, f"executor {victim}(: the executor heard nothing from the server| was lost)")
+        recovered = seconds(self.attempt(2, "running")) - healed
+        gate.close()
+        print(f"cut until its lease was over: its gang runs again {recovered:.2f} s after it can")
+        self.end()
+        self.assertLess(recovered, RECOVERY_S)
+
+    def test_hosts_that_hear_the_server_and_not_each_other_go_on_once_they_do(self):
+        gate = self.train(resources=ONE_EACH)
+        ranks = self.ranks()
+        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        gate.close()
+        time.sleep(2 * LEASE_S)
+        self.set_apart()
+        self.end()
+        self.assertEqual(self.ranks(), ranks)
+        self.assertFalse(self.ranks(attempt=2))
+
+    def test_a_server_that_is_cut_off_for_long_has_every_gang_again(self):
+        self.begin()
+        self.create(trials=6, parameters={"pause": {"value": 0.3}})
+        for trial in range(3):
+            self.await_report(trial=trial, step=2)
+        self.wire("server", plugged=False)
+        self.until(lambda: not any(b"hosts_worker" in line for name in self.names
+                                   for _, line in self.processes_on(name)), "ranks outlive their lease")
+        self.wire("server")
+        self.end(trials=6)
+
+
+class Slow(Partition):
+    """Six gangs, one of which loses a rank that is on another host than rank 0."""
+
+    def sweep_over(self, how):
+        self.begin(SLOW_LEASE_S)
+        for name in self.namespaces:
+            self.wire(name, away=how)
+        began = time.monotonic()
+        self.create(trials=6, parameters={"pause": {"value": 0.1}, "ballast": {"value": 500_000}},
+                    resources=ONE_EACH, failure={"max_restarts": 1, "backoff": "0s"})
+        self.await_report(trial=0, step=2)
+        host, process = self.ranks()[1]
+        os.kill(process, signal.SIGKILL)
+        failed = self.attempt(1, "ended")
+        self.assertRegex(failed["failure"], f"on executor {host}: rank 1 was killed by SIGKILL")
+        self.await_end()
+        print(f"{how}: six trials in {time.monotonic() - began:.1f} s")
+        for name in self.namespaces:
+            self.wire(name)
+        self.end(trials=6)
+
+    def test_a_host_that_is_lost_while_it_fetches_a_checkpoint_is_named_and_not_rank_zero(self):
+        gate = self.close_gate(3)
+        self.begin()
+        self.create(parameters={"ballast": {"value": 1_000_000}}, resources=ONE_EACH)
+        self.await_report(trial=0, step=2)
+        first, second = (self.ranks()[rank][0] for rank in (0, 1))
+        third = next(name for name in self.names if name not in (first, second))
+        self.wire(second, plugged=False)
+        self.attempt(1, "ended")
+        self.wire(second)
+        self.wire(first, away={"bits_per_s": 2e6})
+        fetching = self.folder / third / "sweeps/s1/trials/0/checkpoints/.attempt-2-resumed-1/ballast"
+        self.until(fetching.exists, f"{third} fetches nothing")
+        self.executors[third].kill()
+        lost = self.attempt(2, "ended")
+        self.wire(first)
+        gate.close()
+        self.start_host(third)
+        self.assertEqual(lost["outcome"], "lost", lost)
+        self.assertRegex(self.why(lost), f"^executor {third} was lost")
+        self.end()
+
+    def test_a_fifth_of_all_packets_lost(self):
+        self.sweep_over({"loss": 0.2})
+
+    def test_ten_megabits_a_second(self):
+        self.sweep_over({"bits_per_s": 10e6})
+
+    def test_a_hundred_milliseconds_away(self):
+        self.sweep_over({"delay_s": 0.1})
+
+
+if __name__ == "__main__":
+    hosts.main()
