@@ -175,8 +175,7 @@ class Recorder {
         (verdict == VerdictKind::kPause || verdict == VerdictKind::kExploit ||
          verdict == VerdictKind::kResize))
       ended.outcome = Outcome::kPaused;
-    const Failure failure =
-        ended.outcome == Outcome::kLost ? std::exchange(ended.failure, {}) : ended.failure;
+    const Failure failure = ended.failure;
     facts_.push_back(ended);
     if (over) return;
     EndWaiting(sweep_, trial_, facts_);

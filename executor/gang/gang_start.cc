@@ -27,6 +27,10 @@ void Gang::Start() {
   OrError<Preparation> preparation = Prepare(spec_);
   if (!preparation.ok()) return Fail(FailureKind::kStart, -1, preparation.error());
   preparation_ = std::move(preparation.value());
+  if (spec_.Spans() && spec_.host.address.empty()) {
+    return Fail(FailureKind::kStart, -1,
+                "ranks of other hosts cannot reach this one; start its executor with --interface");
+  }
   if (auto error = MakePlace(spec_)) return Fail(FailureKind::kHost, -1, error->message);
   if (auto error = PrepareMeeting()) return Fail(FailureKind::kHost, -1, error->message);
   Rank::Owner& owner = *this;
@@ -48,8 +52,6 @@ void Gang::Start() {
 
 // What the ranks need to find each other by, and this gang to find what they print.
 std::optional<Error> Gang::PrepareMeeting() {
-  if (spec_.Spans() && spec_.host.address.empty())
-    return Error{"ranks of other hosts cannot reach this one; start its executor with --interface"};
   if (!spec_.HasRankZero()) {
     if (!spec_.rendezvous) return Error{"nobody has said where the gang meets"};
     if (spec_.rendezvous->rank_zero) Meet(*spec_.rendezvous->rank_zero);

@@ -240,7 +240,11 @@ void World::OnDurable(std::span<const Event> events) {
 }
 
 void World::OnInputs(std::vector<Input> inputs) {
-  reality_.ServerSees(inputs.back().reachable);
+  std::set<std::string> takes;
+  for (const auto& [name, reach] : inputs.back().reach) {
+    if (reach.takes) takes.insert(name);
+  }
+  reality_.ServerSees(std::move(takes));
   std::ranges::move(inputs, std::back_inserter(inputs_));
 }
 

@@ -50,12 +50,14 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
 }
 
 void CheckDecisions(const World& world, Variant variant, Findings& findings) {
-  std::set<std::string> reachable;
-  const auto mind =
-      MakeMind(variant, [&](const std::string& executor) { return reachable.contains(executor); });
+  std::map<std::string, Reach> reach;
+  const auto mind = MakeMind(variant, [&](const std::string& executor) {
+    const auto known = reach.find(executor);
+    return known == reach.end() ? Reach(false) : known->second;
+  });
   size_t next = 0;
   for (const Input& input : world.inputs()) {
-    reachable = input.reachable;
+    reach = input.reach;
     std::vector<Event> events;
     if (input.command) {
       auto decided = mind->Execute(*input.command, input.now, "");

@@ -146,11 +146,10 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
   }
 }
 
-std::set<std::string> Scribe::Reached() {
-  std::set<std::string> reached;
-  for (const auto& [name, executor] : brain().state().executors) {
-    if (reachable_(name).takes) reached.insert(name);
-  }
+std::map<std::string, Reach> Scribe::Reached() {
+  std::map<std::string, Reach> reached;
+  for (const auto& [name, executor] : brain().state().executors)
+    reached.emplace(name, reachable_(name));
   return reached;
 }
 

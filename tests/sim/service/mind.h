@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,7 +21,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable);
 struct Input {
   std::optional<Command> command;
   Time now;
-  std::set<std::string> reachable;
+  std::map<std::string, Reach> reach;  // of the executors that were there
 };
 
 // Writes down what a mind is asked, where that led to something.
@@ -36,7 +37,7 @@ class Scribe final : public server::Mind {
   Brain& brain() override { return mind_->brain(); }
 
  private:
-  std::set<std::string> Reached();
+  std::map<std::string, Reach> Reached();
 
   std::unique_ptr<server::Mind> mind_;
   Reachable reachable_;

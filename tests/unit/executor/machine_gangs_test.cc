@@ -111,6 +111,7 @@ TEST_F(MachineTest, LeavingAsksTheServerToHaveGangsSaveAndEndsOnceNobodyNeedsWha
   Receive(Wanting({told}));
   EXPECT_THAT(yielded_, ElementsAre(Attempt(0)));
   End(0);
+  Written();
   EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), IsEmpty()) << "its end is not known yet";
   Acknowledge(1);
   const auto stays = Written(v1::FromExecutor::kGoodbye);
@@ -151,10 +152,11 @@ TEST_F(MachineTest, WhereNothingRunsItAsksAtOnceWhetherItIsNeeded) {
   GetWelcomed();
   machine_.Leave(seconds(20), At());
   Step();
-  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), SizeIs(1));
-  EXPECT_THAT(Written(v1::FromExecutor::kGoodbye), SizeIs(1));
-  Release();
+  EXPECT_TRUE(Written(v1::FromExecutor::kGoodbye).at(0).goodbye().saves());
   Written();
+  EXPECT_TRUE(Written(v1::FromExecutor::kGoodbye).at(0).goodbye().stays());
+  Written();
+  Release();
   EXPECT_EQ(closes_, 1);
 }
 
