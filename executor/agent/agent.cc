@@ -151,6 +151,10 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override {
     supervisor_->Meet(attempt, rank_zero);
   }
+  void SetDeadline(BootClock::time_point deadline) override {
+    supervisor_->SetDeadline(deadline == Machine::kNever ? std::chrono::nanoseconds(0)
+                                                         : deadline.time_since_epoch());
+  }
 
   void Remove(const Removals& removals) override { remover_.Want(removals); }
   v1::LogChunk ReadLog(const v1::LogRequest& request) override;

@@ -40,6 +40,7 @@ class FetchingGangs final : public Gangs {
   void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override {
     gangs_.Meet(attempt, rank_zero);
   }
+  void SetDeadline(BootClock::time_point deadline) override { gangs_.SetDeadline(deadline); }
 
  private:
   struct Waiting {

@@ -12,6 +12,17 @@ namespace attune::agent {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+gang::Fact LostWithLease(const gang::Fact& fact) {
+  const std::string message =
+      "its executor stood still, or heard nothing from the server, for longer than its lease";
+  const gang::Failure failure{.kind = gang::FailureKind::kLease, .rank = -1, .message = message};
+  return {fact.attempt, fact.time_us, gang::Ended{gang::Outcome::kFailed, failure}};
+}
+
+}  // namespace
+
 Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link,
                  Gangs& gangs, Files& files, milliseconds give_up, BootClock::time_point ends)
     : hello_(std::move(hello)),
@@ -230,7 +241,9 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
 // The server has read what was sent then. Not from now: an executor that was stopped for an hour
 // finds its server's last messages when it goes on.
 void Machine::RenewLease(BootClock::time_point sent) {
-  if (lease_ttl_.count() > 0) lease_until_ = sent + lease_ttl_;
+  if (lease_ttl_.count() <= 0) return;
+  lease_until_ = sent + lease_ttl_;
+  gangs_.SetDeadline(lease_until_ + std::min(lease_ttl_ / 8, kDeadlineMarginMax));
 }
 
 void Machine::LoseLeaseIfOver(const Now& now) {
@@ -238,8 +251,16 @@ void Machine::LoseLeaseIfOver(const Now& now) {
   lease_until_ = kNever;
   spdlog::error("nothing heard from the server for {} ms: tearing all gangs down",
                 lease_ttl_.count());
+  for (const gang::AttemptId& attempt : reconciler_.Live()) lost_.insert(attempt);
   CancelAll(gang::CancelReason::kLeaseLost);
+  DropDeadlineIfAllEnded();
   Disconnect();
+}
+
+// Not before: this process may be stopped while it tears them down. And not later: launchers, which
+// train nothing, are not to end with them.
+void Machine::DropDeadlineIfAllEnded() {
+  if (lease_until_ == kNever && !reconciler_.has_live()) gangs_.SetDeadline(kNever);
 }
 
 void Machine::GiveUpIfAlone(const Now& now) {
@@ -262,9 +283,15 @@ void Machine::CancelAll(gang::CancelReason reason) {
 
 void Machine::OnFact(const gang::Fact& fact, const Now& now) {
   LoseLeaseIfOver(now);
-  outbox_.Add(ToProto(fact));
-  if (!std::holds_alternative<gang::Ended>(fact.what)) return;
+  const auto* ended = std::get_if<gang::Ended>(&fact.what);
+  // The guard may have killed its ranks, or this process have stood still for so long that they
+  // seem to have stalled: what they ended of says nothing of the trial.
+  const bool lost = ended && lost_.erase(fact.attempt) > 0 && ended->failure &&
+                    ended->failure->kind != gang::FailureKind::kLease;
+  outbox_.Add(ToProto(lost ? LostWithLease(fact) : fact));
+  if (!ended) return;
   reconciler_.OnEnded(fact.attempt);
+  DropDeadlineIfAllEnded();
   if (!exit_) Reconcile(now);  // another may have waited for its GPUs
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ inline constexpr std::chrono::milliseconds kWelcomeTimeout{10'000};
 inline constexpr std::chrono::milliseconds kFarewellTimeout{1'000};  // for the last acknowledgement
 inline constexpr std::chrono::milliseconds kHeartbeatMin{10};
 inline constexpr std::chrono::milliseconds kResendAfter{30'000};  // without an acknowledgement
+// From the lease's end to the gangs' deadline, or an eighth of the lease if that is shorter: for
+// this process to tear them down by itself, well before the server gives them away.
+inline constexpr std::chrono::milliseconds kDeadlineMarginMax{500};
 inline constexpr size_t kLogRequestsMax = 64;
 
 // Why an agent came to its end.
@@ -65,6 +69,9 @@ class Gangs {
   // Ranks of the gang have finished on another host.
   virtual void Finish(const gang::AttemptId& attempt) = 0;
   virtual void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) = 0;
+  // No process of any gang outlives it, even if this one does not run by then; Machine::kNever:
+  // there is none. Replaces the one before it.
+  virtual void SetDeadline(BootClock::time_point deadline) = 0;
 };
 
 // What lies on this host's disk.
@@ -149,6 +156,7 @@ class Machine {
   void Disconnect();
   void RenewLease(BootClock::time_point sent);
   void LoseLeaseIfOver(const Now& now);
+  void DropDeadlineIfAllEnded();
   void GiveUpIfAlone(const Now& now);
   BootClock::time_point GiveUpAt() const;
   void CancelAll(gang::CancelReason reason);
@@ -189,6 +197,7 @@ class Machine {
   BootClock::time_point resend_at_ = kNever;
   BootClock::time_point hello_sent_;
   BootClock::time_point lease_until_ = kNever;
+  std::set<gang::AttemptId> lost_;  // those still here that ran when the lease was over
   std::optional<BootClock::time_point> heard_at_;  // from the server, or the first Step()
 
   BootClock::time_point leave_by_ = kNever;  // before: what runs here is leaving

@@ -107,6 +107,12 @@ std::vector<gang::AttemptId> Reconciler::Running() const {
   return running;
 }
 
+std::vector<gang::AttemptId> Reconciler::Live() const {
+  std::vector<gang::AttemptId> live;
+  for (const auto& [attempt, gang] : live_) live.push_back(attempt);
+  return live;
+}
+
 void Reconciler::OnEnded(const gang::AttemptId& attempt) {
   live_.erase(attempt);
   ended_.emplace(attempt, false);

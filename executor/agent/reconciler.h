@@ -50,6 +50,9 @@ class Reconciler {
   // The gangs that are not being torn down.
   std::vector<gang::AttemptId> Running() const;
 
+  // All gangs with processes, those being torn down among them.
+  std::vector<gang::AttemptId> Live() const;
+
   // The gang is gone. Reconcile() may have more to do.
   void OnEnded(const gang::AttemptId& attempt);
 
@@ -57,7 +60,7 @@ class Reconciler {
   // remembered, lest it be started again.
   void OnEndAcknowledged(const gang::AttemptId& attempt);
 
-  // Whether any gang has processes, those being torn down among them.
+  // Whether there is any of Live().
   bool has_live() const { return !live_.empty(); }
 
  private:

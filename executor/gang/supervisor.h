@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -55,6 +56,10 @@ class Supervisor {
 
   // Rank 0 is on another host, and listens there.
   void Meet(const AttemptId& attempt, const channel::Rendezvous& rank_zero);
+
+  // When all that runs is killed, launchers included, even if this process stands still by then; in
+  // time since the machine started, and zero is never. Replaces the deadline before it.
+  void SetDeadline(std::chrono::nanoseconds since_start) { guard_->SetDeadline(since_start); }
 
   // There is room again after may_read() said that there is none.
   void ReadOn();

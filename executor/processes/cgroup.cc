@@ -254,6 +254,19 @@ void Cgroups::Remove(const fs::path& folder) {
 
 void Cgroups::RemoveLeft() { std::erase_if(left_, RemoveTree); }
 
+void KillCgroups(const fs::path& folder) {
+  if (Write(folder / "cgroup.kill", "1")) return;
+  // A kernel before 5.14: who is stopped forks nothing between two looks.
+  Write(folder / "cgroup.freeze", "1");
+  const auto deadline = std::chrono::steady_clock::now() + kKillPatience;
+  do {
+    const std::set<pid_t> members = ProcessesIn(folder);
+    if (members.empty()) break;
+    for (const pid_t pid : members) kill(pid, SIGKILL);
+  } while (std::chrono::steady_clock::now() < deadline);
+  Write(folder / "cgroup.freeze", "0");
+}
+
 bool EndCgroups(const fs::path& folder) {
   const UniqueFd events(open((folder / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
   if (!events) return !fs::exists(folder);

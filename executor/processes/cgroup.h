@@ -85,8 +85,12 @@ class Cgroups {
   std::vector<std::filesystem::path> left_;  // those whose last process was not quite gone
 };
 
+// Kills everything in the folder of a Cgroups, once, and leaves that as it was.
+void KillCgroups(const std::filesystem::path& folder);
+
 // Kills everything in the folder of a Cgroups and removes it; others may do so at the same time.
-// False when that takes longer than a few seconds. Needs no object, so that a guard can do it too.
+// False when that takes longer than a few seconds. Both need no object, so that a guard can do it
+// too.
 bool EndCgroups(const std::filesystem::path& folder);
 
 }  // namespace attune::gang

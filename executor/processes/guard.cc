@@ -1,14 +1,18 @@
 #include "executor/processes/guard.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -25,18 +29,53 @@ constexpr std::chrono::seconds kRestartPause{1};
 
 bool main_runs_guards = false;
 
-// Words on the socket: a positive one adds a group, a negative one removes it.
+// Words on the socket, told apart by their size: a group to add, or, if negative, to remove; and
+// the deadline in nanoseconds, or 0.
+using GroupWord = pid_t;
+using DeadlineWord = int64_t;
+union Word {
+  GroupWord group;
+  DeadlineWord deadline;
+};
+static_assert(sizeof(GroupWord) < sizeof(DeadlineWord));
+
+void Arm(int timer, DeadlineWord deadline) {
+  constexpr DeadlineWord kSecond = 1'000'000'000;
+  itimerspec spec{};
+  spec.it_value.tv_sec = deadline / kSecond;
+  spec.it_value.tv_nsec = deadline % kSecond;
+  timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
 [[noreturn]] void RunGuard(const std::filesystem::path& cgroups) {
   std::set<pid_t> groups;
-  pid_t word;
+  const UniqueFd timer(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   for (;;) {
+    std::array<pollfd, 2> ready{{{kInheritedFd, POLLIN, 0}, {timer.get(), POLLIN, 0}}};
+    if (poll(ready.data(), ready.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      break;
+    }
+    // A guard that ran late may find both: what it was told comes first, for it may be a later
+    // deadline.
+    if (ready[0].revents == 0) {
+      // Cgroups first: what the executor starts once it sees that a group is gone is in them.
+      if (!cgroups.empty()) KillCgroups(cgroups);
+      for (const pid_t group : groups) KillGroup(group);
+      Arm(timer.get(), 0);
+      continue;
+    }
+    Word word;
     const ssize_t count = recv(kInheritedFd, &word, sizeof word, 0);
     if (count < 0 && errno == EINTR) continue;
-    if (count != sizeof word) break;  // the other end is gone
-    if (word > 0) {
-      groups.insert(word);
+    if (count == sizeof word.deadline) {
+      Arm(timer.get(), word.deadline);
+    } else if (count != sizeof word.group) {
+      break;  // the other end is gone
+    } else if (word.group > 0) {
+      groups.insert(word.group);
     } else {
-      groups.erase(-word);
+      groups.erase(-word.group);
     }
   }
   for (const pid_t group : groups) KillGroup(group);
@@ -86,24 +125,36 @@ OrError<pid_t> Guard::Launch() {
   if (!child.ok()) return Error{child.error()};
   launched_ = Loop::Clock::now();
   death_.Reset();
+  const std::lock_guard lock(mutex_);
   child_ = std::move(child.value());
   socket_ = std::move(ours);
   death_ = loop_.Watch(child_.pidfd.get(), EPOLLIN, [this](uint32_t) { Restart(); });
-  for (const pid_t group : groups_) Tell(group);
+  for (const pid_t group : groups_) Tell(GroupWord{group});
+  // Last: it may have passed, and be over as soon as it is read.
+  if (deadline_.count() != 0) Tell(DeadlineWord{deadline_.count()});
   return child_.pid;
 }
 
 void Guard::Add(pid_t group) {
-  if (groups_.insert(group).second) Tell(group);
+  const std::lock_guard lock(mutex_);
+  if (groups_.insert(group).second) Tell(GroupWord{group});
 }
 
 void Guard::Remove(pid_t group) {
-  if (groups_.erase(group) > 0) Tell(-group);
+  const std::lock_guard lock(mutex_);
+  if (groups_.erase(group) > 0) Tell(GroupWord{-group});
 }
 
-void Guard::Tell(pid_t word) {
+void Guard::SetDeadline(std::chrono::nanoseconds since_start) {
+  const std::lock_guard lock(mutex_);
+  deadline_ = since_start;
+  Tell(DeadlineWord{since_start.count()});
+}
+
+template <typename Word>
+void Guard::Tell(Word word) {
   const ssize_t sent = send(socket_.get(), &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
-  // One that does not read, stopped perhaps, is as good as dead; its successor is told all groups.
+  // One that does not read, stopped perhaps, is as good as dead; its successor is told all.
   if (sent < 0 && child_.pidfd) {
     syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGKILL, nullptr, 0);
   }
@@ -112,7 +163,10 @@ void Guard::Tell(pid_t word) {
 void Guard::Restart() {
   death_.Reset();
   if (child_.pidfd) Reap(child_.pidfd.get());
-  child_.pidfd.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    child_.pidfd.reset();
+  }
   spdlog::warn("the process guard (pid {}) died; starting another", child_.pid);
   // If guards die one after another, perhaps for lack of memory, there is a pause between them.
   const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;

@@ -24,6 +24,7 @@ class Told final : public Gangs {
   void Meet(const gang::AttemptId&, const channel::Rendezvous&) override {
     said.emplace_back("meet");
   }
+  void SetDeadline(BootClock::time_point) override { said.emplace_back("deadline"); }
 
   std::vector<gang::GangSpec> ran;
   std::vector<std::string> said;
@@ -83,6 +84,12 @@ TEST_F(FetchingGangsTest, AWishToYieldWaitsWithThem) {
   EXPECT_THAT(told_.said, ElementsAre("yield"));
   gangs_.Yield(kAttempt);
   EXPECT_THAT(told_.said, ElementsAre("yield", "yield"));
+}
+
+TEST_F(FetchingGangsTest, DeadlinesArePassedOn) {
+  gangs_.Run(Spec());
+  gangs_.SetDeadline(Machine::kNever);
+  EXPECT_THAT(told_.said, ElementsAre("deadline"));
 }
 
 TEST_F(FetchingGangsTest, OneThatIsNotWantedAnyMoreEndsAtOnce) {

@@ -1,12 +1,15 @@
-// Hosts one gang, for tests that kill its host: FOLDER WORLD_SIZE PROC COMMAND...
+// Hosts one gang, for tests that kill or stop its host: FOLDER WORLD_SIZE PROC COMMAND...
 // PROC is where it finds out about its cgroup.
-// Prints `started PID...` and then `reported` when rank 0 has reported.
+// Prints `started PID...` and then `reported` when rank 0 has reported. At SIGUSR1 it sets a
+// deadline and stops.
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <iostream>
 #include <string>
 
+#include "executor/agent/boot_clock.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/supervisor.h"
 #include "executor/processes/guard.h"
@@ -28,6 +31,10 @@ int main(int argc, char** argv) {
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
 
+  sigset_t usr1;
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &usr1, nullptr);
   auto supervisor = gang::Supervisor::Start(
       {.launcher_log_dir = folders.Launchers(), .cgroups = {.identity = argv[1], .proc = argv[3]}},
       [](const gang::Fact& fact) {
@@ -40,5 +47,10 @@ int main(int argc, char** argv) {
       });
   if (!supervisor.ok()) return 1;
   supervisor.value()->Run(spec);
-  for (;;) pause();
+  for (;;) {
+    if (sigwaitinfo(&usr1, nullptr) != SIGUSR1) continue;
+    const auto now = attune::agent::BootClock::now().time_since_epoch();
+    supervisor.value()->SetDeadline(now + std::chrono::milliseconds(200));
+    raise(SIGSTOP);
+  }
 }

@@ -1,26 +1,55 @@
 #include "executor/processes/guard.h"
 
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <functional>
 
+#include "channel/sockets.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
 namespace {
 
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kLongAgo{1};
+constexpr nanoseconds kNever{0};
+
+// A process that nothing but the guard would end with us.
+Child Sleeper() {
+  auto child = Spawn({.program = "/bin/sleep",
+                      .argv = {"sleep", "1000"},
+                      .environment = {},
+                      .dies_with_parent = false});
+  EXPECT_TRUE(child.ok());
+  return std::move(child.value());
+}
+
+void ExpectKilled(const Child& child) {
+  ASSERT_TRUE(WaitForEnd(child.pidfd.get()));
+  EXPECT_EQ(Reap(child.pidfd.get())->signal, SIGKILL);
+}
+
 class GuardTest : public testing::Test {
  protected:
   GuardTest() : guard_(std::move(Guard::Start(loop_).value())) {}
 
-  // A process that nothing but the guard would end with us.
-  Child Sleeper() {
-    auto child = Spawn({.program = "/bin/sleep",
-                        .argv = {"sleep", "1000"},
-                        .environment = {},
-                        .dies_with_parent = false});
-    EXPECT_TRUE(child.ok());
-    return std::move(child.value());
+  // The guard has done all that it was told before.
+  void Finish() {
+    const Child last = Sleeper();
+    guard_->Add(last.pid);
+    guard_.reset();
+    ExpectKilled(last);
+  }
+
+  static void ExpectAlive(const Child& child) {
+    EXPECT_FALSE(Reap(child.pidfd.get()));
+    kill(child.pid, SIGKILL);
+    ExpectKilled(child);
   }
 
   // Runs the loop until another guard is there.
@@ -42,23 +71,15 @@ TEST_F(GuardTest, GroupsItWasToldOfEndWithItsHostsConnection) {
   const Child child = Sleeper();
   guard_->Add(child.pid);
   guard_.reset();
-  EXPECT_TRUE(WaitForEnd(child.pidfd.get()));
-  EXPECT_EQ(Reap(child.pidfd.get())->signal, SIGKILL);
+  ExpectKilled(child);
 }
 
 TEST_F(GuardTest, GroupsThatWereRemovedAreLeftAlone) {
-  const Child kept = Sleeper();
   const Child removed = Sleeper();
   guard_->Add(removed.pid);
-  guard_->Add(kept.pid);
   guard_->Remove(removed.pid);
-  guard_.reset();
-  EXPECT_TRUE(WaitForEnd(kept.pidfd.get()));
-  Reap(kept.pidfd.get());
-  EXPECT_FALSE(Reap(removed.pidfd.get()));
-  kill(removed.pid, SIGKILL);
-  EXPECT_TRUE(WaitForEnd(removed.pidfd.get()));
-  Reap(removed.pidfd.get());
+  Finish();
+  ExpectAlive(removed);
 }
 
 TEST_F(GuardTest, SuccessorOfAKilledGuardKnowsTheGroups) {
@@ -68,8 +89,104 @@ TEST_F(GuardTest, SuccessorOfAKilledGuardKnowsTheGroups) {
   kill(first, SIGKILL);
   RunUntilReplaced(first);
   guard_.reset();
-  EXPECT_TRUE(WaitForEnd(child.pidfd.get()));
-  EXPECT_EQ(Reap(child.pidfd.get())->signal, SIGKILL);
+  ExpectKilled(child);
+}
+
+TEST_F(GuardTest, DeadlinePassesAlthoughTheHostIsStopped) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const pid_t host = fork();
+  if (host == 0) {
+    Loop loop;
+    const auto guard = std::move(Guard::Start(loop).value());
+    const Child child = Sleeper();
+    guard->Add(child.pid);
+    guard->SetDeadline(SinceStart() + milliseconds(100));
+    if (write(writer.get(), &child.pid, sizeof child.pid) < 0) _exit(1);
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  writer.reset();
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(host), &info, WSTOPPED), 0);
+  pid_t pid = 0;
+  ASSERT_EQ(read(reader.get(), &pid, sizeof pid), ssize_t{sizeof pid});
+  const UniqueFd pidfd = channel::OpenPidfd(pid);
+  ASSERT_TRUE(pidfd) << "nobody has reaped it";
+  EXPECT_TRUE(WaitForEnd(pidfd.get()));
+  kill(host, SIGKILL);
+  EXPECT_EQ(waitpid(host, nullptr, 0), host);
+}
+
+TEST_F(GuardTest, ALaterDeadlineReplacesOneThatHasPassedUnread) {
+  const Child child = Sleeper();
+  kill(guard_->pid(), SIGSTOP);
+  guard_->Add(child.pid);
+  guard_->SetDeadline(kLongAgo);
+  guard_->SetDeadline(SinceStart() + std::chrono::hours(1));
+  guard_->Remove(child.pid);
+  kill(guard_->pid(), SIGCONT);
+  Finish();
+  ExpectAlive(child);
+}
+
+TEST_F(GuardTest, RenewedDeadlinesKeepGroupsAlive) {
+  Loop loop;
+  const auto other = std::move(Guard::Start(loop).value());
+  const Child theirs = Sleeper();
+  other->Add(theirs.pid);
+  const Child child = Sleeper();
+  guard_->Add(child.pid);
+  const nanoseconds begin = SinceStart();
+  guard_->SetDeadline(begin + milliseconds(200));
+  guard_->SetDeadline(begin + std::chrono::hours(1));
+  other->SetDeadline(begin + milliseconds(250));
+  ExpectKilled(theirs);
+  guard_->Remove(child.pid);
+  Finish();
+  ExpectAlive(child);
+}
+
+TEST_F(GuardTest, WithoutADeadlineNothingEnds) {
+  const Child child = Sleeper();
+  kill(guard_->pid(), SIGSTOP);
+  guard_->Add(child.pid);
+  guard_->SetDeadline(kLongAgo);
+  guard_->SetDeadline(kNever);
+  guard_->Remove(child.pid);
+  kill(guard_->pid(), SIGCONT);
+  Finish();
+  ExpectAlive(child);
+}
+
+TEST_F(GuardTest, GoesOnOnceADeadlineHasPassed) {
+  const Child first = Sleeper();
+  guard_->Add(first.pid);
+  guard_->SetDeadline(kLongAgo);
+  ExpectKilled(first);
+  guard_->Remove(first.pid);
+  const Child second = Sleeper();
+  guard_->Add(second.pid);
+  guard_->SetDeadline(SinceStart() + milliseconds(1));
+  ExpectKilled(second);
+  guard_->Remove(second.pid);
+  const Child third = Sleeper();
+  guard_->Add(third.pid);
+  guard_.reset();
+  ExpectKilled(third);
+}
+
+TEST_F(GuardTest, SuccessorOfAKilledGuardKnowsTheDeadline) {
+  const Child child = Sleeper();
+  const pid_t first = guard_->pid();
+  kill(first, SIGSTOP);
+  guard_->Add(child.pid);
+  guard_->SetDeadline(kLongAgo);
+  kill(first, SIGKILL);
+  RunUntilReplaced(first);
+  ExpectKilled(child);
 }
 
 }  // namespace

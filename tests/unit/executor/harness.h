@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/agent/boot_clock.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/supervisor.h"
 
@@ -69,6 +70,9 @@ inline bool WaitForEnd(int pidfd) {
   pollfd fd{pidfd, POLLIN, 0};
   return poll(&fd, 1, std::chrono::milliseconds(kDeadline).count()) == 1;
 }
+
+// The clock of deadlines.
+inline std::chrono::nanoseconds SinceStart() { return agent::BootClock::now().time_since_epoch(); }
 
 // The facts of a supervisor in the order of their arrival.
 class FactLog {

@@ -136,6 +136,12 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     Happen({Attempt(trial), 0, gang::Ended{gang::Outcome::kCancelled, {}}});
   }
 
+  void Fail(uint32_t trial, int signal) {
+    const gang::Failure failure{
+        .kind = gang::FailureKind::kSignal, .rank = 0, .signal = signal, .message = "killed"};
+    Happen({Attempt(trial), 0, gang::Ended{gang::Outcome::kFailed, failure}});
+  }
+
   // Takes what was written since the last call, of one kind.
   std::vector<v1::FromExecutor> Written(v1::FromExecutor::MessageCase kind) {
     std::vector<v1::FromExecutor> found;
@@ -154,6 +160,24 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     return seqs;
   }
 
+  // Of the gangs that failed and that the server has not been told of; connects for that if it has
+  // to.
+  std::vector<v1::Failure::Kind> FailureKinds() {
+    if (closes_ == 1 && connects_ == 1) {
+      Closed();
+      Pass(Backoff::kFirst);
+      GetWelcomed();
+    }
+    for (int i = 0; i < 4; ++i) Written();
+    std::vector<v1::Failure::Kind> kinds;
+    for (const auto& message : Written(v1::FromExecutor::kFacts)) {
+      for (const v1::Fact& fact : message.facts().facts()) {
+        if (fact.ended().has_failure()) kinds.push_back(fact.ended().failure().kind());
+      }
+    }
+    return kinds;
+  }
+
   void Connect() override { ++connects_; }
   void Write(v1::FromExecutor message) override { written_.push_back(std::move(message)); }
   void Close() override { ++closes_; }
@@ -169,6 +193,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   void Meet(const gang::AttemptId&, const channel::Rendezvous& rank_zero) override {
     met_.push_back(rank_zero.port);
   }
+  void SetDeadline(BootClock::time_point deadline) override { deadlines_.push_back(deadline); }
   void Remove(const Removals& removals) override { removals_ = removals; }
   v1::LogChunk ReadLog(const v1::LogRequest& request) override {
     v1::LogChunk chunk;
@@ -191,6 +216,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   std::vector<gang::AttemptId> finished_;
   std::vector<std::pair<gang::AttemptId, int64_t>> told_;
   std::vector<int> met_;  // ports
+  std::vector<BootClock::time_point> deadlines_;
   std::vector<gang::AttemptId> yielded_;
   std::vector<uint64_t> delivered_;  // pieces of checkpoints that were asked for
   Removals removals_;

@@ -232,6 +232,77 @@ TEST_F(MachineTest, EndOfAGangOnASuspendedHostStartsNoOther) {
   EXPECT_THAT(started_, ElementsAre(Attempt(0)));
 }
 
+TEST_F(MachineTest, EachRenewalMovesTheDeadlineOfGangsOn) {
+  const BootClock::time_point first = now_ + kLease + kDeadlineMarginMax;
+  GetWelcomed();
+  EXPECT_THAT(deadlines_, ElementsAre(first));
+  Pass(kBeat);
+  const auto beats = Written(v1::FromExecutor::kHeartbeat);
+  ASSERT_THAT(beats, SizeIs(1));
+  Written();
+  Pass(seconds(1));
+  EXPECT_THAT(deadlines_, SizeIs(1));
+  Acknowledge(0, beats[0].heartbeat().time_us());
+  EXPECT_THAT(deadlines_, ElementsAre(first, first + kBeat));
+}
+
+TEST_F(MachineTest, DeadlineOfAShortLeaseIsSoonerAfterIt) {
+  Written();
+  v1::ToExecutor message;
+  message.mutable_welcome()->set_lease_ttl_ms(800);
+  Receive(std::move(message));
+  EXPECT_THAT(deadlines_, ElementsAre(now_ + milliseconds(900)));
+}
+
+TEST_F(MachineTest, DeadlineOfALostLeaseStaysUntilItsLastGangHasEnded) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0), Trial(1)}));
+  StandStill(kLease);
+  Step();
+  End(0);
+  EXPECT_THAT(deadlines_, SizeIs(1));
+  End(1);
+  ASSERT_THAT(deadlines_, SizeIs(2));
+  EXPECT_EQ(deadlines_.back(), Machine::kNever);
+}
+
+TEST_F(MachineTest, WhereNothingRanALostLeaseLeavesNoDeadline) {
+  GetWelcomed();
+  StandStill(kLease);
+  Step();
+  EXPECT_EQ(deadlines_.back(), Machine::kNever);
+}
+
+TEST_F(MachineTest, WhatItsGuardKilledWhileItWasStoppedWasLostWithTheLease) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  StandStill(kLease);
+  Fail(0, SIGKILL);  // told before it knows what time it is
+  EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE));
+}
+
+TEST_F(MachineTest, WhatItsGuardKilledIsLostWithTheLeaseHoweverLateThatIsTold) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  StandStill(kLease);
+  Step();
+  Closed();
+  Pass(Backoff::kFirst);
+  GetWelcomed();
+  Receive(Wanting({Trial(1)}));
+  Fail(0, SIGKILL);
+  Fail(1, SIGKILL);  // began after that
+  EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::LEASE, v1::Failure::SIGNAL));
+}
+
+TEST_F(MachineTest, FailureWithinTheLeaseStaysWhatItIs) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  StandStill(kLease - milliseconds(1));
+  Fail(0, SIGKILL);
+  EXPECT_THAT(FailureKinds(), ElementsAre(v1::Failure::SIGNAL));
+}
+
 TEST_F(MachineTest, WelcomeAfterALostLeaseStartsAnewOneLease) {
   GetWelcomed();
   StandStill(kLease);

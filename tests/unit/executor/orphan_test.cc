@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -76,6 +77,12 @@ class Host {
     return 0;
   }
 
+  // It has set a deadline, too.
+  void Stop() const {
+    kill(child_.pid, SIGUSR1);
+    siginfo_t info{};
+    EXPECT_EQ(waitid(P_PID, static_cast<id_t>(child_.pid), &info, WSTOPPED), 0);
+  }
   void Kill() const { kill(child_.pid, SIGKILL); }
   void AwaitEnd() const {
     EXPECT_TRUE(WaitForEnd(child_.pidfd.get()));
@@ -111,27 +118,42 @@ class Orphans : public testing::TestWithParam<std::tuple<Means, const char*>> {
   Means means() const { return std::get<0>(GetParam()); }
   const char* worker() const { return std::get<1>(GetParam()); }
 
+  // What a host then runs: its ranks and what they have started.
+  std::vector<UniqueFd> Begin() {
+    const bool cgroups = means() == Means::kCgroups;
+    host_.emplace(
+        dir_.path(), means(),
+        std::vector<std::string>{worker(), "grandchild", cgroups ? "nobody" : "print:without",
+                                 "progress:0", "0/report:1", "hang"});
+    std::vector<pid_t> pids = host_->AwaitReport();
+    pids.push_back(NumberAfter(RankZeroLog(dir_.path()), "grandchild"));
+    if (cgroups) pids.push_back(NumberAfter(RankZeroLog(dir_.path()), "nobody"));
+    std::vector<UniqueFd> pidfds;
+    for (const pid_t pid : pids) {
+      EXPECT_GT(pid, 1);
+      pidfds.push_back(channel::OpenPidfd(pid));
+      EXPECT_TRUE(pidfds.back());
+    }
+    return pidfds;
+  }
+
   TempDir dir_;
+  std::optional<Host> host_;
 };
 
 TEST_P(Orphans, NoneIsLeftWhenTheHostIsKilled) {
-  const bool cgroups = means() == Means::kCgroups;
-  Host host(dir_.path(), means(),
-            {worker(), "grandchild", cgroups ? "nobody" : "print:without", "progress:0",
-             "0/report:1", "hang"});
-  std::vector<pid_t> pids = host.AwaitReport();
-  pids.push_back(NumberAfter(RankZeroLog(dir_.path()), "grandchild"));
-  if (cgroups) pids.push_back(NumberAfter(RankZeroLog(dir_.path()), "nobody"));
-
-  std::vector<UniqueFd> pidfds;
-  for (const pid_t pid : pids) {
-    ASSERT_GT(pid, 1);
-    pidfds.push_back(channel::OpenPidfd(pid));
-    ASSERT_TRUE(pidfds.back());
-  }
-  host.Kill();
+  const std::vector<UniqueFd> pidfds = Begin();
+  host_->Kill();
   for (const UniqueFd& pidfd : pidfds) EXPECT_TRUE(WaitForEnd(pidfd.get()));
-  host.AwaitEnd();
+  host_->AwaitEnd();
+}
+
+TEST_P(Orphans, NoneOutlivesTheDeadlineOfAHostThatIsStopped) {
+  const std::vector<UniqueFd> pidfds = Begin();
+  host_->Stop();
+  for (const UniqueFd& pidfd : pidfds) EXPECT_TRUE(WaitForEnd(pidfd.get()));
+  host_->Kill();
+  host_->AwaitEnd();
 }
 
 INSTANTIATE_TEST_SUITE_P(SpawnedAndForked, Orphans,
@@ -271,6 +293,23 @@ TEST_F(GangCgroups, FolderIsRemovedWithTheSupervisor) {
   ASSERT_THAT(folder, HasSubstr("attune-"));
   supervisor_.reset();
   EXPECT_FALSE(std::filesystem::exists(beside / folder));
+}
+
+TEST_F(GangCgroups, DeadlineEndsAllThatIsInThemAndNothingThatStartsLater) {
+  for (const char* worker : {ATTUNE_TEST_PLAIN_WORKER, ATTUNE_TEST_LAUNCHABLE_WORKER}) {
+    const GangSpec spec = Spec({worker, "nobody", "progress:0", "hang"});
+    supervisor_->Run(spec);
+    ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
+    const UniqueFd nobody = channel::OpenPidfd(NumberAfter(Log(spec), "nobody"));
+    ASSERT_TRUE(nobody);
+    supervisor_->SetDeadline(SinceStart());
+    EXPECT_TRUE(WaitForEnd(nobody.get()));
+    EXPECT_EQ(WaitForEnded(spec).failure->signal, SIGKILL);
+    const GangSpec next = Spec({worker, "nobody"});
+    const Ended ended = Run(next);
+    EXPECT_EQ(ended.outcome, Outcome::kFinished)
+        << ended.failure.value_or(Failure{}).message << Log(next);
+  }
 }
 
 class GangCgroupsOf : public GangCgroups, public testing::WithParamInterface<const char*> {};
