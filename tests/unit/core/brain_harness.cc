@@ -77,7 +77,7 @@ std::vector<Event> BrainTest::Save(uint32_t number, int64_t step) {
   return Tell(number, CheckpointSaved{.checkpoint = {Step(step), Path(number, step), "sha256:"}});
 }
 
-std::vector<Event> BrainTest::Reach(uint32_t number, int64_t step) {
+std::vector<Event> BrainTest::SaveAndReport(uint32_t number, int64_t step) {
   Save(number, step);
   return Report(number, step, 0.5);
 }

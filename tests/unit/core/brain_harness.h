@@ -56,7 +56,7 @@ class BrainTest : public ::testing::Test {
   std::vector<Event> Report(uint32_t number, int64_t step, double score, bool waits = false);
   std::vector<Event> Save(uint32_t number, int64_t step);
   // A checkpoint, and the report of its step.
-  std::vector<Event> Reach(uint32_t number, int64_t step);
+  std::vector<Event> SaveAndReport(uint32_t number, int64_t step);
   std::string Path(uint32_t number, int64_t step) const;
   std::vector<Event> Fail(uint32_t number, FailureKind kind = FailureKind::kExit);
   std::vector<Event> Finish(uint32_t number);

@@ -261,7 +261,7 @@ TEST_F(Drains, ATrialWhoseCheckpointNobodyCanSendWaitsAndSaysSo) {
   SweepSpec spec = Gangs();
   spec.gang.workers = 4;
   Create(spec);
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Do(DrainExecutor{"own", ""});
   Fail(0);
   reachable = [](const std::string& name) { return name != "own"; };

@@ -105,7 +105,7 @@ TEST_F(Labelled, ATrialHasItsCheckpointFetchedFromWhereItsLabelIsNotAnyMore) {
                   .folder = "of own",
                   .labels = {{"gpu", "h100"}}});
   Create(Wants({{"gpu", {"h100"}}}, 4));
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Do(JoinExecutor{.name = "own", .instance = "b", .resources = {.cpus = 4}, .folder = "of own"});
   EXPECT_FALSE(trial(0).live);
   EXPECT_EQ(brain.Waiting(trial(0)),

@@ -29,7 +29,7 @@ TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
   spec.failure.max_restarts = 1;
   Create(spec);
   ASSERT_EQ(Host(0), "n1");
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Fail(0);
   EXPECT_EQ(Host(0), "n1");
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
@@ -38,7 +38,7 @@ TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
 TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   connected = false;
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   SweepSpec urgent = One();
@@ -60,7 +60,7 @@ TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
   spec.checkpoint.keep_last = 1;
   spec.failure.max_restarts = 1;
   Create(spec);
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   EXPECT_EQ(Find<CheckpointDropped>(Save(0, 2)), nullptr) << "the one before stays until then";
   const auto events = Fail(0);
   ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
@@ -75,7 +75,7 @@ TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
 TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   const auto events =
       Tell(0, AttemptEnded{.outcome = Outcome::kFailed,
                            .failure = {.kind = FailureKind::kHost, .message = "the disk is full"}});
@@ -89,7 +89,7 @@ TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {
 TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   const SweepId id = Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   ASSERT_TRUE(trial(0).live);
   reachable = [](const std::string& executor) { return executor != "n1"; };
@@ -105,7 +105,7 @@ TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
 TEST_F(Origins, WhoCanSendItNeedNotTakeGangs) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Do(DrainExecutor{"n1", ""});
   reachable = [](const std::string& executor) { return executor != "n1"; };
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
@@ -119,7 +119,7 @@ TEST_F(Origins, WhoCanSendItNeedNotTakeGangs) {
 TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Lose("n1");
   const auto events = JoinWithFolder("n2", {.cpus = 3}, "of n2");
   ASSERT_NE(Find<AttemptAssigned>(events), nullptr);
@@ -134,7 +134,7 @@ TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {
 TEST_F(Origins, ItGoesBackToAnOlderCheckpointThatIsNotLost) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   connected = false;
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   Lose("n1");
@@ -150,7 +150,7 @@ TEST_F(Origins, ASharedFolderKeepsNobodyFromGoingOnElsewhere) {
   JoinWithFolder("n2", {.cpus = 3}, "shared");
   Create(One());
   ASSERT_EQ(Host(0), "n1");
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   const auto events = Lose("n1");
   EXPECT_EQ(Host(0), "n2");
   EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 1));
@@ -160,7 +160,7 @@ TEST_F(Origins, ASharedFolderKeepsNobodyFromGoingOnElsewhere) {
 TEST_F(Origins, WithoutAWordAboutFoldersAllIsReadableEverywhere) {
   Join("n1", {.cpus = 3});
   Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Lose("n1");
   Join("n2", {.cpus = 3});
   EXPECT_EQ(Host(0), "n2");
@@ -170,7 +170,7 @@ TEST_F(Origins, WithoutAWordAboutFoldersAllIsReadableEverywhere) {
 TEST_F(Origins, AnExecutorThatCameBackWithAnotherFolderHoldsItNoMore) {
   JoinWithFolder("n1", {.cpus = 3}, "first");
   Create(One());
-  Reach(0, 1);
+  SaveAndReport(0, 1);
   Do(JoinExecutor{"n1", "b", "127.0.0.1", {.cpus = 3}, false, "second"});
   ASSERT_EQ(Host(0), "n1");
   EXPECT_FALSE(trial(0).live->resume);
@@ -186,8 +186,8 @@ TEST_F(LostExecutors, AreForgottenAfterAWeekWithWhatTheyWereToDelete) {
   spec.gang.per_worker.cpus = 3;
   spec.stop.max_trials = 1;
   Create(spec);
-  Reach(0, 1);
-  Reach(0, 2);
+  SaveAndReport(0, 1);
+  SaveAndReport(0, 2);
   ASSERT_EQ(brain.state().removals.at("n1").size(), 1u);
   Lose("n1");
   const Time due = *brain.Due(Time{now});

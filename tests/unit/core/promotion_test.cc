@@ -170,8 +170,8 @@ TEST_F(PromotionTest, WhatTheSchedulerLetsGoOfIsReviewedAndItsTrialLeaves) {
   Pause(2, 0.1);  // the second and last
   EXPECT_THAT(sweep().retained, IsEmpty());
   EXPECT_NE(sweep().Find(TrialNumber(0)), nullptr) << "two clones have not saved their own";
-  Reach(1, 3);
-  const auto events = Reach(2, 3);
+  SaveAndReport(1, 3);
+  const auto events = SaveAndReport(2, 3);
   ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
 }
