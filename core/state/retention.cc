@@ -106,7 +106,7 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
   if (live == nullptr) return "";
   if (live->live && live->live->resume == checkpoint.ref)
     return "attempt " + std::to_string(live->live->id.number) + " has gone on from it";
-  if (!Ended(live->state) && live->Source() != nullptr && live->Source()->ref == checkpoint.ref)
+  if (!Ended(live->state) && live->Newest() != nullptr && live->Newest()->ref == checkpoint.ref)
     return "it is the newest, from which its trial would go on: kill the trial first";
   return "";
 }

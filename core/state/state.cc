@@ -7,8 +7,7 @@
 
 namespace attune {
 
-const KeptCheckpoint* Trial::Source() const {
-  if (cloned) return &*cloned;
+const KeptCheckpoint* Trial::Newest() const {
   const auto newest = std::ranges::find(checkpoints.rbegin(), checkpoints.rend(), false,
                                         &KeptCheckpoint::unreported);
   return newest == checkpoints.rend() ? nullptr : &*newest;

@@ -86,9 +86,11 @@ struct Trial {
 
   std::optional<Attempt> live;  // until its end is reported
 
-  // What its next attempt goes on from; null: from the beginning. A report comes after the
+  // The newest of its own that is reported; null: there is none. A report comes after the
   // checkpoint of its step: from one whose report has not come, its history would have a gap.
-  const KeptCheckpoint* Source() const;
+  const KeptCheckpoint* Newest() const;
+  // What its next attempt goes on from; null: from the beginning.
+  const KeptCheckpoint* Source() const { return cloned ? &*cloned : Newest(); }
 };
 
 // A proposal that the searcher thinks about.

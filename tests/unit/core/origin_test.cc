@@ -66,10 +66,8 @@ TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
   ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 2));
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
-  Save(0, 2);
-  const auto reported = Report(0, 2, 0.5);
-  ASSERT_NE(Find<CheckpointDropped>(reported), nullptr);
-  EXPECT_EQ(Find<CheckpointDropped>(reported)->path, Path(0, 1));
+  SaveAndReport(0, 2);
+  EXPECT_EQ(trial(0).Source()->ref.path, Path(0, 2));
 }
 
 TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {

@@ -350,6 +350,8 @@ TEST_F(SessionsTest, WhoStaysIsReleasedOnceNobodyNeedsItsCheckpoints) {
   const Attempt live = *trial.live;
   ASSERT_EQ(live.ranks[0].executor, "own");
   server->Do(RecordFact{live.epoch, CheckpointSaved{live.id, {Step(1), "/own/1", "sha256:"}, 1}});
+  server->Do(RecordFact{live.epoch,
+                        TrialReported{live.id, {.step = Step(1), .metrics = {{"score", 0.5}}}}});
   v1::Hello other = MakeHello("other", "a");
   other.set_folder("of other");
   const auto there = server->Connect(other);

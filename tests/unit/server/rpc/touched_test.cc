@@ -123,7 +123,8 @@ TEST_F(TouchedTest, DroppedCheckpointsTouchTheirHolderUntilTheyAreRemoved) {
   const Trial trial = Live(0);
   for (int64_t step = 1; step <= 2; ++step) {
     const CheckpointRef saved{Step(step), "/step-" + std::to_string(step), "sha256:0"};
-    const auto by = Do(RecordFact{trial.live->epoch, CheckpointSaved{trial.live->id, saved}});
+    Do(RecordFact{trial.live->epoch, CheckpointSaved{trial.live->id, saved}});
+    const auto by = Do(Report(0, step, 0.1 * static_cast<double>(step), false));
     EXPECT_EQ(by.names.contains(HostOf(0)), step == 2);
   }
   EXPECT_TRUE(Do(RecordRemoval{{trial.id, 1, Step(1)}}).removals);
