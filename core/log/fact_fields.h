@@ -197,7 +197,8 @@ template <class A>
 void Fields(A& archive, Like<A, AttemptEnded>& fact) {
   About(archive, fact.attempt);
   archive("outcome", fact.outcome);
-  if (fact.outcome == Outcome::kFailed) archive.Later("failure", fact.failure);
+  if (fact.outcome == Outcome::kFailed || fact.outcome == Outcome::kLost)
+    archive.Later("failure", fact.failure);
 }
 template <class A>
 void Fields(A& archive, Like<A, TrialRequeued>& fact) {

@@ -309,7 +309,10 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   transaction.Run(
       "UPDATE attempts SET state = 'ended', outcome = ?, failure = ?, failure_kind = ?,"
       " failure_rank = ?, ended = ? WHERE sweep = ? AND trial = ? AND number = ?",
-      Name(fact.outcome), failed ? Sentence(fact.failure) : fact.failure.message,
+      Name(fact.outcome),
+      failed                           ? Sentence(fact.failure)
+      : fact.outcome == Outcome::kLost ? fact.failure.message
+                                       : std::string(),
       failed ? Name(fact.failure.kind) : std::string_view(), rank, FormatTime(event.time),
       fact.attempt.trial.sweep.value, fact.attempt.trial.number.value, fact.attempt.number);
 }

@@ -233,14 +233,15 @@ TEST(Pitfalls, APausedTrialKeepsWhatItGoesOnFrom) {
   for (Plan& plan : Judging(Noisy)) {
     SCOPED_TRACE(plan.scheduler);
     const WholeSweep sweep(plan);
-    std::map<TrialNumber, Step> paused;
+    std::map<TrialNumber, CheckpointId> paused;
     for (const Event& event : sweep.log()) {
       if (const auto* decided = std::get_if<TrialDecided>(&event.fact);
           decided != nullptr && decided->verdict.kind == VerdictKind::kPause)
-        paused[decided->attempt.trial.number] = decided->step;
+        paused[decided->attempt.trial.number] = {decided->attempt.trial, decided->attempt.number,
+                                                 decided->step};
       if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) {
         const auto held = paused.find(dropped->checkpoint.trial.number);
-        EXPECT_FALSE(held != paused.end() && held->second == dropped->checkpoint.step);
+        EXPECT_FALSE(held != paused.end() && held->second == dropped->checkpoint);
       }
       if (const auto* ended = std::get_if<TrialEnded>(&event.fact))
         paused.erase(ended->trial.number);
@@ -249,7 +250,7 @@ TEST(Pitfalls, APausedTrialKeepsWhatItGoesOnFrom) {
       ++promoted;
       ASSERT_TRUE(assigned->resume);
       if (!IsPopulation(plan)) {
-        EXPECT_EQ(assigned->resume->step, paused.at(assigned->attempt.trial.number));
+        EXPECT_EQ(assigned->resume->step, paused.at(assigned->attempt.trial.number).step);
       }
       paused.erase(assigned->attempt.trial.number);
     }

@@ -161,8 +161,10 @@ TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
       executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; })
           .assignments(0)
           .attempt();
-  executor.SaveCheckpoint(attempt, 1);
-  executor.SaveCheckpoint(attempt, 2);
+  for (const int64_t step : {1, 2}) {
+    executor.SaveCheckpoint(attempt, step);
+    executor.Report(attempt, step, 0.8 + 0.01 * static_cast<double>(step));
+  }
   const auto desired = executor.AwaitDesired([](const auto& d) { return d.removals_size() == 1; });
   const v1::CheckpointRemoval& removal = desired.removals(0);
   EXPECT_EQ(removal.sweep(), attempt.sweep());
