@@ -193,9 +193,9 @@ void ProcessGroups::Barrier() {
   if (control_) control_->barrier()->wait();
 }
 
-bool IsLostPeer(const std::exception_ptr& error) {
+bool IsLostPeer(const std::exception_ptr& thrown) {
   try {
-    std::rethrow_exception(error);
+    std::rethrow_exception(thrown);
   } catch (const gloo::IoException&) {
     return true;
   } catch (const c10::DistNetworkError&) {
