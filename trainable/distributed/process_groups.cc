@@ -193,9 +193,9 @@ void ProcessGroups::Barrier() {
   if (control_) control_->barrier()->wait();
 }
 
-bool IsLostPeer(const std::exception_ptr& thrown) {
+bool IsLostPeer(const std::exception_ptr& error) {
   try {
-    std::rethrow_exception(thrown);
+    std::rethrow_exception(error);
   } catch (const gloo::IoException&) {
     return true;
   } catch (const c10::DistNetworkError&) {
@@ -204,10 +204,10 @@ bool IsLostPeer(const std::exception_ptr& thrown) {
     return true;
   } catch (const c10::DistBackendError&) {
     return true;
-  } catch (const c10::Error& error) {
+  } catch (const c10::Error& other) {
     // What goes wrong while ranks connect to one another LibTorch rethrows as an error of no kind,
     // in gloo's words, which name its source.
-    return std::string_view(error.what_without_backtrace()).find("gloo/transport/") !=
+    return std::string_view(other.what_without_backtrace()).find("gloo/transport/") !=
            std::string_view::npos;
   } catch (...) {
     return false;
