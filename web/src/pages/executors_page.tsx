@@ -109,6 +109,8 @@ const stateClasses: Record<Executor['state'], string> = {
   online: 'state state-completed',
   draining: 'state state-paused',
   drained: 'state state-paused',
+  unwell: 'state state-failed',
+  set_aside: 'state state-paused',
   lost: 'state state-failed',
 };
 
@@ -122,15 +124,18 @@ function ExecutorRow({
   onResume(): void;
 }): JSX.Element {
   const online = executor.state !== 'lost';
-  const { drain } = executor;
+  const { drain, problem, set_aside } = executor;
+  const closed = drain ?? set_aside;
   return (
     <tr>
       <th scope="row">{executor.name}</th>
       <td>
         <span class={stateClasses[executor.state]}>
-          <span class="dot" /> {executor.state}
+          <span class="dot" /> {executor.state.replace('_', ' ')}
         </span>
         {drain?.reason && <div class="muted">{sentence(drain.reason)}</div>}
+        {problem && <div class="muted">{sentence(problem)}</div>}
+        {set_aside && <div class="muted">{sentence(set_aside.reason)}</div>}
       </td>
       <td class="mono">{executor.address}</td>
       <Use online={online} free={executor.cpus_free} all={executor.cpus} format={String} />
@@ -162,10 +167,10 @@ function ExecutorRow({
         <button
           type="button"
           class="quiet"
-          aria-label={`${drain ? 'Resume' : 'Drain'} ${executor.name}`}
-          onClick={drain ? onResume : onDrain}
+          aria-label={`${closed ? 'Resume' : 'Drain'} ${executor.name}`}
+          onClick={closed ? onResume : onDrain}
         >
-          {drain ? 'Resume' : 'Drain…'}
+          {closed ? 'Resume' : 'Drain…'}
         </button>
       </td>
     </tr>

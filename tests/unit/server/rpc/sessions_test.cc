@@ -322,11 +322,11 @@ TEST_F(SessionsTest, LabelsJoinWithTheExecutorAndWrongOnesAreRefused) {
 
 TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
   const auto link = server->Join("box");
-  EXPECT_EQ(server->sessions.SilentUs("box", now), 0);
-  EXPECT_EQ(server->sessions.SilentUs("box", Time{now.us + 7}), 7);
-  EXPECT_EQ(server->sessions.SilentUs("other", now), std::nullopt);
+  EXPECT_EQ(server->sessions.PulseOf("box", now)->silent_us, 0);
+  EXPECT_EQ(server->sessions.PulseOf("box", Time{now.us + 7})->silent_us, 7);
+  EXPECT_FALSE(server->sessions.PulseOf("other", now));
   server->sessions.OnClosed(link->id);
-  EXPECT_EQ(server->sessions.SilentUs("box", now), std::nullopt);
+  EXPECT_FALSE(server->sessions.PulseOf("box", now));
 }
 
 TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeSendsAndTakesNothingMore) {
