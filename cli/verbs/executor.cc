@@ -61,6 +61,11 @@ std::string Use(const Json& executor, const std::string& what) {
   return used + '/' + std::to_string(all);
 }
 
+std::string DiskFree(const Json& executor) {
+  const std::optional<double> bytes = NumberOf(At(executor, "disk_free_bytes"));
+  return bytes.has_value() ? FormatBytes(*bytes) : "";
+}
+
 std::string LabelsOf(const Json& executor) {
   std::string text;
   for (const auto& [name, value] : At(executor, "labels").items()) {
@@ -94,6 +99,7 @@ std::vector<std::string> ExecutorLines(const Json& executors, const Style& style
                {"STATE"},
                {"CPUS", /*right=*/true},
                {"GPUS", /*right=*/true},
+               {"DISK FREE", /*right=*/true},
                {"ADDRESS"},
                {"HEARD", /*right=*/true},
                {"LABELS"},
@@ -106,6 +112,7 @@ std::vector<std::string> ExecutorLines(const Json& executors, const Style& style
                {state, ColourOfState(state)},
                Use(executor, "cpus"),
                Use(executor, "gpus"),
+               DiskFree(executor),
                Clean(TextAt(executor, "address")),
                Heard(executor),
                LabelsOf(executor),

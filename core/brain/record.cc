@@ -148,7 +148,11 @@ class Recorder {
   void operator()(const AttemptEnded& fact) { End(fact, false); }
 
   void End(AttemptEnded ended, bool over) {
-    if (ended.outcome == Outcome::kFailed) ended.failure.executor = executor_;
+    if (ended.outcome == Outcome::kFailed) {
+      ended.failure.executor = executor_;
+      if (PolicyOn(sweep_.spec.failure, ended.failure) != nullptr)
+        ended.failure.message += "; " + Found(ended.failure);
+    }
     if (trial_.live->Spans()) {
       if (ended.outcome == Outcome::kFailed)
         ended.failure.message = "on executor " + executor_ + ": " + ended.failure.message;
@@ -319,15 +323,14 @@ class Recorder {
     SetAsideIfItKeepsFailing(state_, trial_.id, failure.executor, now_, facts_);
   }
 
-  // "its log says "CUDA error: …" (failure.on_log: CUDA error|ECC)"
+  // its log says "CUDA error: …" (failure.on_log: CUDA error|ECC)
   static std::string Found(const Failure& failure) {
     return "its log says \"" + failure.line + "\" (failure.on_log: " + failure.pattern + ")";
   }
 
   void Failed(const Failure& failure) {
-    std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
+    const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
     const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
-    if (policy != nullptr) what += "; " + Found(failure);
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep_, trial_, what, now_, facts_);
     } else if (policy != nullptr && policy->action == LogAction::kFail) {

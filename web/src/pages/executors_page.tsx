@@ -44,6 +44,7 @@ export function ExecutorsPage(): JSX.Element {
                 <th scope="col">CPUs in use</th>
                 <th scope="col">GPUs in use</th>
                 <th scope="col">memory in use</th>
+                <th scope="col">disk free</th>
                 <th scope="col">labels</th>
                 <th scope="col">runs</th>
                 <th scope="col">
@@ -146,6 +147,7 @@ function ExecutorRow({
         all={executor.memory_bytes}
         format={formatBytes}
       />
+      <td>{executor.disk_free_bytes !== null && formatBytes(executor.disk_free_bytes)}</td>
       <td class="mono">
         {Object.entries(executor.labels).map(([name, value]) => (
           <div key={name}>
