@@ -119,7 +119,7 @@ function ExecutorStrip(): JSX.Element | null {
       <span>
         {online.length === 0 ? 'no executor online' : plural(online.length, 'executor')}
         {lost > 0 && <span class="warn"> ({lost} lost)</span>}
-        {closed > 0 && <span class="warn"> ({closed} closed)</span>}
+        {closed > 0 && <span class="warn"> ({closed} out of service)</span>}
       </span>
       {online.length > 0 && (
         <span>
