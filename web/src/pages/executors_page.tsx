@@ -44,7 +44,6 @@ export function ExecutorsPage(): JSX.Element {
                 <th scope="col">CPUs in use</th>
                 <th scope="col">GPUs in use</th>
                 <th scope="col">memory in use</th>
-                <th scope="col">disk free</th>
                 <th scope="col">labels</th>
                 <th scope="col">runs</th>
                 <th scope="col">
@@ -134,9 +133,14 @@ function ExecutorRow({
         <span class={stateClasses[executor.state]}>
           <span class="dot" /> {executor.state.replace('_', ' ')}
         </span>
-        {drain?.reason && <div class="muted">{sentence(drain.reason)}</div>}
-        {problem && <div class="muted">{sentence(problem)}</div>}
-        {set_aside && <div class="muted">{sentence(set_aside.reason)}</div>}
+        {[drain?.reason, problem, set_aside?.reason].map(
+          (reason) =>
+            reason && (
+              <div class="muted executor-reason" key={reason}>
+                {sentence(reason)}
+              </div>
+            ),
+        )}
       </td>
       <td class="mono">{executor.address}</td>
       <Use online={online} free={executor.cpus_free} all={executor.cpus} format={String} />
@@ -146,8 +150,12 @@ function ExecutorRow({
         free={executor.memory_free}
         all={executor.memory_bytes}
         format={formatBytes}
+        note={
+          executor.disk_free_bytes === null
+            ? ''
+            : `${formatBytes(executor.disk_free_bytes)} of disk free`
+        }
       />
-      <td>{executor.disk_free_bytes !== null && formatBytes(executor.disk_free_bytes)}</td>
       <td class="mono">
         {Object.entries(executor.labels).map(([name, value]) => (
           <div key={name}>
@@ -184,11 +192,14 @@ function Use({
   free,
   all,
   format,
+  note = '',
 }: {
   online: boolean;
   free: number;
   all: number;
   format(value: number): string;
+  /** Below it, while it is online. */
+  note?: string;
 }): JSX.Element {
   if (all === 0) return <td class="muted">none</td>;
   // What a lost executor uses is unknown until it comes back.
@@ -202,6 +213,7 @@ function Use({
         </div>
         {format(used)} of {format(all)}
       </div>
+      {note && <div class="muted">{note}</div>}
     </td>
   );
 }
