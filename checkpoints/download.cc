@@ -75,12 +75,13 @@ bool Exists(const fs::path& path) {
 class Job {
  public:
   Job(const DownloadSource& source, const fs::path& out,
-      const std::function<void(uint64_t, uint64_t)>& progress)
+      const std::function<void(uint64_t, uint64_t)>& progress, uint64_t disk_free_bytes_min)
       : source_(source),
         out_(WithoutSlash(fs::absolute(out).lexically_normal())),
         part_(out_.parent_path() / ("." + out_.filename().string() + ".part-" +
                                     source.digest.substr(kDigestPrefix.size(), kMarkDigits))),
-        progress_(progress) {}
+        progress_(progress),
+        disk_free_bytes_min_(disk_free_bytes_min) {}
 
   Downloaded Run() {
     Problem problem = Try();
@@ -154,10 +155,14 @@ class Job {
     }
     std::error_code unknown;
     const fs::space_info space = fs::space(part_, unknown);
-    if (unknown || space.available >= lacking) return {};
-    return {Fault::kFull, source_.name + " needs " + std::to_string(lacking) + " bytes more, and " +
-                              out_.parent_path().string() + " has " +
-                              std::to_string(space.available)};
+    if (unknown || lacking == 0) return {};
+    if (space.available >= lacking && space.available - lacking >= disk_free_bytes_min_) return {};
+    return {Fault::kFull,
+            source_.name + " needs " + std::to_string(lacking) + " bytes more, and " +
+                out_.parent_path().string() + " has " + std::to_string(space.available) +
+                (disk_free_bytes_min_ == 0
+                     ? ""
+                     : ", of which " + std::to_string(disk_free_bytes_min_) + " are to stay free")};
   }
 
   Problem FetchFile(const std::string& name, const Listed& listed) {
@@ -282,6 +287,7 @@ class Job {
   const fs::path out_;
   const fs::path part_;
   const std::function<void(uint64_t, uint64_t)>& progress_;
+  const uint64_t disk_free_bytes_min_;
   std::string manifest_text_;
   uint64_t there_ = 0;  // of whole files
   Downloaded all_;
@@ -290,7 +296,8 @@ class Job {
 }  // namespace
 
 Downloaded Download(const DownloadSource& source, const fs::path& out,
-                    const std::function<void(uint64_t, uint64_t)>& progress) {
+                    const std::function<void(uint64_t, uint64_t)>& progress,
+                    uint64_t disk_free_bytes_min) {
   if (!source.digest.starts_with(kDigestPrefix) ||
       source.digest.find_first_not_of("0123456789abcdef", kDigestPrefix.size()) !=
           std::string::npos) {
@@ -300,7 +307,7 @@ Downloaded Download(const DownloadSource& source, const fs::path& out,
                  "\", which is none: nothing could be checked by it";
     return none;
   }
-  return Job(source, out, progress).Run();
+  return Job(source, out, progress, disk_free_bytes_min).Run();
 }
 
 }  // namespace attune::checkpoints

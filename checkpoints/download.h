@@ -42,8 +42,11 @@ struct Downloaded {
 // digest: whoever was cut off goes on there, in each file at the byte that it had. Nothing is
 // written outside of these two, whatever the source says.
 //
+// One that would leave less than `disk_free_bytes_min` of the disk free is not begun: kFull.
+//
 // `progress` is told how much of how much is there.
 Downloaded Download(const DownloadSource& source, const std::filesystem::path& out,
-                    const std::function<void(uint64_t there, uint64_t all)>& progress);
+                    const std::function<void(uint64_t there, uint64_t all)>& progress,
+                    uint64_t disk_free_bytes_min = 0);
 
 }  // namespace attune::checkpoints

@@ -20,6 +20,13 @@ namespace attune::cli {
 inline constexpr double kLeaseSecondsMin = 1;
 inline constexpr double kLeaseSecondsMax = 3600;
 
+// Of what an executor has, so much is to stay free: below, nothing more starts there. Absent: what
+// is usual; 0: it does not matter.
+struct FreeLimits {
+  std::optional<int64_t> disk_bytes;
+  std::optional<int64_t> memory_bytes;
+};
+
 struct ServeOptions {
   std::filesystem::path data_dir = "attune-data";
   std::string host = "127.0.0.1";      // of the page and REST
@@ -30,6 +37,7 @@ struct ServeOptions {
   bool executor = false;               // and run one in this process
   std::string interface;               // as of ExecutorOptions
   Labels labels;                       // the same
+  FreeLimits free_min;                 // the same
   double lease_seconds = 15;           // of silence, until an executor gives its gangs up
   // Where copies of sweeps' best checkpoints outlive executors; empty: nowhere.
   std::filesystem::path storage_path;
@@ -51,6 +59,7 @@ struct ExecutorOptions {
   // Of copies of other executors' checkpoints that nothing needs, so many bytes stay; absent: 10
   // GiB.
   std::optional<int64_t> copies_bytes;
+  FreeLimits free_min;
   // It ends after so long without a word from the server; 0: it waits for ever.
   double give_up_seconds = 0;
   std::optional<double> seconds_left;  // until something else ends it; absent: nothing does

@@ -137,6 +137,13 @@ Result<gang::HostAddress> ChooseAddress(const std::string& interface, const std:
   return std::move(chosen.value());
 }
 
+agent::HealthLimits ToHealthLimits(const FreeLimits& limits) {
+  agent::HealthLimits health;
+  if (limits.disk_bytes) health.disk_free_bytes = static_cast<uint64_t>(*limits.disk_bytes);
+  if (limits.memory_bytes) health.memory_free_bytes = static_cast<uint64_t>(*limits.memory_bytes);
+  return health;
+}
+
 class LocalServer final : public RunningServer {
  public:
   LocalServer(std::unique_ptr<server::Server> server, const ServeOptions& options)
@@ -152,7 +159,8 @@ class LocalServer final : public RunningServer {
                               .address = options.rpc_host,
                               .resources = agent::DetectResources(),
                               .labels = options.labels,
-                              .data_dir = std::filesystem::absolute(options.data_dir)};
+                              .data_dir = std::filesystem::absolute(options.data_dir),
+                              .health = ToHealthLimits(options.free_min)};
     if (options.rpc) {  // there may be others
       Result<gang::HostAddress> host = ChooseAddress(options.interface, options.rpc_host);
       if (!host.ok()) return host.error();
@@ -219,6 +227,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
       .resources = resources,
       .labels = options.labels,
       .data_dir = std::filesystem::absolute(options.data_dir),
+      .health = ToHealthLimits(options.free_min),
       .give_up = std::chrono::milliseconds(std::llround(options.give_up_seconds * 1000))};
   if (options.copies_bytes) agent.copies_bytes_max = static_cast<uint64_t>(*options.copies_bytes);
   if (options.seconds_left)

@@ -14,6 +14,7 @@ struct ExecutorFlags {
   std::string memory;
   std::string copies;
   std::vector<std::string> labels;
+  FreeFlags free_min;
   JoinSource join;
 };
 
@@ -36,6 +37,9 @@ ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   options.labels = *labels;
+  const Result<FreeLimits> free_min = flags.free_min.Read();
+  if (!free_min.ok()) return Fail(console, free_min.error());
+  options.free_min = *free_min;
   JoinSource source = flags.join;
   source.data_dir = options.data_dir;
   if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) source.environment = token;
@@ -215,6 +219,7 @@ void AddRunner(CLI::App& noun, Action& chosen) {
                    "of other hosts' checkpoints that no trial needs now, to keep for the next; "
                    "10GiB when absent")
       ->type_name("SIZE");
+  flags->free_min.AddTo(*verb);
   AddInterface(*verb, options.interface);
   verb->add_option("--give-up", options.give_up_seconds,
                    "without a word from the server, then end; wait for ever when absent")

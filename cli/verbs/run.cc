@@ -22,6 +22,7 @@ struct RunFlags {
   std::string rpc_host;
   std::string interface;
   std::vector<std::string> labels;
+  FreeFlags free_min;
   std::optional<int> rpc_port;
   bool listen = false;
   bool no_executor = false;
@@ -155,6 +156,9 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   serve.labels = *labels;
+  const Result<FreeLimits> free_min = flags.free_min.Read();
+  if (!free_min.ok()) return Fail(console, free_min.error());
+  serve.free_min = *free_min;
   if (flags.slurm) {
     if (const Status inside = SlurmStep::Check(); !inside.ok())
       return Fail(console, inside.error());
@@ -233,6 +237,7 @@ void AddRunVerb(CLI::App& app, Action& chosen) {
                  "run trials on all nodes of the Slurm allocation that this runs in");
   AddInterface(*verb, flags->interface);
   AddLabels(*verb, flags->labels);
+  flags->free_min.AddTo(*verb);
   verb->add_flag("--quiet", flags->quiet, "no progress; only the outcome and errors");
   flags->output.AddTo(*verb);
   verb->callback([flags, &chosen] {

@@ -8,6 +8,7 @@ namespace {
 struct ServeFlags {
   ServeOptions options;
   std::vector<std::string> labels;
+  FreeFlags free_min;
   bool insecure = false;
 };
 
@@ -27,6 +28,14 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   if (!labels->empty() && !options.executor) {
     return Fail(console,
                 {ErrorCode::kInvalid, "--label: only an executor has labels; add --with-executor"});
+  }
+  const Result<FreeLimits> free_min = flags.free_min.Read();
+  if (!free_min.ok()) return Fail(console, free_min.error());
+  options.free_min = *free_min;
+  if (!flags.free_min.empty() && !options.executor) {
+    return Fail(console, {ErrorCode::kInvalid,
+                          "--min-free-disk, --min-free-memory: they are an executor's; add "
+                          "--with-executor"});
   }
   const Interrupt::Subscription heard(console.interrupt, [] {});
   console.host.log_to(console.err, LogLevel::kInfo);
@@ -74,6 +83,7 @@ void AddServeVerb(CLI::App& app, Action& chosen) {
   verb->add_flag("--with-executor", options.executor, "run trials on this machine too");
   AddInterface(*verb, options.interface);
   AddLabels(*verb, flags->labels);
+  flags->free_min.AddTo(*verb);
   verb->add_flag("--insecure-no-tls", flags->insecure,
                  "allow a --host that other machines can reach");
   verb->callback(

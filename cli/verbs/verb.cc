@@ -1,6 +1,20 @@
 #include "cli/verbs/verb.h"
 
+#include "cli/text/numbers.h"
+
 namespace attune::cli {
+namespace {
+
+// Absent where there is no word.
+Result<std::optional<int64_t>> ReadFreeLimit(const std::string& flag, const std::string& word) {
+  if (word.empty()) return std::optional<int64_t>();
+  const std::optional<int64_t> bytes = word == "0" ? 0 : ParseBytes(word);
+  if (bytes.has_value()) return bytes;
+  return Error{ErrorCode::kInvalid,
+               flag + ": `" + word + "` is not a size; write 512MiB or 16GiB, or 0 for no limit"};
+}
+
+}  // namespace
 
 void OutputFlags::AddTo(CLI::App& verb) {
   std::vector<std::string> formats = {"table", "json"};
@@ -46,6 +60,25 @@ void AddLabels(CLI::App& verb, std::vector<std::string>& words) {
                   "each")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+}
+
+void FreeFlags::AddTo(CLI::App& verb) {
+  verb.add_option(
+          "--min-free-disk", disk,
+          "of the data folder's disk: nothing more starts here while less is free; 1GiB, or "
+          "2 % of it if that is less, when absent; 0: no limit")
+      ->type_name("SIZE");
+  verb.add_option("--min-free-memory", memory,
+                  "the same, of memory; 256MiB, or 2 % of it if that is less, when absent")
+      ->type_name("SIZE");
+}
+
+Result<FreeLimits> FreeFlags::Read() const {
+  const Result<std::optional<int64_t>> disk_bytes = ReadFreeLimit("--min-free-disk", disk);
+  if (!disk_bytes.ok()) return disk_bytes.error();
+  const Result<std::optional<int64_t>> memory_bytes = ReadFreeLimit("--min-free-memory", memory);
+  if (!memory_bytes.ok()) return memory_bytes.error();
+  return FreeLimits{.disk_bytes = *disk_bytes, .memory_bytes = *memory_bytes};
 }
 
 Result<Labels> ReadLabels(const std::vector<std::string>& words) {

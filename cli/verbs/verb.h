@@ -58,6 +58,16 @@ void AddLabels(CLI::App& verb, std::vector<std::string>& words);
 // gpu=h100 and so on; kInvalid with the flag's name.
 Result<Labels> ReadLabels(const std::vector<std::string>& words);
 
+// `--min-free-disk` and `--min-free-memory`, likewise; the words as they stand there.
+struct FreeFlags {
+  std::string disk;
+  std::string memory;
+
+  void AddTo(CLI::App& verb);
+  bool empty() const { return disk.empty() && memory.empty(); }
+  Result<FreeLimits> Read() const;  // kInvalid with the flag's name
+};
+
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);
 

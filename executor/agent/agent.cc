@@ -17,12 +17,14 @@
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
 #include "executor/agent/fetching_gangs.h"
+#include "executor/agent/health_watch.h"
 #include "executor/agent/host_lock.h"
 #include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
 #include "executor/agent/pinned_channel.h"
 #include "executor/agent/server_pieces.h"
 #include "executor/gang/folders.h"
+#include "executor/gang/preparation.h"
 #include "executor/gang/supervisor.h"
 
 namespace attune::agent {
@@ -91,6 +93,17 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
   hello.mutable_resources()->set_gpus(options.resources.gpus);
   hello.mutable_resources()->set_memory_bytes(options.resources.memory_bytes);
   return hello;
+}
+
+HealthCheck HealthCheckOf(const AgentOptions& options) {
+  return {{.data_dir = options.data_dir, .limits = options.health},
+          GpuHealth(options.resources.gpus, gang::GivenGpus())};
+}
+
+// Of the data folder's disk; nothing where it does not say what it has.
+uint64_t DiskFreeMin(const AgentOptions& options) {
+  const gang::OrError<FileSystem> disk = ReadFileSystem(options.data_dir);
+  return disk.ok() ? DiskFreeMin(options.health, disk.value()) : 0;
 }
 
 // Only one process at a time has it: LockName() sees to that.
@@ -173,6 +186,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   CheckpointSender sender_;
   ServerPieces pieces_;
   std::unique_ptr<CheckpointFetcher> fetcher_;
+  std::unique_ptr<HealthWatch> health_;
   std::unique_ptr<Connection> connection_;
   uint64_t connection_number_ = 0;
   std::atomic<size_t> facts_in_mailbox_ = 0;
@@ -234,10 +248,16 @@ std::optional<gang::Error> Agent::Impl::Start() {
   if (!supervisor.ok()) return gang::Error{supervisor.error()};
   supervisor_ = std::move(supervisor.value());
   fetcher_ = std::make_unique<CheckpointFetcher>(
-      lock_.folder / "copies", options_.copies_bytes_max, pieces_,
-      [this](const gang::AttemptId& attempt, Fetched fetched) {
+      lock_.folder / "copies",
+      CopiesRoom{.bytes_max = options_.copies_bytes_max,
+                 .disk_free_bytes_min = DiskFreeMin(options_)},
+      pieces_, [this](const gang::AttemptId& attempt, Fetched fetched) {
         Post([this, attempt, fetched = std::move(fetched)] { gangs_.OnFetched(attempt, fetched); });
       });
+  health_ = std::make_unique<HealthWatch>(HealthCheckOf(options_), [this](const HostHealth& seen) {
+    if (seen.disk_is_short) fetcher_->MakeRoom();
+    Post([] {});  // the thread asks what is new whenever it wakes up
+  });
   thread_ = std::thread([this] { RunThread(); });
   return std::nullopt;
 }
@@ -246,10 +266,12 @@ void Agent::Impl::RunThread() {
   BootClock::time_point deadline = machine_.Step(TakeTime());
   while (!machine_.done()) {
     mailbox_.Run(Wake(deadline));
+    machine_.OnHealth(health_->Latest(BootClock::now()));
     deadline = machine_.Step(TakeTime());
     outbox_full_ = machine_.is_full();
     ReadOnIfLeftOff();
   }
+  health_.reset();
   fetcher_.reset();
   supervisor_.reset();
   ended_.set_value(machine_.exit());

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "executor/agent/host_health.h"
 #include "executor/agent/host_resources.h"
 #include "executor/agent/machine.h"
 #include "executor/gang/gang.h"
@@ -38,6 +39,7 @@ struct AgentOptions {
   std::filesystem::path data_dir;
   // Of copies of other executors' checkpoints that no gang needs, so many bytes stay.
   uint64_t copies_bytes_max = kCopiesBytes;
+  HealthLimits health;                   // below which nothing more is to start here
   std::chrono::milliseconds give_up{0};  // it ends after so long without a server; 0: never
   // Until something else ends it, such as a batch system; absent: nothing does.
   std::optional<std::chrono::milliseconds> time_left;

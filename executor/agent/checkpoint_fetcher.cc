@@ -52,10 +52,10 @@ void Remove(const fs::path& folder) {
 
 }  // namespace
 
-CheckpointFetcher::CheckpointFetcher(fs::path folder, uint64_t bytes_max, PieceSource& source,
+CheckpointFetcher::CheckpointFetcher(fs::path folder, CopiesRoom room, PieceSource& source,
                                      Done done, std::chrono::milliseconds patience)
     : folder_(std::move(folder)),
-      bytes_max_(bytes_max),
+      room_(room),
       source_(source),
       done_(std::move(done)),
       patience_(patience),
@@ -93,15 +93,23 @@ void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
   source_.Cancel();
 }
 
+void CheckpointFetcher::MakeRoom() {
+  const std::lock_guard lock(mutex_);
+  is_short_ = true;
+  changed_.notify_all();
+}
+
 void CheckpointFetcher::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stop_ || untidy_ || !queue_.empty(); });
+    changed_.wait(lock, [this] { return stop_ || untidy_ || is_short_ || !queue_.empty(); });
     if (stop_) return;
     if (queue_.empty()) {
+      const uint64_t bytes_max = is_short_ ? 0 : room_.bytes_max;
       untidy_ = false;
+      is_short_ = false;
       lock.unlock();
-      Evict(bytes_max_);
+      Evict(bytes_max);
       lock.lock();
       continue;
     }
@@ -139,7 +147,7 @@ Fetched CheckpointFetcher::Bring(const Job& job) {
   spdlog::info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s",
                gang::ToString(job.attempt), name, static_cast<double>(done.bytes) / 1e6,
                static_cast<double>(done.fetched) / 1e6, seconds);
-  Evict(bytes_max_);
+  Evict(room_.bytes_max);
   return {.folder = copy};
 }
 
@@ -157,7 +165,8 @@ Downloaded CheckpointFetcher::Download(const Job& job, const fs::path& copy, boo
     }
   };
   return checkpoints::Download(
-      {.name = gang::ToString(job.checkpoint), .digest = job.digest, .read = read}, copy, {});
+      {.name = gang::ToString(job.checkpoint), .digest = job.digest, .read = read}, copy, {},
+      room_.disk_free_bytes_min);
 }
 
 bool CheckpointFetcher::IsAbandoned() {

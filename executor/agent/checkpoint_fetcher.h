@@ -38,6 +38,11 @@ struct Fetched {
   bool is_final = false;         // the checkpoint is damaged, or gone, where it lies
 };
 
+struct CopiesRoom {
+  uint64_t bytes_max = 0;            // of copies that no gang needs, so much stays
+  uint64_t disk_free_bytes_min = 0;  // nothing is begun that would leave less of the disk
+};
+
 // Brings checkpoints that gangs here go on from and that lie elsewhere, one after the other, on a
 // thread of its own. Each copy is a folder named by the checkpoint's digest, so that a second gang
 // that needs it waits for nothing; what was cut off, in whatever way, goes on at the byte it had.
@@ -56,8 +61,8 @@ class CheckpointFetcher {
   using Done = std::function<void(const gang::AttemptId& attempt, Fetched fetched)>;
 
   // `folder` is this executor's alone. The source outlives the fetcher.
-  CheckpointFetcher(std::filesystem::path folder, uint64_t bytes_max, PieceSource& source,
-                    Done done, std::chrono::milliseconds patience = kPatience);
+  CheckpointFetcher(std::filesystem::path folder, CopiesRoom room, PieceSource& source, Done done,
+                    std::chrono::milliseconds patience = kPatience);
   ~CheckpointFetcher();  // ends what is under way
 
   // Done follows, unless the attempt is released before. Any thread, as below.
@@ -66,6 +71,9 @@ class CheckpointFetcher {
 
   // The attempt needs its copy no longer.
   void Release(const gang::AttemptId& attempt);
+
+  // The disk is short: copies that no gang needs go, all of them.
+  void MakeRoom();
 
  private:
   struct Job {
@@ -83,7 +91,7 @@ class CheckpointFetcher {
   void Evict(uint64_t bytes_max);
 
   const std::filesystem::path folder_;
-  const uint64_t bytes_max_;
+  const CopiesRoom room_;
   PieceSource& source_;
   const Done done_;
   const std::chrono::milliseconds patience_;
@@ -94,6 +102,7 @@ class CheckpointFetcher {
   std::map<gang::AttemptId, std::string> uses_;  // which copy, by its folder's name
   bool abandoned_ = false;                       // what is at work
   bool untidy_ = false;                          // a copy has been released
+  bool is_short_ = false;                        // the disk
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -51,18 +53,24 @@ uint32_t Cpus(const SystemRoots& roots) {
   return static_cast<uint32_t>(std::max(1.0, std::floor(cpus)));
 }
 
-uint64_t MemoryBytes(const SystemRoots& roots) {
-  uint64_t bytes = std::numeric_limits<uint64_t>::max();
-  std::ifstream meminfo(roots.proc / "meminfo");
+// Nothing where the file has no such number, as with a limit of `max`.
+std::optional<uint64_t> ReadNumber(const fs::path& path) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+// Of a cgroup's memory, what the kernel could have back: page cache but for tmpfs, and its own
+// caches.
+uint64_t ReclaimableBytes(const fs::path& folder) {
+  std::ifstream file(folder / "memory.stat");
+  uint64_t all = 0;
   std::string name;
-  uint64_t kibibytes = 0;
-  if (meminfo >> name >> kibibytes && name == "MemTotal:") bytes = kibibytes * 1024;
-  ForEachCgroup(roots, [&](const fs::path& folder) {
-    std::ifstream file(folder / "memory.max");
-    uint64_t limit = 0;
-    if (file >> limit) bytes = std::min(bytes, limit);
-  });
-  return bytes == std::numeric_limits<uint64_t>::max() ? 0 : bytes;
+  for (uint64_t bytes = 0; file >> name >> bytes;) {
+    if (name == "inactive_file" || name == "active_file" || name == "slab_reclaimable")
+      all += bytes;
+  }
+  return all;
 }
 
 uint32_t GpusOfTheHost(const SystemRoots& roots) {
@@ -93,8 +101,34 @@ uint32_t Gpus(const SystemRoots& roots) {
 
 }  // namespace
 
+HostMemory DetectMemory(const SystemRoots& roots) {
+  constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
+  HostMemory memory{.bytes = kUnknown};
+  std::ifstream meminfo(roots.proc / "meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    std::istringstream words(line);
+    std::string name;
+    uint64_t kibibytes = 0;
+    if (!(words >> name >> kibibytes)) continue;
+    if (name == "MemTotal:") memory.bytes = kibibytes * 1024;
+    if (name == "MemAvailable:") memory.free_bytes = kibibytes * 1024;
+  }
+  ForEachCgroup(roots, [&](const fs::path& folder) {
+    const std::optional<uint64_t> limit = ReadNumber(folder / "memory.max");
+    if (!limit) return;
+    memory.bytes = std::min(memory.bytes, *limit);
+    const std::optional<uint64_t> used = ReadNumber(folder / "memory.current");
+    if (!used) return;
+    const uint64_t needed = *used - std::min(*used, ReclaimableBytes(folder));
+    const uint64_t left = *limit - std::min(*limit, needed);
+    memory.free_bytes = std::min(memory.free_bytes.value_or(left), left);
+  });
+  if (memory.bytes == kUnknown) memory.bytes = 0;
+  return memory;
+}
+
 HostResources DetectResources(const SystemRoots& roots) {
-  return {.cpus = Cpus(roots), .gpus = Gpus(roots), .memory_bytes = MemoryBytes(roots)};
+  return {.cpus = Cpus(roots), .gpus = Gpus(roots), .memory_bytes = DetectMemory(roots).bytes};
 }
 
 }  // namespace attune::agent

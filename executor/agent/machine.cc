@@ -149,6 +149,7 @@ void Machine::On(const v1::Welcome& welcome) {
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
   heartbeat_at_ = hello_sent_ + heartbeat_;  // where it was long on its way, at once
   RenewLease(hello_sent_);
+  if (was_unwell_) told_problem_.reset();
   reconciler_.ForgetRevision();
   outbox_.Rewind();
   resend_at_ = kNever;
@@ -188,6 +189,16 @@ void Machine::On(const v1::Ack& ack, const Now& now) {
   if (outbox_.waiting() == 0) resend_at_ = kNever;
 }
 
+void Machine::OnHealth(const HostHealth& health) {
+  if (health.problem != health_.problem) {
+    if (health.problem.empty())
+      spdlog::info("this host is well again");
+    else
+      spdlog::warn("nothing more is to start here: {}", health.problem);
+  }
+  health_ = health;
+}
+
 // What the server could not take: it had no room, or its disk was full.
 void Machine::ResendIfDue(const Now& now) {
   if (now.boot < resend_at_) return;
@@ -220,9 +231,16 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
              outbox_.empty()) {
     said_it_stays_ = true;
     message.mutable_goodbye()->set_stays(true);
+  } else if (health_.problem != told_problem_) {
+    told_problem_ = health_.problem;
+    was_unwell_ = true;
+    message.mutable_health()->set_problem(ValidUtf8(*told_problem_));
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
-    message.mutable_heartbeat()->set_time_us(now.boot.time_since_epoch().count());
+    v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
+    heartbeat.set_time_us(now.boot.time_since_epoch().count());
+    heartbeat.set_disk_free_bytes(health_.disk_free_bytes);
+    heartbeat.set_memory_free_bytes(health_.memory_free_bytes);
   } else if (!log_requests_.empty()) {
     *message.mutable_log_chunk() = files_.ReadLog(log_requests_.front());
     message.mutable_log_chunk()->set_request(log_requests_.front().request());

@@ -11,6 +11,7 @@
 #include "attune/v1/executor.pb.h"
 #include "executor/agent/backoff.h"
 #include "executor/agent/boot_clock.h"
+#include "executor/agent/host_health.h"
 #include "executor/agent/outbox.h"
 #include "executor/agent/reconciler.h"
 #include "executor/gang/facts.h"
@@ -117,6 +118,10 @@ class Machine {
   void OnFact(const gang::Fact& fact, const Now& now);
   void OnRemoved(const v1::CheckpointRemoval& removal, const Now& now);
 
+  // What is known of the host from now on. The server is told of its problem when that changes, and
+  // after each Welcome once there was one; of the figures with heartbeats.
+  void OnHealth(const HostHealth& health);
+
   // Tears all gangs down, takes leave of the server, if it is there to listen, and is done.
   void Stop(AgentExit exit);
 
@@ -187,6 +192,10 @@ class Machine {
   bool released_ = false;
   bool reached_ = true;  // false once an outage has been logged
   bool has_joined_ = false;
+  HostHealth health_;
+  // What the server knows; null: whether it has heard the last word about a problem is not known.
+  std::optional<std::string> told_problem_ = "";
+  bool was_unwell_ = false;
   std::deque<v1::LogRequest> log_requests_;
 
   std::chrono::milliseconds lease_ttl_{0};

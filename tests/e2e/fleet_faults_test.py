@@ -50,6 +50,8 @@ class Stopped(Hosts):
 
 
 class Full(Hosts):
+    executor_flags = ("--min-free-disk", 0)  # gangs are to meet the full disk
+
     def test_a_disk_that_takes_no_more_files_ends_no_trial(self):
         """Not even the folder of an attempt, as on a full disk of most kinds."""
         disk = self.folder / self.names[0]

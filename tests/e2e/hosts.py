@@ -98,6 +98,7 @@ class Hosts(EndToEnd):
     names = "abc"
     cpus = 3
     steps = 6
+    executor_flags = ()
 
     def setUp(self):
         super().setUp()
@@ -155,7 +156,8 @@ class Hosts(EndToEnd):
         self.executors[name] = self.start(
             f"--net={self.namespaces[name]}", "unshare", "-m", "sh", "-c", HIDING, hidden, self.program,
             "executor", "--server", f"{SERVER}:{self.ports[1]}", "--join", word, "--name", name, "--cpus",
-            self.cpus, "--label", f"host={name}", "--data-dir", self.folder / name, program="nsenter")
+            self.cpus, "--label", f"host={name}", "--data-dir", self.folder / name, *self.executor_flags,
+            program="nsenter")
 
     def begin(self, lease_s=LEASE_S):
         for name in self.names:

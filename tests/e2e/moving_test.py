@@ -175,7 +175,8 @@ class Moving(EndToEnd):
             # Its small files still have to have their place.
             with open(filler, "r+b") as file:
                 file.truncate(filler.stat().st_size - (4 << 20))
-            self.start_executor("b")
+            # What is to be brought there is to find it full.
+            self.start_executor("b", "--min-free-disk", 0)
             self.verb("executor", "drain", "a", "--now")
             failed = self.await_event(lambda kind, data: kind == "attempt_changed" and data["failure"])[1]
             self.assertIn("could not be brought here", failed["failure"])

@@ -54,13 +54,13 @@ class DownloadTest : public ::testing::Test {
     digest_ = "sha256:" + Sha256::HexOf(files_["manifest.json"]);
   }
 
-  Downloaded Get() {
+  Downloaded Get(uint64_t disk_free_bytes_min = 0) {
     asked_.clear();
     return Download({.name = "s1/17/2-900",
                      .digest = digest_,
                      .read = [this](const std::string& file,
                                     uint64_t offset) { return ReadPiece(file, offset); }},
-                    Out(), {});
+                    Out(), {}, disk_free_bytes_min);
   }
   Piece ReadPiece(const std::string& file, uint64_t offset) {
     if (pieces_left_-- <= 0) return {.error = "executor box is lost"};
@@ -179,6 +179,14 @@ TEST_F(DownloadTest, MoreThanTheDiskHoldsIsRefusedBeforeItIsFetched) {
   const auto done = Get();
   EXPECT_EQ(done.fault, Fault::kFull);
   EXPECT_THAT(done.error, HasSubstr("needs 10000000000035"));
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+TEST_F(DownloadTest, OneThatWouldLeaveTooLittleFreeIsNotBegun) {
+  constexpr uint64_t kMoreThanAnyDisk = uint64_t{1} << 60;
+  const auto done = Get(kMoreThanAnyDisk);
+  EXPECT_EQ(done.fault, Fault::kFull);
+  EXPECT_THAT(done.error, HasSubstr(", of which 1152921504606846976 are to stay free"));
   EXPECT_THAT(asked_, IsEmpty());
 }
 

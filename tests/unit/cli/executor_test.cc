@@ -131,6 +131,34 @@ TEST_F(ExecutorVerbs, AServerWithoutAnExecutorHasNoLabels) {
   EXPECT_THAT(ran.err, HasSubstr("--with-executor"));
 }
 
+TEST_F(ExecutorVerbs, LimitsOfWhatStaysFreeAreSizesOrNone) {
+  ExecutorOptions started;
+  Host host;
+  host.log_to = [](Output&, LogLevel) {};
+  host.run_executor = [&](const ExecutorOptions& options, Interrupt&) -> Status {
+    started = options;
+    return {};
+  };
+  Interrupt interrupt;
+  const auto run = [&](std::vector<std::string> limits) {
+    std::vector<std::string> args = {
+        "executor", "--server", "127.0.0.1:1", "--data-dir", folder_.path().string(),
+        "--join",   "secret"};
+    args.insert(args.end(), limits.begin(), limits.end());
+    return RunAttune(args, host, interrupt);
+  };
+  EXPECT_EQ(run({"--min-free-disk", "5GiB"}).code, ExitCode::kSuccess);
+  EXPECT_EQ(started.free_min.disk_bytes, int64_t{5} << 30);
+  EXPECT_EQ(started.free_min.memory_bytes, std::nullopt);
+  EXPECT_EQ(run({"--min-free-memory", "0"}).code, ExitCode::kSuccess);
+  EXPECT_EQ(started.free_min.memory_bytes, 0);
+  EXPECT_EQ(
+      run({"--min-free-disk", "5"}).err,
+      "attune: --min-free-disk: `5` is not a size; write 512MiB or 16GiB, or 0 for no limit\n");
+  EXPECT_EQ(run({"--min-free-memory", "much"}).code, ExitCode::kUsage);
+  EXPECT_THAT(RunAttune({"serve", "--min-free-disk", "5GiB"}).err, HasSubstr("--with-executor"));
+}
+
 TEST_F(ExecutorVerbs, ASweepThatWaitsSaysSoWhenItIsCreated) {
   Json sweep = SweepJson("s3", "running");
   sweep["waiting"] = "needs an executor with gpu=h100; none has that (labels seen: none)";

@@ -74,6 +74,21 @@ TEST_F(AgentTest, HelloSaysWhoItIs) {
   EXPECT_EQ(hello.protocol(), v1::PROTOCOL_CURRENT);
 }
 
+TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {
+  AgentOptions options = Options();
+  options.health.disk_free_bytes = uint64_t{1} << 60;
+  auto agent = Agent::Start(std::move(options));
+  ASSERT_TRUE(agent.ok()) << agent.error();
+  agent_ = std::move(agent.value());
+  server_.Welcome(60'000, 100);
+  EXPECT_THAT(server_.NextHealth().problem(),
+              testing::AllOf(testing::StartsWith("its disk has "), HasSubstr(dir_.path().string()),
+                             testing::EndsWith(", less than 1073741824.0 GiB")));
+  const v1::Heartbeat heartbeat = server_.NextHeartbeat();
+  EXPECT_GT(heartbeat.disk_free_bytes(), 0u);
+  EXPECT_GT(heartbeat.memory_free_bytes(), 0u);
+}
+
 TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
   StartAgent();
   server_.Welcome();

@@ -104,10 +104,10 @@ class CheckpointFetcherTest : public testing::Test {
     return {.sweep = 1, .trial = 3, .attempt = number, .epoch = number};
   }
 
-  void Start(uint64_t bytes_max = 1 << 20,
+  void Start(CopiesRoom room = {.bytes_max = 1 << 20},
              std::chrono::milliseconds patience = CheckpointFetcher::kPatience) {
     fetcher_ = std::make_unique<CheckpointFetcher>(
-        folder_.path() / "copies", bytes_max, source_,
+        folder_.path() / "copies", room, source_,
         [this](const gang::AttemptId& attempt, Fetched fetched) {
           const std::lock_guard lock(mutex_);
           done_[attempt] = std::move(fetched);
@@ -173,7 +173,7 @@ TEST_F(CheckpointFetcherTest, ASourceThatIsAwayIsAskedAgain) {
 }
 
 TEST_F(CheckpointFetcherTest, OneThatStaysAwayIsAnErrorThatMayPass) {
-  Start(1 << 20, std::chrono::milliseconds(1));
+  Start({.bytes_max = 1 << 20}, std::chrono::milliseconds(1));
   source_.FailTimes(1'000'000);
   Fetch(1, 9, a_);
   const Fetched fetched = Await(1);
@@ -245,7 +245,7 @@ TEST_F(CheckpointFetcherTest, OneThatIsReleasedBeforeItsTurnIsPassedOver) {
 
 TEST_F(CheckpointFetcherTest, TheCopyThatWasNotUsedForLongestGoesFirstAndNoneInUse) {
   const uint64_t two = 2 * (kModelBytes + a_.files.at("manifest.json").size());
-  Start(two);
+  Start({.bytes_max = two});
   Fetch(1, 9, a_);
   Await(1);
   Fetch(2, 10, b_);
@@ -265,7 +265,7 @@ TEST_F(CheckpointFetcherTest, TheCopyThatWasNotUsedForLongestGoesFirstAndNoneInU
 }
 
 TEST_F(CheckpointFetcherTest, WhatIsLargerThanItsShareGoesOnceNobodyNeedsIt) {
-  Start(0);
+  Start({});
   Fetch(1, 9, a_);
   EXPECT_EQ(Await(1).error, "");
   EXPECT_THAT(Copies(), ElementsAre(a_.name()));
@@ -273,6 +273,34 @@ TEST_F(CheckpointFetcherTest, WhatIsLargerThanItsShareGoesOnceNobodyNeedsIt) {
   Fetch(2, 10, b_);
   EXPECT_EQ(Await(2).error, "");
   EXPECT_THAT(Copies(), ElementsAre(b_.name()));
+}
+
+TEST_F(CheckpointFetcherTest, WhatWouldLeaveTooLittleOfTheDiskIsNotBegunAndCopiesGoFirst) {
+  Start();
+  Fetch(1, 9, a_);
+  Await(1);
+  fetcher_.reset();
+  Start({.bytes_max = 1 << 20, .disk_free_bytes_min = uint64_t{1} << 60});
+  source_.TakeReads();
+  Fetch(2, 10, b_);
+  const Fetched fetched = Await(2);
+  EXPECT_THAT(fetched.error, HasSubstr("are to stay free"));
+  EXPECT_FALSE(fetched.is_final);
+  EXPECT_THAT(source_.TakeReads(), testing::Each("manifest.json@0"));
+  EXPECT_THAT(Copies(), testing::Not(testing::Contains(a_.name())));
+}
+
+TEST_F(CheckpointFetcherTest, CopiesThatNoGangNeedsGoWhenTheDiskIsShort) {
+  Start();
+  Fetch(1, 9, a_);
+  Await(1);
+  Fetch(2, 10, b_);
+  Await(2);
+  fetcher_->Release(Attempt(1));
+  fetcher_->MakeRoom();
+  const auto deadline = std::chrono::steady_clock::now() + gang::kDeadline;
+  while (Copies().size() > 1 && std::chrono::steady_clock::now() < deadline) sched_yield();
+  EXPECT_THAT(Copies(), ElementsAre(b_.name())) << "a gang runs from b";
 }
 
 TEST_F(CheckpointFetcherTest, EndsInTheMidst) {

@@ -59,6 +59,13 @@ class FakeServer final : public v1::Executors::Service {
         .value_or(v1::Heartbeat());
   }
 
+  v1::Health NextHealth() {
+    return Next([](const v1::FromExecutor& message) {
+             return message.has_health() ? std::optional(message.health()) : std::nullopt;
+           })
+        .value_or(v1::Health());
+  }
+
   v1::LogChunk NextLogChunk() {
     return Next([](const v1::FromExecutor& message) {
              return message.has_log_chunk() ? std::optional(message.log_chunk()) : std::nullopt;

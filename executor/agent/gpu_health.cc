@@ -1,0 +1,231 @@
+#include "executor/agent/gpu_health.h"
+
+#include <dlfcn.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace attune::agent {
+namespace {
+
+// From nvml.h, whose values and layouts are fixed for good.
+using Device = void*;
+using Return = int;
+constexpr Return kSuccess = 0;
+constexpr Return kNoPermission = 4;
+constexpr Return kTimeout = 10;
+constexpr Return kGpuIsLost = 15;
+constexpr Return kResetRequired = 16;
+constexpr Return kUnknown = 999;
+constexpr int kUncorrected = 1;    // nvmlMemoryErrorType_t
+constexpr int kVolatile = 0;       // nvmlEccCounterType_t: since the driver was loaded
+constexpr unsigned kUuidMax = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+
+struct MemoryInfo {
+  unsigned long long total, free, used;
+};
+
+std::optional<size_t> IndexOf(const std::string& name) {
+  size_t index = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+struct GpuHealth::Gpu {
+  std::string name;  // for people
+  Device device = nullptr;
+  Return opened = kSuccess;
+  std::optional<unsigned long long> errors;  // the fewest seen
+  int silent = 0;                            // looks in a row
+  std::string problem;
+};
+
+// The library, opened.
+class GpuHealth::Nvml {
+ public:
+  // Nothing, with a line in the log, where it cannot be used.
+  static std::unique_ptr<Nvml> Open(const std::string& name) {
+    std::unique_ptr<Nvml> nvml(new Nvml);
+    nvml->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (nvml->library_ == nullptr) {
+      spdlog::info("GPUs are not watched: {}", dlerror());
+      return nullptr;
+    }
+    nvml->Load();
+    if (!nvml->init_ || !nvml->count_ || !nvml->by_index_) {
+      spdlog::warn("GPUs are not watched: {} is no NVML, or too old", name);
+      return nullptr;
+    }
+    const Return begun = nvml->init_();
+    nvml->is_begun_ = begun == kSuccess;
+    if (!nvml->is_begun_) {
+      spdlog::warn("GPUs are not watched: NVML cannot begin: {}", nvml->Words(begun));
+      return nullptr;
+    }
+    return nvml;
+  }
+
+  ~Nvml() {
+    if (is_begun_ && shutdown_) shutdown_();
+    if (library_ != nullptr) dlclose(library_);
+  }
+
+  // Those that this process may use, in NVML's order, which is that of the PCI bus.
+  std::vector<Gpu> Usable() const {
+    unsigned count = 0;
+    if (count_(&count) != kSuccess) return {};
+    std::vector<Gpu> usable;
+    for (unsigned index = 0; index < count; ++index) {
+      Gpu gpu;
+      gpu.opened = by_index_(index, &gpu.device);
+      if (gpu.opened != kNoPermission) usable.push_back(gpu);
+    }
+    return usable;
+  }
+
+  std::string Uuid(const Gpu& gpu) const {
+    std::array<char, kUuidMax> text{};
+    if (!uuid_ || gpu.opened != kSuccess) return "";
+    return uuid_(gpu.device, text.data(), text.size()) == kSuccess ? text.data() : "";
+  }
+
+  // The GPU that a MIG device is a part of.
+  std::optional<Gpu> OfMig(const std::string& name) const {
+    Device part = nullptr;
+    Gpu gpu;
+    if (!by_uuid_ || !of_mig_ || by_uuid_(name.c_str(), &part) != kSuccess ||
+        of_mig_(part, &gpu.device) != kSuccess)
+      return std::nullopt;
+    return gpu;
+  }
+
+  std::string Problem(Gpu& gpu) const {
+    if (gpu.opened != kSuccess) return Answer(gpu, gpu.opened);
+    MemoryInfo ignored{};
+    if (memory_) {
+      const Return told = memory_(gpu.device, &ignored);
+      if (std::string bad = Answer(gpu, told); !bad.empty()) return bad;
+    }
+    unsigned long long errors = 0;
+    if (errors_ && errors_(gpu.device, kUncorrected, kVolatile, &errors) == kSuccess) {
+      gpu.errors = std::min(gpu.errors.value_or(errors), errors);
+      if (errors > *gpu.errors)
+        return "has " + std::to_string(errors - *gpu.errors) +
+               " uncorrectable errors of its memory since this executor started";
+    }
+    unsigned ignored_rows = 0;
+    unsigned pending = 0;
+    unsigned failed = 0;
+    if (rows_ && rows_(gpu.device, &ignored_rows, &ignored_rows, &pending, &failed) == kSuccess) {
+      if (failed != 0) return "has a bad row of its memory that could not be remapped";
+      if (pending != 0) return "has to be reset, to remap a bad row of its memory";
+    }
+    int retires = 0;
+    if (pages_ && pages_(gpu.device, &retires) == kSuccess && retires != 0)
+      return "has to be reset, to retire a bad page of its memory";
+    return "";
+  }
+
+ private:
+  Nvml() = default;
+
+  template <typename Function>
+  void Find(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(dlsym(library_, name));
+  }
+
+  void Load() {
+    Find(init_, "nvmlInit_v2");
+    Find(shutdown_, "nvmlShutdown");
+    Find(words_, "nvmlErrorString");
+    Find(count_, "nvmlDeviceGetCount_v2");
+    Find(by_index_, "nvmlDeviceGetHandleByIndex_v2");
+    Find(by_uuid_, "nvmlDeviceGetHandleByUUID");
+    Find(of_mig_, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
+    Find(uuid_, "nvmlDeviceGetUUID");
+    Find(memory_, "nvmlDeviceGetMemoryInfo");
+    Find(errors_, "nvmlDeviceGetTotalEccErrors");
+    Find(rows_, "nvmlDeviceGetRemappedRows");
+    Find(pages_, "nvmlDeviceGetRetiredPagesPendingStatus");
+  }
+
+  std::string Words(Return code) const {
+    return words_ ? words_(code) : "error " + std::to_string(code);
+  }
+
+  // What a call's return says of the GPU. Others, such as that this kind of GPU cannot tell, say
+  // nothing.
+  std::string Answer(Gpu& gpu, Return code) const {
+    if (code == kGpuIsLost) return "is lost";
+    if (code == kResetRequired) return "has to be reset";
+    gpu.silent = code == kTimeout || code == kUnknown ? gpu.silent + 1 : 0;
+    return gpu.silent < kSilentLooks ? "" : "does not answer (NVML: " + Words(code) + ")";
+  }
+
+  void* library_ = nullptr;
+  bool is_begun_ = false;
+  Return (*init_)() = nullptr;
+  Return (*shutdown_)() = nullptr;
+  const char* (*words_)(Return) = nullptr;
+  Return (*count_)(unsigned*) = nullptr;
+  Return (*by_index_)(unsigned, Device*) = nullptr;
+  Return (*by_uuid_)(const char*, Device*) = nullptr;
+  Return (*of_mig_)(Device, Device*) = nullptr;
+  Return (*uuid_)(Device, char*, unsigned) = nullptr;
+  Return (*memory_)(Device, MemoryInfo*) = nullptr;
+  Return (*errors_)(Device, int, int, unsigned long long*) = nullptr;
+  Return (*rows_)(Device, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
+  Return (*pages_)(Device, int*) = nullptr;
+};
+
+GpuHealth::GpuHealth(uint32_t gpus, std::optional<std::vector<std::string>> given,
+                     std::string library)
+    : gpus_(gpus), given_(std::move(given)), library_(std::move(library)) {}
+
+GpuHealth::~GpuHealth() = default;
+GpuHealth::GpuHealth(GpuHealth&&) noexcept = default;
+
+// Those that NVML does not know by their names are not watched.
+void GpuHealth::Open() {
+  nvml_ = Nvml::Open(library_);
+  if (!nvml_) return;
+  const std::vector<Gpu> usable = nvml_->Usable();
+  for (uint32_t number = 0; number < gpus_; ++number) {
+    const std::string name =
+        given_ && number < given_->size() ? (*given_)[number] : std::to_string(number);
+    std::optional<Gpu> found;
+    if (const std::optional<size_t> index = IndexOf(name)) {
+      if (*index < usable.size()) found = usable[*index];
+    } else if (name.starts_with("MIG-")) {
+      found = nvml_->OfMig(name);
+    } else {  // a UUID, or its beginning
+      const auto named = std::ranges::find_if(
+          usable, [&](const Gpu& gpu) { return nvml_->Uuid(gpu).starts_with(name); });
+      if (named != usable.end()) found = *named;
+    }
+    if (!found) {
+      spdlog::warn("GPU {} is not watched: NVML does not know it", name);
+      continue;
+    }
+    found->name = name;
+    watched_.push_back(*std::move(found));
+  }
+}
+
+std::vector<std::string> GpuHealth::Look() {
+  if (gpus_ > 0 && !std::exchange(is_open_, true)) Open();
+  std::vector<std::string> problems;
+  for (Gpu& gpu : watched_) {
+    if (gpu.problem.empty()) gpu.problem = nvml_->Problem(gpu);
+    if (!gpu.problem.empty()) problems.push_back("its GPU " + gpu.name + " " + gpu.problem);
+  }
+  return problems;
+}
+
+}  // namespace attune::agent

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attune::agent {
+
+// Which of the GPUs that gangs are given should be given no more, by NVIDIA's management library
+// (NVML). It is opened when it is first needed: where there is none, nothing is said of GPUs.
+//
+// A GPU's problem stays until the process ends: what becomes of a GPU that was lost, or whose
+// memory failed, is for people to decide. Used by one thread; its calls take as long as the driver
+// does.
+class GpuHealth {
+ public:
+  // Calls in a row that a GPU does not answer, before that is a problem: a driver that is busy may
+  // fail one.
+  static constexpr int kSilentLooks = 2;
+
+  // The first `gpus` of `given`, in CUDA's names for them, or of all. `library` is for tests.
+  GpuHealth(uint32_t gpus, std::optional<std::vector<std::string>> given,
+            std::string library = "libnvidia-ml.so.1");
+  ~GpuHealth();
+  GpuHealth(GpuHealth&&) noexcept;
+
+  // One sentence's end for each GPU that has a problem: "its GPU 2 is lost". The text of a problem
+  // stays as it was when that was found.
+  std::vector<std::string> Look();
+
+ private:
+  class Nvml;
+  struct Gpu;
+
+  void Open();
+
+  const uint32_t gpus_;
+  const std::optional<std::vector<std::string>> given_;
+  const std::string library_;
+  bool is_open_ = false;  // or has been tried
+  std::unique_ptr<Nvml> nvml_;
+  std::vector<Gpu> watched_;
+};
+
+}  // namespace attune::agent

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "executor/agent/boot_clock.h"
+#include "executor/agent/host_health.h"
+
+namespace attune::agent {
+
+// Looks again and again, on a thread of its own: a file system or a driver that hangs stops no
+// heartbeat. That it hangs is then the problem. An executor that ends waits for the look under way,
+// as for what it deletes and fetches: what hangs in the kernel would not let the process end
+// anyway.
+class HealthWatch {
+ public:
+  static constexpr std::chrono::milliseconds kEvery{5'000};
+  static constexpr std::chrono::milliseconds kPatience{30'000};  // with what is looked at
+
+  // `looked` is called after each look, on the watch's thread; it must not destroy the watch.
+  HealthWatch(HealthCheck check, std::function<void(const HostHealth&)> looked,
+              std::chrono::milliseconds every = kEvery);
+  ~HealthWatch();
+
+  // What was seen last; nothing wrong before the first look is done. Any thread.
+  HostHealth Latest(BootClock::time_point now) const;
+
+ private:
+  void Run();
+
+  HealthCheck check_;
+  const std::function<void(const HostHealth&)> looked_;
+  const std::chrono::milliseconds every_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable stopped_;
+  HostHealth latest_;            // under mutex_, as is all below
+  std::string at_;               // what it looks at now; empty: at nothing
+  BootClock::time_point since_;  // when that began
+  bool stop_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace attune::agent

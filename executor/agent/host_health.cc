@@ -1,0 +1,113 @@
+#include "executor/agent/host_health.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace attune::agent {
+namespace {
+
+uint64_t Least(uint64_t usual, uint64_t all) { return std::min(usual, all / 50); }
+
+uint64_t WellAgainAt(uint64_t limit) { return limit + limit / 4; }
+
+// 1.3 GiB, 120 MiB, 1.2 MiB
+std::string Size(uint64_t bytes) {
+  constexpr double kMebibyte = 1 << 20;
+  const double mebibytes = static_cast<double>(bytes) / kMebibyte;
+  char text[32];
+  if (mebibytes >= 1023.5) {
+    std::snprintf(text, sizeof text, "%.1f GiB", mebibytes / 1024);
+  } else {
+    std::snprintf(text, sizeof text, mebibytes >= 10 ? "%.0f MiB" : "%.1f MiB", mebibytes);
+  }
+  return text;
+}
+
+void Add(const std::string& problem, HostHealth& health) {
+  if (problem.empty()) return;
+  health.problem += (health.problem.empty() ? "" : "; ") + problem;
+}
+
+}  // namespace
+
+gang::OrError<FileSystem> ReadFileSystem(const std::filesystem::path& folder) {
+  struct statvfs told {};
+  if (statvfs(folder.c_str(), &told) != 0) return gang::Error{std::strerror(errno)};
+  return FileSystem{.bytes = told.f_blocks * told.f_frsize,
+                    .free_bytes = told.f_bavail * told.f_frsize,
+                    .files = told.f_files,
+                    .free_files = told.f_favail};
+}
+
+uint64_t DiskFreeMin(const HealthLimits& limits, const FileSystem& disk) {
+  return limits.disk_free_bytes.value_or(Least(kDiskFreeBytesMin, disk.bytes));
+}
+
+const std::string& LowMark::Judge(uint64_t free, uint64_t limit,
+                                  const std::function<std::string()>& words) {
+  if (problem_.empty() && free < limit) problem_ = words();
+  if (free >= WellAgainAt(limit)) problem_.clear();
+  return problem_;
+}
+
+HostHealth HealthCheck::Look(const std::function<void(std::string)>& begins) {
+  HostHealth health;
+  begins("its disk (" + options_.data_dir.string() + ")");
+  LookAtDisk(health);
+  begins("its memory");
+  LookAtMemory(health);
+  begins("its driver for GPUs");
+  for (const std::string& problem : gpus_.Look()) Add(problem, health);
+  return health;
+}
+
+void HealthCheck::LookAtDisk(HostHealth& health) {
+  const std::string where = " (" + options_.data_dir.string() + ")";
+  const gang::OrError<FileSystem> read = options_.read_disk(options_.data_dir);
+  const bool is_judged = options_.limits.disk_free_bytes != 0;
+  if (!read.ok()) {
+    if (is_judged)
+      Add("its disk does not say what it has left" + where + ": " + read.error(), health);
+    return;
+  }
+  const FileSystem& disk = read.value();
+  health.disk_free_bytes = disk.free_bytes;
+  if (!is_judged) return;
+  const uint64_t bytes_min = DiskFreeMin(options_.limits, disk);
+  health.disk_is_short = disk.free_bytes < WellAgainAt(bytes_min);
+  Add(disk_.Judge(disk.free_bytes, bytes_min,
+                  [&] {
+                    return "its disk has " + Size(disk.free_bytes) + " left" + where +
+                           ", less than " + Size(bytes_min);
+                  }),
+      health);
+  if (disk.files == 0) return;
+  const uint64_t files_min = Least(kDiskFreeFilesMin, disk.files);
+  health.disk_is_short |= disk.free_files < WellAgainAt(files_min);
+  Add(files_.Judge(disk.free_files, files_min,
+                   [&] {
+                     return "its disk has room for " + std::to_string(disk.free_files) +
+                            " more files" + where + ", less than " + std::to_string(files_min);
+                   }),
+      health);
+}
+
+void HealthCheck::LookAtMemory(HostHealth& health) {
+  const HostMemory memory = DetectMemory(options_.roots);
+  if (!memory.free_bytes) return;
+  health.memory_free_bytes = *memory.free_bytes;
+  const uint64_t limit =
+      options_.limits.memory_free_bytes.value_or(Least(kMemoryFreeBytesMin, memory.bytes));
+  Add(memory_.Judge(*memory.free_bytes, limit,
+                    [&] {
+                      return "its memory has " + Size(*memory.free_bytes) + " left, less than " +
+                             Size(limit);
+                    }),
+      health);
+}
+
+}  // namespace attune::agent

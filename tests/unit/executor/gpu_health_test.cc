@@ -1,0 +1,118 @@
+#include "executor/agent/gpu_health.h"
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+namespace attune::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Names = std::vector<std::string>;
+
+class GpuHealthTest : public testing::Test {
+ protected:
+  ~GpuHealthTest() override { unsetenv("FAKE_NVML"); }
+
+  static void Be(const char* words) { setenv("FAKE_NVML", words, 1); }
+  static GpuHealth Watch(uint32_t gpus, std::optional<Names> given = std::nullopt) {
+    return {gpus, std::move(given), ATTUNE_TEST_FAKE_NVML};
+  }
+};
+
+TEST_F(GpuHealthTest, WithoutTheLibraryNothingIsSaid) {
+  GpuHealth gpus(2, std::nullopt, "libattune-no-such-library.so.1");
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+}
+
+TEST_F(GpuHealthTest, WithoutADriverNothingIsSaid) {
+  GpuHealth gpus = Watch(2);
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+}
+
+TEST_F(GpuHealthTest, GpusThatAreWellAreNoProblem) {
+  Be("ok errors=0");
+  GpuHealth gpus = Watch(2);
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+}
+
+TEST_F(GpuHealthTest, OneThatIsLostIsAProblemForGood) {
+  Be("ok ok ok");
+  GpuHealth gpus = Watch(3);
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  Be("ok lost ok");
+  EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 1 is lost"));
+  Be("ok ok ok");
+  EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 1 is lost"));
+}
+
+TEST_F(GpuHealthTest, OnlyErrorsSinceTheStartCountAndTheTextStays) {
+  Be("errors=4");
+  GpuHealth gpus = Watch(1);
+  EXPECT_THAT(gpus.Look(), IsEmpty()) << "they were there before";
+  Be("errors=7");
+  const auto found =
+      ElementsAre("its GPU 0 has 3 uncorrectable errors of its memory since this executor started");
+  EXPECT_THAT(gpus.Look(), found);
+  Be("errors=9");
+  EXPECT_THAT(gpus.Look(), found);
+}
+
+TEST_F(GpuHealthTest, ACounterThatWasResetCountsFromThere) {
+  Be("errors=4");
+  GpuHealth gpus = Watch(1);
+  gpus.Look();
+  Be("errors=0");
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  Be("errors=1");
+  EXPECT_THAT(
+      gpus.Look(),
+      ElementsAre(
+          "its GPU 0 has 1 uncorrectable errors of its memory since this executor started"));
+}
+
+TEST_F(GpuHealthTest, MemoryThatHasToBeRepairedIsAProblemFromTheStart) {
+  Be("failed pending retiring");
+  EXPECT_THAT(Watch(3).Look(),
+              ElementsAre("its GPU 0 has a bad row of its memory that could not be remapped",
+                          "its GPU 1 has to be reset, to remap a bad row of its memory",
+                          "its GPU 2 has to be reset, to retire a bad page of its memory"));
+}
+
+TEST_F(GpuHealthTest, SilenceIsAProblemOnlyWhenItLasts) {
+  Be("silent");
+  GpuHealth gpus = Watch(1);
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  Be("ok");
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  Be("silent");
+  EXPECT_THAT(gpus.Look(), IsEmpty());
+  EXPECT_THAT(gpus.Look(), ElementsAre("its GPU 0 does not answer (NVML: Unknown Error)"));
+}
+
+TEST_F(GpuHealthTest, OnlyThoseThatGangsAreGivenAreWatched) {
+  Be("lost ok ok");
+  EXPECT_THAT(Watch(0).Look(), IsEmpty());
+  EXPECT_THAT(Watch(2, Names{"1", "2"}).Look(), IsEmpty());
+  EXPECT_THAT(Watch(1, Names{"2", "0"}).Look(), IsEmpty());
+  EXPECT_THAT(Watch(2, Names{"2", "0"}).Look(), ElementsAre("its GPU 0 is lost"));
+}
+
+TEST_F(GpuHealthTest, ThoseOfOtherJobsAreNotCounted) {
+  Be("hidden ok lost");
+  EXPECT_THAT(Watch(2).Look(), ElementsAre("its GPU 1 is lost"));
+}
+
+TEST_F(GpuHealthTest, GpusMayBeGivenByTheirIdentifiers) {
+  Be("ok lost ok");
+  EXPECT_THAT(Watch(1, Names{"GPU-11"}).Look(), ElementsAre("its GPU GPU-11 is lost"));
+  EXPECT_THAT(Watch(1, Names{"MIG-a"}).Look(), ElementsAre("its GPU MIG-a is lost"));
+  EXPECT_THAT(Watch(3, Names{"GPU-9", "MIG-b", "7"}).Look(), IsEmpty()) << "NVML knows none";
+}
+
+}  // namespace
+}  // namespace attune::agent

@@ -1,0 +1,203 @@
+#include "executor/agent/host_health.h"
+
+#include <future>
+
+#include "executor/agent/health_watch.h"
+#include "tests/unit/executor/harness.h"
+
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::StartsWith;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kGiB = 1 << 30;
+
+class HostHealthTest : public testing::Test {
+ protected:
+  HostHealthTest() { HaveMemory(16 * kGiB, 8 * kGiB); }
+
+  void Write(const std::string& path, const std::string& text) {
+    fs::create_directories((dir_.path() / path).parent_path());
+    gang::WriteFile(dir_.path() / path, text);
+  }
+  void HaveMemory(uint64_t bytes, uint64_t free) {
+    Write("proc/meminfo", "MemTotal: " + std::to_string(bytes / 1024) +
+                              " kB\nMemFree: 0 kB\nMemAvailable: " + std::to_string(free / 1024) +
+                              " kB\n");
+  }
+  HealthCheck Check(HealthLimits limits = {}) {
+    return {{.data_dir = "/data",
+             .limits = limits,
+             .roots = {.proc = dir_.path() / "proc", .cgroup = dir_.path() / "cgroup"},
+             .read_disk = [this](const fs::path& folder) -> gang::OrError<FileSystem> {
+               EXPECT_EQ(folder, "/data");
+               if (!fault_.empty()) return gang::Error{fault_};
+               return disk_;
+             }},
+            GpuHealth(0, std::nullopt)};
+  }
+  static HostHealth Look(HealthCheck& check) {
+    return check.Look([](const std::string&) {});
+  }
+  static std::string ProblemOf(HealthCheck& check) { return Look(check).problem; }
+
+  gang::TempDir dir_;
+  FileSystem disk_{
+      .bytes = 500 * kGiB, .free_bytes = 100 * kGiB, .files = 1'000'000, .free_files = 900'000};
+  std::string fault_;
+};
+
+TEST_F(HostHealthTest, AHostThatIsWellHasNoProblemAndItsFiguresAreKnown) {
+  HealthCheck check = Check();
+  const HostHealth health = Look(check);
+  EXPECT_EQ(health.problem, "");
+  EXPECT_EQ(health.disk_free_bytes, 100 * kGiB);
+  EXPECT_EQ(health.memory_free_bytes, 8 * kGiB);
+  EXPECT_FALSE(health.disk_is_short);
+}
+
+TEST_F(HostHealthTest, ThisHostTellsItsFigures) {
+  HealthCheck check({.data_dir = dir_.path()}, GpuHealth(0, std::nullopt));
+  const HostHealth health = Look(check);
+  EXPECT_GT(health.disk_free_bytes, 0u);
+  EXPECT_GT(health.memory_free_bytes, 0u);
+}
+
+TEST_F(HostHealthTest, ADiskIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
+  HealthCheck check = Check();
+  disk_.free_bytes = kGiB;
+  EXPECT_EQ(ProblemOf(check), "");
+  disk_.free_bytes = kGiB - 1;
+  const std::string problem = "its disk has 1.0 GiB left (/data), less than 1.0 GiB";
+  EXPECT_EQ(ProblemOf(check), problem);
+  disk_.free_bytes = kGiB + kGiB / 4 - 1;
+  EXPECT_EQ(ProblemOf(check), problem) << "with the figure of when it began";
+  disk_.free_bytes = kGiB + kGiB / 4;
+  EXPECT_EQ(ProblemOf(check), "");
+  disk_.free_bytes = 300 * kMiB;
+  EXPECT_EQ(ProblemOf(check), "its disk has 300 MiB left (/data), less than 1.0 GiB");
+}
+
+TEST_F(HostHealthTest, ADiskIsShortBeforeItIsAProblem) {
+  HealthCheck check = Check();
+  disk_.free_bytes = kGiB + kGiB / 4 - 1;
+  EXPECT_TRUE(Look(check).disk_is_short);
+  EXPECT_EQ(ProblemOf(check), "");
+}
+
+TEST_F(HostHealthTest, OfASmallDiskAFiftiethIsEnough) {
+  HealthCheck check = Check();
+  disk_.bytes = 50 * kMiB;
+  disk_.free_bytes = kMiB;
+  EXPECT_EQ(ProblemOf(check), "");
+  disk_.free_bytes = kMiB / 2;
+  EXPECT_EQ(ProblemOf(check), "its disk has 0.5 MiB left (/data), less than 1.0 MiB");
+}
+
+TEST_F(HostHealthTest, ALimitThatIsSaidIsTheLimit) {
+  HealthCheck check = Check({.disk_free_bytes = 200 * kGiB, .memory_free_bytes = 9 * kGiB});
+  EXPECT_EQ(ProblemOf(check),
+            "its disk has 100.0 GiB left (/data), less than 200.0 GiB; "
+            "its memory has 8.0 GiB left, less than 9.0 GiB");
+}
+
+TEST_F(HostHealthTest, LimitsOfZeroSwitchOff) {
+  HealthCheck check = Check({.disk_free_bytes = 0, .memory_free_bytes = 0});
+  HaveMemory(16 * kGiB, 0);
+  disk_ = {.bytes = 500 * kGiB, .files = 10'000};
+  EXPECT_EQ(ProblemOf(check), "");
+  fault_ = "Input/output error";
+  EXPECT_EQ(ProblemOf(check), "");
+}
+
+TEST_F(HostHealthTest, ADiskThatTakesFewMoreFilesIsAProblem) {
+  HealthCheck check = Check();
+  disk_.free_files = 9'999;
+  EXPECT_EQ(ProblemOf(check), "its disk has room for 9999 more files (/data), less than 10000");
+  disk_.free_files = 12'500;
+  EXPECT_EQ(ProblemOf(check), "");
+  disk_.files = disk_.free_files = 0;
+  EXPECT_EQ(ProblemOf(check), "") << "a file system without a limit of files";
+}
+
+TEST_F(HostHealthTest, ADiskThatCannotBeReadIsAProblemWhileItLasts) {
+  HealthCheck check = Check();
+  fault_ = "Input/output error";
+  EXPECT_EQ(ProblemOf(check), "its disk does not say what it has left (/data): Input/output error");
+  fault_.clear();
+  EXPECT_EQ(ProblemOf(check), "");
+}
+
+TEST_F(HostHealthTest, MemoryIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
+  HealthCheck check = Check();
+  HaveMemory(16 * kGiB, 255 * kMiB);
+  EXPECT_EQ(ProblemOf(check), "its memory has 255 MiB left, less than 256 MiB");
+  HaveMemory(16 * kGiB, 319 * kMiB);
+  EXPECT_NE(ProblemOf(check), "");
+  HaveMemory(16 * kGiB, 320 * kMiB);
+  EXPECT_EQ(ProblemOf(check), "");
+}
+
+TEST_F(HostHealthTest, MemoryIsWhatACgroupHasLeftIfThatIsLess) {
+  HealthCheck check = Check();
+  Write("proc/self/cgroup", "0::/jobs/one\n");
+  Write("cgroup/jobs/one/memory.max", "max\n");
+  Write("cgroup/jobs/memory.max", std::to_string(100 * kMiB) + "\n");
+  Write("cgroup/jobs/memory.current", std::to_string(99 * kMiB) + "\n");
+  Write("cgroup/jobs/memory.stat", "anon 1\ninactive_file " + std::to_string(40 * kMiB) +
+                                       "\nactive_file " + std::to_string(9 * kMiB) +
+                                       "\nslab_reclaimable " + std::to_string(1 * kMiB) + "\n");
+  EXPECT_EQ(Look(check).memory_free_bytes, 51 * kMiB) << "its caches can be taken back";
+  EXPECT_EQ(ProblemOf(check), "");
+  Write("cgroup/jobs/memory.stat", "anon 1\n");
+  EXPECT_EQ(ProblemOf(check), "its memory has 1.0 MiB left, less than 2.0 MiB");
+  Write("cgroup/jobs/memory.current", std::to_string(200 * kMiB) + "\n");
+  EXPECT_EQ(Look(check).memory_free_bytes, 0u);
+}
+
+TEST_F(HostHealthTest, MemoryThatNobodyKnowsIsNoProblem) {
+  HealthCheck check = Check();
+  Write("proc/meminfo", "MemTotal: 1000 kB\n");
+  const HostHealth health = Look(check);
+  EXPECT_EQ(health.problem, "");
+  EXPECT_EQ(health.memory_free_bytes, 0u);
+}
+
+TEST_F(HostHealthTest, AWatchTellsOfEachLook) {
+  std::promise<HostHealth> first;
+  int looks = 0;
+  HealthWatch watch(Check({.disk_free_bytes = 200 * kGiB}), [&](const HostHealth& seen) {
+    if (++looks == 1) first.set_value(seen);
+  });
+  auto seen = first.get_future();
+  ASSERT_EQ(seen.wait_for(gang::kDeadline), std::future_status::ready);
+  EXPECT_THAT(seen.get().problem, StartsWith("its disk has 100.0 GiB left"));
+  EXPECT_THAT(watch.Latest(BootClock::now()).problem, StartsWith("its disk has 100.0 GiB left"));
+}
+
+TEST_F(HostHealthTest, ADiskThatHangsIsTheProblemMeanwhile) {
+  std::promise<void> hangs;
+  std::promise<void> goes_on;
+  HealthCheck check({.data_dir = "/data",
+                     .read_disk = [&](const fs::path&) -> gang::OrError<FileSystem> {
+                       hangs.set_value();
+                       goes_on.get_future().wait();
+                       return disk_;
+                     }},
+                    GpuHealth(0, std::nullopt));
+  std::promise<void> looked;
+  HealthWatch watch(
+      std::move(check), [&](const HostHealth&) { looked.set_value(); }, std::chrono::hours(1));
+  ASSERT_EQ(hangs.get_future().wait_for(gang::kDeadline), std::future_status::ready);
+  EXPECT_EQ(watch.Latest(BootClock::now()).problem, "");
+  EXPECT_EQ(watch.Latest(BootClock::now() + HealthWatch::kPatience).problem,
+            "its disk (/data) has not answered for 30 s");
+  goes_on.set_value();
+  ASSERT_EQ(looked.get_future().wait_for(gang::kDeadline), std::future_status::ready);
+  EXPECT_EQ(watch.Latest(BootClock::now() + HealthWatch::kPatience).problem, "");
+}
+
+}  // namespace
+}  // namespace attune::agent

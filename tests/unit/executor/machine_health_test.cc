@@ -1,0 +1,91 @@
+#include "tests/unit/executor/machine_fixture.h"
+
+namespace attune::agent {
+namespace {
+
+class MachineHealthTest : public MachineTest {
+ protected:
+  void Be(const std::string& problem) {
+    machine_.OnHealth({.problem = problem, .disk_free_bytes = 7, .memory_free_bytes = 8});
+    Step();
+  }
+  // Of what was written since the last call, with a network that takes it.
+  std::vector<std::string> Problems() {
+    for (int i = 0; i < 3; ++i) Written();
+    std::vector<std::string> problems;
+    for (const auto& message : Written(v1::FromExecutor::kHealth))
+      problems.push_back(message.health().problem());
+    return problems;
+  }
+  using MachineTest::Written;
+};
+
+TEST_F(MachineHealthTest, NothingIsSaidWhileAllIsWell) {
+  Be("");
+  GetWelcomed();
+  Be("");
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(MachineHealthTest, AProblemIsSaidAfterTheWelcomeAndOnce) {
+  Be("its disk is full");
+  EXPECT_THAT(Problems(), IsEmpty()) << "nobody has welcomed it";
+  GetWelcomed();
+  EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
+  Be("its disk is full");
+  PassWriting(seconds(20));
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(MachineHealthTest, EachChangeIsSaid) {
+  GetWelcomed();
+  Be("its disk is full");
+  EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
+  Be("its GPU 2 is lost");
+  EXPECT_THAT(Problems(), ElementsAre("its GPU 2 is lost"));
+  Be("");
+  EXPECT_THAT(Problems(), ElementsAre(""));
+}
+
+TEST_F(MachineHealthTest, OnlyTheLastOfManyChangesIsSaid) {
+  GetWelcomed();
+  Report(0, 1);  // a message is on its way
+  Be("its disk is full");
+  Be("");
+  Be("its GPU 2 is lost");
+  EXPECT_THAT(Problems(), ElementsAre("its GPU 2 is lost"));
+}
+
+TEST_F(MachineHealthTest, AProblemIsSaidAgainAfterAReconnectAndSoIsItsEnd) {
+  Be("its disk is full");
+  GetWelcomed();
+  Problems();
+  Break();
+  Pass(Backoff::kMax);
+  GetWelcomed();
+  EXPECT_THAT(Problems(), ElementsAre("its disk is full"));
+  Break();
+  Be("");
+  Pass(Backoff::kMax);
+  GetWelcomed();
+  EXPECT_THAT(Problems(), ElementsAre("")) << "the server may have it in its log";
+}
+
+TEST_F(MachineHealthTest, HeartbeatsCarryWhatIsLeft) {
+  Be("");
+  GetWelcomed();
+  PassWriting(kBeat);
+  const auto beats = Written(v1::FromExecutor::kHeartbeat);
+  ASSERT_FALSE(beats.empty());
+  EXPECT_EQ(beats.front().heartbeat().disk_free_bytes(), 7u);
+  EXPECT_EQ(beats.front().heartbeat().memory_free_bytes(), 8u);
+}
+
+TEST_F(MachineHealthTest, APathThatIsNoTextDoesNotBreakTheConnection) {
+  Be("its disk (/\xff) is full");
+  GetWelcomed();
+  EXPECT_THAT(Problems(), ElementsAre(ValidUtf8("its disk (/\xff) is full")));
+}
+
+}  // namespace
+}  // namespace attune::agent
