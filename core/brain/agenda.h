@@ -138,6 +138,7 @@ class Agenda {
   std::map<SweepId, Turn> turn_of_;
   std::set<SweepId> waiting_;
   std::set<SweepId> choosy_;
+  std::map<SweepId, Seconds> needs_of_;  // how long a gang of it has to run
   std::set<SweepId> small_;
   std::optional<SweepId> reserver_;
 

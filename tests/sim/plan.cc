@@ -68,6 +68,7 @@ class Planner {
     MakeLabels();
     MakeLives();
     if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
+    if (policies_.Integer(1, 3) == 1) plan_.faults.host_ails = policies_.Uniform(0, 3);
     return std::move(plan_);
   }
 

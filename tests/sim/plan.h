@@ -17,6 +17,7 @@ struct FaultRates {
   double executor_crashes = 0;
   double executor_freezes = 0;  // stopped and continued later, its lease perhaps over
   double executor_leaves = 0;   // says goodbye, comes back as a new process
+  double host_ails = 0;         // says that it has a problem, or that it has none any more
   double server_crashes = 0;
   double disk_full = 0;
   // Of one, each time.

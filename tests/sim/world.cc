@@ -171,6 +171,9 @@ void World::ScheduleFaults() {
       });
     });
   });
+  Often(faults_.host_ails, [this] {
+    WithSomeExecutor([](Host& executor) { executor.SetUnwell(!executor.unwell()); });
+  });
   Often(faults_.disk_full, [this] {
     disk_.SetFull(true);
     timeline_.After(random_.Integer(0, faults_.disk_full_us), [this] { disk_.SetFull(false); });
@@ -197,6 +200,7 @@ void World::Quiet() {
   for (const auto& executor : executors_) {
     if (executor->frozen()) executor->Thaw();
     if (!executor->up() && !IsGone(*executor)) Start(*executor);
+    if (executor->up() && executor->unwell()) executor->SetUnwell(false);
   }
   people_.Tidy();
   over_ = timeline_.now().us > plan_.quiet_at_us && Over();

@@ -86,7 +86,7 @@ void Host::Exit() {
   machine_.reset();
   gangs_.reset();
   facts_.clear();
-  step_soon_ = frozen_ = leaving_ = false;
+  step_soon_ = frozen_ = leaving_ = unwell_ = false;
   step_at_ = agent::Machine::kNever;
   removals_.clear();
   said_.clear();
@@ -122,6 +122,12 @@ void Host::Thaw() {
     if (process == process_) action();
   }
   if (process == process_) Step();
+}
+
+void Host::SetUnwell(bool unwell) {
+  unwell_ = unwell;
+  machine_->OnHealth({.problem = unwell ? "its disk is full" : ""});
+  Step();
 }
 
 // ---- the machine ----------------------------------------------------------------------------
