@@ -11,10 +11,13 @@ std::vector<Backend::ExecutorStatus> ServerBackend::Executors() {
   std::vector<ExecutorStatus> all;
   conductor_.Query([&](const Brain& brain) {
     for (const auto& [name, executor] : brain.state().executors) {
-      const auto silent_us = executors_.SilentUs(name);
+      const auto pulse = executors_.PulseOf(name);
       std::optional<double> seconds;
-      if (silent_us) seconds = static_cast<double>(*silent_us) * 1e-6;
-      all.push_back(StatusOf(brain.state(), executor, seconds));
+      if (pulse) seconds = static_cast<double>(pulse->silent_us) * 1e-6;
+      ExecutorStatus& status = all.emplace_back(StatusOf(brain.state(), executor, seconds));
+      if (!pulse) continue;
+      status.disk_free_bytes = pulse->disk_free_bytes;
+      status.memory_free_bytes = pulse->memory_free_bytes;
     }
   });
   return all;

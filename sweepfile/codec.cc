@@ -224,6 +224,9 @@ Json ToJson(const SweepSpec& spec) {
                      {"max_failed_trials", spec.failure.max_failed_trials},
                      {"backoff", FormatDuration(spec.failure.backoff)},
                      {"stall_timeout", FormatDuration(spec.failure.stall_timeout)}};
+  for (const LogPolicy& policy : spec.failure.on_log)
+    json["failure"]["on_log"].push_back(
+        {{"pattern", policy.pattern}, {"action", Name(policy.action)}});
   json["stop"] = {{"max_trials", spec.stop.max_trials},
                   {"max_time", FormatDuration(spec.stop.max_time)},
                   {"max_gpu_hours", spec.stop.max_gpu_hours},

@@ -410,6 +410,32 @@ const Section& FailureKeys() {
            .fallback = Duration(FailurePolicy{}.stall_timeout),
            .min = 1,
            .max = kMaxDuration.value},
+          {.name = "on_log",
+           .type = KeyType::kSections,
+           .help =
+               "What follows where a rank has failed and a line of its gang's logs on that host "
+               "has a pattern; the first pattern that is found counts",
+           .fallback_words = "none"},
+      }};
+  return section;
+}
+
+const Section& LogPolicyKeys() {
+  static const Section section{
+      .name = "failure.on_log[]",
+      .help = "What follows a failure that the log explains",
+      .keys = {
+          {.name = "pattern",
+           .help = "A regular expression (RE2), looked for in each line of the last 4 MiB that a "
+                   "rank has printed",
+           .required = true},
+          {.name = "action",
+           .help =
+               "`retry_elsewhere`: the trial goes on on another host, where there is one, at no "
+               "cost; `exclude_host`: and nothing of the sweep starts on that host any more; "
+               "`fail`: the trial has failed, and is not started again",
+           .required = true,
+           .one_of = {"retry_elsewhere", "exclude_host", "fail"}},
       }};
   return section;
 }
@@ -426,6 +452,7 @@ std::vector<Section> AllSections(const Algorithms& algorithms) {
           ResourcesKeys(),
           CheckpointKeys(),
           FailureKeys(),
+          LogPolicyKeys(),
           StopKeys(),
           PlateauKeys(),
           ThresholdKeys()};

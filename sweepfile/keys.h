@@ -63,8 +63,9 @@ constexpr size_t kMaxListedValues = 1000;  // of one parameter, or of one `when`
 constexpr size_t kMaxObjectives = 8;
 constexpr size_t kMaxConstraints = 32;
 constexpr size_t kMaxThresholds = 32;
-constexpr size_t kMaxNameChars = 128;                  // of a sweep, a parameter, a metric
-constexpr size_t kMaxPatternBytes = 1000;              // of reports.pattern
+constexpr size_t kMaxNameChars = 128;      // of a sweep, a parameter, a metric
+constexpr size_t kMaxPatternBytes = 1000;  // of a regular expression
+constexpr size_t kMaxLogPolicies = 32;
 constexpr int kMaxPriority = 1000;                     // and as far below 0
 constexpr Seconds kMaxDuration{100 * 365.0 * 86'400};  // what a limit may be; 100 years
 
@@ -77,6 +78,7 @@ const Section& BoundsKeys();  // parameters.NAME.when.NAME, where it is a map
 const Section& ResourcesKeys();
 const Section& CheckpointKeys();
 const Section& FailureKeys();
+const Section& LogPolicyKeys();  // each one of failure.on_log
 const Section& StopKeys();
 const Section& PlateauKeys();    // stop.plateau
 const Section& ThresholdKeys();  // stop.threshold.NAME

@@ -9,6 +9,7 @@
 #include "sweepfile/keys.h"
 #include "sweepfile/labels.h"
 #include "sweepfile/parse_document.h"
+#include "sweepfile/patterns.h"
 #include "sweepfile/program.h"
 #include "sweepfile/reader.h"
 #include "sweepfile/reports.h"
@@ -240,7 +241,8 @@ class SpecReader {
     spec_.failure = {.max_restarts = Int(failure, "max_restarts"),
                      .max_failed_trials = Int(failure, "max_failed_trials"),
                      .backoff = Duration(failure, "backoff"),
-                     .stall_timeout = Duration(failure, "stall_timeout")};
+                     .stall_timeout = Duration(failure, "stall_timeout"),
+                     .on_log = ReadLogPolicies(failure.spot("on_log"), faults_)};
     const Fields stop = Section(StopKeys());
     spec_.stop.max_trials = Int(stop, "max_trials");
     spec_.stop.max_time = Duration(stop, "max_time");
@@ -251,7 +253,7 @@ class SpecReader {
     if (!spec_.objectives.empty()) ReadTrialStoppers(stop, spec_, faults_);
     if (!file_.Given("command")) {
       RefuseProgramKeys(file_, {"env", "working_directory", "reports", "resources", "checkpoint"});
-      RefuseProgramKeys(failure, {"stall_timeout"});
+      RefuseProgramKeys(failure, {"stall_timeout", "on_log"});
       RefuseProgramKeys(stop, {"max_gpu_hours"});
     }
   }

@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 
 #include "sweepfile/keys.h"
+#include "sweepfile/patterns.h"
 
 namespace attune::sweepfile {
 namespace {
@@ -35,20 +36,8 @@ std::string ReadReportPattern(const Fields& file, const SweepSpec& spec, Faults&
   if (!reports.Given("pattern") || faults.count() != before) return "";
   const Spot& spot = reports.spot("pattern");
   const auto text = reports.Get<std::string>("pattern");
-  if (text.empty()) {
-    faults.AtValue(spot, "is empty; write what a line with metrics looks like, or remove it");
-  } else if (text.size() > kMaxPatternBytes) {
-    faults.AtValue(spot, "longer than " + std::to_string(kMaxPatternBytes) + " bytes");
-  } else {
-    RE2::Options options;
-    options.set_log_errors(false);
-    const RE2 pattern(text, options);
-    if (pattern.ok()) {
-      CheckGroups(pattern, spec, spot, faults);
-    } else {
-      faults.AtValue(spot, "is no regular expression in the syntax of RE2: " + pattern.error());
-    }
-  }
+  if (const auto pattern = ReadPattern(spot, text, faults))
+    CheckGroups(*pattern, spec, spot, faults);
   return text;
 }
 

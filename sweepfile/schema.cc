@@ -222,6 +222,8 @@ Json SweepSchema(const Algorithms& algorithms) {
   }
   properties["metrics"].update(
       {{"items", SectionSchema(MetricKeys())}, {"minItems", 1}, {"maxItems", kMaxObjectives}});
+  properties["failure"]["properties"]["on_log"].update(
+      {{"items", SectionSchema(LogPolicyKeys())}, {"maxItems", kMaxLogPolicies}});
   properties["constraints"].update(
       {{"additionalProperties", OneOrBoth(ConstraintKeys(), "min", "max")},
        {"maxProperties", kMaxConstraints}});

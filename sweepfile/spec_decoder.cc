@@ -279,6 +279,13 @@ void SpecDecoder::DecodeLimits(bool external) {
   spec_.failure.max_failed_trials = Int(failure, "max_failed_trials");
   if (Has(failure, "backoff")) spec_.failure.backoff = Duration(failure, "backoff");
   if (!external) spec_.failure.stall_timeout = Duration(failure, "stall_timeout");
+  if (Has(failure, "on_log")) {
+    for (const Json& policy : failure["on_log"]) {
+      const auto action = LogActionNamed(Text(policy, "action"));
+      if (!action) return Fail("action is " + Text(policy, "action"));
+      spec_.failure.on_log.push_back({Text(policy, "pattern"), *action});
+    }
+  }
 
   const Json& stop = Member(json_, "stop");
   spec_.stop.max_trials = Int(stop, "max_trials");

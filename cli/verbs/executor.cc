@@ -65,6 +65,11 @@ std::string Use(const Json& executor, const std::string& what) {
   return used + '/' + std::to_string(all);
 }
 
+std::string DiskFree(const Json& executor) {
+  const std::optional<double> bytes = NumberOf(At(executor, "disk_free_bytes"));
+  return bytes.has_value() ? FormatBytes(*bytes) : "";
+}
+
 std::string LabelsOf(const Json& executor) {
   std::string text;
   for (const auto& [name, value] : At(executor, "labels").items()) {
@@ -98,11 +103,12 @@ std::vector<std::string> ExecutorLines(const Json& executors, const Style& style
                {"STATE"},
                {"CPUS", /*right=*/true},
                {"GPUS", /*right=*/true},
+               {"DISK FREE", /*right=*/true},
                {"ADDRESS"},
                {"HEARD", /*right=*/true},
                {"LABELS"},
                {"RUNNING"}});
-  std::vector<std::string> drained;
+  std::vector<std::string> closed;
   for (const Json& executor : executors) {
     const std::string name = Clean(TextAt(executor, "name"));
     const std::string state = TextAt(executor, "state");
@@ -110,19 +116,25 @@ std::vector<std::string> ExecutorLines(const Json& executors, const Style& style
                {state, ColourOfState(state)},
                Use(executor, "cpus"),
                Use(executor, "gpus"),
+               DiskFree(executor),
                Clean(TextAt(executor, "address")),
                Heard(executor),
                LabelsOf(executor),
                Running(executor)});
-    const Json& drain = At(executor, "drain");
-    if (!drain.is_object()) continue;
-    const std::string reason = Clean(TextAt(drain, "reason"));
-    drained.push_back(name + " is drained since " + TextAt(drain, "since") +
-                      (reason.empty() ? "" : ": " + reason));
+    if (const Json& drain = At(executor, "drain"); drain.is_object()) {
+      const std::string reason = Clean(TextAt(drain, "reason"));
+      closed.push_back(name + " is drained since " + TextAt(drain, "since") +
+                       (reason.empty() ? "" : ": " + reason));
+    }
+    if (At(executor, "problem").is_string())
+      closed.push_back(name + " is unwell: " + Clean(TextAt(executor, "problem")));
+    if (const Json& aside = At(executor, "set_aside"); aside.is_object())
+      closed.push_back(name + " is set aside until " + TextAt(aside, "until") + ": " +
+                       Clean(TextAt(aside, "reason")));
   }
   std::vector<std::string> lines = table.Lines(style, width);
-  if (!drained.empty()) lines.emplace_back();
-  lines.insert(lines.end(), drained.begin(), drained.end());
+  if (!closed.empty()) lines.emplace_back();
+  lines.insert(lines.end(), closed.begin(), closed.end());
   return lines;
 }
 
@@ -241,6 +253,7 @@ void AddRunner(CLI::App& noun, Action& chosen) {
 void AddExecutorVerbs(CLI::App& app, Action& chosen) {
   CLI::App* const noun = app.add_subcommand(
       "executor", "run trials on this machine for a server elsewhere; or see to those there are");
+  noun->alias("node");
   noun->require_subcommand(0, 1);
   AddRunner(*noun, chosen);
   AddList(*noun, chosen);

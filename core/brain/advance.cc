@@ -8,6 +8,7 @@
 #include "core/brain/contention.h"
 #include "core/brain/decide.h"
 #include "core/brain/next_trial.h"
+#include "core/brain/set_aside.h"
 #include "core/state/retention.h"
 #include "core/state/stoppers.h"
 
@@ -142,7 +143,8 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
     if (!facts.empty()) return facts;
     agenda.Rest(state, *sweep, now);
   }
-  StartGang(state, reachable, now, agenda, facts);
+  Readmit(state, now, agenda, facts);
+  if (facts.empty()) StartGang(state, reachable, now, agenda, facts);
   if (facts.empty()) ForgetLost(state, now, agenda, facts);
   return facts;
 }
@@ -163,6 +165,7 @@ std::optional<Time> Due(const State& state, Time now) {
   }
   for (const auto& [name, executor] : state.executors) {
     if (Forgettable(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
+    if (executor.aside) consider(executor.aside->until);
   }
   return first;
 }

@@ -101,7 +101,7 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
   std::optional<Present> present;
   if (known && !executor->second.lost)
     present = Present{executor->second.host.total, executor->second.incarnation,
-                      executor->second.drain.has_value()};
+                      !TakesGangs(executor->second)};
   const auto before = present_.find(name);
   const bool changed = before == present_.end() ? present.has_value() : present != before->second;
   if (changed) {
@@ -116,6 +116,8 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
       present_.emplace(name, *present);
     }
   }
+  aside_.erase(name);
+  if (known && executor->second.aside) aside_.emplace(name, executor->second.aside->until);
   if (const auto since = lost_at_.find(name); since != lost_at_.end()) {
     lost_.erase({since->second, name});
     lost_at_.erase(since);
@@ -207,6 +209,7 @@ std::optional<Time> Agenda::Due(const State& state, Time now) const {
     if (time > now) break;
   }
   if (!lost_.empty()) consider(Time{lost_.begin()->first.us + kForgetLostAfterUs});
+  for (const auto& [name, until] : aside_) consider(until);
   return first;
 }
 

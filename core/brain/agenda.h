@@ -68,7 +68,7 @@ class Agenda {
   // Its searcher waits: it starts nothing before something happens to it.
   void LetWait(SweepId sweep) { waiting_.insert(sweep); }
   bool Waits(SweepId sweep) const { return waiting_.contains(sweep); }
-  // A trial of it waits for executors of its own: what it may start next is not all alike.
+  // It may not start just anywhere: a trial of it waits for executors of its own, or avoids some.
   void MarkChoosy(SweepId sweep) { choosy_.insert(sweep); }
 
   // The executors that can be reached, unmasked.
@@ -85,9 +85,10 @@ class Agenda {
     bool masked = false;  // slots are reserved before it
     Requirements required;
     double needs = 0;
+    std::set<std::string> avoided;
     auto Key() const {
       return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes, masked,
-                      required, needs);
+                      required, needs, avoided);
     }
     bool operator<(const Kind& other) const { return Key() < other.Key(); }
   };
@@ -102,6 +103,11 @@ class Agenda {
 
   // Since when, and which: those lost first come first.
   const std::set<std::pair<Time, std::string>>& Lost() const { return lost_; }
+
+  // ---- executors that are set aside ---------------------------------------------------------
+
+  // Until when.
+  const std::map<std::string, Time>& Aside() const { return aside_; }
 
  private:
   void TakeAll(const State& state);
@@ -138,7 +144,7 @@ class Agenda {
   struct Present {
     Resources total;
     Incarnation incarnation;
-    bool drained = false;
+    bool closed = false;
     bool operator==(const Present&) const = default;
   };
   std::map<std::string, Present> present_;  // executors that are not lost
@@ -154,6 +160,7 @@ class Agenda {
 
   std::set<std::pair<Time, std::string>> lost_;
   std::map<std::string, Time> lost_at_;
+  std::map<std::string, Time> aside_;
 };
 
 // As Advance of a state alone, and at no greater cost than what has changed. REQUIRES: the agenda

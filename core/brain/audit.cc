@@ -69,6 +69,15 @@ bool Fits(const State& state, const Event& event) {
     return state.executors.contains(drained->name);
   if (const auto* resumed = std::get_if<ExecutorResumed>(&fact))
     return state.executors.contains(resumed->name);
+  if (const auto* health = std::get_if<ExecutorHealth>(&fact))
+    return state.executors.contains(health->name);
+  if (const auto* aside = std::get_if<ExecutorSetAside>(&fact))
+    return state.executors.contains(aside->name);
+  if (const auto* readmitted = std::get_if<ExecutorReadmitted>(&fact))
+    return state.executors.contains(readmitted->name);
+  if (const auto* excluded = std::get_if<ExecutorExcluded>(&fact)) {
+    if (!state.executors.contains(excluded->name)) return false;
+  }
   if (const auto* forgotten = std::get_if<ExecutorForgotten>(&fact)) {
     const auto executor = state.executors.find(forgotten->name);
     return executor != state.executors.end() && executor->second.attempts.empty();
@@ -166,7 +175,8 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
   const Sweep& sweep = *state_.Find(promoted.trial.sweep);
   PassedOver over;  // those that may wait for executors of their own
   for (const TrialNumber number : sweep.pending) {
-    if (OriginOf(state_, *sweep.Find(number)).readers) over.insert(number);
+    const Trial& trial = *sweep.Find(number);
+    if (OriginOf(state_, trial).readers || !trial.avoided.empty()) over.insert(number);
   }
   if (HasNext(sweep, now, over)) StartNext(state_, sweep, {}, "", now, facts, over);
   const Fact recorded = promoted;

@@ -80,11 +80,11 @@ void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts) {
 }
 
 void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, Time not_before,
-             Facts& facts) {
+             Facts& facts, const std::string& avoided) {
   if (sweep.stopping_as && !trial.requested) {
     EndTrial(trial, TrialState::kKilled, reason + "; not started again: " + sweep.reason, facts);
   } else {
-    facts.push_back(TrialRequeued{trial.id, reason, not_before});
+    facts.push_back(TrialRequeued{trial.id, reason, not_before, avoided});
   }
 }
 

@@ -30,9 +30,9 @@ void WindDown(const Sweep& sweep, SweepState outcome, const std::string& reason,
 // left alone by a stop.
 void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts);
 
-// The trial waits for another attempt, or ends with its sweep.
+// The trial waits for another attempt, or ends with its sweep. `avoided`: see TrialRequeued.
 void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, Time not_before,
-             Facts& facts);
+             Facts& facts, const std::string& avoided = "");
 
 // The trial's gang has left. Where it waits for another attempt, or for a promotion, and its sweep
 // starts nothing more of its own, it is over.

@@ -73,6 +73,10 @@ std::string Void(const State& state, const Agenda& agenda) {
     if (executor == state.executors.end() || executor->second.lost)
       return "executor " + name + " is lost";
     if (executor->second.drain) return "executor " + name + " is drained";
+    if (std::string why = WhyClosed(executor->second); !why.empty())
+      return "nothing more starts on executor " + name + ": " + why;
+    if (ExcludedFrom(state, *holder).contains(name))
+      return "executor " + name + " is excluded from the sweep";
     if (!Lasts(executor->second.host, NeedsOf(*holder), state.last_time))
       return "executor " + name + " ends too soon";
     if (!Match(holder->spec.gang.required, executor->second.host.labels))
@@ -83,8 +87,7 @@ std::string Void(const State& state, const Agenda& agenda) {
   return "";
 }
 
-// Those that would do, were they not drained: a, b. `all`: there are no others that it could go on
-// from its checkpoint on.
+// Those that have its checkpoint and are drained: a, b. `all`: no others have it.
 std::string Drained(const State& state, const GangRequest& request, bool& all) {
   std::string names;
   all = request.only.has_value();
@@ -93,6 +96,30 @@ std::string Drained(const State& state, const GangRequest& request, bool& all) {
     if (!executor.drain) all = false;
     if (executor.drain && Match(request.required, executor.host.labels))
       names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+// Those that would do, were they not closed: a, b (drained), c (its disk has 0.1 GiB left).
+std::string Closed(const State& state, const GangRequest& request) {
+  std::map<std::string, std::string> names;  // by why
+  for (const auto& [name, executor] : state.executors) {
+    const std::string why = executor.lost ? "" : WhyClosed(executor);
+    if (why.empty() || !Match(request.required, executor.host.labels)) continue;
+    std::string& those = names[why];
+    those += (those.empty() ? "" : ", ") + name;
+  }
+  std::string text;
+  for (const auto& [why, those] : names)
+    text += (text.empty() ? "" : ", ") + those + " (" + why + ")";
+  return text;
+}
+
+// Those that would do, were they not to be avoided: a, b.
+std::string Avoided(const GangRequest& request, const Hosts& hosts) {
+  std::string names;
+  for (const std::string& name : request.avoided) {
+    if (hosts.Find(name) != nullptr) names += (names.empty() ? "" : ", ") + name;
   }
   return names;
 }
@@ -129,11 +156,16 @@ std::string Shortage(const State& state, const Sweep& sweep, const GangRequest& 
   if (!ending.empty() && !Place(at_any_time, hosts).empty()) return ending;
   std::string text = Shortage(at_any_time, hosts);
   if (!ending.empty()) text += "; " + ending;
-  if (!drained.empty()) {
-    const std::string there = "nothing starts on " + drained + " (drained)";
-    text =
-        hosts.All().empty() ? there + ", and no other executor is connected" : text + "; " + there;
-  }
+  const auto add = [&](const std::string& there, bool alone) {
+    text = alone ? there + ", and no other executor is connected" : text + "; " + there;
+  };
+  if (const std::string closed = Closed(state, request); !closed.empty())
+    add("nothing starts on " + closed, hosts.All().empty());
+  if (const std::string avoided = Avoided(request, hosts); !avoided.empty())
+    add("failure.on_log keeps it from " + avoided +
+            " until that starts anew or is resumed (attune executor resume)",
+        std::ranges::all_of(
+            hosts.All(), [&](const Host* host) { return request.avoided.contains(host->name); }));
   if (!state.reservation) return text;
   std::string names;
   for (const auto& [name, workers] : state.reservation->workers)
@@ -197,10 +229,11 @@ class Round {
       const Trial* waiting = NextWaiting(sweep, now_, over);
       if (waiting == nullptr && !HasNext(sweep, now_, over)) break;
       GangRequest request = RequestOf(state_, sweep, waiting, reachable_);
-      request.max_workers = MostWorkers(sweep, waiting, hosts_);
-      const bool anywhere = !request.only;
-      const Agenda::Kind kind{request.min_workers, request.per_worker, masked_, request.required,
-                              request.needs.value};
+      request.max_workers = MostWorkers(state_, sweep, waiting, hosts_);
+      if (!request.avoided.empty()) agenda_.MarkChoosy(sweep.id);
+      const bool anywhere = !request.choosy;
+      const Agenda::Kind kind{request.min_workers, request.per_worker,  masked_,
+                              request.required,    request.needs.value, request.avoided};
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
       bool large_enough = false;
       if (known != agenda_.without_room.end()) {
@@ -264,6 +297,12 @@ class Round {
 
 }  // namespace
 
+GangRequest RequestFor(const State& state, const Sweep& sweep) {
+  GangRequest request = RequestFor(sweep.spec.gang);
+  request.avoided = ExcludedFrom(state, sweep);
+  return request;
+}
+
 bool Yields(const State& state, const Sweep& sweep) {
   if (!state.reservation || Reserves(state, sweep)) return false;
   const Sweep* holder = state.Find(state.reservation->sweep);  // null: about to be released
@@ -272,11 +311,19 @@ bool Yields(const State& state, const Sweep& sweep) {
 
 GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
                       const Reachable& reachable) {
-  GangRequest request = RequestFor(sweep.spec.gang);
+  GangRequest request = RequestFor(state, sweep);
   request.needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
   request.now = state.last_time;
   // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
   if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
+  if (std::set<std::string> avoided = AvoidedBy(state, *waiting); !avoided.empty()) {
+    GangRequest elsewhere = request;
+    elsewhere.avoided.merge(avoided);
+    if (!Nearest(elsewhere, ReachableHosts(state, reachable)).empty()) {
+      request = std::move(elsewhere);
+      request.choosy = true;
+    }
+  }
   Origin origin = OriginOf(state, *waiting);
   if (origin.checkpoint == nullptr) return request;
   if (!origin.readers) {
@@ -286,6 +333,7 @@ GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiti
     request.near = std::move(origin.readers);
   } else {
     request.only = std::move(origin.readers);
+    request.choosy = true;
   }
   return request;
 }

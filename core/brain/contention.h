@@ -27,6 +27,9 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
 // Whether slots are reserved for another sweep, which they are kept for also before this one.
 bool Yields(const State& state, const Sweep& sweep);
 
+// What any gang of the sweep needs.
+GangRequest RequestFor(const State& state, const Sweep& sweep);
+
 // What the sweep's next gang needs: that of a trial that waits, or of a new one (null).
 GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
                       const Reachable& reachable);

@@ -263,6 +263,15 @@ class Decider {
 
   Status operator()(const ResumeExecutor& command) { return DecideResume(state_, command, facts_); }
 
+  Status operator()(const SayHealth& command) {
+    const auto known = state_.executors.find(command.name);
+    if (known != state_.executors.end() && !known->second.lost &&
+        known->second.incarnation == command.incarnation &&
+        known->second.problem != command.problem)
+      Add(ExecutorHealth{command.name, command.problem});
+    return {};
+  }
+
   Status operator()(const RecordFact& command) {
     Record(state_, command, now_, facts_);
     return {};

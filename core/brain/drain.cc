@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/brain/contention.h"
 #include "core/brain/decide.h"
 #include "core/brain/next_trial.h"
 #include "core/state/origin.h"
@@ -19,7 +20,7 @@ Error NoExecutor(const std::string& name) {
 // Whether a gang of the sweep's has a place elsewhere, when it may have to wait for room there. The
 // checkpoint that it saves now is read, or fetched, from there.
 bool MayLeave(const State& state, const Sweep& sweep, const std::string& drained) {
-  const GangRequest request = RequestFor(sweep.spec.gang);
+  const GangRequest request = RequestFor(state, sweep);
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
     if (TakesGangs(executor) && name != drained) hosts.Put(executor.host);
@@ -111,7 +112,7 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
     };
     if (std::ranges::any_of(sweep.live, comes)) return true;
     const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
-    return MayStart(sweep) && !Nearest(RequestFor(sweep.spec.gang), others).empty() &&
+    return MayStart(sweep) && !Nearest(RequestFor(state, sweep), others).empty() &&
            std::ranges::any_of(sweep.pending, waits);
   });
 }
@@ -119,7 +120,11 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
 Status DecideResume(const State& state, const ResumeExecutor& command, Facts& facts) {
   const auto known = state.executors.find(command.name);
   if (known == state.executors.end()) return NoExecutor(command.name);
-  if (known->second.drain) facts.push_back(ExecutorResumed{command.name});
+  const bool excluded = std::ranges::any_of(state.sweeps, [&](const auto& entry) {
+    return ExcludedFrom(state, entry.second).contains(command.name);
+  });
+  if (known->second.drain || known->second.aside || excluded)
+    facts.push_back(ExecutorResumed{command.name});
   return {};
 }
 

@@ -23,6 +23,9 @@ std::string Text(const Threshold& threshold) {
          (threshold.at_most ? " at most " + Text(*threshold.at_most) : "") + " from step " +
          Text(threshold.grace_period.value);
 }
+std::string Text(const LogPolicy& policy) {
+  return policy.pattern + ": " + std::string(Name(policy.action));
+}
 template <class T>
 std::string Text(const std::optional<T>& value) {
   return value ? Text(*value) : "none";
@@ -111,6 +114,7 @@ class Comparison {
     Free("failure.max_failed_trials", before.max_failed_trials, after.max_failed_trials);
     Free("failure.backoff", before.backoff, after.backoff);
     Free("failure.stall_timeout", before.stall_timeout, after.stall_timeout);
+    Free("failure.on_log", before.on_log, after.on_log);
   }
 
   // Programs that run need not report what they were not asked for.

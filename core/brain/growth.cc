@@ -84,7 +84,7 @@ bool AllSeen(const State& state, const Hosts& hosts) {
 int RoomFor(const State& state, const Small& small, Hosts& hosts) {
   const Attempt& live = *small.trial->live;
   hosts.Unmask();
-  const int most = MostWorkers(*small.sweep, small.trial, hosts);
+  const int most = MostWorkers(state, *small.sweep, small.trial, hosts);
   for (const RankSlot& slot : live.ranks) {
     const Host* seen = hosts.Find(slot.executor);
     if (seen == nullptr) return 0;  // it is away
@@ -94,7 +94,7 @@ int RoomFor(const State& state, const Small& small, Hosts& hosts) {
     host.gpus_free.insert(host.gpus_free.end(), slot.gpus.begin(), slot.gpus.end());
     hosts.Mask(std::move(host));
   }
-  GangRequest request = RequestFor(small.sweep->spec.gang);
+  GangRequest request = RequestFor(state, *small.sweep);
   request.min_workers = static_cast<int>(live.ranks.size()) + 1;
   if (small.sweep->spec.gang.grow == GrowthPolicy::kEven) request.max_workers = most;
   // Its next checkpoint will lie where rank 0 is.
@@ -122,7 +122,7 @@ bool Waits(const State& state, const Sweep& sweep, const Reachable& reachable, c
     }
     const GangRequest request = RequestOf(state, sweep, waiting, reachable);
     if (!Nearest(request, hosts).empty()) return true;
-    if (!request.only) return false;
+    if (!request.choosy) return false;
     over.insert(waiting->id.number);
   }
 }
@@ -140,12 +140,12 @@ int HighestWaiting(const State& state, const Reachable& reachable, const Agenda&
 
 }  // namespace
 
-int MostWorkers(const Sweep& sweep, const Trial* trial, const Hosts& hosts) {
+int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, const Hosts& hosts) {
   const GangSpec& gang = sweep.spec.gang;
   const bool is_new = trial == nullptr || trial->attempts == 0;
   if (gang.grow == GrowthPolicy::kOldest || (gang.grow == GrowthPolicy::kBest && !is_new))
     return gang.workers;
-  int64_t workers = WorkersThatFit(RequestFor(gang), hosts);
+  int64_t workers = WorkersThatFit(RequestFor(state, sweep), hosts);
   for (const TrialNumber number : sweep.live)
     workers += std::ssize(sweep.Find(number)->live->ranks);
   int64_t trials = std::ssize(sweep.live) + std::ssize(sweep.pending);

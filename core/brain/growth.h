@@ -9,7 +9,7 @@ namespace attune {
 // new one. With another policy than kOldest a new trial begins with no more than an even share: of
 // what the sweep's gangs hold and what is free, among the trials that can run together now, those
 // to come included. With kEven none has more later, either.
-int MostWorkers(const Sweep& sweep, const Trial* trial, const Hosts& hosts);
+int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, const Hosts& hosts);
 
 // Adds the fact that asks a gang to leave at its next report, with a checkpoint, and to go on from
 // there with more workers: one that has fewer than GangSpec::workers, for which there is room.

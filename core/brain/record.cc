@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/random.h"
+#include "core/brain/set_aside.h"
 #include "core/state/stoppers.h"
 
 namespace attune {
@@ -147,6 +148,11 @@ class Recorder {
   void operator()(const AttemptEnded& fact) { End(fact, false); }
 
   void End(AttemptEnded ended, bool over) {
+    if (ended.outcome == Outcome::kFailed) {
+      ended.failure.executor = executor_;
+      if (PolicyOn(sweep_.spec.failure, ended.failure) != nullptr)
+        ended.failure.message += "; " + Found(ended.failure);
+    }
     if (trial_.live->Spans()) {
       if (ended.outcome == Outcome::kFailed)
         ended.failure.message = "on executor " + executor_ + ": " + ended.failure.message;
@@ -177,6 +183,7 @@ class Recorder {
       ended.outcome = Outcome::kPaused;
     const Failure failure = ended.failure;
     facts_.push_back(ended);
+    if (ended.outcome == Outcome::kFailed) Blame(failure);
     if (over) return;
     EndWaiting(sweep_, trial_, facts_);
     if (trial_.state != TrialState::kRunning) return;  // already decided; only its slots were held
@@ -306,10 +313,31 @@ class Recorder {
     }
   }
 
+  // What the failure says of the host, whatever becomes of the trial.
+  void Blame(const Failure& failure) {
+    if (failure.kind == FailureKind::kLease || failure.lost_peer) return;
+    const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
+    if (policy != nullptr && policy->action == LogAction::kExcludeHost &&
+        !ExcludedFrom(state_, sweep_).contains(failure.executor))
+      facts_.push_back(ExecutorExcluded{sweep_.id, failure.executor, Found(failure)});
+    SetAsideIfItKeepsFailing(state_, trial_.id, failure.executor, now_, facts_);
+  }
+
+  // its log says "CUDA error: …" (failure.on_log: CUDA error|ECC)
+  static std::string Found(const Failure& failure) {
+    return "its log says \"" + failure.line + "\" (failure.on_log: " + failure.pattern + ")";
+  }
+
   void Failed(const Failure& failure) {
     const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
+    const LogPolicy* policy = PolicyOn(sweep_.spec.failure, failure);
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep_, trial_, what, now_, facts_);
+    } else if (policy != nullptr && policy->action == LogAction::kFail) {
+      FailTrial(sweep_, trial_, what, false, facts_);
+    } else if (policy != nullptr && !trial_.avoided.contains(failure.executor)) {
+      Requeue(sweep_, trial_, what + "; it goes on on another executor than " + failure.executor,
+              now_, facts_, failure.executor);
     } else if (failure.kind == FailureKind::kHost) {
       const Seconds delay = AgainAfter(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",

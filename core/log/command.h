@@ -133,8 +133,17 @@ struct DrainExecutor {
   bool now = false;
 };
 
+// Also one that was set aside, or that sweeps have excluded.
 struct ResumeExecutor {
   std::string name;
+};
+
+// What an executor says of itself (ExecutorHealth). Ignored when the incarnation is not the current
+// one.
+struct SayHealth {
+  std::string name;
+  Incarnation incarnation;
+  std::string problem;  // empty: it is well
 };
 
 // An executor is about to end: what runs there is asked to save a checkpoint at its next report,
@@ -173,6 +182,6 @@ using Command =
     std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
                  Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial, PinCheckpoint,
                  DropCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor, ResumeExecutor,
-                 LeaveExecutor, RecordFact, RecordRemoval>;
+                 LeaveExecutor, SayHealth, RecordFact, RecordRemoval>;
 
 }  // namespace attune

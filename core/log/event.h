@@ -91,6 +91,10 @@ struct Failure {
   std::string log_tail;  // last lines of that rank's log
   // The rank tells of another one that is gone: it is a victim if anybody else is the cause.
   bool lost_peer = false;
+  std::string executor;  // whose ranks, as the brain knows; empty: nobody's
+  // Of failure.on_log, the first whose pattern stands in the logs of these ranks; empty: none does.
+  std::string pattern;
+  std::string line;  // in which it stands
 };
 
 // Where the ranks of a gang over several executors meet, as that of rank 0 says.
@@ -302,6 +306,7 @@ struct TrialRequeued {  // will be tried again
   TrialId trial;
   std::string reason;
   Time not_before;
+  std::string avoided;  // an executor that it does not go back to if another has room; empty: none
 };
 struct TrialEnded {
   static constexpr std::string_view kKind = "trial_ended";
@@ -353,9 +358,31 @@ struct ExecutorDrained {  // nothing more starts there, until it is resumed
   std::string reason;  // a person's words; empty: none
   bool now = false;    // what runs there is asked to go on elsewhere
 };
-struct ExecutorResumed {
+struct ExecutorResumed {  // also one that was set aside, or that a sweep has excluded
   static constexpr std::string_view kKind = "executor_resumed";
   std::string name;
+};
+struct ExecutorHealth {  // as it says itself: with a problem, nothing more starts there
+  static constexpr std::string_view kKind = "executor_health";
+  std::string name;
+  std::string problem;  // the end of a sentence: "its disk has 0.2 GiB left"; empty: it is well
+};
+struct ExecutorSetAside {  // its gangs keep failing: nothing more starts there for a while
+  static constexpr std::string_view kKind = "executor_set_aside";
+  std::string name;
+  std::string reason;
+  Time until;
+};
+struct ExecutorReadmitted {  // one that was set aside is tried again
+  static constexpr std::string_view kKind = "executor_readmitted";
+  std::string name;
+  std::string reason;
+};
+struct ExecutorExcluded {  // from a sweep, by its failure.on_log, until it starts anew
+  static constexpr std::string_view kKind = "executor_excluded";
+  SweepId sweep;
+  std::string name;
+  std::string reason;
 };
 struct ExecutorForgotten {  // a lost one, with what it was to delete
   static constexpr std::string_view kKind = "executor_forgotten";
@@ -371,7 +398,8 @@ using AnyFact =
                  TrialPromoted, CheckpointSaved, CheckpointPinned, CheckpointDropped,
                  CheckpointRemoved, AttemptPartEnded, AttemptEnded, TrialRequeued, TrialEnded,
                  SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorDrained,
-                 ExecutorResumed, ExecutorForgotten>;
+                 ExecutorResumed, ExecutorHealth, ExecutorSetAside, ExecutorReadmitted,
+                 ExecutorExcluded, ExecutorForgotten>;
 
 template <class T>
 concept FactKind =

@@ -205,6 +205,7 @@ void Fields(A& archive, Like<A, TrialRequeued>& fact) {
   About(archive, fact.trial);
   archive("reason", fact.reason);
   archive.Later("not_before_us", fact.not_before);
+  archive.Sparse("avoided", fact.avoided);
 }
 template <class A>
 void Fields(A& archive, Like<A, TrialEnded>& fact) {
@@ -284,6 +285,28 @@ void Fields(A& archive, Like<A, ExecutorDrained>& fact) {
 template <class A>
 void Fields(A& archive, Like<A, ExecutorResumed>& fact) {
   archive("name", fact.name);
+}
+template <class A>
+void Fields(A& archive, Like<A, ExecutorHealth>& fact) {
+  archive("name", fact.name);
+  archive("problem", fact.problem);
+}
+template <class A>
+void Fields(A& archive, Like<A, ExecutorSetAside>& fact) {
+  archive("name", fact.name);
+  archive("reason", fact.reason);
+  archive("until_us", fact.until);
+}
+template <class A>
+void Fields(A& archive, Like<A, ExecutorReadmitted>& fact) {
+  archive("name", fact.name);
+  archive("reason", fact.reason);
+}
+template <class A>
+void Fields(A& archive, Like<A, ExecutorExcluded>& fact) {
+  About(archive, fact.sweep);
+  archive("name", fact.name);
+  archive("reason", fact.reason);
 }
 template <class A>
 void Fields(A& archive, Like<A, ExecutorForgotten>& fact) {

@@ -76,6 +76,9 @@ void Fields(A& archive, Like<A, Failure>& failure) {
   archive("message", failure.message);
   archive("log_tail", failure.log_tail);
   archive.Sparse("lost_peer", failure.lost_peer);
+  archive.Sparse("executor", failure.executor);
+  archive.Sparse("pattern", failure.pattern);
+  archive.Sparse("line", failure.line);
 }
 
 inline void Fields(ArchiveWriter& archive, const Config& config) { archive(config.entries()); }
@@ -195,8 +198,13 @@ void Fields(A& archive, Like<A, CheckpointPolicy>& policy) {
   archive(policy.every, policy.keep_last, policy.keep_best);
 }
 template <class A>
+void Fields(A& archive, Like<A, LogPolicy>& policy) {
+  archive(policy.pattern, policy.action);
+}
+template <class A>
 void Fields(A& archive, Like<A, FailurePolicy>& policy) {
-  archive(policy.max_restarts, policy.max_failed_trials, policy.backoff, policy.stall_timeout);
+  archive(policy.max_restarts, policy.max_failed_trials, policy.backoff, policy.stall_timeout,
+          policy.on_log);
 }
 template <class A>
 void Fields(A& archive, Like<A, Plateau>& plateau) {

@@ -14,7 +14,22 @@ constexpr std::array<std::pair<GrowthPolicy, std::string_view>, 3> kGrowthPolici
     {GrowthPolicy::kEven, "even"},
 }};
 
+constexpr std::array<std::pair<LogAction, std::string_view>, 3> kLogActions{{
+    {LogAction::kRetryElsewhere, "retry_elsewhere"},
+    {LogAction::kExcludeHost, "exclude_host"},
+    {LogAction::kFail, "fail"},
+}};
+
 }  // namespace
+
+std::string_view Name(LogAction action) { return kLogActions[static_cast<size_t>(action)].second; }
+
+std::optional<LogAction> LogActionNamed(std::string_view name) {
+  for (const auto& [action, known] : kLogActions) {
+    if (known == name) return action;
+  }
+  return std::nullopt;
+}
 
 std::string_view Name(GrowthPolicy policy) {
   return kGrowthPolicies[static_cast<size_t>(policy)].second;

@@ -80,11 +80,28 @@ struct CheckpointPolicy {
   bool operator==(const CheckpointPolicy&) const = default;
 };
 
+// What follows where a rank has failed and something stands in a log of its gang.
+enum class LogAction {
+  kRetryElsewhere,  // the trial goes on on other executors, at no cost
+  kExcludeHost,     // and so does the sweep
+  kFail,            // the trial has failed: it would do so again
+};
+
+std::string_view Name(LogAction action);
+std::optional<LogAction> LogActionNamed(std::string_view name);
+
+struct LogPolicy {
+  std::string pattern;  // a regular expression (RE2), found anywhere in a line
+  LogAction action = LogAction::kFail;
+  bool operator==(const LogPolicy&) const = default;
+};
+
 struct FailurePolicy {
-  int max_restarts = 3;        // of a trial, after failures of its own
-  int max_failed_trials = 10;  // one more, and the sweep fails
-  Seconds backoff{10};         // before the first restart, doubled for each further one
-  Seconds stall_timeout{600};  // a rank silent for longer has failed
+  int max_restarts = 3;           // of a trial, after failures of its own
+  int max_failed_trials = 10;     // one more, and the sweep fails
+  Seconds backoff{10};            // before the first restart, doubled for each further one
+  Seconds stall_timeout{600};     // a rank silent for longer has failed
+  std::vector<LogPolicy> on_log;  // the first that is found counts
   bool operator==(const FailurePolicy&) const = default;
 };
 

@@ -54,6 +54,10 @@ class Applier {
   void operator()(const ExecutorLost& fact);
   void operator()(const ExecutorDrained& fact);
   void operator()(const ExecutorResumed& fact);
+  void operator()(const ExecutorHealth& fact);
+  void operator()(const ExecutorSetAside& fact);
+  void operator()(const ExecutorReadmitted& fact);
+  void operator()(const ExecutorExcluded& fact);
   void operator()(const ExecutorForgotten& fact);
 
  private:
@@ -83,6 +87,8 @@ class Applier {
   void NoteReported(Sweep& sweep, Trial& trial);
   static void NoteReached(Sweep& sweep, const Best& report);
   void LetGoOfDonor(Sweep& sweep, Trial& trial);
+  // What an attempt's end says of the executors that it was on.
+  void NoteLuck(const Attempt& attempt, const AttemptEnded& end);
   void Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot);
   void Release(Sweep& sweep, const Trial& trial, const RankSlot& slot);
 

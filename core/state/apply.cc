@@ -138,6 +138,8 @@ void Applier::operator()(const ExecutorLost& fact) {
   Executor& executor = state_.executors.at(fact.name);
   executor.lost = true;
   executor.lost_at = now_;
+  executor.problem.clear();
+  executor.aside.reset();
   const auto folder = state_.folders.find(executor.folder);
   if (folder != state_.folders.end()) {
     folder->second.erase(fact.name);
@@ -153,7 +155,38 @@ void Applier::operator()(const ExecutorDrained& fact) {
 }
 
 void Applier::operator()(const ExecutorResumed& fact) {
-  state_.executors.at(fact.name).drain.reset();
+  Executor& executor = state_.executors.at(fact.name);
+  executor.drain.reset();
+  executor.aside.reset();
+  executor.luck = {};
+  for (auto& [id, sweep] : state_.sweeps) {
+    if (sweep.excluded.erase(fact.name) > 0 && !state_.touched.all)
+      state_.touched.sweeps.insert(id);
+    for (auto& [number, trial] : sweep.trials) trial.avoided.erase(fact.name);
+  }
+  Touch(fact.name);
+}
+
+void Applier::operator()(const ExecutorHealth& fact) {
+  state_.executors.at(fact.name).problem = fact.problem;
+  Touch(fact.name);
+}
+
+void Applier::operator()(const ExecutorSetAside& fact) {
+  Executor& executor = state_.executors.at(fact.name);
+  executor.aside = Aside{.until = fact.until, .reason = fact.reason};
+  executor.luck.failed.clear();
+  ++executor.luck.times;
+  Touch(fact.name);
+}
+
+void Applier::operator()(const ExecutorReadmitted& fact) {
+  state_.executors.at(fact.name).aside.reset();
+  Touch(fact.name);
+}
+
+void Applier::operator()(const ExecutorExcluded& fact) {
+  SweepAt(fact.sweep).excluded[fact.name] = state_.executors.at(fact.name).incarnation;
   Touch(fact.name);
 }
 
@@ -162,6 +195,22 @@ void Applier::operator()(const ExecutorForgotten& fact) {
   state_.ending.erase(fact.name);
   state_.removals.erase(fact.name);
   Touch(fact.name);
+}
+
+void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
+  if (end.outcome == Outcome::kFailed && end.failure.kind != FailureKind::kLease &&
+      !end.failure.lost_peer) {
+    const auto executor = state_.executors.find(end.failure.executor);
+    if (executor == state_.executors.end()) return;  // of logs that do not say whose
+    executor->second.luck.failed.push_back(attempt.id.trial);
+    executor->second.luck.worked = false;
+  } else if (end.outcome == Outcome::kFinished || end.outcome == Outcome::kStopped ||
+             end.outcome == Outcome::kPaused) {
+    for (const RankSlot& slot : attempt.ranks) {
+      const auto executor = state_.executors.find(slot.executor);
+      if (executor != state_.executors.end()) executor->second.luck = {.worked = true};
+    }
+  }
 }
 
 // ---- what they have in common -------------------------------------------------------------

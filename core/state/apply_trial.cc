@@ -105,7 +105,12 @@ void Applier::operator()(const AttemptStarted& fact) {
 }
 
 void Applier::operator()(const AttemptFirstStep& fact) {
-  TrialAt(fact.attempt.trial).live->stepped = true;
+  Attempt& live = *TrialAt(fact.attempt.trial).live;
+  live.stepped = true;
+  for (const RankSlot& slot : live.ranks) {
+    const auto executor = state_.executors.find(slot.executor);
+    if (executor != state_.executors.end()) executor->second.luck.worked = true;
+  }
 }
 
 void Applier::operator()(const RendezvousOpened& fact) {
@@ -182,9 +187,10 @@ void Applier::operator()(const AttemptEnded& fact) {
     if (!trial.live->gone.contains(slot.executor)) Release(sweep, trial, slot);
   }
   trial.seconds.value += trial.live->seconds.value;
-  if (fact.outcome == Outcome::kFailed && fact.failure.kind != FailureKind::kLease &&
-      fact.failure.kind != FailureKind::kHost && trial.state == TrialState::kRunning)
+  if (fact.outcome == Outcome::kFailed && trial.state == TrialState::kRunning &&
+      Counts(sweep.spec, trial, fact.failure))
     ++trial.failures;
+  NoteLuck(*trial.live, fact);
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
     sweep.small.erase({*grows, trial.id.number});
@@ -199,6 +205,8 @@ void Applier::operator()(const TrialRequeued& fact) {
   Trial& trial = TrialAt(fact.trial);
   RemovePending(SweepAt(fact.trial.sweep), trial);
   trial.not_before = fact.not_before;
+  const auto avoided = state_.executors.find(fact.avoided);
+  if (avoided != state_.executors.end()) trial.avoided[fact.avoided] = avoided->second.incarnation;
   trial.held = false;
   // It starts only when its sweep is no longer paused, and with all the workers there is room for.
   if (trial.yield && trial.yield->kind != VerdictKind::kStop) trial.yield.reset();

@@ -30,7 +30,8 @@ int Capacity(const Resources& per_worker, const Resources& room) {
 }
 
 bool Allowed(const GangRequest& request, const Host& host) {
-  return Match(request.required, host.labels) && Lasts(host, request.needs, request.now);
+  return Match(request.required, host.labels) && Lasts(host, request.needs, request.now) &&
+         !request.avoided.contains(host.name);
 }
 
 std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) {
@@ -80,7 +81,8 @@ const Host* One(const GangRequest& request, int workers, const Hosts& hosts) {
     const Host* host = hosts.Find(request.preferred);
     if (host != nullptr && Allowed(request, *host) && Within(need, host->Free())) return host;
   }
-  if (!request.only && request.required.empty() && request.needs.value == 0)
+  if (!request.only && request.required.empty() && request.needs.value == 0 &&
+      request.avoided.empty())
     return hosts.Best(need, request.placement);
   Hosts few;
   for (const Host* host : Chosen(request, hosts)) few.Put(*host);

@@ -38,11 +38,13 @@ struct GangRequest {
   std::optional<std::set<std::string>> only;
   // Of places for as many workers, one with rank 0 on these executors is taken before another.
   std::optional<std::set<std::string>> near;
-  Requirements required;  // of every executor that it runs on
+  Requirements required;          // of every executor that it runs on
+  std::set<std::string> avoided;  // executors that it does not run on, whatever room they have
   // So long it has to run at least: no executor is taken that ends earlier, unless that one has
   // never had so much time.
   Seconds needs{0};
   Time now;
+  bool choosy = false;  // where it finds no room, others of its sweep may
 };
 
 inline int MinWorkers(const GangSpec& gang) {
@@ -105,8 +107,8 @@ class Hosts {
 // ones and a last one that they fill best (kPack), or evenly (kSpread). Where rank 0 is bound
 // (GangRequest::only, or near), the roomiest of its executors comes first, and the others beside
 // it. Ranks of one executor are consecutive, and local_rank counts within it. GPUs are whole and of
-// one rank only. Executors that lack a label that is asked for (GangRequest::required) or end too
-// soon (GangRequest::needs) are as good as none.
+// one rank only. Executors that lack a label that is asked for (GangRequest::required) end too
+// soon (GangRequest::needs) or are to be avoided are as good as none.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
 // Whether it lasts for so long, or never has.

@@ -30,7 +30,7 @@ void Fields(A& archive, Like<A, Trial>& trial) {
   archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures, trial.last_step,
           trial.milestone, trial.until, trial.requested, trial.held, trial.not_before,
           trial.seconds, trial.best, trial.since_best, trial.standstill, trial.yield,
-          trial.checkpoints, trial.donor, trial.cloned, trial.live);
+          trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided);
 }
 template <class A>
 void Fields(A& archive, Like<A, BegunProposal>& begun) {
@@ -42,7 +42,7 @@ void PlainFields(A& archive, Like<A, Sweep>& sweep) {
           sweep.reason, sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported,
           sweep.trials, sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending,
           sweep.delayed, sweep.live, sweep.surplus, sweep.clones, sweep.paused, sweep.retained,
-          sweep.by_key, sweep.used);
+          sweep.by_key, sweep.used, sweep.excluded);
   for (auto& count : sweep.by_state) archive(count);
   archive(sweep.front, sweep.reached, sweep.edited, sweep.since_best, sweep.running_since,
           sweep.ran_us, sweep.gpu_seconds, sweep.report_gap);
@@ -61,9 +61,18 @@ void Fields(A& archive, Like<A, Drain>& drain) {
   archive(drain.since, drain.reason, drain.now);
 }
 template <class A>
+void Fields(A& archive, Like<A, Aside>& aside) {
+  archive(aside.until, aside.reason);
+}
+template <class A>
+void Fields(A& archive, Like<A, Luck>& luck) {
+  archive(luck.failed, luck.worked, luck.times);
+}
+template <class A>
 void Fields(A& archive, Like<A, Executor>& executor) {
   archive(executor.name, executor.instance, executor.incarnation, executor.address, executor.folder,
-          executor.lost, executor.lost_at, executor.drain, executor.host, executor.attempts);
+          executor.lost, executor.lost_at, executor.drain, executor.problem, executor.aside,
+          executor.luck, executor.host, executor.attempts);
 }
 template <class A>
 void Fields(A& archive, Like<A, Reservation>& reservation) {
@@ -82,7 +91,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 15;
+constexpr uint32_t kForm = 16;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

@@ -81,6 +81,48 @@ std::optional<Time> MayGrowFrom(const SweepSpec& spec, const Attempt& attempt) {
   return Time{attempt.decided.us + static_cast<int64_t>(spec.gang.grow_after.value * 1e6)};
 }
 
+std::string WhyClosed(const Executor& executor) {
+  if (executor.drain) return "drained";
+  if (!executor.problem.empty()) return executor.problem;
+  return executor.aside ? "set aside: " + executor.aside->reason : "";
+}
+
+const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure) {
+  if (failure.pattern.empty()) return nullptr;
+  const auto policy = std::ranges::find(policies.on_log, failure.pattern, &LogPolicy::pattern);
+  return policy == policies.on_log.end() ? nullptr : &*policy;  // an edit may have removed it
+}
+
+bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure) {
+  if (failure.kind == FailureKind::kLease || failure.kind == FailureKind::kHost) return false;
+  const LogPolicy* policy = PolicyOn(spec.failure, failure);
+  return policy == nullptr || policy->action == LogAction::kFail ||
+         trial.avoided.contains(failure.executor);
+}
+
+namespace {
+
+std::set<std::string> StillThere(const State& state,
+                                 const std::map<std::string, Incarnation>& executors) {
+  std::set<std::string> names;
+  for (const auto& [name, incarnation] : executors) {
+    const auto executor = state.executors.find(name);
+    if (executor != state.executors.end() && executor->second.incarnation == incarnation)
+      names.insert(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::set<std::string> ExcludedFrom(const State& state, const Sweep& sweep) {
+  return StillThere(state, sweep.excluded);
+}
+
+std::set<std::string> AvoidedBy(const State& state, const Trial& trial) {
+  return StillThere(state, trial.avoided);
+}
+
 Seconds NeedsOf(const Sweep& sweep) {
   return Seconds(kLeaveBefore.value +
                  std::exp2(std::ceil(std::log2(std::max(sweep.report_gap.value, 1.0)))));

@@ -66,7 +66,10 @@ struct Trial {
   Config config;
   TrialState state = TrialState::kPending;
   uint32_t attempts = 0;
-  int failures = 0;          // attempts that failed by the trial's own doing
+  int failures = 0;  // attempts that failed by the trial's own doing
+  // Executors that it does not go back to where others have room, as those processes that they
+  // were.
+  std::map<std::string, Incarnation> avoided;
   Step last_step{0};         // of its newest report
   Step milestone{0};         // the step of the next decision; 0: none
   Step until{0};             // goes on to here, unjudged; 0: as any trial
@@ -133,15 +136,17 @@ struct Sweep {
   std::map<TrialNumber, Step> paused;             // that can be promoted, with their steps
   std::set<CheckpointId> retained;                // by the scheduler
   std::map<std::string, TrialNumber> by_key;      // idempotency keys of requests for trials
-  Resources used;                                 // by gangs
-  std::array<int, 7> by_state{};                  // trials, indexed by TrialState
-  Front front;                                    // its best reports
-  std::optional<Best> reached;                    // the first report that has reached the targets
-  EventSeq edited{0};                             // the newest event that changed the specification
-  int since_best = 0;      // trials off the front that ended since it changed
-  Time running_since;      // meaningful while it is not paused
-  int64_t ran_us = 0;      // before that
-  double gpu_seconds = 0;  // of attempts that have ended
+  // Executors that its failure.on_log has excluded, as those processes that they were.
+  std::map<std::string, Incarnation> excluded;
+  Resources used;                 // by gangs
+  std::array<int, 7> by_state{};  // trials, indexed by TrialState
+  Front front;                    // its best reports
+  std::optional<Best> reached;    // the first report that has reached the targets
+  EventSeq edited{0};             // the newest event that changed the specification
+  int since_best = 0;             // trials off the front that ended since it changed
+  Time running_since;             // meaningful while it is not paused
+  int64_t ran_us = 0;             // before that
+  double gpu_seconds = 0;         // of attempts that have ended
   // The longest a gang has trained of late from one report to its next, or to its first.
   Seconds report_gap{0};
 
@@ -174,6 +179,19 @@ struct Drain {
   bool now = false;    // what runs there is to go on elsewhere
 };
 
+// Nothing more starts on an executor for a while, since its gangs keep failing.
+struct Aside {
+  Time until;
+  std::string reason;
+};
+
+// How gangs have fared on an executor of late.
+struct Luck {
+  std::vector<TrialId> failed;  // whose failures there are the newest, and nothing went well since
+  bool worked = false;          // since the last of them one has made its first step, or left well
+  int times = 0;                // it was set aside, and nothing went well since
+};
+
 struct Executor {
   std::string name;
   std::string instance;
@@ -182,7 +200,10 @@ struct Executor {
   std::string folder;  // of its checkpoints (ExecutorJoined)
   bool lost = false;
   Time lost_at;
-  std::optional<Drain> drain;         // of whatever process has the name
+  std::optional<Drain> drain;  // of whatever process has the name
+  std::string problem;         // that it says it has itself (ExecutorHealth)
+  std::optional<Aside> aside;
+  Luck luck;
   Host host;                          // what is free of it
   std::map<Epoch, TrialId> attempts;  // that hold slots here
 };
@@ -196,7 +217,12 @@ inline constexpr Seconds kLeaveBefore{60};
 Seconds NeedsOf(const Sweep& sweep);
 
 // Whether a gang can be placed on it, while it can be reached.
-inline bool TakesGangs(const Executor& executor) { return !executor.lost && !executor.drain; }
+inline bool TakesGangs(const Executor& executor) {
+  return !executor.lost && !executor.drain && executor.problem.empty() && !executor.aside;
+}
+
+// Why nothing starts on one that is not lost: "drained"; empty: something may.
+std::string WhyClosed(const Executor& executor);
 
 // Whether it is forgotten in time. One that is drained is kept, so that it is still drained when it
 // comes back.
@@ -254,6 +280,19 @@ struct State {
   const Sweep* Find(SweepId id) const;  // null when it has ended
   const Trial* Find(const TrialId& id) const;
 };
+
+// What the failure is by the sweep's failure.on_log; null: nothing was found in a log.
+const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure);
+
+// Whether the trial pays for the failure with one of its restarts. What a host lacks is none of its
+// doing, and neither is what failure.on_log says goes on elsewhere, but for a second time on the
+// same host.
+bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure);
+
+// The executors that gangs of the sweep do not go to; and those that this trial's does not while
+// others have room.
+std::set<std::string> ExcludedFrom(const State& state, const Sweep& sweep);
+std::set<std::string> AvoidedBy(const State& state, const Trial& trial);
 
 // Whether its executors should run this trial's live attempt (to its end, or to the step at which
 // it leaves). REQUIRES: trial.live.

@@ -130,6 +130,8 @@ struct Fill {
     failure.set_message(ValidUtf8(ended.failure->message));
     failure.set_log_tail(ValidUtf8(ended.failure->log_tail));
     failure.set_lost_peer(ended.failure->lost_peer);
+    failure.set_pattern(ended.failure->match.pattern);
+    failure.set_line(ValidUtf8(ended.failure->match.line));
   }
 };
 
@@ -185,6 +187,8 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
   }
   spec.program.working_directory = program.working_directory();
   spec.program.report_pattern = program.report_pattern();
+  spec.program.log_patterns.assign(assignment.log_patterns().begin(),
+                                   assignment.log_patterns().end());
   spec.config = std::move(config.value());
   spec.seed = assignment.seed();
   spec.world_size = static_cast<int>(assignment.world_size());

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "executor/gang/log_match.h"
 #include "executor/gang/spec.h"
 
 namespace attune::gang {
@@ -32,6 +33,7 @@ struct Failure {
   std::string message;   // one sentence: the exception's text, or what was seen from outside
   std::string log_tail;  // last lines of the rank's log, at most kLogTailBytesMax
   bool lost_peer = false;  // the rank tells of another one, here or on another host, that is gone
+  LogMatch match;
 };
 
 enum class Outcome { kFinished, kFailed, kCancelled };

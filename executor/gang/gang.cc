@@ -308,9 +308,21 @@ void Gang::Conclude() {
     } else if (launcher_ && !launcher_->death().empty()) {
       ended.failure->log_tail = LogTail(launcher_->log());
     }
+    ended.failure->match = FindInFailure(*ended.failure);
   }
   Emit(std::move(ended));
   services_.gone(spec_.attempt);
+}
+
+// What the failed rank says counts before what the others do.
+LogMatch Gang::FindInFailure(const Failure& failure) const {
+  std::vector<std::filesystem::path> logs;
+  if (failure.rank >= 0) logs.push_back(RankLog(spec_.attempt_dir, failure.rank));
+  for (const auto& rank : ranks_) {
+    if (rank->slot().rank != failure.rank)
+      logs.push_back(RankLog(spec_.attempt_dir, rank->slot().rank));
+  }
+  return Find(spec_.program.log_patterns, failure.message, logs);
 }
 
 void Gang::Tell(const Verdict& verdict) {

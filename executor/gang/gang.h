@@ -137,6 +137,7 @@ class Gang final : private Rank::Owner {
   void KillAll();
   void ConcludeIfGone();
   void Conclude();
+  LogMatch FindInFailure(const Failure& failure) const;
 
   // Reports and verdicts.
   void Take(Report report);

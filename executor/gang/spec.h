@@ -49,6 +49,7 @@ struct Program {
   std::filesystem::path working_directory;                       // empty: the executor's
   // Reports are lines that rank 0 prints, as this says (log_reports.h); empty: they are not.
   std::string report_pattern;
+  std::vector<std::string> log_patterns;  // that a failure is looked at for (log_match.h), in order
 };
 
 // What one rank occupies on this host.

@@ -253,7 +253,9 @@ Response Control::ResumeExecutor(const Request& request, const Target& target) {
   const auto events = backend_.Execute(attune::ResumeExecutor{target.executor}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return AnswerExecutor(target.executor,
-                        events->empty() ? "it was not drained" : "trials start there again");
+                        events->empty()
+                            ? "it was neither drained nor set aside, and no sweep excludes it"
+                            : "trials start there again");
 }
 
 Response Control::AnswerExecutor(const std::string& name, const std::string& effect) {

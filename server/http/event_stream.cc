@@ -177,6 +177,30 @@ class Translator {
     Add("executor_changed", {{"executor", fact.name}, {"state", nullptr}, {"drained", false}});
   }
 
+  void operator()(const ExecutorHealth& fact) {
+    Add("executor_changed",
+        {{"executor", fact.name}, {"state", nullptr}, {"problem", fact.problem}});
+  }
+
+  void operator()(const ExecutorSetAside& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", nullptr},
+                             {"set_aside", true},
+                             {"reason", fact.reason},
+                             {"until", FormatTime(fact.until)}});
+  }
+
+  void operator()(const ExecutorReadmitted& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", nullptr},
+                             {"set_aside", false},
+                             {"reason", fact.reason}});
+  }
+
+  void operator()(const ExecutorExcluded& fact) {
+    Add("executor_excluded", {{"executor", fact.name}, {"reason", fact.reason}});
+  }
+
   std::vector<StreamEvent> Take() { return std::move(events_); }
 
  private:

@@ -325,9 +325,10 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
                                  std::optional<double> silent_seconds) {
   const Host& host = executor.host;
   const bool online = !executor.lost && silent_seconds;
-  const char* there = !executor.drain             ? "online"
-                      : executor.attempts.empty() ? "drained"
-                                                  : "draining";
+  const char* there = executor.drain ? executor.attempts.empty() ? "drained" : "draining"
+                      : !executor.problem.empty() ? "unwell"
+                      : executor.aside            ? "set_aside"
+                                                  : "online";
   Backend::ExecutorStatus status{.name = executor.name,
                                  .state = online ? there : "lost",
                                  .address = executor.address,
@@ -335,6 +336,8 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
                                  .free = host.Free(),
                                  .labels = host.labels,
                                  .drain = executor.drain,
+                                 .problem = executor.problem,
+                                 .aside = executor.aside,
                                  .silent_seconds = silent_seconds};
   for (const auto& [epoch, id] : executor.attempts) {
     const Attempt& live = *state.Find(id)->live;
@@ -368,6 +371,10 @@ Json ExecutorToJson(const Backend::ExecutorStatus& executor) {
     drain = {{"since", FormatTime(executor.drain->since)},
              {"reason", executor.drain->reason},
              {"now", executor.drain->now}};
+  Json aside;
+  if (executor.aside)
+    aside = {{"until", FormatTime(executor.aside->until)}, {"reason", executor.aside->reason}};
+  const auto known = [](int64_t bytes) { return bytes > 0 ? Json(bytes) : Json(); };
   Json running = Json::array();
   for (const auto& part : executor.running)
     running.push_back({{"sweep", ToString(part.attempt.trial.sweep)},
@@ -386,6 +393,10 @@ Json ExecutorToJson(const Backend::ExecutorStatus& executor) {
           {"memory_free", executor.free.memory_bytes},
           {"running", std::move(running)},
           {"drain", std::move(drain)},
+          {"problem", executor.problem.empty() ? Json() : Json(executor.problem)},
+          {"set_aside", std::move(aside)},
+          {"disk_free_bytes", known(executor.disk_free_bytes)},
+          {"memory_available_bytes", known(executor.memory_free_bytes)},
           {"silent_seconds", executor.silent_seconds ? Json(*executor.silent_seconds) : Json()}};
 }
 

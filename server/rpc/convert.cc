@@ -76,7 +76,9 @@ AttemptEnded FromProto(const AttemptId& attempt, v1::Ended&& ended) {
                     .signal = failure.signal(),
                     .message = std::move(*failure.mutable_message()),
                     .log_tail = std::move(*failure.mutable_log_tail()),
-                    .lost_peer = failure.lost_peer()};
+                    .lost_peer = failure.lost_peer(),
+                    .pattern = std::move(*failure.mutable_pattern()),
+                    .line = std::move(*failure.mutable_line())};
   }
   return fact;
 }
@@ -116,6 +118,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   }
   program.set_working_directory(spec.program.working_directory);
   program.set_report_pattern(spec.program.report_pattern);
+  for (const LogPolicy& policy : spec.failure.on_log) out.add_log_patterns(policy.pattern);
 
   for (const auto& [name, value] : trial.config.entries()) {
     v1::NamedValue& entry = *out.add_config();

@@ -53,9 +53,9 @@ Reach ExecutorService::ReachOf(const std::string& executor) const {
   return sessions_.ReachOf(executor);
 }
 
-std::optional<int64_t> ExecutorService::SilentUs(const std::string& executor) const {
+std::optional<Sessions::Pulse> ExecutorService::PulseOf(const std::string& executor) const {
   std::lock_guard lock(mutex_);
-  return sessions_.SilentUs(executor, Now());
+  return sessions_.PulseOf(executor, Now());
 }
 
 void ExecutorService::CheckLeases() {
@@ -87,6 +87,7 @@ void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
   if (taken.has_hello()) return sessions_.OnHello(id, taken.hello(), Now());
   if (taken.has_heartbeat()) return sessions_.OnHeartbeat(id, taken.heartbeat(), Now());
   if (taken.has_goodbye()) return sessions_.OnGoodbye(id, taken.goodbye());
+  if (taken.has_health()) return sessions_.OnHealth(id, taken.health());
   if (taken.has_log_chunk()) OnLogChunk(taken.log_chunk());
   sessions_.OnOther(id);
 }

@@ -53,7 +53,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
 
   bool Connected(const std::string& executor) const;
   Reach ReachOf(const std::string& executor) const;  // as Sessions has it, as is the next
-  std::optional<int64_t> SilentUs(const std::string& executor) const;  // as Sessions has it
+  std::optional<Sessions::Pulse> PulseOf(const std::string& executor) const;
 
   // Part of a rank's log, from the executor that holds it; waits for the answer. kUnavailable when
   // the executor is not connected or does not answer, or too many wait already.

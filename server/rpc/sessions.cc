@@ -123,6 +123,7 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
   session->incarnation = executors_[session->hello.name()].incarnation;
   TakeOver(id);
   spdlog::debug("executor {} joined", session->hello.name());
+  if (session->problem) TellHealth(id, *session);
   submissions_.Post([this, id](const Brain& brain) {
     if (Session* present = Find(id)) SendDesired(*present, brain);
   });
@@ -250,6 +251,9 @@ void Sessions::OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time no
   if (session == nullptr) return;
   if (session->stage == Stage::kSilent) return Close(*session);
   Hear(*session, now);
+  executors_[session->hello.name()].pulse = {
+      .disk_free_bytes = static_cast<int64_t>(heartbeat.disk_free_bytes()),
+      .memory_free_bytes = static_cast<int64_t>(heartbeat.memory_free_bytes())};
   Acknowledge(*session, heartbeat.time_us());
   ReadOnOrHold(id, *session);
 }
@@ -269,6 +273,23 @@ void Sessions::OnGoodbye(SessionId id, const v1::Goodbye& goodbye) {
     });
   }
   ReadOnOrHold(id, *session);
+}
+
+void Sessions::OnHealth(SessionId id, const v1::Health& health) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  session->problem = health.problem();
+  if (session->stage == Stage::kJoined) TellHealth(id, *session);
+  ReadOnOrHold(id, *session);
+}
+
+// Where the store refuses it, it is asked for again with what facts were dropped.
+void Sessions::TellHealth(SessionId id, const Session& session) {
+  submissions_.Submit(SayHealth{session.hello.name(), session.incarnation, *session.problem},
+                      [this, id](const auto& said) {
+                        Session* teller = said.ok() ? nullptr : Find(id);
+                        if (teller != nullptr) teller->deaf = true;
+                      });
 }
 
 void Sessions::ReleaseIfUnneeded(Session& session, const Brain& brain) {
@@ -456,10 +477,12 @@ bool Sessions::Connected(const std::string& executor) const {
          session->second.stage == Stage::kJoined;
 }
 
-std::optional<int64_t> Sessions::SilentUs(const std::string& executor, Time now) const {
+std::optional<Sessions::Pulse> Sessions::PulseOf(const std::string& executor, Time now) const {
   const auto found = executors_.find(executor);
   if (found == executors_.end() || !Connected(executor)) return std::nullopt;
-  return std::max<int64_t>(now.us - found->second.heard.us, 0);
+  Pulse pulse = found->second.pulse;
+  pulse.silent_us = std::max<int64_t>(now.us - found->second.heard.us, 0);
+  return pulse;
 }
 
 Reach Sessions::ReachOf(const std::string& executor) const {

@@ -67,6 +67,7 @@ class Sessions {
   void OnFacts(SessionId id, FactBatch batch, Time now);
   void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
   void OnGoodbye(SessionId id, const v1::Goodbye& goodbye);
+  void OnHealth(SessionId id, const v1::Health& health);
   void OnOther(SessionId id);  // a message that is no matter of the sessions'
   // Returns the executor whose connection it was; empty: nobody's.
   std::string OnClosed(SessionId id);
@@ -81,8 +82,13 @@ class Sessions {
 
   bool Connected(const std::string& executor) const;
 
-  // For how long nothing was heard of it; nullopt: it is not connected.
-  std::optional<int64_t> SilentUs(const std::string& executor, Time now) const;
+  // What is heard of one that is connected.
+  struct Pulse {
+    int64_t silent_us = 0;        // since it was heard last
+    int64_t disk_free_bytes = 0;  // as its newest heartbeat says; 0: not known, as below
+    int64_t memory_free_bytes = 0;
+  };
+  std::optional<Pulse> PulseOf(const std::string& executor, Time now) const;
 
   // Whether it can send checkpoints: it is connected. Whether gangs may be placed on it: it is not
   // leaving either. After a start neither is so of anybody until all that are not lost are back, or
@@ -99,9 +105,10 @@ class Sessions {
     v1::Hello hello;
     Incarnation incarnation;  // once joined
     bool welcomed = false;
-    bool leaving = false;  // it said goodbye
-    bool stays = false;    // for those who need checkpoints of it
-    bool deaf = false;     // facts of it were dropped
+    bool leaving = false;                // it said goodbye
+    bool stays = false;                  // for those who need checkpoints of it
+    bool deaf = false;                   // facts of it were dropped
+    std::optional<std::string> problem;  // as it has said since it was welcomed; empty: it is well
     bool closing = false;
     size_t pending = 0;             // bytes of facts that wait to be stored
     bool storing = false;           // some of them are with the conductor
@@ -119,6 +126,7 @@ class Sessions {
     // As it is heard.
     bool losing = false;  // the log is about to call it lost
     Time heard;
+    Pulse pulse;             // but for the silence
     int64_t started_us = 0;  // of the newest process that was heard
     SessionId session = 0;   // 0: none
   };
@@ -136,6 +144,7 @@ class Sessions {
   void Release(Session& session, size_t bytes);
   void ReleaseIfUnneeded(Session& session, const Brain& brain);
   void Acknowledge(Session& session, int64_t heartbeat_us);
+  void TellHealth(SessionId id, const Session& session);
   void SendDesired(Session& session, const Brain& brain);
   void Learn(const ExecutorJoined& joined);
   void Learn(const ExecutorLost& lost);

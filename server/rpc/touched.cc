@@ -16,7 +16,8 @@ bool ChangesNothing(const Fact& fact) {
         return OneOf<F, SweepCreated, SearchExhausted, TrialCreated, AttemptRenewed, AttemptStarted,
                      AttemptFirstStep, TrialReported, CheckpointSaved, CheckpointPinned,
                      TrialRequeued, SlotsReserved, ReservationReleased, ExecutorJoined,
-                     ExecutorLost, ExecutorDrained, ExecutorResumed>;
+                     ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
+                     ExecutorSetAside, ExecutorReadmitted, ExecutorExcluded>;
       },
       fact);
 }

@@ -373,7 +373,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       " address = excluded.address, instance = excluded.instance,"
       " incarnation = excluded.incarnation, cpus = excluded.cpus, gpus = excluded.gpus,"
       " memory_bytes = excluded.memory_bytes, joined = excluded.joined, lost = NULL,"
-      " labels = excluded.labels",
+      " labels = excluded.labels, problem = NULL, set_aside_until = NULL,"
+      " set_aside_reason = NULL",
       fact.name, fact.address, fact.instance, fact.incarnation.value, fact.resources.cpus,
       fact.resources.gpus, fact.resources.memory_bytes, FormatTime(event.time),
       Dump(Json(fact.labels)));
@@ -387,14 +388,35 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorResumed& fact) {
-  transaction.Run("UPDATE executors SET drained = NULL, drain_reason = NULL WHERE name = ?",
+  transaction.Run(
+      "UPDATE executors SET drained = NULL, drain_reason = NULL, set_aside_until = NULL,"
+      " set_aside_reason = NULL WHERE name = ?",
+      fact.name);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorHealth& fact) {
+  transaction.Run("UPDATE executors SET problem = nullif(?, '') WHERE name = ?", fact.problem,
                   fact.name);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorSetAside& fact) {
+  transaction.Run("UPDATE executors SET set_aside_until = ?, set_aside_reason = ? WHERE name = ?",
+                  FormatTime(fact.until), fact.reason, fact.name);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&,
+                    const ExecutorReadmitted& fact) {
+  transaction.Run(
+      "UPDATE executors SET set_aside_until = NULL, set_aside_reason = NULL WHERE name = ?",
+      fact.name);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const ExecutorLost& fact) {
-  transaction.Run("UPDATE executors SET state = 'lost', reason = ?, lost = ? WHERE name = ?",
-                  fact.reason, FormatTime(event.time), fact.name);
+  transaction.Run(
+      "UPDATE executors SET state = 'lost', reason = ?, lost = ?, problem = NULL,"
+      " set_aside_until = NULL, set_aside_reason = NULL WHERE name = ?",
+      fact.reason, FormatTime(event.time), fact.name);
 }
 
 }  // namespace attune::server

@@ -80,6 +80,9 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorLost& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorDrained& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorResumed& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorHealth& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorSetAside& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorReadmitted& fact);
 
   void IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last);
 

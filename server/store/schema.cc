@@ -64,6 +64,8 @@ constexpr std::array kMigrations = {
     "SELECT 1",
     // 9: likewise; who has cloned whom.
     "SELECT 1",
+    // 10: likewise; which executors are not well, or were set aside.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

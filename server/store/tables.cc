@@ -173,7 +173,10 @@ std::string TablesSql() {
     lost         TEXT,
     labels       TEXT    NOT NULL DEFAULT '{}',
     drained      TEXT,
-    drain_reason TEXT
+    drain_reason TEXT,
+    problem      TEXT,
+    set_aside_until  TEXT,
+    set_aside_reason TEXT
   ) WITHOUT ROWID;
 
   CREATE TABLE front (

@@ -18,7 +18,7 @@ import time
 import unittest
 
 from python_ddp_test import ENVIRONMENT
-from support import EndToEnd, FASHION_MNIST, ProcessExit, ROOT, free_port, sweep
+from support import BUILD, EndToEnd, FASHION_MNIST, ProcessExit, ROOT, free_port, sweep
 
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
 SMALL = {"command": [FASHION_MNIST], "metric": {"name": "accuracy", "mode": "max"},
@@ -108,6 +108,20 @@ class Processes(Fleet):
             self.assertEqual(said["interface"], "lo")
             self.assertEqual((said["local_rank"], said["local_world_size"]), (rank % 2, 2))
             self.assertEqual(said["group_rank"], str(rank // 2))
+
+    def test_hosts_whose_clocks_are_an_hour_off_run_gangs_as_others_do(self):
+        self.begin({})
+        shim = BUILD / "tests/e2e/libclock_off.so"
+        for name, address, off in (("a", "127.0.0.2", 3600), ("b", "127.0.0.3", -3600)):
+            self.start_executor(name, 2, "--interface", address,
+                                prefix=("env", f"LD_PRELOAD={shim}", f"CLOCK_OFF_SECONDS={off}"))
+        self.result()
+        hour = time.strftime("%Y-%m-%dT%H", time.gmtime(time.time() + 3600))
+        self.executors["a"].await_stderr(hour)  # as its log says
+        [(outcome, decided, started, ended)] = self.rows("SELECT outcome, decided, started, ended FROM attempts")
+        self.assertEqual(outcome, "finished")
+        soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
+        self.assertEqual([decided, started, ended, soon], sorted([decided, started, ended, soon]))
 
     def test_a_gang_on_one_of_them_stays_on_loopback(self):
         self.two(resources={"workers": 2, "cpus_per_worker": 1})

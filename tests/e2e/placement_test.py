@@ -1,4 +1,4 @@
-"""Where gangs go: labels that sweeps ask for, and executors that are drained; with real processes."""
+"""Where gangs go: labels that sweeps ask for, executors that are drained or no good; with real processes."""
 
 import contextlib
 import json
@@ -25,10 +25,10 @@ class Placement(EndToEnd):
                                  "--lease", 2)
         self.server.await_stderr("executors ")
 
-    def start_executor(self, name, *more, folder="shared"):
+    def start_executor(self, name, *more, folder="shared", breaks_at=0):
         self.executors[name] = self.start(
-            "executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 1, "--data-dir",
-            self.folder / folder, "--token-file", self.data / "join", *more)
+            f"BREAKS_AT={breaks_at}", self.program, "executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 1, "--data-dir",
+            self.folder / folder, "--token-file", self.data / "join", *more, program="env")
         self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name
                          and data["state"] == "online")
 
@@ -111,6 +111,44 @@ class Placement(EndToEnd):
         """The number of the log's newest event."""
         with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
             return database.execute("SELECT max(seq) FROM events").fetchone()[0]
+
+    def on_log(self, action):
+        return {"max_restarts": 0, "backoff": "0s", "on_log": [{"pattern": "uncorrectable ECC", "action": action}]}
+
+    def test_what_a_log_says_excludes_the_host_and_costs_the_trial_nothing(self):
+        self.start_executor("a", breaks_at=3)
+        self.start_executor("b")
+        sweep_id, _ = self.create(failure=self.on_log("exclude_host"), stop={"max_trials": 2},
+                                  max_concurrent_trials=1)
+        trial = self.completed(sweep_id)
+        self.assertEqual(self.hosts(trial), ["a", "b"])
+        self.assertEqual(trial["attempts_list"][1]["resumed_from"], 2)
+        self.assertEqual(self.hosts(self.get(f"/sweeps/{sweep_id}/trials/1")), ["b"])
+        self.assertRegex(trial["attempts_list"][0]["failure"],
+                         r'its log says "GPU 0: uncorrectable ECC error" \(failure.on_log: uncorrectable ECC\)')
+
+    def test_a_sweep_whose_only_host_is_excluded_says_so_and_goes_on_when_that_is_resumed(self):
+        self.start_executor("a", breaks_at=3)
+        sweep_id, _ = self.create(failure=self.on_log("exclude_host"), scheduler={"name": "fifo", "max": 2 + 3})
+        self.await_event(lambda kind, data: kind == "executor_excluded" and data["executor"] == "a")
+        self.assertIn("failure.on_log keeps it from a until", self.get(f"/sweeps/{sweep_id}")["waiting"])
+        self.assertIn("trials start there again", self.verb("resume", "a"))
+        self.executors["a"].kill()
+        self.start_executor("a")
+        self.assertEqual(self.completed(sweep_id)["state"], "completed")
+
+    def test_a_host_whose_gangs_keep_failing_is_set_aside_while_another_does_well(self):
+        self.start_executor("a", breaks_at=2)
+        self.start_executor("b")
+        sweep_id, _ = self.create(stop={"max_trials": 200}, scheduler={"name": "fifo", "max": 100},
+                                  failure={"max_restarts": 0, "max_failed_trials": 100, "backoff": "0s"})
+        _, aside = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("set_aside"))
+        self.assertEqual(aside["executor"], "a")
+        self.assertRegex(aside["reason"], "4 gangs of 4 trials failed there in a row, while they do well on b")
+        self.assertEqual(self.executor("a")["state"], "set_aside")
+        self.assertRegex(self.verb("list"), r"(?m)^a is set aside until .*: 4 gangs")
+        self.assertIn("trials start there again", self.verb("resume", "a"))
+        self.attune("sweep", "kill", sweep_id, "--data-dir", self.data)
 
     def test_drained_now_a_trial_goes_on_elsewhere_from_where_it_was(self):
         gate = self.close_gate(3)

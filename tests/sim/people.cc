@@ -64,7 +64,8 @@ void People::Tidy() {
     if (sweep.state == SweepState::kPaused) Insist(ResumeSweep{id});
   }
   for (const auto& [name, executor] : books_.executors) {
-    if (executor.drained) Insist(ResumeExecutor{name});
+    if (executor.drained || executor.aside || !executor.excluded.empty())
+      Insist(ResumeExecutor{name});
   }
 }
 

@@ -29,6 +29,7 @@ class Planner {
       : random_(seed, TrialNumber{}, "sim/plan"),
         stoppers_(seed, TrialNumber{}, "sim/stoppers"),
         labels_(seed, TrialNumber{}, "sim/labels"),
+        policies_(seed, TrialNumber{}, "sim/policies"),
         elastic_(seed, TrialNumber{}, "sim/elastic") {
     plan_.seed = seed;
   }
@@ -348,6 +349,9 @@ class Planner {
       spec.checkpoint = {};
       spec.failure.stall_timeout = FailurePolicy().stall_timeout;
       stop.max_gpu_hours = 0;
+    } else if (policies_.Integer(1, 4) == 1) {
+      for (const char* pattern : {"ECC", "NCCL"})
+        spec.failure.on_log.push_back({pattern, static_cast<LogAction>(policies_.Integer(0, 2))});
     }
     if (OneIn(10)) {
       for (const Objective& objective : spec.objectives)
@@ -384,6 +388,7 @@ class Planner {
   RandomStream random_;
   RandomStream stoppers_;
   RandomStream labels_;
+  RandomStream policies_;
   RandomStream elastic_;
   Plan plan_;
 };

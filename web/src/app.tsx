@@ -112,14 +112,14 @@ function ExecutorStrip(): JSX.Element | null {
   const sum = (key: 'cpus' | 'cpus_free' | 'gpus' | 'gpus_free'): number =>
     online.reduce((count, executor) => count + executor[key], 0);
   const lost = all.filter((executor) => executor.state === 'lost').length;
-  const drained = all.length - online.length - lost;
+  const closed = all.length - online.length - lost;
   return (
     <a class="strip" href="/executors" title="Executors and what is free on them">
       <Icon name="host" />
       <span>
         {online.length === 0 ? 'no executor online' : plural(online.length, 'executor')}
         {lost > 0 && <span class="warn"> ({lost} lost)</span>}
-        {drained > 0 && <span class="warn"> ({drained} drained)</span>}
+        {closed > 0 && <span class="warn"> ({closed} out of service)</span>}
       </span>
       {online.length > 0 && (
         <span>

@@ -207,13 +207,15 @@ class Recorder {
     trial.seconds.value += trial.live->seconds.value;
     trial.live.reset();
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
-        fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kHost)
+        fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kHost &&
+        !GoesOnElsewhere(sweep, trial, fact.failure))
       ++trial.failures;
   }
   void operator()(const TrialRequeued& fact) {
     TrialBook& trial = Of(fact.trial);
     trial.state = TrialState::kPending;
     trial.not_before = fact.not_before;
+    if (!fact.avoided.empty()) trial.avoided.insert(fact.avoided);
   }
   void operator()(const TrialEnded& fact) {
     TrialBook& trial = Of(fact.trial);
@@ -274,11 +276,39 @@ class Recorder {
                                    .ends = fact.time_left.value > 0};
   }
   void operator()(const ExecutorDrained& fact) { books_.executors[fact.name].drained = true; }
-  void operator()(const ExecutorResumed& fact) { books_.executors[fact.name].drained = false; }
-  void operator()(const ExecutorLost& fact) { books_.executors[fact.name].lost = true; }
+  void operator()(const ExecutorResumed& fact) {
+    ExecutorBook& executor = books_.executors[fact.name];
+    executor.drained = executor.aside = false;
+    executor.excluded.clear();
+    for (auto& [id, sweep] : books_.sweeps) {
+      for (auto& [number, trial] : sweep.trials) trial.avoided.erase(fact.name);
+    }
+  }
+  void operator()(const ExecutorHealth& fact) {
+    books_.executors[fact.name].unwell = !fact.problem.empty();
+  }
+  void operator()(const ExecutorSetAside& fact) { books_.executors[fact.name].aside = true; }
+  void operator()(const ExecutorReadmitted& fact) { books_.executors[fact.name].aside = false; }
+  void operator()(const ExecutorExcluded& fact) {
+    books_.executors[fact.name].excluded.insert(fact.sweep);
+  }
+  void operator()(const ExecutorLost& fact) {
+    ExecutorBook& executor = books_.executors[fact.name];
+    executor.lost = true;
+    executor.unwell = executor.aside = false;
+  }
   void operator()(const ExecutorForgotten& fact) { books_.executors.erase(fact.name); }
 
  private:
+  // For the first time from this host.
+  static bool GoesOnElsewhere(const SweepBook& sweep, const TrialBook& trial,
+                              const Failure& failure) {
+    for (const LogPolicy& policy : sweep.spec.failure.on_log) {
+      if (policy.pattern == failure.pattern)
+        return policy.action != LogAction::kFail && !trial.avoided.contains(failure.executor);
+    }
+    return false;
+  }
   SweepBook& Of(SweepId id) { return books_.sweeps[id]; }
   TrialBook& Of(const TrialId& id) { return books_.sweeps[id.sweep].trials[id.number]; }
   CheckpointBook* At(const CheckpointId& id) {

@@ -45,7 +45,8 @@ struct TrialBook {
   TrialState state = TrialState::kPending;
   std::string origin;
   uint32_t attempts = 0;
-  int failures = 0;  // of its own since it was created or opened again
+  int failures = 0;               // of its own since it was created or opened again
+  std::set<std::string> avoided;  // executors that failure.on_log has kept it from
   Step last_step{0};
   Step until{0};
   bool requested = false;
@@ -97,7 +98,10 @@ struct ExecutorBook {
   Labels labels;
   bool lost = false;
   bool drained = false;
-  bool ends = false;  // it has only so much time, and may have too little for a gang
+  bool unwell = false;
+  bool aside = false;
+  std::set<SweepId> excluded;  // from these
+  bool ends = false;           // it has only so much time, and may have too little for a gang
 };
 
 struct ReservationBook {

@@ -74,13 +74,20 @@ class Slots final : public Checker {
     }
   }
 
-  // Only on executors that have what the gang asks for, and that nobody has drained.
+  // Only on executors that have what the gang asks for, and that nothing has closed.
   void CheckWelcome(const AttemptAssigned& fact, const GangSpec& gang) {
     for (const RankSlot& slot : fact.ranks) {
       const auto found = books_.executors.find(slot.executor);
       if (found == books_.executors.end()) continue;
-      if (found->second.drained)
-        Find(ToString(fact.attempt) + " starts on " + slot.executor + ", which is drained");
+      const ExecutorBook& executor = found->second;
+      const char* why = executor.drained  ? "is drained"
+                        : executor.unwell ? "is unwell"
+                        : executor.aside  ? "is set aside"
+                        : executor.excluded.contains(fact.attempt.trial.sweep)
+                            ? "its sweep excludes"
+                            : nullptr;
+      if (why != nullptr)
+        Find(ToString(fact.attempt) + " starts on " + slot.executor + ", which " + why);
       for (const auto& [name, values] : gang.required) {
         const auto label = found->second.labels.find(name);
         if (label == found->second.labels.end() || !values.contains(label->second))

@@ -31,7 +31,7 @@ class Turns final : public Checker {
       if (books_.executors.at(name).ends) return;
     }
     const SweepBook& holder = *books_.Find(reservation->sweep);
-    if (holder.thinks) return;
+    if (holder.thinks || WaitsForASender(holder)) return;
     const bool outranked = std::ranges::any_of(books_.sweeps, [&](const auto& entry) {
       // An edit may have lowered it since it took the slots.
       return entry.second.spec.priority > holder.spec.priority || entry.second.edited > 0;
@@ -47,6 +47,17 @@ class Turns final : public Checker {
     for (const auto& [name, workers] : reservation.workers)
       names += (names.empty() ? "" : ", ") + name;
     return names;
+  }
+
+  // Whether a trial of it may wait for an executor that has its checkpoint, and is away.
+  bool WaitsForASender(const SweepBook& sweep) const {
+    return std::ranges::any_of(sweep.trials, [&](const auto& entry) {
+      const TrialBook& trial = entry.second;
+      return trial.state == TrialState::kPending &&
+             std::ranges::any_of(trial.checkpoints, [&](const CheckpointBook& checkpoint) {
+               return !checkpoint.dropped && !reality_.IsSeen(checkpoint.executor);
+             });
+    });
   }
 
   // Whether a checkpoint of the trial's may lie where only some can read it.
@@ -84,8 +95,10 @@ class Turns final : public Checker {
       const ExecutorBook& executor = books_.executors.at(name);
       const Resources& each = sweep->spec.gang.per_worker;
       const Resources& room = executor.resources;
-      if (executor.lost || executor.drained || executor.ends || workers * each.cpus > room.cpus ||
-          workers * each.gpus > room.gpus || workers * each.memory_bytes > room.memory_bytes)
+      if (executor.lost || executor.drained || executor.unwell || executor.aside ||
+          executor.excluded.contains(fact.sweep) || executor.ends ||
+          workers * each.cpus > room.cpus || workers * each.gpus > room.gpus ||
+          workers * each.memory_bytes > room.memory_bytes)
         return;
     }
     Find("sweep " + ToString(fact.sweep) + " loses the slots reserved on " + Names(*reservation) +

@@ -154,6 +154,18 @@ struct Teller {
     return f.name + " drained" + (f.now ? " now" : "") + Why(f.reason);
   }
   std::string operator()(const ExecutorResumed& f) const { return f.name + " resumed"; }
+  std::string operator()(const ExecutorHealth& f) const {
+    return f.name + (f.problem.empty() ? " is well" : " is unwell" + Why(f.problem));
+  }
+  std::string operator()(const ExecutorSetAside& f) const {
+    return f.name + " set aside" + Why(f.reason);
+  }
+  std::string operator()(const ExecutorReadmitted& f) const {
+    return f.name + " readmitted" + Why(f.reason);
+  }
+  std::string operator()(const ExecutorExcluded& f) const {
+    return f.name + " excluded from " + ToString(f.sweep) + Why(f.reason);
+  }
   std::string operator()(const ExecutorForgotten& f) const {
     return f.name + " forgotten" + Why(f.reason);
   }

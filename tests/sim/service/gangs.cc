@@ -239,10 +239,15 @@ void TrainingGangs::Deliver(Gang& gang) {
 }
 
 void TrainingGangs::Fail(Gang& gang, gang::FailureKind kind, int rank, std::string message) {
-  End(gang, {gang::Outcome::kFailed, gang::Failure{.kind = kind,
-                                                   .rank = rank,
-                                                   .exit_code = kind == gang::FailureKind::kExit,
-                                                   .message = std::move(message)}});
+  gang::Failure failure{.kind = kind,
+                        .rank = rank,
+                        .exit_code = kind == gang::FailureKind::kExit,
+                        .message = std::move(message)};
+  const std::vector<std::string>& patterns = gang.spec.program.log_patterns;
+  if (!patterns.empty() && kind != gang::FailureKind::kLease && around_.Happens(0.5))
+    failure.match.pattern =
+        patterns[static_cast<size_t>(around_.random.Integer(0, std::ssize(patterns) - 1))];
+  End(gang, {gang::Outcome::kFailed, std::move(failure)});
 }
 
 // The gang is torn down, or has left by itself; its end is told when nothing of it is left.

@@ -35,6 +35,7 @@ std::vector<std::string> Subcommands(const std::string& help) {
     if (below && line.starts_with("  ")) {
       std::istringstream words(line);
       words >> names.emplace_back();
+      if (names.back().ends_with(',')) names.back().pop_back();  // another name of it follows
     } else {
       below = line == "Subcommands:";
     }

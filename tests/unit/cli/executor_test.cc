@@ -31,6 +31,9 @@ class ExecutorVerbs : public testing::Test {
             {"memory_free", 0},
             {"running", Json::array()},
             {"drain", nullptr},
+            {"problem", nullptr},
+            {"set_aside", nullptr},
+            {"disk_free_bytes", nullptr},
             {"silent_seconds", 1.25}};
   }
 
@@ -40,6 +43,7 @@ class ExecutorVerbs : public testing::Test {
 
 TEST_F(ExecutorVerbs, ListShowsWhatRunsWhereAndWhoIsDrained) {
   Json busy = ExecutorJson("box", "online");
+  busy["disk_free_bytes"] = int64_t{52} << 30;
   busy["labels"] = {{"gpu", "h100"}, {"zone", "a"}};
   busy["running"] = {{{"sweep", "s1"}, {"trial", 3}, {"attempt", 1}, {"ranks", {0, 1}}},
                      {{"sweep", "s2"}, {"trial", 0}, {"attempt", 2}, {"ranks", {4, 4}}}};
@@ -48,14 +52,28 @@ TEST_F(ExecutorVerbs, ListShowsWhatRunsWhereAndWhoIsDrained) {
   drained["drain"] = {{"since", "2026-11-22T10:00:00.000000Z"}, {"reason", "a new disk"}};
   drained["silent_seconds"] = nullptr;
   server_.Answer("/executors", {{"executors", {busy, drained}}});
-  EXPECT_EQ(Attune({"executor", "list"}).out,
-            "EXECUTOR  STATE   CPUS  GPUS  ADDRESS      HEARD  LABELS           RUNNING\n"
-            "box       online   3/4   0/2  10.0.0.7  1.2s ago  gpu=h100,zone=a  s1/3 ranks 0-1, "
-            "s2/0 rank 4\n"
-            "den       lost     ?/4  none  10.0.0.7                             \n"
-            "\n"
-            "den is drained since 2026-11-22T10:00:00.000000Z: a new disk\n");
+  EXPECT_EQ(
+      Attune({"executor", "list"}).out,
+      "EXECUTOR  STATE   CPUS  GPUS  DISK FREE  ADDRESS      HEARD  LABELS           RUNNING\n"
+      "box       online   3/4   0/2   52.0 GiB  10.0.0.7  1.2s ago  gpu=h100,zone=a  s1/3 ranks "
+      "0-1, s2/0 rank 4\n"
+      "den       lost     ?/4  none             10.0.0.7                             \n"
+      "\n"
+      "den is drained since 2026-11-22T10:00:00.000000Z: a new disk\n");
   EXPECT_EQ(Json::parse(Attune({"executor", "list", "-o", "json"}).out)["executors"].size(), 2u);
+}
+
+TEST_F(ExecutorVerbs, ListSaysWhatIsWrongWithThoseThatNothingStartsOn) {
+  Json unwell = ExecutorJson("box", "unwell");
+  unwell["problem"] = "its disk has 0.2 GiB left (/data), less than 1.0 GiB";
+  Json aside = ExecutorJson("den", "set_aside");
+  aside["set_aside"] = {{"until", "2026-11-22T10:00:00.000000Z"}, {"reason", "gangs fail there"}};
+  server_.Answer("/executors", {{"executors", {unwell, aside}}});
+  const std::string out = Attune({"node", "list"}).out;
+  EXPECT_NE(out.find("\nbox is unwell: its disk has 0.2 GiB left (/data), less than 1.0 GiB\n"
+                     "den is set aside until 2026-11-22T10:00:00.000000Z: gangs fail there\n"),
+            out.npos)
+      << out;
 }
 
 TEST_F(ExecutorVerbs, AnEmptyListSaysHowToStartOne) {

@@ -23,6 +23,19 @@ TEST_F(GangFailure, ExitCodeBeforeTheFirstReportNamesRankCodeAndLastLines) {
   EXPECT_EQ(failure.log_tail, "cannot find data\n");
 }
 
+TEST_F(GangFailure, ALineThatExplainsItIsFoundInTheLogOfAnyRank) {
+  ASSERT_EQ(mkfifo((dir_.path() / "told.pipe").c_str(), 0600), 0);
+  GangSpec spec = Spec({"/bin/sh", "-c",
+                        "[ $ATTUNE_RANK = 0 ] && { read told < told.pipe; exit 1; }\n"
+                        "echo an ECC error; echo > told.pipe; read more <&3"},
+                       2);
+  spec.program.log_patterns = {"NCCL", "ECC"};
+  const Failure failure = RunToFailure(spec);
+  EXPECT_EQ(failure.rank, 0);
+  EXPECT_EQ(failure.match.pattern, "ECC");
+  EXPECT_EQ(failure.match.line, "an ECC error");
+}
+
 TEST_F(GangFailure, SignalIsNamed) {
   const Failure failure = RunToFailure(PlainWorker({"1/kill:6", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kSignal);

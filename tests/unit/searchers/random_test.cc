@@ -166,10 +166,11 @@ TEST(Random, AnyLimitOfTheSweepWillDo) {
   for (const StopPolicy& stop :
        {StopPolicy{.max_trials = 1}, StopPolicy{.max_time = Seconds(1)},
         StopPolicy{.max_gpu_hours = 1}, StopPolicy{.patience = 1}, StopPolicy{.targets = {0.1}}}) {
-    const SweepSpec spec{.program = {.command = {"train"}},
-                         .space = Conditional(),
-                         .gang = {.per_worker = {.gpus = 1}},
-                         .stop = stop};
+    SweepSpec spec;
+    spec.program.command = {"train"};
+    spec.space = Conditional();
+    spec.gang.per_worker.gpus = 1;
+    spec.stop = stop;
     EXPECT_TRUE(RandomEntry().make(spec).ok());
   }
 }

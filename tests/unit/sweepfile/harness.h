@@ -23,7 +23,7 @@ inline ParseOptions Options() {
 inline Parsed Parse(std::string_view text) { return ParseSweep(text, Options()); }
 
 // Every fault as a person sees it, a line each.
-inline std::string Faults(const Parsed& parsed) {
+inline std::string FaultLines(const Parsed& parsed) {
   std::string text;
   for (const Fault& fault : parsed.faults) text += FormatFault("sweep.yaml", fault) + "\n";
   return text;
@@ -50,14 +50,14 @@ inline std::string WithParameters(std::string_view lines) {
 // The spec of a file that must be right.
 inline SweepSpec Spec(std::string_view text) {
   Parsed parsed = Parse(text);
-  EXPECT_EQ(Faults(parsed), "") << text;
+  EXPECT_EQ(FaultLines(parsed), "") << text;
   return parsed.spec ? *std::move(parsed.spec) : SweepSpec{};
 }
 
 inline std::string FaultsOf(std::string_view text) {
   const Parsed parsed = Parse(text);
   EXPECT_FALSE(parsed.spec.has_value()) << text;
-  return Faults(parsed);
+  return FaultLines(parsed);
 }
 
 }  // namespace attune::sweepfile

@@ -170,6 +170,7 @@ TEST(ParseSweep, KeysAboutAProgramNeedOne) {
       {"resources: {workers: 2}", "sweep.yaml:3:1: resources: "},
       {"checkpoint: {every: 2}", "sweep.yaml:3:1: checkpoint: "},
       {"failure: {stall_timeout: 1m}", "sweep.yaml:3:11: failure.stall_timeout: "},
+      {"failure: {on_log: []}", "sweep.yaml:3:11: failure.on_log: "},
       {"stop: {max_gpu_hours: 2}", "sweep.yaml:3:8: stop.max_gpu_hours: "},
   };
   for (const auto& [line, place] : cases) {
@@ -381,7 +382,7 @@ TEST(ParseSweep, AsksWhetherTheProgramIsThere) {
       "metric: {name: loss, mode: min}\nstop: {max_trials: 1}\nparameters: {n: {value: 1}}\n";
   const Parsed parsed = ParseSweep(rest + "command: [bin/train]\n", options);
   EXPECT_EQ(asked, "/home/ada/mnist/bin/train");
-  EXPECT_EQ(Faults(parsed),
+  EXPECT_EQ(FaultLines(parsed),
             "sweep.yaml:4:11: command[0]: /home/ada/mnist/bin/train: no such file\n");
 
   asked.clear();
@@ -396,8 +397,8 @@ TEST(ParseSweep, WithoutAFolderPathsMustBeAbsolute) {
       "command: [./train]\nmetric: {name: a, mode: min}\nparameters: {n: {value: 1}}\n"
       "stop: {max_trials: 1}\n",
       options);
-  EXPECT_THAT(Faults(parsed), HasSubstr("sweep.yaml:1:11: command[0]: a relative path"));
-  EXPECT_THAT(Faults(parsed), HasSubstr("working_directory: missing"));
+  EXPECT_THAT(FaultLines(parsed), HasSubstr("sweep.yaml:1:11: command[0]: a relative path"));
+  EXPECT_THAT(FaultLines(parsed), HasSubstr("working_directory: missing"));
 }
 
 TEST(ParseSweep, PlaceholdersMustBeReplaceable) {

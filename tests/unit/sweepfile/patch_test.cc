@@ -7,14 +7,14 @@ using ::testing::HasSubstr;
 
 SweepSpec Patched(const SweepSpec& spec, std::string_view patch) {
   Parsed parsed = PatchSweep(spec, patch, {.algorithms = &TheAlgorithms()});
-  EXPECT_EQ(Faults(parsed), "") << patch;
+  EXPECT_EQ(FaultLines(parsed), "") << patch;
   return parsed.spec ? *std::move(parsed.spec) : SweepSpec{};
 }
 
 std::string FaultsOfPatch(const SweepSpec& spec, std::string_view patch) {
   const Parsed parsed = PatchSweep(spec, patch, {.algorithms = &TheAlgorithms()});
   EXPECT_FALSE(parsed.spec.has_value()) << patch;
-  return Faults(parsed);
+  return FaultLines(parsed);
 }
 
 SweepSpec Base() {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Amount, PilotFleet } from '../../../web/src/api/types';
+import type { Amount, Executor, PilotFleet } from '../../../web/src/api/types';
 import { smallWorld } from '../mock/scenarios';
 import { World } from '../mock/world';
 import { Harness } from './harness';
@@ -99,9 +99,28 @@ describe('the executors', () => {
     await page.getByRole('button', { name: 'Drain', exact: true }).click();
     await page.getByText('A new disk.').waitFor();
     expect(server.bodies.at(-1)).toEqual({ reason: 'a new disk', now: true });
-    expect(await page.locator('.strip').textContent()).toContain('(1 drained)');
+    expect(await page.locator('.strip').textContent()).toContain('(1 out of service)');
     await page.getByRole('button', { name: 'Resume box' }).click();
     await page.getByRole('button', { name: 'Drain box' }).waitFor();
+  });
+
+  it('say what is wrong with those that nothing starts on', async () => {
+    const world = smallWorld();
+    const [box, node] = world.executors as [Executor, Executor];
+    world.executors = [
+      { ...box, state: 'unwell', problem: 'its disk has 0.2 GiB left (/data), less than 1.0 GiB' },
+      {
+        ...node,
+        state: 'set_aside',
+        set_aside: { until: '2026-11-22T10:00:00.000000Z', reason: '4 gangs of 4 trials failed' },
+      },
+    ];
+    const page = await harness.open(await harness.serve(world), '/executors');
+    await page.getByText('Its disk has 0.2 GiB left (/data), less than 1.0 GiB.').waitFor();
+    await page.getByText('4 gangs of 4 trials failed.').waitFor();
+    await page.getByText('set aside', { exact: false }).first().waitFor();
+    await page.getByRole('button', { name: 'Resume node-7' }).waitFor();
+    expect(await page.locator('.strip').textContent()).toContain('(2 out of service)');
   });
 });
 

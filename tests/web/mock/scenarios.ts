@@ -116,6 +116,10 @@ export function smallWorld(): World {
       memory_free: 12_000_000_000,
       running: [{ sweep: 's1', trial: 9, attempt: 1, ranks: [0, 1] }],
       drain: null,
+      problem: null,
+      set_aside: null,
+      disk_free_bytes: 52_428_800_000,
+      memory_available_bytes: 9_663_676_416,
       silent_seconds: 1.5,
     },
     {
@@ -131,6 +135,10 @@ export function smallWorld(): World {
       memory_free: 0,
       running: [],
       drain: null,
+      problem: null,
+      set_aside: null,
+      disk_free_bytes: null,
+      memory_available_bytes: null,
       silent_seconds: null,
     },
   ];

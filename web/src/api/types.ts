@@ -256,7 +256,7 @@ export interface Curves {
 export interface Executor {
   name: string;
   /** `draining` while something still runs on an executor that takes nothing more. */
-  state: 'online' | 'draining' | 'drained' | 'lost';
+  state: 'online' | 'draining' | 'drained' | 'unwell' | 'set_aside' | 'lost';
   address: string;
   labels: Record<string, string>;
   cpus: number;
@@ -268,6 +268,13 @@ export interface Executor {
   /** Parts of gangs there; `ranks` are the first and the last. */
   running: { sweep: string; trial: number; attempt: number; ranks: [number, number] }[];
   drain: { since: string; reason: string; now: boolean } | null;
+  /** What it says is wrong with it, as the end of a sentence: nothing more starts there. */
+  problem: string | null;
+  /** Its gangs kept failing: nothing more starts there for a while. */
+  set_aside: { until: string; reason: string } | null;
+  /** Of its data folder, and of all memory; null where it does not say. */
+  disk_free_bytes: number | null;
+  memory_available_bytes: number | null;
   /** Since it was heard last; null while it is not connected. */
   silent_seconds: number | null;
 }

@@ -109,6 +109,8 @@ const stateClasses: Record<Executor['state'], string> = {
   online: 'state state-completed',
   draining: 'state state-paused',
   drained: 'state state-paused',
+  unwell: 'state state-failed',
+  set_aside: 'state state-paused',
   lost: 'state state-failed',
 };
 
@@ -122,15 +124,23 @@ function ExecutorRow({
   onResume(): void;
 }): JSX.Element {
   const online = executor.state !== 'lost';
-  const { drain } = executor;
+  const { drain, problem, set_aside } = executor;
+  const closed = drain ?? set_aside;
   return (
     <tr>
       <th scope="row">{executor.name}</th>
       <td>
         <span class={stateClasses[executor.state]}>
-          <span class="dot" /> {executor.state}
+          <span class="dot" /> {executor.state.replace('_', ' ')}
         </span>
-        {drain?.reason && <div class="muted">{sentence(drain.reason)}</div>}
+        {[drain?.reason, problem, set_aside?.reason].map(
+          (reason) =>
+            reason && (
+              <div class="muted executor-reason" key={reason}>
+                {sentence(reason)}
+              </div>
+            ),
+        )}
       </td>
       <td class="mono">{executor.address}</td>
       <Use online={online} free={executor.cpus_free} all={executor.cpus} format={String} />
@@ -140,6 +150,11 @@ function ExecutorRow({
         free={executor.memory_free}
         all={executor.memory_bytes}
         format={formatBytes}
+        note={
+          executor.disk_free_bytes === null
+            ? ''
+            : `${formatBytes(executor.disk_free_bytes)} of disk free`
+        }
       />
       <td class="mono">
         {Object.entries(executor.labels).map(([name, value]) => (
@@ -162,10 +177,10 @@ function ExecutorRow({
         <button
           type="button"
           class="quiet"
-          aria-label={`${drain ? 'Resume' : 'Drain'} ${executor.name}`}
-          onClick={drain ? onResume : onDrain}
+          aria-label={`${closed ? 'Resume' : 'Drain'} ${executor.name}`}
+          onClick={closed ? onResume : onDrain}
         >
-          {drain ? 'Resume' : 'Drain…'}
+          {closed ? 'Resume' : 'Drain…'}
         </button>
       </td>
     </tr>
@@ -177,11 +192,14 @@ function Use({
   free,
   all,
   format,
+  note = '',
 }: {
   online: boolean;
   free: number;
   all: number;
   format(value: number): string;
+  /** Below it, while it is online. */
+  note?: string;
 }): JSX.Element {
   if (all === 0) return <td class="muted">none</td>;
   // What a lost executor uses is unknown until it comes back.
@@ -195,6 +213,7 @@ function Use({
         </div>
         {format(used)} of {format(all)}
       </div>
+      {note && <div class="muted">{note}</div>}
     </td>
   );
 }

@@ -376,7 +376,9 @@ TEST_F(ApiTest, ExecutorsShowWhatIsFree) {
   EXPECT_EQ(GetJson("/api/v1/executors").dump(),
             R"({"executors":[{"name":"box","state":"online","address":"127.0.0.1","labels":{},)"
             R"("cpus":2,"cpus_free":1,"gpus":0,"gpus_free":0,"memory_bytes":25165824000,)"
-            R"("memory_free":0,"running":[],"drain":null,"silent_seconds":null}]})");
+            R"("memory_free":0,"running":[],"drain":null,"problem":null,)"
+            R"("set_aside":null,"disk_free_bytes":null,"memory_available_bytes":null,)"
+            R"("silent_seconds":null}]})");
 }
 
 TEST_F(ApiTest, DemandIsWhatFindsNoRoom) {

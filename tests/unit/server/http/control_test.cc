@@ -230,7 +230,8 @@ TEST_F(ControlTest, ADrainedExecutorSaysWhatBecomesOfWhatRuns) {
   EXPECT_EQ(resumed.at("state"), "online");
   EXPECT_TRUE(resumed.at("drain").is_null());
   EXPECT_EQ(resumed.at("effect"), "trials start there again");
-  EXPECT_EQ(PostJson("/api/v1/executors/new:resume", "", 202).at("effect"), "it was not drained");
+  EXPECT_EQ(PostJson("/api/v1/executors/new:resume", "", 202).at("effect"),
+            "it was neither drained nor set aside, and no sweep excludes it");
 }
 
 TEST_F(ControlTest, ADrainThatCannotMoveATrialSaysSo) {

@@ -459,6 +459,14 @@ TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
   EXPECT_EQ(count("state = 'online' AND lost IS NULL AND reason = ''"), 1);
   append(ExecutorResumed{"den"});
   EXPECT_EQ(count("drained IS NULL AND drain_reason IS NULL"), 1);
+  append(ExecutorHealth{"den", "its disk is full"});
+  append(ExecutorSetAside{"den", "gangs fail there", Time{60'000'000}});
+  EXPECT_EQ(count("problem = 'its disk is full' AND set_aside_reason = 'gangs fail there' AND"
+                  " set_aside_until = '1970-01-01T00:01:00.000000Z'"),
+            1);
+  append(ExecutorHealth{"den", ""});
+  append(ExecutorReadmitted{"den", "its time is over"});
+  EXPECT_EQ(count("problem IS NULL AND set_aside_until IS NULL AND set_aside_reason IS NULL"), 1);
 }
 
 TEST(SqliteStore, AReaderThatStaysForLongHoldsUpNoAppend) {

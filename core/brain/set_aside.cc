@@ -1,0 +1,48 @@
+#include "core/brain/set_aside.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+namespace attune {
+
+void SetAsideIfItKeepsFailing(const State& state, const TrialId& trial, const std::string& executor,
+                              Time now, Facts& facts) {
+  const auto known = state.executors.find(executor);
+  if (known == state.executors.end() || !TakesGangs(known->second)) return;
+  const Luck& luck = known->second.luck;
+  std::set<TrialId> trials(luck.failed.begin(), luck.failed.end());
+  trials.insert(trial);
+  const size_t failures = luck.failed.size() + 1;
+  if (luck.times == 0 && (failures < kFailuresInARow || trials.size() < kFailedTrials)) return;
+  const auto does_well = [&](const auto& entry) {
+    return entry.first != executor && TakesGangs(entry.second) && entry.second.luck.worked;
+  };
+  const auto other = std::ranges::find_if(state.executors, does_well);
+  if (other == state.executors.end()) return;
+  const double seconds = std::min(kSetAside.value * std::exp2(luck.times), kSetAsideMax.value);
+  const std::string what = luck.times > 0 ? "a gang failed there again"
+                                          : std::to_string(failures) + " gangs of " +
+                                                std::to_string(trials.size()) +
+                                                " trials failed there in a row";
+  facts.push_back(ExecutorSetAside{executor,
+                                   what + ", while they do well on " + other->first +
+                                       "; tried again after " + FormatShort(seconds) + " s",
+                                   Time{now.us + static_cast<int64_t>(seconds * 1e6)}});
+}
+
+void Readmit(const State& state, Time now, const Agenda& agenda, Facts& facts) {
+  if (agenda.Aside().empty()) return;
+  const auto first = std::ranges::min_element(
+      agenda.Aside(), {}, [](const auto& entry) { return std::tuple(entry.second, entry.first); });
+  const bool others = std::ranges::any_of(
+      state.executors, [](const auto& entry) { return TakesGangs(entry.second); });
+  if (first->second <= now) {
+    facts.push_back(ExecutorReadmitted{first->first, "its time is over"});
+  } else if (!others) {
+    facts.push_back(ExecutorReadmitted{first->first, "no other executor takes gangs"});
+  }
+}
+
+}  // namespace attune

@@ -1,0 +1,150 @@
+#include "core/state/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// One gang of two CPUs at a time, on "box" and "den" of two.
+class OnLog : public BrainTest {
+ protected:
+  static SweepSpec Gangs(LogAction action) {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = 2, .per_worker = {.cpus = 1}};
+    spec.stop.max_trials = 2;
+    spec.max_concurrent_trials = 1;
+    spec.failure.max_restarts = 1;
+    spec.failure.backoff = Seconds(0);
+    spec.failure.on_log = {{"CUDA error|ECC", action}};
+    return spec;
+  }
+  std::string HostOf(uint32_t number) const {
+    const Trial* created = sweep().Find(TrialNumber(number));
+    return created != nullptr && created->live ? created->live->ranks.front().executor : "";
+  }
+  std::vector<Event> FailSaying(uint32_t number, const std::string& pattern = "CUDA error|ECC") {
+    AttemptEnded end{.outcome = Outcome::kFailed};
+    end.failure = {.kind = FailureKind::kExit,
+                   .rank = 1,
+                   .exit_code = 1,
+                   .message = "rank 1 left with exit code 1",
+                   .pattern = pattern,
+                   .line = pattern.empty() ? "" : "uncorrectable ECC error"};
+    return Tell(number, end);
+  }
+};
+
+TEST_F(OnLog, ATrialGoesOnElsewhereAtNoCost) {
+  Join("den", {.cpus = 2});
+  Create(Gangs(LogAction::kRetryElsewhere));
+  ASSERT_EQ(HostOf(0), "box");
+  FailSaying(0);
+  EXPECT_EQ(HostOf(0), "den");
+  EXPECT_EQ(trial(0).failures, 0);
+  EXPECT_EQ(Last<TrialRequeued>([](const auto&) { return true; }).reason,
+            "attempt 1: rank 1 left with exit code 1; its log says \"uncorrectable ECC error\" "
+            "(failure.on_log: CUDA error|ECC); it goes on on another executor than box");
+  Finish(0);
+  EXPECT_EQ(HostOf(1), "box") << "other trials of the sweep do go there";
+}
+
+TEST_F(OnLog, WhereNobodyElseHasRoomItGoesOnThereAndPaysForTheNextFailure) {
+  Create(Gangs(LogAction::kRetryElsewhere));
+  FailSaying(0);
+  EXPECT_EQ(HostOf(0), "box");
+  EXPECT_EQ(trial(0).failures, 0);
+  FailSaying(0);
+  EXPECT_EQ(trial(0).failures, 1);
+  FailSaying(0);
+  EXPECT_EQ(StateOf(0), TrialState::kFailed) << "after max_restarts";
+}
+
+TEST_F(OnLog, WhileTheOtherHostIsBusyTheTrialWaitsForItAndTheNextOnePassesIt) {
+  Join("den", {.cpus = 2});
+  SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
+  spec.max_concurrent_trials = 0;
+  spec.stop.max_trials = 3;
+  Create(spec);
+  ASSERT_EQ(HostOf(1), "den");
+  FailSaying(0);
+  EXPECT_EQ(HostOf(0), "");
+  EXPECT_EQ(HostOf(2), "box");
+  EXPECT_THAT(brain.Waiting(trial(0)), HasSubstr("failure.on_log keeps it from box until"));
+  Finish(1);
+  EXPECT_EQ(HostOf(0), "den");
+}
+
+TEST_F(OnLog, AHostIsExcludedFromTheSweepAlone) {
+  Join("den", {.cpus = 2});
+  Create(Gangs(LogAction::kExcludeHost));
+  const auto events = FailSaying(0);
+  ASSERT_NE(Find<ExecutorExcluded>(events), nullptr);
+  EXPECT_EQ(Find<ExecutorExcluded>(events)->name, "box");
+  EXPECT_EQ(HostOf(0), "den");
+  EXPECT_EQ(trial(0).failures, 0);
+  Finish(0);
+  EXPECT_EQ(HostOf(1), "den");
+  Create(Gangs(LogAction::kExcludeHost));
+  EXPECT_EQ(HostOf(0), "box");
+}
+
+TEST_F(OnLog, ASweepWhoseOnlyHostIsExcludedSaysSoUntilThatStartsAnew) {
+  Create(Gangs(LogAction::kExcludeHost));
+  FailSaying(0);
+  EXPECT_EQ(HostOf(0), "");
+  EXPECT_EQ(brain.Waiting(sweep()),
+            "failure.on_log keeps it from box until that starts anew or is resumed (attune "
+            "executor resume), and no other executor is connected");
+  Join("box", {.cpus = 2}, "another process");
+  EXPECT_EQ(HostOf(0), "box");
+}
+
+TEST_F(OnLog, OrUntilAPersonResumesIt) {
+  Create(Gangs(LogAction::kExcludeHost));
+  FailSaying(0);
+  ASSERT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
+  EXPECT_EQ(HostOf(0), "box");
+  FailSaying(0);
+  EXPECT_EQ(trial(0).failures, 0) << "that was forgiven, too";
+}
+
+TEST_F(OnLog, ATrialThatWouldFailAgainIsNotStartedAgain) {
+  Create(Gangs(LogAction::kFail));
+  FailSaying(0);
+  EXPECT_EQ(StateOf(0), TrialState::kFailed);
+  EXPECT_THAT(Last<TrialEnded>([](const auto&) { return true; }).reason,
+              HasSubstr("its log says \"uncorrectable ECC error\""));
+}
+
+TEST_F(OnLog, WithoutAMatchAFailureIsOneAsAnyOther) {
+  Join("den", {.cpus = 2});
+  Create(Gangs(LogAction::kRetryElsewhere));
+  FailSaying(0, "");
+  EXPECT_EQ(trial(0).failures, 1);
+  EXPECT_THAT(brain.state().Find(Id(0))->avoided, IsEmpty());
+}
+
+TEST_F(OnLog, WhatAnEditHasRemovedCountsNoMore) {
+  Create(Gangs(LogAction::kFail));
+  SweepSpec spec = sweep().spec;
+  spec.failure.on_log.clear();
+  Do(EditSweep{.sweep = id(), .spec = spec, .seen = brain.state().last_seq});
+  FailSaying(0);
+  EXPECT_EQ(trial(0).failures, 1);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+}
+
+TEST_F(OnLog, ASnapshotKeepsWhatIsAvoidedAndExcluded) {
+  Join("den", {.cpus = 2});
+  Create(Gangs(LogAction::kExcludeHost));
+  FailSaying(0);
+  State loaded(algorithms);
+  ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
+  EXPECT_EQ(loaded.Find(id())->excluded, sweep().excluded);
+  EXPECT_EQ(loaded.Find(Id(0))->avoided, trial(0).avoided);
+}
+
+}  // namespace
+}  // namespace attune

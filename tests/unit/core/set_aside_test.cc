@@ -1,0 +1,162 @@
+#include "core/brain/set_aside.h"
+
+#include "core/state/snapshot.h"
+#include "tests/unit/core/brain_harness.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Gangs of one CPU each, on "box" and "den" of two.
+class UnfitHosts : public BrainTest {
+ protected:
+  static SweepSpec Gangs(int max_trials = 20) {
+    SweepSpec spec = testing::ToySpec();
+    spec.gang = {.workers = 2, .per_worker = {.cpus = 1}};
+    spec.stop.max_trials = max_trials;
+    spec.failure = {.max_restarts = 0, .max_failed_trials = 100, .backoff = Seconds(0)};
+    return spec;
+  }
+  const Executor& executor(const std::string& name) const {
+    return brain.state().executors.at(name);
+  }
+  // The trial that runs there now.
+  std::optional<uint32_t> On(const std::string& name) const {
+    const auto& attempts = executor(name).attempts;
+    if (attempts.empty()) return std::nullopt;
+    return attempts.begin()->second.number.value;
+  }
+  void FailOn(const std::string& name) {
+    ASSERT_TRUE(On(name));
+    Fail(On(name).value());
+  }
+  void DoWellOn(const std::string& name) {
+    Tell(On(name).value(), AttemptFirstStep{});
+    Report(On(name).value(), 1, 0.9);
+  }
+  void SayHealthOf(const std::string& name, const std::string& problem) {
+    Do(SayHealth{name, executor(name).incarnation, problem});
+  }
+  // Sets box aside, for the first time.
+  void Break() {
+    Join("den", {.cpus = 2});
+    Create(Gangs());
+    DoWellOn("den");
+    for (size_t i = 0; i < kFailuresInARow; ++i) FailOn("box");
+    ASSERT_TRUE(executor("box").aside);
+  }
+};
+
+TEST_F(UnfitHosts, OnOneThatIsNotWellNothingStartsAndWhatRunsGoesOn) {
+  Create(Gangs(2));
+  SayHealthOf("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB");
+  Report(0, 1, 0.9);
+  Finish(0);
+  EXPECT_EQ(StateOf(0), TrialState::kCompleted);
+  EXPECT_EQ(brain.Waiting(sweep()),
+            "nothing starts on box (its disk has 0.2 GiB left (/data), less than 1.0 GiB), and no "
+            "other executor is connected");
+  SayHealthOf("box", "");
+  EXPECT_EQ(On("box"), 1u);
+}
+
+TEST_F(UnfitHosts, AProblemThatIsSaidAgainIsNoEvent) {
+  SayHealthOf("box", "hot");
+  const size_t events = log.size();
+  SayHealthOf("box", "hot");
+  EXPECT_EQ(log.size(), events);
+}
+
+TEST_F(UnfitHosts, OfAnEarlierProcessAProblemSaysNothing) {
+  const Incarnation before = executor("box").incarnation;
+  SayHealthOf("box", "hot");
+  Join("box", {.cpus = 2}, "another process");
+  EXPECT_EQ(executor("box").problem, "");
+  Do(SayHealth{"box", before, "hot"});
+  EXPECT_EQ(executor("box").problem, "");
+}
+
+TEST_F(UnfitHosts, OneWhoseGangsKeepFailingIsSetAsideWhileAnotherDoesWell) {
+  Break();
+  EXPECT_EQ(executor("box").aside->reason,
+            "4 gangs of 4 trials failed there in a row, while they do well on den; tried again "
+            "after 60 s");
+  EXPECT_EQ(On("box"), std::nullopt);
+  EXPECT_TRUE(On("den"));
+}
+
+TEST_F(UnfitHosts, ItIsTriedAgainAndSetAsideForTwiceAsLongByOneFailure) {
+  Break();
+  Wait(59);
+  EXPECT_EQ(On("box"), std::nullopt);
+  Wait(1.1);
+  ASSERT_TRUE(On("box"));
+  FailOn("box");
+  ASSERT_TRUE(executor("box").aside);
+  EXPECT_THAT(executor("box").aside->reason, HasSubstr("tried again after 120 s"));
+}
+
+TEST_F(UnfitHosts, WhatGoesWellThereClearsItsRecord) {
+  Break();
+  Wait(60.1);
+  const uint32_t well = On("box").value();
+  Report(well, 1, 0.9);
+  Finish(well);
+  for (size_t i = 0; i + 1 < kFailuresInARow; ++i) FailOn("box");
+  EXPECT_FALSE(executor("box").aside);
+  FailOn("box");
+  EXPECT_TRUE(executor("box").aside);
+  EXPECT_EQ(executor("box").luck.times, 1);
+}
+
+TEST_F(UnfitHosts, AProgramThatFailsEverywhereSetsNobodyAside) {
+  Join("den", {.cpus = 2});
+  Create(Gangs());
+  Report(0, 1, 0.9);
+  for (int i = 0; i < 6; ++i) {
+    FailOn("box");
+    FailOn("den");
+  }
+  EXPECT_FALSE(executor("box").aside);
+  EXPECT_FALSE(executor("den").aside);
+}
+
+TEST_F(UnfitHosts, NorDoesOneTrialThatKeepsFailing) {
+  Join("den", {.cpus = 2});
+  SweepSpec spec = Gangs(2);
+  spec.failure.max_restarts = 10;
+  Create(spec);
+  DoWellOn("den");
+  for (int i = 0; i < 6; ++i) FailOn("box");
+  EXPECT_FALSE(executor("box").aside);
+}
+
+TEST_F(UnfitHosts, TheLastOneThatIsLeftIsTriedAgainAtOnce) {
+  Break();
+  Lose("den");
+  EXPECT_FALSE(executor("box").aside);
+  EXPECT_TRUE(On("box"));
+}
+
+TEST_F(UnfitHosts, APersonMayResumeIt) {
+  Break();
+  EXPECT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
+  EXPECT_TRUE(On("box"));
+  FailOn("box");
+  EXPECT_FALSE(executor("box").aside) << "its record begins anew";
+}
+
+TEST_F(UnfitHosts, ASnapshotKeepsAllOfIt) {
+  Break();
+  Join("far", {.cpus = 2});
+  SayHealthOf("den", "hot");
+  State loaded(algorithms);
+  ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
+  EXPECT_EQ(loaded.executors.at("box").aside->until, executor("box").aside->until);
+  EXPECT_EQ(loaded.executors.at("box").luck.times, 1);
+  EXPECT_EQ(loaded.executors.at("den").problem, "hot");
+}
+
+}  // namespace
+}  // namespace attune
