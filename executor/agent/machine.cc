@@ -149,8 +149,7 @@ void Machine::On(const v1::Welcome& welcome) {
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
   heartbeat_at_ = hello_sent_ + heartbeat_;  // where it was long on its way, at once
   RenewLease(hello_sent_);
-  told_problem_.reset();
-  if (!has_been_unwell_) told_problem_ = "";
+  if (was_unwell_) told_problem_.reset();
   reconciler_.ForgetRevision();
   outbox_.Rewind();
   resend_at_ = kNever;
@@ -198,7 +197,6 @@ void Machine::OnHealth(const HostHealth& health) {
       spdlog::warn("nothing more is to start here: {}", health.problem);
   }
   health_ = health;
-  has_been_unwell_ |= !health.problem.empty();
 }
 
 // What the server could not take: it had no room, or its disk was full.
@@ -235,7 +233,8 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
     message.mutable_goodbye()->set_stays(true);
   } else if (health_.problem != told_problem_) {
     told_problem_ = health_.problem;
-    message.mutable_health()->set_problem(ValidUtf8(health_.problem));
+    was_unwell_ = true;
+    message.mutable_health()->set_problem(ValidUtf8(*told_problem_));
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();

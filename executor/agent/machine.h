@@ -118,8 +118,8 @@ class Machine {
   void OnFact(const gang::Fact& fact, const Now& now);
   void OnRemoved(const v1::CheckpointRemoval& removal, const Now& now);
 
-  // What is known of the host from now on. The server is told of its problem when that changes and,
-  // once there has been one, after each Welcome; of the figures with heartbeats.
+  // What is known of the host from now on. The server is told of its problem when that changes, and
+  // after each Welcome once there was one; of the figures with heartbeats.
   void OnHealth(const HostHealth& health);
 
   // Tears all gangs down, takes leave of the server, if it is there to listen, and is done.
@@ -193,10 +193,9 @@ class Machine {
   bool reached_ = true;  // false once an outage has been logged
   bool has_joined_ = false;
   HostHealth health_;
-  // Over this connection. Nothing: the server may know of an earlier one, and is to be told how it
-  // is now.
+  // What the server knows; null: whether it has heard the last word about a problem is not known.
   std::optional<std::string> told_problem_ = "";
-  bool has_been_unwell_ = false;
+  bool was_unwell_ = false;
   std::deque<v1::LogRequest> log_requests_;
 
   std::chrono::milliseconds lease_ttl_{0};
