@@ -1,5 +1,5 @@
-// Loaded before a program (LD_PRELOAD), it has a wall clock that is CLOCK_OFF_SECONDS ahead; all others
-// are the system's.
+// Loaded before a program (LD_PRELOAD), it has a wall clock that is CLOCK_OFF_SECONDS ahead; all
+// others are the system's.
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>

@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import unittest
 
-from support import EndToEnd, ROOT, free_port, sweep
+from support import EndToEnd, ROOT, fill, free_port, small_disk, sweep
 
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
 
@@ -149,6 +149,21 @@ class Placement(EndToEnd):
         self.assertRegex(self.verb("list"), r"(?m)^a is set aside until .*: 4 gangs")
         self.assertIn("trials start there again", self.verb("resume", "a"))
         self.attune("sweep", "kill", sweep_id, "--data-dir", self.data)
+
+    def test_nothing_starts_on_a_full_disk_before_there_is_room_even_for_a_server_that_comes_back(self):
+        with small_disk(self.folder / "small", megabytes=64) as disk:
+            self.start_executor("a", folder="small")
+            filler = fill(disk)
+            _, said = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("problem"))
+            self.assertRegex(said["problem"], r"^its disk has 0\.0 MiB left \(.*/small\), less than 1\.3 MiB")
+            sweep_id, why = self.create()
+            self.assertIn(said["problem"], why)
+            self.assertIn("a is unwell: " + said["problem"], self.verb("list"))
+            self.server.kill()
+            filler.unlink()
+            self.serve()
+            self.assertEqual(self.hosts(self.completed(sweep_id)), ["a"])
+            self.executors["a"].kill()
 
     def test_drained_now_a_trial_goes_on_elsewhere_from_where_it_was(self):
         gate = self.close_gate(3)
