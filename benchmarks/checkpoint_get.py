@@ -22,7 +22,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/checkpoint_worker.py")]
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/checkpoint_worker.py")]
 
 
 def mib_s(megabytes, seconds):

@@ -20,7 +20,7 @@ import unittest
 from python_ddp_test import ENVIRONMENT
 from support import BUILD, EndToEnd, FASHION_MNIST, ProcessExit, ROOT, free_port, sweep
 
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 SMALL = {"command": [FASHION_MNIST], "metric": {"name": "accuracy", "mode": "max"},
          "parameters": {"lr": {"value": 0.1}, "width": {"value": 8},
                         "samples_per_step": {"value": 1024}},
@@ -214,7 +214,7 @@ class Torch(Fleet):
         self.environment.update(ENVIRONMENT)
 
     def test_a_script_that_only_knows_torchrun_runs_as_it_is(self):
-        script = str(ROOT / "tests/e2e/torchrun_script.py")
+        script = str(ROOT / "tests/e2e/programs/torchrun_script.py")
         self.two(command=[sys.executable, script, "${args}"], env={},
                  reports={"pattern": r"epoch (?P<step>\d+) score=(?P<score>\S+)"},
                  parameters={"mode": {"value": "well"}}, scheduler={"name": "fifo"})

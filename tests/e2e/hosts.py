@@ -22,8 +22,8 @@ from support import ATTUNE, EndToEnd, ROOT, free_port, sweep
 
 SERVER = "10.79.0.254"
 LEASE_S = float(os.environ.get("ATTUNE_LEASE_S", 2))
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/hosts_worker.py")]
-SWITCH = [sys.executable, "-B", str(ROOT / "tests/e2e/switch.py")]
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/hosts_worker.py")]
+SWITCH = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/switch.py")]
 INSIDE = "ATTUNE_TEST_INSIDE"
 FOLDERS = "attune-hosts-"
 # The first process of its namespace: whoever loses his parents is its child, and it waits for all.

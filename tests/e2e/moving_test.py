@@ -14,8 +14,8 @@ import unittest
 
 from support import EndToEnd, PATIENCE_S, ROOT, fill, free_port, small_disk, sweep
 
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
-LARGE = [sys.executable, "-B", str(ROOT / "tests/e2e/checkpoint_worker.py")]
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
+LARGE = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/checkpoint_worker.py")]
 HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'  # a folder, from a program
 MEGABYTES = 64
 

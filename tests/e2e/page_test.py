@@ -21,7 +21,7 @@ class Page(EndToEnd):
         self.await_report(trial=0, step=2)
         url = json.loads((self.data / "server.json").read_text())["http"]
         token = (self.data / "token").read_text().strip()
-        watcher = subprocess.Popen([NODE, ROOT / "tests/e2e/page_watcher.mjs", url, token, "s1", "4"],
+        watcher = subprocess.Popen([NODE, ROOT / "tests/e2e/programs/page_watcher.mjs", url, token, "s1", "4"],
                                    stdout=subprocess.PIPE, text=True)
         self.addCleanup(watcher.stdout.close)
         self.addCleanup(watcher.kill)

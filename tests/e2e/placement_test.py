@@ -8,7 +8,7 @@ import unittest
 
 from support import EndToEnd, ROOT, fill, free_port, small_disk, sweep
 
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 
 
 class Placement(EndToEnd):

@@ -1,14 +1,13 @@
 """More is reported than can be stored: nothing is lost, and memory stays bounded."""
 
 import os
-import pathlib
 import resource
 import sqlite3
 import sys
 import unittest
 
 import support
-from support import EndToEnd, sweep
+from support import EndToEnd, ROOT, sweep
 
 REPORTS = int(os.environ.get("ATTUNE_REPORTS", 500_000))
 RESIDENT_MB_MAX = 400
@@ -18,7 +17,7 @@ support.PATIENCE_S = 600
 class Flood(EndToEnd):
     def test_a_flood_of_reports_waits_in_the_worker_and_not_in_memory(self):
         self.environment["FLOOD_REPORTS"] = str(REPORTS)
-        flood = [sys.executable, str(pathlib.Path(__file__).with_name("flood.py"))]
+        flood = [sys.executable, str(ROOT / "tests/e2e/programs/flood.py")]
         file = self.write(sweep(command=flood, scheduler={"name": "fifo"}, stop={"max_trials": 1},
                                 checkpoint={}))
         self.assertEqual(self.attune("run", file, "--data-dir", self.data, "--port", 0)[0], 0)

@@ -15,7 +15,7 @@ import unittest
 from support import BUILD, EndToEnd, ROOT, sweep
 
 EXAMPLE = ROOT / "examples/python_ddp"
-SCRIPT = ROOT / "tests/e2e/torchrun_script.py"
+SCRIPT = ROOT / "tests/e2e/programs/torchrun_script.py"
 
 
 def environment_with_torch():

@@ -15,7 +15,7 @@ PACKAGE = str(ROOT / "clients/python")
 
 class PythonGang(EndToEnd):
     def spec(self, **changes):
-        return sweep(**{"command": [sys.executable, "-B", str(HERE / "python_worker.py")],
+        return sweep(**{"command": [sys.executable, "-B", str(HERE / "programs/python_worker.py")],
                         "env": {"PYTHONPATH": PACKAGE}, "working_directory": str(self.folder),
                         "resources": {"workers": 2, "cpus_per_worker": 1}, **changes})
 
@@ -101,7 +101,7 @@ class WarmStart(PythonGang):
 
     def spec(self, **changes):
         command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "json",
-                   str(HERE / "python_worker.py")]
+                   str(HERE / "programs/python_worker.py")]
         return super().spec(**{"command": command, **changes})
 
     def test_ranks_are_forked_from_one_launcher(self):
@@ -127,7 +127,7 @@ class WarmStart(PythonGang):
         (self.folder / "threaded.py").write_text(
             "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n")
         command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "threaded",
-                   str(HERE / "python_worker.py")]
+                   str(HERE / "programs/python_worker.py")]
         code, _, err = self.finish(self.spec(command=command, stop={"max_trials": 2}))
         self.assertEqual(code, 0, err)
         said = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
@@ -173,7 +173,7 @@ class ReadFromTheLog(PythonGang):
     PATTERN = r"^epoch (?P<step>\d+): score=(?P<score>[^,]+)"
 
     def script(self, **changes):
-        return self.spec(command=[sys.executable, "-B", str(HERE / "plain_script.py"), "${args}"],
+        return self.spec(command=[sys.executable, "-B", str(HERE / "programs/plain_script.py"), "${args}"],
                          env={}, **{"reports": {"pattern": self.PATTERN}, **changes})
 
     def test_reports_are_judged_and_the_gang_is_ended(self):

@@ -18,8 +18,8 @@ import unittest
 
 from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT, free_port, sweep
 
-CLUSTER = pathlib.Path(__file__).with_name("slurm_cluster.sh")
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/fleet_worker.py")]
+CLUSTER = ROOT / "tests/e2e/programs/slurm_cluster.sh"
+WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 LOGIN = "10.78.0.254"
 CLONE_NEWNET = 0x40000000
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "sinfo", "ip", "unshare")

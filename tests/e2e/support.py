@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", "build")).resolve()
 ATTUNE = str(BUILD / "attune")
 FASHION_MNIST = str(BUILD / "examples/fashion_mnist/fashion_mnist")
-WORKER = [sys.executable, str(pathlib.Path(__file__).with_name("worker.py"))]
+WORKER = [sys.executable, str(ROOT / "tests/e2e/programs/worker.py")]
 PATIENCE_S = 60  # a wait that takes longer has failed
 
 
