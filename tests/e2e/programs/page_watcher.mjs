@@ -5,7 +5,7 @@
 
 import { createRequire } from 'node:module';
 
-const require = createRequire(new URL('../../web/package.json', import.meta.url));
+const require = createRequire(new URL('../../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 
 const [url, token, sweep, step] = process.argv.slice(2);

@@ -119,7 +119,6 @@ class HealthTest : public SessionsTest {
     v1::Health health;
     health.set_problem(problem);
     server->sessions.OnHealth(link.id, health);
-    server->Run();
   }
   std::string Problem() { return server->state().executors.at("box").problem; }
 };
@@ -127,10 +126,11 @@ class HealthTest : public SessionsTest {
 TEST_F(HealthTest, OnOneThatSaysItIsUnwellNothingIsPlaced) {
   const auto link = server->Join("box");
   Say(*link, "its disk is full");
-  EXPECT_EQ(Problem(), "its disk is full");
   Create();
+  EXPECT_EQ(Problem(), "its disk is full");
   EXPECT_EQ(link->desired().assignments_size(), 0);
   Say(*link, "");
+  server->Run();
   EXPECT_GT(link->desired().assignments_size(), 0);
 }
 
@@ -147,6 +147,7 @@ TEST_F(HealthTest, WhatTheStoreRefusesIsAskedForAgain) {
   const auto link = server->Join("box");
   FillAndTry();
   Say(*link, "its disk is full");
+  server->Run();
   EXPECT_EQ(Problem(), "");
   Free();
   EXPECT_TRUE(link->closed) << "it says so again when it is back";
