@@ -79,6 +79,11 @@ void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts) {
   }
 }
 
+const KeptCheckpoint* ToClone(const Sweep& sweep, const CheckpointId& checkpoint) {
+  const KeptCheckpoint* kept = sweep.Find(checkpoint);
+  return kept == nullptr || kept->unreported ? nullptr : kept;
+}
+
 void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, Time not_before,
              Facts& facts, const std::string& avoided) {
   if (sweep.stopping_as && !trial.requested) {

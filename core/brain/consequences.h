@@ -14,6 +14,10 @@ using Facts = std::vector<Fact>;
 // The step of the trial's next decision after a step, never past its last one; 0: there is none.
 Step NextMilestone(const Sweep& sweep, const Trial& trial, Step after);
 
+// The checkpoint, where another trial can go on from it; null: it was dropped, or the report of its
+// step has not come, and may never.
+const KeptCheckpoint* ToClone(const Sweep& sweep, const CheckpointId& checkpoint);
+
 // The trial is over. A gang that still runs leaves by itself or is torn down; an attempt without
 // ranks ends here.
 void EndTrial(const Trial& trial, TrialState state, const std::string& reason, Facts& facts);

@@ -77,7 +77,7 @@ TrialPromoted Promoted(const Sweep& sweep, const Promote& promote) {
                      .reason = promote.reason,
                      .config = promote.config,
                      .donor = promote.donor};
-  if (promote.donor) fact.cloned = *sweep.Find(*promote.donor);
+  if (promote.donor) fact.cloned = *ToClone(sweep, *promote.donor);
   return fact;
 }
 
@@ -116,7 +116,7 @@ NextUp WhatIsNext(const Sweep& sweep, Time now, const PassedOver& passed) {
   NextMove move = sweep.scheduler->Next(ViewOf(sweep));
   if (const auto* promote = std::get_if<Promote>(&move)) {
     if (!sweep.paused.contains(promote->trial) ||
-        (promote->donor && sweep.Find(*promote->donor) == nullptr))
+        (promote->donor && ToClone(sweep, *promote->donor) == nullptr))
       return Wait{"the trial or the checkpoint that it would promote is gone"};
   }
   return move;

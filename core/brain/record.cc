@@ -240,7 +240,7 @@ class Recorder {
     Verdict verdict = Verdict::Continue("goes on at step " + Text(report.step));
     if (at_milestone && trial_.until.value == 0)
       verdict = sweep_.scheduler->Judge(TrialView{trial_.id, trial_.config}, report);
-    if (verdict.kind == VerdictKind::kExploit && sweep_.Find(verdict.donor) == nullptr) {
+    if (verdict.kind == VerdictKind::kExploit && ToClone(sweep_, verdict.donor) == nullptr) {
       verdict.kind = VerdictKind::kContinue;
       verdict.reason.text += "; but trial " + std::to_string(verdict.donor.trial.number.value) +
                              " has no checkpoint of step " + Text(verdict.donor.step) + " to clone";
@@ -289,7 +289,7 @@ class Recorder {
       decided.milestone =
           NextMilestone(sweep_, trial_, std::max(fact.report.step, trial_.last_step));
     }
-    if (verdict.kind == VerdictKind::kExploit) decided.cloned = *sweep_.Find(verdict.donor);
+    if (verdict.kind == VerdictKind::kExploit) decided.cloned = *ToClone(sweep_, verdict.donor);
     facts_.push_back(std::move(decided));
 
     switch (verdict.kind) {

@@ -26,6 +26,8 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsFolders, "forgets-folders"},
     {Variant::kIgnoresLabels, "ignores-labels"},
     {Variant::kForgetsDrains, "forgets-drains"},
+    {Variant::kForgetsProblems, "forgets-problems"},
+    {Variant::kForgetsExclusions, "forgets-exclusions"},
     {Variant::kGrowsBlindly, "grows-blindly"},
     {Variant::kKeepsZombies, "keeps-zombies"},
 };

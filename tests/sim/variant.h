@@ -28,6 +28,8 @@ enum class Variant {
   kForgetsFolders,      // every checkpoint counts as readable everywhere
   kIgnoresLabels,       // gangs start as if they asked for none
   kForgetsDrains,       // an executor that joins again is not drained any more
+  kForgetsProblems,     // an executor that says it has a problem gets gangs all the same
+  kForgetsExclusions,   // and so does one that the sweep's failure.on_log has excluded
   kGrowsBlindly,        // small gangs are asked to grow whatever there is room for
   kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost
 };

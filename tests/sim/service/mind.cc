@@ -31,6 +31,7 @@ class BrokenMind final : public server::Mind {
     if (events.ok() && variant_ == Variant::kFreesDonor) FreeDonors(*events);
     if (events.ok() && join != nullptr && variant_ == Variant::kForgetsDrains)
       const_cast<State&>(state()).executors.at(join->name).drain.reset();
+    if (events.ok()) Forget(command);
     return events;
   }
 
@@ -57,6 +58,18 @@ class BrokenMind final : public server::Mind {
 
  private:
   const State& state() const { return brain_.state(); }
+
+  // Whatever has closed an executor.
+  void Forget(const Command& command) {
+    auto& present = const_cast<State&>(state());
+    const auto* health = std::get_if<SayHealth>(&command);
+    const auto executor =
+        health == nullptr ? present.executors.end() : present.executors.find(health->name);
+    if (variant_ == Variant::kForgetsProblems && executor != present.executors.end())
+      executor->second.problem.clear();
+    if (variant_ != Variant::kForgetsExclusions) return;
+    for (auto& [id, sweep] : present.sweeps) sweep.excluded.clear();
+  }
 
   void Commit(std::vector<Fact> facts, Time now, std::vector<Event>& events) {
     for (Fact& fact : facts) {
@@ -137,6 +150,8 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kForgetsFolders:
     case Variant::kIgnoresLabels:
     case Variant::kForgetsDrains:
+    case Variant::kForgetsProblems:
+    case Variant::kForgetsExclusions:
     case Variant::kGrowsBlindly:
     case Variant::kIgnoresReservation:
     case Variant::kReleasesWhenAway:

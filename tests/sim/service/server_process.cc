@@ -171,6 +171,7 @@ void ServerProcess::OnMessage(StreamId stream, v1::FromExecutor message) {
   }
   if (message.has_heartbeat()) sessions_.OnHeartbeat(link.id(), message.heartbeat(), now);
   if (message.has_goodbye()) sessions_.OnGoodbye(link.id(), message.goodbye());
+  if (message.has_health()) sessions_.OnHealth(link.id(), message.health());
 }
 
 // In kLeasesInLog nothing is heard of executors that the store has no room for.

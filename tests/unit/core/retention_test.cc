@@ -242,6 +242,13 @@ TEST_F(Retention, ACloneIsNotMadeOfADonorWithoutACheckpoint) {
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
 }
 
+TEST_F(Retention, NorOfACheckpointWhoseReportHasNotComeAndMayNever) {
+  Create(Spec(1, 0));
+  Save(0, 4);
+  const auto events = Report(1, 4, 0.1, true);
+  EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
+}
+
 TEST_F(Retention, ATrialThatHasEndedLeavesMemory) {
   Create(Spec(1, 1));
   Train(0, 1, 0.9);
