@@ -277,7 +277,7 @@ class Recorder {
           {.rule = std::string(kExecutorDrained),
            .text = "saved and left, to go on elsewhere: executor " + slot.executor + " ends in " +
                    std::to_string(left_us / 1'000'000) + " s, and a report takes " +
-                   FormatShort(sweep_.report_gap.value) + " s"});
+                   FormatShort(std::ceil(sweep_.report_gap.value * 100) / 100) + " s"});
     }
     return std::nullopt;
   }
