@@ -137,6 +137,7 @@ class Sessions {
   void ReleaseIfUnneeded(Session& session, const Brain& brain);
   void Acknowledge(Session& session, int64_t heartbeat_us);
   void SendDesired(Session& session, const Brain& brain);
+  std::optional<v1::PieceServer> PieceServerOf(const std::string& executor) const;
   void Learn(const ExecutorJoined& joined);
   void Learn(const ExecutorLost& lost);
   void Hear(const Session& session, Time now);
