@@ -6,17 +6,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <future>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "checkpoints/descriptor.h"
 #include "checkpoints/manifest.h"
 #include "checkpoints/sha256.h"
+#include "checkpoints/worker.h"
 
 namespace attune::checkpoints {
 namespace {
@@ -26,22 +28,6 @@ using Fault = Downloaded::Fault;
 
 constexpr size_t kReadBytes = 1 << 20;  // of what is there already, to hash it
 constexpr size_t kMarkDigits = 16;      // of the digest, in the name of the hidden folder
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  const int fd_;
-};
 
 struct Problem {
   Fault fault = Fault::kNone;
@@ -135,7 +121,7 @@ class Job {
 
   Problem FetchManifest() {
     for (;;) {
-      const Piece piece = source_.read(std::string(kManifestFile), manifest_text_.size());
+      const Piece piece = source_.read(std::string(kManifestFile), manifest_text_.size(), {});
       if (!piece.error.empty()) return {Fault::kSource, piece.error};
       manifest_text_ += piece.data;
       if (piece.file_bytes > kManifestBytesMax)
@@ -214,31 +200,45 @@ class Job {
     return {};
   }
 
-  // The next piece travels while this one is hashed and written.
+  // What follows travels while one piece is written and another one hashed.
   Problem FetchRest(const std::string& name, const Listed& listed, uint64_t at, int file,
                     Sha256& sha) {
-    const auto ask = [&](uint64_t offset) {
-      return std::async(std::launch::async, [&, offset] { return source_.read(name, offset); });
-    };
-    std::optional<std::future<Piece>> coming;
-    if (at < listed.bytes) coming = ask(at);
-    while (coming) {
-      const Piece piece = coming->get();
-      coming.reset();
-      if (!piece.error.empty()) return {Fault::kSource, piece.error};
-      if (piece.file_bytes != listed.bytes)
-        return Corrupt(name, "it has " + std::to_string(piece.file_bytes) + " bytes and not " +
-                                 std::to_string(listed.bytes) + ", as the manifest says");
-      const std::string& data = piece.data;
-      if (data.empty() || data.size() > listed.bytes - at)
-        return Corrupt(name, "what came of it is not what was asked for");
-      if (at + data.size() < listed.bytes) coming = ask(at + data.size());
-      if (Problem written = Write(file, part_ / name, data, at); !written.ok()) return written;
-      sha.Add(data);
-      at += data.size();
-      all_.fetched += data.size();
-      if (progress_) progress_(there_ + at, all_.bytes);
+    if (at == listed.bytes) return {};
+    Problem unwritten;
+    Problem unread;
+    std::array<Piece, Worker::kPieces> pieces;
+    {
+      std::atomic<bool> full = false;
+      Worker hasher([&](const Piece& piece) { sha.Add(piece.data); });
+      Worker writer([&, to = at](const Piece& piece) mutable {
+        if (full) return;
+        unwritten = Write(file, part_ / name, piece.data, to);
+        to += piece.data.size();
+        full = !unwritten.ok();
+      });
+      for (size_t next = 0; !full && at < listed.bytes; next = (next + 1) % pieces.size()) {
+        Piece& piece = pieces[next];
+        piece = source_.read(name, at, std::move(piece.data));
+        unread = Check(piece, name, listed, at);
+        if (!unread.ok()) break;
+        hasher.Hand(piece);
+        writer.Hand(piece);
+        at += piece.data.size();
+        all_.fetched += piece.data.size();
+        if (progress_) progress_(there_ + at, all_.bytes);
+      }
     }
+    return unwritten.ok() ? unread : unwritten;
+  }
+
+  Problem Check(const Piece& piece, const std::string& name, const Listed& listed,
+                uint64_t at) const {
+    if (!piece.error.empty()) return {Fault::kSource, piece.error};
+    if (piece.file_bytes != listed.bytes)
+      return Corrupt(name, "it has " + std::to_string(piece.file_bytes) + " bytes and not " +
+                               std::to_string(listed.bytes) + ", as the manifest says");
+    if (piece.data.empty() || piece.data.size() > listed.bytes - at)
+      return Corrupt(name, "what came of it is not what was asked for");
     return {};
   }
 

@@ -14,8 +14,9 @@ struct DownloadSource {
   std::string name;    // of the checkpoint, for messages: s1/17/2-900
   std::string digest;  // of its manifest: sha256:…
   // Part of a file, from the offset on: as much as the source likes to give. Called by one thread
-  // at a time.
-  std::function<Piece(const std::string& file, uint64_t offset)> read;
+  // at a time. `memory` is what an earlier piece had, for this one's data: fresh memory costs as
+  // much as copying.
+  std::function<Piece(const std::string& file, uint64_t offset, std::string memory)> read;
 };
 
 struct Downloaded {

@@ -7,33 +7,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace attune::checkpoints {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // Folder after folder, so that a link anywhere is refused. A pipe is not waited for.
 Descriptor OpenInside(const std::filesystem::path& folder, std::string_view name) {
   Descriptor at(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  while (at.get() >= 0) {
+  while (at) {
     const size_t slash = name.find('/');
     const std::string part(name.substr(0, slash));
     const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
@@ -43,6 +24,10 @@ Descriptor OpenInside(const std::filesystem::path& folder, std::string_view name
     name.remove_prefix(slash + 1);
   }
   return at;
+}
+
+std::string Unreadable(const std::filesystem::path& path, const std::string& why) {
+  return "cannot read " + path.string() + ": " + why;
 }
 
 }  // namespace
@@ -60,30 +45,37 @@ std::string NameFault(std::string_view name) {
   }
 }
 
-Piece ReadPiece(const std::filesystem::path& folder, const std::string& name, uint64_t offset,
-                uint64_t limit) {
+OpenedFile OpenFile(const std::filesystem::path& folder, const std::string& name) {
   if (const std::string fault = NameFault(name); !fault.empty())
     return {.error = '"' + name.substr(0, kNameBytesMax) + "\" " + fault};
-  const auto failed = [&](const std::string& why) {
-    return Piece{.error = "cannot read " + (folder / name).string() + ": " + why};
-  };
-  const Descriptor file = OpenInside(folder, name);
+  OpenedFile opened{.file = OpenInside(folder, name)};
   struct stat status {};
-  if (file.get() < 0 || fstat(file.get(), &status) != 0)
-    return failed(errno == ELOOP ? "it is a link, and links are not followed"
-                                 : std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return failed("it is no regular file");
+  if (!opened.file || fstat(opened.file.get(), &status) != 0) {
+    opened.error =
+        Unreadable(folder / name, errno == ELOOP ? "it is a link, and links are not followed"
+                                                 : std::strerror(errno));
+  } else if (!S_ISREG(status.st_mode)) {
+    opened.error = Unreadable(folder / name, "it is no regular file");
+  }
+  opened.bytes = static_cast<uint64_t>(status.st_size);
+  return opened;
+}
 
-  Piece piece{.file_bytes = static_cast<uint64_t>(status.st_size)};
+Piece ReadPiece(const std::filesystem::path& folder, const std::string& name, uint64_t offset,
+                uint64_t limit) {
+  const OpenedFile opened = OpenFile(folder, name);
+  if (!opened.error.empty()) return {.error = opened.error};
+  Piece piece{.file_bytes = opened.bytes};
   const uint64_t left = piece.file_bytes - std::min(offset, piece.file_bytes);
   piece.data.resize(std::min({limit, left, uint64_t{kPieceBytesMax}}));
   size_t read = 0;
   while (read < piece.data.size()) {
-    const ssize_t count = pread(file.get(), piece.data.data() + read, piece.data.size() - read,
-                                static_cast<off_t>(offset + read));
+    const ssize_t count = pread(opened.file.get(), piece.data.data() + read,
+                                piece.data.size() - read, static_cast<off_t>(offset + read));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed(std::strerror(errno));
-    if (count == 0) return failed("it became shorter while it was read");
+    if (count < 0) return {.error = Unreadable(folder / name, std::strerror(errno))};
+    if (count == 0)
+      return {.error = Unreadable(folder / name, "it became shorter while it was read")};
     read += static_cast<size_t>(count);
   }
   return piece;

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "checkpoints/descriptor.h"
+
 namespace attune::checkpoints {
 
 inline constexpr size_t kPieceBytesMax = 4 << 20;  // of a file, handed on at once
@@ -22,9 +24,19 @@ struct Piece {
   uint64_t file_bytes = 0;
 };
 
+// A file of a checkpoint, to be read.
+struct OpenedFile {
+  std::string error;  // empty when there is none; names the file
+  Descriptor file;
+  uint64_t bytes = 0;
+};
+
+// Nothing but a regular file inside the folder is opened: no link is followed, neither the folder
+// itself nor a part of the name.
+OpenedFile OpenFile(const std::filesystem::path& folder, const std::string& name);
+
 // Reads at most `limit` bytes, and never more than kPieceBytesMax, from `offset` on: none behind
-// the end. Nothing but a regular file inside the folder is read: no link is followed, neither the
-// folder itself nor a part of the name.
+// the end. What may be read is what OpenFile() opens.
 Piece ReadPiece(const std::filesystem::path& folder, const std::string& name, uint64_t offset,
                 uint64_t limit);
 

@@ -1,6 +1,7 @@
 #include "checkpoints/sha256.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 namespace attune::checkpoints {
 
@@ -36,6 +37,14 @@ std::string Sha256::HexOf(std::string_view bytes) {
   Sha256 sha;
   sha.Add(bytes);
   return sha.Hex();
+}
+
+std::string HmacSha256(std::string_view key, std::string_view text) {
+  unsigned char mac[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &size);
+  return {reinterpret_cast<const char*>(mac), size};
 }
 
 }  // namespace attune::checkpoints

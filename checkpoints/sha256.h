@@ -22,4 +22,7 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
+// HMAC-SHA256 (RFC 2104), 32 bytes: who shows it of a text that was not known before has the key.
+std::string HmacSha256(std::string_view key, std::string_view text);
+
 }  // namespace attune::checkpoints

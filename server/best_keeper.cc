@@ -114,7 +114,7 @@ bool BestKeeper::Keep(SweepId sweep) {
 }
 
 bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
-  const auto read = [&](const std::string& file, uint64_t offset) {
+  const auto read = [&](const std::string& file, uint64_t offset, const std::string&) {
     if (Stopping()) return checkpoints::Piece{.error = "the server ends"};
     auto piece = source_.Read(id, file, offset, checkpoints::kPieceBytesMax);
     if (!piece.ok()) return checkpoints::Piece{.error = piece.error().message};

@@ -157,7 +157,7 @@ Result<checkpoints::Downloaded> Bring(Api& api, const CheckpointName& checkpoint
                                       const std::string& digest, const std::string& folder,
                                       const std::function<void(uint64_t, uint64_t)>& progress) {
   Error said;
-  const auto read = [&](const std::string& file, uint64_t offset) {
+  const auto read = [&](const std::string& file, uint64_t offset, const std::string&) {
     Result<checkpoints::Piece> piece = api.CheckpointContent(checkpoint, file, offset);
     if (piece.ok()) return *std::move(piece);
     said = piece.error();

@@ -16,6 +16,8 @@
 #include "executor/agent/checkpoint_sender.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
+#include "executor/agent/direct_pieces.h"
+#include "executor/agent/direct_sender.h"
 #include "executor/agent/fetching_gangs.h"
 #include "executor/agent/health_watch.h"
 #include "executor/agent/host_lock.h"
@@ -77,7 +79,7 @@ Mailbox::Clock::time_point Wake(BootClock::time_point at) {
   return Mailbox::Clock::now() + pause;
 }
 
-v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
+v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectSender& direct) {
   v1::Hello hello;
   hello.set_token(options.token);
   hello.set_version(options.version);
@@ -87,6 +89,8 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us) {
   hello.set_started_us(started_us);
   hello.set_address(options.host.address.empty() ? options.address : options.host.address);
   hello.set_spans(!options.host.address.empty());
+  hello.set_pieces_port(direct.port());
+  if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_folder(FolderIdentity(options.data_dir));
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   hello.mutable_resources()->set_cpus(options.resources.cpus);
@@ -178,13 +182,15 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   const gang::Folders folders_;
   const std::optional<PinnedServer> pinned_;
   const std::unique_ptr<v1::Executors::Stub> stub_;
+  DirectSender direct_sender_;
   Mailbox mailbox_;
   Machine machine_;
   std::unique_ptr<gang::Supervisor> supervisor_;
   FetchingGangs gangs_;
   CheckpointRemover remover_;
   CheckpointSender sender_;
-  ServerPieces pieces_;
+  ServerPieces server_pieces_;
+  DirectPieces pieces_;
   std::unique_ptr<CheckpointFetcher> fetcher_;
   std::unique_ptr<HealthWatch> health_;
   std::unique_ptr<Connection> connection_;
@@ -205,8 +211,9 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
       stub_(v1::Executors::NewStub(MakeChannel(options_, pinned_))),
-      machine_(HelloOf(options_, lock_.started_us), folders_, std::random_device{}(), *this, gangs_,
-               *this, options_.give_up,
+      direct_sender_(folders_, options_.host.address),
+      machine_(HelloOf(options_, lock_.started_us, direct_sender_), folders_,
+               std::random_device{}(), *this, gangs_, *this, options_.give_up,
                options_.time_left ? BootClock::now() + *options_.time_left : Machine::kNever),
       gangs_(*this,
              {.fetch = [this](const auto& attempt, const auto& checkpoint,
@@ -222,7 +229,8 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                  Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
                }),
       sender_(folders_, *stub_, options_.token),
-      pieces_(*stub_, options_.token),
+      server_pieces_(*stub_, options_.token),
+      pieces_(server_pieces_),
       end_(ended_.get_future()) {}
 
 Agent::Impl::~Impl() {

@@ -37,6 +37,8 @@ uint64_t BytesIn(const fs::path& folder) {
   return bytes;
 }
 
+double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
 // Under another name first: a copy that is there is whole.
 void Remove(const fs::path& folder) {
   std::error_code failed;
@@ -72,11 +74,11 @@ CheckpointFetcher::~CheckpointFetcher() {
   thread_.join();
 }
 
-void CheckpointFetcher::Fetch(const gang::AttemptId& attempt,
-                              const gang::CheckpointName& checkpoint, const std::string& digest) {
+void CheckpointFetcher::Fetch(const gang::AttemptId& attempt, gang::FarCheckpoint checkpoint,
+                              const std::string& digest) {
   const std::lock_guard lock(mutex_);
   uses_[attempt] = NameOfCopy(digest);
-  queue_.push_back({attempt, checkpoint, digest});
+  queue_.push_back({attempt, std::move(checkpoint), digest});
   changed_.notify_all();
 }
 
@@ -125,7 +127,7 @@ void CheckpointFetcher::Run() {
   }
 }
 
-Fetched CheckpointFetcher::Bring(const Job& job) {
+Fetched CheckpointFetcher::Bring(Job job) {
   const fs::path copy = folder_ / NameOfCopy(job.digest);
   std::error_code absent;
   if (fs::exists(copy, absent)) {
@@ -133,40 +135,56 @@ Fetched CheckpointFetcher::Bring(const Job& job) {
     return {.folder = copy};
   }
   const auto begun = Clock::now();
-  bool is_final = false;
-  Downloaded done = Download(job, copy, is_final);
+  Transfer transfer;
+  Downloaded done = Download(job, copy, transfer);
   if (done.fault == Downloaded::Fault::kFull) {
     Evict(0);
-    done = Download(job, copy, is_final);
+    done = Download(job, copy, transfer);
   }
-  const std::string name = gang::ToString(job.checkpoint);
+  if (done.fault == Downloaded::Fault::kCorrupt && !transfer.directly_from.empty()) {
+    spdlog::warn("{}; once more, by the server", done.error);
+    job.checkpoint.servers.clear();
+    done = Download(job, copy, transfer);
+  }
+  const std::string name = gang::ToString(job.checkpoint.name);
   if (done.fault != Downloaded::Fault::kNone && done.fault != Downloaded::Fault::kThere)
     return {.error = "checkpoint " + name + " could not be brought here: " + done.error,
-            .is_final = is_final || done.fault == Downloaded::Fault::kCorrupt};
+            .is_final = transfer.is_final || done.fault == Downloaded::Fault::kCorrupt};
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  spdlog::info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s",
-               gang::ToString(job.attempt), name, static_cast<double>(done.bytes) / 1e6,
-               static_cast<double>(done.fetched) / 1e6, seconds);
+  spdlog::info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
+               gang::ToString(job.attempt), name, Megabytes(done.bytes), Megabytes(done.fetched),
+               seconds,
+               transfer.direct_bytes == 0
+                   ? ""
+                   : fmt::format(", {:.1f} MB directly from {}", Megabytes(transfer.direct_bytes),
+                                 transfer.directly_from));
   Evict(room_.bytes_max);
   return {.folder = copy};
 }
 
-Downloaded CheckpointFetcher::Download(const Job& job, const fs::path& copy, bool& is_final) {
+Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer& transfer) {
   auto heard = Clock::now();  // from the source, last
-  const auto read = [&](const std::string& file, uint64_t offset) {
+  const auto read = [&](const std::string& file, uint64_t offset, std::string memory) {
     for (;;) {
       if (IsAbandoned()) return checkpoints::Piece{.error = "nobody needs it any more"};
-      PieceSource::Answer answer = source_.Read(job.checkpoint, file, offset);
-      is_final = answer.is_final;
+      PieceSource::Answer answer =
+          source_.Read(job.checkpoint, file, offset, std::exchange(memory, {}));
+      transfer.is_final = answer.is_final;
+      if (!answer.directly_from.empty()) {
+        transfer.directly_from = answer.directly_from;
+        if (file != checkpoints::kManifestFile) transfer.direct_bytes += answer.piece.data.size();
+      }
       if (answer.piece.error.empty()) heard = Clock::now();
-      if (answer.piece.error.empty() || is_final || Clock::now() - heard >= patience_)
+      if (answer.piece.error.empty() || answer.is_final || Clock::now() - heard >= patience_)
         return std::move(answer.piece);
       Pause();
     }
   };
-  return checkpoints::Download(
-      {.name = gang::ToString(job.checkpoint), .digest = job.digest, .read = read}, copy, {},
+  Downloaded done = checkpoints::Download(
+      {.name = gang::ToString(job.checkpoint.name), .digest = job.digest, .read = read}, copy, {},
       room_.disk_free_bytes_min);
+  source_.Close();
+  return done;
 }
 
 bool CheckpointFetcher::IsAbandoned() {

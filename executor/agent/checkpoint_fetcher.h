@@ -22,13 +22,16 @@ class PieceSource {
  public:
   struct Answer {
     checkpoints::Piece piece;
-    bool is_final = false;  // its error will not pass: there is no such file
+    bool is_final = false;      // its error will not pass: there is no such file
+    std::string directly_from;  // the executor; empty: by the server
   };
 
   virtual ~PieceSource() = default;
-  // Part of a file, as much as the source likes to give; waits for it. Any thread.
-  virtual Answer Read(const gang::CheckpointName& checkpoint, const std::string& file,
-                      uint64_t offset) = 0;
+  // Part of a file, as much as the source likes to give; waits for it. `memory` is that of an
+  // earlier piece, to be used again. Any thread, one at a time; so with the next.
+  virtual Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+                      std::string memory) = 0;
+  virtual void Close() = 0;   // no more is read of the last checkpoint
   virtual void Cancel() = 0;  // what is being read now fails. Any thread.
 };
 
@@ -51,7 +54,8 @@ struct CopiesRoom {
 // disk is full: then those go first that were not used for longest.
 //
 // Where the source is not there, it is asked again for so long as kPatience before that is an
-// error.
+// error. What an executor has sent directly, in the clear, and is not what the manifest says, is
+// asked for by the server before that is one.
 class CheckpointFetcher {
  public:
   static constexpr std::chrono::milliseconds kPatience{20'000};
@@ -66,7 +70,7 @@ class CheckpointFetcher {
   ~CheckpointFetcher();  // ends what is under way
 
   // Done follows, unless the attempt is released before. Any thread, as below.
-  void Fetch(const gang::AttemptId& attempt, const gang::CheckpointName& checkpoint,
+  void Fetch(const gang::AttemptId& attempt, gang::FarCheckpoint checkpoint,
              const std::string& digest);
 
   // The attempt needs its copy no longer.
@@ -78,14 +82,19 @@ class CheckpointFetcher {
  private:
   struct Job {
     gang::AttemptId attempt;
-    gang::CheckpointName checkpoint;
+    gang::FarCheckpoint checkpoint;
     std::string digest;
+  };
+  // How a checkpoint came.
+  struct Transfer {
+    bool is_final = false;      // the last error
+    uint64_t direct_bytes = 0;  // of its files
+    std::string directly_from;  // whom these came from, last
   };
 
   void Run();
-  Fetched Bring(const Job& job);
-  checkpoints::Downloaded Download(const Job& job, const std::filesystem::path& copy,
-                                   bool& is_final);
+  Fetched Bring(Job job);
+  checkpoints::Downloaded Download(Job& job, const std::filesystem::path& copy, Transfer& transfer);
   bool IsAbandoned();
   void Pause();
   void Evict(uint64_t bytes_max);

@@ -14,15 +14,13 @@ constexpr std::chrono::seconds kDeliveryTimeout{30};  // longer than anybody wai
 v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointRequest& request) {
   v1::CheckpointPiece answer;
   answer.set_request(request.request());
-  const std::string& name = request.folder();
-  if (name.find('/') != name.npos || !checkpoints::NameFault(name).empty()) {
-    answer.set_error(ValidUtf8('"' + name + "\" is no checkpoint's folder"));
+  const auto folder = FolderOf(folders, request.sweep(), request.trial(), request.folder());
+  if (!folder) {
+    answer.set_error(ValidUtf8('"' + request.folder() + "\" is no checkpoint's folder"));
     return answer;
   }
-  const auto folder =
-      folders.Checkpoints({.sweep = request.sweep(), .trial = request.trial()}) / name;
   checkpoints::Piece piece =
-      checkpoints::ReadPiece(folder, request.file(), request.offset(), request.limit_bytes());
+      checkpoints::ReadPiece(*folder, request.file(), request.offset(), request.limit_bytes());
   answer.set_error(ValidUtf8(piece.error));
   answer.set_data(std::move(piece.data));
   answer.set_file_bytes(piece.file_bytes);
@@ -30,6 +28,12 @@ v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointReque
 }
 
 }  // namespace
+
+std::optional<std::filesystem::path> FolderOf(const gang::Folders& folders, uint64_t sweep,
+                                              uint32_t trial, const std::string& name) {
+  if (name.find('/') != name.npos || !checkpoints::NameFault(name).empty()) return std::nullopt;
+  return folders.Checkpoints({.sweep = sweep, .trial = trial}) / name;
+}
 
 CheckpointSender::CheckpointSender(gang::Folders folders, v1::Executors::StubInterface& stub,
                                    std::string token)

@@ -5,7 +5,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <filesystem>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,6 +20,10 @@ namespace attune::agent {
 
 inline constexpr int kSenders = 2;               // one reads while the other one's piece travels
 inline constexpr size_t kPiecesQueuedMax = 256;  // more than the server asks for at once
+
+// The checkpoint's folder of that name among those of a trial; nullopt: it is none's name.
+std::optional<std::filesystem::path> FolderOf(const gang::Folders& folders, uint64_t sweep,
+                                              uint32_t trial, const std::string& name);
 
 // Reads what the server asks for of checkpoints and brings it there, on threads of its own: disks
 // and networks take their time. In memory are as many pieces as there are threads.

@@ -15,7 +15,7 @@ class FetchingGangs final : public Gangs {
  public:
   // What begins the transfer of a checkpoint, and what lets go of its copy: CheckpointFetcher.
   struct Fetches {
-    std::function<void(const gang::AttemptId&, const gang::CheckpointName&,
+    std::function<void(const gang::AttemptId&, const gang::FarCheckpoint&,
                        const std::string& digest)>
         fetch;
     std::function<void(const gang::AttemptId&)> release;

@@ -135,6 +135,18 @@ struct Fill {
   }
 };
 
+gang::FarCheckpoint ToFetch(const v1::ResumeFrom& resume) {
+  const v1::CheckpointName& name = resume.fetch();
+  gang::FarCheckpoint fetch{{name.sweep(), name.trial(), name.attempt(), name.step()},
+                            std::filesystem::path(resume.path()).filename(),
+                            {}};
+  for (const v1::PieceServer& server : resume.servers()) {
+    fetch.servers.push_back(
+        {server.executor(), server.address(), static_cast<uint16_t>(server.port()), server.key()});
+  }
+  return fetch;
+}
+
 // Bytes of the valid UTF-8 sequence that `text` begins with; 0 if there is none.
 size_t SequenceLength(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -207,9 +219,7 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
   if (assignment.has_resume()) {
     spec.resume = gang::Resume{assignment.resume().step(), assignment.resume().path(),
                                assignment.resume().digest()};
-    const v1::CheckpointName& fetch = assignment.resume().fetch();
-    if (assignment.resume().has_fetch())
-      spec.fetch = {fetch.sweep(), fetch.trial(), fetch.attempt(), fetch.step()};
+    if (assignment.resume().has_fetch()) spec.fetch = ToFetch(assignment.resume());
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
   spec.attempt_dir = folders.Attempt(spec.attempt);

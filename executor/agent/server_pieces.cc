@@ -12,14 +12,14 @@ constexpr std::chrono::seconds kTimeout{30};  // longer than the server waits fo
 
 }  // namespace
 
-PieceSource::Answer ServerPieces::Read(const gang::CheckpointName& checkpoint,
-                                       const std::string& file, uint64_t offset) {
+PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const std::string& file,
+                                       uint64_t offset, std::string) {
   v1::FetchRequest request;
   request.set_token(token_);
-  request.mutable_checkpoint()->set_sweep(checkpoint.sweep);
-  request.mutable_checkpoint()->set_trial(checkpoint.trial);
-  request.mutable_checkpoint()->set_attempt(checkpoint.attempt);
-  request.mutable_checkpoint()->set_step(checkpoint.step);
+  request.mutable_checkpoint()->set_sweep(checkpoint.name.sweep);
+  request.mutable_checkpoint()->set_trial(checkpoint.name.trial);
+  request.mutable_checkpoint()->set_attempt(checkpoint.name.attempt);
+  request.mutable_checkpoint()->set_step(checkpoint.name.step);
   request.set_file(file);
   request.set_offset(offset);
   request.set_limit_bytes(checkpoints::kPieceBytesMax);

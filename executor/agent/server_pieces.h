@@ -18,8 +18,9 @@ class ServerPieces final : public PieceSource {
   ServerPieces(v1::Executors::StubInterface& stub, std::string token)
       : stub_(stub), token_(std::move(token)) {}
 
-  Answer Read(const gang::CheckpointName& checkpoint, const std::string& file,
-              uint64_t offset) override;
+  Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+              std::string memory) override;
+  void Close() override {}
   void Cancel() override;
 
  private:

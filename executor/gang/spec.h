@@ -43,6 +43,21 @@ inline std::string ToString(const CheckpointName& name) {
          std::to_string(name.attempt) + "-" + std::to_string(name.step);
 }
 
+// An executor that sends checkpoints to others directly.
+struct PieceServer {
+  std::string executor;  // its name
+  std::string address;   // IPv4
+  uint16_t port = 0;
+  std::string key;
+};
+
+// A checkpoint that lies on another host, and who can be asked for it beside the server.
+struct FarCheckpoint {
+  CheckpointName name;
+  std::string folder;  // its, among those of its trial
+  std::vector<PieceServer> servers;
+};
+
 struct Program {
   std::vector<std::string> command;  // argv with its placeholders; see command_line.h
   std::vector<std::pair<std::string, std::string>> environment;  // added to the executor's own
@@ -89,8 +104,7 @@ struct GangSpec {
   int64_t max_step = 0;   // 0: none; reached like a milestone where there is no other
   int64_t checkpoint_every = 0;
   std::optional<Resume> resume;
-  std::optional<CheckpointName>
-      fetch;  // that is `resume`; it lies elsewhere, and has to come first
+  std::optional<FarCheckpoint> fetch;          // that is `resume`, and has to come here first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;

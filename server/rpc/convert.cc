@@ -102,9 +102,34 @@ v1::Action ActionOf(VerdictKind verdict) {
   return v1::STOP;
 }
 
+// Those that can send what the trial's live attempt goes on from, the one that saved it first.
+std::vector<std::string> SendersFor(const State& state, const Trial& trial) {
+  Origin origin = OriginOf(state, trial);
+  if (origin.checkpoint == nullptr || origin.checkpoint->ref != *trial.live->resume ||
+      !origin.readers)
+    return {};
+  std::vector<std::string> senders;
+  if (origin.readers->erase(origin.checkpoint->executor) > 0)
+    senders.push_back(origin.checkpoint->executor);
+  senders.insert(senders.end(), origin.readers->begin(), origin.readers->end());
+  return senders;
+}
+
+void AddFetch(const State& state, const Trial& trial, const PieceServers& server_of,
+              v1::ResumeFrom& resume) {
+  const auto fetched = FetchedFor(state, trial);
+  if (!fetched) return;
+  *resume.mutable_fetch() = ToProto(*fetched);
+  if (!server_of) return;
+  for (const std::string& sender : SendersFor(state, trial)) {
+    if (resume.servers_size() == kPieceServersMax) return;
+    if (auto server = server_of(sender)) *resume.add_servers() = *std::move(server);
+  }
+}
+
 // What the executor should run for this trial's live attempt. REQUIRES: trial.live.
 void Assign(const State& state, const Sweep& sweep, const Trial& trial, const std::string& executor,
-            v1::Assignment& out) {
+            const PieceServers& server_of, v1::Assignment& out) {
   const SweepSpec& spec = sweep.spec;
   const Attempt& attempt = *trial.live;
   *out.mutable_attempt() = server::ToProto(attempt.id, attempt.epoch);
@@ -152,9 +177,8 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
     out.mutable_resume()->set_step(attempt.resume->step.value);
     out.mutable_resume()->set_path(attempt.resume->path);
     out.mutable_resume()->set_digest(attempt.resume->digest);
-    if (const auto fetched = FetchedFor(state, trial);
-        fetched && executor == attempt.ranks.front().executor)
-      *out.mutable_resume()->mutable_fetch() = ToProto(*fetched);
+    if (executor == attempt.ranks.front().executor)
+      AddFetch(state, trial, server_of, *out.mutable_resume());
   }
   out.set_stall_timeout_ms(static_cast<uint32_t>(spec.failure.stall_timeout.value * 1000));
   out.set_decided_us(attempt.decided.us);
@@ -236,10 +260,12 @@ FactBatch FromProto(v1::Facts& facts) {
   return batch;
 }
 
-v1::Desired ToDesired(const State& state, const std::string& executor) {
+v1::Desired ToDesired(const State& state, const std::string& executor,
+                      const PieceServers& server_of) {
   v1::Desired desired;
   for (const Trial* trial : WantedOn(state, executor)) {
-    Assign(state, *state.Find(trial->id.sweep), *trial, executor, *desired.add_assignments());
+    Assign(state, *state.Find(trial->id.sweep), *trial, executor, server_of,
+           *desired.add_assignments());
   }
   for (const Trial* trial : UnwantedOn(state, executor)) {
     *desired.add_unwanted() = ToProto(trial->live->id, trial->live->epoch);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,15 @@ struct FactBatch {
 };
 FactBatch FromProto(v1::Facts& facts);  // takes what they hold
 
+// Who of those that can send a checkpoint is named to whoever fetches it, at most.
+inline constexpr int kPieceServersMax = 3;
+
+// Where an executor's checkpoints can be read directly; nullopt: nowhere, or it is not there.
+// Empty: nobody's can.
+using PieceServers = std::function<std::optional<v1::PieceServer>(const std::string& executor)>;
+
 // All that the executor should run, and what it should delete; without a revision.
-v1::Desired ToDesired(const State& state, const std::string& executor);
+v1::Desired ToDesired(const State& state, const std::string& executor,
+                      const PieceServers& server_of = {});
 
 }  // namespace attune::server

@@ -420,13 +420,26 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
 void Sessions::SendDesired(Session& session, const Brain& brain) {
   v1::ToExecutor message;
   v1::Desired& desired = *message.mutable_desired();
-  desired = ToDesired(brain.state(), session.hello.name());
+  desired = ToDesired(brain.state(), session.hello.name(),
+                      [this](const std::string& name) { return PieceServerOf(name); });
   std::string serialised = desired.SerializeAsString();
   if (session.revision > 0 && serialised == session.desired) return;
   session.desired = std::move(serialised);
   session.removals = desired.removals_size() > 0;
   desired.set_revision(++session.revision);
   session.link->Send(std::move(message));
+}
+
+std::optional<v1::PieceServer> Sessions::PieceServerOf(const std::string& executor) const {
+  if (!Connected(executor)) return std::nullopt;
+  const v1::Hello& hello = sessions_.at(executors_.at(executor).session).hello;
+  if (hello.pieces_port() == 0) return std::nullopt;
+  v1::PieceServer server;
+  server.set_executor(executor);
+  server.set_address(hello.address());
+  server.set_port(hello.pieces_port());
+  server.set_key(hello.pieces_key());
+  return server;
 }
 
 // ---- leases ---------------------------------------------------------------------------------

@@ -146,6 +146,7 @@ class Sessions {
   void Acknowledge(Session& session, int64_t heartbeat_us);
   void TellHealth(SessionId id, const Session& session);
   void SendDesired(Session& session, const Brain& brain);
+  std::optional<v1::PieceServer> PieceServerOf(const std::string& executor) const;
   void Learn(const ExecutorJoined& joined);
   void Learn(const ExecutorLost& lost);
   void Hear(const Session& session, Time now);

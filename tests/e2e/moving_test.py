@@ -45,7 +45,7 @@ class Moving(EndToEnd):
     def launch_executor(self, name, *more):
         self.executors[name] = self.start(
             "executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 1, "--data-dir",
-            self.homes / name, "--token-file", self.data / "join", *more)
+            self.homes / name, "--token-file", self.data / "join", "--interface", "lo", *more)
 
     def create(self, **changes):
         spec = sweep(**{"command": WORKER, "parameters": {"x": {"value": 1.0}},
@@ -97,7 +97,8 @@ class Moving(EndToEnd):
         first, second = trial["attempts_list"]
         self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
         self.assertGreaterEqual(second["resumed_from"], 3)
-        self.executors["b"].await_stderr(rf"checkpoint s1/0/1-{second['resumed_from']} is here: ")
+        self.executors["b"].await_stderr(rf"checkpoint s1/0/1-{second['resumed_from']} is here: .* MB directly from "
+                                         r"executor a at 127\.0\.0\.1$")
         self.assertEqual(len(self.copies("b")), 1)
 
     def test_an_executor_that_is_stopped_stays_until_others_have_what_it_saved(self):

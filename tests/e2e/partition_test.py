@@ -133,6 +133,21 @@ class Cut(Partition):
         self.assertEqual(self.ranks(), ranks)
         self.assertFalse(self.ranks(attempt=2))
 
+    def test_hosts_that_do_not_hear_each_other_hand_checkpoints_on_through_the_server(self):
+        gate = self.train()
+        first, _ = self.ranks()[0]
+        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        code, _, err = self.attune("executor", "drain", first, "--now", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        gate.close()
+        self.attempt(2, "running")
+        self.until(lambda: len(self.ranks(attempt=2)) == 2, "a rank has not begun")
+        second, _ = self.ranks(attempt=2)[0]
+        self.assertNotEqual(first, second)
+        self.executors[second].await_stderr(f"cannot be read directly from executor {first} at .*: it is not reached")
+        self.executors[second].await_stderr(r"is here: .* came in [\d.]+ s$")
+        self.end()
+
     def test_a_server_that_is_cut_off_for_long_has_every_gang_again(self):
         self.begin()
         self.create(trials=6, parameters={"pause": {"value": 0.3}})

@@ -58,8 +58,8 @@ class DownloadTest : public ::testing::Test {
     asked_.clear();
     return Download({.name = "s1/17/2-900",
                      .digest = digest_,
-                     .read = [this](const std::string& file,
-                                    uint64_t offset) { return ReadPiece(file, offset); }},
+                     .read = [this](const std::string& file, uint64_t offset,
+                                    const std::string&) { return ReadPiece(file, offset); }},
                     Out(), {}, disk_free_bytes_min);
   }
   Piece ReadPiece(const std::string& file, uint64_t offset) {

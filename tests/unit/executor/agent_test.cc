@@ -89,6 +89,20 @@ TEST_F(AgentTest, ADiskBelowItsLimitIsSaidAndHowMuchIsLeft) {
   EXPECT_GT(heartbeat.memory_free_bytes(), 0u);
 }
 
+TEST_F(AgentTest, HelloSaysWhereOthersReadItsCheckpointsIfTheyReachIt) {
+  StartAgent();
+  EXPECT_EQ(server_.NextHello().pieces_port(), 0u);
+  agent_.reset();
+  AgentOptions options = Options();
+  options.host = {.address = "127.0.0.1", .interface = "lo"};
+  auto agent = Agent::Start(options);
+  ASSERT_TRUE(agent.ok()) << agent.error();
+  agent_ = std::move(agent.value());
+  const v1::Hello hello = server_.NextHello();
+  EXPECT_GT(hello.pieces_port(), 0u);
+  EXPECT_THAT(hello.pieces_key(), SizeIs(32));
+}
+
 TEST_F(AgentTest, WantedGangRunsAndItsFactsAreNumberedInOrder) {
   StartAgent();
   server_.Welcome();

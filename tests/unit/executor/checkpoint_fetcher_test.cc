@@ -40,11 +40,12 @@ Stored Make(char letter) {
   return made;
 }
 
-// Checkpoints in memory, by their step. It may fail, and stand still until it is cancelled.
+// Checkpoints in memory, by their step. It may fail, and stand still until it is cancelled. What
+// executors send directly is changed on the way.
 class MadeUpSource final : public PieceSource {
  public:
-  Answer Read(const gang::CheckpointName& checkpoint, const std::string& file,
-              uint64_t offset) override {
+  Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+              std::string) override {
     std::unique_lock lock(mutex_);
     reads_.push_back(file + "@" + std::to_string(offset));
     changed_.notify_all();
@@ -56,10 +57,16 @@ class MadeUpSource final : public PieceSource {
       --failures_;
       return {.piece = {.error = "executor box is not connected"}, .is_final = is_final_};
     }
-    const std::string& text = stored_.at(checkpoint.step).files.at(file);
-    return {.piece = {.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
-                      .file_bytes = text.size()}};
+    const std::string& text = stored_.at(checkpoint.name.step).files.at(file);
+    Answer answer{.piece = {.data = text.substr(std::min<size_t>(offset, text.size()), kPieceBytes),
+                            .file_bytes = text.size()}};
+    if (!checkpoint.servers.empty()) {
+      answer.directly_from = "executor " + checkpoint.servers.front().executor;
+      if (file == "model.bin") answer.piece.data.front() = '!';
+    }
+    return answer;
   }
+  void Close() override {}
   void Cancel() override {
     const std::lock_guard lock(mutex_);
     stands_still_ = false;
@@ -116,7 +123,8 @@ class CheckpointFetcherTest : public testing::Test {
         patience);
   }
   void Fetch(uint32_t attempt, int64_t step, const Stored& stored) {
-    fetcher_->Fetch(Attempt(attempt), {.sweep = 1, .trial = 3, .attempt = 1, .step = step},
+    fetcher_->Fetch(Attempt(attempt),
+                    {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = step}},
                     source_.Put(step, stored));
   }
   Fetched Await(uint32_t attempt) {
@@ -198,6 +206,17 @@ TEST_F(CheckpointFetcherTest, WhatIsDamagedWhereItLiesIsFinal) {
   const Fetched fetched = Await(1);
   EXPECT_THAT(fetched.error, HasSubstr("it is damaged where it lies"));
   EXPECT_TRUE(fetched.is_final);
+}
+
+TEST_F(CheckpointFetcherTest, WhatIsDamagedOnTheDirectWayIsFetchedByTheServer) {
+  Start();
+  fetcher_->Fetch(
+      Attempt(1),
+      {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = 9}, .servers = {{.executor = "a"}}},
+      source_.Put(9, a_));
+  const Fetched fetched = Await(1);
+  ASSERT_EQ(fetched.error, "");
+  EXPECT_EQ(gang::ReadFile(fetched.folder / "model.bin"), a_.files.at("model.bin"));
 }
 
 TEST_F(CheckpointFetcherTest, AnotherProcessGoesOnAtTheByteThatTheLastOneHad) {

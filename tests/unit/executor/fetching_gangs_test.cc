@@ -35,7 +35,7 @@ class FetchingGangsTest : public testing::Test {
   static gang::GangSpec Spec(bool fetch = true, int first_rank = 0) {
     gang::GangSpec spec{.attempt = kAttempt, .ranks = {{.rank = first_rank}}};
     spec.resume = gang::Resume{9, "/elsewhere/step-9-attempt-1", "sha256:abc"};
-    if (fetch) spec.fetch = gang::CheckpointName{1, 3, 1, 9};
+    if (fetch) spec.fetch = gang::FarCheckpoint{.name = {1, 3, 1, 9}};
     return spec;
   }
 
@@ -46,8 +46,8 @@ class FetchingGangsTest : public testing::Test {
   FetchingGangs gangs_{
       told_,
       {.fetch =
-           [this](const auto&, const gang::CheckpointName& checkpoint, const std::string& digest) {
-             asked_.push_back(gang::ToString(checkpoint) + " " + digest);
+           [this](const auto&, const gang::FarCheckpoint& checkpoint, const std::string& digest) {
+             asked_.push_back(gang::ToString(checkpoint.name) + " " + digest);
            },
        .release = [this](const auto&) { ++released_; }},
       [this](const gang::AttemptId&, gang::Ended ended) { ended_.push_back(std::move(ended)); }};

@@ -39,6 +39,31 @@ TEST(Messages, AssignmentBecomesASpecWithItsFolders) {
   EXPECT_EQ(spec.value().checkpoint_dir, "/data/sweeps/s2/trials/5/checkpoints");
 }
 
+TEST(Messages, WhatIsToBeFetchedIsKnownByNameAndWhoHasIt) {
+  v1::Assignment assignment;
+  v1::ResumeFrom& resume = *assignment.mutable_resume();
+  resume.set_path("/elsewhere/step-9-attempt-2");
+  resume.mutable_fetch()->set_sweep(2);
+  resume.mutable_fetch()->set_trial(5);
+  resume.mutable_fetch()->set_attempt(2);
+  resume.mutable_fetch()->set_step(9);
+  v1::PieceServer& server = *resume.add_servers();
+  server.set_executor("a");
+  server.set_address("10.0.0.1");
+  server.set_port(4'000);
+  server.set_key("key");
+  const auto spec = ToSpec(assignment, gang::Folders("/data"));
+  ASSERT_TRUE(spec.ok());
+  const gang::FarCheckpoint& fetch = spec.value().fetch.value();
+  EXPECT_EQ(gang::ToString(fetch.name), "s2/5/2-9");
+  EXPECT_EQ(fetch.folder, "step-9-attempt-2");
+  ASSERT_EQ(fetch.servers.size(), 1u);
+  EXPECT_EQ(fetch.servers[0].executor, "a");
+  EXPECT_EQ(fetch.servers[0].address, "10.0.0.1");
+  EXPECT_EQ(fetch.servers[0].port, 4'000);
+  EXPECT_EQ(fetch.servers[0].key, "key");
+}
+
 TEST(Messages, FailureTravelsWhole) {
   gang::Failure failure{.kind = gang::FailureKind::kSignal,
                         .rank = 2,

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -367,6 +368,40 @@ TEST_F(ExecutorServiceTest, OnlySoManyReadCheckpointsAtOnce) {
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(refused.error().message, HasSubstr("16 readers"));
   executor.Leave();
+}
+
+TEST_F(ExecutorServiceTest, WhoFetchesACheckpointIsToldWhoCanBeAskedDirectly) {
+  v1::Hello hello = FakeExecutor::Hello("own", "a");
+  hello.set_folder("of own");
+  hello.set_address("10.0.0.1");
+  hello.set_pieces_port(4'000);
+  hello.set_pieces_key("a key");
+  FakeExecutor own(rpc->LocalChannel(), hello);
+  SweepSpec spec = attune::testing::ToySpec();
+  spec.stop.max_trials = 1;  // others would take the room
+  ASSERT_TRUE(conductor->Execute(attune::CreateSweep{spec, "text", ""}).ok());
+  const v1::AttemptRef attempt =
+      own.AwaitDesired([](const auto& d) { return d.assignments_size() > 0; })
+          .assignments(0)
+          .attempt();
+  own.SaveCheckpoint(attempt, 1);
+  own.Report(attempt, 1, 0.5);
+  hello = FakeExecutor::Hello("other", "a");
+  hello.set_folder("of other");
+  FakeExecutor other(rpc->LocalChannel(), hello);
+  while (!service->ReachOf("other").takes) std::this_thread::yield();
+  ASSERT_TRUE(conductor->Execute(DrainExecutor{.name = "own", .now = true}).ok());
+  own.Say(attempt, [](v1::Fact& fact) { fact.mutable_ended()->set_outcome(v1::Ended::CANCELLED); });
+  const auto goes_on = [](const v1::Assignment& each) { return each.has_resume(); };
+  const v1::Desired desired = other.AwaitDesired(
+      [&](const auto& d) { return std::ranges::any_of(d.assignments(), goes_on); });
+  const v1::ResumeFrom resume = std::ranges::find_if(desired.assignments(), goes_on)->resume();
+  EXPECT_TRUE(resume.has_fetch());
+  ASSERT_EQ(resume.servers_size(), 1);
+  EXPECT_EQ(resume.servers(0).executor(), "own");
+  EXPECT_EQ(resume.servers(0).address(), "10.0.0.1");
+  EXPECT_EQ(resume.servers(0).port(), 4'000u);
+  EXPECT_EQ(resume.servers(0).key(), "a key");
 }
 
 TEST(RpcServer, ATakenPortIsNamed) {

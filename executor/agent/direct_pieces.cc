@@ -1,0 +1,109 @@
+#include "executor/agent/direct_pieces.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "attune/v1/executor.pb.h"
+#include "checkpoints/piece.h"
+
+namespace attune::agent {
+namespace {
+
+// Few enough for what is received to be hashed and written from a processor's own cache.
+constexpr uint64_t kPieceBytes = 1 << 20;
+
+}  // namespace
+
+PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const std::string& file,
+                                       uint64_t offset, std::string memory) {
+  const uint64_t cancels = Cancels();
+  checkpoints::Piece piece{.data = std::move(memory)};
+  while (!checkpoint.servers.empty()) {
+    const gang::PieceServer& server = checkpoint.servers.front();
+    const std::string from = "executor " + server.executor + " at " + server.address;
+    const std::string problem = ReadFrom(checkpoint, file, offset, piece);
+    if (problem.empty()) return {.piece = std::move(piece), .directly_from = from};
+    Close();
+    if (Cancels() != cancels) return {.piece = {.error = "cancelled"}};
+    spdlog::warn("checkpoint {} cannot be read directly from {}: {}",
+                 gang::ToString(checkpoint.name), from, problem);
+    checkpoint.servers.erase(checkpoint.servers.begin());
+  }
+  return otherwise_.Read(checkpoint, file, offset, std::move(piece.data));
+}
+
+std::string DirectPieces::ReadFrom(const gang::FarCheckpoint& checkpoint, const std::string& file,
+                                   uint64_t offset, checkpoints::Piece& piece) {
+  const bool expected = file == file_ && offset == at_ && at_ < file_bytes_;
+  if (socket_ && !expected && at_ < file_bytes_) Close();  // it would have to come first
+  if (!socket_) {
+    if (std::string problem = Connect(checkpoint.servers.front()); !problem.empty()) return problem;
+  }
+  if (!expected) {
+    if (std::string problem = Ask(checkpoint, file, offset); !problem.empty()) return problem;
+  }
+  piece.file_bytes = file_bytes_;
+  piece.data.resize(std::min<uint64_t>(file_bytes_ - at_, kPieceBytes));
+  if (!Receive(socket_.get(), piece.data.data(), piece.data.size()))
+    return "it was cut off, or took too long";
+  at_ += piece.data.size();
+  return "";
+}
+
+std::string DirectPieces::Connect(const gang::PieceServer& server) {
+  {
+    const std::lock_guard lock(mutex_);
+    socket_ = NewSocket();
+  }
+  SetTimeouts(socket_.get(), timeouts_.connect, timeouts_.connect);
+  if (!agent::Connect(socket_.get(), server.address, server.port)) return "it is not reached";
+  SetTimeouts(socket_.get(), timeouts_.greeting, timeouts_.greeting);
+  if (!GreetSender(socket_.get(), server.key)) return "it does not know this executor, or is busy";
+  SetTimeouts(socket_.get(), timeouts_.piece, timeouts_.piece);
+  return "";
+}
+
+std::string DirectPieces::Ask(const gang::FarCheckpoint& checkpoint, const std::string& file,
+                              uint64_t offset) {
+  v1::DirectRequest request;
+  request.set_sweep(checkpoint.name.sweep);
+  request.set_trial(checkpoint.name.trial);
+  request.set_folder(checkpoint.folder);
+  request.set_file(file);
+  request.set_offset(offset);
+  v1::DirectAnswer answer;
+  if (!SendMessage(socket_.get(), request) || !ReceiveMessage(socket_.get(), answer))
+    return "it does not answer";
+  file_ = file;
+  file_bytes_ = answer.file_bytes();
+  at_ = std::min(offset, file_bytes_);
+  return answer.error();
+}
+
+void DirectPieces::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    socket_.reset();
+  }
+  file_.clear();
+  at_ = file_bytes_ = 0;
+}
+
+void DirectPieces::Cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++cancels_;
+    if (socket_) shutdown(socket_.get(), SHUT_RDWR);
+  }
+  otherwise_.Cancel();
+}
+
+uint64_t DirectPieces::Cancels() {
+  const std::lock_guard lock(mutex_);
+  return cancels_;
+}
+
+}  // namespace attune::agent

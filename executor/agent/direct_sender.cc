@@ -1,0 +1,137 @@
+#include "executor/agent/direct_sender.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "attune/v1/executor.pb.h"
+#include "checkpoints/piece.h"
+#include "executor/agent/checkpoint_sender.h"
+#include "executor/agent/messages.h"
+
+namespace attune::agent {
+namespace {
+
+constexpr size_t kSendBytesMax = 1 << 30;  // of a file at once
+constexpr std::chrono::milliseconds kPause{100};
+
+checkpoints::OpenedFile Open(const gang::Folders& folders, const v1::DirectRequest& request) {
+  const auto folder = FolderOf(folders, request.sweep(), request.trial(), request.folder());
+  if (!folder) return {.error = '"' + request.folder() + "\" is no checkpoint's folder"};
+  return checkpoints::OpenFile(*folder, request.file());
+}
+
+bool SendFile(int socket, const checkpoints::OpenedFile& opened, uint64_t offset) {
+  auto at = static_cast<off_t>(offset);
+  while (static_cast<uint64_t>(at) < opened.bytes) {
+    const ssize_t sent = sendfile(socket, opened.file.get(), &at,
+                                  std::min<uint64_t>(opened.bytes - at, kSendBytesMax));
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;  // it has become shorter, or he is gone
+  }
+  return true;
+}
+
+// To write to who has gone is no reason to end.
+void BlockBrokenPipes() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+}  // namespace
+
+DirectSender::DirectSender(gang::Folders folders, const std::string& address,
+                           DirectTimeouts timeouts)
+    : folders_(std::move(folders)), timeouts_(timeouts) {
+  if (address.empty()) return;
+  gang::OrError<Listener> listener = Listen(address);
+  if (!listener.ok()) {
+    spdlog::warn("checkpoints go from here by the server alone: cannot listen at {}: {}", address,
+                 listener.error());
+    return;
+  }
+  listener_ = std::move(listener.value());
+  thread_ = std::thread([this] { Accept(); });
+}
+
+DirectSender::~DirectSender() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    for (const Reader& reader : readers_) shutdown(reader.socket.get(), SHUT_RDWR);
+  }
+  shutdown(listener_.socket.get(), SHUT_RDWR);
+  if (thread_.joinable()) thread_.join();
+  for (Reader& reader : readers_) reader.thread.join();
+}
+
+void DirectSender::Accept() {
+  for (;;) {
+    gang::UniqueFd socket(accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const int error = errno;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+    }
+    if (socket)
+      Admit(std::move(socket));
+    else if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
+      std::this_thread::sleep_for(kPause);
+  }
+}
+
+void DirectSender::Admit(gang::UniqueFd socket) {
+  std::list<Reader> gone;
+  const std::lock_guard lock(mutex_);
+  for (auto reader = readers_.begin(); reader != readers_.end();) {
+    const auto next = std::next(reader);
+    if (reader->done) gone.splice(gone.end(), readers_, reader);
+    reader = next;
+  }
+  for (Reader& reader : gone) reader.thread.join();
+  if (stop_ || readers_.size() >= kDirectReadersMax) return;
+  Reader& reader = readers_.emplace_back();
+  reader.socket = std::move(socket);
+  reader.thread = std::thread([this, &reader] {
+    Serve(reader.socket.get());
+    const std::lock_guard done(mutex_);
+    shutdown(reader.socket.get(), SHUT_RDWR);
+    reader.done = true;
+  });
+}
+
+void DirectSender::Serve(int socket) {
+  BlockBrokenPipes();
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  SetTimeouts(socket, timeouts_.greeting, timeouts_.greeting);
+  if (!GreetFetcher(socket, key_)) return;
+  SetTimeouts(socket, timeouts_.idle, timeouts_.taking);
+  while (Answer(socket)) {
+  }
+}
+
+bool DirectSender::Answer(int socket) {
+  v1::DirectRequest request;
+  if (!ReceiveMessage(socket, request)) return false;
+  const checkpoints::OpenedFile opened = Open(folders_, request);
+  v1::DirectAnswer answer;
+  answer.set_error(ValidUtf8(opened.error));
+  answer.set_file_bytes(opened.bytes);
+  if (!SendMessage(socket, answer)) return false;
+  return !opened.error.empty() || SendFile(socket, opened, request.offset());
+}
+
+}  // namespace attune::agent
