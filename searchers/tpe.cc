@@ -21,9 +21,8 @@ constexpr size_t kFewest = 3;  // results of a group without which there is no m
 constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
 constexpr int64_t kQuickCandidates = 100;  // with more a suggestion may take milliseconds
 constexpr size_t kLatest = 64;             // trials among which those that run are counted
-constexpr double kMostMiddle = 1;          // weight of the middle of the good ones
-constexpr double kMiddlePerRunning = 0.7;  // likewise, where as many run as are known
-constexpr double kRunningToHalve = 12;     // the candidates
+constexpr double kRunningToWeigh = 10;     // the middle as much as all good ones: as many known
+constexpr double kRunningToHalve = 12;     // the candidates, which are no fewer then
 constexpr double kPriorCounts = 16;        // results of its own, which weigh as much
 
 Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
@@ -249,12 +248,13 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
   }
 
   const auto running = static_cast<double>(Running(group));
-  const double middle = record_.objectives() > 1
-                            ? 0  // the middle of a front is far from it
-                            : std::min(kMostMiddle, kMiddlePerRunning * running /
-                                                        static_cast<double>(group.ranked.size()));
-  const auto wanted = static_cast<size_t>(
-      std::ceil(static_cast<double>(options_.candidates) / (1 + running / kRunningToHalve)));
+  const double middle =
+      group.ranked.empty() || record_.objectives() > 1
+          ? 0  // the middle of a front is far from it
+          : running / kRunningToWeigh * running / static_cast<double>(group.ranked.size());
+  const double fewer = 1 + std::min(running / kRunningToHalve, 1.0);
+  const auto wanted =
+      static_cast<size_t>(std::ceil(static_cast<double>(options_.candidates) / fewer));
 
   const double share =
       prior == nullptr ? 0

@@ -1,5 +1,7 @@
-// searcher_quality [SEEDS]: how good is the best trial of a small budget? Prints two tables in
-// Markdown, those of docs/benchmarks.md; every seed is another instance of every problem.
+// searcher_quality [SEEDS [INSTANCE [SEARCHER:WORKERS…]]]: how good is the best trial of a small
+// budget? Prints two tables in Markdown, without arguments those of docs/benchmarks.md; every seed
+// is another instance of every problem, from INSTANCE (1) on. A searcher with several workers is
+// compared with the same with one, where that is there too: gp:1 gp:32.
 //
 // A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
 // mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
@@ -18,15 +20,14 @@
 #include <vector>
 
 #include "benchmarks/searchers/ask_tell.h"
+#include "benchmarks/searchers/geometric_mean.h"
 #include "benchmarks/searchers/problems.h"
-#include "core/base/random.h"
 
 namespace attune::benchmarks {
 namespace {
 
 constexpr int kYardstickRuns = 100;
 constexpr double kLeastScore = 1e-3;
-constexpr int kSamples = 2000;
 
 int Budget(const Problem& problem) {
   return static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
@@ -70,13 +71,9 @@ struct Contender {
   std::map<std::string, std::vector<double>> scores = {};
 };
 
-struct Mean {
-  double mean, low, high;
-};
-
 // Geometric means, of the contender's scores divided by the base's where there is one.
-Mean Summary(const Contender& contender, const Contender* base,
-             const std::vector<std::string>& of) {
+GeometricMean Summary(const Contender& contender, const Contender* base,
+                      const std::vector<std::string>& of) {
   std::vector<double> means;
   for (const std::string& problem : of) {
     const auto& scores = contender.scores.at(problem);
@@ -87,19 +84,7 @@ Mean Summary(const Contender& contender, const Contender* base,
     }
     means.push_back(sum / static_cast<double>(scores.size()));
   }
-  RandomStream random(1, TrialNumber(0), "bootstrap");
-  std::vector<double> samples;
-  for (int i = 0; i < kSamples; ++i) {
-    double sum = 0;
-    for (size_t j = 0; j < means.size(); ++j) {
-      sum += means[static_cast<size_t>(random.Integer(0, std::ssize(means) - 1))];
-    }
-    samples.push_back(sum / static_cast<double>(means.size()));
-  }
-  std::ranges::sort(samples);
-  const double mean = std::accumulate(means.begin(), means.end(), 0.0);
-  return {std::exp(mean / static_cast<double>(means.size())), std::exp(samples[kSamples / 40]),
-          std::exp(samples[kSamples - 1 - kSamples / 40])};
+  return GeometricMeanOf(means);
 }
 
 void Print(const std::vector<Contender>& contenders, const std::vector<std::string>& problems) {
@@ -117,34 +102,26 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
   }
   std::printf("| **all** |");
   for (const Contender& contender : contenders) {
-    const Mean all = Summary(contender, nullptr, problems);
+    const GeometricMean all = Summary(contender, nullptr, problems);
     std::printf(" %.3f [%.3f, %.3f] |", all.mean, all.low, all.high);
   }
   std::printf("\n\n| with | regret, of that with one worker |\n| --- | ---: |\n");
   for (const Contender& contender : contenders) {
     if (contender.workers == 1) continue;
-    const auto& one = *std::ranges::find(contenders, contender.searcher, &Contender::name);
-    const Mean ratio = Summary(contender, &one, problems);
+    const auto one = std::ranges::find(contenders, contender.searcher, &Contender::name);
+    if (one == contenders.end()) continue;
+    const GeometricMean ratio = Summary(contender, &*one, problems);
     std::printf("| %s | %.2f [%.2f, %.2f] |\n", contender.name.c_str(), ratio.mean, ratio.low,
                 ratio.high);
   }
 }
 
-void Run(uint64_t seeds) {
-  std::vector<Contender> contenders{{"random", "random"},
-                                    {"sobol", "sobol"},
-                                    {"tpe", "tpe"},
-                                    {"gp", "gp"},
-                                    {"cmaes", "cmaes"},
-                                    {"evolution", "evolution"},
-                                    {"tpe, 8 workers", "tpe", 8},
-                                    {"tpe, 32 workers", "tpe", 32},
-                                    {"gp, 8 workers", "gp", 8}};
+void Run(uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
   std::vector<std::string> names;
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (uint64_t seed = instance; seed < instance + seeds; ++seed) {
     for (const Problem& problem : StandardProblems(seed)) {
       const std::string name = problem.name + " " + std::to_string(problem.dimensions) + "-d";
-      if (seed == 1) names.push_back(name);
+      if (seed == instance) names.push_back(name);
       const double yardstick = MeanOfRandom(problem);
       for (Contender& contender : contenders) {
         const double best = BestLoss(problem, contender.searcher, seed, contender.workers);
@@ -156,14 +133,33 @@ void Run(uint64_t seeds) {
   Print(contenders, names);
 }
 
+// Of "gp:8"; without a number, one worker.
+Contender Parsed(const std::string& text) {
+  const size_t colon = text.find(':');
+  const std::string searcher = text.substr(0, colon);
+  const int workers = colon == std::string::npos ? 1 : std::atoi(text.c_str() + colon + 1);
+  if (workers <= 1) return {searcher, searcher};
+  return {searcher + ", " + std::to_string(workers) + " workers", searcher,
+          static_cast<size_t>(workers)};
+}
+
 }  // namespace
 }  // namespace attune::benchmarks
 
 int main(int argc, char** argv) {
   const int seeds = argc > 1 ? std::atoi(argv[1]) : 20;
-  if (argc > 2 || seeds < 1) {
-    std::fprintf(stderr, "usage: searcher_quality [SEEDS], a number from 1 on\n");
+  const int instance = argc > 2 ? std::atoi(argv[2]) : 1;
+  if (seeds < 1 || instance < 1) {
+    std::fprintf(stderr,
+                 "usage: searcher_quality [SEEDS [INSTANCE [SEARCHER:WORKERS...]]], numbers from 1 "
+                 "on\n");
     return 2;
   }
-  attune::benchmarks::Run(static_cast<uint64_t>(seeds));
+  std::vector<std::string> names{"random",    "sobol", "tpe",    "gp",  "cmaes",
+                                 "evolution", "tpe:8", "tpe:32", "gp:8"};
+  if (argc > 3) names.assign(argv + 3, argv + argc);
+  std::vector<attune::benchmarks::Contender> contenders;
+  for (const std::string& name : names) contenders.push_back(attune::benchmarks::Parsed(name));
+  attune::benchmarks::Run(static_cast<uint64_t>(seeds), static_cast<uint64_t>(instance),
+                          std::move(contenders));
 }

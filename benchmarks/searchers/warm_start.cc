@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/searchers/geometric_mean.h"
 #include "benchmarks/searchers/problems.h"
 #include "core/base/check.h"
 #include "core/base/random.h"
@@ -32,7 +33,6 @@ using searchers::Cube;
 
 constexpr double kShift = 0.05;
 constexpr double kLeastRegret = 1e-3;  // of the loss of the problem's first trial
-constexpr int kSamples = 2000;
 constexpr std::array kParts{0.25, 0.5, 1.0};
 
 int Budget(const Problem& problem) {
@@ -123,18 +123,8 @@ void Print(const std::map<std::string, std::vector<double>>& by_problem) {
     means.push_back(std::accumulate(logs.begin(), logs.end(), 0.0) /
                     static_cast<double>(logs.size()));
   }
-  RandomStream random(1, TrialNumber(0), "bootstrap");
-  std::vector<double> samples;
-  for (int i = 0; i < kSamples; ++i) {
-    double sum = 0;
-    for (size_t j = 0; j < means.size(); ++j)
-      sum += means[static_cast<size_t>(random.Integer(0, std::ssize(means) - 1))];
-    samples.push_back(sum / static_cast<double>(means.size()));
-  }
-  std::ranges::sort(samples);
-  const double mean = std::accumulate(means.begin(), means.end(), 0.0);
-  std::printf(" %.2f [%.2f, %.2f] |", std::exp(mean / static_cast<double>(means.size())),
-              std::exp(samples[kSamples / 40]), std::exp(samples[kSamples - 1 - kSamples / 40]));
+  const auto [mean, low, high] = GeometricMeanOf(means);
+  std::printf(" %.2f [%.2f, %.2f] |", mean, low, high);
 }
 
 void Run(uint64_t seeds, uint64_t first, const std::vector<std::string>& searchers) {

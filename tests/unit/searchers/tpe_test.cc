@@ -52,6 +52,18 @@ TEST(Tpe, TheBitsOfAProposalAreGolden) {
             "2.4516597626414596 0.0001314949314070996");
 }
 
+TEST(Tpe, TheBitsOfAProposalBesideManyWorkersAreGolden) {
+  Tpe tpe(Plane(7));
+  BestOf(tpe, 40, Loss, 20);
+  for (uint32_t i = 40; i < 60; ++i) {
+    tpe.Observe({EventSeq(1000 + i), Time{0},
+                 TrialCreated{.trial = {SweepId(1), TrialNumber(i)}, .config = Ask(tpe, i)}});
+  }
+  const Config config = Ask(tpe, 60);
+  EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")),
+            "1.8615572498531643 0.00010281269261655331");
+}
+
 TEST(Tpe, ProposalsWhileOthersRunDiffer) {
   Tpe tpe(Plane());
   BestOf(tpe, 30, Loss);
@@ -63,6 +75,29 @@ TEST(Tpe, ProposalsWhileOthersRunDiffer) {
     values.insert(Real(config, "x"));
   }
   EXPECT_EQ(values.size(), 32u);
+}
+
+// How far proposals lie from each other after the same results, while so many others run.
+double Spread(uint32_t running) {
+  Tpe tpe(Plane());
+  BestOf(tpe, 30, Loss);
+  double sum = 0;
+  double squares = 0;
+  for (uint32_t i = 30; i < 30 + running; ++i) {
+    tpe.Observe({EventSeq(1000 + i), Time{0},
+                 TrialCreated{.trial = {SweepId(1), TrialNumber(i)}, .config = Ask(tpe, i)}});
+  }
+  constexpr uint32_t kProposals = 200;
+  for (uint32_t i = 0; i < kProposals; ++i) {
+    const double x = Real(Ask(tpe, 100 + i), "x");
+    sum += x;
+    squares += x * x;
+  }
+  return std::sqrt(squares / kProposals - std::pow(sum / kProposals, 2));
+}
+
+TEST(Tpe, TheMoreTrialsRunTheNearerProposalsKeepToTheMiddleOfTheGoodOnes) {
+  EXPECT_LT(Spread(31), Spread(2) / 2);
 }
 
 // Few rounds of many: whoever only spread out would come no nearer.
