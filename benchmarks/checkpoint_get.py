@@ -100,7 +100,7 @@ class Service:
                  "metric": {"name": "score", "mode": "max"}, "parameters": {"x": {"value": 1.0}},
                  "env": {"PYTHONPATH": str(ROOT / "clients/python"), "MEGABYTES": str(megabytes)},
                  "working_directory": str(self.folder), "scheduler": {"name": "fifo", "max": steps},
-                 "resources": {"workers": 1, "cpus_per_worker": 1}, "checkpoint": {"every": 1},
+                 "resources": {"workers": 1, "cpus_per_worker": 1}, "checkpoint": {"every": 1, "keep_last": 9},
                  "stop": {"max_trials": 1}}
         (self.folder / "sweep.json").write_text(json.dumps(sweep))
         self.run("sweep", "create", str(self.folder / "sweep.json"), *args)
