@@ -7,9 +7,10 @@ import time
 
 import hosts
 from hosts import LEASE_S, Hosts
-from support import ProcessExit
+from support import FASHION_MNIST, ProcessExit
 
 RECOVERY_S = LEASE_S + 2
+STALL_S = 4
 BACK_S = 2 * RECOVERY_S  # it tries again after pauses that have grown meanwhile
 SLOW_LEASE_S = 15  # as it is if nobody says anything; TCP can make 6 s of a fifth of all packets lost
 ONE_EACH = {"workers": 2, "cpus_per_worker": 2}  # of three CPUs: a gang is on two hosts
@@ -132,6 +133,26 @@ class Cut(Partition):
         self.end()
         self.assertEqual(self.ranks(), ranks)
         self.assertFalse(self.ranks(attempt=2))
+
+    def test_a_gang_whose_ranks_lose_each_other_alone_ends_within_the_stall_limit_and_says_so(self):
+        self.begin()
+        self.create(command=[FASHION_MNIST], metric={"name": "accuracy", "mode": "max"},
+                    parameters={"lr": {"value": 0.1}, "width": {"value": 8}, "samples_per_step": {"value": 1024}},
+                    scheduler={"name": "fifo", "max": 10000}, resources=ONE_EACH,
+                    failure={"max_restarts": 3, "backoff": "0s", "stall_timeout": f"{STALL_S}s"})
+        self.await_report(trial=0, step=2)
+        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        cut = time.time()
+        ended = self.attempt(1, "ended")
+        self.assertEqual(ended["outcome"], "failed")
+        why = self.why(ended)
+        print(f"ranks that have lost each other alone: ended after {seconds(ended) - cut:.2f} s: {why}")
+        self.assertRegex(why, r"^attempt 1: on executor \w+: rank \d made no progress for .* \(stall_timeout\)")
+        self.assertLess(seconds(ended) - cut, 2 * STALL_S)
+        self.set_apart()
+        after = self.attempt(2, "running")
+        self.await_event(lambda kind, data: kind == "trial_reported", after=after["seq"])
+        self.assertEqual(self.attune("sweep", "kill", "s1", "--data-dir", self.data)[0], 0)
 
     def test_hosts_that_do_not_hear_each_other_hand_checkpoints_on_through_the_server(self):
         gate = self.train()
