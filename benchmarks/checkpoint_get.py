@@ -29,8 +29,8 @@ def mib_s(megabytes, seconds):
     return f"{megabytes / seconds:8.0f} MiB/s"
 
 
-def raw_socket(megabytes, sha=None):
-    """Seconds; with a hash, of what was received the receiver takes it before it receives more."""
+def raw_socket(megabytes, sha=None, file=None):
+    """Seconds; with a hash, or a file, what was received goes there before more is received."""
     block = bytes(1 << 20)
     server = socket.create_server(("127.0.0.1", 0))
 
@@ -47,6 +47,8 @@ def raw_socket(megabytes, sha=None):
         while count := source.recv_into(into):
             if sha:
                 sha.update(into[:count])
+            if file:
+                file.write(into[:count])
     sender.join()
     return time.monotonic() - begin
 
@@ -139,6 +141,8 @@ def main():
     megabytes = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
     print("raw socket             ", mib_s(megabytes, raw_socket(megabytes)))
     print("the same, hashed       ", mib_s(megabytes, raw_socket(megabytes, hashlib.sha256())))
+    with tempfile.TemporaryFile(dir=sys.argv[3] if len(sys.argv) > 3 else None, buffering=0) as file:
+        print("hashed and written     ", mib_s(megabytes, raw_socket(megabytes, hashlib.sha256(), file)))
     print("SHA-256                ", mib_s(megabytes, sha256(megabytes)))
     for name, hidden, work in (("from the server's disk", False, get), ("from an executor", True, get),
                                ("from one to another", True, move)):
