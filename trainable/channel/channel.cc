@@ -9,6 +9,8 @@
 
 namespace attune::trainable {
 
+using std::chrono::milliseconds;
+
 Channel::Channel(UniqueFd socket, std::function<void()> on_executor_gone)
     : socket_(std::move(socket)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -26,23 +28,30 @@ Channel::~Channel() {
   thread_.join();
 }
 
-void Channel::Send(std::string line) {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return outgoing_.size() < kMaxPendingBytes || closed_; });
-    outgoing_ += line;
-  }
+void Channel::Send(std::string lines) {
+  const auto lock = Queue(lines);
+  Write();
+}
+
+void Channel::SendSoon(std::string lines) {
+  const auto lock = Queue(lines);
+  if (write_at_) return;
+  const auto now = Clock::now();
+  if (now - written_ >= kGathering) return Write();
+  write_at_ = now + kGathering;
   Wake();
 }
 
 bool Channel::Flush(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
+  Write();
   return changed_.wait_for(lock, timeout, [this] { return outgoing_.empty() || closed_; }) &&
          outgoing_.empty();
 }
 
 void Channel::Flush() {
   std::unique_lock lock(mutex_);
+  Write();
   changed_.wait(lock, [this] { return outgoing_.empty() || closed_; });
 }
 
@@ -83,20 +92,37 @@ void Channel::Wake() const { eventfd_write(wake_.get(), 1); }
 void Channel::Run() {
   while (true) {
     pollfd polled[] = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    int timeout = -1;
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
       if (closed_) polled[0].fd = -1;
-      if (!outgoing_.empty()) polled[0].events |= POLLOUT;
+      if (write_at_ && *write_at_ <= Clock::now()) WriteGathered();
+      if (write_at_) {
+        timeout = static_cast<int>(ceil<milliseconds>(*write_at_ - Clock::now()).count());
+      } else if (!outgoing_.empty()) {
+        polled[0].events |= POLLOUT;
+      }
     }
-    if (poll(polled, 2, -1) < 0) continue;  // EINTR is its only error here
+    if (poll(polled, 2, timeout) < 0) continue;  // EINTR is its only error here
     if (polled[1].revents != 0) {
       eventfd_t ignored;
       eventfd_read(wake_.get(), &ignored);
     }
-    if ((polled[0].revents & POLLOUT) != 0) WriteSome();
+    if ((polled[0].revents & POLLOUT) != 0) {
+      const std::lock_guard lock(mutex_);
+      WriteSome();
+    }
     if ((polled[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadSome();
   }
+}
+
+void Channel::WriteGathered() {
+  const bool any = !outgoing_.empty();
+  WriteSome();
+  // Where lines keep coming the thread is awake for the next ones as well.
+  write_at_.reset();
+  if (any && outgoing_.empty()) write_at_ = written_ + kGathering;
 }
 
 void Channel::ReadSome() {
@@ -132,9 +158,21 @@ void Channel::TakeLines() {
   }
 }
 
+std::unique_lock<std::mutex> Channel::Queue(const std::string& lines) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return outgoing_.size() < kMaxPendingBytes || closed_; });
+  if (!closed_) outgoing_ += lines;
+  return lock;
+}
+
+void Channel::Write() {
+  WriteSome();
+  if (!outgoing_.empty() && !write_at_) Wake();
+}
+
 void Channel::WriteSome() {
-  const std::lock_guard lock(mutex_);
   channel::SendSome(socket_.get(), outgoing_);  // should the peer be gone, the read side says so
+  written_ = Clock::now();
   changed_.notify_all();
 }
 

@@ -22,7 +22,8 @@ namespace attune::trainable {
 // A rank's end of the worker channel. One thread of its own reads and writes, so that training
 // neither waits for the executor nor misses its end.
 //
-// Send() and Flush() may be called from any thread, Receive(), Poll() and Await() from one.
+// Send(), SendSoon() and Flush() may be called from any thread, Receive(), Poll() and Await() from
+// one.
 class Channel {
  public:
   // Unsent bytes above which Send() waits: an executor that long behind is as good as gone.
@@ -33,8 +34,15 @@ class Channel {
   Channel(UniqueFd socket, std::function<void()> on_executor_gone);
   ~Channel();
 
-  // Queues a line, of ToLine(). Does not wait for the executor to read it.
-  void Send(std::string line);
+  // Lines that are not urgent and follow others within this time go in one piece, when it is over:
+  // each piece wakes the executor, which costs who sends it more than all the rest.
+  static constexpr std::chrono::milliseconds kGathering{2};
+
+  // Sends lines, of ToLine(), or queues them. Does not wait for the executor to read them.
+  void Send(std::string lines);
+
+  // The same, but that they may be gathered first: see kGathering.
+  void SendSoon(std::string lines);
 
   // Waits until everything queued is in the socket, or the executor is gone; false after `timeout`.
   bool Flush(std::chrono::milliseconds timeout);
@@ -67,12 +75,19 @@ class Channel {
   void WaitForExecutorToClose(std::chrono::milliseconds timeout);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   std::optional<FromExecutor> TakeNext(std::unique_lock<std::mutex> lock);  // of mutex_
   void Run();
   void ReadSome();
   void TakeLines();
-  void WriteSome();
   void Wake() const;
+
+  // These want mutex_ locked; Queue() locks it.
+  std::unique_lock<std::mutex> Queue(const std::string& lines);
+  void Write();      // what the socket takes; the thread goes on with the rest
+  void WriteSome();  // what the socket takes
+  void WriteGathered();
 
   UniqueFd socket_;
   UniqueFd wake_;
@@ -81,6 +96,8 @@ class Channel {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string outgoing_;  // guarded by mutex_, as is all below
+  Clock::time_point written_;
+  std::optional<Clock::time_point> write_at_;  // what is gathered; none: nothing is
   std::deque<FromExecutor> incoming_;
   std::exception_ptr failure_;
   bool closed_ = false;

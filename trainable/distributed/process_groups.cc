@@ -97,6 +97,7 @@ ProcessGroups::ProcessGroups(const Start& start, Channel& channel)
     : start_(start), store_(OpenStore(start, channel, server_)) {
   if (start.world_size == 1) return;
   control_ = MakeGloo(store_, "control", start, kControlTimeout);
+  relay_.emplace(*store_, start.rank, start.world_size, OnOneHost(start) ? "" : AddressOf(start));
   MakeData();
   monitor_.emplace(store_, start.rank, start.world_size);
 }
@@ -150,11 +151,7 @@ void ProcessGroups::Broadcast(std::span<std::int64_t> values) {
 }
 
 void ProcessGroups::Tell(std::span<std::int64_t> values) {
-  if (!control_ || start_.rank > 0) return Broadcast(values);
-  if (told_) std::exchange(told_, nullptr)->wait();
-  std::vector<at::Tensor> tensors{
-      at::tensor(at::ArrayRef(values.data(), values.size()), at::TensorOptions(at::kLong))};
-  told_ = control_->broadcast(tensors);  // which keeps the tensor
+  if (relay_) relay_->Tell(std::as_writable_bytes(values));
 }
 
 std::string ProcessGroups::Broadcast(const std::string& text) {

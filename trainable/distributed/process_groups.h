@@ -14,12 +14,12 @@
 #include "trainable/channel/channel.h"
 #include "trainable/channel/messages.h"
 #include "trainable/distributed/call_monitor.h"
+#include "trainable/distributed/relay.h"
 
 namespace c10d {
 class ProcessGroup;
 class ProcessGroupGloo;
 class Store;
-class Work;
 }  // namespace c10d
 
 namespace attune::trainable {
@@ -28,7 +28,8 @@ class StoreServer;
 
 // The gang's two process groups. Training uses `data`: Gloo for CPU tensors, NCCL for CUDA ones.
 // Verdicts, reductions of metrics and barriers go over a Gloo group of their own, so that they
-// never mix with collectives of the training code and work while a GPU is busy.
+// never mix with collectives of the training code and work while a GPU is busy; what rank 0 tells
+// the others after every step goes over a Relay.
 //
 // A gang of one rank has nobody to talk to: its control collectives do nothing, and `data` is made
 // when it is first asked for, which most programs never do.
@@ -55,8 +56,7 @@ class ProcessGroups {
   // exception.
   void Broadcast(std::span<std::int64_t> values);  // rank 0's values to all
   std::string Broadcast(const std::string& text);  // rank 0's text on each rank
-  // As Broadcast, but that rank 0 does not wait until the others have its values: it goes on, and
-  // waits at its next Tell().
+  // As Broadcast, but that rank 0 does not wait until the others have its values (Relay).
   void Tell(std::span<std::int64_t> values);
   void Sum(std::span<double> values);
   std::vector<std::int64_t> Gather(std::int64_t value);  // of each rank, by rank
@@ -70,8 +70,8 @@ class ProcessGroups {
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroup> data_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> control_;  // null in a gang of one
-  c10::intrusive_ptr<c10d::Work> told_;                 // rank 0's last Tell()
-  std::optional<CallMonitor> monitor_;                  // as control_
+  std::optional<Relay> relay_;                          // as control_, and this
+  std::optional<CallMonitor> monitor_;
 };
 
 // Whether an exception tells of another rank that is gone, or does not answer, rather than of a

@@ -297,13 +297,16 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     writer->set_time(state.time);
     state.Commit(std::move(writer));
   }
+  state.saver.NoteSilence({});
+  std::string progress = ToLine(channel::Progress{state.step});
   if (reports) {
     const std::chrono::duration<double> seconds = Clock::now() - state.began - state.waited;
-    state.saver.Send(ToLine(trainable::ReportLine{
-        .step = state.time, .metrics = metrics, .seconds = seconds.count(), .waits = waits}));
+    state.saver.Send(
+        {.step = state.time, .metrics = metrics, .seconds = seconds.count(), .waits = waits},
+        std::move(progress));
+  } else {
+    state.channel.SendSoon(std::move(progress));
   }
-  state.saver.NoteSilence({});
-  state.channel.Send(ToLine(channel::Progress{state.step}));
   state.silent = false;
   state.heartbeat = Clock::now();
   bool leaves = state.stopping;
@@ -315,7 +318,7 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   }
   // At every step: nobody but rank 0 knows beforehand at which one it may be told to leave.
   std::array<std::int64_t, 2> word{leaves ? 1 : 0, state.time};
-  leaves ? state.groups.Broadcast(word) : state.groups.Tell(word);
+  state.groups.Tell(word);
   state.left = word[0] != 0;
   state.time = word[1];
   SeedStep();

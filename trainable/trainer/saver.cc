@@ -4,7 +4,6 @@
 
 #include "attune/context.h"
 #include "channel/messages.h"
-#include "trainable/channel/messages.h"
 
 namespace attune::trainable {
 namespace {
@@ -31,11 +30,16 @@ void Saver::Commit(std::unique_ptr<CheckpointWriter> writer) {
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
 }
 
-void Saver::Send(std::string line) {
+void Saver::Send(const ReportLine& report, std::string progress) {
+  std::string line = ToLine(report);
   std::unique_lock lock(mutex_);
   Await(lock, [this] { return waiting_.size() < kMaxWaitingBytes; });
-  if (writer_ == nullptr) return channel_.Send(std::move(line));
-  waiting_ += line;
+  if (writer_ != nullptr) {
+    waiting_ += line;
+    return channel_.SendSoon(std::move(progress));
+  }
+  line += progress;
+  report.waits ? channel_.Send(std::move(line)) : channel_.SendSoon(std::move(line));
 }
 
 void Saver::NoteSilence(std::chrono::milliseconds silence) {

@@ -9,6 +9,7 @@
 
 #include "attune/checkpoint.h"
 #include "trainable/channel/channel.h"
+#include "trainable/channel/messages.h"
 
 namespace attune::trainable {
 
@@ -33,8 +34,9 @@ class Saver {
   // REQUIRES: Drain() since the checkpoint before.
   void Commit(std::unique_ptr<CheckpointWriter> writer);
 
-  // Sends a line of the channel's once the checkpoint before it is durable.
-  void Send(std::string line);
+  // Sends a report, once the checkpoint before it is durable, and the progress of its step. Only
+  // one that waits for a verdict is urgent.
+  void Send(const ReportLine& report, std::string progress);
 
   // What the rank has announced from here on, and announces itself. Lines that were held back are
   // signs of life, which end a silence; it is announced again after them.

@@ -32,8 +32,8 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// How long an error may take to get into the socket of an executor that does not read.
-constexpr auto kErrorFlush = 1000ms;
+// How long the last words may take to get into the socket of an executor that does not read.
+constexpr auto kLastWords = 1000ms;
 
 // A rank that lost its peer lets the peer's own failure be seen first: it holds back its error for
 // as long as this, unless the executor ends the gang before.
@@ -77,6 +77,7 @@ struct Rank {
           LeaveAtOnce(1);
         }) {}
 
+  const pid_t process = getpid();
   const Program& program;
   std::vector<std::string> args;
   std::atomic<int> number = -1;  // until the executor says which
@@ -117,7 +118,7 @@ std::string TextOf(const std::exception_ptr& error) {
   }
   channel.Leave();
   channel.Send(ToLine(channel::ErrorText{message, lost_peer}));
-  channel.Flush(kErrorFlush);
+  channel.Flush(kLastWords);
   LeaveAtOnce(1);
 }
 
@@ -188,6 +189,10 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
   KeepFreedMemory();
   Rank rank(std::move(socket), std::move(args), program);
   this_rank = &rank;
+  // Training code that calls exit() has said what it has said. What it forks says nothing.
+  std::atexit([] {
+    if (getpid() == this_rank->process) this_rank->channel.Flush(kLastWords);
+  });
   terminate_before = std::set_terminate(SpeakAndLeave);
   RunOnThreadOfItsOwn(Train);
   std::set_terminate(terminate_before);

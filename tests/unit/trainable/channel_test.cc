@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
@@ -209,6 +210,49 @@ TEST(WorkerChannel, AnExecutorThatDoesNotReadDoesNotHoldUpTraining) {
   read_until(kLines * line.size());
   flushed.get();
   EXPECT_TRUE(channel.Flush(kPatience));
+}
+
+std::string Available(const UniqueFd& socket) {
+  std::string bytes(1 << 16, '\0');
+  const ssize_t count = recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  bytes.resize(std::max<ssize_t>(count, 0));
+  return bytes;
+}
+
+TEST(WorkerChannel, WhatIsUrgentTakesAlongWhatHasBeenGathered) {
+  auto [executor, rank] = ChannelPair();
+  Channel channel(std::move(rank), nullptr);
+  channel.Send("a\n");
+  channel.SendSoon("b\n");
+  channel.SendSoon("c\n");
+  channel.Send("d\n");
+  EXPECT_EQ(Available(executor), "a\nb\nc\nd\n");
+  channel.SendSoon("e\n");
+  EXPECT_TRUE(channel.Flush(kPatience));
+  EXPECT_EQ(Available(executor), "e\n");
+}
+
+TEST(WorkerChannel, WhatIsGatheredGoesByItself) {
+  auto [executor, rank] = ChannelPair();
+  Channel channel(std::move(rank), nullptr);
+  constexpr int kLines = 20'000;  // more than a socket buffers
+  std::jthread sender([&channel = channel] {
+    for (int i = 0; i < kLines; ++i) channel.SendSoon(std::to_string(i) + "\n");
+  });
+  std::string expected, received;
+  for (int i = 0; i < kLines; ++i) expected += std::to_string(i) + "\n";
+  std::vector<char> chunk(1 << 16);
+  while (received.size() < expected.size()) {
+    received.append(chunk.data(), recv(executor.get(), chunk.data(), chunk.size(), 0));
+  }
+  EXPECT_EQ(received, expected);
+}
+
+TEST(WorkerChannel, ATrialThatExitsHasSaidItsLastReport) {
+  FakeGang gang(1, {{"config", {{"mode", "exits"}}}});
+  while (gang.Await(0, "report")["step"] != 99) {
+  }
+  EXPECT_EQ(gang.Wait(0), 0);
 }
 
 class WorkerChannelCheckpoints : public ::testing::Test {

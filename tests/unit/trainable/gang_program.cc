@@ -77,9 +77,9 @@ void Shell(const std::string& command) {
 
 // Modes without a model.
 bool OnlyCounts(const std::string& mode) {
-  static const std::set<std::string> modes{"count", "throws",  "killed", "hangs",
-                                           "stops", "refused", "blocks", "beats",
-                                           "forks", "hook",    "nested", "hook_fails"};
+  static const std::set<std::string> modes{"count",   "throws", "killed",    "hangs", "stops",
+                                           "refused", "blocks", "beats",     "exits", "forks",
+                                           "hook",    "nested", "hook_fails"};
   return modes.contains(mode);
 }
 
@@ -166,6 +166,7 @@ class Gang : public attune::DistributedTrainable {
       throw std::runtime_error("the cause");
     }
     if (mode_ == "stops" && step == 3) context().Stop();
+    if (mode_ == "exits" && step == 100) std::exit(0);  // right after the report of step 99
     if (mode_ == "beats") {
       for (int i = 0; i < 1000; ++i) context().Heartbeat();
     }

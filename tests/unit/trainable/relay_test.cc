@@ -1,0 +1,77 @@
+#include "trainable/distributed/relay.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attune/error.h"
+
+namespace attune::trainable {
+namespace {
+
+// The ranks of a gang as threads, each of which makes its relay and has it used.
+template <typename Use>
+void RunGang(int world_size, const std::string& host, const Use& use) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < world_size; ++rank) {
+    ranks.emplace_back([&, rank] { use(rank, Relay(*store, rank, world_size, host)); });
+  }
+}
+
+std::int64_t Told(Relay& relay, std::int64_t value) {
+  relay.Tell(std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+
+TEST(RelayTest, EveryRankHearsAllThatRankZeroSaysInItsOrder) {
+  for (const char* host : {"", "127.0.0.1"}) {
+    for (int world_size = 1; world_size <= 17; ++world_size) {
+      RunGang(world_size, host, [&](int rank, Relay relay) {
+        for (std::int64_t step = 1; step <= 100; ++step) {
+          EXPECT_EQ(Told(relay, rank == 0 ? step : -1), step) << "on rank " << rank;
+        }
+      });
+    }
+  }
+}
+
+TEST(RelayTest, RankZeroWaitsForNobody) {
+  RunGang(2, "", [](int rank, Relay relay) {
+    static std::atomic<bool> said;
+    constexpr int kSteps = 50;
+    if (rank == 0) {
+      for (int step = 0; step < kSteps; ++step) Told(relay, step);
+      said = true;
+      said.notify_all();
+    } else {
+      said.wait(false);
+      for (int step = 0; step < kSteps; ++step) EXPECT_EQ(Told(relay, -1), step);
+    }
+  });
+}
+
+TEST(RelayTest, ARankThatIsGoneIsALostPeerToThoseNextToIt) {
+  RunGang(4, "", [](int rank, Relay relay) {
+    if (rank == 1) return;  // it has its word from rank 0, and tells rank 3
+    const auto tell_for_ever = [&] {
+      while (true) Told(relay, 0);
+    };
+    EXPECT_THROW(tell_for_ever(), c10::DistNetworkError);  // rank 2: once rank 0 has left
+  });
+}
+
+TEST(RelayTest, AnAddressThatIsNoneIsSaid) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  EXPECT_THROW(Relay(*store, 0, 2, "nowhere"), attune::Error);
+}
+
+}  // namespace
+}  // namespace attune::trainable
