@@ -16,6 +16,9 @@ namespace {
 // some ten milliseconds a proposal; tpe reads all in a tenth of one.
 constexpr int64_t kGpUntil = 1'000;
 constexpr size_t kGpDimensions = 60;
+// With several metrics gp has to fit a model for each of them.
+constexpr size_t kGpMetrics = 3;
+constexpr int64_t kGpFrontsUntil = 250;
 constexpr int64_t kFrontsUntil = 1'000;
 
 const Algorithms& Parts() {
@@ -55,11 +58,17 @@ std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
   const auto results = [](int64_t more_than) {
     return "more than " + std::to_string(more_than) + " results";
   };
-  if (spec.objectives.size() > 1) {
-    return {{"tpe", kFrontsUntil, "several metrics"}, {"nsga2", 0, results(kFrontsUntil)}};
+  const size_t metrics = spec.objectives.size();
+  const bool many = Cube(spec.space).size() > kGpDimensions;
+  if (metrics > 1) {
+    const std::vector<Stage> later{{"tpe", kFrontsUntil, "several metrics"},
+                                   {"nsga2", 0, results(kFrontsUntil)}};
+    if (many || metrics > kGpMetrics) return later;
+    std::vector<Stage> all{{"gp", kGpFrontsUntil, std::to_string(metrics) + " metrics"}};
+    all.insert(all.end(), later.begin(), later.end());
+    return all;
   }
-  const size_t dimensions = Cube(spec.space).size();
-  if (dimensions > kGpDimensions) {
+  if (many) {
     return {{"tpe", 0, "more than " + std::to_string(kGpDimensions) + " parameters"}};
   }
   return {{"gp", kGpUntil, "one metric"}, {"tpe", 0, results(kGpUntil)}};

@@ -7,11 +7,14 @@
 #include <string>
 #include <utility>
 
+#include "searchers/gaussian/hypervolume.h"
 #include "searchers/gaussian/maximise.h"
 #include "searchers/gaussian/process.h"
 #include "searchers/gaussian/trust_region.h"
 #include "searchers/model/draw.h"
+#include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/nearest.h"
 #include "searchers/model/rationale.h"
 #include "searchers/model/untried.h"
 
@@ -23,16 +26,17 @@ constexpr size_t kFitted = 100;        // of a second one, that goes on from the
 constexpr int kRoughEvaluations = 20;  // of a descent
 constexpr int kEvaluations = 10;
 constexpr size_t kMostPending = 100;
-constexpr size_t kGuesses = 8;  // of what pending trials come to
-constexpr size_t kGood = 5;     // trials near which candidates are drawn
-constexpr double kBelief = 2;   // exponent of the earlier sweeps' density, times results
+constexpr size_t kGuesses = 8;     // of what pending trials come to
+constexpr size_t kGood = 5;        // trials near which candidates are drawn
+constexpr size_t kNeighbours = 5;  // of a trial that failed
+constexpr double kBelief = 2;      // exponent of the earlier sweeps' density, times results
 
 Gp::Options OptionsOf(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials"))};
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (auto error = SeveralMetrics(spec, "gp")) return *error;
+  if (auto error = PriorOfSeveral(spec)) return *error;
   if (auto error = WithoutEndInRange(spec, "gp")) return *error;
   return {std::make_unique<Gp>(spec)};
 }
@@ -100,7 +104,8 @@ std::vector<uint32_t> Gp::Known() const {
     if (record_.trial(trial).standing < Standing::kRunning) known.push_back(trial);
   }
   std::ranges::sort(known, [this](uint32_t a, uint32_t b) { return record_.Better(a, b); });
-  return known;
+  if (record_.objectives() == 1) return known;
+  return BestOf(record_, known, known.size(), Within::kHypervolume);
 }
 
 std::vector<uint32_t> Gp::Pending() const {
@@ -111,7 +116,24 @@ std::vector<uint32_t> Gp::Pending() const {
   return pending;
 }
 
-Process Gp::Model(const std::vector<uint32_t>& best_first, ProposalNumber proposal) const {
+// Where a trial fails for what it is, those that are tried around it fail too.
+std::vector<uint32_t> Gp::FailedByChance(const std::vector<uint32_t>& known) const {
+  const auto failed = [this](uint32_t trial) {
+    return record_.trial(trial).standing == Standing::kFailed;
+  };
+  std::vector<uint32_t> by_chance;
+  for (const uint32_t trial : known) {
+    if (!failed(trial) || by_chance.size() == kMostPending) continue;
+    std::vector<uint32_t> others = known;
+    std::erase(others, trial);
+    const std::vector<uint32_t> near = NearestOf(record_, others, PointOf(trial), kNeighbours);
+    if (std::ranges::count_if(near, failed) * 2 < std::ssize(near)) by_chance.push_back(trial);
+  }
+  return by_chance;
+}
+
+Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
+                    const std::vector<uint32_t>& pending, RandomStream& random) const {
   const Cube& cube = record_.cube();
   const auto rows = [&](const std::vector<uint32_t>& trials) {
     Eigen::MatrixXd points(std::ssize(trials), static_cast<Eigen::Index>(cube.size()));
@@ -122,7 +144,7 @@ Process Gp::Model(const std::vector<uint32_t>& best_first, ProposalNumber propos
   };
   const auto fit = [&](const std::vector<uint32_t>& trials, const std::vector<Fitted>& beginnings,
                        int evaluations) {
-    return Fit(cube, rows(trials), Outcomes(record_, trials), beginnings, evaluations);
+    return Fit(cube, rows(trials), Outcomes(record_, trials, objective), beginnings, evaluations);
   };
   Fitted fitted =
       fit(SpreadByRank(best_first, kRoughlyFitted), Beginnings(cube), kRoughEvaluations);
@@ -130,17 +152,29 @@ Process Gp::Model(const std::vector<uint32_t>& best_first, ProposalNumber propos
     fitted = fit(BestAndNewest(best_first, kFitted), {fitted}, kEvaluations);
   }
   const std::vector<uint32_t> seen = BestAndNewest(best_first, kMostObservations);
-  const std::vector<uint32_t> pending = Pending();
-  RandomStream random(seed_, proposal, "gp/guesses");
   Eigen::MatrixXd draws(std::ssize(pending), pending.empty() ? 1 : kGuesses);
   for (double& draw : draws.reshaped()) draw = StandardNormal(random);
-  return Process(cube, fitted, rows(seen), Outcomes(record_, seen), rows(pending), draws);
+  return Process(cube, fitted, rows(seen), Outcomes(record_, seen, objective), rows(pending),
+                 draws);
+}
+
+std::unique_ptr<Acquisition> Gp::Model(const std::vector<uint32_t>& best_first,
+                                       const std::vector<uint32_t>& pending,
+                                       ProposalNumber proposal) const {
+  RandomStream random(seed_, proposal, "gp/guesses");
+  if (record_.objectives() == 1)
+    return std::make_unique<Process>(ModelOf(0, best_first, pending, random));
+  std::vector<Process> objectives;
+  for (size_t k = 0; k < record_.objectives(); ++k) {
+    objectives.push_back(ModelOf(k, best_first, pending, random));
+  }
+  return std::make_unique<HypervolumeImprovement>(std::move(objectives));
 }
 
 // REQUIRES: as many have ended as begin.
-Box Gp::Trusted(uint32_t best, const Process& process) const {
+Box Gp::Trusted(uint32_t best, const Acquisition& acquisition) const {
   const size_t n = record_.cube().size();
-  if (n <= kTrustedWhole) return {Point(n, 0.0), Point(n, 1.0)};
+  if (n <= kTrustedWhole || record_.objectives() > 1) return {Point(n, 0.0), Point(n, 1.0)};
   std::vector<double> losses;
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
     const Trial& known = record_.trial(trial);
@@ -150,14 +184,19 @@ Box Gp::Trusted(uint32_t best, const Process& process) const {
   }
   losses.erase(losses.begin(), losses.begin() + static_cast<ptrdiff_t>(StartupTrials()));
   std::vector<double> lengthscales;
-  for (size_t k = 0; k < n; ++k) lengthscales.push_back(std::min(process.Lengthscale(k), 1.0));
+  for (size_t k = 0; k < n; ++k) lengthscales.push_back(std::min(acquisition.Lengthscale(k), 1.0));
   return TrustRegion(PointOf(best), lengthscales, TrustRegionSide(losses, n));
 }
 
-std::optional<Promising> Gp::Think(const std::vector<uint32_t>& best_first,
+std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
                                    ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
-  const Process process = Model(best_first, proposal);
+  std::vector<uint32_t> pending = Pending();
+  for (const uint32_t trial : FailedByChance(best_first)) {
+    std::erase(best_first, trial);
+    pending.push_back(trial);
+  }
+  const std::unique_ptr<Acquisition> model = Model(best_first, pending, proposal);
   std::vector<Point> good;
   for (size_t i = 0; i < std::min(best_first.size(), kGood); ++i) {
     good.push_back(PointOf(best_first[i]));
@@ -167,7 +206,7 @@ std::optional<Promising> Gp::Think(const std::vector<uint32_t>& best_first,
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
   return MostPromising(
-      cube, process, belief, Trusted(best_first[0], process), good,
+      cube, *model, belief, Trusted(best_first[0], *model), good,
       [&](const Point& point) { return !finite || !record_.Tried(point); }, random);
 }
 
@@ -215,13 +254,15 @@ Rationale Gp::Explain(const std::vector<uint32_t>& best_first, const Config& con
           .score = log_improvement,
           .text = "model of " + std::to_string(seen) + " results: near trial " +
                   std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
-                  "; log expected improvement " + FormatShort(log_improvement)};
+                  "; log expected " +
+                  (record_.objectives() > 1 ? "hypervolume improvement " : "improvement ") +
+                  FormatShort(log_improvement)};
 }
 
 Entry<Searcher> GpEntry() {
   return {
       .name = "gp",
-      .help = "models the loss by a Gaussian process; for few trials that each cost much",
+      .help = "models each metric by a Gaussian process; for few trials that each cost much",
       .options = {{.name = "startup_trials",
                    .fallback = int64_t{0},
                    .min = 0,

@@ -10,6 +10,7 @@
 #include "core/base/elementary.h"
 #include "searchers/model/fronts.h"
 #include "searchers/model/limit.h"
+#include "searchers/model/nearest.h"
 #include "searchers/model/rationale.h"
 #include "searchers/model/untried.h"
 

@@ -193,7 +193,7 @@ double BestVolume(const MultiProblem& problem, const Vector& scale) {
 }
 
 void Run(uint64_t seeds, int trials) {
-  const std::vector<std::string> searchers{"random", "sobol", "evolution", "nsga2", "tpe"};
+  const std::vector<std::string> searchers{"random", "sobol", "evolution", "nsga2", "tpe", "gp"};
   std::printf("| problem |");
   for (const std::string& name : searchers) std::printf(" %s |", name.c_str());
   std::printf("\n| --- |");

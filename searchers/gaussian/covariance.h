@@ -28,6 +28,7 @@ struct Hyperparameters {
 // whichever way it lies. Listed values differ or do not (Hamming distance).
 class Covariance {
  public:
+  // `cube` is referred to from then on.
   Covariance(const Cube& cube, const Hyperparameters& hyperparameters);
 
   // Of each of `points` with the point: its values, and, where wanted, their gradient's factors,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/elementary.h"
+#include "searchers/gaussian/covariance.h"
 #include "searchers/gaussian/descend.h"
 #include "searchers/model/draw.h"
 
@@ -22,10 +23,10 @@ constexpr double kOver = 1e-9;      // beyond an edge lies the next cell
 
 class Climber {
  public:
-  Climber(const Cube& cube, const Process& process, const Belief& belief, const Box& box,
+  Climber(const Cube& cube, const Acquisition& acquisition, const Belief& belief, const Box& box,
           const std::function<bool(const Point&)>& wanted, RandomStream& random)
       : cube_(cube),
-        process_(process),
+        acquisition_(acquisition),
         belief_(belief),
         box_(box),
         wanted_(wanted),
@@ -84,7 +85,7 @@ class Climber {
     }
     std::vector<Promising> scored;
     if (points.empty()) return scored;
-    const Eigen::VectorXd logs = process_.LogImprovements(rows);
+    const Eigen::VectorXd logs = acquisition_.LogImprovements(rows);
     for (size_t i = 0; i < points.size(); ++i) {
       const double believed =
           belief_.prior == nullptr ? 0 : belief_.weight * belief_.prior->LogDensity(points[i]);
@@ -126,7 +127,7 @@ class Climber {
     Eigen::VectorXd high(count);
     for (Eigen::Index i = 0; i < count; ++i) {
       const size_t k = numbers[static_cast<size_t>(i)];
-      unit[i] = std::min(process_.Lengthscale(k), 1.0);
+      unit[i] = std::min(acquisition_.Lengthscale(k), 1.0);
       at[i] = std::clamp(from.point[k], box_.low[k], box_.high[k]) / unit[i];
       low[i] = box_.low[k] / unit[i];
       high[i] = box_.high[k] / unit[i];
@@ -139,7 +140,7 @@ class Climber {
     };
     const auto loss = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
       put(x);
-      double value = process_.LogImprovement(row, numbers, gradient);
+      double value = acquisition_.LogImprovement(row, numbers, gradient);
       if (belief_.prior != nullptr) value += Believed(from.point, numbers, row, gradient);
       gradient = -(gradient.array() * unit.array());
       return -value;
@@ -215,7 +216,7 @@ class Climber {
   }
 
   const Cube& cube_;
-  const Process& process_;
+  const Acquisition& acquisition_;
   const Belief& belief_;
   const Box& box_;
   const std::function<bool(const Point&)>& wanted_;
@@ -225,12 +226,12 @@ class Climber {
 
 }  // namespace
 
-std::optional<Promising> MostPromising(const Cube& cube, const Process& process,
+std::optional<Promising> MostPromising(const Cube& cube, const Acquisition& acquisition,
                                        const Belief& belief, const Box& box,
                                        const std::vector<Point>& good,
                                        const std::function<bool(const Point&)>& wanted,
                                        RandomStream& random) {
-  Climber climber(cube, process, belief, box, wanted, random);
+  Climber climber(cube, acquisition, belief, box, wanted, random);
   std::vector<Point> points;
   for (size_t i = 0; i < kDrawn; ++i) points.push_back(climber.Drawn());
   for (size_t i = 0; i < kNear && !good.empty(); ++i) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/base/elementary.h"
 
 namespace attune::searchers {
 namespace {
 
+constexpr double kStraight = 10;      // of several objectives; in units of the median's distance
 constexpr double kMostExcess = 1e12;  // times the median's: more is as bad
 
 // The quantile of the standard normal distribution at (rank + 1/2)/count.
@@ -22,34 +24,47 @@ double LogOfOneMore(double x) {
   return sum == 1 ? x : Log(sum) * (x / (sum - 1));
 }
 
-bool Alike(const Record& record, uint32_t a, uint32_t b) {
+// As Record::Better, by one objective; 0: equally good.
+int Compare(const Record& record, size_t objective, uint32_t a, uint32_t b) {
+  const auto order = [](auto one, auto other) { return (one > other) - (one < other); };
   const Trial& one = record.trial(a);
   const Trial& other = record.trial(b);
-  if (one.standing != other.standing) return false;
-  if (one.standing == Standing::kFailed) return true;
-  if (one.standing == Standing::kInfeasible) return one.violation == other.violation;
-  return one.value == other.value &&
-         (one.standing == Standing::kComplete || one.step == other.step);
+  if (one.standing != other.standing) return order(one.standing, other.standing);
+  if (one.standing == Standing::kFailed) return 0;
+  if (one.standing == Standing::kInfeasible) return order(one.violation, other.violation);
+  if (one.standing == Standing::kCut && one.step != other.step) return order(other.step, one.step);
+  return order(record.Result(a, objective), record.Result(b, objective));
 }
 
 }  // namespace
 
-Outcomes::Outcomes(const Record& record, const std::vector<uint32_t>& best_first)
-    : scores_(static_cast<Eigen::Index>(best_first.size())) {
-  const size_t count = best_first.size();
+Outcomes::Outcomes(const Record& record, const std::vector<uint32_t>& trials, size_t objective)
+    : places_(trials.size()),
+      scores_(static_cast<Eigen::Index>(trials.size())),
+      straight_(record.objectives() > 1 ? kStraight : 0) {
+  const size_t count = trials.size();
+  std::iota(places_.begin(), places_.end(), 0);
+  const auto trial = [&](size_t i) { return trials[static_cast<size_t>(places_[i])]; };
+  std::ranges::stable_sort(places_, [&](Eigen::Index a, Eigen::Index b) {
+    return Compare(record, objective, trials[static_cast<size_t>(a)],
+                   trials[static_cast<size_t>(b)]) < 0;
+  });
   size_t complete = 0;
   for (size_t begin = 0, end = 0; begin < count; begin = end) {
-    for (end = begin + 1; end < count && Alike(record, best_first[begin], best_first[end]);) ++end;
+    for (end = begin + 1;
+         end < count && Compare(record, objective, trial(begin), trial(end)) == 0;) {
+      ++end;
+    }
     const double rank = static_cast<double>(begin + end - 1) / 2;
     const double score = Score(rank, static_cast<double>(count));
     for (size_t i = begin; i < end; ++i) scores_[static_cast<Eigen::Index>(i)] = score;
-    if (record.trial(best_first[begin]).standing == Standing::kComplete) complete = end;
+    if (record.trial(trial(begin)).standing == Standing::kComplete) complete = end;
   }
   if (complete == 0) return;
 
   // Halves, since the difference of two finite numbers need not be one.
-  const double best = record.trial(best_first[0]).value / 2;
-  const auto excess = [&](size_t i) { return record.trial(best_first[i]).value / 2 - best; };
+  const double best = record.Result(trial(0), objective) / 2;
+  const auto excess = [&](size_t i) { return record.Result(trial(i), objective) / 2 - best; };
   double scale = excess(complete / 2);
   if (!(scale > 0)) scale = excess(complete - 1);
   excess_.setZero(static_cast<Eigen::Index>(complete));
@@ -65,17 +80,21 @@ Outcomes::Outcomes(const Record& record, const std::vector<uint32_t>& best_first
 }
 
 Outcomes::Values Outcomes::Bent(double log_bend) const {
-  Values bent{.values = scores_, .derivatives = Eigen::VectorXd::Zero(scores_.size())};
+  Values bent{.values = Eigen::VectorXd(scores_.size()),
+              .derivatives = Eigen::VectorXd::Zero(scores_.size())};
+  bent.values(places_) = scores_;
   if (!spread_) return bent;
-  const double bend = Exp(log_bend);
+  const double drawn = Exp(log_bend);
+  const double bend = drawn + straight_;
+  const double part = drawn / bend;  // d bend / d log_bend, over bend
   const Eigen::Index n = excess_.size();
   Eigen::ArrayXd value(n);
   Eigen::ArrayXd derivative(n);
   for (Eigen::Index i = 0; i < n; ++i) {
     value[i] = LogOfOneMore(excess_[i] / bend);
-    derivative[i] = -excess_[i] / (bend + excess_[i]);
+    derivative[i] = -part * excess_[i] / (bend + excess_[i]);
     bent.log_jacobian -= Log(bend + excess_[i]);
-    bent.log_jacobian_derivative -= bend / (bend + excess_[i]);
+    bent.log_jacobian_derivative -= part * bend / (bend + excess_[i]);
   }
   const auto count = static_cast<double>(n);
   value -= value.mean();
@@ -83,8 +102,9 @@ Outcomes::Values Outcomes::Bent(double log_bend) const {
   const double deviation = std::sqrt(value.square().mean());
   const double change = (value * derivative).mean() / deviation;  // of the deviation
   value /= deviation;
-  bent.values.head(n) = mean_ + deviation_ * value;
-  bent.derivatives.head(n) = deviation_ * (derivative - value * change) / deviation;
+  const std::vector<Eigen::Index> completed(places_.begin(), places_.begin() + n);
+  bent.values(completed) = mean_ + deviation_ * value;
+  bent.derivatives(completed) = deviation_ * (derivative - value * change) / deviation;
   bent.log_jacobian -= count * Log(deviation);
   bent.log_jacobian_derivative -= count * change / deviation;
   return bent;

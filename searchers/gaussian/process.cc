@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <Eigen/Cholesky>
 
@@ -52,7 +53,8 @@ Process::Process(const Cube& cube, const Fitted& fitted, const MatrixXd& points,
   reduced_.topRows(known).colwise() = reduced;
   reduced_.bottomRows(pending.rows()) = std::sqrt(scale_) * draws;
   weights_ = factor_.triangularView<Eigen::Lower>().transpose().solve(reduced_);
-  best_ = (covariance * weights_).colwise().minCoeff();
+  means_ = covariance * weights_;
+  best_ = means_.colwise().minCoeff();
 }
 
 double Process::VarianceLeft(const RowVectorXd& at, const VectorXd& reduced) const {
@@ -87,7 +89,7 @@ Process::Expected Process::Expect(const VectorXd& means, double variance) const 
   return expected;
 }
 
-VectorXd Process::LogImprovements(const MatrixXd& at) const {
+Process::Predictions Process::AtEach(const MatrixXd& at) const {
   MatrixXd reduced(points_.rows(), at.rows());
   VectorXd column;
   for (Index i = 0; i < at.rows(); ++i) {
@@ -95,30 +97,49 @@ VectorXd Process::LogImprovements(const MatrixXd& at) const {
     reduced.col(i) = column;
   }
   factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
-  const MatrixXd means = reduced_.transpose() * reduced;
+  Predictions predictions{reduced_.transpose() * reduced, VectorXd(at.rows())};
+  for (Index i = 0; i < at.rows(); ++i) {
+    predictions.variances[i] = VarianceLeft(at.row(i), reduced.col(i));
+  }
+  return predictions;
+}
+
+Process::Place Process::PlaceAt(const RowVectorXd& at) const {
+  Place place{.at = at};
+  covariance_.With(points_, at, place.reduced, &place.slopes);
+  factor_.triangularView<Eigen::Lower>().solveInPlace(place.reduced);
+  place.prediction = {reduced_.transpose() * place.reduced, VarianceLeft(at, place.reduced)};
+  return place;
+}
+
+VectorXd Process::Gradient(Place place, const VectorXd& by_means, double by_variance,
+                           const std::vector<size_t>& dimensions) const {
+  by_variance *= scale_;
+  factor_.triangularView<Eigen::Lower>().transpose().solveInPlace(place.reduced);
+  const VectorXd by_covariance = weights_ * by_means - 2 * by_variance * place.reduced;
+  VectorXd gradient(std::ssize(dimensions));
+  for (Index i = 0; i < gradient.size(); ++i) {
+    const size_t k = dimensions[static_cast<size_t>(i)];
+    gradient[i] = covariance_.Gradient(points_, place.at, place.slopes, by_covariance, k) +
+                  by_variance * covariance_.VarianceGradient(place.at, k);
+  }
+  return gradient;
+}
+
+VectorXd Process::LogImprovements(const MatrixXd& at) const {
+  const Predictions predictions = AtEach(at);
   VectorXd logs(at.rows());
   for (Index i = 0; i < at.rows(); ++i) {
-    logs[i] = Expect(means.col(i), VarianceLeft(at.row(i), reduced.col(i))).log;
+    logs[i] = Expect(predictions.means.col(i), predictions.variances[i]).log;
   }
   return logs;
 }
 
 double Process::LogImprovement(const RowVectorXd& at, const std::vector<size_t>& dimensions,
                                VectorXd& gradient) const {
-  VectorXd slopes;
-  VectorXd reduced;
-  covariance_.With(points_, at, reduced, &slopes);
-  factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
-  const Expected expected = Expect(reduced_.transpose() * reduced, VarianceLeft(at, reduced));
-  const double by_variance = scale_ * expected.by_variance;
-  factor_.triangularView<Eigen::Lower>().transpose().solveInPlace(reduced);
-  const VectorXd by_covariance = weights_ * expected.by_mean - 2 * by_variance * reduced;
-  gradient.resize(std::ssize(dimensions));
-  for (Index i = 0; i < gradient.size(); ++i) {
-    const size_t k = dimensions[static_cast<size_t>(i)];
-    gradient[i] = covariance_.Gradient(points_, at, slopes, by_covariance, k) +
-                  by_variance * covariance_.VarianceGradient(at, k);
-  }
+  Place place = PlaceAt(at);
+  const Expected expected = Expect(place.prediction.means, place.prediction.variance);
+  gradient = Gradient(std::move(place), expected.by_mean, expected.by_variance, dimensions);
   return expected.log;
 }
 

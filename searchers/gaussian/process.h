@@ -5,6 +5,7 @@
 
 #include <Eigen/Core>
 
+#include "searchers/gaussian/acquisition.h"
 #include "searchers/gaussian/covariance.h"
 #include "searchers/gaussian/evidence.h"
 #include "searchers/gaussian/outcomes.h"
@@ -15,9 +16,13 @@ namespace attune::searchers {
 // A Gaussian process that has seen outcomes, and knows of points whose outcome is not known yet
 // ("pending"): of these it has drawn some guesses ("fantasies": Snoek, Larochelle and Adams, NIPS
 // 2012, §3.2), each of which shifts the mean; the variance is the same under all of them.
-class Process {
+//
+// As an acquisition it is the improvement over the best that is expected, the mean over the
+// guesses.
+class Process final : public Acquisition {
  public:
   // `draws`: standard normal numbers, a row a pending point, a column a guess; at least one column.
+  // `cube` is referred to from then on.
   Process(const Cube& cube, const Fitted& fitted, const Eigen::MatrixXd& points,
           const Outcomes& outcomes, const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws);
 
@@ -27,15 +32,32 @@ class Process {
   };
   Prediction At(const Eigen::RowVectorXd& at) const;
 
-  // The logarithm of the improvement over the best that is expected at each row, the mean over the
-  // guesses.
-  Eigen::VectorXd LogImprovements(const Eigen::MatrixXd& at) const;
+  // The same of each row: of the means a column.
+  struct Predictions {
+    Eigen::MatrixXd means;
+    Eigen::VectorXd variances;
+  };
+  Predictions AtEach(const Eigen::MatrixXd& at) const;
 
-  // The same at one point, and its derivatives by `dimensions`, in their order.
+  // A prediction that can be differentiated.
+  struct Place {
+    Eigen::RowVectorXd at;
+    Eigen::VectorXd reduced;  // factor⁻¹ · the covariances with the point
+    Eigen::VectorXd slopes;   // of the covariances
+    Prediction prediction;
+  };
+  Place PlaceAt(const Eigen::RowVectorXd& at) const;
+  // The derivatives by `dimensions` of what has these derivatives by the prediction.
+  Eigen::VectorXd Gradient(Place place, const Eigen::VectorXd& by_means, double by_variance,
+                           const std::vector<size_t>& dimensions) const;
+
+  // What is expected at all its points, a row each, outcomes before pending ones; a column a guess.
+  const Eigen::MatrixXd& means() const { return means_; }
+
+  Eigen::VectorXd LogImprovements(const Eigen::MatrixXd& at) const override;
   double LogImprovement(const Eigen::RowVectorXd& at, const std::vector<size_t>& dimensions,
-                        Eigen::VectorXd& gradient) const;
-
-  double Lengthscale(size_t dimension) const { return covariance_.Lengthscale(dimension); }
+                        Eigen::VectorXd& gradient) const override;
+  double Lengthscale(size_t dimension) const override { return covariance_.Lengthscale(dimension); }
 
  private:
   // `reduced`: factor⁻¹ · the covariances with a point. What they leave of its variance; above 0.
@@ -55,7 +77,8 @@ class Process {
   Eigen::MatrixXd reduced_;  // factor⁻¹ · values; a column a guess
   Eigen::MatrixXd weights_;  // of the mean: factor⁻ᵀ · reduced
   double scale_ = 1;         // the variance of the covariance
-  Eigen::VectorXd best_;     // one a guess: the least mean at the points
+  Eigen::MatrixXd means_;    // at the points
+  Eigen::VectorXd best_;     // one a guess: the least of them
 };
 
 }  // namespace attune::searchers

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "searchers/model/nearest.h"
+
 namespace attune::searchers {
 namespace {
 
@@ -30,13 +32,6 @@ std::string Brief(const Value& value) {
   return {digits.data(), end.ptr};
 }
 
-double Distance(const Cube::Dimension& dimension, double one, double other) {
-  if (std::isnan(one) && std::isnan(other)) return 0;
-  if (std::isnan(one) || std::isnan(other)) return 1;
-  if (dimension.kind == Cube::Kind::kChoice) return one == other ? 0 : 1;
-  return std::abs(one - other);
-}
-
 std::string Change(const Cube& cube, size_t dimension, double from, double to) {
   const std::string name = Shortened(cube.Name(dimension));
   if (std::isnan(to)) return "without " + name;
@@ -55,20 +50,6 @@ Rationale StartPoint(ProposalNumber proposal, int attempt, const std::string& un
     return {.rule = "random", .text = "drawn at random: the point of its sequence was tried"};
   return {.rule = "sobol",
           .text = "point " + std::to_string(proposal.value + 1) + " of a Sobol sequence, " + until};
-}
-
-uint32_t Nearest(const Record& record, const std::vector<uint32_t>& trials, const Point& point) {
-  const auto& dimensions = record.cube().dimensions();
-  std::pair<double, uint32_t> nearest{0, trials.front()};
-  for (size_t i = 0; i < trials.size(); ++i) {
-    double sum = 0;
-    for (size_t j = 0; j < dimensions.size(); ++j) {
-      const double apart = Distance(dimensions[j], record.At(trials[i], j), point[j]);
-      sum += apart * apart;
-    }
-    if (i == 0 || sum < nearest.first) nearest = {sum, trials[i]};
-  }
-  return nearest.second;
 }
 
 std::string Changes(const Record& record, uint32_t trial, const Config& config) {

@@ -58,7 +58,10 @@ std::vector<std::string> Names(const SweepSpec& spec) {
 TEST(Auto, ChoosesByWhatTheSweepIs) {
   EXPECT_THAT(Names(Named("auto", Line())), ElementsAre("gp", "tpe"));
   EXPECT_THAT(Names(Named("auto", Line(), {Minimise("loss"), Minimise("latency")})),
-              ElementsAre("tpe", "nsga2"));
+              ElementsAre("gp", "tpe", "nsga2"));
+  EXPECT_THAT(
+      Names(Named("auto", Line(), {Minimise("a"), Minimise("b"), Minimise("c"), Minimise("d")})),
+      ElementsAre("tpe", "nsga2"));
   std::vector<Parameter> many;
   for (int i = 0; i < 61; ++i) {
     many.push_back({"x" + std::to_string(i), FloatDomain{.min = 0, .max = 1}});

@@ -8,12 +8,15 @@
 #include <Eigen/Dense>
 
 #include "searchers/gaussian/descend.h"
+#include "searchers/gaussian/hypervolume.h"
 #include "searchers/gaussian/improvement.h"
 #include "searchers/gaussian/matern.h"
 #include "searchers/gaussian/maximise.h"
 #include "searchers/gaussian/outcomes.h"
 #include "searchers/gaussian/process.h"
 #include "searchers/gaussian/trust_region.h"
+#include "searchers/model/draw.h"
+#include "searchers/model/fronts.h"
 #include "tests/unit/searchers/history.h"
 
 namespace attune::searchers {
@@ -250,19 +253,19 @@ TEST(Process, IsThePosteriorOfADirectComputation) {
   EXPECT_NEAR(found.variance, scale * (covariance(at, at) - with.dot(inverse * with)), 1e-8);
 }
 
-TEST(Process, TheGradientOfItsImprovementIsThatOfFiniteDifferences) {
-  const Trained trained(24);
-  Eigen::MatrixXd pending(2, 4);
-  pending << 0.2, 0.5, 1, 0.8, 0.9, 0.1, 0, 0.5;
-  Eigen::MatrixXd draws(2, 3);
-  draws << 0.3, -1, 2, -0.4, 1, 0.2;
-  const Process process = trained.Seen(pending, draws);
+Eigen::RowVectorXd Row(double x) {
   Eigen::RowVectorXd at(4);
-  at << 0.41, 0.37, 1, 0.62;
+  at << x, 0.37, 1, 0.62;
+  return at;
+}
+
+// By the numbers of a mixed space.
+void ExpectTheGradientOfFiniteDifferences(const Acquisition& acquisition,
+                                          const Eigen::RowVectorXd& at) {
   const std::vector<size_t> dimensions{0, 1, 3};
   Eigen::VectorXd gradient;
-  EXPECT_NEAR(process.LogImprovement(at, dimensions, gradient), process.LogImprovements(at)[0],
-              1e-9);
+  EXPECT_NEAR(acquisition.LogImprovement(at, dimensions, gradient),
+              acquisition.LogImprovements(at)[0], 1e-9);
   for (size_t i = 0; i < dimensions.size(); ++i) {
     constexpr double kStep = 1e-6;
     Eigen::RowVectorXd up = at;
@@ -270,10 +273,21 @@ TEST(Process, TheGradientOfItsImprovementIsThatOfFiniteDifferences) {
     up[static_cast<Eigen::Index>(dimensions[i])] += kStep;
     down[static_cast<Eigen::Index>(dimensions[i])] -= kStep;
     const double difference =
-        (process.LogImprovements(up)[0] - process.LogImprovements(down)[0]) / (2 * kStep);
+        (acquisition.LogImprovements(up)[0] - acquisition.LogImprovements(down)[0]) / (2 * kStep);
     EXPECT_NEAR(gradient[static_cast<Eigen::Index>(i)], difference,
                 1e-4 * (1 + std::abs(difference)));
   }
+}
+
+struct TwoPending {
+  Eigen::MatrixXd points{{0.2, 0.5, 1, 0.8}, {0.9, 0.1, 0, 0.5}};
+  Eigen::MatrixXd draws{{0.3, -1, 2}, {-0.4, 1, 0.2}};
+};
+
+TEST(Process, TheGradientOfItsImprovementIsThatOfFiniteDifferences) {
+  const TwoPending pending;
+  const Trained trained(24);
+  ExpectTheGradientOfFiniteDifferences(trained.Seen(pending.points, pending.draws), Row(0.41));
 }
 
 TEST(Process, APendingPointIsAvoided) {
@@ -292,6 +306,139 @@ TEST(Process, ManyPointsAtOnePlaceAndExtremeScalesAreFactorised) {
   const Process process(trained.record.cube(), smooth, trained.points, trained.outcomes(),
                         Eigen::MatrixXd(0, 1), Eigen::MatrixXd(0, 1));
   EXPECT_TRUE(std::isfinite(process.LogImprovements(trained.points)[0]));
+}
+
+// ---- several objectives --------------------------------------------------------------------
+
+// The corner is (1, …, 1); which of many points the boxes hold, and how many of them hold it.
+std::vector<int> BoxesThatHold(const Undominated& open, const Eigen::MatrixXd& at) {
+  std::vector<int> holds(static_cast<size_t>(at.rows()), 0);
+  const size_t objectives = open.edges.size();
+  for (Eigen::Index i = 0; i < at.rows(); ++i) {
+    for (size_t box = 0; box < open.boxes.size(); box += objectives) {
+      bool inside = true;
+      for (size_t k = 0; k < objectives; ++k) {
+        const auto& edges = open.edges[k];
+        const auto [low, high] = open.boxes[box + k];
+        const double value = at(i, static_cast<Eigen::Index>(k));
+        inside = inside && edges[low] <= value && value < edges[high];
+      }
+      holds[static_cast<size_t>(i)] += inside ? 1 : 0;
+    }
+  }
+  return holds;
+}
+
+Eigen::MatrixXd Uniform(Eigen::Index rows, Eigen::Index columns, RandomStream& random) {
+  Eigen::MatrixXd drawn(rows, columns);
+  for (double& value : drawn.reshaped()) value = random.Uniform();
+  return drawn;
+}
+
+TEST(Undominated, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
+  for (Eigen::Index objectives = 2; objectives <= 5; ++objectives) {
+    RandomStream random(7, TrialNumber(static_cast<uint32_t>(objectives)), "test");
+    Eigen::MatrixXd points = Uniform(6, objectives, random);
+    points.row(5) = points.row(2);  // twice
+    points(4, 0) = points(1, 0);    // one edge of two points
+    const Undominated open = UndominatedBy(points, Eigen::VectorXd::Ones(objectives));
+    const Eigen::MatrixXd at = Uniform(2000, objectives, random);
+    const std::vector<int> holds = BoxesThatHold(open, at);
+    for (Eigen::Index i = 0; i < at.rows(); ++i) {
+      bool dominated = false;
+      for (Eigen::Index p = 0; p < points.rows(); ++p) {
+        dominated = dominated || (points.row(p).array() <= at.row(i).array()).all();
+      }
+      ASSERT_EQ(holds[static_cast<size_t>(i)], dominated ? 0 : 1) << objectives << " objectives";
+    }
+  }
+}
+
+TEST(Undominated, TwoPointsOfTwoObjectivesLeaveThreeBoxes) {
+  const Undominated open =
+      UndominatedBy(Eigen::MatrixXd{{0.2, 0.6}, {0.5, 0.1}}, Eigen::VectorXd::Ones(2));
+  EXPECT_EQ(open.boxes.size(), 3u * 2);
+}
+
+// Of several objectives, each of which is seen at the same points.
+struct TrainedForTwo {
+  Trained first{24};
+  std::vector<Process> Seen(const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws) const {
+    std::vector<Process> objectives{first.Seen(pending, draws)};
+    const Cube& cube = first.record.cube();
+    const Fitted other{{Eigen::VectorXd::Constant(4, -0.3), -6, 1, -8}, 0.4};
+    std::vector<uint32_t> shuffled = first.best_first;
+    std::ranges::reverse(shuffled);  // small where the first is large
+    objectives.emplace_back(cube, other, first.points, Outcomes(first.record, shuffled), pending,
+                            -draws);
+    return objectives;
+  }
+};
+
+TEST(HypervolumeImprovement, ItsGradientIsThatOfFiniteDifferences) {
+  const TwoPending pending;
+  const TrainedForTwo trained;
+  const HypervolumeImprovement improvement(trained.Seen(pending.points, pending.draws));
+  for (const double x : {0.05, 0.41, 0.97})
+    ExpectTheGradientOfFiniteDifferences(improvement, Row(x));
+}
+
+// By drawing from what the processes predict, and adding up what each draw adds to the front.
+TEST(HypervolumeImprovement, IsTheMeanOfWhatDrawsAdd) {
+  const TrainedForTwo trained;
+  const std::vector<Process> objectives =
+      trained.Seen(Eigen::MatrixXd(0, 4), Eigen::MatrixXd(0, 1));
+  const Eigen::RowVectorXd at = Row(0.41);
+  const Eigen::Index count = objectives[0].means().rows();
+  Eigen::MatrixXd points(count, 2);
+  for (Eigen::Index k = 0; k < 2; ++k) points.col(k) = objectives[static_cast<size_t>(k)].means();
+  std::vector<Eigen::Index> front;
+  for (Eigen::Index i = 0; i < count; ++i) {
+    bool dominated = false;
+    for (Eigen::Index j = 0; j < count; ++j) {
+      dominated = dominated || (points.row(j).array() < points.row(i).array()).all();
+    }
+    if (!dominated) front.push_back(i);
+  }
+  const Eigen::MatrixXd best = points(front, Eigen::all);
+  const Eigen::RowVectorXd worst = best.colwise().maxCoeff();
+  const Eigen::RowVectorXd corner = 2 * worst - best.colwise().minCoeff();
+  const auto volume = [&](const Eigen::MatrixXd& of) {
+    std::vector<Point> scaled;  // to the corner at (1.1, 1.1) of Hypervolume()
+    for (Eigen::Index i = 0; i < of.rows(); ++i) {
+      if ((of.row(i).array() < corner.array()).all())
+        scaled.push_back({1.1 - (corner[0] - of(i, 0)), 1.1 - (corner[1] - of(i, 1))});
+    }
+    std::ranges::sort(scaled);
+    std::vector<Point> kept;
+    for (const Point& point : scaled) {
+      if (kept.empty() || point[1] < kept.back()[1]) kept.push_back(point);
+    }
+    return kept.empty() ? 0 : Hypervolume(kept);
+  };
+  RandomStream random(3, TrialNumber(0), "test");
+  Eigen::MatrixXd more(best.rows() + 1, 2);
+  more.topRows(best.rows()) = best;
+  double sum = 0;
+  constexpr int kDraws = 40'000;
+  for (int i = 0; i < kDraws; ++i) {
+    for (Eigen::Index k = 0; k < 2; ++k) {
+      const auto known = objectives[static_cast<size_t>(k)].At(at);
+      more(best.rows(), k) = known.means[0] + std::sqrt(known.variance) * StandardNormal(random);
+    }
+    sum += volume(more) - volume(best);
+  }
+  const HypervolumeImprovement improvement(objectives);
+  EXPECT_NEAR(improvement.LogImprovements(at)[0], std::log(sum / kDraws), 0.03);
+}
+
+TEST(HypervolumeImprovement, OfManyObjectivesIsFinite) {
+  const TrainedForTwo trained;
+  const std::vector<Process> two = trained.Seen(Eigen::MatrixXd(0, 4), Eigen::MatrixXd(0, 1));
+  std::vector<Process> seven{two[0], two[1], two[0], two[1], two[0], two[1], two[0]};
+  const HypervolumeImprovement improvement(std::move(seven));
+  const Eigen::VectorXd logs = improvement.LogImprovements(trained.first.points);
+  EXPECT_TRUE(logs.allFinite()) << logs;
 }
 
 TEST(Descend, FindsTheLeastWithinBounds) {

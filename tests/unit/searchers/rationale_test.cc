@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "searchers/model/nearest.h"
 #include "searchers/model/untried.h"
 #include "searchers/register.h"
 #include "tests/unit/searchers/history.h"

@@ -1,0 +1,311 @@
+#include "searchers/gaussian/hypervolume.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/elementary.h"
+#include "searchers/gaussian/improvement.h"
+
+namespace attune::searchers {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::RowVectorXd;
+using Eigen::VectorXd;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kThin = 1e-9;        // a side that is none; values have a deviation of about 1
+constexpr double kLeastExtent = 0.1;  // of points that are all alike
+
+// ---- the front -----------------------------------------------------------------------------
+
+bool Dominates(const MatrixXd& points, Index a, Index b) {
+  return (points.row(a).array() <= points.row(b).array()).all() &&
+         (points.row(a).array() < points.row(b).array()).any();
+}
+
+MatrixXd Rows(const MatrixXd& points, const std::vector<Index>& which) {
+  return points(which, Eigen::all);
+}
+
+// Of several alike the first.
+std::vector<Index> FrontOf(const MatrixXd& points) {
+  std::vector<Index> front;
+  for (Index i = 0; i < points.rows(); ++i) {
+    const bool beaten = std::ranges::any_of(front, [&](Index other) {
+      return (points.row(other).array() <= points.row(i).array()).all();
+    });
+    if (beaten) continue;
+    std::erase_if(front, [&](Index other) { return Dominates(points, i, other); });
+    front.push_back(i);
+  }
+  return front;
+}
+
+VectorXd ExtentOf(const MatrixXd& points) {
+  return (points.colwise().maxCoeff() - points.colwise().minCoeff()).transpose();
+}
+
+// How many points of a front give no more than kMostBoxes boxes.
+size_t MostPoints(size_t objectives) {
+  const auto boxes = [&](double points) {
+    double count = 1;
+    for (size_t i = 1; i < objectives; ++i) {
+      count *= (points + static_cast<double>(i)) / static_cast<double>(i);
+    }
+    return count;
+  };
+  size_t points = 1;
+  while (boxes(static_cast<double>(points + 1)) <=
+         static_cast<double>(HypervolumeImprovement::kMostBoxes)) {
+    ++points;
+  }
+  return points;
+}
+
+// As many, each as far as can be from those before it; the best of the first objective begins.
+MatrixXd FarApart(const MatrixXd& front, size_t count) {
+  if (front.rows() <= static_cast<Index>(count)) return front;
+  const RowVectorXd unit = ExtentOf(front).transpose().cwiseMax(kThin).cwiseInverse();
+  std::vector<Index> chosen;
+  VectorXd distance = VectorXd::Constant(front.rows(), kInfinity);
+  Index next = 0;
+  front.col(0).minCoeff(&next);
+  while (chosen.size() < count) {
+    chosen.push_back(next);
+    for (Index i = 0; i < front.rows(); ++i) {
+      const double away = ((front.row(i) - front.row(next)).array() * unit.array()).square().sum();
+      distance[i] = std::min(distance[i], away);
+    }
+    distance.maxCoeff(&next);
+  }
+  return Rows(front, chosen);
+}
+
+// ---- what it leaves open -------------------------------------------------------------------
+
+class Cutter {
+ public:
+  Cutter(const MatrixXd& points, const VectorXd& corner) : points_(points), sides_(corner.size()) {
+    for (Index k = 0; k < corner.size(); ++k) {
+      std::vector<double> values(points.rows());
+      for (Index i = 0; i < points.rows(); ++i) values[static_cast<size_t>(i)] = points(i, k);
+      std::ranges::sort(values);
+      std::vector<double>& edges = open_.edges.emplace_back(1, -kInfinity);
+      for (const double value : values) {
+        if (value - edges.back() > kThin && corner[k] - value > kThin) edges.push_back(value);
+      }
+      edges.push_back(corner[k]);
+    }
+    std::vector<Index> all(static_cast<size_t>(points.rows()));
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Index>(i);
+    Cut(all, corner.size() - 1);
+  }
+
+  Undominated Take() { return std::move(open_); }
+
+ private:
+  // Where the coordinate lies among the edges.
+  uint32_t EdgeOf(Index point, Index k) const {
+    const std::vector<double>& edges = open_.edges[static_cast<size_t>(k)];
+    const auto above = std::ranges::upper_bound(edges, points_(point, k) + kThin / 2);
+    return static_cast<uint32_t>(std::min(above - edges.begin(), std::ssize(edges)) - 1);
+  }
+
+  // What these points leave open in the objectives up to `k`.
+  void Cut(const std::vector<Index>& points, Index k) {
+    const auto last = static_cast<uint32_t>(open_.edges[static_cast<size_t>(k)].size() - 1);
+    std::vector<std::pair<uint32_t, Index>> by_edge;
+    for (const Index point : points) by_edge.emplace_back(EdgeOf(point, k), point);
+    std::ranges::sort(by_edge);
+    auto& side = sides_[static_cast<size_t>(k)];
+    if (k == 0) {
+      side = {0, by_edge.empty() ? last : by_edge.front().first};
+      if (side.low < side.high) open_.boxes.insert(open_.boxes.end(), sides_.begin(), sides_.end());
+      return;
+    }
+    // From edge to edge ever more points dominate.
+    std::vector<Index> below;
+    uint32_t low = 0;
+    for (size_t i = 0; i <= by_edge.size(); ++i) {
+      const uint32_t high = i < by_edge.size() ? by_edge[i].first : last;
+      if (low < high) {
+        side = {low, high};
+        Cut(below, k - 1);
+        low = high;
+      }
+      if (i < by_edge.size()) below.push_back(by_edge[i].second);
+    }
+  }
+
+  const MatrixXd& points_;
+  Undominated open_;
+  std::vector<Undominated::Side> sides_;
+};
+
+// ---- what a box adds -----------------------------------------------------------------------
+
+// log E max(edge - y, 0) for a normal y, and its derivatives by the mean and the deviation.
+struct Below {
+  double log = -kInfinity;
+  double by_mean = 0;
+  double by_deviation = 0;
+};
+
+Below BelowEdge(double edge, double mean, double deviation) {
+  if (edge == -kInfinity) return {};
+  const double u = (edge - mean) / deviation;
+  const LogImprovement improvement = LogExpectedImprovement(u);
+  return {Log(deviation) + improvement.value, -improvement.slope / deviation,
+          (1 - u * improvement.slope) / deviation};
+}
+
+// log(1 - exp(-x)) for x > 0.
+double LogOfRest(double x) { return x < 1e-5 ? Log(x) - x / 2 : Log(1 - Exp(-x)); }
+
+// log(exp(high) - exp(low)), and its derivatives.
+Below Between(const Below& low, const Below& high) {
+  if (low.log == -kInfinity) return high;
+  const double apart = high.log - low.log;
+  if (!(apart > 0)) return {};  // so thin that it is nothing in these digits
+  const double log = high.log + LogOfRest(apart);
+  const double of_high = Exp(high.log - log);
+  const double of_low = Exp(low.log - log);
+  return {log, of_high * high.by_mean - of_low * low.by_mean,
+          of_high * high.by_deviation - of_low * low.by_deviation};
+}
+
+}  // namespace
+
+Undominated UndominatedBy(const MatrixXd& points, const VectorXd& corner) {
+  return Cutter(points, corner).Take();
+}
+
+HypervolumeImprovement::HypervolumeImprovement(std::vector<Process> objectives)
+    : objectives_(std::move(objectives)) {
+  ATTUNE_CHECK(objectives_.size() > 1);
+  const auto count = static_cast<Index>(objectives_.size());
+  const MatrixXd& first = objectives_[0].means();
+  MatrixXd points(first.rows(), count);
+  for (Index guess = 0; guess < first.cols(); ++guess) {
+    for (Index k = 0; k < count; ++k) {
+      points.col(k) = objectives_[static_cast<size_t>(k)].means().col(guess);
+    }
+    const MatrixXd front = Rows(points, FrontOf(points));
+    const VectorXd extent = front.rows() > 1 ? ExtentOf(front) : ExtentOf(points);
+    const VectorXd corner = front.colwise().maxCoeff().transpose() + extent.cwiseMax(kLeastExtent);
+    open_.push_back(UndominatedBy(FarApart(front, MostPoints(objectives_.size())), corner));
+  }
+}
+
+HypervolumeImprovement::Expected HypervolumeImprovement::Expect(const MatrixXd& means,
+                                                                const VectorXd& variances) const {
+  const Index count = means.rows();
+  const Index guesses = means.cols();
+  const VectorXd deviations = variances.cwiseSqrt();
+  Expected expected{.by_means = MatrixXd::Zero(count, guesses),
+                    .by_variances = VectorXd::Zero(count)};
+  MatrixXd by_deviations = MatrixXd::Zero(count, guesses);
+  VectorXd logs(guesses);
+  std::vector<std::vector<Below>> below(static_cast<size_t>(count));
+  std::vector<Below> sides(static_cast<size_t>(count));
+  for (Index guess = 0; guess < guesses; ++guess) {
+    const Undominated& open = open_[static_cast<size_t>(guess)];
+    for (Index k = 0; k < count; ++k) {
+      auto& edges = below[static_cast<size_t>(k)];
+      edges.clear();
+      for (const double edge : open.edges[static_cast<size_t>(k)]) {
+        edges.push_back(BelowEdge(edge, means(k, guess), deviations[k]));
+      }
+    }
+    // A sum of exponentials that is scaled anew whenever a larger one comes.
+    double most = -kInfinity;
+    double sum = 0;
+    auto by_mean = expected.by_means.col(guess);
+    auto by_deviation = by_deviations.col(guess);
+    for (size_t box = 0; box < open.boxes.size(); box += sides.size()) {
+      double log = 0;
+      for (size_t k = 0; k < sides.size(); ++k) {
+        const Undominated::Side& side = open.boxes[box + k];
+        sides[k] = Between(below[k][side.low], below[k][side.high]);
+        log += sides[k].log;
+      }
+      if (log == -kInfinity) continue;
+      if (log > most) {
+        const double shrink = Exp(most - log);
+        sum *= shrink;
+        by_mean *= shrink;
+        by_deviation *= shrink;
+        most = log;
+      }
+      const double weight = Exp(log - most);
+      sum += weight;
+      for (size_t k = 0; k < sides.size(); ++k) {
+        by_mean[static_cast<Index>(k)] += weight * sides[k].by_mean;
+        by_deviation[static_cast<Index>(k)] += weight * sides[k].by_deviation;
+      }
+    }
+    by_mean /= sum;
+    by_deviation /= sum;
+    logs[guess] = most + Log(sum);
+  }
+  const double most = logs.maxCoeff();
+  double sum = 0;
+  for (Index guess = 0; guess < guesses; ++guess) sum += logs[guess] = Exp(logs[guess] - most);
+  expected.log = most + Log(sum / static_cast<double>(guesses));
+  expected.by_means *= (logs / sum).asDiagonal();
+  expected.by_variances = (by_deviations * (logs / sum)).cwiseQuotient(2 * deviations);
+  return expected;
+}
+
+VectorXd HypervolumeImprovement::LogImprovements(const MatrixXd& at) const {
+  std::vector<Process::Predictions> each;
+  for (const Process& objective : objectives_) each.push_back(objective.AtEach(at));
+  MatrixXd means(std::ssize(objectives_), each[0].means.rows());
+  VectorXd variances(means.rows());
+  VectorXd logs(at.rows());
+  for (Index i = 0; i < at.rows(); ++i) {
+    for (Index k = 0; k < means.rows(); ++k) {
+      means.row(k) = each[static_cast<size_t>(k)].means.col(i);
+      variances[k] = each[static_cast<size_t>(k)].variances[i];
+    }
+    logs[i] = Expect(means, variances).log;
+  }
+  return logs;
+}
+
+double HypervolumeImprovement::LogImprovement(const RowVectorXd& at,
+                                              const std::vector<size_t>& dimensions,
+                                              VectorXd& gradient) const {
+  std::vector<Process::Place> places;
+  for (const Process& objective : objectives_) places.push_back(objective.PlaceAt(at));
+  MatrixXd means(std::ssize(objectives_), places[0].prediction.means.size());
+  VectorXd variances(means.rows());
+  for (Index k = 0; k < means.rows(); ++k) {
+    means.row(k) = places[static_cast<size_t>(k)].prediction.means;
+    variances[k] = places[static_cast<size_t>(k)].prediction.variance;
+  }
+  const Expected expected = Expect(means, variances);
+  gradient = VectorXd::Zero(std::ssize(dimensions));
+  for (Index k = 0; k < means.rows(); ++k) {
+    const auto objective = static_cast<size_t>(k);
+    gradient += objectives_[objective].Gradient(std::move(places[objective]),
+                                                expected.by_means.row(k).transpose(),
+                                                expected.by_variances[k], dimensions);
+  }
+  return expected.log;
+}
+
+double HypervolumeImprovement::Lengthscale(size_t dimension) const {
+  double shortest = kInfinity;
+  for (const Process& objective : objectives_) {
+    shortest = std::min(shortest, objective.Lengthscale(dimension));
+  }
+  return shortest;
+}
+
+}  // namespace attune::searchers
