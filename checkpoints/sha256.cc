@@ -1,5 +1,6 @@
 #include "checkpoints/sha256.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -45,6 +46,11 @@ std::string HmacSha256(std::string_view key, std::string_view text) {
   HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
        reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &size);
   return {reinterpret_cast<const char*>(mac), size};
+}
+
+bool IsHmacSha256(std::string_view mac, std::string_view key, std::string_view text) {
+  const std::string known = HmacSha256(key, text);
+  return mac.size() == known.size() && CRYPTO_memcmp(mac.data(), known.data(), known.size()) == 0;
 }
 
 }  // namespace attune::checkpoints

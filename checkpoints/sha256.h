@@ -25,4 +25,8 @@ class Sha256 {
 // HMAC-SHA256 (RFC 2104), 32 bytes: who shows it of a text that was not known before has the key.
 std::string HmacSha256(std::string_view key, std::string_view text);
 
+// Whether this is that of the text. Takes the same time wherever they differ, so that nobody finds
+// it out byte by byte.
+bool IsHmacSha256(std::string_view mac, std::string_view key, std::string_view text);
+
 }  // namespace attune::checkpoints
