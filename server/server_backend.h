@@ -27,8 +27,10 @@ class ServerBackend final : public Backend {
 
   CheckpointSource& checkpoints() { return checkpoints_; }
 
-  Result<std::vector<Event>> Execute(Command command, const std::string& actor) override {
-    return conductor_.Execute(std::move(command), actor);
+  using Backend::Execute;
+  Result<std::vector<Event>> Execute(Command command, const std::string& actor,
+                                     const After& after) override {
+    return conductor_.Execute(std::move(command), actor, after);
   }
   void Look(const std::function<void(const Brain&)>& look) override { conductor_.Query(look); }
   std::vector<ExecutorStatus> Executors() override;

@@ -61,26 +61,33 @@ void Conductor::Post(Look look) { Push({.look = std::move(look)}); }
 
 void Conductor::Nudge() { Push({}); }
 
-Result<std::vector<Event>> Conductor::Execute(Command command, std::string actor) {
+Result<std::vector<Event>> Conductor::Execute(Command command, std::string actor,
+                                              const After& after) {
   {
     std::lock_guard lock(mutex_);
     if (queue_.full())
       return Error{ErrorCode::kUnavailable,
                    "more waits than can be decided now: try again in a moment"};
   }
-  std::promise<Result<std::vector<Event>>> promise;
-  auto answer = promise.get_future();
+  Result<std::vector<Event>> answer = kStopping;
+  std::promise<void> promise;
+  auto answered = promise.get_future();
   Submission submission{.actor = std::move(actor)};
   submission.commands.push_back(std::move(command));
   submission.done = [&](const Result<std::span<const Event>>& result) {
     if (result.ok()) {
-      promise.set_value(std::vector<Event>(result->begin(), result->end()));
+      answer = std::vector<Event>(result->begin(), result->end());
     } else {
-      promise.set_value(result.error());
+      answer = result.error();
     }
   };
+  submission.look = [&](const Brain& brain) {
+    if (answer.ok() && after) after(*answer, brain);
+    promise.set_value();
+  };
   Push(std::move(submission));
-  return answer.get();
+  answered.wait();
+  return answer;
 }
 
 void Conductor::Query(const Look& look) {

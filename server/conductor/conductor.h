@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,8 +50,11 @@ class Conductor final : public Submissions, private Listener {
   void Nudge() override;
 
   // Submits and waits. `actor` is who asks, as Brain::Execute has it. `kUnavailable` when too much
-  // waits already, and once the conductor stops.
-  Result<std::vector<Event>> Execute(Command command, std::string actor = "");
+  // waits already, and once the conductor stops. `after` is shown, unless there is an error, what
+  // the command led to and the state between its batch and the next.
+  using After = std::function<void(std::span<const Event>, const Brain&)>;
+  Result<std::vector<Event>> Execute(Command command, std::string actor = "",
+                                     const After& after = {});
 
   // Waits for the look.
   void Query(const Look& look);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/brain/next_trial.h"
@@ -28,12 +29,19 @@ Json Offer(std::string_view state, const SweepSpec& spec, const AttemptAssigned&
           {"lease", (fact.lease.value > 0 ? fact.lease : kAskedLease).value}};
 }
 
+// Of a trial that the brain still knows.
+std::optional<Json> OfferNow(const Sweep& sweep, const AttemptAssigned& fact) {
+  const Trial* trial = sweep.Find(fact.attempt.trial.number);
+  if (trial == nullptr) return std::nullopt;
+  return Offer(Name(sweep.state), sweep.spec, fact, trial->config, LastStep(sweep, *trial));
+}
+
 Json VerdictToJson(std::string_view verdict, const std::string& reason, Step milestone) {
   return {{"verdict", verdict}, {"reason", reason}, {"milestone", milestone.value}};
 }
 
 template <class T>
-const T* Find(const std::vector<Event>& events) {
+const T* Find(std::span<const Event> events) {
   for (const Event& event : events) {
     if (const T* fact = std::get_if<T>(&event.fact)) return fact;
   }
@@ -60,10 +68,16 @@ Response AskTell::Ask(const Request& request, const Target& target) {
   if (!key.ok()) return Problem(key.error());
   const auto lease = ReadAsk(request.body);
   if (!lease.value) return Refuse(lease.faults);
-  const auto events = backend_.Execute(AskTrial{target.sweep(), *key, *lease.value}, request.actor);
-  if (events.ok()) {
-    if (const auto* assigned = Find<AttemptAssigned>(*events)) return Offered(*assigned);
-  }
+  std::optional<Json> offer;
+  const auto events = backend_.Execute(AskTrial{target.sweep(), *key, *lease.value}, request.actor,
+                                       [&](std::span<const Event> led_to, const Brain& brain) {
+                                         const auto* assigned = Find<AttemptAssigned>(led_to);
+                                         if (assigned == nullptr) return;
+                                         const Sweep& sweep = *brain.state().Find(target.sweep());
+                                         offer = OfferNow(sweep, *assigned);
+                                         Keep(*assigned, sweep.spec);
+                                       });
+  if (offer) return JsonAnswer(*offer);
   if (!key->empty()) {
     const auto earlier = reader_.Requested(target.sweep(), *key);
     if (!earlier.ok()) return Problem(earlier.error());
@@ -98,10 +112,7 @@ Response AskTell::Offered(const AttemptAssigned& fact) {
   const TrialId& id = fact.attempt.trial;
   std::optional<Json> offer;
   backend_.Look([&](const Brain& brain) {
-    const Sweep* sweep = brain.state().Find(id.sweep);
-    const Trial* trial = sweep == nullptr ? nullptr : sweep->Find(id.number);
-    if (trial != nullptr)
-      offer = Offer(Name(sweep->state), sweep->spec, fact, trial->config, LastStep(*sweep, *trial));
+    if (const Sweep* sweep = brain.state().Find(id.sweep)) offer = OfferNow(*sweep, fact);
   });
   if (offer) return JsonAnswer(*offer);
   const auto sweep = reader_.Sweep(id.sweep);
@@ -117,6 +128,30 @@ Response AskTell::NoTrial(SweepId sweep, std::string reason) {
   return JsonAnswer({{"state", row->state}, {"reason", std::move(reason)}, {"trial", nullptr}});
 }
 
+void AskTell::Keep(const AttemptAssigned& fact, const SweepSpec& spec) {
+  const TrialId& id = fact.attempt.trial;
+  Told told = About(spec);
+  told.attempt = fact.attempt;
+  told.epoch = fact.epoch;
+  const std::lock_guard lock(mutex_);
+  if (kept_.insert_or_assign(id, std::move(told)).second) kept_first_.push_back(id);
+  if (kept_first_.size() <= kOffersKept) return;
+  kept_.erase(kept_first_.front());
+  kept_first_.pop_front();
+}
+
+std::optional<AskTell::Told> AskTell::Kept(const TrialId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = kept_.find(id);
+  if (found == kept_.end()) return std::nullopt;
+  return found->second;
+}
+
+AskTell::Told AskTell::About(const SweepSpec& spec) {
+  return {
+      .external = spec.External(), .metrics = spec.ReportedMetrics(), .time_attr = spec.time_attr};
+}
+
 AskTell::Told AskTell::About(const TrialId& id) {
   // Of a sweep that runs the brain knows all: its rows take the longer to read the more trials
   // there are.
@@ -124,9 +159,7 @@ AskTell::Told AskTell::About(const TrialId& id) {
   backend_.Look([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id.sweep);
     if (sweep == nullptr) return;
-    told = {.external = sweep->spec.External(),
-            .metrics = sweep->spec.ReportedMetrics(),
-            .time_attr = sweep->spec.time_attr};
+    told = About(sweep->spec);
     const Trial* trial = sweep->Find(id.number);
     if (trial == nullptr || !trial->live) return;
     told->attempt = trial->live->id;
@@ -135,12 +168,15 @@ AskTell::Told AskTell::About(const TrialId& id) {
   if (told) return *std::move(told);
   const auto row = reader_.Sweep(id.sweep);
   if (!row.ok()) return {.unknown = row.error()};
-  return {.external = row->spec.External(),
-          .metrics = row->spec.ReportedMetrics(),
-          .time_attr = row->spec.time_attr};
+  return About(row->spec);
 }
 
 Response AskTell::Tell(const Request& request, const Target& target) {
+  if (const auto kept = Kept(target.trial)) {
+    const auto body = ReadTell(request.body, kept->metrics, kept->time_attr);
+    if (body.value && body.value->report && body.value->epoch == kept->epoch)
+      return Report(*kept->attempt, *body.value, request.actor);
+  }
   const Told told = About(target.trial);
   if (told.unknown) return Problem(*told.unknown);
   if (!told.external)
@@ -154,12 +190,15 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   if (!attempt) return ToldBefore(target.trial, tell);
   if (tell.running) return Renew(*attempt, tell, request.actor);
   if (!tell.report) return End(*attempt, tell, request.actor);
+  return Report(*attempt, tell, request.actor);
+}
 
-  const auto events = backend_.Execute(
-      RecordFact{tell.epoch, TrialReported{*attempt, *tell.report}}, request.actor);
+Response AskTell::Report(const AttemptId& attempt, const TellBody& tell, const std::string& actor) {
+  const auto events =
+      backend_.Execute(RecordFact{tell.epoch, TrialReported{attempt, *tell.report}}, actor);
   if (!events.ok()) return Problem(events.error());
   const auto* decided = Find<TrialDecided>(*events);
-  if (decided == nullptr) return ToldBefore(target.trial, tell);
+  if (decided == nullptr) return ToldBefore(attempt.trial, tell);
   return JsonAnswer(
       VerdictToJson(Name(decided->verdict.kind), decided->verdict.reason.text, decided->milestone));
 }

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +17,14 @@
 namespace attune::server {
 
 // The trials of a sweep without a program: asked for, and told about, from outside.
+//
+// A report waits for the conductor once and not twice where its attempt is one of those that were
+// offered last: what has to be known of these is kept. It does not change while they are live, and
+// whether they still are the brain says.
 class AskTell {
  public:
+  static constexpr size_t kOffersKept = 4'096;
+
   // Both outlive the object.
   AskTell(Backend& backend, Reader& reader) : backend_(backend), reader_(reader) {}
 
@@ -31,10 +41,14 @@ class AskTell {
     std::optional<AttemptId> attempt;  // that is live
     Epoch epoch;                       // its
   };
+  static Told About(const SweepSpec& spec);
   Told About(const TrialId& id);
+  void Keep(const AttemptAssigned& fact, const SweepSpec& spec);
+  std::optional<Told> Kept(const TrialId& id);
   Response NothingNow(SweepId sweep, bool patient);
-  Response Offered(const AttemptAssigned& fact);
+  Response Offered(const AttemptAssigned& fact);  // some time ago
   Response NoTrial(SweepId sweep, std::string reason);
+  Response Report(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
   Response Renew(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
   Response End(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
 
@@ -43,6 +57,10 @@ class AskTell {
 
   Backend& backend_;
   Reader& reader_;
+
+  std::mutex mutex_;
+  std::map<TrialId, Told> kept_;    // guarded by mutex_, as is the next
+  std::deque<TrialId> kept_first_;  // by age
 };
 
 }  // namespace attune::server

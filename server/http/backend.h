@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -20,7 +22,14 @@ class Backend {
 
   // Decides on a command of a person's; what it led to is durable. Events that follow by themselves
   // (a trial starts) are not among those that are returned. `actor` is whose token it came with.
-  virtual Result<std::vector<Event>> Execute(Command command, const std::string& actor) = 0;
+  // Unless the command is refused, `after` is shown what it led to and the state right behind it;
+  // it is to be quick.
+  using After = std::function<void(std::span<const Event>, const Brain&)>;
+  virtual Result<std::vector<Event>> Execute(Command command, const std::string& actor,
+                                             const After& after) = 0;
+  Result<std::vector<Event>> Execute(Command command, const std::string& actor) {
+    return Execute(std::move(command), actor, [](std::span<const Event>, const Brain&) {});
+  }
 
   // Shows the state as it is between two decisions. `look` is to be quick.
   virtual void Look(const std::function<void(const Brain&)>& look) = 0;

@@ -59,7 +59,7 @@ Connections::Connections(Parts parts, int listening)
           *parts_.backend, *parts_.reader,
           [this](Id stream, std::optional<std::string> text) {
             const bool over = !text;
-            Tell({stream, {.bytes = over ? std::string(kLastChunk) : Chunk(*text)}, true, over});
+            Tell({stream, over ? std::string(kLastChunk) : Chunk(*text), over});
           },
           [this] {
             {
@@ -115,11 +115,14 @@ Connections::Clock::time_point Connections::In(std::chrono::milliseconds time, s
 
 void Connections::Run() {
   std::array<epoll_event, kEventsAtOnce> events{};
+  std::unique_lock turn(turn_);
   Tick();
   auto tick = Clock::now() + kTick;
   while (!end_ || !connections_.empty()) {
+    turn.unlock();
     const int count =
         ::epoll_wait(epoll_, events.data(), kEventsAtOnce, static_cast<int>(kTick.count()));
+    turn.lock();
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.u64 == kListener) {
@@ -181,12 +184,7 @@ void Connections::HandleMessages() {
   }
   for (Message& message : messages) {
     const auto place = connections_.find(message.connection);
-    if (place == connections_.end()) continue;
-    if (message.of_stream) {
-      Continue(place, message);
-    } else {
-      Begin(place, std::move(message.written));
-    }
+    if (place != connections_.end()) Continue(place, message);
   }
   if (happened) {
     for (auto place = connections_.begin(); place != connections_.end();) {
@@ -364,7 +362,7 @@ void Connections::Hand(Place place) {
   connection.deadline.reset();
   Lane& lane = AsksForHealth(connection.framing.head()) ? health_ : workers_;
   const bool taken = lane.Submit([this, id = place->first, request = connection.request, patient] {
-    Tell({id, parts_.exchange->Answer(*request, patient)});
+    Answered(id, parts_.exchange->Answer(*request, patient));
   });
   if (!taken)
     Refuse(place, 503, "there are already " + std::to_string(limits_.queued) + " requests waiting",
@@ -372,6 +370,15 @@ void Connections::Hand(Place place) {
 }
 
 // ---- Answers -------------------------------------------------------------------------------
+
+// The client has it without another thread being woken.
+void Connections::Answered(Id id, Written written) {
+  const std::lock_guard turn(turn_);
+  const auto place = connections_.find(id);
+  if (place == connections_.end()) return;
+  Begin(place, std::move(written));
+  if (end_) Wake();  // for the last one
+}
 
 void Connections::Refuse(Place place, int status, std::string detail, bool close) {
   Response refusal = Problem(status, std::move(detail));
@@ -407,7 +414,7 @@ void Connections::Continue(Place place, const Message& message) {
   Connection& connection = place->second;
   if (connection.stage != Stage::kFollowing) return;  // it is being closed
   connection.close |= message.over;
-  connection.out = message.written.bytes;
+  connection.out = message.bytes;
   connection.written = 0;
   connection.deadline = In(limits_.taking, connection.out.size());
   Write(place);

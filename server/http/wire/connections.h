@@ -20,9 +20,10 @@
 
 namespace attune::server {
 
-// Every open connection. One thread reads and writes them all and waits for no client: it frames
-// requests, hands whole ones to workers, and writes what comes back as the client takes it. So a
-// connection holds a worker only while a request is being answered, and an events stream never.
+// Every open connection. One thread waits for what any of them has to say or can take: it frames
+// requests, hands whole ones to workers, and writes what has not been taken at once. Nobody waits
+// for a client. So a connection holds a worker only while a request is being answered, and an
+// events stream never.
 class Connections {
  public:
   struct Parts {
@@ -71,11 +72,10 @@ class Connections {
     std::optional<Clock::time_point> deadline;
     Clock::time_point patience;  // for an answer that is put off
   };
-  // From a worker or the publisher.
+  // From the publisher.
   struct Message {
     Id connection = 0;
-    Written written;
-    bool of_stream = false;
+    std::string bytes;
     bool over = false;  // the stream is
   };
   using Place = std::map<Id, Connection>::iterator;
@@ -90,6 +90,7 @@ class Connections {
   void Refuse(Place place, int status, std::string detail, bool close);
   void Dispatch(Place place, size_t bytes);
   void Hand(Place place);
+  void Answered(Id id, Written written);  // on a worker's thread
   void Begin(Place place, Written written);
   void Continue(Place place, const Message& message);
   void Write(Place place);
@@ -112,7 +113,9 @@ class Connections {
   const int epoll_;
   const int wake_;
 
-  // The thread's own.
+  // Whoever holds it may do what follows from an event or an answer: the thread, but while it
+  // waits, and a worker that has an answer.
+  std::mutex turn_;
   std::map<Id, Connection> connections_;
   std::deque<Id> spare_;  // by age; some may be gone
   size_t spare_open_ = 0;

@@ -64,6 +64,13 @@ TEST_F(AskTellTest, AReportGetsAVerdict) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("best"), 0.5);
 }
 
+TEST_F(AskTellTest, AnAskAndItsReportsWaitForTheConductorOnceEach) {
+  const int before = backend_.looks;
+  const std::string epoch = Ask().at("epoch").dump();
+  Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 0.5}})");
+  EXPECT_EQ(backend_.looks, before);
+}
+
 TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
   const std::string spec =
       "metric: {name: accuracy, mode: max}\nparameters: {lr: {min: 0.001, max: 0.1}}\n"

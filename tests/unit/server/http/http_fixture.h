@@ -5,6 +5,7 @@
 #include <httplib.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -114,17 +115,21 @@ class FakeBackend final : public Backend {
     changed_.notify_all();
   }
 
-  Result<std::vector<Event>> Execute(Command command, const std::string& actor) override {
+  using Backend::Execute;
+  Result<std::vector<Event>> Execute(Command command, const std::string& actor,
+                                     const After& after) override {
     const std::lock_guard lock(mutex_);
     if (!refusal.ok()) return refusal.error();
     auto events = brain_.Execute(command, brain_.state().last_time, actor);
     if (!events.ok()) return events;
     Append(*events);
     Append(brain_.Advance(brain_.state().last_time));
+    after(*events, brain_);
     return events;
   }
   void Look(const std::function<void(const Brain&)>& look) override {
     const std::lock_guard lock(mutex_);
+    ++looks;
     look(brain_);
   }
   std::vector<ExecutorStatus> Executors() override {
@@ -175,6 +180,7 @@ class FakeBackend final : public Backend {
   std::function<void()> before_executors;  // may hold a worker up
   Status refusal;                          // the answer to everything that can be refused
   Status starting;                         // why there is nothing to show yet
+  std::atomic<int> looks = 0;
 
  private:
   void Add(const Event& event) {
