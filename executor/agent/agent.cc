@@ -10,24 +10,26 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "executor/agent/backoff.h"
-#include "executor/agent/boot_clock.h"
-#include "executor/agent/checkpoint_fetcher.h"
-#include "executor/agent/checkpoint_remover.h"
-#include "executor/agent/checkpoint_sender.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
-#include "executor/agent/direct_pieces.h"
-#include "executor/agent/direct_sender.h"
 #include "executor/agent/fetching_gangs.h"
-#include "executor/agent/health_watch.h"
 #include "executor/agent/host_lock.h"
 #include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
 #include "executor/agent/pinned_channel.h"
-#include "executor/agent/server_pieces.h"
+#include "executor/agent/random_word.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/supervisor.h"
+#include "executor/gang/valid_utf8.h"
+#include "executor/health/health_watch.h"
+#include "executor/processes/boot_clock.h"
+#include "executor/transfer/checkpoint_fetcher.h"
+#include "executor/transfer/checkpoint_remover.h"
+#include "executor/transfer/checkpoint_sender.h"
+#include "executor/transfer/direct_pieces.h"
+#include "executor/transfer/direct_sender.h"
+#include "executor/transfer/server_pieces.h"
 
 namespace attune::agent {
 namespace {
@@ -56,16 +58,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
       arguments);
 }
 
-std::string RandomHex() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::random_device random;
-  std::string hex;
-  for (int i = 0; i < 32; ++i) hex += kDigits[random() % kDigits.size()];
-  return hex;
-}
-
 Now TakeTime() {
-  return {.boot = BootClock::now(),
+  return {.boot = gang::BootClock::now(),
           .wall_us = std::chrono::duration_cast<std::chrono::microseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
                          .count()};
@@ -73,9 +67,9 @@ Now TakeTime() {
 
 // When the mailbox is to wake up: its clock stands still while the machine is suspended, but
 // whatever wakes the machine up wakes the mailbox late, never too early.
-Mailbox::Clock::time_point Wake(BootClock::time_point at) {
+Mailbox::Clock::time_point Wake(gang::BootClock::time_point at) {
   if (at == Machine::kNever) return Mailbox::Clock::time_point::max();
-  const auto pause = std::max(at - BootClock::now(), BootClock::duration(0));
+  const auto pause = std::max(at - gang::BootClock::now(), gang::BootClock::duration(0));
   return Mailbox::Clock::now() + pause;
 }
 
@@ -168,7 +162,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override {
     supervisor_->Meet(attempt, rank_zero);
   }
-  void SetDeadline(BootClock::time_point deadline) override {
+  void SetDeadline(gang::BootClock::time_point deadline) override {
     supervisor_->SetDeadline(deadline == Machine::kNever ? std::chrono::nanoseconds(0)
                                                          : deadline.time_since_epoch());
   }
@@ -214,7 +208,7 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
       direct_sender_(folders_, options_.host.address),
       machine_(HelloOf(options_, lock_.started_us, direct_sender_), folders_,
                std::random_device{}(), *this, gangs_, *this, options_.give_up,
-               options_.time_left ? BootClock::now() + *options_.time_left : Machine::kNever),
+               options_.time_left ? gang::BootClock::now() + *options_.time_left : Machine::kNever),
       gangs_(*this,
              {.fetch = [this](const auto& attempt, const auto& checkpoint,
                               const auto& digest) { fetcher_->Fetch(attempt, checkpoint, digest); },
@@ -271,10 +265,10 @@ std::optional<gang::Error> Agent::Impl::Start() {
 }
 
 void Agent::Impl::RunThread() {
-  BootClock::time_point deadline = machine_.Step(TakeTime());
+  gang::BootClock::time_point deadline = machine_.Step(TakeTime());
   while (!machine_.done()) {
     mailbox_.Run(Wake(deadline));
-    machine_.OnHealth(health_->Latest(BootClock::now()));
+    machine_.OnHealth(health_->Latest(gang::BootClock::now()));
     deadline = machine_.Step(TakeTime());
     outbox_full_ = machine_.is_full();
     ReadOnIfLeftOff();
@@ -341,7 +335,7 @@ v1::LogChunk Agent::Impl::ReadLog(const v1::LogRequest& request) {
                                                   static_cast<int>(request.rank()));
   gang::OrError<gang::LogPiece> piece = gang::ReadLog(log, request.offset(), request.limit_bytes());
   if (!piece.ok()) {
-    chunk.set_error(ValidUtf8(piece.error()));
+    chunk.set_error(gang::ValidUtf8(piece.error()));
     return chunk;
   }
   chunk.set_data(std::move(piece.value().data));
@@ -352,7 +346,7 @@ v1::LogChunk Agent::Impl::ReadLog(const v1::LogRequest& request) {
 
 gang::OrError<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
   if (options.version.empty()) options.version = ATTUNE_VERSION;
-  if (options.instance.empty()) options.instance = RandomHex();
+  if (options.instance.empty()) options.instance = RandomWord();
   gang::OrError<NameLock> lock = LockName(options.data_dir, options.name, TakeTime().wall_us);
   if (!lock.ok()) return gang::Error{lock.error()};
   auto impl = std::make_unique<Impl>(std::move(options), std::move(lock.value()));

@@ -10,13 +10,13 @@
 #include <optional>
 #include <string>
 
-#include "executor/agent/host_health.h"
-#include "executor/agent/host_resources.h"
 #include "executor/agent/machine.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "executor/health/host_health.h"
+#include "executor/health/host_resources.h"
 
 namespace attune::agent {
 

@@ -2,27 +2,13 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
-#include <random>
 #include <system_error>
+
+#include "executor/agent/random_word.h"
 
 namespace attune::agent {
 namespace {
-
-constexpr int kWords = 4;  // of 32 random bits
-
-std::string RandomWord() {
-  std::random_device random;
-  std::string word;
-  for (int i = 0; i < kWords; ++i) {
-    std::array<char, 9> digits{};
-    std::snprintf(digits.data(), digits.size(), "%08x", random());
-    word += digits.data();
-  }
-  return word;
-}
 
 std::string ReadWord(const std::filesystem::path& path) {
   std::ifstream file(path);

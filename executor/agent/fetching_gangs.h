@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "executor/agent/checkpoint_fetcher.h"
 #include "executor/agent/machine.h"
+#include "executor/transfer/checkpoint_fetcher.h"
 
 namespace attune::agent {
 
@@ -40,7 +40,7 @@ class FetchingGangs final : public Gangs {
   void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override {
     gangs_.Meet(attempt, rank_zero);
   }
-  void SetDeadline(BootClock::time_point deadline) override { gangs_.SetDeadline(deadline); }
+  void SetDeadline(gang::BootClock::time_point deadline) override { gangs_.SetDeadline(deadline); }
 
  private:
   struct Waiting {

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "executor/agent/messages.h"
+#include "executor/gang/valid_utf8.h"
 
 namespace attune::agent {
 
@@ -24,7 +25,7 @@ gang::Fact LostWithLease(const gang::Fact& fact) {
 }  // namespace
 
 Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link,
-                 Gangs& gangs, Files& files, milliseconds give_up, BootClock::time_point ends)
+                 Gangs& gangs, Files& files, milliseconds give_up, gang::BootClock::time_point ends)
     : hello_(std::move(hello)),
       folders_(std::move(folders)),
       link_(link),
@@ -34,7 +35,7 @@ Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLi
       ends_(ends),
       backoff_(seed) {}
 
-BootClock::time_point Machine::Step(const Now& now) {
+gang::BootClock::time_point Machine::Step(const Now& now) {
   LoseLeaseIfOver(now);
   GiveUpIfAlone(now);
   if (connection_ == Connection::kNone && !exit_ && now.boot >= retry_at_) Connect(now);
@@ -49,8 +50,8 @@ BootClock::time_point Machine::Step(const Now& now) {
   return NextDeadline();
 }
 
-BootClock::time_point Machine::NextDeadline() const {
-  BootClock::time_point next = std::min({welcome_by_, lease_until_, GiveUpAt()});
+gang::BootClock::time_point Machine::NextDeadline() const {
+  gang::BootClock::time_point next = std::min({welcome_by_, lease_until_, GiveUpAt()});
   if (!exit_) next = std::min(next, leave_by_);
   if (connection_ == Connection::kNone && !exit_) next = std::min(next, retry_at_);
   if (connection_ == Connection::kWelcomed && !writing_) {
@@ -179,7 +180,7 @@ void Machine::On(v1::Desired desired, const Now& now) {
 void Machine::On(const v1::Ack& ack, const Now& now) {
   backoff_.Reset();  // not at the welcome: what follows may be a refusal
   if (ack.heartbeat_us() > 0) {
-    RenewLease(BootClock::time_point(BootClock::duration(ack.heartbeat_us())));
+    RenewLease(gang::BootClock::time_point(gang::BootClock::duration(ack.heartbeat_us())));
   }
   const size_t waited = outbox_.waiting();
   for (const gang::AttemptId& attempt : outbox_.Acknowledge(ack.seq())) {
@@ -234,7 +235,7 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
   } else if (health_.problem != told_problem_) {
     told_problem_ = health_.problem;
     was_unwell_ = true;
-    message.mutable_health()->set_problem(ValidUtf8(*told_problem_));
+    message.mutable_health()->set_problem(gang::ValidUtf8(*told_problem_));
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
@@ -258,7 +259,7 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
 
 // The server has read what was sent then. Not from now: an executor that was stopped for an hour
 // finds its server's last messages when it goes on.
-void Machine::RenewLease(BootClock::time_point sent) {
+void Machine::RenewLease(gang::BootClock::time_point sent) {
   if (lease_ttl_.count() <= 0) return;
   lease_until_ = sent + lease_ttl_;
   gangs_.SetDeadline(lease_until_ + std::min(lease_ttl_ / 8, kDeadlineMarginMax));
@@ -288,7 +289,7 @@ void Machine::GiveUpIfAlone(const Now& now) {
         "nothing was heard from the server for " + std::to_string(give_up_.count() / 1000) + " s"});
 }
 
-BootClock::time_point Machine::GiveUpAt() const {
+gang::BootClock::time_point Machine::GiveUpAt() const {
   return give_up_.count() > 0 && heard_at_ && !exit_ ? *heard_at_ + give_up_ : kNever;
 }
 

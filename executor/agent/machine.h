@@ -10,14 +10,14 @@
 
 #include "attune/v1/executor.pb.h"
 #include "executor/agent/backoff.h"
-#include "executor/agent/boot_clock.h"
-#include "executor/agent/host_health.h"
 #include "executor/agent/outbox.h"
 #include "executor/agent/reconciler.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/spec.h"
+#include "executor/health/host_health.h"
+#include "executor/processes/boot_clock.h"
 
 namespace attune::agent {
 
@@ -44,7 +44,7 @@ struct AgentExit {
 
 // One instant, by the clocks that an executor lives by.
 struct Now {
-  BootClock::time_point boot;
+  gang::BootClock::time_point boot;
   int64_t wall_us = 0;  // since 1970; for people, not for deciding
 };
 
@@ -72,7 +72,7 @@ class Gangs {
   virtual void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) = 0;
   // No process of any gang outlives it, even if this one does not run by then; Machine::kNever:
   // there is none. Replaces the one before it.
-  virtual void SetDeadline(BootClock::time_point deadline) = 0;
+  virtual void SetDeadline(gang::BootClock::time_point deadline) = 0;
 };
 
 // What lies on this host's disk.
@@ -100,14 +100,14 @@ class Files {
 // After anything was told, Step() is to be called, which writes; several things may be told before.
 class Machine {
  public:
-  static constexpr BootClock::time_point kNever = BootClock::time_point::max();
+  static constexpr gang::BootClock::time_point kNever = gang::BootClock::time_point::max();
 
   // `hello` is what it introduces itself with; the seed is for the pauses before it connects again.
   // After `give_up` without a word from the server it ends; 0: never. `ends`: when something else
   // ends it, which the server is told. The interfaces outlive the machine.
   Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link, Gangs& gangs,
           Files& files, std::chrono::milliseconds give_up = {},
-          BootClock::time_point ends = kNever);
+          gang::BootClock::time_point ends = kNever);
 
   // Of the connection that is there; what comes from an earlier one is not to be told.
   void OnMessage(v1::ToExecutor message, const Now& now);
@@ -132,7 +132,7 @@ class Machine {
 
   // Does what is due and writes what there is to write. Returns when it is to be called again,
   // should nothing happen before; kNever when time alone brings nothing.
-  BootClock::time_point Step(const Now& now);
+  gang::BootClock::time_point Step(const Now& now);
 
   // No gang is left, and no connection. Nothing is to be told any more.
   bool done() const { return done_; }
@@ -146,7 +146,7 @@ class Machine {
   bool has_joined() const { return has_joined_; }
 
   // Until when the server will not give its gangs away; kNever before it has any.
-  BootClock::time_point lease_until() const { return lease_until_; }
+  gang::BootClock::time_point lease_until() const { return lease_until_; }
 
  private:
   enum class Connection { kNone, kOpening, kWelcomed, kClosing };
@@ -159,11 +159,11 @@ class Machine {
 
   void Connect(const Now& now);
   void Disconnect();
-  void RenewLease(BootClock::time_point sent);
+  void RenewLease(gang::BootClock::time_point sent);
   void LoseLeaseIfOver(const Now& now);
   void DropDeadlineIfAllEnded();
   void GiveUpIfAlone(const Now& now);
-  BootClock::time_point GiveUpAt() const;
+  gang::BootClock::time_point GiveUpAt() const;
   void CancelAll(gang::CancelReason reason);
   void Reconcile(const Now& now);
   bool Act(const Reconciler::Actions& actions, const Now& now);
@@ -172,7 +172,7 @@ class Machine {
   std::optional<v1::FromExecutor> NextMessage(const Now& now);
   void StopIfLeft(const Now& now);
   void TakeLeave(const Now& now);
-  BootClock::time_point NextDeadline() const;
+  gang::BootClock::time_point NextDeadline() const;
 
   const v1::Hello hello_;
   const gang::Folders folders_;
@@ -180,7 +180,7 @@ class Machine {
   Gangs& gangs_;
   Files& files_;
   const std::chrono::milliseconds give_up_;
-  const BootClock::time_point ends_;
+  const gang::BootClock::time_point ends_;
   Outbox outbox_;
   Reconciler reconciler_;
   Backoff backoff_;
@@ -200,18 +200,18 @@ class Machine {
 
   std::chrono::milliseconds lease_ttl_{0};
   std::chrono::milliseconds heartbeat_{0};
-  BootClock::time_point retry_at_ = BootClock::time_point::min();
-  BootClock::time_point welcome_by_ = kNever;
-  BootClock::time_point heartbeat_at_ = kNever;
-  BootClock::time_point resend_at_ = kNever;
-  BootClock::time_point hello_sent_;
-  BootClock::time_point lease_until_ = kNever;
+  gang::BootClock::time_point retry_at_ = gang::BootClock::time_point::min();
+  gang::BootClock::time_point welcome_by_ = kNever;
+  gang::BootClock::time_point heartbeat_at_ = kNever;
+  gang::BootClock::time_point resend_at_ = kNever;
+  gang::BootClock::time_point hello_sent_;
+  gang::BootClock::time_point lease_until_ = kNever;
   std::set<gang::AttemptId> lost_;  // those still here that ran when the lease was over
-  std::optional<BootClock::time_point> heard_at_;  // from the server, or the first Step()
+  std::optional<gang::BootClock::time_point> heard_at_;  // from the server, or the first Step()
 
-  BootClock::time_point leave_by_ = kNever;  // before: what runs here is leaving
-  std::optional<AgentExit> exit_;            // set: on the way to the end
-  BootClock::time_point farewell_until_ = kNever;
+  gang::BootClock::time_point leave_by_ = kNever;  // before: what runs here is leaving
+  std::optional<AgentExit> exit_;                  // set: on the way to the end
+  gang::BootClock::time_point farewell_until_ = kNever;
   bool done_ = false;
 };
 

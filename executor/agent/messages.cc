@@ -1,7 +1,8 @@
 #include "executor/agent/messages.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "executor/gang/valid_utf8.h"
 
 namespace attune::agent {
 namespace {
@@ -127,11 +128,11 @@ struct Fill {
     failure.set_rank(ended.failure->rank);
     failure.set_exit_code(ended.failure->exit_code);
     failure.set_signal(ended.failure->signal);
-    failure.set_message(ValidUtf8(ended.failure->message));
-    failure.set_log_tail(ValidUtf8(ended.failure->log_tail));
+    failure.set_message(gang::ValidUtf8(ended.failure->message));
+    failure.set_log_tail(gang::ValidUtf8(ended.failure->log_tail));
     failure.set_lost_peer(ended.failure->lost_peer);
     failure.set_pattern(ended.failure->match.pattern);
-    failure.set_line(ValidUtf8(ended.failure->match.line));
+    failure.set_line(gang::ValidUtf8(ended.failure->match.line));
   }
 };
 
@@ -145,28 +146,6 @@ gang::FarCheckpoint ToFetch(const v1::ResumeFrom& resume) {
         {server.executor(), server.address(), static_cast<uint16_t>(server.port()), server.key()});
   }
   return fetch;
-}
-
-// Bytes of the valid UTF-8 sequence that `text` begins with; 0 if there is none.
-size_t SequenceLength(std::string_view text) {
-  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xc2 && first < 0xe0   ? 2
-                        : first >= 0xe0 && first < 0xf0 ? 3
-                        : first >= 0xf0 && first < 0xf5 ? 4
-                                                        : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  const unsigned char second = byte(1);
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) {
-    return 0;
-  }
-  return length;
 }
 
 }  // namespace
@@ -239,17 +218,6 @@ v1::Fact ToProto(const gang::Fact& fact) {
   message.set_time_us(fact.time_us);
   std::visit(Fill{message}, fact.what);
   return message;
-}
-
-std::string ValidUtf8(std::string_view text) {
-  std::string valid;
-  valid.reserve(text.size());
-  while (!text.empty()) {
-    const size_t length = SequenceLength(text);
-    valid += length > 0 ? text.substr(0, length) : std::string_view("\xef\xbf\xbd");
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return valid;
 }
 
 }  // namespace attune::agent

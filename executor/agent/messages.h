@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "attune/v1/executor.pb.h"
 #include "executor/gang/facts.h"
 #include "executor/gang/folders.h"
@@ -25,9 +22,5 @@ gang::Verdict ToVerdict(const v1::Assignment& assignment);
 
 // Without a sequence number.
 v1::Fact ToProto(const gang::Fact& fact);
-
-// The text with every byte that is not part of valid UTF-8 replaced by U+FFFD: what a program
-// printed may hold anything, a message may not.
-std::string ValidUtf8(std::string_view text);
 
 }  // namespace attune::agent

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "core/base/secret.h"
+#include "server/rpc/hello.h"
 
 namespace attune::server {
 namespace {
@@ -14,27 +14,6 @@ namespace {
 constexpr int kHeartbeatsPerLease = 4;
 constexpr int64_t kMillisecondUs = 1'000;
 constexpr int64_t kSecondUs = 1'000'000;
-
-std::string OtherProtocol(const v1::Hello& hello) {
-  return "the executor is of release " + (hello.version().empty() ? "?" : hello.version()) +
-         " and speaks protocol " + std::to_string(hello.protocol()) +
-         ", this server is of release " + ATTUNE_VERSION + " and speaks protocol " +
-         std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
-}
-
-// As long as it likes where it says so, or has years.
-Seconds TimeLeft(const v1::Hello& hello) {
-  constexpr int64_t kYearsMs = int64_t{10} * 365 * 24 * 3600 * 1000;
-  const int64_t left = hello.time_left_ms();
-  return Seconds(left > 0 && left < kYearsMs ? static_cast<double>(left) / 1000 : 0);
-}
-
-v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message) {
-  v1::Refusal refusal;
-  refusal.set_code(code);
-  refusal.set_message(message);
-  return refusal;
-}
 
 }  // namespace
 
@@ -71,18 +50,7 @@ void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
 }
 
 std::optional<v1::Refusal> Sessions::Fault(const v1::Hello& hello) const {
-  if (!SameSecret(hello.token(), options_.token))
-    return MakeRefusal(v1::Refusal::BAD_TOKEN,
-                       "the token is not this server's: give the content of DATA-DIR/join with "
-                       "--token-file");
-  if (hello.protocol() != v1::PROTOCOL_CURRENT)
-    return MakeRefusal(v1::Refusal::VERSION, OtherProtocol(hello));
-  if (hello.name().empty() || hello.instance().empty())
-    return MakeRefusal(v1::Refusal::BAD_HELLO,
-                       std::string("the executor did not say its ") +
-                           (hello.name().empty() ? "name: start it with --name NAME" : "instance"));
-  if (const Status labels = CheckLabels(FromProto(hello.labels())); !labels.ok())
-    return MakeRefusal(v1::Refusal::BAD_HELLO, "--label: " + labels.error().message);
+  if (auto fault = FaultOf(hello, options_.token)) return fault;
   // Only while the successor is about: a clock that was set back must not lock an executor out.
   const auto known = executors_.find(hello.name());
   if (known != executors_.end() && hello.started_us() > 0 &&
@@ -99,15 +67,7 @@ void Sessions::Join(SessionId id) {
   const Executor& executor = executors_[hello.name()];
   if (!executor.lost && !executor.losing && executor.instance == hello.instance())
     return OnJoined(id, std::span<const Event>());
-  submissions_.Submit(JoinExecutor{.name = hello.name(),
-                                   .instance = hello.instance(),
-                                   .address = hello.address(),
-                                   .resources = FromProto(hello.resources()),
-                                   .spans = hello.spans(),
-                                   .folder = hello.folder(),
-                                   .labels = FromProto(hello.labels()),
-                                   .time_left = TimeLeft(hello)},
-                      [this, id](const auto& joined) { OnJoined(id, joined); });
+  submissions_.Submit(JoinOf(hello), [this, id](const auto& joined) { OnJoined(id, joined); });
 }
 
 void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& joined) {

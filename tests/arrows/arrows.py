@@ -65,8 +65,13 @@ ROOMS = {
     "channel": Room((), ("nlohmann",)),
     "executor/processes": Room(("channel",), ("spdlog",)),
     "executor/gang": Room(("channel", "executor/processes"), ("spdlog", "re2")),
+    "executor/health": Room(("executor/gang", "executor/processes"), ("spdlog",)),
+    "executor/transfer": Room(
+        ("executor/gang", "checkpoints", "proto"), ("grpc", "protobuf", "spdlog")
+    ),
     "executor/agent": Room(
-        ("executor/gang", "checkpoints", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
+        ("executor/gang", "executor/health", "executor/processes", "executor/transfer", "proto", "tls"),
+        ("grpc", "protobuf", "spdlog"),
     ),
     "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
     "slurm": Room(("core/base",), ("nlohmann",)),

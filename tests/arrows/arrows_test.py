@@ -58,6 +58,8 @@ class Includes(unittest.TestCase):
             ("executor/gang/a.cc", '"core/base/result.h"'),
             ("executor/gang/a.cc", '"executor/agent/a.h"'),
             ("executor/agent/a.cc", '"core/base/result.h"'),
+            ("executor/transfer/a.cc", '"executor/agent/a.h"'),
+            ("executor/health/a.cc", '"executor/agent/a.h"'),
             ("trainable/trainer/a.cc", '"core/base/result.h"'),
             ("trainable/distributed/a.cc", '"trainable/trainer/worker.h"'),
             ("trainable/channel/a.cc", '"trainable/checkpoints/manifest.h"'),
@@ -75,6 +77,7 @@ class Includes(unittest.TestCase):
             ("trainable/distributed/a.cc", "<google/protobuf/message.h>"),
             ("examples/mnist/a.cc", '"attune/v1/executor.pb.h"'),
             ("executor/gang/a.cc", "<grpcpp/grpcpp.h>"),
+            ("executor/health/a.cc", "<grpcpp/grpcpp.h>"),
             ("server/http/a.cc", "<torch/types.h>"),
         ):
             with self.subTest(file=file, include=include):

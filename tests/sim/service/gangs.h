@@ -36,8 +36,8 @@ class TrainingGangs final : public agent::Gangs {
   void Tell(const gang::AttemptId& attempt, const gang::Verdict& verdict) override;
   void Yield(const gang::AttemptId& attempt) override;
   void Meet(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override;
-  void Finish(const gang::AttemptId&) override {}             // none is a laggard here
-  void SetDeadline(agent::BootClock::time_point) override {}  // nothing stops but whole hosts
+  void Finish(const gang::AttemptId&) override {}            // none is a laggard here
+  void SetDeadline(gang::BootClock::time_point) override {}  // nothing stops but whole hosts
 
   // The host stood still for longer than its lease and moves again: the gangs are about to be torn
   // down, but some take a step before.

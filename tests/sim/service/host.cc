@@ -19,7 +19,7 @@ constexpr char kDataDir[] = "/data";
 
 agent::Now Host::Now() const {
   const int64_t now_us = around_.timeline.now().us - slept_us_;
-  return {.boot = agent::BootClock::time_point(agent::BootClock::duration(kBootUs + now_us)),
+  return {.boot = gang::BootClock::time_point(gang::BootClock::duration(kBootUs + now_us)),
           .wall_us = now_us};
 }
 

@@ -72,7 +72,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   std::unique_ptr<agent::Machine> machine_;
   std::vector<gang::Fact> facts_;  // that the machine has not been told yet
   bool step_soon_ = false;
-  agent::BootClock::time_point step_at_ = agent::Machine::kNever;
+  gang::BootClock::time_point step_at_ = agent::Machine::kNever;
   std::set<std::string> removals_;  // under way or done, by path
   std::deque<v1::Fact> said_;       // and not acknowledged
   uint64_t said_seq_ = 0;

@@ -3,8 +3,8 @@
 
 #include <future>
 
-#include "executor/agent/direct_pieces.h"
-#include "executor/agent/direct_sender.h"
+#include "executor/transfer/direct_pieces.h"
+#include "executor/transfer/direct_sender.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::agent {

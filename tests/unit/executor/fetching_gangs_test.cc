@@ -24,7 +24,7 @@ class Told final : public Gangs {
   void Meet(const gang::AttemptId&, const channel::Rendezvous&) override {
     said.emplace_back("meet");
   }
-  void SetDeadline(BootClock::time_point) override { said.emplace_back("deadline"); }
+  void SetDeadline(gang::BootClock::time_point) override { said.emplace_back("deadline"); }
 
   std::vector<gang::GangSpec> ran;
   std::vector<std::string> said;

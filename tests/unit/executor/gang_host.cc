@@ -9,9 +9,9 @@
 #include <iostream>
 #include <string>
 
-#include "executor/agent/boot_clock.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/supervisor.h"
+#include "executor/processes/boot_clock.h"
 #include "executor/processes/guard.h"
 
 namespace gang = attune::gang;
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   supervisor.value()->Run(spec);
   for (;;) {
     if (sigwaitinfo(&usr1, nullptr) != SIGUSR1) continue;
-    const auto now = attune::agent::BootClock::now().time_since_epoch();
+    const auto now = attune::gang::BootClock::now().time_since_epoch();
     supervisor.value()->SetDeadline(now + std::chrono::milliseconds(200));
     raise(SIGSTOP);
   }

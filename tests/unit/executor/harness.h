@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "executor/agent/boot_clock.h"
 #include "executor/gang/folders.h"
 #include "executor/gang/supervisor.h"
+#include "executor/processes/boot_clock.h"
 
 namespace attune::gang {
 
@@ -72,7 +72,7 @@ inline bool WaitForEnd(int pidfd) {
 }
 
 // The clock of deadlines.
-inline std::chrono::nanoseconds SinceStart() { return agent::BootClock::now().time_since_epoch(); }
+inline std::chrono::nanoseconds SinceStart() { return BootClock::now().time_since_epoch(); }
 
 // The facts of a supervisor in the order of their arrival.
 class FactLog {

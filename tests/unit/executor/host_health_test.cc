@@ -1,8 +1,8 @@
-#include "executor/agent/host_health.h"
+#include "executor/health/host_health.h"
 
 #include <future>
 
-#include "executor/agent/health_watch.h"
+#include "executor/health/health_watch.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::agent {
@@ -174,7 +174,8 @@ TEST_F(HostHealthTest, AWatchTellsOfEachLook) {
   auto seen = first.get_future();
   ASSERT_EQ(seen.wait_for(gang::kDeadline), std::future_status::ready);
   EXPECT_THAT(seen.get().problem, StartsWith("its disk has 100.0 GiB left"));
-  EXPECT_THAT(watch.Latest(BootClock::now()).problem, StartsWith("its disk has 100.0 GiB left"));
+  EXPECT_THAT(watch.Latest(gang::BootClock::now()).problem,
+              StartsWith("its disk has 100.0 GiB left"));
 }
 
 TEST_F(HostHealthTest, ADiskThatHangsIsTheProblemMeanwhile) {
@@ -191,12 +192,12 @@ TEST_F(HostHealthTest, ADiskThatHangsIsTheProblemMeanwhile) {
   HealthWatch watch(
       std::move(check), [&](const HostHealth&) { looked.set_value(); }, std::chrono::hours(1));
   ASSERT_EQ(hangs.get_future().wait_for(gang::kDeadline), std::future_status::ready);
-  EXPECT_EQ(watch.Latest(BootClock::now()).problem, "");
-  EXPECT_EQ(watch.Latest(BootClock::now() + HealthWatch::kPatience).problem,
+  EXPECT_EQ(watch.Latest(gang::BootClock::now()).problem, "");
+  EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kPatience).problem,
             "its disk (/data) has not answered for 30 s");
   goes_on.set_value();
   ASSERT_EQ(looked.get_future().wait_for(gang::kDeadline), std::future_status::ready);
-  EXPECT_EQ(watch.Latest(BootClock::now() + HealthWatch::kPatience).problem, "");
+  EXPECT_EQ(watch.Latest(gang::BootClock::now() + HealthWatch::kPatience).problem, "");
 }
 
 }  // namespace

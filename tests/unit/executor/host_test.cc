@@ -2,7 +2,7 @@
 
 #include "executor/agent/backoff.h"
 #include "executor/agent/host_lock.h"
-#include "executor/agent/host_resources.h"
+#include "executor/health/host_resources.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::agent {

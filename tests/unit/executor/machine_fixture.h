@@ -39,7 +39,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
 
   // Lets time pass, as a thread would: awake whenever the machine wants to be.
   void Pass(milliseconds span) {
-    const BootClock::time_point end = now_ + span;
+    const gang::BootClock::time_point end = now_ + span;
     while (deadline_ <= end) {
       now_ = std::max(now_, deadline_);
       Step();
@@ -49,7 +49,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   }
   // The same, with a network that takes all that is written.
   void PassWriting(milliseconds span) {
-    for (const BootClock::time_point end = now_ + span; now_ < end;) {
+    for (const gang::BootClock::time_point end = now_ + span; now_ < end;) {
       Pass(std::min(milliseconds(500), std::chrono::duration_cast<milliseconds>(end - now_)));
       Written();
     }
@@ -193,7 +193,9 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   void Meet(const gang::AttemptId&, const channel::Rendezvous& rank_zero) override {
     met_.push_back(rank_zero.port);
   }
-  void SetDeadline(BootClock::time_point deadline) override { deadlines_.push_back(deadline); }
+  void SetDeadline(gang::BootClock::time_point deadline) override {
+    deadlines_.push_back(deadline);
+  }
   void Remove(const Removals& removals) override { removals_ = removals; }
   v1::LogChunk ReadLog(const v1::LogRequest& request) override {
     v1::LogChunk chunk;
@@ -204,8 +206,8 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     delivered_.push_back(request.request());
   }
 
-  BootClock::time_point now_{seconds(1000)};
-  BootClock::time_point deadline_{};
+  gang::BootClock::time_point now_{seconds(1000)};
+  gang::BootClock::time_point deadline_{};
   int steps_ = 0;
   int connects_ = 0;
   int closes_ = 0;
@@ -216,7 +218,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   std::vector<gang::AttemptId> finished_;
   std::vector<std::pair<gang::AttemptId, int64_t>> told_;
   std::vector<int> met_;  // ports
-  std::vector<BootClock::time_point> deadlines_;
+  std::vector<gang::BootClock::time_point> deadlines_;
   std::vector<gang::AttemptId> yielded_;
   std::vector<uint64_t> delivered_;  // pieces of checkpoints that were asked for
   Removals removals_;

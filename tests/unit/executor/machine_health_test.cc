@@ -1,3 +1,4 @@
+#include "executor/gang/valid_utf8.h"
 #include "tests/unit/executor/machine_fixture.h"
 
 namespace attune::agent {
@@ -84,7 +85,7 @@ TEST_F(MachineHealthTest, HeartbeatsCarryWhatIsLeft) {
 TEST_F(MachineHealthTest, APathThatIsNoTextDoesNotBreakTheConnection) {
   Be("its disk (/\xff) is full");
   GetWelcomed();
-  EXPECT_THAT(Problems(), ElementsAre(ValidUtf8("its disk (/\xff) is full")));
+  EXPECT_THAT(Problems(), ElementsAre(gang::ValidUtf8("its disk (/\xff) is full")));
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST_F(MachineTest, LeaseHoldsForHoursInWhichHeartbeatsAreAnsweredAndFactsAreNot
   Receive(Wanting({Trial(0)}));
   Report(0, 1);
   Written();
-  for (const BootClock::time_point end = now_ + std::chrono::hours(6); now_ < end;) {
+  for (const gang::BootClock::time_point end = now_ + std::chrono::hours(6); now_ < end;) {
     Pass(milliseconds(500));
     Written();
     for (const auto& beat : Written(v1::FromExecutor::kHeartbeat)) {
@@ -233,7 +233,7 @@ TEST_F(MachineTest, EndOfAGangOnASuspendedHostStartsNoOther) {
 }
 
 TEST_F(MachineTest, EachRenewalMovesTheDeadlineOfGangsOn) {
-  const BootClock::time_point first = now_ + kLease + kDeadlineMarginMax;
+  const gang::BootClock::time_point first = now_ + kLease + kDeadlineMarginMax;
   GetWelcomed();
   EXPECT_THAT(deadlines_, ElementsAre(first));
   Pass(kBeat);

@@ -1,10 +1,10 @@
-#include "executor/agent/checkpoint_sender.h"
+#include "executor/transfer/checkpoint_sender.h"
 
 #include <chrono>
 #include <utility>
 
 #include "checkpoints/piece.h"
-#include "executor/agent/messages.h"
+#include "executor/gang/valid_utf8.h"
 
 namespace attune::agent {
 namespace {
@@ -16,12 +16,12 @@ v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointReque
   answer.set_request(request.request());
   const auto folder = FolderOf(folders, request.sweep(), request.trial(), request.folder());
   if (!folder) {
-    answer.set_error(ValidUtf8('"' + request.folder() + "\" is no checkpoint's folder"));
+    answer.set_error(gang::ValidUtf8('"' + request.folder() + "\" is no checkpoint's folder"));
     return answer;
   }
   checkpoints::Piece piece =
       checkpoints::ReadPiece(*folder, request.file(), request.offset(), request.limit_bytes());
-  answer.set_error(ValidUtf8(piece.error));
+  answer.set_error(gang::ValidUtf8(piece.error));
   answer.set_data(std::move(piece.data));
   answer.set_file_bytes(piece.file_bytes);
   return answer;

@@ -1,4 +1,4 @@
-#include "executor/agent/health_watch.h"
+#include "executor/health/health_watch.h"
 
 #include <utility>
 
@@ -20,7 +20,7 @@ HealthWatch::~HealthWatch() {
   thread_.join();
 }
 
-HostHealth HealthWatch::Latest(BootClock::time_point now) const {
+HostHealth HealthWatch::Latest(gang::BootClock::time_point now) const {
   const std::lock_guard lock(mutex_);
   HostHealth latest = latest_;
   if (!at_.empty() && now - since_ >= kPatience)
@@ -36,7 +36,7 @@ void HealthWatch::Run() {
     const HostHealth seen = check_.Look([this](std::string at) {
       const std::lock_guard begins(mutex_);
       at_ = std::move(at);
-      since_ = BootClock::now();
+      since_ = gang::BootClock::now();
     });
     lock.lock();
     latest_ = seen;

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "executor/agent/direct_wire.h"
 #include "executor/gang/folders.h"
+#include "executor/transfer/direct_wire.h"
 
 namespace attune::agent {
 

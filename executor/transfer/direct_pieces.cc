@@ -1,4 +1,4 @@
-#include "executor/agent/direct_pieces.h"
+#include "executor/transfer/direct_pieces.h"
 
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>

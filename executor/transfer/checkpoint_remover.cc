@@ -1,4 +1,4 @@
-#include "executor/agent/checkpoint_remover.h"
+#include "executor/transfer/checkpoint_remover.h"
 
 #include <spdlog/spdlog.h>
 

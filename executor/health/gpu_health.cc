@@ -1,4 +1,4 @@
-#include "executor/agent/gpu_health.h"
+#include "executor/health/gpu_health.h"
 
 #include <dlfcn.h>
 #include <spdlog/spdlog.h>

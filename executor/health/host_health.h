@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "executor/agent/gpu_health.h"
-#include "executor/agent/host_resources.h"
 #include "executor/gang/words.h"
+#include "executor/health/gpu_health.h"
+#include "executor/health/host_resources.h"
 
 namespace attune::agent {
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace attune::agent {
+namespace attune::gang {
 
 // Time since the machine started. Unlike std::chrono::steady_clock it goes on while the machine is
 // suspended: a lease must not last longer because its holder slept.
@@ -23,4 +23,4 @@ struct BootClock {
   }
 };
 
-}  // namespace attune::agent
+}  // namespace attune::gang

@@ -1,11 +1,10 @@
-#include "executor/agent/direct_wire.h"
+#include "executor/transfer/direct_wire.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -14,6 +13,10 @@
 #include "checkpoints/sha256.h"
 
 namespace attune::agent {
+
+using checkpoints::HmacSha256;
+using checkpoints::IsHmacSha256;
+
 namespace {
 
 constexpr size_t kNonceBytes = 32;
@@ -56,21 +59,9 @@ std::string Random(size_t count) {
   return bytes;
 }
 
-std::string FetcherMac(std::string_view key, const std::string& nonces) {
-  return checkpoints::HmacSha256(key, "fetch" + nonces);
-}
-
-std::string SenderMac(std::string_view key, const std::string& nonces) {
-  return checkpoints::HmacSha256(key, "serve" + nonces);
-}
-
-// In the same time wherever they differ.
-bool Same(std::string_view shown, std::string_view known) {
-  unsigned char difference = shown.size() == known.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(shown.size(), known.size()); ++i)
-    difference |= static_cast<unsigned char>(shown[i] ^ known[i]);
-  return difference == 0;
-}
+// What each end shows that it has the key of.
+std::string FetcherText(const std::string& nonces) { return "fetch" + nonces; }
+std::string SenderText(const std::string& nonces) { return "serve" + nonces; }
 
 }  // namespace
 
@@ -113,17 +104,17 @@ bool GreetFetcher(int socket, std::string_view key) {
   const auto theirs = ReceiveText(socket, kNonceBytes + kMacBytes);
   if (!theirs) return false;
   const std::string nonces = own + theirs->substr(0, kNonceBytes);
-  return Same(theirs->substr(kNonceBytes), FetcherMac(key, nonces)) &&
-         Send(socket, SenderMac(key, nonces));
+  return IsHmacSha256(theirs->substr(kNonceBytes), key, FetcherText(nonces)) &&
+         Send(socket, HmacSha256(key, SenderText(nonces)));
 }
 
 bool GreetSender(int socket, std::string_view key) {
   const auto theirs = ReceiveText(socket, kNonceBytes);
   if (!theirs) return false;
   const std::string own = Random(kNonceBytes);
-  if (!Send(socket, own + FetcherMac(key, *theirs + own))) return false;
+  if (!Send(socket, own + HmacSha256(key, FetcherText(*theirs + own)))) return false;
   const auto mac = ReceiveText(socket, kMacBytes);
-  return mac && Same(*mac, SenderMac(key, *theirs + own));
+  return mac && IsHmacSha256(*mac, key, SenderText(*theirs + own));
 }
 
 bool SendMessage(int socket, const google::protobuf::MessageLite& message) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "executor/agent/boot_clock.h"
-#include "executor/agent/host_health.h"
+#include "executor/health/host_health.h"
+#include "executor/processes/boot_clock.h"
 
 namespace attune::agent {
 
@@ -27,7 +27,7 @@ class HealthWatch {
   ~HealthWatch();
 
   // What was seen last; nothing wrong before the first look is done. Any thread.
-  HostHealth Latest(BootClock::time_point now) const;
+  HostHealth Latest(gang::BootClock::time_point now) const;
 
  private:
   void Run();
@@ -38,9 +38,9 @@ class HealthWatch {
 
   mutable std::mutex mutex_;
   std::condition_variable stopped_;
-  HostHealth latest_;            // under mutex_, as is all below
-  std::string at_;               // what it looks at now; empty: at nothing
-  BootClock::time_point since_;  // when that began
+  HostHealth latest_;                  // under mutex_, as is all below
+  std::string at_;                     // what it looks at now; empty: at nothing
+  gang::BootClock::time_point since_;  // when that began
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above

@@ -4,10 +4,10 @@
 #include <mutex>
 #include <string>
 
-#include "executor/agent/checkpoint_fetcher.h"
-#include "executor/agent/direct_wire.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
+#include "executor/transfer/checkpoint_fetcher.h"
+#include "executor/transfer/direct_wire.h"
 
 namespace attune::agent {
 

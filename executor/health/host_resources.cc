@@ -1,4 +1,4 @@
-#include "executor/agent/host_resources.h"
+#include "executor/health/host_resources.h"
 
 #include <sched.h>
 

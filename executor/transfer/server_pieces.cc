@@ -1,4 +1,4 @@
-#include "executor/agent/server_pieces.h"
+#include "executor/transfer/server_pieces.h"
 
 #include <chrono>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "executor/agent/checkpoint_fetcher.h"
+#include "executor/transfer/checkpoint_fetcher.h"
 
 #include <spdlog/spdlog.h>
 

@@ -1,4 +1,4 @@
-#include "executor/agent/host_health.h"
+#include "executor/health/host_health.h"
 
 #include <sys/statvfs.h>
 

@@ -1,4 +1,4 @@
-#include "executor/agent/direct_sender.h"
+#include "executor/transfer/direct_sender.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,8 +16,8 @@
 
 #include "attune/v1/executor.pb.h"
 #include "checkpoints/piece.h"
-#include "executor/agent/checkpoint_sender.h"
-#include "executor/agent/messages.h"
+#include "executor/gang/valid_utf8.h"
+#include "executor/transfer/checkpoint_sender.h"
 
 namespace attune::agent {
 namespace {
@@ -128,7 +128,7 @@ bool DirectSender::Answer(int socket) {
   if (!ReceiveMessage(socket, request)) return false;
   const checkpoints::OpenedFile opened = Open(folders_, request);
   v1::DirectAnswer answer;
-  answer.set_error(ValidUtf8(opened.error));
+  answer.set_error(gang::ValidUtf8(opened.error));
   answer.set_file_bytes(opened.bytes);
   if (!SendMessage(socket, answer)) return false;
   return !opened.error.empty() || SendFile(socket, opened, request.offset());

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "attune/v1/executor.grpc.pb.h"
-#include "executor/agent/checkpoint_fetcher.h"
+#include "executor/transfer/checkpoint_fetcher.h"
 
 namespace attune::agent {
 

@@ -1,0 +1,60 @@
+#include "server/rpc/hello.h"
+
+#include "core/base/secret.h"
+#include "core/log/labels.h"
+#include "server/rpc/convert.h"
+
+namespace attune::server {
+namespace {
+
+std::string OtherProtocol(const v1::Hello& hello) {
+  return "the executor is of release " + (hello.version().empty() ? "?" : hello.version()) +
+         " and speaks protocol " + std::to_string(hello.protocol()) +
+         ", this server is of release " + ATTUNE_VERSION + " and speaks protocol " +
+         std::to_string(v1::PROTOCOL_CURRENT) + ": install the same release on both";
+}
+
+// As long as it likes where it says so, or has years.
+Seconds TimeLeft(const v1::Hello& hello) {
+  constexpr int64_t kYearsMs = int64_t{10} * 365 * 24 * 3600 * 1000;
+  const int64_t left = hello.time_left_ms();
+  return Seconds(left > 0 && left < kYearsMs ? static_cast<double>(left) / 1000 : 0);
+}
+
+}  // namespace
+
+v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message) {
+  v1::Refusal refusal;
+  refusal.set_code(code);
+  refusal.set_message(message);
+  return refusal;
+}
+
+std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, const std::string& token) {
+  if (!SameSecret(hello.token(), token))
+    return MakeRefusal(v1::Refusal::BAD_TOKEN,
+                       "the token is not this server's: give the content of DATA-DIR/join with "
+                       "--token-file");
+  if (hello.protocol() != v1::PROTOCOL_CURRENT)
+    return MakeRefusal(v1::Refusal::VERSION, OtherProtocol(hello));
+  if (hello.name().empty() || hello.instance().empty())
+    return MakeRefusal(v1::Refusal::BAD_HELLO,
+                       std::string("the executor did not say its ") +
+                           (hello.name().empty() ? "name: start it with --name NAME" : "instance"));
+  if (const Status labels = CheckLabels(FromProto(hello.labels())); !labels.ok())
+    return MakeRefusal(v1::Refusal::BAD_HELLO, "--label: " + labels.error().message);
+  return std::nullopt;
+}
+
+JoinExecutor JoinOf(const v1::Hello& hello) {
+  return {.name = hello.name(),
+          .instance = hello.instance(),
+          .address = hello.address(),
+          .resources = FromProto(hello.resources()),
+          .spans = hello.spans(),
+          .folder = hello.folder(),
+          .labels = FromProto(hello.labels()),
+          .time_left = TimeLeft(hello)};
+}
+
+}  // namespace attune::server
