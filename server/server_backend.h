@@ -28,9 +28,9 @@ class ServerBackend final : public Backend {
   CheckpointSource& checkpoints() { return checkpoints_; }
 
   using Backend::Execute;
-  Result<std::vector<Event>> Execute(Command command, const std::string& actor,
-                                     const After& after) override {
-    return conductor_.Execute(std::move(command), actor, after);
+  std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
+                              const After& after) override {
+    return conductor_.Execute(std::move(commands), actor, after);
   }
   void Look(const std::function<void(const Brain&)>& look) override { conductor_.Query(look); }
   std::vector<ExecutorStatus> Executors() override;

@@ -287,8 +287,9 @@ Result<Json> Api::AskTrial(const std::string& sweep, const std::string& lease) {
 }
 
 Result<Json> Api::TellTrial(const TrialName& trial, const Json& body) {
-  const Result<Reply> reply =
-      client_.Post({.path = TrialPath(trial) + ":tell"}, body.dump(), "application/json");
+  const Result<Reply> reply = client_.Post(
+      {.path = TrialPath(trial) + ":tell", .headers = {{"Idempotency-Key", RandomKey()}}},
+      body.dump(), "application/json");
   if (reply.ok() && reply->status == 204) return Json::object();
   return JsonOf(reply);
 }

@@ -21,35 +21,46 @@ struct TellFlags : ClientFlags {
   bool failed = false;
   bool running = false;
   std::string message;
+  bool ask = false;
+  std::string lease;
 };
+
+constexpr const char* kLease =
+    "the trial goes to another asker when nothing is told of it for so long";
+
+// The answer to who asks.
+ExitCode PrintTrial(const std::string& sweep, const Json& answer, Console& console) {
+  if (At(answer, "trial").is_null()) {
+    console.err.Print("sweep " + sweep + " is " + TextAt(answer, "state") +
+                      " and has no trial to give: " + TextAt(answer, "reason"));
+    return ExitCode::kNotFound;
+  }
+  const auto field = [&](const std::string& name, const std::string& value) {
+    console.out.Print(Pad(Clean(name), 10) + "  " + Clean(value));
+  };
+  field("trial", sweep + '/' + std::to_string(WholeAt(answer, "trial")));
+  for (const char* key : {"epoch", "attempt", "seed", "milestone", "max_step"}) {
+    field(key, std::to_string(WholeAt(answer, key)));
+  }
+  for (const auto& [name, value] : At(answer, "config").items()) {
+    field(name, FormatSetting(value));
+  }
+  return ExitCode::kSuccess;
+}
 
 ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {
   const Result<Json> answer = api.AskTrial(flags.sweep, flags.lease);
   if (!answer.ok()) return Fail(console, answer.error());
-  const bool none = At(*answer, "trial").is_null();
-  if (flags.output.json()) {
-    console.out.Print(Dump(*answer, 2));
-  } else if (none) {
-    console.err.Print("sweep " + flags.sweep + " is " + TextAt(*answer, "state") +
-                      " and has no trial to give: " + TextAt(*answer, "reason"));
-  } else {
-    const auto field = [&](const std::string& name, const std::string& value) {
-      console.out.Print(Pad(Clean(name), 10) + "  " + Clean(value));
-    };
-    field("trial", flags.sweep + '/' + std::to_string(WholeAt(*answer, "trial")));
-    for (const char* key : {"epoch", "attempt", "seed", "milestone", "max_step"}) {
-      field(key, std::to_string(WholeAt(*answer, key)));
-    }
-    for (const auto& [name, value] : At(*answer, "config").items()) {
-      field(name, FormatSetting(value));
-    }
-  }
-  return none ? ExitCode::kNotFound : ExitCode::kSuccess;
+  if (!flags.output.json()) return PrintTrial(flags.sweep, *answer, console);
+  console.out.Print(Dump(*answer, 2));
+  return At(*answer, "trial").is_null() ? ExitCode::kNotFound : ExitCode::kSuccess;
 }
 
 // What is told: the end of the trial, or else a report.
 Result<Json> ReadTell(const TellFlags& flags) {
   Json body = {{"epoch", flags.epoch}};
+  if (flags.ask) body["ask"] = true;
+  if (!flags.lease.empty()) body["lease"] = flags.lease;
   if (flags.completed || flags.failed || flags.running) {
     body["state"] = flags.completed ? "completed" : flags.failed ? "failed" : "running";
     if (!flags.message.empty()) body["message"] = flags.message;
@@ -68,15 +79,19 @@ ExitCode Tell(const TellFlags& flags, Console& console, Api& api) {
   if (!name.ok()) return Fail(console, name.error());
   const Result<Json> body = ReadTell(flags);
   if (!body.ok()) return Fail(console, body.error());
-  const Result<Json> verdict = api.TellTrial(*name, *body);
-  if (!verdict.ok()) return Fail(console, verdict.error());
+  const Result<Json> answer = api.TellTrial(*name, *body);
+  if (!answer.ok()) return Fail(console, answer.error());
+  const bool asked = answer->contains("next");
   if (flags.output.json()) {
-    console.out.Print(Dump(*verdict, 2));
-  } else if (!verdict->empty()) {
-    console.out.Print(TextAt(*verdict, "verdict"));
-    console.err.Print(TextAt(*verdict, "reason"));
+    console.out.Print(Dump(*answer, 2));
+    return asked && At(At(*answer, "next"), "trial").is_null() ? ExitCode::kNotFound
+                                                               : ExitCode::kSuccess;
   }
-  return ExitCode::kSuccess;
+  if (answer->contains("verdict")) {
+    console.out.Print(TextAt(*answer, "verdict"));
+    console.err.Print(TextAt(*answer, "reason"));
+  }
+  return asked ? PrintTrial(name->sweep, At(*answer, "next"), console) : ExitCode::kSuccess;
 }
 
 template <class Flags>
@@ -97,9 +112,7 @@ void AddAskVerbs(CLI::App& app, Action& chosen) {
       "ask", "the next trial of a sweep without a program, to train it yourself");
   auto ask_flags = std::make_shared<AskFlags>();
   ask->add_option("SWEEP", ask_flags->sweep, "such as s1")->required();
-  ask->add_option("--lease", ask_flags->lease,
-                  "the trial goes to another asker when nothing is told of it for so long")
-      ->type_name("DURATION");
+  ask->add_option("--lease", ask_flags->lease, kLease)->type_name("DURATION");
   Add(*ask, chosen, ask_flags, Ask);
 
   CLI::App* const tell = app.add_subcommand("tell", "what an asked trial came to; says what next");
@@ -120,6 +133,9 @@ void AddAskVerbs(CLI::App& app, Action& chosen) {
   auto* const running =
       tell->add_flag("--running", flags->running, "there is nothing new, but it still runs");
   tell->add_option("--message", flags->message, "why it failed")->needs(failed);
+  auto* const next =
+      tell->add_flag("--ask", flags->ask, "unless the trial goes on: ask for the next one as well");
+  tell->add_option("--lease", flags->lease, kLease)->type_name("DURATION")->needs(next);
   completed->excludes(failed)->excludes(step)->excludes(metric);
   failed->excludes(step)->excludes(metric);
   running->excludes(completed)->excludes(failed)->excludes(step)->excludes(metric);

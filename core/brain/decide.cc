@@ -183,6 +183,7 @@ class Decider {
                       " has a program, which executors run: only a sweep without `command` can be "
                       "asked for trials");
     if (Known(sweep, command.idempotency_key)) return {};
+    if (command.after && IsLive(sweep, *command.after)) return {};
     if (sweep.state == SweepState::kPaused)
       return Conflict("sweep " + ToString(sweep.id) + " is paused: resume it first");
     if (!MayStart(sweep))
@@ -339,6 +340,11 @@ class Decider {
     if (trial.number.value >= static_cast<uint32_t>(sweep.created))
       return NotFound("there is no trial " + ToString(trial));
     return {};
+  }
+
+  static bool IsLive(const Sweep& sweep, const AttemptId& attempt) {
+    const Trial* trial = sweep.Find(attempt.trial.number);
+    return trial != nullptr && trial->live && trial->live->id == attempt;
   }
 
   static bool Known(const Sweep& sweep, const std::string& idempotency_key) {

@@ -93,7 +93,8 @@ struct ReopenTrial {
 struct AskTrial {
   SweepId sweep;
   std::string idempotency_key;
-  Seconds lease{0};  // see AttemptAssigned
+  Seconds lease{0};                // see AttemptAssigned
+  std::optional<AttemptId> after;  // while this one is live, nothing is asked
 };
 
 // Whether a checkpoint stays whatever the sweep's policy says. Letting go of one whose trial has

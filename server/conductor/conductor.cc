@@ -61,33 +61,42 @@ void Conductor::Post(Look look) { Push({.look = std::move(look)}); }
 
 void Conductor::Nudge() { Push({}); }
 
-Result<std::vector<Event>> Conductor::Execute(Command command, std::string actor,
-                                              const After& after) {
+std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> commands,
+                                                           std::string actor, const After& after) {
+  using Answer = Result<std::vector<Event>>;
   {
     std::lock_guard lock(mutex_);
     if (queue_.full())
-      return Error{ErrorCode::kUnavailable,
-                   "more waits than can be decided now: try again in a moment"};
+      return {commands.size(), Answer(Error{ErrorCode::kUnavailable,
+                                            "more waits than can be decided now: try again in a "
+                                            "moment"})};
   }
-  Result<std::vector<Event>> answer = kStopping;
+  std::vector<Answer> answers;
   std::promise<void> promise;
   auto answered = promise.get_future();
-  Submission submission{.actor = std::move(actor)};
-  submission.commands.push_back(std::move(command));
+  Submission submission{.commands = std::move(commands), .actor = std::move(actor)};
   submission.done = [&](const Result<std::span<const Event>>& result) {
     if (result.ok()) {
-      answer = std::vector<Event>(result->begin(), result->end());
+      answers.emplace_back(std::vector<Event>(result->begin(), result->end()));
     } else {
-      answer = result.error();
+      answers.emplace_back(result.error());
     }
   };
   submission.look = [&](const Brain& brain) {
-    if (answer.ok() && after) after(*answer, brain);
+    for (const Answer& answer : answers) {
+      if (answer.ok() && after) after(*answer, brain);
+    }
     promise.set_value();
   };
   Push(std::move(submission));
   answered.wait();
-  return answer;
+  return answers;
+}
+
+Result<std::vector<Event>> Conductor::Execute(Command command) {
+  std::vector<Command> one;
+  one.push_back(std::move(command));
+  return std::move(Execute(std::move(one), "", {}).front());
 }
 
 void Conductor::Query(const Look& look) {
@@ -113,7 +122,9 @@ void Conductor::Push(Submission submission) {
 }
 
 void Conductor::Refuse(Submission submission) {
-  if (submission.done) submission.done(kStopping);
+  if (submission.done) {
+    for (size_t i = 0; i < submission.commands.size(); ++i) submission.done(kStopping);
+  }
   if (submission.stored) submission.stored(kStopping);
   if (submission.look) submission.look(Brain(algorithms_, reachable_));
 }

@@ -97,35 +97,39 @@ Status ConductorMachine::Step(std::vector<Submission> batch, Time clock) {
 
 std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
     const std::vector<Submission>& batch, Time now, std::vector<Event>& events) {
-  const auto add = [&events](std::vector<Event> led_to) {
-    std::ranges::move(led_to, std::back_inserter(events));
-  };
-  std::vector<Decided> all(batch.size());
-  if (stalled_) return all;
   size_t commands = 0;
   for (const Submission& submission : batch) commands += submission.commands.size();
+  if (stalled_) return std::vector<Decided>(commands);
+  std::vector<Decided> all;
+  all.reserve(commands);
   events.reserve(commands);  // most lead to one
-  for (size_t i = 0; i < batch.size(); ++i) {
-    all[i].begin = events.size();
-    for (const Command& command : batch[i].commands) {
-      Brain& brain = mind_->brain();
-      const std::optional<EndedPart> lacking = Lacks(brain.state(), command);
-      const Status whole = BringBack(brain, lacking);
-      auto led_to = whole.ok() ? mind_->Execute(command, now, batch[i].actor)
-                               : Result<std::vector<Event>>(whole.error());
-      if (led_to.ok()) {
-        add(std::move(led_to).value());
-      } else {
-        all[i].refused = led_to.error();
-        if (lacking) brain.LetGoOfEnded(lacking->sweep);
-      }
+  for (const Submission& submission : batch) {
+    bool comes = true;
+    for (const Command& command : submission.commands) {
+      Decided& decided = all.emplace_back(events.size());
+      if (comes) decided.refused = Decide(command, submission.actor, now, events);
+      decided.end = events.size();
+      comes = !submission.done || decided.begin < decided.end;
     }
-    all[i].end = events.size();
   }
   Brain::Portion following = mind_->Advance(now);
-  add(std::move(following.events));
+  std::ranges::move(following.events, std::back_inserter(events));
   more_ = following.more;
   return all;
+}
+
+std::optional<Error> ConductorMachine::Decide(const Command& command, const std::string& actor,
+                                              Time now, std::vector<Event>& events) {
+  Brain& brain = mind_->brain();
+  const std::optional<EndedPart> lacking = Lacks(brain.state(), command);
+  if (const Status whole = BringBack(brain, lacking); !whole.ok()) return whole.error();
+  auto led_to = mind_->Execute(command, now, actor);
+  if (!led_to.ok()) {
+    if (lacking) brain.LetGoOfEnded(lacking->sweep);
+    return led_to.error();
+  }
+  std::ranges::move(*led_to, std::back_inserter(events));
+  return std::nullopt;
 }
 
 // With the store's refusal memory goes back to what is on disk. If that is not known, or cannot be
@@ -153,17 +157,19 @@ void ConductorMachine::Probe(Time clock) {
 
 void ConductorMachine::Answer(const std::vector<Submission>& batch,
                               const std::vector<Decided>& decided, std::span<const Event> events) {
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const Submission& submission = batch[i];
-    const Decided& range = decided[i];
+  auto next = decided.begin();
+  for (const Submission& submission : batch) {
+    const std::span<const Decided> own(next, submission.commands.size());
+    next += std::ssize(own);
     if (submission.stored) submission.stored(stalled_ ? Status(*stalled_) : Status());
-    if (submission.done) {
+    for (const Decided& each : own) {
+      if (!submission.done) break;
       if (stalled_) {
         submission.done(*stalled_);
-      } else if (range.refused) {
-        submission.done(*range.refused);
+      } else if (each.refused) {
+        submission.done(*each.refused);
       } else {
-        submission.done(events.subspan(range.begin, range.end - range.begin));
+        submission.done(events.subspan(each.begin, each.end - each.begin));
       }
     }
     if (submission.look) submission.look(brain());

@@ -62,7 +62,7 @@ class ConductorMachine {
   const Brain& brain() const { return mind_->brain(); }
 
  private:
-  struct Decided {  // what a submission led to, as a range of the batch's events
+  struct Decided {  // what a command led to, as a range of the batch's events
     size_t begin = 0, end = 0;
     std::optional<Error> refused;
   };
@@ -71,7 +71,10 @@ class ConductorMachine {
   bool Load(Brain& brain, const Snapshot& snapshot) const;
   Status Replay(Brain& brain, EventSeq after, const Progress& read) const;
   Status BringBack(Brain& brain, std::optional<EndedPart> lacking) const;
+  // An element for each command.
   std::vector<Decided> Decide(const std::vector<Submission>& batch, Time now,
+                              std::vector<Event>& events);
+  std::optional<Error> Decide(const Command& command, const std::string& actor, Time now,
                               std::vector<Event>& events);
   Status Append(std::span<const Event> events, Time clock);
   void Probe(Time clock);

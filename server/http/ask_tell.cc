@@ -48,52 +48,94 @@ const T* Find(std::span<const Event> events) {
   return nullptr;
 }
 
-Response Superseded(const TrialId& trial, Epoch epoch) {
-  return Problem(409, "trial " + ToString(trial) + " has no attempt with epoch " +
-                          std::to_string(epoch.value) +
-                          " any more: ask for a trial, and tell its epoch");
+Error Superseded(const TrialId& trial, Epoch epoch) {
+  return {ErrorCode::kConflict, "trial " + ToString(trial) + " has no attempt with epoch " +
+                                    std::to_string(epoch.value) +
+                                    " any more: ask for a trial, and tell its epoch"};
 }
 
-Response RanOut(const TrialId& trial, Epoch epoch) {
-  return Problem(409, "the lease of epoch " + std::to_string(epoch.value) + " of trial " +
-                          ToString(trial) +
-                          " has run out, because nothing was told of it for so long, and the trial "
-                          "waits for another asker: ask again");
+Error RanOut(const TrialId& trial, Epoch epoch) {
+  return {ErrorCode::kConflict,
+          "the lease of epoch " + std::to_string(epoch.value) + " of trial " + ToString(trial) +
+              " has run out, because nothing was told of it for so long, and the trial waits for "
+              "another asker: ask again"};
+}
+
+RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
+  if (tell.report) return {tell.epoch, TrialReported{attempt, *tell.report}};
+  if (tell.running) return {tell.epoch, AttemptRenewed{attempt}};
+  AttemptEnded ended{.attempt = attempt, .outcome = tell.outcome};
+  if (tell.outcome == Outcome::kFailed)
+    ended.failure = {
+        .kind = FailureKind::kExit,
+        .message = tell.message.empty() ? "its asker said that it failed" : tell.message};
+  return {tell.epoch, std::move(ended)};
+}
+
+// What the teller is answered, null where there is nothing to say; nullopt: nothing came of it.
+std::optional<Json> AnswerFrom(const TellBody& tell, std::span<const Event> led_to) {
+  if (tell.running || (!tell.report && !led_to.empty())) return Json();
+  const auto* decided = Find<TrialDecided>(led_to);
+  if (decided == nullptr) return std::nullopt;
+  return VerdictToJson(Name(decided->verdict.kind), decided->verdict.reason.text,
+                       decided->milestone);
+}
+
+// Whether the trial is still its teller's.
+bool GoesOn(const TellBody& tell, const Json& answer) {
+  return tell.running || (tell.report && answer.at("verdict") == Name(VerdictKind::kContinue));
 }
 
 }  // namespace
+
+// ---- asking --------------------------------------------------------------------------------
 
 Response AskTell::Ask(const Request& request, const Target& target) {
   const auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
   const auto lease = ReadAsk(request.body);
   if (!lease.value) return Refuse(lease.faults);
-  std::optional<Json> offer;
-  const auto events = backend_.Execute(AskTrial{target.sweep(), *key, *lease.value}, request.actor,
-                                       [&](std::span<const Event> led_to, const Brain& brain) {
-                                         const auto* assigned = Find<AttemptAssigned>(led_to);
-                                         if (assigned == nullptr) return;
-                                         const Sweep& sweep = *brain.state().Find(target.sweep());
-                                         offer = OfferNow(sweep, *assigned);
-                                         Keep(*assigned, sweep.spec);
-                                       });
-  if (offer) return JsonAnswer(*offer);
-  if (!key->empty()) {
-    const auto earlier = reader_.Requested(target.sweep(), *key);
-    if (!earlier.ok()) return Problem(earlier.error());
+  Asked asked{.command = {target.sweep(), *key, *lease.value, {}}};
+  Submit(asked, request.actor);
+  const Next next = NextOf(asked, request.patient);
+  if (!next.ok()) return Problem(next.error());
+  return *next ? JsonAnswer(**next) : Response{.later = true};
+}
+
+void AskTell::Submit(Asked& asked, const std::string& actor) {
+  asked.led_to = backend_.Execute(asked.command, actor, OfferTo(asked));
+}
+
+Backend::After AskTell::OfferTo(Asked& asked) {
+  return [this, &asked](std::span<const Event> led_to, const Brain& brain) {
+    const auto* assigned = Find<AttemptAssigned>(led_to);
+    if (assigned == nullptr) return;
+    const Sweep& sweep = *brain.state().Find(asked.command.sweep);
+    asked.offer = OfferNow(sweep, *assigned);
+    Keep(*assigned, sweep.spec);
+  };
+}
+
+AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
+  const AskTrial& command = asked.command;
+  if (asked.offer) return asked.offer;
+  if (!command.idempotency_key.empty()) {
+    const auto earlier = reader_.Requested(command.sweep, command.idempotency_key);
+    if (!earlier.ok()) return earlier.error();
     const auto* assigned = *earlier ? std::get_if<AttemptAssigned>(&(*earlier)->fact) : nullptr;
     if (assigned != nullptr) return Offered(*assigned);
   }
-  if (events.ok()) return NothingNow(target.sweep(), request.patient);
-  const auto row = reader_.Sweep(target.sweep());
-  if (!row.ok()) return Problem(row.error());
-  const bool none_now = row->spec.External() && events.error().code == ErrorCode::kConflict;
-  return none_now ? NoTrial(target.sweep(), events.error().message) : Problem(events.error());
+  if (asked.led_to.ok()) return NothingNow(command.sweep, patient);
+  const Error& refused = asked.led_to.error();
+  const auto row = reader_.Sweep(command.sweep);
+  if (!row.ok()) return row.error();
+  const bool none_now = row->spec.External() && refused.code == ErrorCode::kConflict;
+  return none_now ? NoTrial(command.sweep, refused.message) : refused;
 }
 
 // Whoever asks while a searcher thinks gets the trial as soon as it is there, which may be now, or
 // is told to ask again.
-Response AskTell::NothingNow(SweepId id, bool patient) {
+AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
   std::string reason = "every trial is running, or waits after a failure";
   bool thinks = false;
   backend_.Look([&](const Brain& brain) {
@@ -104,29 +146,33 @@ Response AskTell::NothingNow(SweepId id, bool patient) {
     if (thinks) reason = "the searcher thinks about the next trial: ask again";
     if (sweep->search_waits) reason = "the searcher waits for what the running trials tell";
   });
-  return thinks && patient ? Response{.later = true} : NoTrial(id, std::move(reason));
+  if (thinks && patient) return std::optional<Json>();
+  return NoTrial(id, std::move(reason));
 }
 
 // Of a trial that runs the brain knows all; of one that has ended since, the tables do.
-Response AskTell::Offered(const AttemptAssigned& fact) {
+AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
   const TrialId& id = fact.attempt.trial;
   std::optional<Json> offer;
   backend_.Look([&](const Brain& brain) {
     if (const Sweep* sweep = brain.state().Find(id.sweep)) offer = OfferNow(*sweep, fact);
   });
-  if (offer) return JsonAnswer(*offer);
+  if (offer) return offer;
   const auto sweep = reader_.Sweep(id.sweep);
-  if (!sweep.ok()) return Problem(sweep.error());
+  if (!sweep.ok()) return sweep.error();
   const auto trial = reader_.Trial(id);
-  if (!trial.ok()) return Problem(trial.error());
-  return JsonAnswer(Offer(sweep->state, sweep->spec, fact, trial->config, sweep->spec.max_step));
+  if (!trial.ok()) return trial.error();
+  return std::optional(Offer(sweep->state, sweep->spec, fact, trial->config, sweep->spec.max_step));
 }
 
-Response AskTell::NoTrial(SweepId sweep, std::string reason) {
+AskTell::Next AskTell::NoTrial(SweepId sweep, std::string reason) {
   const auto row = reader_.Sweep(sweep);
-  if (!row.ok()) return Problem(row.error());
-  return JsonAnswer({{"state", row->state}, {"reason", std::move(reason)}, {"trial", nullptr}});
+  if (!row.ok()) return row.error();
+  return std::optional<Json>(
+      {{"state", row->state}, {"reason", std::move(reason)}, {"trial", nullptr}});
 }
+
+// ---- telling -------------------------------------------------------------------------------
 
 void AskTell::Keep(const AttemptAssigned& fact, const SweepSpec& spec) {
   const TrialId& id = fact.attempt.trial;
@@ -172,58 +218,60 @@ AskTell::Told AskTell::About(const TrialId& id) {
 }
 
 Response AskTell::Tell(const Request& request, const Target& target) {
+  const auto key = IdempotencyKey(request);
+  if (!key.ok()) return Problem(key.error());
+  std::optional<AttemptId> attempt;
+  Body<TellBody> body;
   if (const auto kept = Kept(target.trial)) {
-    const auto body = ReadTell(request.body, kept->metrics, kept->time_attr);
+    body = ReadTell(request.body, kept->metrics, kept->time_attr);
     if (body.value && body.value->report && body.value->epoch == kept->epoch)
-      return Report(*kept->attempt, *body.value, request.actor);
+      attempt = kept->attempt;
   }
-  const Told told = About(target.trial);
-  if (told.unknown) return Problem(*told.unknown);
-  if (!told.external)
-    return Problem(409, "sweep " + ToString(target.sweep()) +
-                            " has a program, whose workers report: only the trials of a sweep "
-                            "without `command` are told about");
-  const auto body = ReadTell(request.body, told.metrics, told.time_attr);
-  if (!body.value) return Refuse(body.faults);
+  if (!attempt) {
+    const Told told = About(target.trial);
+    if (told.unknown) return Problem(*told.unknown);
+    if (!told.external)
+      return Problem(409, "sweep " + ToString(target.sweep()) +
+                              " has a program, whose workers report: only the trials of a sweep "
+                              "without `command` are told about");
+    body = ReadTell(request.body, told.metrics, told.time_attr);
+    if (!body.value) return Refuse(body.faults);
+    if (body.value->epoch == told.epoch) attempt = told.attempt;
+  }
   const TellBody& tell = *body.value;
-  const auto attempt = told.epoch == tell.epoch ? told.attempt : std::nullopt;
-  if (!attempt) return ToldBefore(target.trial, tell);
-  if (tell.running) return Renew(*attempt, tell, request.actor);
-  if (!tell.report) return End(*attempt, tell, request.actor);
-  return Report(*attempt, tell, request.actor);
+  std::optional<Asked> asked;
+  if (tell.next_lease) asked = Asked{{target.sweep(), *key, *tell.next_lease, attempt}};
+  Result<Json> answer = AnswerTo(target.trial, attempt, tell, asked, request.actor);
+  if (!answer.ok()) return Problem(answer.error());
+  if (asked && !GoesOn(tell, *answer)) {
+    const Next next = NextOf(*asked, request.patient);
+    if (!next.ok()) return Problem(next.error());
+    if (!*next) return Response{.later = true};
+    (*answer)["next"] = **next;
+  }
+  return answer->is_null() ? Response{.status = 204} : JsonAnswer(*answer);
 }
 
-Response AskTell::Report(const AttemptId& attempt, const TellBody& tell, const std::string& actor) {
-  const auto events =
-      backend_.Execute(RecordFact{tell.epoch, TrialReported{attempt, *tell.report}}, actor);
-  if (!events.ok()) return Problem(events.error());
-  const auto* decided = Find<TrialDecided>(*events);
-  if (decided == nullptr) return ToldBefore(attempt.trial, tell);
-  return JsonAnswer(
-      VerdictToJson(Name(decided->verdict.kind), decided->verdict.reason.text, decided->milestone));
+Result<Json> AskTell::AnswerTo(const TrialId& trial, const std::optional<AttemptId>& live,
+                               const TellBody& tell, std::optional<Asked>& asked,
+                               const std::string& actor) {
+  if (live) {
+    std::vector<Command> commands{FactOf(*live, tell)};
+    if (asked) commands.emplace_back(asked->command);
+    auto led_to =
+        backend_.Execute(std::move(commands), actor, asked ? OfferTo(*asked) : Backend::After());
+    if (!led_to.front().ok()) return led_to.front().error();
+    if (asked) asked->led_to = std::move(led_to.back());
+    if (auto answer = AnswerFrom(tell, *led_to.front())) return *std::move(answer);
+  }
+  Result<Json> before = ToldBefore(trial, tell);
+  if (before.ok() && asked && !GoesOn(tell, *before)) Submit(*asked, actor);
+  return before;
 }
 
-Response AskTell::Renew(const AttemptId& attempt, const TellBody& tell, const std::string& actor) {
-  const auto events = backend_.Execute(RecordFact{tell.epoch, AttemptRenewed{attempt}}, actor);
-  if (!events.ok()) return Problem(events.error());
-  return Response{.status = 204};
-}
-
-Response AskTell::End(const AttemptId& attempt, const TellBody& tell, const std::string& actor) {
-  AttemptEnded ended{.attempt = attempt, .outcome = tell.outcome};
-  if (tell.outcome == Outcome::kFailed)
-    ended.failure = {
-        .kind = FailureKind::kExit,
-        .message = tell.message.empty() ? "its asker said that it failed" : tell.message};
-  const auto events = backend_.Execute(RecordFact{tell.epoch, std::move(ended)}, actor);
-  if (!events.ok()) return Problem(events.error());
-  if (events->empty()) return Superseded(attempt.trial, tell.epoch);
-  return Response{.status = 204};
-}
-
-Response AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
+Result<Json> AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
   const auto detail = reader_.Detail(trial);
-  if (!detail.ok()) return Problem(detail.error());
+  if (!detail.ok()) return detail.error();
   const auto attempt = std::ranges::find(detail->attempts, tell.epoch.value, &AttemptRow::epoch);
   if (attempt == detail->attempts.end()) return Superseded(trial, tell.epoch);
   const auto over = [&] {
@@ -231,11 +279,10 @@ Response AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
                                                     : Superseded(trial, tell.epoch);
   };
   if (tell.running) return over();
-  if (!tell.report)
-    return attempt->outcome == Name(tell.outcome) ? Response{.status = 204} : over();
+  if (!tell.report) return attempt->outcome == Name(tell.outcome) ? Result(Json()) : over();
   for (const DecisionRow& decision : detail->decisions) {
     if (decision.attempt == attempt->number && decision.step == tell.report->step)
-      return JsonAnswer(VerdictToJson(decision.verdict, decision.reason, decision.milestone));
+      return VerdictToJson(decision.verdict, decision.reason, decision.milestone);
   }
   return over();
 }

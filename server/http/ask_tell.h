@@ -12,6 +12,7 @@
 #include "server/http/body.h"
 #include "server/http/message.h"
 #include "server/http/route.h"
+#include "server/store/json.h"
 #include "server/store/reader.h"
 
 namespace attune::server {
@@ -45,15 +46,30 @@ class AskTell {
   Told About(const TrialId& id);
   void Keep(const AttemptAssigned& fact, const SweepSpec& spec);
   std::optional<Told> Kept(const TrialId& id);
-  Response NothingNow(SweepId sweep, bool patient);
-  Response Offered(const AttemptAssigned& fact);  // some time ago
-  Response NoTrial(SweepId sweep, std::string reason);
-  Response Report(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
-  Response Renew(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
-  Response End(const AttemptId& attempt, const TellBody& tell, const std::string& actor);
 
+  // An ask, and how it was answered.
+  struct Asked {
+    AskTrial command;
+    Backend::Answer led_to = std::vector<Event>();
+    std::optional<Json> offer;
+  };
+  void Submit(Asked& asked, const std::string& actor);
+  Backend::After OfferTo(Asked& asked);
+
+  // What the asker is told; nullopt: nothing yet.
+  using Next = Result<std::optional<Json>>;
+  Next NextOf(const Asked& asked, bool patient);
+  Next NothingNow(SweepId sweep, bool patient);
+  Next Offered(const AttemptAssigned& fact);  // some time ago
+  Next NoTrial(SweepId sweep, std::string reason);
+
+  // What the teller is answered; null: there is nothing to say. Who asks as well is answered unless
+  // the trial goes on.
+  Result<Json> AnswerTo(const TrialId& trial, const std::optional<AttemptId>& live,
+                        const TellBody& tell, std::optional<Asked>& asked,
+                        const std::string& actor);
   // Of an attempt that is over, or never was.
-  Response ToldBefore(const TrialId& trial, const TellBody& tell);
+  Result<Json> ToldBefore(const TrialId& trial, const TellBody& tell);
 
   Backend& backend_;
   Reader& reader_;

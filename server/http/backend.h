@@ -20,15 +20,19 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Decides on a command of a person's; what it led to is durable. Events that follow by themselves
-  // (a trial starts) are not among those that are returned. `actor` is whose token it came with.
-  // Unless the command is refused, `after` is shown what it led to and the state right behind it;
-  // it is to be quick.
+  // Decides on commands of a person's, on each only where the one before led to something; what they
+  // led to is durable, of all at once. Each has an answer of its own: what it led to, or why it was
+  // refused. Events that follow by themselves (a trial starts) are not among those. `actor` is whose
+  // token they came with. For each that was not refused, `after` is shown what it led to and the
+  // state right behind all of them; it is to be quick, and may be empty.
+  using Answer = Result<std::vector<Event>>;
   using After = std::function<void(std::span<const Event>, const Brain&)>;
-  virtual Result<std::vector<Event>> Execute(Command command, const std::string& actor,
-                                             const After& after) = 0;
-  Result<std::vector<Event>> Execute(Command command, const std::string& actor) {
-    return Execute(std::move(command), actor, [](std::span<const Event>, const Brain&) {});
+  virtual std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
+                                      const After& after) = 0;
+  Answer Execute(Command command, const std::string& actor, const After& after = {}) {
+    std::vector<Command> one;
+    one.push_back(std::move(command));
+    return std::move(Execute(std::move(one), actor, after).front());
   }
 
   // Shows the state as it is between two decisions. `look` is to be quick.

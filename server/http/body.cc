@@ -97,11 +97,15 @@ const Section& ContinueKeys() {
   return section;
 }
 
+sweepfile::Key LeaseKey() {
+  return {.name = "lease",
+          .type = KeyType::kDuration,
+          .min = kShortestLeaseSeconds,
+          .max = sweepfile::kMaxDuration.value};
+}
+
 const Section& AskKeys() {
-  static const Section section{.keys = {{.name = "lease",
-                                         .type = KeyType::kDuration,
-                                         .min = kShortestLeaseSeconds,
-                                         .max = sweepfile::kMaxDuration.value}}};
+  static const Section section{.keys = {LeaseKey()}};
   return section;
 }
 
@@ -119,6 +123,8 @@ const Section& TellKeys() {
           {.name = "seconds", .type = KeyType::kReal, .fallback = Value(0.0), .min = 0, .max = 1e9},
           {.name = "state", .one_of = {"completed", "failed", "running"}},
           {.name = "message", .fallback = Value(std::string())},
+          {.name = "ask", .type = KeyType::kBoolean, .fallback = Value(false)},
+          LeaseKey(),
       }};
   return section;
 }
@@ -126,6 +132,11 @@ const Section& TellKeys() {
 void Missing(Reading& body, const char* key, const std::string& what) {
   const Spot& spot = body.fields().spot(key);
   body.faults().Add(spot.place, spot.mark, "missing: " + what);
+}
+
+// 0 where nothing is said.
+Seconds ReadLease(const Fields& fields) {
+  return Seconds(fields.Find("lease") != nullptr ? fields.Get<double>("lease") : 0);
 }
 
 // A number, or the words "nan", "inf" and "-inf" for what JSON cannot carry.
@@ -225,8 +236,7 @@ Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor
 
 Body<Seconds> ReadAsk(std::string_view text) {
   Reading body(text, AskKeys());
-  const bool given = body.fields().Find("lease") != nullptr;
-  return body.Finish(Seconds(given ? body.fields().Get<double>("lease") : 0));
+  return body.Finish(ReadLease(body.fields()));
 }
 
 Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics,
@@ -235,6 +245,11 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
   const Fields& fields = body.fields();
   TellBody tell{.epoch = Epoch(static_cast<uint64_t>(fields.Get<int64_t>("epoch"))),
                 .message = fields.Get<std::string>("message")};
+  if (fields.Get<bool>("ask")) {
+    tell.next_lease = ReadLease(fields);
+  } else if (fields.Given("lease")) {
+    body.faults().AtValue(fields.spot("lease"), "is that of the next trial: say ask as well");
+  }
   if (fields.Given("state")) {
     if (fields.Get<std::string>("state") == "failed") tell.outcome = Outcome::kFailed;
     tell.running = fields.Get<std::string>("state") == "running";

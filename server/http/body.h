@@ -33,6 +33,7 @@ Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor
 Body<Seconds> ReadAsk(std::string_view text);  // {"lease": "10m"}; 0 where it says nothing
 
 // {"epoch": 12, "step": 3, "metrics": {"loss": 0.5}, "seconds": 8.5}
+// {"epoch": 12, "step": 9, "metrics": {"loss": 0.5}, "ask": true, "lease": "10m"}
 // {"epoch": 12, "state": "failed", "message": "out of memory"}
 // {"epoch": 12, "state": "running"}
 struct TellBody {
@@ -41,6 +42,7 @@ struct TellBody {
   bool running = false;
   Outcome outcome = Outcome::kFinished;
   std::string message;
+  std::optional<Seconds> next_lease;  // the next trial is asked for as well; as ReadAsk has it
 };
 // A report has these metrics, the sweep's. Where `time_attr` is one of them it says which step the
 // report is of; the body need not.

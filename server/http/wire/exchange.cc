@@ -131,7 +131,8 @@ class Exchange::Library final : public httplib::Server {
     // Whatever has no body to read is answered before the library's own routing.
     set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
       if (TakesBody(from.method)) return HandlerResponse::Unhandled;
-      if (from.has_header("Content-Length") || from.has_header("Transfer-Encoding"))
+      const std::string length = from.get_header_value("Content-Length");
+      if ((!length.empty() && length != "0") || from.has_header("Transfer-Encoding"))
         to.set_header("Connection", "close");  // its body is not read
       Handle(RequestOf(from, run_->path, run_->patient), to);
       return HandlerResponse::Handled;

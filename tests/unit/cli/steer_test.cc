@@ -194,6 +194,27 @@ TEST_F(Steer, TellOfTheEndSaysHow) {
   EXPECT_EQ(server_.last_body(), R"({"epoch":12,"state":"running"})");
 }
 
+TEST_F(Steer, TellMayAskForTheNextTrialAsWell) {
+  Json answer{{"verdict", "stop"},
+              {"reason", "rank 9 of 11"},
+              {"milestone", 0},
+              {"next", {{"state", "running"}, {"trial", 5}, {"config", {{"lr", 0.1}}}}}};
+  server_.AnswerPost("/sweeps/s1/trials/4:tell", answer, 200);
+  const std::vector<std::string> tell{"tell", "s1/4", "--epoch", "12",      "--step", "9",
+                                      "-m",   "a=1",  "--ask",   "--lease", "10m"};
+  const Ran ran = Attune(tell);
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_THAT(ran.out, HasSubstr("stop\ntrial       s1/5\n"));
+  EXPECT_EQ(server_.last_body(),
+            R"({"epoch":12,"ask":true,"lease":"10m","step":9,"metrics":{"a":1}})");
+  answer["next"] = {{"state", "completed"}, {"reason", "it has ended"}, {"trial", nullptr}};
+  server_.AnswerPost("/sweeps/s1/trials/4:tell", answer, 200);
+  const Ran last = Attune(tell);
+  EXPECT_EQ(last.code, ExitCode::kNotFound);
+  EXPECT_EQ(last.err,
+            "rank 9 of 11\nsweep s1 is completed and has no trial to give: it has ended\n");
+}
+
 TEST_F(Steer, TellOfAReportAndAnEndAtOnceIsAUsageError) {
   EXPECT_EQ(Attune({"tell", "s1/4", "--epoch", "1", "--completed", "--step", "3"}).code,
             ExitCode::kUsage);

@@ -263,6 +263,17 @@ TEST_F(TrialRequests, AskingIsLimitedLikeRunning) {
   EXPECT_NE(Find<TrialCreated>(Do(AskTrial{id(), ""})), nullptr);
 }
 
+TEST_F(TrialRequests, AnAskAfterAnAttemptComesOnceThatIsOver) {
+  Create(External());
+  Do(AskTrial{id(), ""});
+  const AskTrial next{.sweep = id(), .after = trial(0).live->id};
+  EXPECT_THAT(Do(next), IsEmpty());
+  Report(0, 1, 0.1);
+  EXPECT_THAT(Do(next), IsEmpty());
+  Report(0, 2, 0.1);
+  EXPECT_EQ(Find<AttemptAssigned>(Do(next))->attempt.trial, Id(1));
+}
+
 TEST_F(TrialRequests, RestartsBackOff) {
   SweepSpec spec = OneTrial();
   spec.failure.backoff = Seconds(10);

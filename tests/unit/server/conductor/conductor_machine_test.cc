@@ -122,6 +122,22 @@ TEST_F(ConductorMachineTest, ARefusedCommandIsAnsweredAloneOfItsBatch) {
   EXPECT_EQ(store.kept.commits, 1);
 }
 
+TEST_F(ConductorMachineTest, OfCommandsWithAnswersEachComesWhereTheOneBeforeLedToSomething) {
+  diary.lines.clear();
+  Submission all = Asking(Create());
+  all.commands.push_back(PauseSweep{SweepId(1)});
+  all.commands.push_back(PauseSweep{SweepId(1)});  // already
+  all.commands.push_back(Join(1));
+  ASSERT_TRUE(Step(1, std::move(all)).ok());
+  Submission refused = Asking(StopSweep{SweepId{7}});
+  refused.commands.push_back(Join(1));
+  ASSERT_TRUE(Step(2, std::move(refused)).ok());
+  EXPECT_THAT(diary.lines, ::testing::ElementsAre("durable 2", "answered 1", "answered 1",
+                                                  "answered 0", "answered 0", "published 2",
+                                                  "there is no sweep s7", "answered 0"));
+  EXPECT_EQ(store.kept.commits, 1);
+}
+
 TEST_F(ConductorMachineTest, WhatWaitedWhenTheLastProcessEndedIsLookedAtAtOnce) {
   EXPECT_EQ(machine.NextStep(Time{5}), Time{5});
   ASSERT_TRUE(Step(5).ok());

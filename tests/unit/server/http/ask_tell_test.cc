@@ -26,8 +26,8 @@ max_concurrent_trials: 1
   Json Ask(const std::string& key = "") {
     return PostJson("/api/v1/sweeps/s2/trials:ask", "", 200, key);
   }
-  Json Tell(const std::string& body, int status = 200, int trial = 0) {
-    return PostJson(Path(trial), body, status);
+  Json Tell(const std::string& body, int status = 200, int trial = 0, const std::string& key = "") {
+    return PostJson(Path(trial), body, status, key);
   }
   void TellEnd(const std::string& body, int trial = 0) {
     const auto answer = client_->Post(Path(trial), body, "application/json");
@@ -225,6 +225,74 @@ TEST_F(AskTellTest, OnlySweepsWithoutAProgramAreAskedAndTold) {
   PostJson("/api/v1/sweeps/s2/trials/7:tell", R"({"epoch": 1, "state": "failed"})", 404);
 }
 
+// ---- tell and ask in one ---------------------------------------------------------------------
+
+std::string AtStep(int step, const Json& trial) {
+  return R"({"epoch": )" + trial.at("epoch").dump() + R"(, "step": )" + std::to_string(step) +
+         R"(, "metrics": {"accuracy": 0.5}, "ask": true})";
+}
+
+TEST_F(AskTellTest, WhoTellsTheLastOfATrialMayAskForTheNextAtOnce) {
+  const int before = backend_.looks;
+  const Json told = Tell(AtStep(9, Ask()));
+  EXPECT_EQ(told.at("verdict"), "stop");
+  const Json& next = told.at("next");
+  EXPECT_EQ(next.at("trial"), 1);
+  EXPECT_EQ(next.at("config").dump(), R"({"lr":0.02})");
+  EXPECT_EQ(next.at("milestone"), 1);
+  EXPECT_EQ(backend_.looks, before);
+}
+
+TEST_F(AskTellTest, NothingIsAskedWhileTheTrialGoesOn) {
+  const Json trial = Ask();
+  EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));
+  EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));  // told again
+  const auto renewed = client_->Post(
+      "/api/v1/sweeps/s2/trials/0:tell",
+      R"({"epoch": )" + trial.at("epoch").dump() + R"(, "state": "running", "ask": true})",
+      "application/json");
+  EXPECT_EQ(renewed->status, 204);
+  EXPECT_TRUE(Ask().at("trial").is_null());  // one at a time: it is still out
+}
+
+TEST_F(AskTellTest, WhoSaysThatATrialHasEndedMayAskForTheNextAtOnce) {
+  const Json told = Tell(R"({"epoch": )" + Ask().at("epoch").dump() +
+                         R"(, "state": "completed", "ask": true, "lease": "10m"})");
+  EXPECT_EQ(told.at("next").at("trial"), 1);
+  EXPECT_EQ(told.at("next").at("lease"), 600);
+  EXPECT_FALSE(told.contains("verdict"));
+}
+
+TEST_F(AskTellTest, ATellThatAsksIsRepeatedWithItsKey) {
+  const std::string body = AtStep(9, Ask());
+  const Json first = Tell(body, 200, 0, "k");
+  EXPECT_EQ(Tell(body, 200, 0, "k").dump(), first.dump());
+}
+
+TEST_F(AskTellTest, ATellThatIsRefusedAsksForNothing) {
+  const Json first = Ask();
+  TellEnd(R"({"epoch": )" + first.at("epoch").dump() + R"(, "state": "completed"})");
+  Tell(AtStep(9, first), 409);
+  EXPECT_EQ(Ask().at("trial"), 1);
+}
+
+TEST_F(AskTellTest, WithoutANextTrialTheTellSaysWhy) {
+  const Json second = Tell(AtStep(9, Ask())).at("next");
+  Json next = Tell(AtStep(9, second), 200, 1).at("next");
+  EXPECT_TRUE(next.at("trial").is_null());  // the searcher has no more
+  next = Tell(AtStep(9, second), 200, 1).at("next");
+  EXPECT_TRUE(next.at("trial").is_null());
+  EXPECT_EQ(next.at("state"), "completed");
+  EXPECT_THAT(next.at("reason"), HasSubstr("has already ended"));
+}
+
+TEST_F(AskTellTest, ALeaseWithoutAnAskIsAFault) {
+  const Json refused = Tell(R"({"epoch": )" + Ask().at("epoch").dump() +
+                                R"(, "step": 1, "metrics": {"accuracy": 0.5}, "lease": "10m"})",
+                            422);
+  EXPECT_THAT(refused.at("errors").at(0).at("message"), HasSubstr("say ask as well"));
+}
+
 constexpr std::string_view kThinking = R"(name: thought
 metric: {name: accuracy, mode: max}
 parameters: {lr: {min: 0.001, max: 0.1}}
@@ -246,6 +314,19 @@ TEST_F(ThinkingTest, AnAskWaitsForASearcherThatThinks) {
   const Json trial = asked.get();
   EXPECT_EQ(trial.at("trial"), 0);
   EXPECT_EQ(trial.at("config").dump(), R"({"lr":0.05})");
+}
+
+TEST_F(ThinkingTest, ATellThatAsksWaitsForASearcherThatThinks) {
+  auto asked =
+      std::async(std::launch::async, [&] { return PostJson("/api/v1/sweeps/s2/trials:ask"); });
+  backend_.Think();
+  const std::string body = AtStep(9, asked.get());
+  auto told = std::async(std::launch::async,
+                         [&] { return PostJson("/api/v1/sweeps/s2/trials/0:tell", body); });
+  backend_.Think();
+  const Json answer = told.get();
+  EXPECT_EQ(answer.at("verdict"), "stop");
+  EXPECT_EQ(answer.at("next").at("trial"), 1);
 }
 
 class ImpatientTest : public ThinkingTest {

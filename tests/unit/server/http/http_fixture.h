@@ -116,16 +116,22 @@ class FakeBackend final : public Backend {
   }
 
   using Backend::Execute;
-  Result<std::vector<Event>> Execute(Command command, const std::string& actor,
-                                     const After& after) override {
+  std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
+                              const After& after) override {
     const std::lock_guard lock(mutex_);
-    if (!refusal.ok()) return refusal.error();
-    auto events = brain_.Execute(command, brain_.state().last_time, actor);
-    if (!events.ok()) return events;
-    Append(*events);
-    Append(brain_.Advance(brain_.state().last_time));
-    after(*events, brain_);
-    return events;
+    std::vector<Answer> answers;
+    for (const Command& command : commands) {
+      const bool comes = answers.empty() || (answers.back().ok() && !answers.back()->empty());
+      answers.push_back(!refusal.ok() ? Answer(refusal.error())
+                        : comes ? brain_.Execute(command, brain_.state().last_time, actor)
+                                : Answer(std::vector<Event>()));
+      if (answers.back().ok()) Append(*answers.back());
+    }
+    if (refusal.ok()) Append(brain_.Advance(brain_.state().last_time));
+    for (const Answer& answer : answers) {
+      if (answer.ok() && after) after(*answer, brain_);
+    }
+    return answers;
   }
   void Look(const std::function<void(const Brain&)>& look) override {
     const std::lock_guard lock(mutex_);

@@ -178,9 +178,9 @@ TEST_F(HttpServerTest, AHeadHasNoBody) {
 }
 
 TEST_F(HttpServerTest, ManyRequestsGoOverOneConnection) {
-  const std::string request = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string request = "GET /livez HTTP/1.1\r\nHost: localhost\r\n";
   std::string pipeline;
-  for (int i = 0; i < 20; ++i) pipeline += request;
+  for (int i = 0; i < 20; ++i) pipeline += request + (i % 2 ? "Content-Length: 0\r\n\r\n" : "\r\n");
   pipeline += "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   const std::string answers = Exchange(pipeline);
   int count = 0;
