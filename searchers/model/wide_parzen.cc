@@ -12,163 +12,20 @@
 #include <utility>
 
 #include "core/base/elementary.h"
+#include "searchers/model/kernel_sums.h"
 #include "searchers/model/room.h"
 
 namespace attune::searchers {
 namespace {
 
-// Vectors of the compiler's, because every x86-64 has room for four: each lane is a sum of its own,
-// so that the result does not hang on what else a processor can do.
-using Float4 = float __attribute__((vector_size(16)));
-using Int4 = int32_t __attribute__((vector_size(16)));
-
 constexpr double kLn2 = 0.69314718055994530942;
-constexpr size_t kLanes = 4;
-constexpr size_t kRow = 2 * kLanes;  // kernels come in
-constexpr size_t kTile = 4;
-constexpr size_t kBlock = 256;      // kernels whose columns stay in the nearest cache
 constexpr size_t kFirstLook = 256;  // kernels after which is looked who may still win
 constexpr double kSlack = 1e-3;     // more than rounding takes from a sum that grows
 constexpr size_t kMassCells = 512;
 constexpr float kNoKernel = -1e30F;  // of a place without one: less than any exponent
-constexpr float kNegligible = -46;   // exponents below: a million of them are nothing
 constexpr double kNarrowest = 0.01;
 constexpr double kScottFactor = 0.1;
 constexpr double kPriorWeight = 1;
-
-Float4 All(float value) { return Float4{value, value, value, value}; }
-
-Float4 LoadAt(const float* from) {
-  Float4 four;
-  __builtin_memcpy(&four, from, sizeof(four));
-  return four;
-}
-
-// 2 to the power of numbers in [-126, 0], within 1e-7 of it; less counts as -126. The fraction's
-// polynomial is the one of its degree that errs least.
-Float4 PowerOfTwo(Float4 x) {
-  const Float4 least = All(-126);
-  x = x > least ? x : least;
-  const Int4 k = __builtin_convertvector(x - All(0.5F), Int4);
-  const Float4 r = x - __builtin_convertvector(k, Float4);
-  Float4 sum = All(1.32764718e-3F);
-  for (const float c : {9.67554133e-3F, 5.55071327e-2F, 0.240221197F, 0.693146967F, 1.00000007F}) {
-    sum = sum * r + All(c);
-  }
-  return sum * std::bit_cast<Float4>((k + 127) << 23);
-}
-
-bool AnyAbove(Float4 one, Float4 two, float least) {
-  const auto halves =
-      std::bit_cast<std::array<uint64_t, 2>>((one > All(least)) | (two > All(least)));
-  return (halves[0] | halves[1]) != 0;
-}
-
-// Sum of powers of two with large and small exponents, as the largest and what the sum is beside
-// it.
-struct RunningSum {
-  float most = -std::numeric_limits<float>::infinity();
-  double sum = 0;
-
-  // REQUIRES: whole vectors, at most a block of them.
-  void Add(const float* exponents, size_t count) {
-    Float4 highest = All(-std::numeric_limits<float>::infinity());
-    for (size_t i = 0; i < count; i += kLanes) {
-      const Float4 four = LoadAt(exponents + i);
-      highest = four > highest ? four : highest;
-    }
-    const float top = std::max(std::max(highest[0], highest[1]), std::max(highest[2], highest[3]));
-    if (top > most) {
-      sum *= Exp(kLn2 * (static_cast<double>(most) - static_cast<double>(top)));
-      most = top;
-    }
-    Float4 lanes = All(0);
-    for (size_t i = 0; i < count; i += 2 * kLanes) {
-      const Float4 one = LoadAt(exponents + i) - All(most);
-      const Float4 two = LoadAt(exponents + i + kLanes) - All(most);
-      if (AnyAbove(one, two, kNegligible)) lanes += PowerOfTwo(one) + PowerOfTwo(two);
-    }
-    sum += (static_cast<double>(lanes[0]) + static_cast<double>(lanes[1])) +
-           (static_cast<double>(lanes[2]) + static_cast<double>(lanes[3]));
-  }
-};
-
-struct Scaled {  // an axis with an order
-  const float* column;
-  float factor;  // makes a distance the root of what it takes from the exponent
-  size_t axis;
-};
-struct Listed {
-  const float* column;
-  float same;  // logarithms
-  float other;
-  size_t axis;
-};
-
-using Four = std::array<Float4, kTile>;
-
-// Four points that are held against kernels together, so that a column is read once for them.
-class Tile {
- public:
-  Tile(const std::vector<Point>& points, std::span<const size_t> places,
-       const std::vector<Scaled>& scaled, const std::vector<Listed>& listed)
-      : scaled_(scaled), listed_(listed) {
-    const auto at = [&](size_t axis, float factor) {
-      Four four;
-      for (size_t t = 0; t < kTile; ++t) {  // a tile that is not full repeats the last point
-        const Point& point = points[places[std::min(t, places.size() - 1)]];
-        four[t] = All(static_cast<float>(point[axis]) * factor);
-      }
-      at_.push_back(four);
-    };
-    at_.reserve(scaled.size() + listed.size());
-    for (const Scaled& axis : scaled) at(axis.axis, axis.factor);
-    for (const Listed& axis : listed) at(axis.axis, 1);
-  }
-
-  // Adds the kernels of a block, given their biases, to the points' sums. REQUIRES: whole vectors,
-  // at most a block of them.
-  void Add(const float* biases, size_t begin, size_t end,
-           std::array<RunningSum, kTile>& sums) const {
-    for (; end - begin > kBlock; end -= kBlock) AddBlock(biases, end - kBlock, end, sums);
-    AddBlock(biases, begin, end, sums);
-  }
-
- private:
-  void AddBlock(const float* biases, size_t begin, size_t end,
-                std::array<RunningSum, kTile>& sums) const {
-    alignas(16) std::array<std::array<float, kBlock>, kTile> exponents;
-    const Four* at = at_.data();
-    const Scaled* scaled = scaled_.data();
-    const size_t numbers = scaled_.size();
-    for (size_t i = begin; i < end; i += kLanes) {
-      Float4 four[kTile];
-      for (Float4& each : four) each = LoadAt(biases + i);
-      for (size_t j = 0; j < numbers; ++j) {
-        const Float4 centre = LoadAt(scaled[j].column + i) * All(scaled[j].factor);
-        for (size_t t = 0; t < kTile; ++t) {
-          const Float4 z = at[j][t] - centre;
-          four[t] -= z * z;
-        }
-      }
-      for (size_t j = 0; j < listed_.size(); ++j) {
-        const Listed& list = listed_[j];
-        const Float4 own = LoadAt(list.column + i);
-        for (size_t t = 0; t < kTile; ++t) {
-          four[t] += own == at[numbers + j][t] ? All(list.same) : All(list.other);
-        }
-      }
-      for (size_t t = 0; t < kTile; ++t) {
-        __builtin_memcpy(&exponents[t][i - begin], &four[t], sizeof(Float4));
-      }
-    }
-    for (size_t t = 0; t < kTile; ++t) sums[t].Add(exponents[t].data(), end - begin);
-  }
-
-  const std::vector<Scaled>& scaled_;
-  const std::vector<Listed>& listed_;
-  std::vector<Four> at_;  // by axis, those in order first
-};
 
 // The number with its four highest binary digits only.
 size_t Rounded(size_t count) {
@@ -207,13 +64,13 @@ WideParzen::WideParzen(std::vector<Axis> axes)
 }
 
 void WideParzen::Append(const Point& point) {
-  if (size_ % kRow == 0) {
+  if (size_ % kLanes == 0) {
     for (auto& column : columns_) {
-      MakeRoom(column, size_ + kRow);
-      column.resize(size_ + kRow, 0.5F);
+      MakeRoom(column, size_ + kLanes);
+      column.resize(size_ + kLanes, 0.5F);
     }
-    MakeRoom(biases_, size_ + kRow);
-    biases_.resize(size_ + kRow, kNoKernel);
+    MakeRoom(biases_, size_ + kLanes);
+    biases_.resize(size_ + kLanes, kNoKernel);
   }
   for (size_t j = 0; j < axes_.size(); ++j) columns_[j][size_] = static_cast<float>(point[j]);
   is_in_.push_back(false);
@@ -254,8 +111,8 @@ float WideParzen::BiasAt(size_t place) const {
 
 // What the exponents of kernels and the sums of them are made with.
 struct WideParzen::Kernels {
-  std::vector<Scaled> scaled;
-  std::vector<Listed> listed;
+  std::vector<ScaledAxis> scaled;
+  std::vector<ListedAxis> listed;
   double height = 0;  // of a kernel, as a logarithm
   double total = 0;   // weight
   double prior = 0;   // its part of a density, as a logarithm
