@@ -5,6 +5,7 @@
 //     long_log FILE [TRIALS [REPORTS [asked [SEARCHER]]]]
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -27,10 +28,13 @@ constexpr int kSlots = 64;
 SweepSpec Spec(int trials, int reports, bool asked, const std::string& searcher) {
   SweepSpec spec = BenchSweep();
   if (!searcher.empty()) spec.searcher = {.name = searcher};
-  if (asked) spec.program = {};
-  spec.scheduler = {
-      "asha",
-      {{"min", int64_t{1}}, {"mode", std::string("stop")}, {"reduction_factor", int64_t{4}}}};
+  if (asked) {
+    spec.program = {};
+  } else {
+    spec.scheduler = {
+        "asha",
+        {{"min", int64_t{1}}, {"mode", std::string("stop")}, {"reduction_factor", int64_t{4}}}};
+  }
   spec.max_step = Step(reports);
   if (!asked) spec.stop.max_trials = trials + kSlots;
   return spec;
@@ -41,9 +45,15 @@ Time Now() {
   return Time{std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count()};
 }
 
-// Every later trial is better than all before it, so that the scheduler stops none early.
-double Loss(TrialNumber trial, Step step) {
-  return 1.0 / (1.0 + trial.value) + 1e-9 / static_cast<double>(step.value);
+// Every later trial is better than all before it, so that the scheduler stops none early. Of one
+// that is asked for, a searcher can learn.
+double Loss(const Sweep& sweep, const Trial& trial, Step step) {
+  if (sweep.spec.External()) {
+    const double lr = std::log10(std::get<double>(*trial.config.Find("lr"))) + 3;
+    const double layers = static_cast<double>(std::get<int64_t>(*trial.config.Find("layers"))) - 5;
+    return lr * lr + layers * layers / 9;
+  }
+  return 1.0 / (1.0 + trial.id.number.value) + 1e-9 / static_cast<double>(step.value);
 }
 
 // One word of each gang.
@@ -57,7 +67,7 @@ std::vector<Command> Turn(const Sweep& sweep) {
       continue;
     }
     const Step step(trial.last_step.value + 1);
-    const double loss = Loss(number, step);
+    const double loss = Loss(sweep, trial, step);
     facts.push_back(RecordFact{
         attempt.epoch, TrialReported{attempt.id,
                                      {.step = step,
