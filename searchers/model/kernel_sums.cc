@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "core/base/elementary.h"
 
@@ -14,13 +15,13 @@ namespace {
 // alone, and lanes are added up in one order, so that the result does not hang on what a processor
 // can do.
 struct FourAndFour {
-  using Vector = float __attribute__((vector_size(16), aligned(4), may_alias));
+  using Vector = float __attribute__((vector_size(16)));
   using Whole = int32_t __attribute__((vector_size(16)));
   static constexpr size_t kParts = 2;
   Vector part[kParts];
 };
 struct Eight {
-  using Vector = float __attribute__((vector_size(32), aligned(4), may_alias));
+  using Vector = float __attribute__((vector_size(32)));
   using Whole = int32_t __attribute__((vector_size(32)));
   static constexpr size_t kParts = 1;
   Vector part[kParts];
@@ -32,9 +33,13 @@ constexpr size_t kBlock = 256;      // kernels whose columns stay in the nearest
 constexpr float kNegligible = -46;  // exponents below: a million of them are nothing
 constexpr double kLn2 = 0.69314718055994530942;
 
+// A vector of numbers that lie wherever a float may. By way of a local one: a row whose address is
+// taken is kept in memory.
 template <class Row>
-ATTUNE_INLINE const Row& At(const float* numbers) {
-  return *reinterpret_cast<const Row*>(numbers);
+ATTUNE_INLINE void Load(const float* numbers, size_t part, typename Row::Vector& to) {
+  typename Row::Vector loaded;
+  std::memcpy(&loaded, numbers + part * kLanes / Row::kParts, sizeof(loaded));
+  to = loaded;
 }
 
 ATTUNE_INLINE void Halves(const FourAndFour& row, Four& low, Four& high) {
@@ -149,26 +154,33 @@ ATTUNE_INLINE void Tile::AddBlock(const float* biases, size_t begin, size_t end,
   using Vector = typename Row::Vector;
   Row exponents[kTile][kBlock / kLanes];
   for (size_t i = begin; i < end; i += kLanes) {
-    const Row& bias = At<Row>(biases + i);
-    Row some[kTile] = {bias, bias, bias, bias};
+    Row some[kTile];
+    for (size_t p = 0; p < Row::kParts; ++p) {
+      for (Row& row : some) Load<Row>(biases + i, p, row.part[p]);
+    }
     for (size_t j = 0; j < scaled_.size(); ++j) {
-      const Row& column = At<Row>(scaled_[j].column + i);
       for (size_t p = 0; p < Row::kParts; ++p) {
-        const Vector centre = column.part[p] * scaled_[j].factor;
+        Vector centre;
+        Load<Row>(scaled_[j].column + i, p, centre);
+        centre *= scaled_[j].factor;
         for (size_t t = 0; t < kTile; ++t) {
-          const Vector z = At<Row>(points_[j].at[t]).part[p] - centre;
+          Vector z;
+          Load<Row>(points_[j].at[t], p, z);
+          z -= centre;
           some[t].part[p] -= z * z;
         }
       }
     }
     for (size_t j = 0; j < listed_.size(); ++j) {
-      const Row& column = At<Row>(listed_[j].column + i);
       const Vector same = Vector{} + listed_[j].same;
       const Vector other = Vector{} + listed_[j].other;
       for (size_t p = 0; p < Row::kParts; ++p) {
+        Vector column;
+        Load<Row>(listed_[j].column + i, p, column);
         for (size_t t = 0; t < kTile; ++t) {
-          const Vector& own = At<Row>(points_[scaled_.size() + j].at[t]).part[p];
-          some[t].part[p] += column.part[p] == own ? same : other;
+          Vector own;
+          Load<Row>(points_[scaled_.size() + j].at[t], p, own);
+          some[t].part[p] += column == own ? same : other;
         }
       }
     }
