@@ -156,6 +156,37 @@ class Elastic(Fleet):
         self.assertEqual(asked, [(seq,)])
         self.check_whole(5)
 
+    def test_a_gang_that_has_grown_is_judged_by_the_samples_it_has_seen_and_not_by_its_steps(self):
+        gate = self.close_gate(2)
+        # Of two learning rates one diverges. A step is 10 samples of two workers, 20 of four.
+        self.begin({}, command=[ELASTIC],
+                   parameters={"x": {"min": 0.0, "max": 1000.0}, "batch_per_worker": {"value": 5}},
+                   initial_points=[{"x": 1.0}, {"x": 1000.0}], stop={"max_trials": 2}, max_concurrent_trials=1,
+                   scheduler={"name": "asha", "time_attr": "samples", "min": 40, "max": 160, "reduction_factor": 2},
+                   resources={"workers": 4, "min_workers": 2, "cpus_per_worker": 1, "grow_after": "0s"})
+        self.start_host("a")
+        self.await_report(trial=0, step=10)
+        self.start_host("b")
+        self.await_growth()
+        gate.close()
+
+        manifest = json.loads((pathlib.Path(self.result()["best"]["checkpoint"]) / "manifest.json").read_text())
+        self.assertEqual((manifest["step"], manifest["time"]), (9, 160))
+        sizes = self.rows("SELECT trial, resumed_from, json_array_length(ranks) FROM attempts ORDER BY 1, number")
+        self.assertEqual(sizes, [(0, None, 2), (0, 20, 4), (1, None, 4)])
+        reports = self.rows("SELECT trial, step FROM reports ORDER BY seq")
+        self.assertEqual(reports, [*((0, samples) for samples in (10, 20, 40, 60, 80, 100, 120, 140, 160)),
+                                   (1, 20), (1, 40)])
+        decisions = self.rows("SELECT trial, step, verdict, rung, rank, peers FROM decisions ORDER BY seq")
+        self.assertEqual(decisions, [(0, 20, "resize", 0, 0, 0), (0, 40, "continue", 40, 1, 1),
+                                     (0, 80, "continue", 80, 1, 1), (0, 160, "stop", 0, 0, 0),
+                                     # after two steps, against what the first had after three
+                                     (1, 40, "stop", 40, 2, 2)])
+        [(cutoff, score)] = self.rows(
+            "SELECT d.cutoff, json_extract(r.metrics, '$.score') FROM decisions AS d, reports AS r "
+            "WHERE d.trial = 1 AND r.trial = 0 AND r.step = 40")
+        self.assertEqual(cutoff, score)
+
 
 class Promising(Fleet):
     # As long as it is left to, a hundred times a second.

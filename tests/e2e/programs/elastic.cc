@@ -19,7 +19,7 @@
 namespace {
 
 constexpr std::int64_t kSamples = 60;
-constexpr std::int64_t kBatch = 12;  // of the gang: the same for any number of ranks
+constexpr std::int64_t kBatch = 12;  // of the gang: the same for any number of ranks, by default
 constexpr std::int64_t kInputs = 4;
 
 class Elastic : public attune::DistributedTrainable {
@@ -32,6 +32,7 @@ class Elastic : public attune::DistributedTrainable {
     optimizer_ = std::make_unique<torch::optim::SGD>(
         model_->parameters(), torch::optim::SGDOptions(config.Real("x") * 0.01).momentum(0.9));
     sampler_.emplace(context().PrepareSampler(kSamples));
+    batch_per_worker_ = config.IntOr("batch_per_worker", 0);
     log_.open("samples-" + std::string(std::getenv("ATTUNE_ATTEMPT")) + "-" +
               std::to_string(context().rank()));
   }
@@ -39,10 +40,12 @@ class Elastic : public attune::DistributedTrainable {
   attune::Metrics Step() override {
     const std::int64_t step = context().step() + 1;
     if (context().rank() == 0) PassGate(step);
-    auto share = sampler_->NextShare(kBatch);
+    const std::int64_t batch =
+        batch_per_worker_ > 0 ? batch_per_worker_ * context().world_size() : kBatch;
+    auto share = sampler_->NextShare(batch);
     if (!share) {
       sampler_->reset();
-      share = sampler_->NextShare(kBatch);
+      share = sampler_->NextShare(batch);
     }
     log_ << step << ' ' << context().world_size() << ':';
     for (const std::size_t sample : *share) log_ << ' ' << sample;
@@ -54,7 +57,10 @@ class Elastic : public attune::DistributedTrainable {
                                             targets_.index_select(0, rows));
     loss.backward();
     optimizer_->step();
-    return context().ReduceMean({{"score", -loss.item<double>()}});
+    attune::Metrics metrics{{"score", -loss.item<double>()}};
+    // For a sweep that measures time in it.
+    if (batch_per_worker_ > 0) metrics["samples"] = static_cast<double>(context().time() + batch);
+    return context().ReduceMean(metrics);
   }
 
   void Save(attune::CheckpointWriter& checkpoint) override {
@@ -82,6 +88,7 @@ class Elastic : public attune::DistributedTrainable {
   attune::DistributedModel<torch::nn::Linear> model_;
   std::unique_ptr<torch::optim::SGD> optimizer_;
   std::optional<attune::DistributedSampler> sampler_;
+  std::int64_t batch_per_worker_ = 0;
   std::ofstream log_;
 };
 
