@@ -150,7 +150,7 @@ export class MockServer {
         number,
         steps: points.map((point) => point.step),
         values: points.map((point) => point.metrics[metric]),
-        clones: [],
+        clones: this.world.clones.get(`${id}/${number}`) ?? [],
       };
     });
     json(response, 200, { metric, seq: this.world.seq, trials });
@@ -221,17 +221,20 @@ export class MockServer {
   private stream(url: URL, request: IncomingMessage, response: ServerResponse): void {
     const sweep = url.searchParams.get('sweep');
     const from = request.headers['last-event-id'] ?? url.searchParams.get('after');
-    const write = (event: AttuneEvent): void => {
+    // As of the server: only the last event of a fact carries its number.
+    const write = (event: AttuneEvent, lastOfFact: boolean): void => {
       if (sweep !== null && 'sweep' in event && event.sweep !== sweep) return;
       const { kind, ...data } = event;
-      response.write(`id: ${event.seq}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
+      const id = lastOfFact ? `id: ${event.seq}\n` : '';
+      response.write(`${id}event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
     };
     response.writeHead(200, {
       'Content-Type': 'text/event-stream',
       'Cache-Control': 'no-store',
     });
     response.write('retry: 50\n\n');
-    if (from !== null && from !== undefined) this.world.events.slice(Number(from)).forEach(write);
+    if (from !== null && from !== undefined)
+      for (const [event, last] of this.world.eventsAfter(Number(from))) write(event, last);
     const forget = this.world.onEvent(write);
     this.streams.add(response);
     response.on('close', () => {

@@ -14,6 +14,7 @@ import type {
   SweepState,
   TrialDetail,
   TrialState,
+  WireCurve,
   WireMetrics,
   WireNumber,
 } from '../../../web/src/api/types';
@@ -21,6 +22,9 @@ import { better, fromWire } from '../../../web/src/model/numbers';
 
 const drawn = { rule: 'random', from: [], results: 0, score: null, text: 'drawn at random' };
 const epochMs = Date.parse('2026-11-21T10:00:00Z');
+
+type Told = [kind: EventKind, fields: Record<string, unknown>];
+type Listener = (event: AttuneEvent, lastOfFact: boolean) => void;
 
 /** What the mock server serves. Every change appends an event, as the conductor does. */
 export class World {
@@ -33,19 +37,29 @@ export class World {
   readonly replays = new Map<string, Replay>();
   /** By sweep and trial, s1/3. */
   readonly schedules = new Map<string, Schedule>();
+  /** By sweep and trial, s1/3: whose checkpoints it has gone on from. */
+  readonly clones = new Map<string, WireCurve['clones']>();
   readonly events: AttuneEvent[] = [];
   executors: Executor[] = [];
   pilots: PilotFleet[] = [];
-  private readonly listeners = new Set<(event: AttuneEvent) => void>();
+  private readonly listeners = new Set<Listener>();
   private seconds = 0;
 
-  onEvent(listener: (event: AttuneEvent) => void): () => void {
+  onEvent(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
   get seq(): number {
-    return this.events.length;
+    return this.events.at(-1)?.seq ?? 0;
+  }
+
+  /** Those behind a number, each with whether it is the last of its fact. */
+  eventsAfter(seq: number): [AttuneEvent, boolean][] {
+    const { events } = this;
+    return events.flatMap((event, i) =>
+      event.seq > seq ? [[event, events[i + 1]?.seq !== event.seq]] : [],
+    );
   }
 
   addSweep(sweep: Partial<Sweep> & { id: string }): Sweep {
@@ -171,7 +185,7 @@ export class World {
       first_step: moments[2] as string,
       ended: null,
     });
-    this.emit('attempt_changed', {
+    const attempt = {
       sweep: trial.sweep,
       trial: trial.number,
       attempt: number,
@@ -180,8 +194,8 @@ export class World {
       failure: '',
       executor,
       resumed_from: null,
-    });
-    this.change(trial, 'running', '');
+    };
+    this.tell(['attempt_changed', attempt], this.moved(trial, 'running', ''));
   }
 
   report(trial: TrialDetail, step: number, metrics: WireMetrics, seconds = step * 4.1): void {
@@ -196,19 +210,12 @@ export class World {
       metrics,
     });
     if (trial.best === null || this.isBetter(sweep, value, trial.best)) trial.best = value;
-    if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) {
-      const { number, config } = trial;
-      sweep.best = {
-        trial: number,
-        step,
-        value,
-        values: [value],
-        config,
-        metrics,
-        checkpoint: null,
-      } satisfies Best;
-    }
-    const { number, attempts } = trial;
+    const { number, attempts, config } = trial;
+    const values = sweep.metrics.map(({ name }) => metrics[name] ?? 'nan');
+    const told: Best = { trial: number, step, value, values, config, metrics, checkpoint: null };
+    if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) sweep.best = told;
+    if (!sweep.front.some((known) => noWorse(sweep, known, told)))
+      sweep.front = [...sweep.front.filter((known) => !noWorse(sweep, told, known)), told];
     this.emit('trial_reported', {
       sweep: sweep.id,
       trial: number,
@@ -260,15 +267,44 @@ export class World {
 
   decide(trial: TrialDetail, decision: Omit<Decision, 'time' | 'attempt'>): void {
     trial.decisions.push({ ...decision, attempt: trial.attempts, time: this.now() });
-    this.emit('trial_decided', {
-      sweep: trial.sweep,
-      trial: trial.number,
-      ...decision,
-      milestone: trial.milestone,
-    });
+    const { sweep, number, milestone } = trial;
+    const decided: Told = ['trial_decided', { sweep, trial: number, ...decision, milestone }];
+    if (decision.verdict === 'pause')
+      this.tell(decided, this.moved(trial, 'paused', decision.reason));
+    else this.tell(decided);
   }
 
   change(trial: TrialDetail, state: TrialState, reason: string): void {
+    this.tell(this.moved(trial, state, reason));
+  }
+
+  /** What the scheduler has paused goes on. */
+  promote(trial: TrialDetail, reason: string): void {
+    this.change(trial, 'pending', reason);
+    this.start(trial);
+  }
+
+  /** The scheduler has a trial go on from another's checkpoint, in a new attempt. */
+  clone(trial: TrialDetail, donor: number, step: number): void {
+    const { sweep, number } = trial;
+    const known = this.clones.get(`${sweep}/${number}`) ?? [];
+    this.clones.set(`${sweep}/${number}`, [...known, { donor, step }]);
+    const decision: Omit<Decision, 'time'> = {
+      ...{ attempt: trial.attempts, step: trial.step, verdict: 'exploit', rule: 'pbt' },
+      reason: `clones trial ${donor} of step ${step} at step ${trial.step}`,
+      ...{ rung: null, value: null, cutoff: null, rank: null, peers: null },
+    };
+    trial.decisions.push({ ...decision, time: this.now() });
+    const { config } = trial;
+    const told = { sweep, trial: number, ...decision, milestone: 0, config };
+    this.emit('trial_decided', { ...told, donor, donor_step: step });
+    const attempt = trial.attempts_list.at(-1);
+    if (attempt) Object.assign(attempt, { state: 'ended', outcome: 'paused', ended: this.now() });
+    this.change(trial, 'pending', `goes on as a clone of trial ${donor}`);
+    this.start(trial);
+  }
+
+  private moved(trial: TrialDetail, state: TrialState, reason: string): Told {
     trial.state = state;
     trial.reason = reason;
     const over = state !== 'running' && state !== 'pending';
@@ -279,13 +315,8 @@ export class World {
       attempt.ended = this.now();
     }
     if (over && state !== 'paused') trial.ended = this.now();
-    this.emit('trial_changed', {
-      sweep: trial.sweep,
-      trial: trial.number,
-      state,
-      reason,
-    });
     this.recount(trial.sweep);
+    return ['trial_changed', { sweep: trial.sweep, trial: trial.number, state, reason }];
   }
 
   changeSweep(id: string, state: SweepState, reason: string): void {
@@ -372,17 +403,27 @@ export class World {
     for (const trial of this.trialsOf(id)) counts[trial.state] += 1;
   }
 
-  private emit(kind: EventKind, fields: Record<string, unknown>): void {
-    const event = {
-      kind,
-      seq: this.seq + 1,
-      time: this.now(),
-      actor: 'admin',
-      ...fields,
-    } as AttuneEvent;
-    this.events.push(event);
-    for (const listener of this.listeners) listener(event);
+  private emit(...told: Told): void {
+    this.tell(told);
   }
+
+  // A fact is told as one event or several, of one number.
+  private tell(...fact: Told[]): void {
+    const seq = this.seq + 1;
+    fact.forEach(([kind, fields], i) => {
+      const event = { kind, seq, time: this.now(), actor: 'admin', ...fields } as AttuneEvent;
+      this.events.push(event);
+      for (const listener of this.listeners) listener(event, i === fact.length - 1);
+    });
+  }
+}
+
+// Whether one report is as good as another in all metrics.
+function noWorse({ metrics }: Sweep, one: Best, other: Best): boolean {
+  return metrics.every(
+    ({ mode }, i) =>
+      !better(mode, fromWire(other.values[i] ?? 'nan'), fromWire(one.values[i] ?? 'nan')),
+  );
 }
 
 export function logKey(sweep: string, trial: number, attempt: number, rank: number): string {

@@ -34,7 +34,7 @@ function emptySweep(changes: Partial<Sweep> = {}): {
 }
 
 function since(world: World, model: SweepModel): AttuneEvent[] {
-  return structuredClone(world.events.slice(model.seq));
+  return structuredClone(world.eventsAfter(model.seq).map(([event]) => event));
 }
 
 describe('a sweep kept current by events', () => {
@@ -80,6 +80,25 @@ describe('a sweep kept current by events', () => {
     expect(model.seq).toBe(world.seq);
   });
 
+  it('takes all events of a fact, which have one number, in whatever parts they come', () => {
+    const { world, model } = emptySweep();
+    const trial = world.addTrial('s1', { lr: 0.1 });
+    world.start(trial);
+    for (const event of since(world, model)) model.apply([event]);
+    expect(model.trials.get(0)).toMatchObject({ state: 'running', attempts: 1 });
+
+    world.report(trial, 1, { accuracy: 0.7 });
+    const facts = { rule: 'asha', rung: 1, value: 0.7, cutoff: 0.8, rank: 2, peers: 2 };
+    world.decide(trial, { step: 1, verdict: 'pause', reason: 'paused at step 1', ...facts });
+    model.apply(since(world, model));
+    expect(model.trials.get(0)).toMatchObject({ state: 'paused', reason: 'paused at step 1' });
+    expect(model.sweep.trials.paused).toBe(1);
+
+    world.promote(trial, 'promoted at rung 1');
+    model.apply(since(world, model));
+    expect(model.trials.get(0)).toMatchObject({ state: 'running', attempts: 2 });
+  });
+
   it('bears trials that are newer than the curves they came with', () => {
     const world = smallWorld();
     const model = snapshot(world, 's1');
@@ -118,7 +137,7 @@ describe('a sweep kept current by events', () => {
       event.kind === 'trial_decided'
         ? { ...event, donor: 7, donor_step: 2 }
         : event.kind === 'trial_changed' && event.state === 'pending'
-          ? { ...event, donor: 8, donor_step: 4 }
+          ? { ...event, donor: 8, donor_step: 4, config: { lr: 0.2 } }
           : event,
     );
     model.apply(events);
@@ -126,6 +145,7 @@ describe('a sweep kept current by events', () => {
       { donor: 7, step: 2 },
       { donor: 8, step: 4 },
     ]);
+    expect(model.trials.get(trial.number)?.config).toEqual({ lr: 0.2 });
   });
 
   it('ignores the events of other sweeps', () => {

@@ -381,6 +381,7 @@ export type TrialChanged = TrialEventBase & {
   not_before?: string;
   donor?: number;
   donor_step?: number;
+  config?: Config;
 };
 export type TrialYielding = TrialEventBase & {
   kind: 'trial_yielding';

@@ -38,6 +38,7 @@ export class SweepModel {
   readonly metricNames: Set<string>;
   /** Last event contained. */
   seq: number;
+  private readonly snapshotSeq: number;
 
   constructor(
     public sweep: Sweep,
@@ -46,7 +47,7 @@ export class SweepModel {
     /** The metric the curves show; the sweep's own or another. */
     readonly curveMetric: string,
   ) {
-    this.seq = curves.seq;
+    this.seq = this.snapshotSeq = curves.seq;
     this.metricNames = new Set([sweep.metric.name]);
     for (const trial of trials) {
       this.trials.set(trial.number, rowOf(trial));
@@ -75,12 +76,17 @@ export class SweepModel {
         this.seq = Math.max(this.seq, event.seq);
         continue;
       }
-      if (event.sweep !== this.sweep.id || event.seq <= this.seq) continue;
+      if (event.sweep !== this.sweep.id || !this.isNew(event)) continue;
       this.seq = event.seq;
       stale = this.applyOne(event) || stale;
     }
     if (events.length > 0) this.recount();
     return stale;
+  }
+
+  // A fact can be several events of one number, and come in several parts.
+  private isNew({ seq }: AttuneEvent): boolean {
+    return seq > this.snapshotSeq && seq >= this.seq;
   }
 
   get bestRow(): TrialRow | undefined {
@@ -124,6 +130,7 @@ export class SweepModel {
           ...row,
           state: event.state,
           reason: event.reason,
+          config: event.config ?? row.config,
           ended: isEnd(event.state) ? event.time : null,
           waiting: event.not_before ? `waits until ${formatClock(event.not_before)}` : '',
         }));
