@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 
 import { smallReplay } from '../mock/replays';
-import { largeWorld, smallWorld } from '../mock/scenarios';
+import { frontWorld, largeWorld, pauseAt, promotingWorld, smallWorld } from '../mock/scenarios';
 import { Harness, pointsOf, rowNumbers, waitForPoints } from './harness';
 
 const harness = new Harness();
@@ -41,6 +41,125 @@ describe('the importance of parameters', () => {
     const again = page.waitForRequest(/importance/);
     world.change(world.trial('s1', 9), 'completed', 'reached step 9');
     await again;
+  });
+});
+
+describe('several metrics', () => {
+  it('have a front, with the best in the first metric first, which grows as trials report', async () => {
+    const world = frontWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    const card = page.getByTestId('front');
+    await card.getByText('2 reports that no other beats in everything').waitFor();
+    expect(await card.locator('thead th').allTextContents()).toEqual([
+      ...['trial', 'step', 'accuracy ↑', 'latency_ms ↓'],
+    ]);
+    const rows = card.locator('tbody tr');
+    expect(await rows.allTextContents()).toEqual(['trial 210.900030', 'trial 010.800012']);
+    expect(await page.getByTestId('best').count()).toBe(0);
+
+    await page.getByTestId('stream').getByText('live').waitFor();
+    world.report(world.trial('s1', 1), 2, { accuracy: 0.85, latency_ms: 11 });
+    await card.getByRole('link', { name: 'trial 1' }).waitFor();
+    expect(await rows.allTextContents()).toEqual(['trial 210.900030', 'trial 120.850011']);
+    await card.getByRole('link', { name: 'trial 1' }).click();
+    await page.getByRole('heading', { name: 'Trial 1' }).waitFor();
+  });
+
+  it('have no front before a report counts', async () => {
+    const world = frontWorld();
+    world.sweep('s1').front = [];
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByTestId('front').getByText('No report counts yet.').waitFor();
+    await page.getByText('maximise accuracy, minimise latency_ms').waitFor();
+  });
+
+  it('each tell which parameters decide about them', async () => {
+    const world = frontWorld();
+    const importance = (metric: string, name: string) => ({
+      ...{ metric, trials: 40, best: 5, reason: '' },
+      parameters: [{ name, importance: 1 }],
+    });
+    world.importances.set('accuracy', importance('accuracy', 'lr'));
+    world.importances.set('latency_ms', importance('latency_ms', 'width'));
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    const card = page.getByTestId('importance');
+    await card.getByText('lr', { exact: true }).waitFor();
+    await card.getByLabel('for').selectOption('latency_ms');
+    await card.getByText('width', { exact: true }).waitFor();
+    expect(await card.locator('tr').allTextContents()).toEqual(['width100%']);
+    expect(server.requests).toContain('GET /sweeps/s1/importance?metric=latency_ms');
+  });
+});
+
+describe('rungs that trials are paused at', () => {
+  const note = (page: Page, trial: number) => row(page, trial).locator('td').first();
+
+  it('say how many went on and how many wait there, and rows where each is', async () => {
+    const world = promotingWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    const rungs = page.getByTestId('rungs').locator('tbody tr');
+    await rungs.first().waitFor();
+    expect(await rungs.allTextContents()).toEqual([
+      'step 11 went on, 2 paused3',
+      'step 3nobody yet0',
+      'step 9nobody yet0',
+    ]);
+    expect(await note(page, 0).textContent()).toBe('running past rung 1');
+    expect(await note(page, 1).textContent()).toBe('paused at rung 1');
+    await row(page, 1).getByText('Paused at step 1: accuracy 0.5 is rank 2 of 2').waitFor();
+  });
+
+  it('follow a trial that is paused and promoted while one looks', async () => {
+    const world = promotingWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByTestId('stream').getByText('live').waitFor();
+    const trial = world.trial('s1', 0);
+    world.report(trial, 3, { accuracy: 0.8 });
+    pauseAt(world, trial, 3, 0.8);
+    await note(page, 0).getByText('at rung 3').waitFor();
+    const rung = page.getByTestId('rungs').locator('tbody tr').nth(1);
+    expect(await rung.textContent()).toBe('step 31 paused1');
+
+    world.change(trial, 'pending', 'promoted at rung 3: accuracy 0.8 is rank 1 of 3 at rung 3');
+    await row(page, 0).getByText('Promoted at rung 3: accuracy 0.8 is rank 1 of 3').waitFor();
+    expect(await note(page, 0).textContent()).toBe('pending past rung 3');
+    expect(await rung.textContent()).toBe('step 31 went on1');
+    world.start(trial);
+    await note(page, 0).getByText('running').waitFor();
+  });
+
+  it('keep what was not promoted when the sweep has ended', async () => {
+    const world = promotingWorld();
+    for (const number of [1, 2])
+      world.change(world.trial('s1', number), 'stopped', 'paused at step 1, and not promoted');
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    const rung = page.getByTestId('rungs').locator('tbody tr').first();
+    await rung.waitFor();
+    expect(await rung.textContent()).toBe('step 11 went on, 2 stopped3');
+    await row(page, 2).getByText('Paused at step 1, and not promoted.').waitFor();
+  });
+});
+
+describe('a clone', () => {
+  it('is named beside its state, and drawn from the line of the one that it cloned', async () => {
+    const world = promotingWorld();
+    world.sweep('s1').rungs = [];
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByTestId('stream').getByText('live').waitFor();
+    expect(await page.getByTestId('rungs').count()).toBe(0);
+    const trial = world.trial('s1', 0);
+    world.clone(trial, 2, 1);
+    world.report(trial, 2, { accuracy: 0.75 });
+    await row(page, 0).getByText('clone of 2').waitFor();
+    const ring = page.getByText('A ring: a trial goes on from there, with another’s checkpoint.');
+    await ring.waitFor();
+    await page.reload();
+    await row(page, 0).getByText('clone of 2').waitFor();
+    await ring.waitFor();
+    // Its donor's line is not there.
+    await page.getByLabel('Filter trials').fill('#0');
+    await ring.waitFor({ state: 'detached' });
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { smallWorld } from '../mock/scenarios';
+import { pauseAt, promotingWorld, smallWorld } from '../mock/scenarios';
 import { Harness, waitForPoints } from './harness';
 
 const harness = new Harness();
@@ -38,17 +38,7 @@ describe('a trial', () => {
 
   it('shows whose weights a clone goes on from, and leads there', async () => {
     const world = smallWorld();
-    const trial = world.trial('s1', 9);
-    const facts = { rung: 3, value: 0.6, cutoff: 0.7, rank: 4, peers: 4 };
-    world.decide(trial, {
-      step: 3,
-      verdict: 'exploit',
-      reason: 'clones trial 3 of step 3 at step 3',
-      rule: 'pbt',
-      ...facts,
-    });
-    world.change(trial, 'paused', '');
-    world.start(trial);
+    world.clone(world.trial('s1', 9), 3, 3);
     world.schedules.set('s1/9', {
       schedule: [
         { step: 0, trial: 3, config: { lr: 0.1 } },
@@ -60,11 +50,58 @@ describe('a trial', () => {
     await decision.getByText('Clones trial 3 of step 3 at step 3.').waitFor();
     expect(await decision.locator('.state').textContent()).toContain('clone');
     await page.getByTestId('attempts').locator('.tag', { hasText: 'clone' }).waitFor();
+    await page.getByText('2 · cloned another once').waitFor();
+    await page.getByText('Gaps: it went on from trial 3 of step 3.').waitFor();
     const rows = page.getByTestId('lineage').locator('tbody tr');
     await rows.first().waitFor();
     expect(await rows.allTextContents()).toEqual(['0trial 3lr 0.1', '3itselflr 0.12']);
     await rows.getByRole('link', { name: 'trial 3' }).click();
     await page.getByRole('heading', { name: 'Trial 3' }).waitFor();
+  });
+
+  it('that the scheduler has paused says why, and what it waits for', async () => {
+    const world = promotingWorld();
+    const trial = world.trial('s1', 1);
+    trial.waiting = 'the scheduler has not promoted it';
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/1');
+    const why = page.getByTestId('why');
+    await why.getByText('Paused at step 1: accuracy 0.5 is rank 2 of 2 at rung 1.').waitFor();
+    expect(await why.textContent()).toContain('The scheduler has not promoted it.');
+    expect(await page.locator('.page-head .state').textContent()).toBe('paused');
+    const decision = page.getByTestId('decisions').locator('tbody tr').last();
+    expect(await decision.locator('.state').textContent()).toContain('pause');
+    await page.getByTestId('attempts').getByText('saved and left').waitFor();
+    expect(await page.getByTestId('lineage').count()).toBe(0);
+  });
+
+  it('is promoted while one looks, and says how often it was', async () => {
+    const world = promotingWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/0');
+    await page.getByText('2 · promoted once').waitFor();
+    await page.getByTestId('stream').getByText('live').waitFor();
+    const trial = world.trial('s1', 0);
+    world.report(trial, 3, { accuracy: 0.8 });
+    pauseAt(world, trial, 3, 0.8);
+    await page.locator('.page-head .state').getByText('paused').waitFor();
+    world.promote(trial, 'promoted at rung 3');
+    await page.locator('.page-head .state').getByText('running').waitFor();
+    await page.getByText('3 · promoted twice').waitFor();
+    const attempts = page.getByTestId('attempts');
+    expect(await attempts.locator('.tag').allTextContents()).toEqual(['promoted', 'promoted']);
+    await attempts.getByText('resumed from step 3').waitFor();
+  });
+
+  it('says nothing of a rank where nobody was ranked', async () => {
+    const world = smallWorld();
+    const facts = { rung: null, value: 0.6, cutoff: null, rank: 0, peers: 0 };
+    world.decide(world.trial('s1', 9), {
+      ...{ step: 9, verdict: 'stop', reason: 'reached step 9, the last', rule: 'max_step' },
+      ...facts,
+    });
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    const decision = page.getByTestId('decisions').locator('tbody tr').last();
+    await decision.getByText('Reached step 9, the last.').waitFor();
+    expect(await decision.textContent()).not.toContain('0 of 0');
   });
 
   it('shows a failure with the last lines of the log', async () => {

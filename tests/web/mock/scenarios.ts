@@ -195,6 +195,59 @@ export function smallWorld(): World {
   return world;
 }
 
+/**
+ * Successive halving that pauses and promotes: sweep s1 with the rungs 1, 3 and 9. Trial 0 was
+ * promoted at rung 1 and trains, 1 and 2 are paused at rung 1.
+ */
+export function promotingWorld(): World {
+  const world = new World();
+  world.addSweep({ id: 's1', name: 'promoting', parameters });
+  const values = [0.7, 0.5, 0.6];
+  values.forEach((value, i) => {
+    const trial = world.addTrial('s1', drawConfig(randomStream(i)));
+    world.start(trial);
+    world.report(trial, 1, { accuracy: value });
+    world.checkpoint(trial);
+    pauseAt(world, trial, 1, value);
+  });
+  world.promote(world.trial('s1', 0), 'promoted at rung 1: accuracy 0.7 is rank 1 of 3 at rung 1');
+  return world;
+}
+
+/** The scheduler's verdict on a trial that came to a rung, where nobody goes on at once. */
+export function pauseAt(world: World, trial: TrialDetail, rung: number, value: number): void {
+  const peers = world.trialsOf(trial.sweep).filter((each) => each.step >= rung).length;
+  const reason = `paused at step ${rung}: accuracy ${value} is rank ${peers} of ${peers} at rung ${rung}`;
+  const facts = { rung, value, cutoff: null, rank: peers, peers };
+  world.decide(trial, { step: rung, verdict: 'pause', reason, rule: 'asha', ...facts });
+}
+
+/** A sweep of two metrics, s1, with two trials on its front and one behind it. */
+export function frontWorld(): World {
+  const world = new World();
+  world.addSweep({
+    id: 's1',
+    name: 'fast-and-good',
+    metrics: [
+      { name: 'accuracy', mode: 'max', target: null },
+      { name: 'latency_ms', mode: 'min', target: null },
+    ],
+    scheduler: 'none',
+    rungs: [],
+    parameters,
+  });
+  for (const [accuracy, latency_ms] of [
+    [0.8, 12],
+    [0.7, 15],
+    [0.9, 30],
+  ] as const) {
+    const trial = world.addTrial('s1', drawConfig(randomStream(latency_ms)));
+    world.start(trial);
+    world.report(trial, 1, { accuracy, latency_ms });
+  }
+  return world;
+}
+
 /** A sweep of very many trials, to see that the page stays smooth. */
 export function largeWorld(trials: number): World {
   const world = new World();

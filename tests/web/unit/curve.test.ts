@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { Curve, type Clone, bestSoFar, frameOf, rungCounts, upperBound } from '../../../web/src/model/curve';
+import { Curve, type Clone, bestSoFar, frameOf, upperBound } from '../../../web/src/model/curve';
 import {
   alphaFor,
   axisLabels,
@@ -150,14 +150,6 @@ describe('what is derived from curves', () => {
     ] as const;
     expect(bestSoFar(curves, 'max')).toEqual([0.5, 0.5, 0.9]);
     expect(bestSoFar(curves, 'min')).toEqual([0.3, 0.3, 0.3]);
-  });
-
-  it('a rung counts the trials that reached it', () => {
-    expect(rungCounts([1, 3, 9], [1, 3, 4, 9, 1])).toEqual([
-      { step: 1, reached: 5 },
-      { step: 3, reached: 3 },
-      { step: 9, reached: 1 },
-    ]);
   });
 
   it('the table has every step while they are few, then the rungs and some between', () => {

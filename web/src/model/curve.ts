@@ -173,14 +173,3 @@ export function bestSoFar(
   }
   return line;
 }
-
-export interface RungCount {
-  step: number;
-  reached: number;
-}
-
-/** How many trials have reported at or beyond each rung. */
-export function rungCounts(rungs: readonly number[], lastSteps: Iterable<number>): RungCount[] {
-  const steps = [...lastSteps];
-  return rungs.map((step) => ({ step, reached: steps.filter((last) => last >= step).length }));
-}

@@ -110,6 +110,11 @@ export function beginning(
   return verdict?.verdict === 'pause' && verdict.rule !== 'sweep_paused' ? 'promoted' : 'resumed';
 }
 
+/** What each of its attempts goes on as. */
+export function beginnings(trial: Pick<TrialDetail, 'attempts_list' | 'decisions'>): string[] {
+  return trial.attempts_list.map((_, i, all) => beginning(all[i - 1], trial));
+}
+
 /** First letter upper case, a full stop at the end, nothing else touched. */
 export function sentence(text: string): string {
   const trimmed = text.trim();

@@ -1,5 +1,5 @@
-import type { Metric, TrialDetail, TrialReported } from '../api/types';
-import { Curve } from './curve';
+import type { Metric, Schedule, TrialDetail, TrialReported } from '../api/types';
+import { Curve, type Clone } from './curve';
 import { better, fromWire } from './numbers';
 
 /** The trial with a report more; one that it already contains changes nothing. */
@@ -42,4 +42,12 @@ export function curveOf(trial: TrialDetail, metric: string): Curve {
     if (value !== undefined) curve.append(point.step, fromWire(value));
   }
   return curve;
+}
+
+/** Where the trial went on from another's checkpoint, of what its weights come from now. */
+export function clonesOf(parts: Schedule['schedule'], number: number): Clone[] {
+  return parts.flatMap(({ trial, step }, i) => {
+    const donor = parts[i - 1]?.trial;
+    return trial === number && donor !== undefined && donor !== number ? [{ donor, step }] : [];
+  });
 }

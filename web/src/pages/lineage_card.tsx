@@ -8,8 +8,13 @@ import { formatConfig } from '../model/numbers';
 import { trialUrl } from '../router';
 
 /** Where a trial's weights come from, where it took them over or has changed its configuration. */
-export function LineageCard({ trial }: { trial: TrialDetail }): JSX.Element | null {
-  const parts = useSchedule(trial);
+export function LineageCard({
+  trial,
+  parts,
+}: {
+  trial: TrialDetail;
+  parts: Schedule['schedule'];
+}): JSX.Element | null {
   if (parts.length < 2) return null;
   return (
     <section class="panel card" aria-labelledby="lineage-title" data-testid="lineage">
@@ -46,8 +51,9 @@ export function LineageCard({ trial }: { trial: TrialDetail }): JSX.Element | nu
   );
 }
 
-// It changes with an attempt only, and the first one has nothing behind it.
-function useSchedule({ sweep, number, attempts }: TrialDetail): Schedule['schedule'] {
+/** What its weights were trained with; it changes with an attempt only, and the first one has nothing
+    behind it. */
+export function useSchedule(sweep: string, number: number, attempts: number): Schedule['schedule'] {
   const [parts, setParts] = useState<Schedule['schedule']>([]);
   useEffect(() => {
     const abort = new AbortController();

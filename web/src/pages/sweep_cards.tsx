@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 
 import type { Config, Sweep } from '../api/types';
-import { rungCounts } from '../model/curve';
 import { orderedFront } from '../model/front';
 import { formatConfig, formatCount, formatMetric, fromWire, plural } from '../model/numbers';
+import { leftStates, rungCounts, rungSummary, type RungCount } from '../model/rungs';
 import type { SweepModel } from '../model/sweep_model';
 import { trialUrl } from '../router';
 import { CopyButton } from '../ui/parts';
@@ -129,37 +129,48 @@ export function ConfigList({
   );
 }
 
-/** How far the trials came: a bar a rung. */
+/** How far the trials came: a bar a rung, and what has become of those that came to it. */
 export function RungCard({ model }: { model: SweepModel }): JSX.Element {
   const { sweep, trials } = model;
-  const reported = [...trials.values()].filter((trial) => trial.best !== undefined);
-  const counts = rungCounts(
-    sweep.rungs,
-    reported.map((trial) => trial.step),
-  );
+  const counts = rungCounts(sweep.rungs, trials.values());
   const most = Math.max(1, ...counts.map((rung) => rung.reached));
   return (
-    <section class="panel card" aria-labelledby="rungs-title">
+    <section class="panel card" aria-labelledby="rungs-title" data-testid="rungs">
       <h2 id="rungs-title">Rungs</h2>
       <table class="rungs">
         <thead class="visually-hidden">
           <tr>
             <th scope="col">step</th>
+            <th scope="col">what became of them</th>
             <th scope="col">trials that reached it</th>
           </tr>
         </thead>
         <tbody>
-          {counts.map(({ step, reached }) => (
-            <tr key={step}>
-              <th scope="row">step {step}</th>
+          {counts.map((rung) => (
+            <tr key={rung.step}>
+              <th scope="row">step {rung.step}</th>
               <td>
-                <span class="rung-bar" style={{ width: `${(reached / most) * 100}%` }} />
+                {rung.reached > 0 && <RungBar rung={rung} most={most} />}
+                <span class="muted small">{rungSummary(rung) || 'nobody yet'}</span>
               </td>
-              <td class="number">{formatCount(reached)}</td>
+              <td class="number">{formatCount(rung.reached)}</td>
             </tr>
           ))}
         </tbody>
       </table>
     </section>
+  );
+}
+
+function RungBar({ rung, most }: { rung: RungCount; most: number }): JSX.Element {
+  return (
+    <span class="rung-bars" style={{ width: `${(rung.reached / most) * 100}%` }}>
+      {rung.wentOn > 0 && <span class="fill-running" style={{ flexGrow: rung.wentOn }} />}
+      {leftStates
+        .filter((state) => rung.left[state] > 0)
+        .map((state) => (
+          <span key={state} class={`fill-${state}`} style={{ flexGrow: rung.left[state] }} />
+        ))}
+    </span>
   );
 }

@@ -11,8 +11,9 @@ import {
 } from '../model/columns';
 import { parseFilter, stateFilter } from '../model/filter';
 import { formatCount } from '../model/numbers';
+import { cloneNote, rungNote } from '../model/rungs';
 import { curvesSummary } from '../model/summary';
-import type { SweepModel } from '../model/sweep_model';
+import type { SweepModel, TrialRow } from '../model/sweep_model';
 import { place, setQuery } from '../router';
 import { chooseColorBy, linesOf, type ColorBy } from '../ui/colors';
 import { CurveChart } from '../ui/curve_chart';
@@ -94,6 +95,9 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
   const select = (number: number | undefined): void =>
     setQuery({ trial: number === undefined ? undefined : String(number) });
 
+  const noteOf = (row: TrialRow): string =>
+    rungNote(row, sweep) || cloneNote(model.curves.get(row.number)?.clones ?? []);
+
   return (
     <>
       <div class="overview">
@@ -161,6 +165,7 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
           best={sweep.best?.trial}
           selected={selected}
           hovered={hovered}
+          noteOf={noteOf}
           onSort={(key) => setQuery({ sort: formatSort(pressColumn(sort, key)) })}
           onSelect={select}
           onHover={setHovered}

@@ -1,14 +1,16 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import type { Sweep, TrialDetail } from '../api/types';
+import type { Schedule, Sweep, TrialDetail } from '../api/types';
 import { LiveTrial } from '../live/trial_live';
+import type { Clone } from '../model/curve';
 import { formatMetric, fromWire, plural } from '../model/numbers';
-import { trialSentence } from '../model/reason';
+import { beginnings, trialSentence } from '../model/reason';
+import { beginningsSummary } from '../model/rungs';
 import { rowOf } from '../model/sweep_model';
 import { total } from '../model/states';
 import { formatDuration } from '../model/time';
-import { curveOf, metricNames } from '../model/trial_model';
+import { clonesOf, curveOf, metricNames } from '../model/trial_model';
 import type { Yielding } from '../model/yielding';
 import { navigate, place, setQuery, sweepUrl, trialUrl } from '../router';
 import { colorToken } from '../ui/colors';
@@ -19,7 +21,7 @@ import { useKeys } from '../ui/keys';
 import { Fact, Loading, Trouble, When } from '../ui/parts';
 import { paintEpoch, token } from '../ui/theme';
 import { Checkpoints } from './checkpoints';
-import { LineageCard } from './lineage_card';
+import { LineageCard, useSchedule } from './lineage_card';
 import { LogPanel } from './log_panel';
 import { ConfigList } from './sweep_cards';
 import { TrialActions } from './trial_actions';
@@ -38,6 +40,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
     j: () => sweep && number + 1 < total(sweep.trials) && navigate(trialUrl(id, number + 1)),
     k: () => number > 0 && navigate(trialUrl(id, number - 1)),
   });
+  const parts = useSchedule(id, number, trial?.attempts ?? 0);
   if (live?.error.value && !trial) return <Trouble error={live.error.value} />;
   if (!live || !trial || !sweep) return <Loading what={`trial ${number} of ${id}`} />;
   return (
@@ -45,7 +48,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
       <TrialHead sweep={sweep} trial={trial} yielding={live.yielding.value} />
       <div class="overview">
         <section class="panel" aria-label="Learning curve">
-          <TrialCurve sweep={sweep} trial={trial} />
+          <TrialCurve sweep={sweep} trial={trial} parts={parts} />
         </section>
         <div class="side">
           <section class="panel card" aria-labelledby="config-title">
@@ -53,7 +56,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
             <ConfigList config={trial.config} order={sweep.parameters?.map((each) => each.name)} />
             <Origin trial={trial} />
           </section>
-          <LineageCard trial={trial} />
+          <LineageCard trial={trial} parts={parts} />
           <Checkpoints key={number} trial={trial} />
         </div>
       </div>
@@ -76,6 +79,7 @@ function TrialHead({
   yielding: Yielding | undefined;
 }): JSX.Element {
   const others = Object.entries(trial.metrics).filter(([name]) => name !== sweep.metric.name);
+  const history = beginningsSummary(beginnings(trial));
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
@@ -108,7 +112,10 @@ function TrialHead({
           {sweep.max_step > 0 && <span class="muted"> of {sweep.max_step}</span>}
         </Fact>
         <Fact name="Trained">{formatDuration(trial.seconds)}</Fact>
-        <Fact name="Attempts">{trial.attempts}</Fact>
+        <Fact name="Attempts">
+          {trial.attempts}
+          {history !== '' && <span class="muted"> · {history}</span>}
+        </Fact>
         <Fact name="Created">
           <When time={trial.created} />
         </Fact>
@@ -134,18 +141,28 @@ function Neighbours({ sweep, number }: { sweep: Sweep; number: number }): JSX.El
   );
 }
 
-function TrialCurve({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX.Element {
+function TrialCurve({
+  sweep,
+  trial,
+  parts,
+}: {
+  sweep: Sweep;
+  trial: TrialDetail;
+  parts: Schedule['schedule'];
+}): JSX.Element {
   const { query } = place.value;
   const names = metricNames(trial, sweep.metric);
   const wanted = query.get('metric');
   const metric = wanted !== null && names.includes(wanted) ? wanted : sweep.metric.name;
   const epoch = paintEpoch.value;
+  const clones = useMemo(() => clonesOf(parts, trial.number), [parts, trial.number]);
   const lines = useMemo((): Line[] => {
     const curve = curveOf(trial, metric);
     if (curve.length === 0) return [];
+    for (const clone of clones) curve.clone(clone);
     const color = token(colorToken(trial, 'state'));
     return [{ number: trial.number, curve, color, faint: false, live: trial.state === 'running' }];
-  }, [trial.history, trial.state, metric, epoch]);
+  }, [trial.history, trial.state, metric, epoch, clones]);
   const judged = trial.decisions.map((decision) => decision.rung ?? decision.step);
   const last = lines[0]?.curve.values.at(-1);
   return (
@@ -163,9 +180,13 @@ function TrialCurve({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX
       summary={
         last === undefined
           ? `No report of ${metric} yet.`
-          : `${metric} ${formatMetric(last)} at step ${trial.step}, ${plural(trial.history.length, 'report')}.${
-              judged.length > 0 ? ' Dashed: the scheduler decided.' : ''
-            }`
+          : [
+              `${metric} ${formatMetric(last)} at step ${trial.step}, ${plural(trial.history.length, 'report')}.`,
+              judged.length > 0 && 'Dashed: the scheduler decided.',
+              clones.length > 0 && `Gaps: it went on from ${clonesText(clones)}.`,
+            ]
+              .filter(Boolean)
+              .join(' ')
       }
       onHover={() => undefined}
       onSelect={() => undefined}
@@ -187,4 +208,9 @@ function TrialCurve({ sweep, trial }: { sweep: Sweep; trial: TrialDetail }): JSX
       }
     />
   );
+}
+
+// "trial 2 of step 6, trial 4 of step 9"
+function clonesText(clones: readonly Clone[]): string {
+  return clones.map(({ donor, step }) => `trial ${donor} of step ${step}`).join(', ');
 }

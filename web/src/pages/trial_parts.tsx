@@ -4,7 +4,7 @@ import type { Attempt, Decision, Metric, TrialDetail } from '../api/types';
 import { formatMetric, fromWire } from '../model/numbers';
 import {
   attemptOutcome,
-  beginning,
+  beginnings,
   decisionSentence,
   originSentence,
   splitFailure,
@@ -95,7 +95,7 @@ function DecisionRow({ decision, metric }: { decision: Decision; metric: Metric 
       <td class="muted">{decision.rule}</td>
       <td class="number">{value === null ? '' : formatMetric(fromWire(value))}</td>
       <td class="number">{cutoff === null ? '' : formatMetric(fromWire(cutoff))}</td>
-      <td class="number">{rank === null ? '' : `${rank} of ${peers}`}</td>
+      <td class="number">{!peers ? '' : `${rank} of ${peers}`}</td>
       <td class="muted">
         <When time={decision.time} />
       </td>
@@ -104,6 +104,7 @@ function DecisionRow({ decision, metric }: { decision: Decision; metric: Metric 
 }
 
 export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
+  const begun = beginnings(trial);
   return (
     <section class="panel card" aria-labelledby="attempts-title" data-testid="attempts">
       <h2 id="attempts-title">Attempts</h2>
@@ -112,7 +113,7 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
         <AttemptCard
           key={attempt.number}
           attempt={attempt}
-          why={beginning(trial.attempts_list[index - 1], trial)}
+          why={begun[index] ?? ''}
         />
       ))}
     </section>

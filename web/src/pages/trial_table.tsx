@@ -23,6 +23,8 @@ interface Props {
   best: number | undefined;
   selected: number | undefined;
   hovered: number | undefined;
+  /** What else is to be said beside a trial's state. */
+  noteOf(row: TrialRow): string;
   onSort(key: string): void;
   onSelect(number: number | undefined): void;
   onHover(number: number | undefined): void;
@@ -44,7 +46,7 @@ const pageRows = 10;
 export function TrialTable(props: Props): JSX.Element {
   const { rows, selected, onSelect } = props;
   const scroll = useRef<HTMLDivElement>(null);
-  const columns = columnsOf(props.parameters, rows, props.metric);
+  const columns = columnsOf(props);
   const virtual = useVirtualRows(rows.length, rowHeight, headHeight, scroll);
   const at = rows.findIndex((each) => each.number === selected);
   const row = rows[at];
@@ -188,6 +190,7 @@ function Row({
           row={row}
           isBest={row.number === props.best}
           colorBy={props.colorBy}
+          note={props.noteOf(row)}
         />
       ))}
     </tr>
@@ -199,11 +202,13 @@ function Cell({
   row,
   isBest,
   colorBy,
+  note,
 }: {
   column: Column;
   row: TrialRow;
   isBest: boolean;
   colorBy: ColorBy;
+  note: string;
 }): JSX.Element {
   switch (column.key) {
     case 'number':
@@ -219,6 +224,7 @@ function Cell({
       return (
         <td>
           <StateLabel state={row.state} />
+          {note && <span class="muted small"> {note}</span>}
         </td>
       );
     case 'best':
@@ -254,15 +260,17 @@ function Cell({
   }
 }
 
-function columnsOf(
-  parameters: readonly string[],
-  rows: readonly TrialRow[],
-  metric: Metric,
-): Column[] {
+function columnsOf({
+  parameters,
+  rows,
+  metric,
+  noteOf,
+}: Pick<Props, 'parameters' | 'rows' | 'metric' | 'noteOf'>): Column[] {
+  const noted = rows.some((row) => noteOf(row) !== '');
   const first = rows[0]?.config ?? {};
   return [
     { key: 'number', label: 'trial', width: 84, numeric: false },
-    { key: 'state', label: 'state', width: 124, numeric: false },
+    { key: 'state', label: 'state', width: noted ? 196 : 124, numeric: false },
     {
       key: 'best',
       label: metric.name,

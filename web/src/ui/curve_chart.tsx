@@ -62,7 +62,7 @@ export function CurveChart(props: Props): JSX.Element {
       )}
       <figcaption>
         {props.summary}
-        {props.lines.some((line) => line.curve.clones.length > 0) &&
+        {clonesShown(props.lines) &&
           ' A ring: a trial goes on from there, with another’s checkpoint.'}
       </figcaption>
     </figure>
@@ -119,6 +119,12 @@ function Canvas(props: Props): JSX.Element {
       {hovered && <Tooltip line={hovered} metric={props.metric} />}
     </div>
   );
+}
+
+// A clone is drawn from its donor's line.
+function clonesShown(lines: readonly Line[]): boolean {
+  const shown = new Set(lines.map((line) => line.number));
+  return lines.some(({ curve }) => curve.clones.some(({ donor }) => shown.has(donor)));
 }
 
 function emptyText({ lines, metric }: Pick<Props, 'lines' | 'metric'>): string | undefined {

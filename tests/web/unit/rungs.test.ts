@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+
+import type { TrialState } from '../../../web/src/api/types';
+import {
+  beginningsSummary,
+  cloneNote,
+  rungCounts,
+  rungNote,
+  rungSummary,
+} from '../../../web/src/model/rungs';
+import { clonesOf } from '../../../web/src/model/trial_model';
+
+const at = (step: number, state: TrialState) => ({ step, state });
+const rungs = [1, 3, 9];
+
+describe('a rung', () => {
+  const counted = rungCounts(rungs, [
+    at(0, 'running'),
+    at(1, 'paused'),
+    at(1, 'paused'),
+    at(1, 'pending'),
+    at(2, 'failed'),
+    at(3, 'paused'),
+    at(4, 'running'),
+    at(9, 'completed'),
+  ]);
+
+  it('counts the trials that reached it', () => {
+    expect(counted.map(({ step, reached }) => [step, reached])).toEqual([
+      [1, 7],
+      [3, 3],
+      [9, 1],
+    ]);
+  });
+
+  it('tells those that went on from those that it was the last for', () => {
+    expect(counted.map(rungSummary)).toEqual([
+      '4 went on, 2 paused, 1 failed',
+      '2 went on, 1 paused',
+      '1 completed',
+    ]);
+  });
+
+  it('that nobody reached has nothing to tell', () => {
+    expect(rungCounts(rungs, [at(0, 'running')]).map(rungSummary)).toEqual(['', '', '']);
+  });
+});
+
+describe('beside the state of a trial', () => {
+  it('stands its rung, while it has not ended', () => {
+    expect(rungNote(at(3, 'paused'), { rungs })).toBe('at rung 3');
+    expect(rungNote(at(3, 'pending'), { rungs })).toBe('past rung 3');
+    expect(rungNote(at(4, 'running'), { rungs })).toBe('past rung 3');
+    expect(rungNote(at(0, 'running'), { rungs })).toBe('');
+    expect(rungNote(at(3, 'stopped'), { rungs })).toBe('');
+    expect(rungNote(at(3, 'paused'), { rungs: [] })).toBe('');
+  });
+
+  it('stands no rung that it was not paused at, but with its sweep', () => {
+    expect(rungNote(at(4, 'paused'), { rungs })).toBe('past rung 3');
+  });
+
+  it('stands whom it has cloned last', () => {
+    expect(cloneNote([])).toBe('');
+    expect(
+      cloneNote([
+        { donor: 4, step: 2 },
+        { donor: 7, step: 8 },
+      ]),
+    ).toBe('clone of 7');
+  });
+});
+
+describe('the attempts of a trial', () => {
+  it('say how often it was promoted, and has cloned another', () => {
+    expect(beginningsSummary(['', 'again', 'resumed'])).toBe('');
+    expect(beginningsSummary(['', 'promoted'])).toBe('promoted once');
+    expect(beginningsSummary(['', 'promoted', 'clone', 'promoted', 'promoted'])).toBe(
+      'promoted 3 times, cloned another once',
+    );
+  });
+});
+
+describe('where a trial went on from others', () => {
+  const part = (trial: number, step: number) => ({ trial, step, config: {} });
+
+  it('is told by its schedule', () => {
+    expect(clonesOf([part(1, 0), part(2, 3), part(1, 6)], 1)).toEqual([{ donor: 2, step: 6 }]);
+  });
+
+  it('is nowhere while only its configuration changes', () => {
+    expect(clonesOf([part(1, 0), part(1, 3)], 1)).toEqual([]);
+    expect(clonesOf([], 1)).toEqual([]);
+  });
+});
