@@ -79,7 +79,7 @@ std::string Range(const Json& parameter) {
 std::string List(const Json& numbers) {
   std::string text;
   for (const Json& number : numbers) text += (text.empty() ? "" : ", ") + FormatSetting(number);
-  return text.empty() ? "none" : text;
+  return text;
 }
 
 std::string Words(const Json& words) {
@@ -217,7 +217,8 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   field("searcher", TextAt(sweep, "searcher"));
   for (const Json& taken : At(sweep, "warm_start")) field("begins with", taken.get<std::string>());
   const std::string time = TextAt(sweep, "time_attr");
-  field("scheduler", TextAt(sweep, "scheduler") + ", rungs " + List(At(sweep, "rungs")) +
+  const std::string rungs = List(At(sweep, "rungs"));
+  field("scheduler", TextAt(sweep, "scheduler") + (rungs.empty() ? "" : ", rungs " + rungs) +
                          (time.empty() ? "" : " of " + time));
   field("limits", Limits(sweep));
   if (At(sweep, "external") == Json(true)) {

@@ -66,8 +66,11 @@ ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
   if (flags.output.json()) {
     console.out.Print(Dump(*explanation, 2));
   } else {
-    console.out.PrintLines(
-        ExplanationSections(*explanation, name->number, console.out.style(), console.out.width()));
+    // The decision is the matter; where it alone can be had, it is shown alone.
+    const Result<Json> trial = api.Trial(*name);
+    console.out.PrintLines(ExplanationSections(*explanation, name->number,
+                                               trial.ok() ? *trial : Json(), console.out.style(),
+                                               console.out.width()));
   }
   return ExitCode::kSuccess;
 }

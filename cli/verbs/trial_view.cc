@@ -73,10 +73,26 @@ void AddMetrics(const Json& trial, Sections& sections) {
   sections.Field("checkpoint", TextAt(trial, "checkpoint"));
 }
 
-void AddAttempts(const Json& attempts, Sections& sections) {
+// What an attempt goes on as, after the one before it.
+std::string Beginning(const Json& before, const Json& decisions) {
+  if (before.is_null()) return "";
+  const std::string outcome = TextAt(before, "outcome");
+  if (outcome != "paused") return outcome.empty() ? "" : "again";
+  Json last;
+  for (const Json& decision : decisions) {
+    if (At(decision, "attempt") == At(before, "number")) last = decision;
+  }
+  const std::string verdict = TextAt(last, "verdict");
+  if (verdict == "exploit") return "clone";
+  if (verdict == "resize") return "resized";
+  return verdict == "pause" && TextAt(last, "rule") != "sweep_paused" ? "promoted" : "resumed";
+}
+
+void AddAttempts(const Json& attempts, const Json& decisions, Sections& sections) {
   if (attempts.empty()) return;
   sections.Title("attempts");
   Table table({{"NO", true},
+               {"AS"},
                {"STATE"},
                {"OUTCOME"},
                {"EXECUTOR"},
@@ -84,11 +100,13 @@ void AddAttempts(const Json& attempts, Sections& sections) {
                {"FROM"},
                {"START", true},
                {"RAN", true}});
+  Json before;
   for (const Json& attempt : attempts) {
-    table.Add({Whole(attempt, "number"), TextAt(attempt, "state"), TextAt(attempt, "outcome"),
-               TextAt(attempt, "executor"), std::to_string(At(attempt, "ranks").size()),
-               Resumed(At(attempt, "resumed_from")), Between(attempt, "decided", "first_step"),
-               Between(attempt, "started", "ended")});
+    table.Add({Whole(attempt, "number"), Beginning(before, decisions), TextAt(attempt, "state"),
+               TextAt(attempt, "outcome"), TextAt(attempt, "executor"),
+               std::to_string(At(attempt, "ranks").size()), Resumed(At(attempt, "resumed_from")),
+               Between(attempt, "decided", "first_step"), Between(attempt, "started", "ended")});
+    before = attempt;
   }
   sections.Add(table);
   // A failure is several lines: a sentence and the end of a log.
@@ -153,6 +171,21 @@ void AddHistory(const Json& history, Sections& sections) {
   sections.Add(table);
 }
 
+// What has become of the trial since it was decided on; empty where the decision says it.
+std::string Since(const Json& decision, const Json& trial) {
+  std::string text = TextAt(trial, "state");
+  const std::string reason = FirstLine(TextAt(trial, "reason"));
+  const std::string waiting = TextAt(trial, "waiting");
+  const bool is_told = reason.empty() || reason == FirstLine(TextAt(decision, "reason"));
+  const std::string verdict = TextAt(decision, "verdict");
+  const bool went_on = text == "running" && !verdict.empty() && verdict != "continue";
+  if (is_told && waiting.empty() && !went_on) return "";
+  if (went_on) text += ", in attempt " + Whole(trial, "attempts");
+  if (!is_told) text += ": " + reason;
+  if (!waiting.empty()) text += "; " + waiting;
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> TrialTable(const Json& trials, const std::string& metric,
@@ -197,20 +230,21 @@ std::vector<std::string> TrialSections(const Json& trial, const Style& style, in
   for (const auto& [name, value] : At(trial, "config").items()) {
     sections.Field(name, FormatSetting(value));
   }
-  AddAttempts(At(trial, "attempts_list"), sections);
+  AddAttempts(At(trial, "attempts_list"), At(trial, "decisions"), sections);
   AddDecisions(At(trial, "decisions"), sections);
   AddCheckpoints(At(trial, "checkpoints"), sections);
   AddHistory(At(trial, "history"), sections);
   return sections.Take();
 }
 
-std::vector<std::string> ExplanationSections(const Json& explanation, int64_t trial,
-                                             const Style& style, int width) {
+std::vector<std::string> ExplanationSections(const Json& explanation, int64_t number,
+                                             const Json& trial, const Style& style, int width) {
   const Json& decision = At(explanation, "decision");
   Sections sections(style, width);
   sections.Field("proposed", Proposal(explanation));
   sections.Field("decided",
                  decision.is_null() ? "nothing yet" : FirstLine(TextAt(decision, "reason")));
+  sections.Field("now", Since(decision, trial));
   const Json& rung = At(explanation, "rung");
   if (rung.empty()) return sections.Take();
   sections.Title("rung " + Whole(decision, "rung") + " of " + Clean(TextAt(decision, "rule")) +
@@ -218,7 +252,7 @@ std::vector<std::string> ExplanationSections(const Json& explanation, int64_t tr
   Table table({{""}, {"NO", true}, {"TRIAL", true}, {"VALUE", true}, {"VERDICT"}});
   int64_t place = 0;
   for (const Json& row : rung) {
-    const bool its_own = WholeAt(row, "number") == trial;
+    const bool its_own = WholeAt(row, "number") == number;
     const Colour colour = its_own ? Colour::kBold : Colour::kPlain;
     const std::string value = Number(At(row, "value"));
     table.Add({{its_own ? ">" : "", colour},

@@ -16,10 +16,10 @@ std::vector<std::string> TrialTable(const Json& trials, const std::string& metri
 // it reported.
 std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width);
 
-// A decision as a sentence, and the trials at its rung, the best first; `trial`, whose decision it
-// is, is marked.
-std::vector<std::string> ExplanationSections(const Json& explanation, int64_t trial,
-                                             const Style& style, int width);
+// A decision as a sentence, what has become of the trial since, and the trials at its rung, the best
+// first; the one of this number, whose decision it is, is marked. `trial` may be null: unknown.
+std::vector<std::string> ExplanationSections(const Json& explanation, int64_t number,
+                                             const Json& trial, const Style& style, int width);
 
 // From which steps on its weights were trained with which configuration, and by which trial.
 std::vector<std::string> ScheduleTable(const Json& schedule, const Style& style, int width);

@@ -1,0 +1,102 @@
+// Trials that were paused, promoted or cloned another, as `attune trial` tells of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kPaused = "paused at step 3: accuracy 0.7 is rank 1 of 1 at rung 3";
+
+// Trial s1/4, which the scheduler has paused at step 3.
+class PausedTrial : public testing::Test {
+ protected:
+  PausedTrial() : trial_(TrialJson(4, "paused")) {
+    server_.WriteTo(folder_.path());
+    trial_["reason"] = kPaused;
+    server_.Answer(
+        "/sweeps/s1/trials/4/explanation",
+        {{"origin", "random"},
+         {"rationale", nullptr},
+         {"decision", {{"reason", kPaused}, {"verdict", "pause"}, {"rule", "asha"}, {"rung", 3}}},
+         {"rung", {{{"number", 4}, {"value", 0.7}, {"verdict", "pause"}}}}});
+  }
+
+  std::string Trial(const std::string& verb) {
+    server_.Answer("/sweeps/s1/trials/4", trial_);
+    const Ran ran = RunAttune({"trial", verb, "s1/4", "--data-dir", folder_.path().string()});
+    EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+    return ran.out;
+  }
+
+  FakeServer server_;
+  ScratchFolder folder_;
+  Json trial_;
+};
+
+TEST_F(PausedTrial, IsExplainedByItsDecisionAlone) {
+  EXPECT_EQ(Trial("explain"), std::string("proposed    random\ndecided     ") + kPaused +
+                                  "\n\nrung 3 of asha, as it was then\n"
+                                  "   NO  TRIAL  VALUE  VERDICT\n"
+                                  ">   1      4    0.7  pause\n");
+}
+
+TEST_F(PausedTrial, SaysWhatItWaitsFor) {
+  trial_["waiting"] = "the scheduler has not promoted it";
+  EXPECT_THAT(Trial("explain"),
+              HasSubstr("\nnow         paused; the scheduler has not promoted it\n"));
+}
+
+// The best of one at its rung was stopped, and nothing said why.
+TEST_F(PausedTrial, ThatNobodyPromotedSaysSo) {
+  trial_["state"] = "stopped";
+  trial_["reason"] = "paused at step 3, and not promoted: no more come";
+  EXPECT_THAT(Trial("explain"), HasSubstr("\nnow         stopped: paused at step 3, and not "
+                                          "promoted: no more come\n"));
+}
+
+TEST_F(PausedTrial, ThatWasPromotedSaysThatItRunsAgain) {
+  trial_["state"] = "running";
+  trial_["reason"] = "";
+  trial_["attempts"] = 2;
+  EXPECT_THAT(Trial("explain"), HasSubstr("\nnow         running, in attempt 2\n"));
+}
+
+TEST_F(PausedTrial, IsExplainedAlsoWhereTheTrialItselfCannotBeHad) {
+  const Ran ran = RunAttune({"trial", "explain", "s1/4", "--data-dir", folder_.path().string()});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess);
+  EXPECT_THAT(ran.out, HasSubstr(kPaused));
+  EXPECT_THAT(ran.out, Not(HasSubstr("now")));
+}
+
+TEST_F(PausedTrial, ItsAttemptsSayWhatTheyGoOnAs) {
+  const auto attempt = [](int number, const char* outcome) -> Json {
+    return {{"number", number},   {"state", *outcome == 0 ? "running" : "ended"},
+            {"outcome", outcome}, {"failure", ""},
+            {"executor", "box"},  {"resumed_from", number == 1 ? Json() : Json(3)},
+            {"ranks", {Json()}}};
+  };
+  const auto decision = [](int of, const char* verdict, const char* rule) -> Json {
+    return {{"attempt", of}, {"step", 3}, {"verdict", verdict}, {"rule", rule}, {"reason", ""}};
+  };
+  trial_["attempts_list"] = {attempt(1, "paused"), attempt(2, "paused"), attempt(3, "paused"),
+                             attempt(4, "paused"), attempt(5, "failed"), attempt(6, "")};
+  trial_["decisions"] = {decision(1, "continue", "pbt"), decision(1, "pause", "pbt"),
+                         decision(2, "exploit", "pbt"), decision(3, "pause", "sweep_paused"),
+                         decision(4, "resize", "resize")};
+  EXPECT_THAT(Trial("get"),
+              AllOf(HasSubstr("attempts\nNO  AS        STATE"), HasSubstr("\n 1            ended "),
+                    HasSubstr("\n 2  promoted  ended "), HasSubstr("\n 3  clone     ended "),
+                    HasSubstr("\n 4  resumed   ended "), HasSubstr("\n 5  resized   ended "),
+                    HasSubstr("\n 6  again     running ")));
+}
+
+}  // namespace
+}  // namespace attune::cli
