@@ -59,43 +59,52 @@ export function FrontCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const front = orderedFront(sweep);
   return (
     <section class="panel card" aria-labelledby="front-title" data-testid="front">
-      <div class="card-head">
-        <h2 id="front-title">Front</h2>
-        <span class="muted">
-          {plural(front.length, 'report')} that no other beats in everything
-        </span>
-      </div>
+      <h2 id="front-title">Front</h2>
       {front.length === 0 ? (
         <p class="muted">No report counts yet.</p>
       ) : (
-        <table class="front">
-          <thead>
-            <tr>
-              <th scope="col">trial</th>
-              <th scope="col">step</th>
-              {sweep.metrics.map(({ name, mode }) => (
-                <th key={name} scope="col" title={mode === 'max' ? 'maximised' : 'minimised'}>
-                  {name} <span aria-hidden="true">{mode === 'max' ? '↑' : '↓'}</span>
+        <div class="table-scroll">
+          <table class="narrow">
+            <thead>
+              <tr>
+                <th scope="col">trial</th>
+                <th scope="col" class="number">
+                  step
                 </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {front.map((report) => (
-              <tr key={`${report.trial}-${report.step}`}>
-                <th scope="row">
-                  <a href={trialUrl(sweep.id, report.trial)}>trial {report.trial}</a>
-                </th>
-                <td class="number">{report.step}</td>
-                {report.values.map((value, i) => (
-                  <td key={sweep.metrics[i]?.name} class="number">
-                    {formatMetric(fromWire(value))}
-                  </td>
+                {sweep.metrics.map(({ name, mode }) => (
+                  <th
+                    key={name}
+                    scope="col"
+                    class="number"
+                    title={mode === 'max' ? 'maximised' : 'minimised'}
+                  >
+                    {name} <span aria-hidden="true">{mode === 'max' ? '↑' : '↓'}</span>
+                  </th>
                 ))}
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {front.map((report) => (
+                <tr key={`${report.trial}-${report.step}`}>
+                  <th scope="row">
+                    <a href={trialUrl(sweep.id, report.trial)}>{report.trial}</a>
+                  </th>
+                  <td class="number">{report.step}</td>
+                  {report.values.map((value, i) => (
+                    <td key={sweep.metrics[i]?.name} class="number">
+                      {formatMetric(fromWire(value))}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {front.length > 0 && (
+        <p class="muted small">
+          {plural(front.length, 'report')} that no other beats in everything.
+        </p>
       )}
     </section>
   );
