@@ -116,18 +116,30 @@ std::vector<uint32_t> Gp::Pending() const {
   return pending;
 }
 
-// Where a trial fails for what it is, those that are tried around it fail too.
-std::vector<uint32_t> Gp::FailedByChance(const std::vector<uint32_t>& known) const {
+// Where a trial fails for what it is, those that are tried around it fail too. Listed values have
+// no surroundings: one with which no trial has come to anything is to blame.
+std::vector<uint32_t> Gp::FailedByChance(const std::vector<uint32_t>& best_first) const {
   const auto failed = [this](uint32_t trial) {
     return record_.trial(trial).standing == Standing::kFailed;
   };
+  const auto to_blame = [&](uint32_t trial, size_t dimension) {
+    if (record_.cube().dimensions()[dimension].kind != Cube::Kind::kChoice) return false;
+    if (std::isnan(record_.At(trial, dimension))) return false;  // it has none
+    return std::ranges::all_of(best_first, [&](uint32_t other) {
+      return failed(other) || record_.At(other, dimension) != record_.At(trial, dimension);
+    });
+  };
   std::vector<uint32_t> by_chance;
-  for (const uint32_t trial : known) {
-    if (!failed(trial) || by_chance.size() == kMostPending) continue;
-    std::vector<uint32_t> others = known;
-    std::erase(others, trial);
-    const std::vector<uint32_t> near = NearestOf(record_, others, PointOf(trial), kNeighbours);
-    if (std::ranges::count_if(near, failed) * 2 < std::ssize(near)) by_chance.push_back(trial);
+  // The failed ones are the last, the newest of them behind the others.
+  const auto first = best_first.end() - std::min(std::ranges::count_if(best_first, failed),
+                                                 ptrdiff_t{kMostObservations});
+  for (auto trial = first; trial != best_first.end(); ++trial) {
+    bool blamed = false;
+    for (size_t k = 0; k < record_.cube().size(); ++k) blamed = blamed || to_blame(*trial, k);
+    if (blamed) continue;
+    std::vector<uint32_t> near = NearestOf(record_, best_first, PointOf(*trial), kNeighbours + 1);
+    if (std::erase(near, *trial) == 0) near.pop_back();
+    if (std::ranges::count_if(near, failed) * 2 < std::ssize(near)) by_chance.push_back(*trial);
   }
   return by_chance;
 }
@@ -194,7 +206,7 @@ std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
   std::vector<uint32_t> pending = Pending();
   for (const uint32_t trial : FailedByChance(best_first)) {
     std::erase(best_first, trial);
-    pending.push_back(trial);
+    if (pending.size() < kMostPending) pending.push_back(trial);
   }
   const std::unique_ptr<Acquisition> model = Model(best_first, pending, proposal);
   std::vector<Point> good;

@@ -65,7 +65,7 @@ class Gp final : public Searcher {
   size_t StartupTrials() const;
   std::vector<uint32_t> Known() const;    // that have ended, the best first
   std::vector<uint32_t> Pending() const;  // that run, the newest ones
-  std::vector<uint32_t> FailedByChance(const std::vector<uint32_t>& known) const;
+  std::vector<uint32_t> FailedByChance(const std::vector<uint32_t>& best_first) const;
   Point PointOf(uint32_t trial) const;
   std::unique_ptr<Acquisition> Model(const std::vector<uint32_t>& best_first,
                                      const std::vector<uint32_t>& pending,

@@ -56,6 +56,24 @@ TEST(Gp, TheBitsOfAProposalAreGolden) {
             "1.0500399189890377 0.00010083651835572444");
 }
 
+TEST(Gp, TheBitsOfAProposalForSeveralMetricsAreGolden) {
+  SweepSpec spec = Plane(7);
+  spec.objectives.push_back(Minimise("size"));
+  spec.objectives.push_back(Maximise("speed"));
+  Gp gp(spec);
+  History history(gp);
+  for (uint32_t i = 0; i < 24; ++i) {
+    const Config config = Ask(gp, i);
+    const uint32_t trial = history.Create(config);
+    const double x = Real(config, "x");
+    history.Report(trial, {{"loss", Loss(config)}, {"size", x * x}, {"speed", std::cos(x)}});
+    history.End(trial, TrialState::kCompleted);
+  }
+  const Config config = Ask(gp, 24);
+  EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")),
+            "1.368438140518025 9.998331641597232e-05");
+}
+
 TEST(Gp, ProposalsWhileOthersRunLieApart) {
   Gp gp(Plane());
   BestOf(gp, 12, Loss);
@@ -160,6 +178,37 @@ TEST(Gp, WhereTrialsFailIsAvoided) {
     }
   }
   EXPECT_LE(failed, 5);
+}
+
+TEST(Gp, AListedValueThatAlwaysFailsIsNotTriedAgainAndAgain) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    Gp gp(SpecOf(
+        {{"x", FloatDomain{.min = -5, .max = 5}},
+         {"batch", CategoricalDomain{{int64_t{32}, int64_t{64}, int64_t{128}, int64_t{256}}}}},
+        seed));
+    int failed = 0;
+    BestOf(gp, 40, [&](const Config& config) {
+      if (std::get<int64_t>(*config.Find("batch")) < 128) return std::pow(Real(config, "x") - 2, 2);
+      ++failed;
+      return kNaN;
+    });
+    EXPECT_LE(failed, 8) << seed;
+  }
+}
+
+TEST(Gp, VeryManyThatFailByChanceMisleadNoMoreThanAFew) {
+  Gp gp(Plane());
+  History history(gp);
+  Random random(Plane().space, 1);
+  for (uint32_t i = 0; i < 480; ++i) {
+    const Config config = Ask(random, i);
+    if (i % 4 > 0) {
+      history.Done(config, Loss(config));
+    } else {
+      history.End(history.Create(config), TrialState::kFailed);
+    }
+  }
+  EXPECT_LT(Loss(Ask(gp, 480)), 1e-3);
 }
 
 TEST(Gp, TrialsThatFailByChanceCostLittle) {
