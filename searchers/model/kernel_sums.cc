@@ -118,10 +118,18 @@ ATTUNE_INLINE void AddRows(const Row* rows, size_t count, RunningSum& to) {
 
 }  // namespace
 
+#ifdef __x86_64__
+#define ATTUNE_AVX2 __attribute__((target("avx2")))
+
 Width Widest() {
   static const bool eight = __builtin_cpu_supports("avx2") != 0;
   return eight ? Width::kEight : Width::kFour;
 }
+#else
+#define ATTUNE_AVX2
+
+Width Widest() { return Width::kFour; }
+#endif
 
 Tile::Tile(const std::vector<Point>& points, std::span<const size_t> places,
            std::span<const ScaledAxis> scaled, std::span<const ListedAxis> listed)
@@ -193,8 +201,8 @@ void Tile::AddBlockByFour(const float* biases, size_t begin, size_t end, Running
   AddBlock<FourAndFour>(biases, begin, end, sums);
 }
 
-__attribute__((target("avx2"))) void Tile::AddBlockByEight(const float* biases, size_t begin,
-                                                           size_t end, RunningSum* sums) const {
+ATTUNE_AVX2 void Tile::AddBlockByEight(const float* biases, size_t begin, size_t end,
+                                       RunningSum* sums) const {
   AddBlock<Eight>(biases, begin, end, sums);
 }
 
