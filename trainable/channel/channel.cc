@@ -97,9 +97,10 @@ void Channel::Run() {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
       if (closed_) polled[0].fd = -1;
-      if (write_at_ && *write_at_ <= Clock::now()) WriteGathered();
+      const auto now = Clock::now();  // once: a second look might be behind write_at_
+      if (write_at_ && *write_at_ <= now) WriteGathered();
       if (write_at_) {
-        timeout = static_cast<int>(ceil<milliseconds>(*write_at_ - Clock::now()).count());
+        timeout = static_cast<int>(ceil<milliseconds>(*write_at_ - now).count());
       } else if (!outgoing_.empty()) {
         polled[0].events |= POLLOUT;
       }

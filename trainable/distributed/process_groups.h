@@ -27,7 +27,7 @@ namespace attune::trainable {
 class StoreServer;
 
 // The gang's two process groups. Training uses `data`: Gloo for CPU tensors, NCCL for CUDA ones.
-// Verdicts, reductions of metrics and barriers go over a Gloo group of their own, so that they
+// Reductions of metrics and barriers go over a Gloo group of their own, so that they
 // never mix with collectives of the training code and work while a GPU is busy; what rank 0 tells
 // the others after every step goes over a Relay.
 //

@@ -4,9 +4,13 @@
 #include <c10/util/Exception.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
@@ -65,29 +69,6 @@ std::vector<std::uint8_t> NameOf(const UniqueFd& socket) {
   return {bytes, bytes + address.size};
 }
 
-UniqueFd Connect(const std::vector<std::uint8_t>& name) {
-  Address address;
-  address.size = std::min<socklen_t>(name.size(), sizeof(address.storage));
-  std::memcpy(&address.storage, name.data(), address.size);
-  UniqueFd socket = NewSocket(address.storage.ss_family);
-  while (connect(socket.get(), address.get(), address.size) != 0) {
-    if (errno != EINTR) ThrowErrno("the gang's relay: connecting");
-  }
-  return socket;
-}
-
-UniqueFd Accept(const UniqueFd& listener) {
-  while (true) {
-    UniqueFd socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (socket.valid()) {
-      const int on = 1;  // which a Unix socket refuses, and does without
-      setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      return socket;
-    }
-    if (errno != EINTR && errno != ECONNABORTED) ThrowErrno("the gang's relay: accept");
-  }
-}
-
 [[noreturn]] void Lose(const char* which, const char* why) {
   throw c10::DistNetworkError(std::string("the rank ") + which +
                               " this one does not follow the gang any more: " + why);
@@ -116,6 +97,63 @@ void Send(const UniqueFd& socket, std::span<const std::byte> bytes) {
   }
 }
 
+// What only the gang's ranks know: by it a rank is told from whoever else connects.
+using Password = std::array<std::byte, 16>;
+
+Password NewPassword() {
+  Password password;
+  if (getrandom(password.data(), password.size(), 0) != std::ssize(password)) {
+    ThrowErrno("the gang's relay: getrandom");
+  }
+  return password;
+}
+
+// A rank's place in the store: the password, then the name of its socket.
+std::vector<std::uint8_t> PlaceOf(const UniqueFd& listener, const Password& password) {
+  std::vector<std::uint8_t> place = NameOf(listener);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(password.data());
+  place.insert(place.begin(), bytes, bytes + password.size());
+  return place;
+}
+
+UniqueFd Connect(std::span<const std::uint8_t> place) {
+  const auto password = std::as_bytes(place.first(sizeof(Password)));
+  const auto name = place.subspan(sizeof(Password));
+  Address address;
+  address.size = std::min<socklen_t>(name.size(), sizeof(address.storage));
+  std::memcpy(&address.storage, name.data(), address.size);
+  UniqueFd socket = NewSocket(address.storage.ss_family);
+  while (connect(socket.get(), address.get(), address.size) != 0) {
+    if (errno != EINTR) Lose("before", std::strerror(errno));
+  }
+  if (send(socket.get(), password.data(), password.size(), MSG_NOSIGNAL) != std::ssize(password)) {
+    Lose("before", std::strerror(errno));
+  }
+  return socket;
+}
+
+bool Knows(const UniqueFd& socket, const Password& password) {
+  constexpr timeval kPatience{.tv_sec = 2, .tv_usec = 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  Password said{};
+  return recv(socket.get(), said.data(), said.size(), MSG_WAITALL) == std::ssize(said) &&
+         said == password;
+}
+
+UniqueFd Accept(const UniqueFd& listener, const Password& password) {
+  while (true) {
+    UniqueFd socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket.valid()) {
+      if (errno != EINTR && errno != ECONNABORTED) ThrowErrno("the gang's relay: accept");
+      continue;
+    }
+    if (!Knows(socket, password)) continue;
+    const int on = 1;  // which a Unix socket refuses, and does without
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return socket;
+  }
+}
+
 }  // namespace
 
 // Rank r has its word from the rank without r's highest bit, so that r and 2^k are the ranks that
@@ -128,15 +166,17 @@ Relay::Relay(c10d::Store& store, int rank, int world_size, const std::string& ho
     told.push_back(rank + static_cast<int>(bit));
   }
   UniqueFd listener;
+  Password password{};
   if (!told.empty()) {
     listener = Listen(AnyOf(host));
-    store.set(key(rank), NameOf(listener));
+    password = NewPassword();
+    store.set(key(rank), PlaceOf(listener, password));
   }
   if (rank > 0) {
     const unsigned highest = std::bit_floor(static_cast<unsigned>(rank));
     from_ = Connect(store.get(key(rank - static_cast<int>(highest))));
   }
-  while (to_.size() < told.size()) to_.push_back(Accept(listener));
+  while (to_.size() < told.size()) to_.push_back(Accept(listener, password));
 }
 
 void Relay::Tell(std::span<std::byte> bytes) {

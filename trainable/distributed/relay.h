@@ -16,13 +16,14 @@ namespace attune::trainable {
 // none of them as long as the kernel holds what they have not read yet. A collective costs several
 // times as much: its threads have to be woken first.
 //
-// Whoever reaches a rank's socket may join the tree, as with the gang's store (StoreServer).
+// Whoever knows what the gang's store says may join the tree; others that come upon a rank's socket
+// are sent away.
 class Relay {
  public:
   // Blocks until the ranks next to this one in the tree are connected; every rank of the gang makes
   // one, over the same store. Sockets are Unix ones where `host` is empty, that is, for ranks of
-  // one host, and else TCP ones on that IPv4 address. Throws attune::Error, or what the store
-  // throws.
+  // one host, and else TCP ones on that IPv4 address. Throws attune::Error, c10::DistNetworkError
+  // when the rank before this one is gone, or what the store throws.
   Relay(c10d::Store& store, int rank, int world_size, const std::string& host);
 
   // Rank 0's bytes to all: every rank calls it in the same order, with as many. Throws

@@ -68,7 +68,10 @@ void SkipStaticDestructorsAtExit() {
   on_exit([](int status, void*) { LeaveAtOnce(status); }, nullptr);
 }
 
-// The rank that this process is, also for the handler of what nobody catches.
+// The rank that this process is, also for handlers: of what nobody catches, and at exit.
+struct Rank;
+Rank* this_rank = nullptr;
+
 struct Rank {
   Rank(UniqueFd socket, std::vector<std::string> the_args, const Program& the_program)
       : program(the_program), args(std::move(the_args)), channel(std::move(socket), [this] {
@@ -76,6 +79,7 @@ struct Rank {
                            ": the executor is gone; leaving\n";
           LeaveAtOnce(1);
         }) {}
+  ~Rank() { this_rank = nullptr; }
 
   const pid_t process = getpid();
   const Program& program;
@@ -84,7 +88,6 @@ struct Rank {
   std::atomic<int> world_size = 1;
   Channel channel;
 };
-Rank* this_rank = nullptr;
 std::terminate_handler terminate_before = nullptr;
 
 std::string TextOf(const std::exception_ptr& error) {
@@ -191,7 +194,8 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
   this_rank = &rank;
   // Training code that calls exit() has said what it has said. What it forks says nothing.
   std::atexit([] {
-    if (getpid() == this_rank->process) this_rank->channel.Flush(kLastWords);
+    if (this_rank != nullptr && getpid() == this_rank->process)
+      this_rank->channel.Flush(kLastWords);
   });
   terminate_before = std::set_terminate(SpeakAndLeave);
   RunOnThreadOfItsOwn(Train);

@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "attune/error.h"
+#include "trainable/base/sockets.h"
 
 namespace attune::trainable {
 namespace {
@@ -66,6 +69,42 @@ TEST(RelayTest, ARankThatIsGoneIsALostPeerToThoseNextToIt) {
     };
     EXPECT_THROW(tell_for_ever(), c10::DistNetworkError);  // rank 2: once rank 0 has left
   });
+}
+
+// What rank 0 has told the store: a password of 16 bytes, then its socket's name.
+UniqueFd Visit(c10d::Store& store) {
+  const std::vector<std::uint8_t> place = store.get("relay/0");
+  UniqueFd visitor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto* name = reinterpret_cast<const sockaddr*>(place.data() + 16);
+  EXPECT_EQ(connect(visitor.get(), name, sizeof(sockaddr_in)), 0);
+  return visitor;
+}
+
+TEST(RelayTest, WhoDoesNotKnowThePasswordIsNoRank) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  std::jthread rank_zero([&] {
+    Relay relay(*store, 0, 2, "127.0.0.1");
+    Told(relay, 7);
+  });
+  const UniqueFd guesses = Visit(*store);
+  EXPECT_EQ(send(guesses.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+  EXPECT_TRUE(Visit(*store).valid());  // and leaves
+  Relay relay(*store, 1, 2, "127.0.0.1");
+  EXPECT_EQ(Told(relay, -1), 7);
+}
+
+TEST(RelayTest, ARankThatLeftBeforeTheNextOneCameIsALostPeer) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  UniqueFd gone(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(name);
+  ASSERT_EQ(bind(gone.get(), reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(getsockname(gone.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
+  std::vector<std::uint8_t> place(16);  // nobody listens there
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&name);
+  place.insert(place.end(), bytes, bytes + size);
+  store->set("relay/0", place);
+  EXPECT_THROW(Relay(*store, 1, 2, "127.0.0.1"), c10::DistNetworkError);
 }
 
 TEST(RelayTest, AnAddressThatIsNoneIsSaid) {
