@@ -106,16 +106,23 @@ std::vector<ConductorMachine::Decided> ConductorMachine::Decide(
   for (const Submission& submission : batch) {
     bool comes = true;
     for (const Command& command : submission.commands) {
+      // As if it had come alone: limits that the one before has reached are reached.
+      const bool chained = submission.done && &command != &submission.commands.front();
+      if (chained && comes) Advance(now, events);
       Decided& decided = all.emplace_back(events.size());
       if (comes) decided.refused = Decide(command, submission.actor, now, events);
       decided.end = events.size();
       comes = !submission.done || decided.begin < decided.end;
     }
   }
+  Advance(now, events);
+  return all;
+}
+
+void ConductorMachine::Advance(Time now, std::vector<Event>& events) {
   Brain::Portion following = mind_->Advance(now);
   std::ranges::move(following.events, std::back_inserter(events));
   more_ = following.more;
-  return all;
 }
 
 std::optional<Error> ConductorMachine::Decide(const Command& command, const std::string& actor,

@@ -76,6 +76,7 @@ class ConductorMachine {
                               std::vector<Event>& events);
   std::optional<Error> Decide(const Command& command, const std::string& actor, Time now,
                               std::vector<Event>& events);
+  void Advance(Time now, std::vector<Event>& events);
   Status Append(std::span<const Event> events, Time clock);
   void Probe(Time clock);
   void Answer(const std::vector<Submission>& batch, const std::vector<Decided>& decided,

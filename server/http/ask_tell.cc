@@ -110,9 +110,10 @@ Backend::After AskTell::OfferTo(Asked& asked) {
   return [this, &asked](std::span<const Event> led_to, const Brain& brain) {
     const auto* assigned = Find<AttemptAssigned>(led_to);
     if (assigned == nullptr) return;
-    const Sweep& sweep = *brain.state().Find(asked.command.sweep);
-    asked.offer = OfferNow(sweep, *assigned);
-    Keep(*assigned, sweep.spec);
+    const Sweep* sweep = brain.state().Find(asked.command.sweep);
+    if (sweep == nullptr) return;  // what followed has ended it, and the trial with it
+    asked.offer = OfferNow(*sweep, *assigned);
+    Keep(*assigned, sweep->spec);
   };
 }
 
@@ -136,11 +137,12 @@ AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
 // Whoever asks while a searcher thinks gets the trial as soon as it is there, which may be now, or
 // is told to ask again.
 AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
-  std::string reason = "every trial is running, or waits after a failure";
+  std::string reason = "sweep " + ToString(id) + " has ended";
   bool thinks = false;
   backend_.Look([&](const Brain& brain) {
     const Sweep* sweep = brain.state().Find(id);
     if (sweep == nullptr) return;
+    reason = "every trial is running, or waits after a failure";
     thinks =
         sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
     if (thinks) reason = "the searcher thinks about the next trial: ask again";

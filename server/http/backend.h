@@ -20,11 +20,12 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Decides on commands of a person's, on each only where the one before led to something; what they
-  // led to is durable, of all at once. Each has an answer of its own: what it led to, or why it was
-  // refused. Events that follow by themselves (a trial starts) are not among those. `actor` is whose
-  // token they came with. For each that was not refused, `after` is shown what it led to and the
-  // state right behind all of them; it is to be quick, and may be empty.
+  // Decides on commands of a person's, on each only where the one before led to something, and with
+  // what follows from that (a sweep ends at a limit); what they led to is durable, of all at once.
+  // Each has an answer of its own: what it led to, or why it was refused. Events that follow by
+  // themselves (a trial starts) are not among those. `actor` is whose token they came with. For
+  // each that was not refused, `after` is shown what it led to and the state behind all that was
+  // decided on together, where its sweep may have ended; it is to be quick, and may be empty.
   using Answer = Result<std::vector<Event>>;
   using After = std::function<void(std::span<const Event>, const Brain&)>;
   virtual std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,

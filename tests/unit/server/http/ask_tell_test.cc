@@ -278,12 +278,39 @@ TEST_F(AskTellTest, ATellThatIsRefusedAsksForNothing) {
 
 TEST_F(AskTellTest, WithoutANextTrialTheTellSaysWhy) {
   const Json second = Tell(AtStep(9, Ask())).at("next");
-  Json next = Tell(AtStep(9, second), 200, 1).at("next");
-  EXPECT_TRUE(next.at("trial").is_null());  // the searcher has no more
-  next = Tell(AtStep(9, second), 200, 1).at("next");
+  for (int times = 0; times < 2; ++times) {  // the searcher has no more
+    const Json next = Tell(AtStep(9, second), 200, 1).at("next");
+    EXPECT_TRUE(next.at("trial").is_null());
+    EXPECT_EQ(next.at("state"), "completed");
+    EXPECT_THAT(next.at("reason"), HasSubstr("ended"));
+  }
+}
+
+TEST_F(AskTellTest, WhoReachesTheTargetIsGivenNoTrialMore) {
+  PostJson("/api/v1/sweeps", R"(name: targeted
+metric: {name: accuracy, mode: max, target: 0.4}
+parameters: {lr: {min: 0.001, max: 0.1}}
+initial_points: [{lr: 0.01}, {lr: 0.02}]
+searcher: {name: random, seed: 7}
+scheduler: {name: asha, max: 9}
+)",
+           201);
+  const Json asked = PostJson("/api/v1/sweeps/s3/trials:ask");
+  ASSERT_EQ(asked.at("trial"), 0) << asked;
+  const std::string body = AtStep(9, asked);
+  const Json next = PostJson("/api/v1/sweeps/s3/trials/0:tell", body).at("next");
   EXPECT_TRUE(next.at("trial").is_null());
   EXPECT_EQ(next.at("state"), "completed");
   EXPECT_THAT(next.at("reason"), HasSubstr("has already ended"));
+  GetJson("/api/v1/sweeps/s3/trials/1", 404);
+}
+
+TEST_F(AskTellTest, WhoAsksWhileSomebodyEndsTheSweepIsGivenNothing) {
+  backend_.another = KillSweep{SweepId(2)};
+  const Json none = Ask();
+  EXPECT_TRUE(none.at("trial").is_null());
+  EXPECT_EQ(none.at("state"), "killed");
+  EXPECT_THAT(none.at("reason"), HasSubstr("has ended"));
 }
 
 TEST_F(AskTellTest, ALeaseWithoutAnAskIsAFault) {

@@ -122,11 +122,14 @@ class FakeBackend final : public Backend {
     std::vector<Answer> answers;
     for (const Command& command : commands) {
       const bool comes = answers.empty() || (answers.back().ok() && !answers.back()->empty());
+      if (!answers.empty() && comes) Append(brain_.Advance(brain_.state().last_time));
       answers.push_back(!refusal.ok() ? Answer(refusal.error())
-                        : comes ? brain_.Execute(command, brain_.state().last_time, actor)
-                                : Answer(std::vector<Event>()));
+                        : comes       ? brain_.Execute(command, brain_.state().last_time, actor)
+                                      : Answer(std::vector<Event>()));
       if (answers.back().ok()) Append(*answers.back());
     }
+    if (another)
+      Append(brain_.Execute(*std::exchange(another, {}), brain_.state().last_time).value());
     if (refusal.ok()) Append(brain_.Advance(brain_.state().last_time));
     for (const Answer& answer : answers) {
       if (answer.ok() && after) after(*answer, brain_);
@@ -184,6 +187,7 @@ class FakeBackend final : public Backend {
   }
 
   std::function<void()> before_executors;  // may hold a worker up
+  std::optional<Command> another;          // of somebody else's, behind what comes next
   Status refusal;                          // the answer to everything that can be refused
   Status starting;                         // why there is nothing to show yet
   std::atomic<int> looks = 0;
