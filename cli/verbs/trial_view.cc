@@ -171,6 +171,16 @@ void AddHistory(const Json& history, Sections& sections) {
   sections.Add(table);
 }
 
+// The scheduler, with the options that it had.
+std::string PolicyOf(const Json& explanation) {
+  Json policy = At(explanation, "policy");
+  if (policy.is_null()) return "";
+  const std::string name = TextAt(policy, "name");
+  policy.erase("name");
+  return Clean(name + ' ' + FormatConfigBriefly(policy) +
+               (At(explanation, "policy_changed") == Json(true) ? "; edited since" : ""));
+}
+
 // What has become of the trial since it was decided on; empty where the decision says it.
 std::string Since(const Json& decision, const Json& trial) {
   std::string text = TextAt(trial, "state");
@@ -244,6 +254,7 @@ std::vector<std::string> ExplanationSections(const Json& explanation, int64_t nu
   sections.Field("proposed", Proposal(explanation));
   sections.Field("decided",
                  decision.is_null() ? "nothing yet" : FirstLine(TextAt(decision, "reason")));
+  sections.Field("by", PolicyOf(explanation));
   sections.Field("now", Since(decision, trial));
   const Json& rung = At(explanation, "rung");
   if (rung.empty()) return sections.Take();

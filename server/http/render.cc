@@ -143,7 +143,8 @@ Json DecisionToJson(const DecisionRow& decision) {
           {"value", RealOrNull(decision.value)},
           {"cutoff", RealOrNull(decision.cutoff)},
           {"rank", decision.rank},
-          {"peers", decision.peers}};
+          {"peers", decision.peers},
+          {"policy", decision.policy}};
 }
 
 template <class T, class Write>
@@ -276,12 +277,13 @@ Json KeptToJson(SweepId sweep, const std::vector<KeptRow>& kept) {
 }
 
 Json ExplanationToJson(const TrialRow& trial, const std::optional<Explanation>& explanation) {
-  Json json = {{"origin", trial.origin},
-               {"rationale", RationaleToJson(trial)},
-               {"decision", nullptr},
-               {"rung", Json::array()}};
+  Json json = {{"origin", trial.origin},  {"rationale", RationaleToJson(trial)},
+               {"decision", nullptr},     {"policy", nullptr},
+               {"policy_changed", false}, {"rung", Json::array()}};
   if (!explanation) return json;
   json["decision"] = DecisionToJson(explanation->decision);
+  json["policy"] = Json::parse(explanation->policy);
+  json["policy_changed"] = explanation->policy_changed;
   for (const RungRow& row : explanation->rung) {
     json["rung"].push_back(
         {{"number", row.trial.value}, {"value", RealOrNull(row.value)}, {"verdict", row.verdict}});

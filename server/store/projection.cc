@@ -67,6 +67,15 @@ std::string ObjectivesToJson(const SweepSpec& spec) {
   return Dump(json);
 }
 
+// What verdicts are given by from this event on, where it is something new.
+void SetPolicy(sqlite::Transaction& transaction, EventSeq seq, SweepId sweep, const Json& spec) {
+  const std::string scheduler = Dump(spec.at("scheduler"));
+  transaction.Run(
+      "INSERT INTO policies (sweep, seq, scheduler) SELECT ?1, ?2, ?3 WHERE ?3 IS NOT"
+      " (SELECT scheduler FROM policies WHERE sweep = ?1 ORDER BY seq DESC LIMIT 1)",
+      sweep.value, seq.value, scheduler);
+}
+
 // A reason's number that may be absent.
 std::optional<double> Present(double value) {
   if (std::isnan(value)) return std::nullopt;
@@ -101,6 +110,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   const SweepSpec& spec = *fact.spec;
   Json taken = Json::array();
   for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
+  const Json written = sweepfile::ToJson(spec);
   transaction.Run(
       "INSERT INTO sweeps (sweep, name, owner, state, created, metric, mode, objectives, searcher, "
       "scheduler,"
@@ -109,7 +119,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.sweep.value, spec.name, fact.owner, FormatTime(event.time), spec.objective().metric,
       spec.objective().mode == Mode::kMax ? "max" : "min", ObjectivesToJson(spec),
       spec.searcher.name, spec.scheduler.name, spec.stop.max_trials, spec.max_step.value,
-      spec.gang.workers, Dump(sweepfile::ToJson(spec)), event.seq.value, Dump(taken));
+      spec.gang.workers, Dump(written), event.seq.value, Dump(taken));
+  SetPolicy(transaction, event.seq, fact.sweep, written);
   Remember(transaction, SweepId(0), fact.idempotency_key, event.seq);
 }
 
@@ -123,23 +134,28 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepR
                   fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepExtended& fact) {
+void Projection::On(sqlite::Transaction& transaction, const Event& event,
+                    const SweepExtended& fact) {
   auto spec = SpecOf(transaction, fact.sweep);
   if (!spec.ok()) return transaction.Fail(spec.error());
   spec->stop = fact.stop;
   spec->max_step = fact.max_step;
+  const Json written = sweepfile::ToJson(*spec);
   transaction.Run(
       "UPDATE sweeps SET max_trials = ?, max_step = ?, spec = ?, reason = '' WHERE sweep = ?",
-      fact.stop.max_trials, fact.max_step.value, Dump(sweepfile::ToJson(*spec)), fact.sweep.value);
+      fact.stop.max_trials, fact.max_step.value, Dump(written), fact.sweep.value);
+  SetPolicy(transaction, event.seq, fact.sweep, written);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact) {
   const SweepSpec& spec = *fact.spec;
+  const Json written = sweepfile::ToJson(spec);
   transaction.Run(
       "UPDATE sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = ?,"
       " edited_by = ?, changes = ? WHERE sweep = ?",
-      spec.name, spec.stop.max_trials, spec.max_step.value, Dump(sweepfile::ToJson(spec)),
-      FormatTime(event.time), event.actor, Dump(Json(fact.changes)), fact.sweep.value);
+      spec.name, spec.stop.max_trials, spec.max_step.value, Dump(written), FormatTime(event.time),
+      event.actor, Dump(Json(fact.changes)), fact.sweep.value);
+  SetPolicy(transaction, event.seq, fact.sweep, written);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepReopened& fact) {
@@ -229,8 +245,9 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   }
   transaction.Run(
       "INSERT INTO decisions (seq, sweep, trial, attempt, time, step, verdict, reason, rule, rung,"
-      " value, cutoff, rank, peers, milestone, donor, config)"
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      " value, cutoff, rank, peers, milestone, donor, config, policy)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
+      " (SELECT max(seq) FROM policies WHERE sweep = ?2))",
       event.seq.value, trial.sweep.value, trial.number.value, fact.attempt.number,
       FormatTime(event.time), fact.step.value, Name(fact.verdict.kind), reason.text, reason.rule,
       reason.rung.value, Present(reason.value), Present(reason.cutoff), reason.rank, reason.peers,

@@ -177,6 +177,7 @@ DecisionRow DecisionOfRow(const sqlite::Rows& rows) {
           .cutoff = OptionalReal(rows, 7),
           .rank = rows.Integer(8),
           .peers = rows.Integer(9),
+          .policy = static_cast<uint64_t>(rows.Integer(12)),
           .milestone = Step(rows.Integer(11))};
 }
 
@@ -270,7 +271,7 @@ Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
                      std::vector<DecisionRow>& decisions) {
   sqlite::Rows rows = connection.Query(
       "SELECT time, step, verdict, reason, rule, rung, value, cutoff, rank, peers, attempt,"
-      " milestone FROM decisions WHERE sweep = ? AND trial = ? ORDER BY seq",
+      " milestone, policy FROM decisions WHERE sweep = ? AND trial = ? ORDER BY seq",
       id.sweep.value, id.number.value);
   while (rows.Next()) decisions.push_back(DecisionOfRow(rows));
   return rows.status();
@@ -285,8 +286,9 @@ Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connectio
   {
     sqlite::Rows rows = connection.Query(
         "SELECT time, step, verdict, reason, rule, rung, value, cutoff, rank, peers, attempt,"
-        " milestone, seq FROM decisions WHERE sweep = ?1 AND trial = ?2 AND (?3 IS NULL OR step = "
-        "?3)"
+        " milestone, policy, seq, (SELECT scheduler FROM policies WHERE sweep = ?1 AND seq = "
+        "policy), policy < (SELECT max(seq) FROM policies WHERE sweep = ?1)"
+        " FROM decisions WHERE sweep = ?1 AND trial = ?2 AND (?3 IS NULL OR step = ?3)"
         " ORDER BY seq DESC LIMIT 1",
         id.sweep.value, id.number.value, only);
     if (!rows.Next()) {
@@ -294,7 +296,9 @@ Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connectio
       return std::optional<Explanation>();
     }
     explanation.decision = DecisionOfRow(rows);
-    seq = static_cast<uint64_t>(rows.Integer(12));
+    seq = static_cast<uint64_t>(rows.Integer(13));
+    explanation.policy = rows.Text(14);
+    explanation.policy_changed = rows.Integer(15) != 0;
   }
   if (explanation.decision.rung == Step(0)) return std::optional(std::move(explanation));
   auto sweeps = ReadSweeps(connection, id.sweep, id.sweep, 1);

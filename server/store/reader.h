@@ -107,7 +107,8 @@ struct DecisionRow {
   std::optional<double> cutoff;
   int64_t rank = 0;
   int64_t peers = 0;
-  Step milestone;  // the next one; 0 when it does not continue
+  uint64_t policy = 0;  // the event by which it was set
+  Step milestone;       // the next one; 0 when it does not continue
 };
 
 // One trial at a rung, as it stood there when it was judged.
@@ -120,6 +121,8 @@ struct RungRow {
 // A decision with those it was compared with: at the same rung by the same rule, up to then.
 struct Explanation {
   DecisionRow decision;
+  std::string policy;           // the scheduler and its options that it was given by, as JSON
+  bool policy_changed = false;  // since then
   std::vector<RungRow>
       rung;  // the best first, the trial itself among them; empty: compared with none
 };

@@ -66,6 +66,8 @@ constexpr std::array kMigrations = {
     "SELECT 1",
     // 10: likewise; which executors are not well, or were set aside.
     "SELECT 1",
+    // 11: likewise; by which policy a verdict was given.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

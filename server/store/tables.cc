@@ -8,6 +8,7 @@ std::string TablesSql() {
   DROP TABLE IF EXISTS main.trials;
   DROP TABLE IF EXISTS main.attempts;
   DROP TABLE IF EXISTS main.decisions;
+  DROP TABLE IF EXISTS main.policies;
   DROP TABLE IF EXISTS main.clones;
   DROP TABLE IF EXISTS main.checkpoints;
   DROP TABLE IF EXISTS main.executors;
@@ -113,6 +114,13 @@ std::string TablesSql() {
     PRIMARY KEY (sweep, trial, number)
   ) WITHOUT ROWID;
 
+  CREATE TABLE policies (
+    sweep     INTEGER NOT NULL,
+    seq       INTEGER NOT NULL,
+    scheduler TEXT    NOT NULL,
+    PRIMARY KEY (sweep, seq)
+  ) WITHOUT ROWID;
+
   CREATE TABLE decisions (
     seq       INTEGER PRIMARY KEY,
     sweep     INTEGER NOT NULL,
@@ -128,6 +136,7 @@ std::string TablesSql() {
     cutoff    REAL,
     rank      INTEGER NOT NULL,
     peers     INTEGER NOT NULL,
+    policy    INTEGER NOT NULL,
     milestone INTEGER NOT NULL,
     donor     INTEGER,
     config    TEXT

@@ -16,8 +16,8 @@ std::string ViewsSql();
 // of trials know the log only up to its `seq`; `unshown` has the events that the tables could not
 // take, and whether to `retry` when the server starts.
 inline constexpr std::array kDerivedTables = {
-    "sweeps",    "trials", "attempts",     "decisions",    "clones",  "checkpoints",
-    "executors", "front",  "report_index", "trial_counts", "requests"};
+    "sweeps",      "policies",  "trials", "attempts",     "decisions",    "clones",
+    "checkpoints", "executors", "front",  "report_index", "trial_counts", "requests"};
 
 // An index that grows with every report would touch a page a trial in each batch. This one grows by
 // so many events at once, in order of trials; what came after is few enough to look through.

@@ -216,6 +216,8 @@ TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
        {"rationale", {{"text", "model of 12 results: near trial 4"}}},
        {"decision",
         {{"reason", "stopped at step 3: rank 2 of 3"}, {"rule", "asha"}, {"rung", 3}, {"step", 3}}},
+       {"policy", {{"name", "asha"}, {"max", 81}, {"reduction_factor", 3}}},
+       {"policy_changed", true},
        {"rung",
         {{{"number", 4}, {"value", 0.91}, {"verdict", "continue"}},
          {{"number", 17}, {"value", 0.412}, {"verdict", "stop"}},
@@ -225,6 +227,7 @@ TEST_F(Verbs, TrialExplainShowsTheSentenceAndItsRung) {
   EXPECT_EQ(ran.out,
             "proposed    tpe: model of 12 results: near trial 4\n"
             "decided     stopped at step 3: rank 2 of 3\n"
+            "by          asha max=81 reduction_factor=3; edited since\n"
             "\n"
             "rung 3 of asha, as it was then\n"
             "   NO  TRIAL  VALUE  VERDICT\n"

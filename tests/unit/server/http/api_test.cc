@@ -97,6 +97,9 @@ TEST_F(ApiTest, TrialsAreListedByNumberAndInPages) {
 TEST_F(ApiTest, ADecisionIsExplainedByThoseAtItsRung) {
   const Json explanation = GetJson("/api/v1/sweeps/s1/trials/1/explanation");
   EXPECT_EQ(explanation.at("decision").at("reason"), "stopped at step 1: rank 2 of 2");
+  EXPECT_EQ(explanation.at("decision").at("policy"), 2) << "as the sweep was created";
+  EXPECT_EQ(explanation.at("policy").at("name"), "asha");
+  EXPECT_EQ(explanation.at("policy_changed"), false);
   EXPECT_EQ(explanation.at("rung"), Json::parse(R"([
       {"number": 0, "value": 0.5, "verdict": "continue"},
       {"number": 1, "value": 0.25, "verdict": "stop"}])"));

@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class ReaderTest : public ::testing::Test {
  protected:
@@ -219,6 +220,29 @@ TEST_F(ReaderTest, AnEditChangesTheSpecificationAndSaysWho) {
   EXPECT_EQ(sweep->spec, spec);
   EXPECT_EQ(sweep->edit->actor, "ada");
   EXPECT_EQ(sweep->edit->changes.size(), 2u);
+}
+
+TEST_F(ReaderTest, AVerdictSaysByWhichPolicyItWasGiven) {
+  const auto explain = [&] { return std::move(reader_->Explain(Trial(2), std::nullopt)->value()); };
+  const Explanation before = explain();
+  EXPECT_THAT(before.policy, HasSubstr(R"("reduction_factor":3)"));
+  EXPECT_FALSE(before.policy_changed);
+
+  SweepSpec spec = SampleSpec();
+  spec.stop.max_trials = 41;
+  Add(SweepEdited{SweepId(1), spec, {"stop.max_trials 41"}});
+  EXPECT_FALSE(explain().policy_changed) << "it is judged as before";
+
+  spec.scheduler.options["reduction_factor"] = int64_t{4};
+  Add(SweepEdited{SweepId(1), spec, {"scheduler.reduction_factor 4"}});
+  EXPECT_TRUE(explain().policy_changed);
+  EXPECT_EQ(explain().policy, before.policy) << "what it was judged by stays";
+  Add(TrialDecided{.attempt = {Trial(2), 1},
+                   .step = Step(9),
+                   .verdict = Verdict::Continue({.rule = "asha", .rung = Step(9)})});
+  EXPECT_THAT(explain().policy, HasSubstr(R"("reduction_factor":4)"));
+  EXPECT_GT(explain().decision.policy, before.decision.policy);
+  EXPECT_FALSE(explain().policy_changed);
 }
 
 TEST_F(ReaderTest, EventsSayWhoMadeThem) {
