@@ -18,6 +18,7 @@ namespace attune::searchers {
 namespace {
 
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMostOfSound = 1.0 / 3;  // good ones of those that did not fail
 constexpr size_t kFewest = 3;  // results of a group without which there is no model of it
 constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
 constexpr int64_t kQuickCandidates = 100;  // with more a suggestion may take milliseconds
@@ -119,11 +120,18 @@ void Tpe::ChooseGood(Group& group) {
   const size_t known = group.ranked.size();
   size_t count = 0;
   if (known >= kFewest) {
-    const double share = std::ceil(options_.good_fraction * static_cast<double>(known));
+    const auto sound = std::ranges::partition_point(group.ranked, [this](uint32_t trial) {
+      return record_.trial(trial).standing != Standing::kFailed;
+    });
+    const auto part = [](double share, auto of) {
+      return static_cast<size_t>(std::ceil(share * static_cast<double>(of)));
+    };
+    // Beside many that failed all others would be good ones, however bad.
+    const double most_of_sound = std::max(kMostOfSound, options_.good_fraction);
     const size_t most = record_.objectives() > 1 ? kMaxGoodOfFronts : kMaxGood;
-    count = std::min({static_cast<size_t>(share), most, known - 1});
+    count = std::min({part(options_.good_fraction, known),
+                      part(most_of_sound, sound - group.ranked.begin()), most, known - 1});
   }
-  while (count > 0 && record_.trial(group.ranked[count - 1]).standing == Standing::kFailed) --count;
 
   const std::vector<uint32_t> before = std::move(group.good);
   group.good = BestOf(record_, group.ranked, count, Within::kHypervolume);
@@ -188,7 +196,7 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "tpe/suggest");
   const bool starts = prior_.empty() && StartsUp();
-  const bool repeats = proposal.value < prior_.best().size();
+  const bool repeats = Repeats(proposal);
   double ratio = 0;
   const auto propose = [&](int attempt) {
     ratio = 0;

@@ -18,9 +18,9 @@ namespace attune::searchers {
 // Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate and grouped.
 //
 // Trials are ranked (Record::Better): completed ones by value, then those cut short by how far they
-// came, then infeasible ones, then failed ones. The best fifth, at most 25, are the good ones. Of
-// some candidates, drawn from the density of the good ones, the one is proposed where it is largest
-// beside the density of the others.
+// came, then infeasible ones, then failed ones. The best fifth, at most 25 and a third of those
+// that did not fail, are the good ones. Of some candidates, drawn from the density of the good
+// ones, the one is proposed where it is largest beside the density of the others.
 //
 // - With several objectives trials of one kind are ranked front after front, and within a front by
 //   what they add to its hypervolume (BestOf); 100 may be good then (MOTPE: Ozaki et al., JAIR 73,
@@ -63,6 +63,8 @@ class Tpe : public Searcher {
   Tpe(const SweepSpec& spec, Options options);
 
   const Record& record() const { return record_; }
+  // Whether the proposal is for the best of an earlier sweep.
+  bool Repeats(ProposalNumber proposal) const { return proposal.value < prior_.best().size(); }
   uint64_t seed() const { return seed_; }
   void Adapt(const SweepSpec& spec, Options options);
   void Rebuild();

@@ -64,6 +64,18 @@ TEST(Tpe, TheBitsOfAProposalBesideManyWorkersAreGolden) {
             "1.8615572498531643 0.00010281269261655331");
 }
 
+// However bad the first result after that, it was good for long.
+TEST(Tpe, ABeginningAtWhichAllFailedIsOvercome) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Tpe tpe(Plane(seed));
+    uint32_t trials = 0;
+    const double least = BestOf(tpe, 40 + 60, [&](const Config& config) {
+      return trials++ < 40 ? std::numeric_limits<double>::quiet_NaN() : Loss(config);
+    });
+    EXPECT_LT(least, 0.05) << seed;
+  }
+}
+
 TEST(Tpe, ProposalsWhileOthersRunDiffer) {
   Tpe tpe(Plane());
   BestOf(tpe, 30, Loss);
