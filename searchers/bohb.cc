@@ -31,7 +31,6 @@ Tpe::Options ModelOf(const SweepSpec& spec) {
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
   if (auto error = SeveralMetrics(spec, "bohb")) return *error;
-  if (auto error = WithPrior(spec, "bohb")) return *error;
   if (auto error = WithoutEndInRange(spec, "BOHB")) return *error;
   return {std::make_unique<Bohb>(spec)};
 }
@@ -73,30 +72,36 @@ std::string Bohb::Where() const {
   return fidelity_ == kEnd ? " at the end" : " at step " + std::to_string(fidelity_.value);
 }
 
-void Bohb::Take(uint32_t trial, Step step) {
+bool Bohb::Take(uint32_t trial, Step step) {
   const Trial& now = record().trial(trial);
   Curve& curve = curves_[trial];
-  if (!now.has_value || (!curve.values.empty() && now.value >= curve.values.back())) return;
-  if (!curve.steps.empty() && curve.steps.back() == step) {
-    curve.values.back() = now.value;
-    return;
+  if (!now.has_value || (!curve.values.empty() && now.value >= curve.values.back())) return false;
+  while (!curve.steps.empty() && curve.steps.back() >= step) {  // it had come further once
+    curve.steps.pop_back();
+    curve.values.pop_back();
   }
   curve.steps.push_back(step);
   curve.values.push_back(now.value);
+  return step <= fidelity_ && IsKnown(trial);
+}
+
+void Bohb::Count(uint32_t trial) {
+  Curve& curve = curves_[trial];
+  const Step now = record().trial(trial).placed ? curve.reached : Step(0);
+  const Step before = std::exchange(curve.counted, now);
+  if (now == before) return;
+  if (before > Step(0) && --reached_[before] == 0) reached_.erase(before);
+  if (now > Step(0)) ++reached_[now];
 }
 
 bool Bohb::Choose() {
-  std::vector<Step> reached;
-  for (uint32_t trial = 0; trial < curves_.size(); ++trial) {
-    if (curves_[trial].reached > Step(0) && record().trial(trial).placed)
-      reached.push_back(curves_[trial].reached);
-  }
   Step fidelity{0};
-  const auto enough = static_cast<size_t>(options_.min_points);
-  if (reached.size() >= enough) {
-    const auto last = reached.begin() + static_cast<ptrdiff_t>(enough - 1);
-    std::ranges::nth_element(reached, last, std::ranges::greater());
-    fidelity = *last;
+  int64_t trials = 0;
+  for (const auto& [step, count] : reached_) {
+    trials += count;
+    if (trials < options_.min_points) continue;
+    fidelity = step;
+    break;
   }
   return std::exchange(fidelity_, fidelity) != fidelity;
 }
@@ -104,13 +109,14 @@ bool Bohb::Choose() {
 bool Bohb::Follow(const Event& event, const std::optional<Record::News>& news) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const uint32_t trial = reported->attempt.trial.number.value;
-    if (trial < curves_.size()) Take(trial, reported->report.step);
+    if (trial < curves_.size() && Take(trial, reported->report.step)) return true;
   }
-  if (!news) return false;
+  if (!news || news->what == Record::What::kPrior) return false;
   curves_.resize(record().size());
   Curve& curve = curves_[news->trial];
   if (news->what != Record::What::kStanding) {
-    curve = {};
+    curve = {.counted = curve.counted};
+    Count(news->trial);
     return Choose();
   }
   const Trial& now = record().trial(news->trial);
@@ -126,13 +132,14 @@ bool Bohb::Follow(const Event& event, const std::optional<Record::News>& news) {
     default:
       curve.reached = Step(0);
   }
+  Count(news->trial);
   return Choose();
 }
 
 Suggestion Bohb::Suggest(ProposalNumber proposal) const {
-  const bool has_model = fidelity_ > Step(0);
+  const bool by_chance = fidelity_ > Step(0) && !Repeats(proposal);  // beside a model
   RandomStream random(seed(), proposal, "bohb/random");
-  if (!has_model || random.Uniform() >= options_.random_fraction) return Tpe::Suggest(proposal);
+  if (!by_chance || random.Uniform() >= options_.random_fraction) return Tpe::Suggest(proposal);
   const Cube& cube = record().cube();
   const auto draw = [&](int) {
     return cube.Build(
@@ -147,6 +154,7 @@ void Bohb::Adapt(const SweepSpec& spec) {
   options_ = OptionsOf(spec.searcher);
   options_.min_points = Enough(options_, spec);
   Tpe::Adapt(spec, ModelOf(spec));
+  for (uint32_t trial = 0; trial < curves_.size(); ++trial) Count(trial);
   if (Choose()) Rebuild();
 }
 
@@ -164,6 +172,8 @@ void Bohb::Load(ArchiveReader& archive) {
     if (!archive.ok()) break;
   }
   if (!archive.ok()) curves_.assign(record().size(), {});
+  reached_.clear();
+  for (uint32_t trial = 0; trial < curves_.size(); ++trial) Count(trial);
   Choose();
   Rebuild();
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,8 @@ namespace attune::searchers {
 // have, the fidelity is the end. Trials that failed, or met no constraint, count as the worst ones
 // everywhere.
 //
-// The model is that of `tpe`, whose kernels and parallel draws are other than in the paper.
+// The model is that of `tpe`, whose kernels and parallel draws are other than in the paper, with
+// its belief in earlier sweeps: until there is a step to learn from, proposals come of that alone.
 class Bohb final : public Tpe {
  public:
   struct Options {
@@ -51,16 +54,20 @@ class Bohb final : public Tpe {
     std::vector<Step> steps;
     std::vector<double> values;
     Step reached{0};  // kEnd: it has completed; 0: it has not stood yet
+    Step counted{0};  // in reached_; 0: it lies outside of the space
   };
 
   Step Reached(uint32_t trial) const;  // of its curve
   // Its best value up to the fidelity; infinity where it had none by then.
   double ValueAt(uint32_t trial) const;
-  void Take(uint32_t trial, Step step);  // what the record has just taken of a report
-  bool Choose();                         // the fidelity; whether it is another one now
+  // What the record has just taken of a report; whether a result that counts is another one now.
+  bool Take(uint32_t trial, Step step);
+  void Count(uint32_t trial);  // how far it has come, where it lies in the space
+  bool Choose();               // the fidelity; whether it is another one now
 
   Options options_;
   std::vector<Curve> curves_;
+  std::map<Step, int64_t, std::greater<>> reached_;  // how many have come just so far
   Step fidelity_{0};
 };
 

@@ -22,7 +22,7 @@ Evolution::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (auto error = WithPrior(spec, "evolution")) return *error;
+  if (auto error = PriorOfSeveral(spec)) return *error;
   if (auto error = WithoutEndInRange(spec, "evolution")) return *error;
   return {std::make_unique<Evolution>(spec)};
 }
@@ -33,24 +33,21 @@ Evolution::Evolution(const SweepSpec& spec)
     : options_(OptionsOf(spec.searcher)),
       seed_(spec.seed),
       record_(spec),
-      sobol_(record_.cube().size(), spec.seed) {}
+      first_(record_, spec.seed) {}
 
 Suggestion Evolution::Suggest(ProposalNumber proposal) const {
-  const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "evolution/suggest");
-  const bool complete = static_cast<int64_t>(population_.size()) >= options_.population;
+  const bool complete =
+      static_cast<int64_t>(population_.size()) >= options_.population && !first_.Repeats(proposal);
   uint32_t parent = 0;
   const auto propose = [&](int attempt) {
     if (complete && attempt < kModelAttempts) return Child(parent = Parent(random), random);
-    return cube.Build([&](size_t dimension) {
-      const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
-      return cube.FromUniform(dimension, u);
-    });
+    return first_.Propose(record_.cube(), proposal, attempt, random);
   };
   return Untried(record_, propose, [&](int attempt, const Config& config) {
     if (!complete) {
-      return StartPoint(proposal, attempt,
-                        "until " + std::to_string(options_.population) + " trials have ended");
+      return first_.Explain(proposal, attempt,
+                            "until " + std::to_string(options_.population) + " trials have ended");
     }
     const std::string changes = Changes(record_, parent, config);
     return Rationale{.rule = "mutation",
@@ -90,6 +87,10 @@ Config Evolution::Child(uint32_t parent, RandomStream& random) const {
 void Evolution::Observe(const Event& event) {
   const auto news = record_.Observe(event);
   if (!news) return;
+  if (news->what == Record::What::kPrior) {
+    first_ = FirstPopulation(record_, seed_);
+    return;
+  }
   std::erase(population_, news->trial);
   if (record_.trial(news->trial).standing >= Standing::kRunning) return;
   population_.push_back(news->trial);
@@ -105,7 +106,7 @@ void Evolution::Retire() {
 void Evolution::Adapt(const SweepSpec& spec) {
   options_ = OptionsOf(spec.searcher);
   record_.Adapt(spec);
-  sobol_ = SobolSequence(record_.cube().size(), seed_);
+  first_ = FirstPopulation(record_, seed_);
   std::erase_if(population_, [this](uint32_t trial) {
     return record_.trial(trial).standing >= Standing::kRunning;
   });
@@ -119,6 +120,7 @@ void Evolution::Save(ArchiveWriter& archive) const {
 
 void Evolution::Load(ArchiveReader& archive) {
   record_.Load(archive);
+  first_ = FirstPopulation(record_, seed_);
   archive(population_);
   if (std::ranges::any_of(population_, [&](uint32_t trial) { return trial >= record_.size(); })) {
     population_.clear();

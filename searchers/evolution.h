@@ -6,8 +6,8 @@
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/searcher.h"
 #include "core/base/random.h"
+#include "searchers/model/prior.h"
 #include "searchers/model/record.h"
-#include "searchers/model/sobol_sequence.h"
 
 namespace attune::searchers {
 
@@ -17,8 +17,8 @@ namespace attune::searchers {
 // The population is the `population` trials that ended last, whoever proposed them and however they
 // did: a lucky result does not live on for ever. A proposal is the best of `tournament` drawn from
 // them (BestOf), with one parameter mutated (searchers/model/variation.h); what exists only beside
-// its new value is drawn at random. Until the population is complete, proposals are points of a
-// Sobol sequence.
+// its new value is drawn at random. Until the population is complete, proposals are a
+// FirstPopulation's.
 //
 // In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
 class Evolution final : public Searcher {
@@ -28,7 +28,7 @@ class Evolution final : public Searcher {
     int64_t tournament = 10;
   };
 
-  // REQUIRES: options within the bounds of EvolutionEntry().
+  // REQUIRES: options within the bounds of EvolutionEntry(); with earlier results one objective.
   explicit Evolution(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
@@ -45,7 +45,7 @@ class Evolution final : public Searcher {
   Options options_;
   uint64_t seed_;
   Record record_;
-  SobolSequence sobol_;
+  FirstPopulation first_;
   std::vector<uint32_t> population_;  // in the order in which they ended
 };
 

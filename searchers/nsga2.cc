@@ -21,7 +21,7 @@ size_t SizeOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (auto error = WithPrior(spec, "nsga2")) return *error;
+  if (auto error = PriorOfSeveral(spec)) return *error;
   if (auto error = WithoutEndInRange(spec, "NSGA-II")) return *error;
   return {std::make_unique<Nsga2>(spec)};
 }
@@ -29,27 +29,20 @@ Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
 }  // namespace
 
 Nsga2::Nsga2(const SweepSpec& spec)
-    : size_(SizeOf(spec.searcher)),
-      seed_(spec.seed),
-      record_(spec),
-      sobol_(record_.cube().size(), spec.seed) {}
+    : size_(SizeOf(spec.searcher)), seed_(spec.seed), record_(spec), first_(record_, spec.seed) {}
 
 Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
-  const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "nsga2/suggest");
-  const bool complete = population_.size() >= size_;
+  const bool complete = population_.size() >= size_ && !first_.Repeats(proposal);
   Parents parents;
   const auto propose = [&](int attempt) {
     if (complete && attempt < kModelAttempts) return Child(parents = ParentsOf(random), random);
-    return cube.Build([&](size_t dimension) {
-      const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
-      return cube.FromUniform(dimension, u);
-    });
+    return first_.Propose(record_.cube(), proposal, attempt, random);
   };
   return Untried(record_, propose, [&](int attempt, const Config& config) {
     if (!complete) {
-      return StartPoint(proposal, attempt,
-                        "until " + std::to_string(size_) + " trials have results");
+      return first_.Explain(proposal, attempt,
+                            "until " + std::to_string(size_) + " trials have results");
     }
     const auto [mother, father] = parents;
     const std::string changes = Changes(record_, mother, config);
@@ -101,6 +94,10 @@ Config Nsga2::Child(Parents parents, RandomStream& random) const {
 void Nsga2::Observe(const Event& event) {
   const auto news = record_.Observe(event);
   if (!news) return;
+  if (news->what == Record::What::kPrior) {
+    first_ = FirstPopulation(record_, seed_);
+    return;
+  }
   std::erase(population_, news->trial);
   if (record_.trial(news->trial).standing > Standing::kInfeasible) return;
   population_.push_back(news->trial);
@@ -115,7 +112,7 @@ void Nsga2::Select() {
 void Nsga2::Adapt(const SweepSpec& spec) {
   size_ = SizeOf(spec.searcher);
   record_.Adapt(spec);
-  sobol_ = SobolSequence(record_.cube().size(), seed_);
+  first_ = FirstPopulation(record_, seed_);
   // Whoever lies in the space now, of all there were.
   population_.clear();
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
@@ -131,6 +128,7 @@ void Nsga2::Save(ArchiveWriter& archive) const {
 
 void Nsga2::Load(ArchiveReader& archive) {
   record_.Load(archive);
+  first_ = FirstPopulation(record_, seed_);
   archive(population_);
   if (std::ranges::any_of(population_, [&](uint32_t trial) { return trial >= record_.size(); })) {
     population_.clear();

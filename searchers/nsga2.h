@@ -6,8 +6,8 @@
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/searcher.h"
 #include "core/base/random.h"
+#include "searchers/model/prior.h"
 #include "searchers/model/record.h"
-#include "searchers/model/sobol_sequence.h"
 
 namespace attune::searchers {
 
@@ -19,13 +19,13 @@ namespace attune::searchers {
 // trial that ends may take the place of the last one at once, so that no worker waits for a
 // generation. A proposal has two parents, the better one each of two drawn at random: numbers are
 // crossed between them and one parameter is mutated (searchers/model/variation.h); where no parent
-// has a parameter it is drawn at random. Until `population` trials have ended, proposals are points
-// of a Sobol sequence. Failed trials are never parents.
+// has a parameter it is drawn at random. Until `population` trials have ended, proposals are a
+// FirstPopulation's. Failed trials are never parents.
 //
 // In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
 class Nsga2 final : public Searcher {
  public:
-  // REQUIRES: options within the bounds of Nsga2Entry().
+  // REQUIRES: options within the bounds of Nsga2Entry(); with earlier results one objective.
   explicit Nsga2(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
@@ -48,7 +48,7 @@ class Nsga2 final : public Searcher {
   size_t size_;  // of the population
   uint64_t seed_;
   Record record_;
-  SobolSequence sobol_;
+  FirstPopulation first_;
   std::vector<uint32_t> population_;  // the best first
 };
 

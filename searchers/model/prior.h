@@ -11,6 +11,7 @@
 #include "core/log/warm_start.h"
 #include "searchers/model/cube.h"
 #include "searchers/model/parzen.h"
+#include "searchers/model/sobol_sequence.h"
 
 namespace attune::searchers {
 
@@ -70,6 +71,30 @@ class Prior {
   std::vector<Point> good_;  // the best first
   std::vector<PriorResult> best_;
   size_t results_ = 0;
+};
+
+// The first trials of a searcher that breeds new ones from those that there are: points of a Sobol
+// sequence. Beside results of earlier sweeps the best of each comes first; then in turns a draw
+// near the good ones and a point of the sequence, since children are seldom far from their parents,
+// and what was good elsewhere need not be here.
+class FirstPopulation {
+ public:
+  FirstPopulation(const Record& record, uint64_t seed);
+
+  // Whether the proposal is for the best of an earlier sweep, however many trials there are.
+  bool Repeats(ProposalNumber proposal) const { return proposal.value < prior_.best().size(); }
+
+  // At an attempt of Untried, and what is said of it; `until` as of StartPoint.
+  Config Propose(const Cube& cube, ProposalNumber proposal, int attempt,
+                 RandomStream& random) const;
+  Rationale Explain(ProposalNumber proposal, int attempt, const std::string& until) const;
+
+ private:
+  bool IsDrawn(ProposalNumber proposal) const;  // near the good ones
+  ProposalNumber PointOf(ProposalNumber proposal) const;
+
+  Prior prior_;
+  SobolSequence sobol_;
 };
 
 }  // namespace attune::searchers

@@ -122,6 +122,52 @@ TEST(Bohb, FindsBetterThanRandomSearchDoes) {
   EXPECT_GE(wins, 17);
 }
 
+// A third at random would be a third of the earlier sweeps' best that nobody tries again.
+TEST(Bohb, TheBestOfAnEarlierSweepIsNeverLeftToChance) {
+  SweepSpec spec = Line(1);
+  spec.warm_start = {SweepId(3)};
+  Bohb bohb(spec);
+  const WarmStart start{
+      .from = SweepId(3), .results = 1, .taken = {{{SweepId(3), TrialNumber(4)}, At(0.625), 0.5}}};
+  History history(bohb);
+  history.Tell(SweepCreated{.sweep = SweepId(1), .warm_start = {{start}}});
+  Pause(history, 12, [](double x) { return x; });
+  EXPECT_EQ(Ask(bohb, 0), At(0.625));
+  EXPECT_EQ(std::get<Proposed>(bohb.Suggest(ProposalNumber(1))).rationale.rule, "random");
+}
+
+// What a trial that was opened again reports may be better than all before.
+TEST(Bohb, ACompletedTrialThatGoesOnIsRankedByItsNewBest) {
+  const SweepSpec spec = Line();
+  Bohb bohb(spec);
+  History history(bohb);
+  for (int i = 0; i < 10; ++i) history.Done(At((i + 0.5) / 10), i);
+  history.Tell(TrialReopened{.record = {.id = history.Id(9)}});
+  history.Report(9, {{"loss", -5}}, 3);
+  ArchiveWriter bytes;
+  bohb.Save(bytes);
+  const std::string held = bytes.Take();
+  Bohb restored(spec);
+  ArchiveReader archive(held);
+  restored.Load(archive);
+  for (uint32_t i = 100; i < 110; ++i)
+    EXPECT_EQ(restored.Suggest(ProposalNumber(i)), bohb.Suggest(ProposalNumber(i)));
+  EXPECT_GE(ProposalsNear(bohb, 0.95, 100), 10);
+}
+
+// One that was resumed from an earlier checkpoint goes through steps a second time.
+TEST(Bohb, ABetterValueAtAnEarlierStepCountsFromThereOn) {
+  Bohb bohb(Line());
+  History history(bohb);
+  Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
+  const uint32_t trial = history.Create(At(0.8));
+  history.Report(trial, {{"loss", 3}}, 2);
+  history.Report(trial, {{"loss", 2}}, 5);
+  history.Report(trial, {{"loss", -9}}, 1);
+  history.Pause(trial);
+  EXPECT_GE(ProposalsNear(bohb, 0.8, 100), 10);
+}
+
 // Golden: another sequence of proposals means that sweeps in progress go on otherwise.
 TEST(Bohb, TheBitsOfAProposalAreGolden) {
   Bohb bohb(SpecOf(BohbEntry(), Plane(), 7));
