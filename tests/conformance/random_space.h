@@ -73,4 +73,21 @@ inline SearchSpace RandomSpace(uint64_t seed, bool countable) {
   return SearchSpace(std::move(parameters));
 }
 
+// The same, and a real range with steps that no binary fraction is, on either scale; it may exist
+// beside a value of another parameter only.
+inline SearchSpace RandomSpaceWithSteps(uint64_t seed, bool countable) {
+  std::vector<Parameter> parameters = RandomSpace(seed, countable).parameters();
+  const Scale scale = seed % 2 == 0 ? Scale::kLog : Scale::kLinear;
+  const double max = 0.1 + 0.1 * static_cast<double>(2 + seed % 6);  // some beyond the last step
+  Parameter stepped{"stepped", FloatDomain{.min = 0.1, .max = max, .scale = scale, .step = 0.1}};
+  const Parameter& parent = parameters.front();
+  const auto values = CountValues(parent.domain);
+  if (seed % 3 == 1 && values) {
+    stepped.when = {{.parent = parent.name, .any_of = {ValueAt(parent.domain, *values - 1)}}};
+  }
+  parameters.insert(parameters.begin(), std::move(stepped));
+  ATTUNE_CHECK(SearchSpace::Check(parameters).empty());
+  return SearchSpace(std::move(parameters));
+}
+
 }  // namespace attune::conformance
