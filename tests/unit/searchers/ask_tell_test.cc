@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/algorithms/algorithms.h"
+#include "searchers/register.h"
 #include "tests/unit/searchers/problems.h"
 
 namespace attune::searchers {
@@ -18,6 +20,22 @@ using ::testing::HasSubstr;
 std::string FaultsOf(std::vector<Parameter> parameters, AskTell::Options options) {
   const auto made = AskTell::Make(std::move(parameters), std::move(options));
   return made.ok() ? "" : made.error().message;
+}
+
+std::vector<std::string> Names() {
+  Algorithms algorithms;
+  RegisterSearchers(algorithms);
+  std::vector<std::string> names;
+  for (const auto& entry : algorithms.searchers()) names.push_back(entry.name);
+  return names;
+}
+
+// A plane in steps, with a list and what exists beside one of its values: for grids as well.
+std::vector<Parameter> Mixed() {
+  return {{"x", FloatDomain{.min = -5, .max = 5, .step = 0.5}},
+          {"y", FloatDomain{.min = -5, .max = 5, .step = 0.5}},
+          {"kind", CategoricalDomain{{true, false}}},
+          {"n", IntDomain{.min = 1, .max = 8, .scale = Scale::kLog}, {{"kind", {true}}}}};
 }
 
 TEST(AskTell, FindsGoodConfigurationsAndKeepsTheBest) {
@@ -37,20 +55,35 @@ TEST(AskTell, FindsGoodConfigurationsAndKeepsTheBest) {
 }
 
 TEST(AskTell, GoesOnFromWhatWasSavedAsIfItHadNotStopped) {
-  for (const char* searcher : {"tpe", "cmaes", "random", "evolution"}) {
-    AskTell tuner = AskTell::Make(Plane(), {.searcher = searcher}).value();
-    for (int i = 0; i < 30; ++i) {
-      const auto trial = tuner.Ask();
-      if (i % 7 == 3) continue;
-      ASSERT_TRUE(tuner.Tell(trial->number, Bowl(trial->config)).ok());
+  for (const std::string& searcher : Names()) {
+    for (const bool several : {false, true}) {
+      AskTell::Options options{.searcher = searcher};
+      if (several) options.objectives.push_back(Maximise("speed"));
+      auto made = AskTell::Make(Mixed(), options);
+      if (several && !made.ok()) continue;  // it improves one
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      AskTell& tuner = *made;
+      for (int i = 0; i < 30; ++i) {
+        const auto trial = tuner.Ask();
+        if (i % 7 == 3) continue;
+        const double loss = i % 7 == 5 ? std::nan("") : Bowl(trial->config);
+        ASSERT_TRUE(tuner.Tell(trial->number, {{"loss", loss}, {"speed", i % 4}}).ok());
+      }
+      AskTell again = AskTell::Make(Mixed(), options).value();
+      ASSERT_TRUE(again.Load(tuner.Save()).ok());
+      EXPECT_EQ(again.Save(), tuner.Save());
+      EXPECT_EQ(again.best().size(), tuner.best().size());
+      EXPECT_EQ(again.best()[0].config, tuner.best()[0].config);
+      for (AskTell* each : {&again, &tuner})
+        EXPECT_TRUE(each->Tell(3, {{"loss", 0.5}, {"speed", 9}}).ok()) << "it was out then";
+      for (int i = 0; i < 3; ++i) {
+        const auto expected = tuner.Ask();
+        const auto found = again.Ask();
+        ASSERT_TRUE(expected && found);
+        EXPECT_EQ(found->config, expected->config) << searcher;
+        EXPECT_EQ(found->rationale, expected->rationale) << searcher;
+      }
     }
-    AskTell again = AskTell::Make(Plane(), {.searcher = searcher}).value();
-    ASSERT_TRUE(again.Load(tuner.Save()).ok());
-    EXPECT_EQ(again.Save(), tuner.Save());
-    EXPECT_EQ(again.best()[0].config, tuner.best()[0].config);
-    EXPECT_TRUE(again.Tell(3, 0.5).ok()) << "it was out when it was saved";
-    EXPECT_TRUE(tuner.Tell(3, 0.5).ok());
-    EXPECT_EQ(again.Ask()->config, tuner.Ask()->config) << searcher;
   }
 }
 

@@ -121,5 +121,17 @@ TEST(Auto, WithoutAnEndNamesTheKeyOfTheSweepFile) {
   EXPECT_TRUE(AutoEntry().make(spec).ok());
 }
 
+// Golden: another sequence of proposals means that sweeps in progress go on otherwise. At its
+// beginning, with a model, and with one for many results.
+TEST(Auto, TheBitsOfAProposalAreGolden) {
+  std::string proposed;
+  for (const uint32_t trials : {0u, 30u, 1'000u}) {
+    Auto chosen(Named("auto", Line()));
+    Tell(chosen, trials);
+    proposed += FormatReal(Real(Ask(chosen).config, "x")) + " ";
+  }
+  EXPECT_EQ(proposed, "0.450729661853984 0.3041019446797276 0.3002937452908633 ");
+}
+
 }  // namespace
 }  // namespace attune::searchers

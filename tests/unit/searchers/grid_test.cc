@@ -161,5 +161,16 @@ TEST(Grid, AnExhaustedGridGoesOnWhereItsSpaceGrows) {
   EXPECT_THAT(Rest(grid), ElementsAre("a=0", "a=3"));
 }
 
+// Golden: other values mean that sweeps in progress go on otherwise.
+TEST(Grid, TheBitsOfAProposalAreGolden) {
+  const auto lines = All(SearchSpace(
+      {{"a", FloatDomain{.min = 0.1, .max = 0.35, .step = 0.05}},
+       {"b", FloatDomain{.min = 1e-3, .max = 0.7, .scale = Scale::kLog, .step = 0.1}}}));
+  ASSERT_EQ(lines.size(), 42u);
+  EXPECT_EQ(lines[0], "a=0.1 b=0.001");
+  EXPECT_EQ(lines[17], "a=0.2 b=0.301");
+  EXPECT_EQ(lines[41], "a=0.35 b=0.601");
+}
+
 }  // namespace
 }  // namespace attune::searchers

@@ -185,5 +185,27 @@ TEST(Random, TrialsThatAreAskedForNeedNoLimit) {
   EXPECT_TRUE(RandomEntry().make({.space = Conditional()}).ok());
 }
 
+std::vector<Parameter> Mixed() {
+  return {{"x", FloatDomain{.min = -5, .max = 5}},
+          {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}},
+          {"steps", FloatDomain{.min = 0.1, .max = 0.9, .scale = Scale::kLog, .step = 0.1}},
+          {"n", IntDomain{.min = 1, .max = 100}},
+          {"kind", CategoricalDomain{{std::string("a"), std::string("b"), std::string("c")}}}};
+}
+
+std::string Line(const Config& config) {
+  std::string line;
+  for (const auto& [name, value] : config.entries())
+    line += (line.empty() ? "" : " ") + FormatValue(value);
+  return line;
+}
+
+// Golden: other draws mean that sweeps in progress go on otherwise.
+TEST(Random, TheBitsOfAProposalAreGolden) {
+  const Random random(SearchSpace(Mixed()), 7);
+  EXPECT_EQ(Line(Drawn(random, 0)), "4.7922308131523685 1.0457221578355152e-06 0.2 92 c");
+  EXPECT_EQ(Line(Drawn(random, 1000)), "-4.400479676913625 6.0896541616596734e-05 0.2 70 a");
+}
+
 }  // namespace
 }  // namespace attune::searchers

@@ -43,6 +43,28 @@ TEST(Sobol, AnEditedRangeKeepsTheSequence) {
   EXPECT_EQ(std::get<double>(*Point(sobol, 5).Find("x")), 2 * before);
 }
 
+std::vector<Parameter> Mixed() {
+  return {{"x", FloatDomain{.min = -5, .max = 5}},
+          {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}},
+          {"steps", FloatDomain{.min = 0.1, .max = 0.9, .scale = Scale::kLog, .step = 0.1}},
+          {"n", IntDomain{.min = 1, .max = 100}},
+          {"kind", CategoricalDomain{{std::string("a"), std::string("b"), std::string("c")}}}};
+}
+
+std::string Line(const Config& config) {
+  std::string line;
+  for (const auto& [name, value] : config.entries())
+    line += (line.empty() ? "" : " ") + FormatValue(value);
+  return line;
+}
+
+// Golden: other draws mean that sweeps in progress go on otherwise.
+TEST(Sobol, TheBitsOfAProposalAreGolden) {
+  const Sobol sobol(SearchSpace(Mixed()), 7);
+  EXPECT_EQ(Line(Point(sobol, 0)), "4.925133935175836 0.005912480374960382 0.5 70 b");
+  EXPECT_EQ(Line(Point(sobol, 1000)), "3.8669183501042426 0.001312976295981521 0.6 22 b");
+}
+
 TEST(Sobol, WithoutALimitNamesTheKeyOfTheSweepFile) {
   const SweepSpec spec{.program = {.command = {"train"}},
                        .space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 1}}})};
