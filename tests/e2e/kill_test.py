@@ -118,13 +118,13 @@ class KilledServer(EndToEnd):
 
 
 class KilledWhilePromoting(KilledServer):
-    kills = KILLS // 4
+    kills = KILLS // 2
     scheduler = dict(KilledServer.scheduler, mode="promote")
     restarts = True
 
 
 class KilledWhileCloning(KilledServer):
-    kills = KILLS // 4
+    kills = KILLS // 2
     scheduler = {"name": "pbt", "max": 100_000, "perturbation_interval": 2, "population": 6}
 
     def limit(self, created):
