@@ -237,7 +237,9 @@ class Round {
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
       bool large_enough = false;
       if (known != agenda_.without_room.end()) {
-        large_enough = known->second;
+        // Meanwhile those that are may have come too near to their ends.
+        large_enough =
+            known->second && (request.needs.value == 0 || !Nearest(request, hosts_).empty());
       } else if (auto ranks = Place(request, hosts_); !ranks.empty()) {
         return Start(sweep, std::move(ranks), over);
       } else {

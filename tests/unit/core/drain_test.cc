@@ -171,6 +171,23 @@ TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
   EXPECT_FALSE(trial(0).yield) << "it would come no further on any such";
 }
 
+// It crashed: slots were reserved on none.
+TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
+  Lose("box");
+  JoinFor("short", 200);
+  Join("small", {.cpus = 1});
+  Create(Long());
+  ASSERT_EQ(HostOf(0), "short");
+  const SweepId waits = Create(Long());
+  Wait(150);
+  SweepSpec one = Long();
+  one.gang.workers = 1;
+  Create(one);
+  EXPECT_EQ(HostOf(0), "small");
+  EXPECT_FALSE(brain.state().reservation);
+  EXPECT_TRUE(sweep(waits).live.empty());
+}
+
 TEST_F(Ends, ASnapshotKeepsIt) {
   JoinFor("short", 200);
   State loaded(algorithms);
