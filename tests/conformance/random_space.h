@@ -79,7 +79,7 @@ inline SearchSpace RandomSpaceWithSteps(uint64_t seed, bool countable) {
   std::vector<Parameter> parameters = RandomSpace(seed, countable).parameters();
   const Scale scale = seed % 2 == 0 ? Scale::kLog : Scale::kLinear;
   const double max = 0.1 + 0.1 * static_cast<double>(2 + seed % 6);  // some beyond the last step
-  Parameter stepped{"stepped", FloatDomain{.min = 0.1, .max = max, .scale = scale, .step = 0.1}};
+  Parameter stepped{"ps", FloatDomain{.min = 0.1, .max = max, .scale = scale, .step = 0.1}};
   const Parameter& parent = parameters.front();
   const auto values = CountValues(parent.domain);
   if (seed % 3 == 1 && values) {

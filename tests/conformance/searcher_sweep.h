@@ -77,7 +77,7 @@ inline std::unique_ptr<Searcher> Restored(const Searcher& from, const SweepSpec&
 // and end in every way that there is; everything that happened is kept, to be replayed.
 class SweepOfSearcher {
  public:
-  static constexpr uint32_t kTrials = 40;
+  static constexpr uint32_t kTrials = 30;
 
   SweepOfSearcher(const std::string& name, uint64_t seed)
       : random_(seed, TrialNumber(0), "conformance/sweep") {
@@ -88,6 +88,8 @@ class SweepOfSearcher {
              .seed = seed,
              .max_step = Step(27),
              .stop = {.max_trials = kTrials}};
+    const auto population = spec_.searcher.options.find("population");
+    if (population != spec_.searcher.options.end()) population->second = int64_t{6};  // soon there
     if (seed / 2 % 2 == 1) spec_.constraints = {{.metric = "memory", .max = 0.7}};
     auto made = algorithms_.MakeSearcher(spec_);
     if (seed % 3 == 0) {  // it may refuse several metrics

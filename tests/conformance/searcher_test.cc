@@ -44,7 +44,7 @@ TEST_P(SearcherConformance, SaysShortlyWhereItsProposalsComeFrom) {
         const Rationale& rationale = proposed->rationale;
         EXPECT_FALSE(rationale.rule.empty());
         EXPECT_FALSE(rationale.text.empty());
-        EXPECT_LE(rationale.text.size(), 160u) << rationale.text;
+        EXPECT_LE(rationale.text.size(), 200u) << rationale.text;
         EXPECT_TRUE(std::isfinite(rationale.score.value_or(0))) << rationale.text;
         for (const TrialNumber number : rationale.from) EXPECT_LT(number.value, sweep.trials());
       }
