@@ -162,11 +162,12 @@ void Agenda::Rest(const State& state, const Sweep& sweep, Time now) {
     NoTurn(sweep.id);
   } else {
     may_start_ |= !HasTurn(sweep.id) || waiting_.contains(sweep.id) || choosy_.contains(sweep.id);
-    // What needs less time than before may start on an executor that ends soon.
+    // What needs less time than before may start on an executor that ends soon; what needs more, on
+    // one that has never had so much.
     const Seconds needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
     const Seconds before =
         std::exchange(needs_of_.try_emplace(sweep.id, needs).first->second, needs);
-    may_start_ |= needs < before;
+    may_start_ |= needs != before;
     SetTurn(state, sweep);
   }
   waiting_.erase(sweep.id);

@@ -188,6 +188,24 @@ TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
   EXPECT_TRUE(sweep(waits).live.empty());
 }
 
+// Its slots were left idle until something else happened.
+TEST_F(Ends, WhoTurnsOutNeverToHaveHadTheTimeIsTakenAtOnce) {
+  Lose("box");
+  JoinFor("short", 75);
+  const SweepId first = Create(Long());
+  Join("den", {.cpus = 2});
+  SweepSpec two = Long();
+  two.stop.max_trials = 2;
+  Create(two);
+  ASSERT_EQ(HostOf(0), "den");
+  Wait(30);
+  const Attempt& leaves = *sweep(first).Find(TrialNumber(0))->live;
+  Do(RecordFact{leaves.epoch, AttemptEnded{leaves.id, Outcome::kFinished, {}}});
+  EXPECT_EQ(HostOf(1), "") << "a report might come in time on another";
+  ReportAfter20Seconds(1);
+  EXPECT_EQ(HostOf(1), "short") << "it would come in time on no such";
+}
+
 TEST_F(Ends, ASnapshotKeepsIt) {
   JoinFor("short", 200);
   State loaded(algorithms);
