@@ -170,6 +170,14 @@ Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
                  draws);
 }
 
+bool Gp::IsPlaceOfATrial(const Point& point) const {
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
+    if (record_.trial(trial).placed && std::ranges::equal(point, PointOf(trial), same)) return true;
+  }
+  return false;
+}
+
 std::unique_ptr<Acquisition> Gp::Model(const std::vector<uint32_t>& best_first,
                                        const std::vector<uint32_t>& pending,
                                        ProposalNumber proposal) const {
@@ -230,6 +238,7 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
   const bool repeats = proposal.value < prior_.best().size();
   const bool believes = starts && !prior_.empty();
   if (!starts && !repeats) found = Think(known, proposal);
+  if (found && IsPlaceOfATrial(found->point)) found.reset();  // the model is pinned to it
   RandomStream random(seed_, proposal, "gp/random");
   const auto propose = [&](int attempt) {
     if (attempt == 0 && repeats) return prior_.best()[proposal.value].config;

@@ -28,8 +28,8 @@ std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name) {
   if (spec.warm_start.empty()) return std::nullopt;
   return Error{ErrorCode::kInvalid,
                "warm_start: " + std::string(name) +
-                   " learns nothing from earlier sweeps; use searcher: auto, gp, tpe or cmaes, or "
-                   "remove warm_start"};
+                   " learns nothing from earlier sweeps; use a searcher that learns, such as auto, "
+                   "or remove warm_start"};
 }
 
 std::optional<Error> PriorOfSeveral(const SweepSpec& spec) {

@@ -184,7 +184,7 @@ TEST_P(SearcherLearning, FailuresAndNanDoNotPoisonWhatItLearns) {
                                  {"y", FloatDomain{.min = -5, .max = 5, .step = 0.01}}});
   const auto made = algorithms_.MakeSearcher(spec);
   Searcher& searcher = **made;
-  constexpr uint32_t kFailures = 25;
+  constexpr uint32_t kFailures = 40;
   constexpr double kAnywhere = 65.0 / 3;  // the mean loss over the plane
   constexpr size_t kLast = 20;
   const uint32_t trials = kFailures + (searcher.Thinks() ? 50 : 120);
