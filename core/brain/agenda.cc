@@ -228,6 +228,8 @@ void Agenda::SetTurn(const State& state, const Sweep& sweep) {
   const auto [known, fresh] = turn_of_.try_emplace(sweep.id, turn);
   if (!fresh) {
     if (known->second == turn) return;
+    // A higher priority than before may take slots that are reserved.
+    may_start_ |= std::get<int>(known->second) != std::get<int>(turn);
     turns.erase(known->second);
     known->second = turn;
   }

@@ -82,6 +82,20 @@ TEST_F(Contention, ALargeGangIsNotStarvedBySmallOnes) {
   EXPECT_THAT(brain.Waiting(sweep(small)), HasSubstr("needs 1 GPU"));
 }
 
+// Its slots were left idle until something else happened.
+TEST_F(Contention, WhoIsRaisedAboveAReservationStartsAtOnce) {
+  Join("gpus", {.gpus = 4});
+  const SweepId small = Create(Gangs(1));
+  const SweepId large = Create(Gangs(4, 1));
+  FreeOne(small);
+  ASSERT_EQ(Gangs(small), 3u);
+  SweepSpec spec = sweep(small).spec;
+  spec.priority = 1;
+  Do(EditSweep{.sweep = small, .spec = spec, .seen = brain.state().last_seq});
+  EXPECT_EQ(Gangs(small), 4u);
+  EXPECT_EQ(Gangs(large), 0u);
+}
+
 TEST_F(Contention, AReservationLeavesTheOtherExecutorsAlone) {
   Join("a", {.gpus = 2});
   Join("b", {.gpus = 4});
