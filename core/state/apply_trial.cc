@@ -54,7 +54,15 @@ void Applier::operator()(const TrialReopened& fact) {
     trial.last_step = fact.record.last_step;
     trial.seconds = fact.record.seconds;
   }
-  trial.checkpoints = fact.record.checkpoints;
+  // Records do not know which of them were never reported.
+  std::vector<KeptCheckpoint> checkpoints = fact.record.checkpoints;
+  for (KeptCheckpoint& kept : checkpoints) {
+    const auto known = std::ranges::find_if(trial.checkpoints, [&](const KeptCheckpoint& each) {
+      return each.attempt == kept.attempt && each.ref.step == kept.ref.step;
+    });
+    kept.unreported = known != trial.checkpoints.end() && known->unreported;
+  }
+  trial.checkpoints = std::move(checkpoints);
   if (fact.from_start) {
     trial.last_step = Step(0);
     trial.best.clear();

@@ -74,7 +74,8 @@ bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
 // Beside the scheduler's.
 Keep KeptByOthers(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
   const KeptCheckpoint& checkpoint = trial.checkpoints[index];
-  if (checkpoint.pinned || by_policy) return Keep::kForGood;
+  // That one was never reported is known here alone: its trial is not to leave.
+  if (checkpoint.pinned || by_policy) return checkpoint.unreported ? Keep::kForNow : Keep::kForGood;
   const bool resumed = trial.live && trial.live->resume == checkpoint.ref;
   return resumed || ReferredByOthers(sweep, IdOf(trial, checkpoint)) ? Keep::kForNow : Keep::kNot;
 }

@@ -86,6 +86,22 @@ TEST_F(TrialRequests, AFailedTrialIsTriedAgainWithItsRestartsCountedAnew) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
+// Its history would have a gap.
+TEST_F(TrialRequests, ATrialThatIsTriedAgainGoesOnFromNoCheckpointWhoseReportNeverCame) {
+  Create(testing::ToySpec());
+  SaveAndReport(0, 1);
+  Save(0, 2);
+  Do(PinCheckpoint{{Id(0), 1, Step(2)}, true});
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  const KeptCheckpoint reported{.attempt = 1, .ref = {Step(1), Path(0, 1), ""}, .executor = "box"};
+  const KeptCheckpoint pinned{
+      .attempt = 1, .ref = {Step(2), Path(0, 2), ""}, .executor = "box", .pinned = true};
+  Do(ReopenTrial{RecordOf(0, Step(1), {reported, pinned})});
+  ASSERT_EQ(trial(0).checkpoints.size(), 2u);
+  EXPECT_EQ(trial(0).Newest()->ref.step, Step(1));
+}
+
 TEST_F(TrialRequests, ATrialOfAStoppedSweepRunsAloneAndTheSweepIsStoppedAgain) {
   Create(testing::ToySpec());
   Do(StopSweep{id()});
