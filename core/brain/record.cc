@@ -108,6 +108,11 @@ class Recorder {
       const KeptCheckpoint& newest = trial_.checkpoints.back();
       if (newest.attempt == fact.attempt.number && fact.checkpoint.step <= newest.ref.step) return;
     }
+    // Said again by an executor that was not answered, and dropped meanwhile.
+    const auto removals = state_.removals.find(executor_);
+    if (removals != state_.removals.end() &&
+        removals->second.contains({trial_.id, fact.attempt.number, fact.checkpoint.step}))
+      return;
     facts_.push_back(fact);
   }
 

@@ -123,6 +123,20 @@ TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
   EXPECT_THAT(Do(drop), IsEmpty());
 }
 
+// It was recorded anew, and its file was gone.
+TEST_F(Retention, WhatWasDroppedAndIsSaidAgainStaysDropped) {
+  SweepSpec spec = Spec(1, 0);
+  spec.max_step = Step(6);
+  Create(spec);
+  Train(1, 1, 5);  // the sweep's best is another trial's
+  Train(0, 6, 0.1, /*waits=*/true);
+  ASSERT_EQ(StateOf(0), TrialState::kCompleted);
+  ASSERT_TRUE(trial(0).live);
+  Do(DropCheckpoint{{Id(0), 1, Step(6)}, {}});
+  EXPECT_THAT(Save(0, 6), IsEmpty());
+  EXPECT_THAT(Kept(0), IsEmpty());
+}
+
 TEST_F(Retention, OnRequestNothingIsDroppedThatIsNeeded) {
   Create(Spec(4, 0));
   Train(0, 4, 5);
