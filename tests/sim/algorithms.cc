@@ -17,10 +17,10 @@ Entry<Scheduler> ToyEntry(std::string name) {
           }};
 }
 
-// Successive halving that takes every trial for two.
-class SeesDouble final : public Scheduler {
+// A scheduler that a fault is put around.
+class Wrapped : public Scheduler {
  public:
-  explicit SeesDouble(std::unique_ptr<Scheduler> seeing) : seeing_(std::move(seeing)) {}
+  explicit Wrapped(std::unique_ptr<Scheduler> seeing) : seeing_(std::move(seeing)) {}
 
   Verdict Judge(const TrialView& trial, const Report& report) const override {
     return seeing_->Judge(trial, report);
@@ -30,14 +30,7 @@ class SeesDouble final : public Scheduler {
   }
   NextMove Next(const SweepView& view) const override { return seeing_->Next(view); }
   const std::set<CheckpointId>& Retained() const override { return seeing_->Retained(); }
-  void Observe(const Event& event) override {
-    seeing_->Observe(event);
-    Event again = event;
-    auto* reported = std::get_if<TrialReported>(&again.fact);
-    if (reported == nullptr) return;
-    reported->attempt.trial.number.value += 1'000'000;
-    seeing_->Observe(again);
-  }
+  void Observe(const Event& event) override { seeing_->Observe(event); }
   void Adapt(const SweepSpec& spec) override { seeing_->Adapt(spec); }
   void Save(ArchiveWriter& archive) const override { seeing_->Save(archive); }
   void Load(ArchiveReader& archive) override { seeing_->Load(archive); }
@@ -47,23 +40,57 @@ class SeesDouble final : public Scheduler {
   std::unique_ptr<Scheduler> seeing_;
 };
 
-Entry<Scheduler> Doubled(Entry<Scheduler> entry) {
+// Takes every trial for two.
+class SeesDouble final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+  void Observe(const Event& event) override {
+    Wrapped::Observe(event);
+    Event again = event;
+    auto* reported = std::get_if<TrialReported>(&again.fact);
+    if (reported == nullptr) return;
+    reported->attempt.trial.number.value += 1'000'000;
+    Wrapped::Observe(again);
+  }
+};
+
+// Promotes nobody while something runs.
+class ForgetsPaused final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+  NextMove Next(const SweepView& view) const override {
+    NextMove next = Wrapped::Next(view);
+    const bool forgets = std::holds_alternative<Promote>(next) && view.running > 0;
+    return forgets ? Wait{"wrong on purpose"} : next;
+  }
+};
+
+template <class Fault>
+Entry<Scheduler> With(Entry<Scheduler> entry) {
   entry.make =
       [make = std::move(entry.make)](const SweepSpec& spec) -> Result<std::unique_ptr<Scheduler>> {
     auto made = make(spec);
     if (!made.ok()) return made.error();
-    return {std::make_unique<SeesDouble>(std::move(made).value())};
+    return {std::make_unique<Fault>(std::move(made).value())};
   };
   return entry;
 }
 
-Algorithms Known(bool double_asha) {
+Algorithms Known(Variant variant) {
   Algorithms made;
   searchers::RegisterSearchers(made);
   Algorithms schedulers;
   schedulers::RegisterSchedulers(schedulers);
-  for (const Entry<Scheduler>& entry : schedulers.schedulers())
-    made.Add(double_asha && entry.name == "asha" ? Doubled(entry) : entry);
+  for (const Entry<Scheduler>& entry : schedulers.schedulers()) {
+    if (variant == Variant::kForgetsPaused) {
+      made.Add(With<ForgetsPaused>(entry));
+    } else {
+      const bool doubled = variant == Variant::kRecordsTwice && entry.name == "asha";
+      made.Add(doubled ? With<SeesDouble>(entry) : entry);
+    }
+  }
   made.Add(Entry<Searcher>{.name = std::string(kPondering), .make = [](const SweepSpec& spec) {
                              return Result<std::unique_ptr<Searcher>>(
                                  std::make_unique<Pondering>(spec));
@@ -83,12 +110,14 @@ std::vector<std::string> NamesOf(const std::vector<Entry<Algorithm>>& entries) {
 }  // namespace
 
 const Algorithms& TestAlgorithms() {
-  static const Algorithms algorithms = Known(false);
+  static const Algorithms algorithms = Known(Variant::kNone);
   return algorithms;
 }
 
 const Algorithms& AlgorithmsFor(Variant variant) {
-  static const Algorithms doubled = Known(true);
+  static const Algorithms doubled = Known(Variant::kRecordsTwice);
+  static const Algorithms forgetful = Known(Variant::kForgetsPaused);
+  if (variant == Variant::kForgetsPaused) return forgetful;
   return variant == Variant::kRecordsTwice ? doubled : TestAlgorithms();
 }
 

@@ -16,7 +16,8 @@ inline constexpr std::string_view kPondering = "pondering";
 // "halving" pauses at every rung and promotes; "exploiting" clones better trials' checkpoints.
 const Algorithms& TestAlgorithms();
 
-// The same; in kRecordsTwice, asha records every report for two trials.
+// The same; in kRecordsTwice, asha records every report for two trials; in kForgetsPaused, all
+// promote nobody while something runs.
 const Algorithms& AlgorithmsFor(Variant variant);
 
 const std::vector<std::string>& SearcherNames();  // all but kPondering

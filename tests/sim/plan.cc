@@ -21,7 +21,10 @@ using simulate::kSecondUs;
 constexpr int64_t kGibibyte = int64_t{1} << 30;
 constexpr SweepId kEarlier(1'000'000);  // before the world began
 constexpr uint32_t kEarlierTrials = 12;
-constexpr uint64_t kSqliteEvery = 200;  // seeds; it is slower than memory
+constexpr uint64_t kSqliteEvery = 200;   // seeds; it is slower than memory
+constexpr int64_t kManySlotsEvery = 60;  // worlds; they are slower than others
+constexpr int64_t kOneSlotEvery = 25;    // of the others
+constexpr double kEndEarly = 0.3;        // of all sweeps
 
 class Planner {
  public:
@@ -30,7 +33,8 @@ class Planner {
         stoppers_(seed, TrialNumber{}, "sim/stoppers"),
         labels_(seed, TrialNumber{}, "sim/labels"),
         policies_(seed, TrialNumber{}, "sim/policies"),
-        elastic_(seed, TrialNumber{}, "sim/elastic") {
+        elastic_(seed, TrialNumber{}, "sim/elastic"),
+        sizes_(seed, TrialNumber{}, "sim/sizes") {
     plan_.seed = seed;
   }
 
@@ -61,6 +65,7 @@ class Planner {
       plan_.sweeps.back().owner = Coin() ? "ada" : "bob";
       plan_.sweeps.back().spec.name = "sweep-" + std::to_string(i + 1);
     }
+    MakeSizes();
     MakeFolders();
     if (OneIn(10)) MakeSpanning();
     MakeElastic();
@@ -129,11 +134,59 @@ class Planner {
         option != spec.searcher.options.end()) {
       option->second = Integer(1, 3);  // so that few trials make a model
     }
-    DrawOptions(spec);
+    DrawOptions(spec, random_);
     MeasureTime(spec);
     DrawGrowth(spec);
     BeginWarm(planned);
+    EndEarly(planned);
     return planned;
+  }
+
+  // From a stream of its own, so that all else is drawn as it was.
+  static void EndEarly(PlannedSweep& planned) {
+    if (planned.spec.External()) return;
+    RandomStream random(planned.spec.seed, TrialNumber{}, "sim/endings");
+    if (random.Uniform() < kEndEarly) planned.ends_early = random.Uniform(0.1, 0.9);
+  }
+
+  // Few worlds have many slots, and trials that fill them; few have a single one, and brackets and
+  // populations that are larger. From a stream of their own, so that the other worlds stay as they
+  // are.
+  void MakeSizes() {
+    if (sizes_.Integer(1, kManySlotsEvery) == 1) {
+      const int64_t slots = int64_t{1} << sizes_.Integer(3, 6);
+      const auto hosts = std::ssize(plan_.executors);
+      for (PlannedHost& host : plan_.executors)
+        host.resources.cpus = static_cast<int>(slots / hosts);
+      const auto sweeps = std::ssize(plan_.sweeps);
+      MakeSmallGangs(slots / sweeps + 1, 2 * slots / sweeps);
+    } else if (sizes_.Integer(1, kOneSlotEvery) == 1) {
+      plan_.executors.resize(1);
+      plan_.executors.front().resources = {.cpus = 1, .memory_bytes = kGibibyte};
+      MakeSmallGangs(8, 30);
+    }
+  }
+
+  // All sweeps have gangs of one slot, and so many trials; most have a scheduler that has more of
+  // them begin than go on.
+  void MakeSmallGangs(int64_t trials_min, int64_t trials_max) {
+    static const std::vector<std::string> halving = {"asha",  "extrapolate", "halving", "hyperband",
+                                                     "pasha", "pb2",         "pbt"};
+    for (PlannedSweep& planned : plan_.sweeps) {
+      SweepSpec& spec = planned.spec;
+      if (spec.External()) continue;
+      spec.gang = {.workers = 1, .per_worker = {.cpus = 1}, .placement = spec.gang.placement};
+      spec.max_concurrent_trials = 0;
+      spec.stop.max_gpu_hours = 0;
+      spec.stop.max_trials = static_cast<int>(sizes_.Integer(trials_min, trials_max));
+      if (sizes_.Integer(0, 3) == 0) continue;
+      const AlgorithmSpec before = spec.scheduler;
+      spec.scheduler =
+          SpecOf(halving[static_cast<size_t>(sizes_.Integer(0, std::ssize(halving) - 1))]);
+      DrawOptions(spec, sizes_);
+      if (!TestAlgorithms().MakeScheduler(spec).ok() || !TestAlgorithms().MakeSearcher(spec).ok())
+        spec.scheduler = before;
+    }
   }
 
   // From a stream of its own, so that all else is drawn as it was.
@@ -173,14 +226,15 @@ class Planner {
   }
 
   // So that few trials of few steps are judged in every way.
-  void DrawOptions(SweepSpec& spec) {
+  static void DrawOptions(SweepSpec& spec, RandomStream& random) {
     const AlgorithmSpec with_fallbacks = spec.scheduler;
     auto& options = spec.scheduler.options;
     const auto draw = [&](const char* name, int64_t low, int64_t high) {
       if (const auto option = options.find(name); option != options.end())
-        option->second = Integer(low, high);
+        option->second = random.Integer(low, high);
     };
-    if (spec.scheduler.name == "asha" && Coin())
+    const auto coin = [&random] { return random.Integer(1, 2) == 1; };
+    if (spec.scheduler.name == "asha" && coin())
       options.insert_or_assign("mode", Value(std::string("promote")));
     draw("reduction_factor", 2, 3);
     draw("brackets", 1, 2);
@@ -189,7 +243,7 @@ class Planner {
     draw("perturbation_interval", 1, 3);
     draw("population", 0, 6);
     if (const auto option = options.find("synchronous"); option != options.end())
-      option->second = Coin();
+      option->second = coin();
     if (!TestAlgorithms().MakeScheduler(spec).ok()) spec.scheduler = with_fallbacks;
   }
 
@@ -391,6 +445,7 @@ class Planner {
   RandomStream labels_;
   RandomStream policies_;
   RandomStream elastic_;
+  RandomStream sizes_;
   Plan plan_;
 };
 

@@ -51,6 +51,7 @@ struct PlannedSweep {
   std::string curves;  // simulator/curves.h
   std::string owner;
   std::vector<WarmStart> warm_start = {};
+  double ends_early = 0;  // of its trials: their program ends by itself (endings.h)
 };
 
 // A whole world before it begins: everything that is drawn ahead.

@@ -30,6 +30,10 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kForgetsExclusions, "forgets-exclusions"},
     {Variant::kGrowsBlindly, "grows-blindly"},
     {Variant::kKeepsZombies, "keeps-zombies"},
+    {Variant::kForgetsEnds, "forgets-ends"},
+    {Variant::kForgetsPaused, "forgets-paused"},
+    {Variant::kWastesSlots, "wastes-slots"},
+    {Variant::kOversleeps, "oversleeps"},
 };
 
 }  // namespace

@@ -32,6 +32,10 @@ enum class Variant {
   kForgetsExclusions,   // and so does one that the sweep's failure.on_log has excluded
   kGrowsBlindly,        // small gangs are asked to grow whatever there is room for
   kKeepsZombies,        // who is lost while its connection stands keeps it, and stays lost
+  kForgetsEnds,         // of a program that ends by itself nobody is told
+  kForgetsPaused,       // paused trials are promoted only once nothing else runs
+  kWastesSlots,         // what a program that has ended leaves free is seen at the next occasion
+  kOversleeps,          // the server does nothing because its time has come
 };
 
 std::string_view Name(Variant variant);  // as --variant takes it: acts-before-append

@@ -40,6 +40,7 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
                     .step_us = plan.step_us,
                     .value = [this](const TrialId& trial, const Config& config,
                                     Step step) { return ValueOf(trial, config, step); },
+                    .ending = [this](const TrialId& trial) { return HowEnds(trial); },
                     .variant = variant} {
   network_.SetDelay(faults_.delay_us);
   network_.SetSlowHellos(faults_.slow_hellos, [this](const std::string& executor, Time until) {
@@ -257,14 +258,26 @@ void World::OnRecovered(const std::string& before, const std::string& after) {
   if (before != after) findings_.Report("after a restart the state is not what it was");
 }
 
+// By the name that it was created with.
+const PlannedSweep& World::PlannedOf(SweepId sweep) {
+  const PlannedSweep*& planned = planned_[sweep];
+  if (planned == nullptr)
+    planned = &*std::ranges::find(plan_.sweeps, books_.Find(sweep)->spec.name,
+                                  [](const PlannedSweep& each) { return each.spec.name; });
+  return *planned;
+}
+
+std::optional<Ending> World::HowEnds(const TrialId& trial) {
+  const PlannedSweep& planned = PlannedOf(trial.sweep);
+  return EndingOf(trial, planned.spec.seed, planned.ends_early, planned.spec.max_step);
+}
+
 double World::ValueOf(const TrialId& trial, const Config& config, Step step) {
   auto& curves = curves_[trial.sweep];
   if (curves == nullptr) {
     const SweepSpec& spec = books_.Find(trial.sweep)->spec;
-    const auto planned = std::ranges::find(plan_.sweeps, spec.name,
-                                           [](const PlannedSweep& each) { return each.spec.name; });
-    auto made = simulate::MakeCurves(planned->curves, spec.objective(), spec.space, spec.max_step,
-                                     spec.seed);
+    auto made = simulate::MakeCurves(PlannedOf(trial.sweep).curves, spec.objective(), spec.space,
+                                     spec.max_step, spec.seed);
     curves = std::move(made).value();
   }
   return curves->ValueAt(trial.number, config, step);

@@ -56,7 +56,9 @@ class World final : private ServerObserver {
   void Quiet();
   bool Over() const;
   std::string Unfinished() const;
+  const PlannedSweep& PlannedOf(SweepId sweep);
   double ValueOf(const TrialId& trial, const Config& config, Step step);
+  std::optional<Ending> HowEnds(const TrialId& trial);
 
   const Plan& plan_;
   Disk& disk_;
@@ -74,6 +76,7 @@ class World final : private ServerObserver {
   Surroundings surroundings_;
   std::vector<std::unique_ptr<Host>> executors_;
   std::vector<std::unique_ptr<Asker>> askers_;
+  std::map<SweepId, const PlannedSweep*> planned_;
   std::map<SweepId, std::unique_ptr<simulate::Curves>> curves_;
 
   bool quiet_ = false;

@@ -105,6 +105,7 @@ class Recorder {
     trial.failures = 0;
     trial.until = fact.until;
     trial.requested = true;
+    trial.held = false;
     trial.not_before = now_;
     if (!fact.from_start) return;
     trial.last_step = Step(0);
@@ -161,7 +162,10 @@ class Recorder {
   void operator()(const TrialDecided& fact) {
     TrialBook& trial = Of(fact.attempt.trial);
     if (trial.live) trial.live->left = fact.verdict.kind != VerdictKind::kContinue;
-    if (fact.verdict.kind == VerdictKind::kPause) trial.state = TrialState::kPaused;
+    if (fact.verdict.kind == VerdictKind::kPause) {
+      trial.state = TrialState::kPaused;
+      trial.held = IsOrder(fact.verdict.reason.rule);
+    }
     if (fact.verdict.kind != VerdictKind::kExploit) return;
     trial.config = fact.verdict.config;
     trial.donor = fact.verdict.donor.trial.number;
@@ -215,6 +219,7 @@ class Recorder {
     TrialBook& trial = Of(fact.trial);
     trial.state = TrialState::kPending;
     trial.not_before = fact.not_before;
+    trial.held = false;
     if (!fact.avoided.empty()) trial.avoided.insert(fact.avoided);
   }
   void operator()(const TrialEnded& fact) {

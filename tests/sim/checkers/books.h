@@ -50,6 +50,7 @@ struct TrialBook {
   Step last_step{0};
   Step until{0};
   bool requested = false;
+  bool held = false;  // paused by an order, not by the scheduler
   Time not_before;
   Seconds seconds{0};                // of attempts that have ended
   std::optional<TrialNumber> donor;  // until it has saved a checkpoint of its own

@@ -4,8 +4,9 @@ namespace attune::sim {
 
 std::vector<std::unique_ptr<Checker>> AllCheckers(const Evidence& evidence) {
   std::vector<std::unique_ptr<Checker>> checkers;
-  for (auto make : {CheckSlots, CheckAttempts, CheckCheckpoints, CheckLifecycle, CheckLimits,
-                    CheckVerdicts, CheckTurns, CheckConnections, CheckEdits, CheckGrowth})
+  for (auto make :
+       {CheckSlots, CheckAttempts, CheckCheckpoints, CheckLifecycle, CheckLimits, CheckVerdicts,
+        CheckTurns, CheckConnections, CheckEdits, CheckGrowth, CheckIdleness})
     checkers.push_back(make(evidence));
   return checkers;
 }

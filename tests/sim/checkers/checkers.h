@@ -17,6 +17,7 @@ std::unique_ptr<Checker> CheckTurns(const Evidence& evidence);
 std::unique_ptr<Checker> CheckConnections(const Evidence& evidence);
 std::unique_ptr<Checker> CheckEdits(const Evidence& evidence);
 std::unique_ptr<Checker> CheckGrowth(const Evidence& evidence);
+std::unique_ptr<Checker> CheckIdleness(const Evidence& evidence);
 
 std::vector<std::unique_ptr<Checker>> AllCheckers(const Evidence& evidence);
 

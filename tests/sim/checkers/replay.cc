@@ -1,5 +1,6 @@
 #include "tests/sim/checkers/replay.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -51,10 +52,11 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
 
 void CheckDecisions(const World& world, Variant variant, Findings& findings) {
   std::map<std::string, Reach> reach;
-  const auto mind = MakeMind(variant, [&](const std::string& executor) {
+  const Reachable reachable = [&](const std::string& executor) {
     const auto known = reach.find(executor);
     return known == reach.end() ? Reach(false) : known->second;
-  });
+  };
+  const auto mind = MakeMind(variant, reachable);
   size_t next = 0;
   for (const Input& input : world.inputs()) {
     reach = input.reach;
@@ -66,6 +68,11 @@ void CheckDecisions(const World& world, Variant variant, Findings& findings) {
       events = std::move(*decided);
     } else {
       events = mind->Advance(input.now).events;
+      const State& state = mind->brain().state();
+      if (variant == Variant::kNone &&
+          !attune::Advance(state, reachable, std::max(input.now, state.last_time)).empty())
+        return findings.Report("a brain that looks at everything starts more after event " +
+                               std::to_string(state.last_seq.value));
     }
     for (const Event& event : events) {
       const std::string again = Describe(event);

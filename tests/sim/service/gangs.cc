@@ -79,6 +79,7 @@ void TrainingGangs::Run(gang::GangSpec spec) {
                  .every = Step(spec.checkpoint_every)};
   if (spec.resume) gang.worker = simulate::Worker(Step(spec.resume->step));
   gang.spec = std::move(spec);
+  gang.ending = around_.ending(TrialOf(attempt));
   if (gang.spec.fetch && HasRankZero(gang.spec)) {
     ForGang(gang, around_.random.Integer(1, kFetchUs), [this](Gang& come) { Fetched(come); });
   } else {
@@ -149,7 +150,7 @@ void TrainingGangs::MoveOnceMore() {
   for (auto& [attempt, gang] : gangs_) {
     around_.reality.GangDoomed(Epoch(attempt.epoch), host_);
     if (gang.phase == Phase::kRunning && HasRankZero(gang.spec) && !gang.worker.waits() &&
-        around_.Happens(0.5))
+        !IsOver(gang) && around_.Happens(0.5))
       Say(gang);
   }
 }
@@ -182,8 +183,10 @@ void TrainingGangs::Train(Gang& gang) {
     if (trained.worker.waits()) return;  // it has moved once more meanwhile
     if (!fails && !HasRankZero(trained.spec)) return Follow(trained);
     if (fails) return Fail(trained, gang::FailureKind::kExit, rank, "a rank fails");
+    if (IsOver(trained)) return End(trained, {gang::Outcome::kFinished, {}});
     trained.seconds += static_cast<double>(us) / kSecondUs;
     Say(trained);
+    if (SaysTheLast(trained)) return End(trained, {gang::Outcome::kFinished, {}});
     if (trained.phase != Phase::kRunning) return;
     if (trained.worker.waits()) {
       Deliver(trained);
@@ -200,11 +203,30 @@ void TrainingGangs::Follow(Gang& gang) {
   Train(gang);
 }
 
+// The step of its next report.
+Step TrainingGangs::Ahead(const Gang& gang) {
+  return NextStep(TrialOf(gang.spec.attempt), gang.worker.step(), !gang.spec.time_attr.empty());
+}
+
+// Whether its program has nothing more to say.
+bool TrainingGangs::IsOver(const Gang& gang) {
+  if (!gang.ending) return false;
+  const Step step = gang.ending->way == Ending::Way::kSilent ? Ahead(gang) : gang.worker.step();
+  return step >= gang.ending->at;
+}
+
+// Whether it has just said the last.
+bool TrainingGangs::SaysTheLast(const Gang& gang) {
+  return gang.ending && gang.ending->way != Ending::Way::kSilent &&
+         gang.worker.step() >= gang.ending->at;
+}
+
 // What rank 0 has to say after one more step.
 void TrainingGangs::Say(Gang& gang) {
   const gang::AttemptId& attempt = gang.spec.attempt;
-  const auto said = gang.worker.Train(
-      gang.orders, NextStep(TrialOf(attempt), gang.worker.step(), !gang.spec.time_attr.empty()));
+  auto said = gang.worker.Train(gang.orders, Ahead(gang));
+  if (SaysTheLast(gang) && gang.ending->way == Ending::Way::kLast)
+    said = {.step = said.step, .checkpoint = true, .waits = false};
   if (said.checkpoint) {
     const std::string path =
         gang.spec.checkpoint_dir /
@@ -260,7 +282,9 @@ void TrainingGangs::End(Gang& gang, gang::Ended ended) {
             around_.reality.GangGone(Epoch(attempt.epoch), host_);
             if (HasRankZero(gone.spec) && ended.outcome == gang::Outcome::kFinished)
               around_.reality.RankZeroLeft(Epoch(attempt.epoch));
+            const bool by_itself = ended.outcome == gang::Outcome::kFinished && IsOver(gone);
             gangs_.erase(attempt);
+            if (by_itself && around_.variant == Variant::kForgetsEnds) return;
             facts_({attempt, around_.timeline.now().us, ended});
           });
 }

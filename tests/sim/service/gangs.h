@@ -50,6 +50,7 @@ class TrainingGangs final : public agent::Gangs {
     Config config;
     simulate::Orders orders;
     simulate::Worker worker;
+    std::optional<Ending> ending;          // by itself
     std::optional<gang::Verdict> verdict;  // not delivered yet
     Phase phase = Phase::kStarting;
     bool met = false;  // a part without rank 0: it knows where that listens
@@ -64,6 +65,9 @@ class TrainingGangs final : public agent::Gangs {
   void Launched(Gang& gang);
   void Train(Gang& gang);
   void Follow(Gang& gang);
+  static Step Ahead(const Gang& gang);
+  static bool IsOver(const Gang& gang);
+  static bool SaysTheLast(const Gang& gang);
   void Say(Gang& gang);
   void Deliver(Gang& gang);
   void Fail(Gang& gang, gang::FailureKind kind, int rank, std::string message);

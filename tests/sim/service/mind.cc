@@ -32,6 +32,11 @@ class BrokenMind final : public server::Mind {
     if (events.ok() && join != nullptr && variant_ == Variant::kForgetsDrains)
       const_cast<State&>(state()).executors.at(join->name).drain.reset();
     if (events.ok()) Forget(command);
+    if (events.ok() && variant_ == Variant::kWastesSlots)
+      blind_ |= std::ranges::any_of(*events, [](const Event& event) {
+        const auto* ended = std::get_if<AttemptEnded>(&event.fact);
+        return ended != nullptr && ended->outcome == Outcome::kFinished;
+      });
     return events;
   }
 
@@ -49,7 +54,14 @@ class BrokenMind final : public server::Mind {
       std::vector<Fact> facts = variant_ == Variant::kIgnoresLabels
                                     ? AdvanceWithoutLabels(now)
                                     : attune::Advance(state(), reachable_, now);
-      if (facts.empty()) return {std::move(events), false};
+      const bool starts = !facts.empty() && (std::holds_alternative<AttemptAssigned>(facts[0]) ||
+                                             std::holds_alternative<TrialCreated>(facts[0]) ||
+                                             std::holds_alternative<TrialPromoted>(facts[0]));
+      if (starts && blind_) facts.clear();
+      if (facts.empty()) {
+        blind_ = false;
+        return {std::move(events), false};
+      }
       Commit(std::move(facts), now, events);
     }
   }
@@ -138,6 +150,7 @@ class BrokenMind final : public server::Mind {
   Variant variant_;
   Brain brain_;
   Reachable reachable_;
+  bool blind_ = false;  // to what could start now
 };
 
 }  // namespace
@@ -155,6 +168,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
     case Variant::kGrowsBlindly:
     case Variant::kIgnoresReservation:
     case Variant::kReleasesWhenAway:
+    case Variant::kWastesSlots:
       return std::make_unique<BrokenMind>(variant, std::move(reachable));
     default:
       return server::MakeBrainMind(AlgorithmsFor(variant), std::move(reachable));

@@ -115,6 +115,7 @@ void ServerHost::Step() {
 
 // Time alone may make something follow.
 void ServerHost::StepWhenDue() {
+  if (stage_.variant == Variant::kOversleeps) return;
   const auto due = process_->NextStep(WallClock());
   if (!due || due == due_) return;
   due_ = due;

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "attune/v1/executor.pb.h"
 #include "core/base/random.h"
 #include "core/space/value.h"
 #include "simulator/timeline.h"
 #include "tests/sim/checkers/reality.h"
+#include "tests/sim/endings.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/service/network.h"
 #include "tests/sim/variant.h"
@@ -32,6 +34,7 @@ struct Surroundings {
   const FaultRates& faults;
   int64_t step_us;
   std::function<double(const TrialId&, const Config&, Step)> value;
+  std::function<std::optional<Ending>(const TrialId&)> ending;
   Variant variant;
 
   bool Happens(double rate) const { return rate > 0 && random.Uniform() < rate; }
