@@ -291,7 +291,22 @@ void Pbt::Join(const Fact& fact) {
     const TrialRecord& record = reopened->record;
     if (Failed(record.state)) ++joined_;
     members_[record.id.number] = {.config = record.config};
+    ForgetAllBut(record);
   }
+}
+
+// Of one that begins anew not every checkpoint is dropped, and yet none can be cloned.
+void Pbt::ForgetAllBut(const TrialRecord& record) {
+  std::vector<CheckpointId> gone;
+  for (const auto& [number, member] : members_) {
+    if (!member.turn || !member.turn->donor || member.turn->donor->trial != record.id) continue;
+    const CheckpointId& donor = *member.turn->donor;
+    if (std::ranges::none_of(record.checkpoints, [&](const KeptCheckpoint& kept) {
+          return kept.attempt == donor.attempt && kept.ref.step == donor.step;
+        }))
+      gone.push_back(donor);
+  }
+  for (const CheckpointId& checkpoint : gone) Forget(checkpoint);
 }
 
 void Pbt::Forget(const CheckpointId& checkpoint) {

@@ -130,6 +130,7 @@ class Pbt final : public Scheduler {
   double BaseOf(const CheckpointId& donor) const;
   void Join(const Fact& fact);  // a new member, or one that comes back
   void Forget(const CheckpointId& checkpoint);
+  void ForgetAllBut(const TrialRecord& record);
   void ObserveMember(TrialNumber trial, const Fact& fact);
   // Of the synchronous form, where all have come: turns for all.
   void RankAll();

@@ -116,6 +116,30 @@ TEST(PbtSynchronous, WhatIsToBeClonedIsRetainedUntilItHasBeen) {
   EXPECT_THAT(population.Retained(), IsEmpty());
 }
 
+// Nobody was told that its checkpoint was gone: the clone was promoted in vain for ever.
+TEST(PbtSynchronous, WhereTheFirstBeginsAnewTheLastGoesOnWithItsOwn) {
+  Pbt population = Synchronous(2);
+  auto observe = Into(population);
+  for (uint32_t trial : {0u, 1u})
+    observe(TrialCreated{.trial = Id(trial), .config = {{"lr", 1.0 + trial}}});
+  for (uint32_t trial : {0u, 1u}) {
+    const Report report{.step = Step(2), .metrics = {{"accuracy", 0.9 - trial * 0.5}}};
+    observe(CheckpointSaved{.attempt = {Id(trial), 1}, .checkpoint = {.step = Step(2)}});
+    const Verdict verdict = population.Judge({Id(trial), {}}, report);
+    observe(TrialReported{{Id(trial), 1}, report});
+    observe(TrialDecided{{Id(trial), 1}, Step(2), verdict, Step(0)});
+    observe(AttemptEnded{{Id(trial), 1}, Outcome::kPaused, {}});
+  }
+  observe(TrialPromoted{.trial = Id(0)});
+  observe(TrialEnded{Id(0), TrialState::kKilled, "killed on request"});
+  observe(TrialReopened{.record = {.id = Id(0), .state = TrialState::kKilled}, .from_start = true});
+  EXPECT_THAT(population.Retained(), IsEmpty());
+  const std::map<TrialNumber, Step> paused = {{TrialNumber(1), Step(2)}};
+  const NextMove move = population.Next({.paused = paused, .running = 1, .created = 2});
+  EXPECT_EQ(std::get<Promote>(move).donor, std::nullopt);
+  EXPECT_THAT(std::get<Promote>(move).reason.text, HasSubstr("it goes on with its own"));
+}
+
 TEST(PbtSynchronous, OneWhoseGangIsLostWhileItLeavesHasComeAllTheSame) {
   Pbt population = Synchronous(2);
   auto observe = Into(population);
