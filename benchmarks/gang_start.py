@@ -5,7 +5,9 @@
 Runs a sweep of the Fashion-MNIST example, two DDP workers a trial and host, one trial at a time, and
 reads the times of every attempt from the database: `decided` is when the server decided on the
 attempt, `first_step` when the last rank had finished its first optimizer step. Several hosts are
-executors of this machine with addresses and data folders of their own.
+executors of this machine with addresses and data folders of their own. On one host, then, the same of
+trials that go on: promoted from their own checkpoint, and as clones of another's, from when the slot was
+free, which is when the gang before was gone.
 """
 
 import datetime
@@ -20,9 +22,12 @@ import tempfile
 import time
 
 TRIALS = 20
+FIFO = {"name": "fifo", "max": 1}
+GO_ON = {"promoted": {"name": "asha", "mode": "promote", "min": 1, "max": 9, "reduction_factor": 3},
+         "cloned": {"name": "pbt", "max": 10, "perturbation_interval": 1}}
 
 
-def sweep(program, workers):
+def sweep(program, workers, scheduler, trials):
     return {
         "apiVersion": "attune/v1", "kind": "Sweep", "name": "gang-start",
         "command": [str(program)],
@@ -30,10 +35,10 @@ def sweep(program, workers):
         "parameters": {"lr": {"min": 0.01, "max": 0.1, "scale": "log"}, "width": {"value": 16},
                        "batch": {"value": 64}, "samples_per_step": {"value": 192}},
         "searcher": {"name": "random", "seed": 1},
-        "scheduler": {"name": "fifo", "max": 1},
+        "scheduler": scheduler,
         "resources": {"workers": workers, "cpus_per_worker": 1},
         "max_concurrent_trials": 1,
-        "stop": {"max_trials": TRIALS},
+        "stop": {"max_trials": trials},
     }
 
 
@@ -68,28 +73,52 @@ def run(attune, file, data, hosts):
         executor.wait()
 
 
+def attempts(build, hosts, scheduler, trials):
+    """decided, started, first_step, ended and resumed_from of each, in the order of decisions."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "sweep.yaml"
+        file.write_text(json.dumps(
+            sweep(build / "examples/fashion_mnist/fashion_mnist", 2 * hosts, scheduler, trials)))
+        data = pathlib.Path(folder) / "data"
+        run(build / "attune", file, data, hosts)
+        return sqlite3.connect(data / "attune.db").execute(
+            "SELECT decided, started, first_step, ended, resumed_from FROM attempts ORDER BY decided").fetchall()
+
+
+def tell(name, values):
+    values = sorted(values)
+    print(f"  {name:34} median {statistics.median(values):6.1f}   min {values[0]:6.1f}   "
+          f"p90 {values[int(len(values) * 0.9)]:6.1f}")
+
+
+def tell_of_going_on(build, what, scheduler, trials):
+    """One trial at a time: the slot of an attempt is free when the one before has ended."""
+    rows = attempts(build, 1, scheduler, trials)
+    waits = [(milliseconds(before[3], decided), milliseconds(before[3], first_step))
+             for before, (decided, _, first_step, _, resumed_from) in zip(rows, rows[1:])
+             if resumed_from is not None and first_step is not None]
+    decided, stepped = zip(*waits)
+    print(f"{what}, {len(waits)} gangs (ms from the slot being free)")
+    tell("decided", decided)
+    tell("first training step on all ranks", stepped)
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     hosts = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     workers = 2 * hosts
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "sweep.yaml"
-        file.write_text(json.dumps(sweep(build / "examples/fashion_mnist/fashion_mnist", workers)))
-        data = pathlib.Path(folder) / "data"
-        run(build / "attune", file, data, hosts)
-        rows = sqlite3.connect(data / "attune.db").execute(
-            "SELECT decided, started, first_step FROM attempts ORDER BY trial").fetchall()
+    rows = [row[:3] for row in attempts(build, hosts, FIFO, TRIALS)]
     if len(rows) != TRIALS or any(row[2] is None for row in rows):
         sys.exit(f"expected {TRIALS} attempts with a first step, found {rows}")
     first, *warm = [(milliseconds(d, s), milliseconds(d, f)) for d, s, f in rows]
-    forked, stepped = (sorted(column) for column in zip(*warm))
+    forked, stepped = zip(*warm)
     print(f"gang start, {workers} ranks on {hosts} hosts, {len(warm)} gangs after the first (ms from the decision)")
-    for name, values in (("every rank has a process", forked),
-                         ("first training step on all ranks", stepped)):
-        p90 = values[int(len(values) * 0.9)]
-        print(f"  {name:34} median {statistics.median(values):6.1f}   "
-              f"min {values[0]:6.1f}   p90 {p90:6.1f}")
+    tell("every rank has a process", forked)
+    tell("first training step on all ranks", stepped)
     print(f"  {'first gang, launcher cold':34}        {first[1]:6.1f}")
+    if hosts == 1:
+        for what, scheduler in GO_ON.items():
+            tell_of_going_on(build, what, scheduler, 100 if what == "promoted" else 6)
 
 
 main()
