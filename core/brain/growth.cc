@@ -169,8 +169,9 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
     if (grows && !AllSeen(state, hosts)) return;
     const int room = RoomFor(state, small, hosts);
     if (room == 0 && !grows) {
-      // A share grows also where there is no more room than before.
-      if (small.sweep->spec.gang.grow != GrowthPolicy::kEven)
+      // A share grows also where there is no more room than before, and what is excluded may be
+      // no more.
+      if (small.sweep->spec.gang.grow != GrowthPolicy::kEven && small.sweep->excluded.empty())
         agenda.without_growth.insert(live.epoch);
       continue;
     }

@@ -305,6 +305,27 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsDrained) {
   EXPECT_TRUE(Grows(0));
 }
 
+// It stayed small until something else happened.
+TEST_F(Growth, AGangGrowsOntoAnExecutorOnceThatIsExcludedNoMore) {
+  Host("b", 2);
+  SweepSpec spec = Elastic(8, 2);
+  spec.failure.backoff = Seconds(0);
+  spec.failure.on_log = {{"ECC", LogAction::kExcludeHost}};
+  Create(spec);
+  ASSERT_EQ(First(0), "b");
+  AttemptEnded end{.outcome = Outcome::kFailed};
+  end.failure = {.kind = FailureKind::kExit, .exit_code = 1, .pattern = "ECC", .line = "ECC"};
+  Tell(0, end);
+  Host("a", 2);
+  ASSERT_EQ(First(0), "a");
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  Wait(kGrowAfter);
+  EXPECT_FALSE(Grows(0));
+  Do(ResumeExecutor{"b"});
+  EXPECT_TRUE(Grows(0));
+}
+
 TEST_F(Growth, OneThatIsToLeaveADrainedExecutorDoesWhateverBecomesOfTheRoom) {
   StartSmall();
   Host("b", 4);
