@@ -138,6 +138,15 @@ TEST_F(ConductorMachineTest, OfCommandsWithAnswersEachComesWhereTheOneBeforeLedT
   EXPECT_EQ(store.kept.commits, 1);
 }
 
+TEST_F(ConductorMachineTest, WhatFollowsFromACommandComesBeforeTheNextOneOfItsSubmission) {
+  ASSERT_TRUE(Step(1, Asking(Create())).ok());
+  diary.lines.clear();
+  Submission all = Asking(KillSweep{SweepId(1)});  // which then has ended
+  all.commands.push_back(PauseSweep{SweepId(1)});
+  ASSERT_TRUE(Step(2, std::move(all)).ok());
+  EXPECT_THAT(diary.lines, ::testing::Contains("sweep s1 has already ended: it is killed"));
+}
+
 TEST_F(ConductorMachineTest, WhatWaitedWhenTheLastProcessEndedIsLookedAtAtOnce) {
   EXPECT_EQ(machine.NextStep(Time{5}), Time{5});
   ASSERT_TRUE(Step(5).ok());
