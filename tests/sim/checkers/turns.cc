@@ -131,7 +131,11 @@ class Turns final : public Checker {
       const bool equal = id != mine->id && other.spec.gang == mine->spec.gang &&
                          !other.spec.External() && other.spec.priority == mine->spec.priority &&
                          other.spec.max_concurrent_trials == 0;
-      if (!equal || !Waits(other, now)) continue;
+      // Some executors may not be for it.
+      const bool excluded = std::ranges::any_of(books_.executors, [id = id](const auto& entry) {
+        return entry.second.excluded.contains(id);
+      });
+      if (!equal || excluded || !Waits(other, now)) continue;
       if (AllAlike() && LiveOf(other.owner) < LiveOf(mine->owner))
         Find(ToString(fact.attempt) + " starts as gang " + std::to_string(LiveOf(mine->owner) + 1) +
              " of " + mine->owner + "'s, and " + other.owner + " waits with " +
