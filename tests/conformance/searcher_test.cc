@@ -106,7 +106,7 @@ TEST_P(SearcherConformance, BeingAskedOrSavedMeanwhileChangesNothing) {
 }
 
 TEST_P(SearcherConformance, SweepsOfOneSeedGoAlike) {
-  ForEachSweep([this](SweepOfSearcher& sweep) {
+  ForEachSweep([](SweepOfSearcher& sweep) {
     SweepOfSearcher other(GetParam(), sweep.seed());
     for (uint32_t trial = 0; trial < 20; ++trial) {
       EXPECT_EQ(sweep.RunTrial(), other.RunTrial());
