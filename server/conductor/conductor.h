@@ -49,10 +49,10 @@ class Conductor final : public Submissions, private Listener {
   void Post(Look look) override;
   void Nudge() override;
 
-  // Submits and waits; an answer for each command, of which each is decided only where the one before
-  // led to something. `actor` is who asks, as Brain::Execute has it.
-  // `kUnavailable` when too much waits already, and once the conductor stops. `after` is shown, of
-  // each that was not refused, what it led to and the state between their batch and the next; they are in one.
+  // Submits and waits; an answer for each command, of which each is decided only where the one
+  // before led to something. `actor` is who asks, as Brain::Execute has it. `kUnavailable` when too
+  // much waits already, and once the conductor stops. `after` is shown, of each that was not
+  // refused, what it led to and the state between their batch and the next; they are in one.
   using After = std::function<void(std::span<const Event>, const Brain&)>;
   std::vector<Result<std::vector<Event>>> Execute(std::vector<Command> commands, std::string actor,
                                                   const After& after);

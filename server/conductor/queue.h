@@ -8,8 +8,8 @@
 
 namespace attune::server {
 
-// What waits for the conductor: commands with their answers, of which each is decided only where the
-// one before led to something; facts with theirs; a look; or, with nothing in it, a nudge.
+// What waits for the conductor: commands with their answers, of which each is decided only where
+// the one before led to something; facts with theirs; a look; or, with nothing in it, a nudge.
 struct Submission {
   std::vector<Command> commands;
   std::string actor;  // who asks; empty: as Brain::Execute has it
