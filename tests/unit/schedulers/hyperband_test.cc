@@ -30,7 +30,7 @@ HyperBand Small() {
   return HyperBand(Maximise("accuracy"), {.min = Step(1), .max = Step(4), .reduction_factor = 2});
 }
 
-// As the paper prints it: of each bracket, trials@step at every rung, and at the end max.
+// By algorithm 1 of the paper: of each bracket, trials@step at every rung, and at the end max.
 std::vector<std::string> Table(int64_t max, int64_t reduction_factor, int64_t min = 1) {
   std::vector<std::string> table;
   for (const BracketShape& shape : HyperBand::Round({Step(min), Step(max), reduction_factor})) {
