@@ -14,37 +14,7 @@ namespace {
 
 constexpr double kMaxSeconds = 1e8;  // of an attempt: three years
 
-struct Point {
-  double value = 0;
-  std::optional<Seconds> seconds;  // of each step from the record before to this one
-};
-
-using Curve = std::map<Step, Point>;
-
-class Recorded final : public Curves {
- public:
-  // REQUIRES: there is a curve, and each has a point.
-  explicit Recorded(std::vector<Curve> curves) : curves_(std::move(curves)) {}
-
-  double ValueAt(TrialNumber trial, const Config&, Step step) const override {
-    const Curve& curve = Of(trial);
-    const auto after = curve.upper_bound(step);
-    return after == curve.begin() ? after->second.value : std::prev(after)->second.value;
-  }
-
-  std::optional<Seconds> SecondsOf(TrialNumber trial, Step step) const override {
-    const Curve& curve = Of(trial);
-    const auto at = curve.lower_bound(step);
-    return at == curve.end() ? curve.rbegin()->second.seconds : at->second.seconds;
-  }
-
-  Step End(TrialNumber trial) const override { return Of(trial).rbegin()->first; }
-
- private:
-  const Curve& Of(TrialNumber trial) const { return curves_[trial.value % curves_.size()]; }
-
-  std::vector<Curve> curves_;
-};
+using Curve = RecordedCurves::Curve;
 
 template <class Number>
 std::optional<Number> ParseNumber(const std::string& text) {
@@ -60,7 +30,7 @@ class Reader {
   Reader(std::string_view csv, const std::string& file, const std::string& metric)
       : csv_(csv), file_(file), metric_(metric), value_("metrics." + metric) {}
 
-  Result<std::unique_ptr<Curves>> Read() {
+  Result<RecordedCurves> Read() {
     if (Status header = Header(); !header.ok()) return header.error();
     while (csv_.Next(cells_)) {
       if (Status row = Row(); !row.ok()) return row.error();
@@ -68,7 +38,7 @@ class Reader {
     if (trials_.empty()) return Fault("no row has a value in the column `" + value_ + "`");
     std::vector<Curve> curves;
     for (auto& [number, trial] : trials_) curves.push_back(std::move(trial.curve));
-    return {std::make_unique<Recorded>(std::move(curves))};
+    return RecordedCurves(std::move(curves));
   }
 
  private:
@@ -132,7 +102,7 @@ class Reader {
     if (same && step <= trial.step)
       return Fault("step " + std::to_string(step.value) + " comes after step " +
                    std::to_string(trial.step.value) + " of the same attempt");
-    Point point{.value = value};
+    RecordedCurves::Point point{.value = value};
     double seconds = 0;
     if (const std::string text = Cell("seconds"); !text.empty()) {
       const double begun = same ? trial.seconds : 0;
@@ -164,8 +134,22 @@ class Reader {
 
 }  // namespace
 
-Result<std::unique_ptr<Curves>> ReadCurves(std::string_view csv, const std::string& file,
-                                           const std::string& metric) {
+double RecordedCurves::ValueAt(TrialNumber trial, const Config&, Step step) const {
+  const Curve& curve = Of(trial);
+  const auto after = curve.upper_bound(step);
+  return after == curve.begin() ? after->second.value : std::prev(after)->second.value;
+}
+
+std::optional<Seconds> RecordedCurves::SecondsOf(TrialNumber trial, Step step) const {
+  const Curve& curve = Of(trial);
+  const auto at = curve.lower_bound(step);
+  return at == curve.end() ? curve.rbegin()->second.seconds : at->second.seconds;
+}
+
+Step RecordedCurves::End(TrialNumber trial) const { return Of(trial).rbegin()->first; }
+
+Result<RecordedCurves> ReadCurves(std::string_view csv, const std::string& file,
+                                  const std::string& metric) {
   return Reader(csv, file, metric).Read();
 }
 

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <utility>
 
 #include "cli/check_sweep.h"
 #include "cli/verbs/simulate_view.h"
@@ -42,7 +44,9 @@ Result<std::unique_ptr<simulate::Curves>> CurvesFor(const std::string& name,
   std::ifstream file(name, std::ios::binary);
   const std::string csv{std::istreambuf_iterator<char>(file), {}};
   if (!file) return Error{ErrorCode::kDenied, "cannot read " + name};
-  return simulate::ReadCurves(csv, name, spec.objective().metric);
+  auto recorded = simulate::ReadCurves(csv, name, spec.objective().metric);
+  if (!recorded.ok()) return recorded.error();
+  return {std::make_unique<simulate::RecordedCurves>(std::move(recorded).value())};
 }
 
 ExitCode Simulate(const SimulateFlags& flags, Console& console) {

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Result<std::unique_ptr<Curves>> Read(const std::string& csv) {
+Result<RecordedCurves> Read(const std::string& csv) {
   return ReadCurves(csv, "curves.csv", "loss");
 }
 
@@ -52,35 +52,35 @@ TEST(RecordedCurves, ReadsWhatExportPrints) {
       "1,1,1,1,2026-11-21T10:00:00.000000Z,3.0,0.1,nan\n"
       "1,0,1,2,2026-11-21T10:00:00.000000Z,2.5,0.1,0.7\n");
   ASSERT_TRUE(curves.ok()) << curves.error().message;
-  EXPECT_EQ(ValueAt(**curves, 0, 1), 0.9);
-  EXPECT_EQ(ValueAt(**curves, 0, 2), 0.7);
-  EXPECT_TRUE(std::isnan(ValueAt(**curves, 1, 1)));
-  EXPECT_EQ(SecondsOf(**curves, 0, 1), 2.0);
-  EXPECT_EQ(SecondsOf(**curves, 0, 2), 0.5);
-  EXPECT_EQ((*curves)->End(TrialNumber(0)), Step(2));
+  EXPECT_EQ(ValueAt(*curves, 0, 1), 0.9);
+  EXPECT_EQ(ValueAt(*curves, 0, 2), 0.7);
+  EXPECT_TRUE(std::isnan(ValueAt(*curves, 1, 1)));
+  EXPECT_EQ(SecondsOf(*curves, 0, 1), 2.0);
+  EXPECT_EQ(SecondsOf(*curves, 0, 2), 0.5);
+  EXPECT_EQ(curves->End(TrialNumber(0)), Step(2));
 }
 
 TEST(RecordedCurves, MoreTrialsThanCurvesBeginAgainWithTheFirst) {
   const auto curves = Read("trial,step,metrics.loss\n7,1,0.7\n9,1,0.9\n").value();
-  EXPECT_EQ(ValueAt(*curves, 0, 1), 0.7);
-  EXPECT_EQ(ValueAt(*curves, 1, 1), 0.9);
-  EXPECT_EQ(ValueAt(*curves, 2, 1), 0.7);
+  EXPECT_EQ(ValueAt(curves, 0, 1), 0.7);
+  EXPECT_EQ(ValueAt(curves, 1, 1), 0.9);
+  EXPECT_EQ(ValueAt(curves, 2, 1), 0.7);
 }
 
 TEST(RecordedCurves, StayAtTheRecordBeforeAndBeyondTheLast) {
   const auto curves = Read("trial,step,metrics.loss\n0,10,0.9\n0,20,0.5\n").value();
-  EXPECT_EQ(ValueAt(*curves, 0, 1), 0.9);
-  EXPECT_EQ(ValueAt(*curves, 0, 19), 0.9);
-  EXPECT_EQ(ValueAt(*curves, 0, 20), 0.5);
-  EXPECT_EQ(ValueAt(*curves, 0, 99), 0.5);
+  EXPECT_EQ(ValueAt(curves, 0, 1), 0.9);
+  EXPECT_EQ(ValueAt(curves, 0, 19), 0.9);
+  EXPECT_EQ(ValueAt(curves, 0, 20), 0.5);
+  EXPECT_EQ(ValueAt(curves, 0, 99), 0.5);
 }
 
 TEST(RecordedCurves, SpreadTheTimeBetweenRecordsOverItsSteps) {
   const auto curves =
       Read("trial,attempt,step,seconds,metrics.loss\n0,1,10,20,0.9\n0,1,20,70,0.5\n").value();
-  EXPECT_EQ(SecondsOf(*curves, 0, 3), 2);
-  EXPECT_EQ(SecondsOf(*curves, 0, 11), 5);
-  EXPECT_EQ(SecondsOf(*curves, 0, 99), 5);
+  EXPECT_EQ(SecondsOf(curves, 0, 3), 2);
+  EXPECT_EQ(SecondsOf(curves, 0, 11), 5);
+  EXPECT_EQ(SecondsOf(curves, 0, 99), 5);
 }
 
 TEST(RecordedCurves, CountTheTimeOfEachAttemptFromItsBeginning) {
@@ -88,19 +88,19 @@ TEST(RecordedCurves, CountTheTimeOfEachAttemptFromItsBeginning) {
                           "trial,attempt,step,seconds,metrics.loss\n"
                           "0,1,1,100,0.9\n0,2,2,4,0.8\n0,2,3,7,0.7\n")
                           .value();
-  EXPECT_EQ(SecondsOf(*curves, 0, 1), 100);
-  EXPECT_EQ(SecondsOf(*curves, 0, 2), 4);
-  EXPECT_EQ(SecondsOf(*curves, 0, 3), 3);
+  EXPECT_EQ(SecondsOf(curves, 0, 1), 100);
+  EXPECT_EQ(SecondsOf(curves, 0, 2), 4);
+  EXPECT_EQ(SecondsOf(curves, 0, 3), 3);
 }
 
 TEST(RecordedCurves, WithoutSecondsSayNothingOfTime) {
   const auto curves = Read("trial,step,metrics.loss\n0,1,0.9\n").value();
-  EXPECT_EQ(curves->SecondsOf(TrialNumber(0), Step(1)), std::nullopt);
+  EXPECT_EQ(curves.SecondsOf(TrialNumber(0), Step(1)), std::nullopt);
 }
 
 TEST(RecordedCurves, LeaveReportsOfOtherMetricsAlone) {
   const auto curves = Read("trial,step,metrics.loss,metrics.lr\n0,1,0.9,\n0,2,,0.1\n").value();
-  EXPECT_EQ(curves->End(TrialNumber(0)), Step(1));
+  EXPECT_EQ(curves.End(TrialNumber(0)), Step(1));
 }
 
 TEST(RecordedCurves, FaultsNameFileAndLine) {
