@@ -22,7 +22,7 @@
 
 #include "benchmarks/searchers/ask_tell.h"
 #include "core/base/random.h"
-#include "searchers/model/fronts.h"
+#include "core/space/nondominated_sort.h"
 
 namespace attune::benchmarks {
 namespace {
@@ -158,7 +158,7 @@ double Volume(const std::vector<Vector>& all, const Vector& scale) {
     });
     if (!dominated) kept.push_back(point);
   }
-  return kept.empty() ? 0 : searchers::Hypervolume(kept);
+  return kept.empty() ? 0 : Hypervolume(kept);
 }
 
 double VolumeOf(const MultiProblem& problem, const std::string& searcher, uint64_t seed,

@@ -1,34 +1,11 @@
 #include "core/space/front.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <utility>
 
+#include "core/space/nondominated_sort.h"
+
 namespace attune {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Of each report, how far its neighbours are from each other, summed over the objectives in shares
-// of the whole front's extent.
-std::vector<double> CrowdingDistances(const Front& front) {
-  std::vector<double> distances(front.size(), 0);
-  std::vector<size_t> order(front.size());
-  for (size_t objective = 0; objective < front.front().values.size(); ++objective) {
-    const auto value = [&](size_t i) { return front[i].values[objective]; };
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, {}, value);
-    const double extent = value(order.back()) - value(order.front());
-    distances[order.front()] = distances[order.back()] = kInfinity;
-    if (!(extent > 0)) continue;
-    for (size_t i = 1; i + 1 < order.size(); ++i)
-      distances[order[i]] += (value(order[i + 1]) - value(order[i - 1])) / extent;
-  }
-  return distances;
-}
-
-}  // namespace
 
 bool Dominates(const std::vector<Objective>& objectives, const std::vector<double>& a,
                const std::vector<double>& b) {
@@ -66,7 +43,9 @@ Offered Offer(const std::vector<Objective>& objectives, Best report, Front& fron
   if (front.size() <= kMaxFront) return offered;
 
   // Of equally crowded ones the newest leaves.
-  const std::vector<double> distances = CrowdingDistances(front);
+  std::vector<std::vector<double>> points;
+  for (const Best& known : front) points.push_back(known.values);
+  const std::vector<double> distances = CrowdingDistances(points);
   const auto crowded = std::min_element(distances.rbegin(), distances.rend());
   const auto place = front.begin() + (distances.rend() - crowded - 1);
   if (place + 1 == front.end()) {

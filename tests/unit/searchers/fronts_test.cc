@@ -105,14 +105,5 @@ TEST_F(ThreeObjectives, WhoIsAloneInAnObjectiveAddsMost) {
   EXPECT_EQ(Best(record_, 4, Within::kHypervolume).back(), 1u);
 }
 
-// Boxes of 1.1 - v, by inclusion and exclusion.
-TEST(HypervolumeOf, IsWhatThePointsDominate) {
-  EXPECT_NEAR(Hypervolume({{0.1, 0.1}}), 1, 1e-12);
-  EXPECT_NEAR(Hypervolume({{0.1, 0.6}, {0.6, 0.1}}), 0.5 + 0.5 - 0.25, 1e-12);
-  EXPECT_NEAR(Hypervolume({{0.1, 0.1, 0.6}, {0.6, 0.1, 0.1}}), 0.5 + 0.5 - 0.25, 1e-12);
-  EXPECT_NEAR(Hypervolume({{0.1, 0.1, 0.6, 0.1}, {0.6, 0.1, 0.1, 0.1}}), 0.75, 1e-12);
-  EXPECT_NEAR(Hypervolume({{0.1, 0.1}, {0.6, 0.6}}), 1, 1e-12);
-}
-
 }  // namespace
 }  // namespace attune::searchers

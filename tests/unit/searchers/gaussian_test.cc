@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 
+#include "core/space/nondominated_sort.h"
 #include "searchers/gaussian/descend.h"
 #include "searchers/gaussian/hypervolume.h"
 #include "searchers/gaussian/improvement.h"
@@ -16,7 +17,6 @@
 #include "searchers/gaussian/process.h"
 #include "searchers/gaussian/trust_region.h"
 #include "searchers/model/draw.h"
-#include "searchers/model/fronts.h"
 #include "tests/unit/searchers/history.h"
 
 namespace attune::searchers {

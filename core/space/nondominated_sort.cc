@@ -1,0 +1,170 @@
+#include "core/space/nondominated_sort.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace attune {
+namespace {
+
+using Point = std::vector<double>;
+
+constexpr double kReference = 1.1;
+constexpr size_t kMostExact = 24;  // of a front with three objectives, in whose cube the cost goes
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Losses {
+  const std::vector<double>& values;  // row after row
+  size_t objectives;
+
+  double At(uint32_t row, size_t objective) const { return values[row * objectives + objective]; }
+
+  // REQUIRES: `a` is an earlier row.
+  bool Dominates(uint32_t a, uint32_t b) const {
+    for (size_t i = 1; i < objectives; ++i) {
+      if (At(a, i) > At(b, i)) return false;
+    }
+    return true;
+  }
+};
+
+// Takes the first front from `left`, which stays sorted.
+std::vector<uint32_t> TakeFront(const Losses& losses, std::vector<uint32_t>& left) {
+  std::vector<uint32_t> front;
+  std::vector<uint32_t> rest;
+  for (const uint32_t row : left) {
+    // With two objectives the last member has the smallest second value: it is enough to ask it.
+    const size_t from = losses.objectives == 2 && !front.empty() ? front.size() - 1 : 0;
+    const bool dominated =
+        std::any_of(front.begin() + static_cast<ptrdiff_t>(from), front.end(),
+                    [&](uint32_t member) { return losses.Dominates(member, row); });
+    (dominated ? rest : front).push_back(row);
+  }
+  left = std::move(rest);
+  return front;
+}
+
+// Losses as parts of the front's extent, from 0 to 1.
+std::vector<Point> Scaled(const Losses& losses, const std::vector<uint32_t>& front) {
+  std::vector<Point> points(front.size(), Point(losses.objectives, 0));
+  for (size_t j = 0; j < losses.objectives; ++j) {
+    double low = kInfinity;
+    double high = -kInfinity;
+    for (const uint32_t row : front) {
+      low = std::min(low, losses.At(row, j) / 2);  // halves: their difference is finite
+      high = std::max(high, losses.At(row, j) / 2);
+    }
+    for (size_t i = 0; high > low && i < front.size(); ++i) {
+      points[i][j] = (losses.At(front[i], j) / 2 - low) / (high - low);
+    }
+  }
+  return points;
+}
+
+// Of each point, what would be lost without it.
+std::vector<double> Contributions(const std::vector<Point>& points) {
+  std::vector<double> contributions;
+  for (size_t i = 0; i < points.size(); ++i) {
+    double own = 1;
+    for (const double v : points[i]) own *= kReference - v;
+    std::vector<Point> shared;  // what the others dominate of it
+    for (size_t k = 0; k < points.size(); ++k) {
+      if (k == i) continue;
+      Point& corner = shared.emplace_back(points[k]);
+      for (size_t j = 0; j < corner.size(); ++j) corner[j] = std::max(corner[j], points[i][j]);
+    }
+    contributions.push_back(own - (shared.empty() ? 0 : Hypervolume(std::move(shared))));
+  }
+  return contributions;
+}
+
+// As above, of two objectives in the order of a front.
+std::vector<double> Contributions2(const std::vector<Point>& points) {
+  std::vector<double> contributions;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const double next = i + 1 < points.size() ? points[i + 1][0] : kReference;
+    const double before = i > 0 ? points[i - 1][1] : kReference;
+    contributions.push_back((next - points[i][0]) * (before - points[i][1]));
+  }
+  return contributions;
+}
+
+void SortBy(const std::vector<double>& scores, std::vector<uint32_t>& front) {
+  std::vector<size_t> order(front.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  std::vector<uint32_t> sorted;
+  for (const size_t i : order) sorted.push_back(front[i]);
+  front = std::move(sorted);
+}
+
+void SortFront(const Losses& losses, Within within, std::vector<uint32_t>& front) {
+  const std::vector<Point> points = Scaled(losses, front);
+  if (within == Within::kHypervolume && losses.objectives == 2) {
+    return SortBy(Contributions2(points), front);
+  }
+  SortBy(CrowdingDistances(points), front);
+  if (within == Within::kCrowding || losses.objectives > 3) return;
+  const auto exact = front.begin() + static_cast<ptrdiff_t>(std::min(front.size(), kMostExact));
+  std::vector<uint32_t> first(front.begin(), exact);
+  SortBy(Contributions(Scaled(losses, first)), first);
+  std::ranges::copy(first, front.begin());
+}
+
+}  // namespace
+
+std::vector<uint32_t> NondominatedSort(const std::vector<double>& losses, size_t objectives,
+                                       size_t count, Within within) {
+  std::vector<uint32_t> left(losses.size() / objectives);
+  std::iota(left.begin(), left.end(), uint32_t{0});
+  std::vector<uint32_t> best;
+  while (!left.empty() && best.size() < count) {
+    std::vector<uint32_t> front = TakeFront({losses, objectives}, left);
+    SortFront({losses, objectives}, within, front);
+    std::ranges::copy(front, std::back_inserter(best));
+  }
+  best.resize(std::min(best.size(), count));
+  return best;
+}
+
+std::vector<double> CrowdingDistances(const std::vector<Point>& points) {
+  std::vector<double> distances(points.size(), 0);
+  std::vector<size_t> order(points.size());
+  for (size_t j = 0; j < points.front().size(); ++j) {
+    const auto half = [&](size_t i) { return points[i][j] / 2; };  // their difference is finite
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, half);
+    const double extent = half(order.back()) - half(order.front());
+    distances[order.front()] = distances[order.back()] = kInfinity;
+    if (!(extent > 0)) continue;
+    for (size_t i = 1; i + 1 < order.size(); ++i)
+      distances[order[i]] += (half(order[i + 1]) - half(order[i - 1])) / extent;
+  }
+  return distances;
+}
+
+double Hypervolume(std::vector<Point> points) {
+  std::ranges::sort(points, {}, [](const Point& point) { return point.back(); });
+  const size_t objectives = points.front().size();
+  double volume = 0;
+  if (objectives == 2) {
+    double best = kReference;
+    for (size_t i = 0; i < points.size(); ++i) {
+      best = std::min(best, points[i][0]);
+      const double next = i + 1 < points.size() ? points[i + 1][1] : kReference;
+      if (next > points[i][1]) volume += (next - points[i][1]) * std::max(0.0, kReference - best);
+    }
+    return volume;
+  }
+  std::vector<Point> so_far;  // without the last coordinate
+  for (size_t i = 0; i < points.size(); ++i) {
+    so_far.emplace_back(points[i].begin(), points[i].end() - 1);
+    const double next = i + 1 < points.size() ? points[i + 1].back() : kReference;
+    if (next > points[i].back()) volume += (next - points[i].back()) * Hypervolume(so_far);
+  }
+  return volume;
+}
+
+}  // namespace attune
