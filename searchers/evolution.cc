@@ -22,7 +22,6 @@ Evolution::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (auto error = PriorOfSeveral(spec)) return *error;
   if (auto error = WithoutEndInRange(spec, "evolution")) return *error;
   return {std::make_unique<Evolution>(spec)};
 }

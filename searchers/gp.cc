@@ -36,7 +36,6 @@ Gp::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (auto error = PriorOfSeveral(spec)) return *error;
   if (auto error = WithoutEndInRange(spec, "gp")) return *error;
   return {std::make_unique<Gp>(spec)};
 }

@@ -21,7 +21,6 @@ size_t SizeOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (auto error = PriorOfSeveral(spec)) return *error;
   if (auto error = WithoutEndInRange(spec, "NSGA-II")) return *error;
   return {std::make_unique<Nsga2>(spec)};
 }

@@ -34,7 +34,6 @@ Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
-  if (auto error = PriorOfSeveral(spec)) return *error;
   if (auto error = WithoutEndInRange(spec, "TPE")) return *error;
   return {std::make_unique<Tpe>(spec)};
 }

@@ -127,7 +127,8 @@ double Divergence(const Column& column) {
 std::vector<bool> BestOf(const Objective& objective, const std::vector<TrialResult>& results) {
   std::vector<double> values;
   for (const TrialResult& result : results) {
-    if (std::isfinite(result.value)) values.push_back(result.value);
+    const double value = objective.Of(result.metrics);
+    if (std::isfinite(value)) values.push_back(value);
   }
   std::ranges::sort(values, [&](double a, double b) { return objective.Better(a, b); });
   const auto part = static_cast<size_t>(std::ceil(kBestPart * static_cast<double>(results.size())));
@@ -136,7 +137,7 @@ std::vector<bool> BestOf(const Objective& objective, const std::vector<TrialResu
   if (values.size() < kFewestBest) return best;
   const double cutoff = values[std::min(wanted, values.size()) - 1];
   for (size_t i = 0; i < results.size(); ++i) {
-    const double value = results[i].value;
+    const double value = objective.Of(results[i].metrics);
     best[i] = std::isfinite(value) && !objective.Worse(value, cutoff);
   }
   return best;

@@ -10,10 +10,10 @@
 
 namespace attune {
 
-// What became of a trial in one objective. A value that is not finite is none: the worst.
+// What became of a trial. In an objective a value that is missing or not finite is the worst.
 struct TrialResult {
   Config config;
-  double value = 0;
+  Metrics metrics;
   TrialNumber trial = {};
   bool complete = true;  // else it was cut short, or has failed
   bool failed = false;

@@ -1,8 +1,8 @@
 #include "core/brain/warm_start.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +12,7 @@
 
 #include "core/space/domain.h"
 #include "core/space/draw.h"
+#include "core/space/nondominated_sort.h"
 
 namespace attune {
 namespace {
@@ -20,18 +21,26 @@ Error Refusal(SweepId from, const std::string& why) {
   return {ErrorCode::kInvalid, "warm_start: " + ToString(from) + " " + why};
 }
 
-std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpec& earlier) {
-  const Objective& wanted = spec.objective();
-  const auto same = std::ranges::find(earlier.objectives, wanted.metric, &Objective::metric);
-  if (same == earlier.objectives.end()) {
-    return Refusal(from, "improves " + earlier.objective().metric + ", not " + wanted.metric +
+// What is wrong with the earlier sweep's goals.
+std::optional<Error> ForeignMetric(const Objective& wanted, SweepId from,
+                                   const std::vector<Objective>& improved) {
+  const auto same = std::ranges::find(improved, wanted.metric, &Objective::metric);
+  if (same == improved.end()) {
+    std::string metrics;
+    for (const Objective& each : improved) metrics += (metrics.empty() ? "" : ", ") + each.metric;
+    return Refusal(from, "improves " + metrics + ", not " + wanted.metric +
                              "; name a sweep of the same metric");
   }
-  if (same->mode != wanted.mode) {
-    const bool max = same->mode == Mode::kMax;
-    return Refusal(from, std::string(max ? "maximises " : "minimises ") + wanted.metric +
-                             ", and this sweep shall " + (max ? "minimise" : "maximise") +
-                             " it; name a sweep of the same goal");
+  if (same->mode == wanted.mode) return std::nullopt;
+  const bool max = same->mode == Mode::kMax;
+  return Refusal(from, std::string(max ? "maximises " : "minimises ") + wanted.metric +
+                           ", and this sweep shall " + (max ? "minimise" : "maximise") +
+                           " it; name a sweep of the same goal");
+}
+
+std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpec& earlier) {
+  for (const Objective& wanted : spec.objectives) {
+    if (auto error = ForeignMetric(wanted, from, earlier.objectives)) return error;
   }
   for (const Parameter& parameter : spec.space.parameters()) {
     const bool varies = !std::holds_alternative<ConstantDomain>(parameter.domain);
@@ -62,16 +71,50 @@ std::variant<Config, std::string> Moved(const SweepSpec& spec, SweepId from,
   return config;
 }
 
-// As Record::Better of searchers.
-void Rank(const Objective& objective, std::vector<TrialResult>& results) {
-  const auto key = [&](const TrialResult& result) {
-    const bool failed = result.failed || !std::isfinite(result.value);
-    const double loss = objective.mode == Mode::kMin ? result.value : -result.value;
-    return std::tuple(failed, !failed && !result.complete,
-                      result.complete || failed ? 0 : -result.step.value, failed ? 0 : loss,
-                      result.trial);
-  };
-  std::ranges::sort(results, {}, key);
+// What a result is ranked by; small is good.
+struct Candidate {
+  std::tuple<bool, bool, int64_t> standing;  // failed, cut short, how far, negated
+  std::vector<double> losses;                // none where it failed
+  TrialResult result;
+};
+
+Candidate CandidateOf(const std::vector<Objective>& objectives, TrialResult result) {
+  std::vector<double> losses = ValuesThatCount(objectives, {}, result.metrics);
+  if (result.failed || losses.empty()) return {{true, false, 0}, {}, std::move(result)};
+  for (size_t i = 0; i < losses.size(); ++i) {
+    if (objectives[i].mode == Mode::kMax) losses[i] = -losses[i];
+  }
+  const int64_t behind = result.complete ? 0 : -result.step.value;
+  return {{false, !result.complete, behind}, std::move(losses), std::move(result)};
+}
+
+// As Record::Better and BestOf of searchers.
+std::vector<TrialResult> Ranked(const std::vector<Objective>& objectives,
+                                std::vector<TrialResult> results) {
+  std::vector<Candidate> candidates;
+  for (TrialResult& result : results)
+    candidates.push_back(CandidateOf(objectives, std::move(result)));
+  std::ranges::sort(candidates, {}, [](const Candidate& candidate) {
+    return std::tie(candidate.standing, candidate.losses, candidate.result.trial);
+  });
+  std::vector<TrialResult> ranked;
+  for (auto begin = candidates.begin(); begin != candidates.end();) {
+    const auto end = std::find_if(begin, candidates.end(), [&](const Candidate& candidate) {
+      return candidate.standing != begin->standing;
+    });
+    const auto count = static_cast<size_t>(end - begin);
+    std::vector<uint32_t> order(count);
+    std::iota(order.begin(), order.end(), uint32_t{0});
+    if (objectives.size() > 1 && !begin->losses.empty()) {
+      std::vector<double> losses;  // row after row
+      for (auto candidate = begin; candidate != end; ++candidate)
+        losses.insert(losses.end(), candidate->losses.begin(), candidate->losses.end());
+      order = NondominatedSort(losses, objectives.size(), count, Within::kHypervolume);
+    }
+    for (const uint32_t place : order) ranked.push_back(std::move(begin[place].result));
+    begin = end;
+  }
+  return ranked;
 }
 
 std::string Text(const WarmStart& start, size_t inside,
@@ -95,11 +138,10 @@ Result<WarmStart> TakeFrom(const SweepSpec& spec, SweepId from, const SweepSpec&
   if (auto foreign = Foreign(spec, from, earlier)) return *foreign;
   if (results.empty()) return Refusal(from, "has no results yet; wait for some");
   WarmStart start{.from = from, .results = std::ssize(results)};
-  Rank(spec.objective(), results);
   std::vector<PriorResult> inside;
   std::map<std::string, int64_t> outside;
   std::set<std::string> drawn;
-  for (const TrialResult& result : results) {
+  for (const TrialResult& result : Ranked(spec.objectives, std::move(results))) {
     auto moved = Moved(spec, from, result, drawn);
     if (auto* config = std::get_if<Config>(&moved)) {
       inside.push_back({.from = {from, result.trial}, .config = std::move(*config)});

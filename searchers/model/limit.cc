@@ -32,14 +32,6 @@ std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name) {
                    "or remove warm_start"};
 }
 
-std::optional<Error> PriorOfSeveral(const SweepSpec& spec) {
-  if (spec.warm_start.empty() || spec.objectives.size() <= 1) return std::nullopt;
-  return Error{ErrorCode::kInvalid,
-               "warm_start: earlier results are ranked by one metric, and this sweep has " +
-                   std::to_string(spec.objectives.size()) +
-                   "; turn the others into constraints, or remove warm_start"};
-}
-
 std::optional<Error> SeveralMetrics(const SweepSpec& spec, std::string_view name) {
   if (spec.objectives.size() <= 1) return std::nullopt;
   return Error{ErrorCode::kInvalid,

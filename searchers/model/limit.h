@@ -20,9 +20,6 @@ std::optional<Error> WithoutEndInRange(const SweepSpec& spec, std::string_view w
 // The error of a sweep that begins with results of earlier ones, of which a searcher makes nothing.
 std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name);
 
-// The same where several metrics leave no one order of such results.
-std::optional<Error> PriorOfSeveral(const SweepSpec& spec);
-
 // The error of a sweep with several metrics where the searcher `name` improves one.
 std::optional<Error> SeveralMetrics(const SweepSpec& spec, std::string_view name);
 

@@ -25,7 +25,8 @@ struct Placed {
 
 }  // namespace
 
-Prior::Prior(const Record& record) : groups_(record.cube().groups()) {
+Prior::Prior(const Record& record)
+    : groups_(record.cube().groups()), fronts_(record.objectives() > 1) {
   const Cube& cube = record.cube();
   std::map<SweepId, int64_t> count;
   std::vector<Placed> good;
@@ -138,8 +139,8 @@ std::string Prior::Text() const {
 Rationale Prior::ExplainBest(ProposalNumber proposal) const {
   const TrialId& from = best_[proposal.value].from;
   return {.rule = "warm_start",
-          .text = "the best of " + ToString(from.sweep) + ", its trial " +
-                  std::to_string(from.number.value)};
+          .text = (fronts_ ? "from the front of " : "the best of ") + ToString(from.sweep) +
+                  ", its trial " + std::to_string(from.number.value)};
 }
 
 Rationale Prior::ExplainDraw() const {

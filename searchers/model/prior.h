@@ -31,7 +31,9 @@ class Prior {
 
   bool empty() const { return best_.empty(); }
 
-  // The best result of each earlier sweep, sweep after sweep: tried before anything else.
+  // The best result of each earlier sweep, sweep after sweep: tried before anything else. With
+  // several metrics it is the first of the sweep's front, whose others draws come near: to repeat
+  // four of them brought no more (docs/benchmarks.md).
   const std::vector<PriorResult>& best() const { return best_; }
 
   // The mean of the good ones, better ones weighing more, and how far they lie from it (the root of
@@ -71,6 +73,7 @@ class Prior {
   std::vector<Point> good_;  // the best first
   std::vector<PriorResult> best_;
   size_t results_ = 0;
+  bool fronts_ = false;  // there are several metrics
 };
 
 // The first trials of a searcher that breeds new ones from those that there are: points of a Sobol

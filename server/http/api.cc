@@ -148,7 +148,7 @@ Result<std::vector<WarmStart>> Api::WarmStartsOf(const SweepSpec& spec) {
       return Error{ErrorCode::kInvalid, "warm_start: there is no sweep " + ToString(from) +
                                             " here; `attune sweep list` shows those there are"};
     }
-    auto results = options_.reader->Results(from, spec.objective().metric);
+    auto results = options_.reader->Results(from);
     if (!results.ok()) return results.error();
     auto start = TakeFrom(spec, from, earlier->spec, std::move(results).value());
     if (!start.ok()) return start.error();
@@ -322,7 +322,7 @@ Response Api::GetImportance(const Request& request, const Target& target) {
     return Problem(400, "metric: sweep " + ToString(sweep->id) + " does not improve " + metric +
                             "; importance is known for " + metrics);
   }
-  const auto results = options_.reader->Results(target.sweep(), metric);
+  const auto results = options_.reader->Results(target.sweep());
   if (!results.ok()) return Problem(results.error());
   return JsonAnswer(ImportancesToJson(metric, ImportancesOf(spec.space, *objective, *results)));
 }

@@ -363,8 +363,7 @@ Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNu
   return page;
 }
 
-Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep,
-                                             const std::string& metric) {
+Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep) {
   sqlite::Rows rows = connection.Query(
       "SELECT config, best_metrics, number, state, step FROM trials WHERE sweep = ?"
       " AND (state IN ('completed', 'failed')"
@@ -373,15 +372,12 @@ Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, Swe
       sweep.value);
   std::vector<TrialResult> results;
   while (rows.Next()) {
-    const Metrics metrics = rows.Null(1) ? Metrics() : MetricsColumn(rows, 1);
-    const auto found = metrics.find(metric);
-    results.push_back(
-        {.config = ConfigColumn(rows, 0),
-         .value = found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second,
-         .trial = TrialNumber(static_cast<uint32_t>(rows.Integer(2))),
-         .complete = rows.Text(3) == "completed",
-         .failed = rows.Text(3) == "failed",
-         .step = Step(rows.Integer(4))});
+    results.push_back({.config = ConfigColumn(rows, 0),
+                       .metrics = rows.Null(1) ? Metrics() : MetricsColumn(rows, 1),
+                       .trial = TrialNumber(static_cast<uint32_t>(rows.Integer(2))),
+                       .complete = rows.Text(3) == "completed",
+                       .failed = rows.Text(3) == "failed",
+                       .step = Step(rows.Integer(4))});
   }
   if (!rows.status().ok()) return rows.status().error();
   return results;

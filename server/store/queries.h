@@ -35,8 +35,7 @@ Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNu
                           int trials);
 Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,
                                                    const TrialId& id, std::optional<Step> step);
-Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep,
-                                             const std::string& metric);
+Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep);
 Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric);
 
 }  // namespace attune::server

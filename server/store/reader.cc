@@ -202,9 +202,9 @@ Result<std::optional<Explanation>> Reader::Explain(const TrialId& id, std::optio
       });
 }
 
-Result<std::vector<TrialResult>> Reader::Results(SweepId sweep, const std::string& metric) {
+Result<std::vector<TrialResult>> Reader::Results(SweepId sweep) {
   return InSnapshot<std::vector<TrialResult>>(
-      [&](sqlite::Connection& connection) { return ReadResults(connection, sweep, metric); });
+      [&](sqlite::Connection& connection) { return ReadResults(connection, sweep); });
 }
 
 Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric) {

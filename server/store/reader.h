@@ -218,10 +218,10 @@ class Reader {
   // Sweep 0: requests that make sweeps. nullopt: there was none.
   Result<std::optional<Event>> Requested(SweepId sweep, const std::string& key);
 
-  // What has become of its trials in a metric, by number: of those that have come to an end, by
-  // themselves, a verdict or a failure, or are paused. At the report that is the best in the
-  // sweep's first metric, with the configuration of now; NaN where no report counts.
-  Result<std::vector<TrialResult>> Results(SweepId sweep, const std::string& metric);
+  // What has become of its trials, by number: of those that have come to an end, by themselves, a
+  // verdict or a failure, or are paused. The metrics of the report that is the best in the sweep's
+  // first one, none where no report counts, with the configuration of now.
+  Result<std::vector<TrialResult>> Results(SweepId sweep);
 
   // Every report that has the metric, in order of step. kNotFound: no such sweep.
   Result<Curves> CurvesOf(SweepId sweep, const std::string& metric);

@@ -216,8 +216,11 @@ class Planner {
         if (spec.space.Active(parameter, config))
           config.Set(parameter.name, Draw(parameter.domain, random));
       }
+      Metrics metrics;
+      for (const Objective& objective : spec.objectives)
+        metrics[objective.metric] = random.Uniform();
       results.push_back(
-          {.config = std::move(config), .value = random.Uniform(), .trial = TrialNumber(i)});
+          {.config = std::move(config), .metrics = std::move(metrics), .trial = TrialNumber(i)});
     }
     const auto start = TakeFrom(spec, kEarlier, spec, std::move(results));
     if (!start.ok()) return;  // nothing varies

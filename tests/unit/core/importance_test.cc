@@ -26,9 +26,9 @@ double Real(const Config& config, std::string_view name) {
   return std::get<double>(*config.Find(name));
 }
 
-// Trials drawn at random, with a value each.
+// Trials drawn at random, with a loss each.
 std::vector<TrialResult> Drawn(const SearchSpace& space, uint32_t count,
-                               const std::function<double(const Config&)>& value) {
+                               const std::function<double(const Config&)>& loss) {
   std::vector<TrialResult> results;
   for (uint32_t i = 0; i < count; ++i) {
     Config config;
@@ -38,7 +38,7 @@ std::vector<TrialResult> Drawn(const SearchSpace& space, uint32_t count,
       RandomStream stream(1, ProposalNumber(i), "test/" + parameter.name);
       config.Set(parameter.name, Draw(parameter.domain, stream));
     }
-    results.push_back({config, value(config)});
+    results.push_back({config, {{"loss", loss(config)}}});
   }
   return results;
 }
@@ -95,8 +95,8 @@ TEST(Importance, IsWhatTheVolumeOfTheBestSays) {
 TEST(Importance, IsOfTheLargestWhereThatIsTheGoal) {
   const auto results = Drawn(Box(), 300, [](const Config& c) { return Real(c, "x"); });
   std::vector<TrialResult> turned = results;
-  for (TrialResult& result : turned) result.value = -result.value;
-  const auto highest = ImportancesOf(Box(), Maximise("accuracy"), results);
+  for (TrialResult& result : turned) result.metrics["loss"] *= -1;
+  const auto highest = ImportancesOf(Box(), Maximise("loss"), results);
   const auto lowest = ImportancesOf(Box(), Minimise("loss"), turned);
   EXPECT_EQ(SharesOf(highest), SharesOf(lowest));
   EXPECT_EQ(highest.parameters.front().parameter, "x");
@@ -163,7 +163,7 @@ TEST(Importance, WhereTheSearcherWentDoesNotHideWhatItFound) {
   for (size_t i = 0; i < 60; ++i) {
     TrialResult& result = results[i];
     result.config.Set("x", 0.4 + Real(result.config, "x") / 20);
-    result.value = std::abs(Real(result.config, "x") - 0.4);
+    result.metrics["loss"] = std::abs(Real(result.config, "x") - 0.4);
   }
   EXPECT_GT(SharesOf(ImportancesOf(Box(), Minimise("loss"), results)).at("x"), 0.7);
 }

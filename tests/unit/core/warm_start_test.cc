@@ -26,7 +26,7 @@ SweepSpec Of(std::vector<Parameter> parameters, Objective objective = Minimise("
 Parameter Lr(double max) { return {"lr", FloatDomain{.min = 0.0, .max = max}, {}}; }
 
 TrialResult Done(uint32_t trial, double lr, double loss) {
-  return {.config = {{"lr", lr}}, .value = loss, .trial = TrialNumber(trial)};
+  return {.config = {{"lr", lr}}, .metrics = {{"loss", loss}}, .trial = TrialNumber(trial)};
 }
 
 std::vector<uint32_t> Trials(const WarmStart& start) {
@@ -59,10 +59,67 @@ TEST(WarmStart, RanksCompletedOnesThenWhoCameFurtherThenFailedOnes) {
 }
 
 TEST(WarmStart, RanksTheLargestFirstWhereTheMetricIsMaximised) {
-  const SweepSpec spec = Of({Lr(1)}, Maximise("accuracy"));
+  const SweepSpec spec = Of({Lr(1)}, Maximise("loss"));
   const WarmStart start =
       TakeFrom(spec, kOld, spec, {Done(0, 0.1, 0.5), Done(1, 0.2, 0.9)}).value();
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 0}));
+}
+
+SweepSpec OfTwo() {
+  SweepSpec spec = Of({Lr(1)});
+  spec.objectives.push_back(Maximise("speed"));
+  return spec;
+}
+
+TrialResult DoneOfTwo(uint32_t trial, double loss, double speed) {
+  return {.config = {{"lr", 0.5}},
+          .metrics = {{"loss", loss}, {"speed", speed}},
+          .trial = TrialNumber(trial)};
+}
+
+TEST(WarmStart, RanksFrontAfterFrontBySeveralMetrics) {
+  const std::vector<TrialResult> results{
+      DoneOfTwo(0, 3, 1),   // beaten by all of the front but 3
+      DoneOfTwo(1, 1, 3),   // of the front, which adds little
+      DoneOfTwo(2, 2, 9),   // most
+      DoneOfTwo(3, 0, 0),   // an end
+      DoneOfTwo(4, 9, 10),  // the other one, which is nearer to the rest
+  };
+  const WarmStart start = TakeFrom(OfTwo(), kOld, OfTwo(), results).value();
+  EXPECT_EQ(Trials(start), (std::vector<uint32_t>{2, 1, 3, 4, 0}));
+  EXPECT_EQ(start.taken.front().rank, 0.5 / 5);
+}
+
+TEST(WarmStart, ByTheEarlierOnesOwnOrderOfMetricsNothingChanges) {
+  SweepSpec earlier = OfTwo();
+  std::swap(earlier.objectives[0], earlier.objectives[1]);
+  const std::vector<TrialResult> results{DoneOfTwo(0, 1, 3), DoneOfTwo(1, 2, 9),
+                                         DoneOfTwo(2, 0, 0)};
+  EXPECT_EQ(TakeFrom(OfTwo(), kOld, earlier, results).value(),
+            TakeFrom(OfTwo(), kOld, OfTwo(), results).value());
+}
+
+TEST(WarmStart, OfSeveralMetricsCutShortOnesComeLaterAndWhoLacksOneHasFailed) {
+  std::vector<TrialResult> results{DoneOfTwo(0, 0, kNaN), DoneOfTwo(1, 0, 9), DoneOfTwo(2, 0, 9),
+                                   DoneOfTwo(3, 1, 8),    DoneOfTwo(4, 5, 5), DoneOfTwo(5, 0, 9)};
+  for (const uint32_t cut : {1, 2, 3}) results[cut].complete = false;
+  results[1].step = results[3].step = Step(7);
+  results[2].step = Step(8);
+  results[5].metrics.erase("speed");
+  const WarmStart start = TakeFrom(OfTwo(), kOld, OfTwo(), results).value();
+  EXPECT_EQ(Trials(start), (std::vector<uint32_t>{4, 2, 1, 3, 0, 5}));
+}
+
+TEST(WarmStart, NamesTheMetricThatTheEarlierSweepDoesNotImprove) {
+  const std::vector<TrialResult> one{DoneOfTwo(0, 1, 1)};
+  EXPECT_EQ(Refusal(OfTwo(), Of({Lr(1)}), one),
+            "warm_start: s3 improves loss, not speed; name a sweep of the same metric");
+  SweepSpec slow = OfTwo();
+  slow.objectives[1].mode = Mode::kMin;
+  EXPECT_EQ(Refusal(OfTwo(), slow, one),
+            "warm_start: s3 minimises speed, and this sweep shall maximise it; name a sweep of the "
+            "same goal");
+  EXPECT_EQ(Refusal(Of({Lr(1)}), OfTwo(), one), "") << "of more metrics one will do";
 }
 
 TEST(WarmStart, LeavesOutWhatLiesOutsideAndCountsIt) {

@@ -359,14 +359,6 @@ TEST(Gp, TwoMetricsThatAreAlikeOrOfTrialsThatAllFailedEndWell) {
   }
 }
 
-TEST(Gp, EarlierSweepsOfSeveralMetricsAreRefused) {
-  SweepSpec spec = TwoBowls();
-  spec.stop.max_trials = 10;
-  ASSERT_TRUE(GpEntry().make(spec).ok());
-  spec.warm_start.push_back(SweepId(1));
-  EXPECT_FALSE(GpEntry().make(spec).ok());
-}
-
 TEST(Gp, WithoutALimitItIsRefused) {
   SweepSpec spec = Plane();
   spec.program.command = {"train"};

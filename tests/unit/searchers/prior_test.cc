@@ -168,14 +168,58 @@ TEST(WarmSearchers, ThoseThatLearnNothingOfItRefuse) {
     EXPECT_THAT(made.error().message,
                 HasSubstr("warm_start: " + std::string(name) + " learns nothing"));
   }
-  for (const char* name : {"tpe", "gp", "evolution", "nsga2", "auto"}) {
-    SweepSpec several = SpecFor(name);
-    several.objectives.push_back(Minimise("cost"));
-    EXPECT_THAT(Made(several).error().message,
-                HasSubstr("warm_start: earlier results are ranked by"))
-        << name;
-  }
 }
+
+// Two bowls, deepest at x = -4 and x = 4: between these, at y = -1, lies the front.
+SweepSpec TwoBowls(const std::string& name) {
+  SweepSpec spec = SpecFor(name);
+  spec.objectives.push_back(Minimise("size"));
+  return spec;
+}
+
+double DistanceFromFront(const Config& config) {
+  return std::abs(Real(config, "y") + 1) + std::max(0.0, std::abs(Real(config, "x")) - 4);
+}
+
+// Results of a sweep of the two, from its front to ever farther from it.
+WarmStart AlongTheFront(int count = 40) {
+  WarmStart start{.from = SweepId(3), .results = count};
+  for (int i = 0; i < count; ++i) {
+    const Config config{{"x", (i * 7 % 11 - 5) * 0.8}, {"y", 5.9 * i / count - 1}};
+    start.taken.push_back({{start.from, TrialNumber(static_cast<uint32_t>(i))},
+                           config,
+                           (i + 0.5) / static_cast<double>(count)});
+  }
+  return start;
+}
+
+class WarmSearcherOfSeveral : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(WarmSearcherOfSeveral, BeginsNearTheFront) {
+  const auto warm = Made(TwoBowls(GetParam())).value();
+  const auto cold = Made(TwoBowls(GetParam())).value();
+  warm->Observe(Created({AlongTheFront()}));
+  double of_warm = 0;
+  double of_cold = 0;
+  for (uint32_t i = 0; i < 16; i += 2) {  // what breeds draws every second one
+    of_warm += DistanceFromFront(Ask(*warm, i));
+    of_cold += DistanceFromFront(Ask(*cold, i));
+  }
+  EXPECT_LT(of_warm, 0.4 * of_cold);
+}
+
+TEST_P(WarmSearcherOfSeveral, TriesTheFirstOfTheFrontAndSaysSo) {
+  const auto warm = Made(TwoBowls(GetParam())).value();
+  const WarmStart start = AlongTheFront();
+  warm->Observe(Created({start}));
+  const auto first = std::get<Proposed>(warm->Suggest(ProposalNumber(0)));
+  EXPECT_EQ(first.config, start.taken.front().config);
+  EXPECT_THAT(first.rationale.text, HasSubstr("from the front of s3, its trial 0"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WarmSearcherOfSeveral,
+                         ::testing::Values("tpe", "gp", "evolution", "nsga2", "auto"),
+                         [](const auto& tested) { return tested.param; });
 
 // Of a searcher that breeds: proposal 0 repeats, then every second one is drawn.
 TEST(FirstPopulation, DrawsNearTheGoodOnesAndAnywhereInTurns) {

@@ -7,12 +7,17 @@ using ::testing::HasSubstr;
 
 constexpr const char* kSweeps = "/api/v1/sweeps?directory=/opt&file=later.yaml";
 
-// Of the sample log's sweep s1, which searches lr from 0.001 to 0.5 for the best accuracy.
-std::string Later(const std::string& from, double max, const std::string& mode = "max") {
-  return "name: later\ncommand: [/bin/true]\nmetric: {name: accuracy, mode: " + mode +
-         "}\nparameters:\n  lr: {min: 0.001, max: " + std::to_string(max) +
+// Of a sweep that searches lr from 0.001 to 0.5.
+std::string Beginning(const std::string& from, double max, const std::string& metrics) {
+  return "name: later\ncommand: [/bin/true]\n" + metrics +
+         "\nparameters:\n  lr: {min: 0.001, max: " + std::to_string(max) +
          ", scale: log}\nsearcher: {name: random}\nwarm_start: [" + from +
          "]\nscheduler: {name: asha, max: 9}\nstop: {max_trials: 4}\n";
+}
+
+// Of the sample log's sweep s1, which improves the accuracy.
+std::string Later(const std::string& from, double max, const std::string& mode = "max") {
+  return Beginning(from, max, "metric: {name: accuracy, mode: " + mode + "}");
 }
 
 class WarmStartApi : public HttpFixture {
@@ -37,6 +42,38 @@ TEST_F(WarmStartApi, NamesASweepThatIsNotThereWithItsPlace) {
 TEST_F(WarmStartApi, RefusesTheOppositeGoal) {
   EXPECT_THAT(Refused(Later("s1", 0.5, "min")).at("message").get<std::string>(),
               HasSubstr("s1 maximises accuracy"));
+}
+
+// Sweep s2 improves two metrics.
+class WarmStartOfSeveral : public WarmStartApi {
+ protected:
+  WarmStartOfSeveral() {
+    SweepSpec spec = SampleSpec();
+    spec.objectives = {Maximise("accuracy"), Minimise("latency")};
+    backend_.Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
+    const TrialId trial(SweepId(2), TrialNumber(0));
+    backend_.Add(TrialCreated{trial, SampleConfig(0.1), "random"});
+    backend_.Add(AttemptAssigned{.attempt = {trial, 1}, .epoch = Epoch(20)});
+    backend_.Add(TrialReported{{trial, 1},
+                               {.step = Step(1), .metrics = {{"accuracy", 0.8}, {"latency", 12}}}});
+    backend_.Add(AttemptEnded{.attempt = {trial, 1}, .outcome = Outcome::kFinished});
+    backend_.Add(TrialEnded{trial, TrialState::kCompleted, ""});
+  }
+
+  static constexpr const char* kBoth =
+      "metrics: [{name: accuracy, mode: max}, {name: latency, mode: min}]";
+};
+
+TEST_F(WarmStartOfSeveral, TakesWhatAnEarlierSweepOfTheSameMetricsHas) {
+  const Json sweep = PostJson(kSweeps, Beginning("s2", 0.5, kBoth), 201);
+  EXPECT_EQ(sweep.at("warm_start"), Json::array({"1 of 1 results of s2"}));
+}
+
+TEST_F(WarmStartOfSeveral, NamesTheMetricThatIsMissing) {
+  const Json error = Refused(Beginning("s1", 0.5, kBoth));
+  EXPECT_EQ(error.at("pointer"), "/warm_start");
+  EXPECT_THAT(error.at("message").get<std::string>(),
+              HasSubstr("s1 improves accuracy, not latency"));
 }
 
 }  // namespace

@@ -167,15 +167,16 @@ TEST_F(ReaderTest, ResultsAreThoseOfTrialsThatAreOver) {
   run(3, {{"accuracy", std::nan("")}, {"latency", 1}}, TrialState::kFailed);
   run(4, {{"accuracy", 0.8}, {"latency", 5}}, TrialState::kKilled);
 
-  const auto latencies = reader_->Results(SweepId(2), "latency");
-  ASSERT_TRUE(latencies.ok()) << latencies.error().message;
-  ASSERT_EQ(latencies->size(), 3u);
-  EXPECT_EQ((*latencies)[0].value, 20);
-  EXPECT_EQ((*latencies)[1].value, 30);
-  EXPECT_EQ((*latencies)[1].config, SampleConfig(0.03));
-  EXPECT_TRUE(std::isnan((*latencies)[2].value)) << "a report that does not count";
-  EXPECT_EQ((*reader_->Results(SweepId(2), "accuracy"))[1].value, 0.6);
-  EXPECT_EQ((*reader_->Results(SweepId(2), "$val.loss [1]"))[0].value, 3) << "a name is no path";
+  const auto results = reader_->Results(SweepId(2));
+  ASSERT_TRUE(results.ok()) << results.error().message;
+  ASSERT_EQ(results->size(), 3u);
+  EXPECT_EQ((*results)[0].metrics,
+            (Metrics{{"accuracy", 0.5}, {"latency", 20}, {"$val.loss [1]", 3}}));
+  EXPECT_EQ((*results)[1].metrics, (Metrics{{"accuracy", 0.6}, {"latency", 30}}));
+  EXPECT_EQ((*results)[1].config, SampleConfig(0.03));
+  EXPECT_FALSE((*results)[1].complete);
+  EXPECT_TRUE((*results)[2].metrics.empty()) << "a report that does not count";
+  EXPECT_TRUE((*results)[2].failed);
 }
 
 TEST_F(ReaderTest, TheFrontIsWhatIsFeasibleAndNotDominated) {
