@@ -45,9 +45,11 @@ Step Bohb::Reached(uint32_t trial) const {
   return trial < curves_.size() ? curves_[trial].reached : Step(0);
 }
 
-double Bohb::ValueAt(uint32_t trial) const {
+Step Bohb::Depth(uint32_t trial) const { return std::min(Reached(trial), fidelity_); }
+
+double Bohb::Value(uint32_t trial) const {
   const Curve& curve = curves_[trial];
-  const auto later = std::ranges::upper_bound(curve.steps, fidelity_);
+  const auto later = std::ranges::upper_bound(curve.steps, Depth(trial));
   if (later == curve.steps.begin()) return std::numeric_limits<double>::infinity();
   return curve.values[static_cast<size_t>(later - curve.steps.begin()) - 1];
 }
@@ -56,20 +58,20 @@ bool Bohb::IsKnown(uint32_t trial) const {
   const Standing standing = record().trial(trial).standing;
   if (standing == Standing::kInfeasible || standing == Standing::kFailed) return true;
   if (standing == Standing::kNone) return false;
-  return Reached(trial) > Step(0) && Reached(trial) >= fidelity_;
+  return Reached(trial) > Step(0);
 }
 
 bool Bohb::Better(uint32_t a, uint32_t b) const {
-  const auto counts = [this](uint32_t trial) { return Reached(trial) > Step(0); };
-  if (counts(a) != counts(b)) return counts(a);
-  if (!counts(a)) return record().Better(a, b);
-  const double one = ValueAt(a);
-  const double other = ValueAt(b);
+  if (Depth(a) != Depth(b)) return Depth(a) > Depth(b);
+  if (Depth(a) == Step(0)) return record().Better(a, b);
+  const double one = Value(a);
+  const double other = Value(b);
   return one != other ? one < other : a < b;
 }
 
-std::string Bohb::Where() const {
-  return fidelity_ == kEnd ? " at the end" : " at step " + std::to_string(fidelity_.value);
+std::string Bohb::Order() const {
+  return fidelity_ == kEnd ? ", completed ones first"
+                           : ", those at step " + std::to_string(fidelity_.value) + " first";
 }
 
 bool Bohb::Take(uint32_t trial, Step step) {
@@ -82,7 +84,7 @@ bool Bohb::Take(uint32_t trial, Step step) {
   }
   curve.steps.push_back(step);
   curve.values.push_back(now.value);
-  return step <= fidelity_ && IsKnown(trial);
+  return step <= Depth(trial);
 }
 
 void Bohb::Count(uint32_t trial) {

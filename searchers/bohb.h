@@ -18,8 +18,12 @@ namespace attune::searchers {
 // A trial's result at a step is its best feasible value up to there. It counts at a fidelity when
 // the trial has come so far and then completed, or was stopped or paused; one that goes on from
 // there keeps the result that it had. Completed trials count at every one, and where enough of them
-// have, the fidelity is the end. Trials that failed, or met no constraint, count as the worst ones
-// everywhere.
+// have, the fidelity is the end.
+//
+// In the paper the model knows of no others. Here those that have not come so far rank behind, who
+// came further first: they lost against others at some step. Were they left out, the model would
+// propose more of them for as long as they are stopped early, having learnt nothing from it. The
+// last are trials that failed, or met no constraint.
 //
 // The model is that of `tpe`, whose kernels and parallel draws are other than in the paper, with
 // its belief in earlier sweeps: until there is a step to learn from, proposals come of that alone.
@@ -44,7 +48,7 @@ class Bohb final : public Tpe {
   bool Follow(const Event& event, const std::optional<Record::News>& news) override;
   bool IsKnown(uint32_t trial) const override;
   bool Better(uint32_t a, uint32_t b) const override;
-  std::string Where() const override;
+  std::string Order() const override;
 
  private:
   static constexpr Step kEnd{std::numeric_limits<int64_t>::max()};
@@ -58,8 +62,8 @@ class Bohb final : public Tpe {
   };
 
   Step Reached(uint32_t trial) const;  // of its curve
-  // Its best value up to the fidelity; infinity where it had none by then.
-  double ValueAt(uint32_t trial) const;
+  Step Depth(uint32_t trial) const;    // at which it is ranked: the fidelity, or not so far
+  double Value(uint32_t trial) const;  // its best up to there; infinity where it had none by then
   // What the record has just taken of a report; whether a result that counts is another one now.
   bool Take(uint32_t trial, Step step);
   void Count(uint32_t trial);  // how far it has come, where it lies in the space

@@ -239,7 +239,7 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
           .from = {TrialNumber(near)},
           .results = static_cast<int64_t>(results),
           .score = ratio,
-          .text = "model of " + std::to_string(results) + " results" + Where() + ": near trial " +
+          .text = "model of " + std::to_string(results) + " results" + Order() + ": near trial " +
                   std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
                   "; log density ratio " + FormatShort(ratio)};
 }

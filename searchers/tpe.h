@@ -74,7 +74,7 @@ class Tpe : public Searcher {
   virtual bool Follow(const Event& event, const std::optional<Record::News>& news);
   virtual bool IsKnown(uint32_t trial) const;  // what became of it, so that it is learned from
   virtual bool Better(uint32_t a, uint32_t b) const { return record_.Better(a, b); }
-  virtual std::string Where() const { return ""; }  // its results are known: " at step 9"
+  virtual std::string Order() const { return ""; }  // of its results: ", completed ones first"
 
  private:
   // Dimensions that exist together, and the trials that have them.

@@ -62,7 +62,20 @@ TEST(Bohb, LearnsFromTheDeepestStepThatEnoughHaveComeTo) {
   EXPECT_GE(ProposalsNear(bohb, 0.8, 200), 20);
   const Suggestion suggestion = bohb.Suggest(ProposalNumber(300));
   EXPECT_THAT(std::get<Proposed>(suggestion).rationale.text,
-              HasSubstr("model of 8 results at step 9: near trial"));
+              HasSubstr("model of 12 results, those at step 9 first: near trial"));
+}
+
+// Or the model would propose more of those that are stopped early, having learnt nothing of it.
+TEST(Bohb, TrialsThatHaveNotComeSoFarRankBehind) {
+  Bohb bohb(Line());
+  History history(bohb);
+  for (const double x : {0.4, 0.5, 0.6}) history.Done(At(x), std::abs(x - 0.5));
+  for (int i = 0; i < 12; ++i) {
+    const uint32_t trial = history.Create(At(0.8 + i / 60.0));
+    history.Report(trial, {{"loss", 9}}, 1);
+    history.Pause(trial);
+  }
+  EXPECT_LE(ProposalsNear(bohb, 1, 100), 3);
 }
 
 TEST(Bohb, AResultIsTheBestValueUpToTheStep) {
