@@ -1,8 +1,12 @@
 #include "searchers/auto.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "core/base/check.h"
+#include "searchers/bohb.h"
 #include "searchers/gp.h"
 #include "searchers/model/cube.h"
 #include "searchers/model/limit.h"
@@ -20,10 +24,15 @@ constexpr size_t kGpDimensions = 60;
 constexpr size_t kGpMetrics = 3;
 constexpr int64_t kGpFrontsUntil = 250;
 constexpr int64_t kFrontsUntil = 1'000;
+// They judge trials before the last step, so that most results are of few steps. gp, to which such
+// a result is a bad one, is misled where early values are.
+constexpr std::array<std::string_view, 6> kEndTrialsEarly{"asha",   "extrapolate", "hyperband",
+                                                          "median", "pasha",       "percentile"};
 
 const Algorithms& Parts() {
   static const Algorithms parts = [] {
     Algorithms made;
+    made.Add(BohbEntry());
     made.Add(GpEntry());
     made.Add(TpeEntry());
     made.Add(Nsga2Entry());
@@ -67,6 +76,9 @@ std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
     std::vector<Stage> all{{"gp", kGpFrontsUntil, std::to_string(metrics) + " metrics"}};
     all.insert(all.end(), later.begin(), later.end());
     return all;
+  }
+  if (std::ranges::find(kEndTrialsEarly, spec.scheduler.name) != kEndTrialsEarly.end()) {
+    return {{"bohb", 0, "one metric beside " + spec.scheduler.name}};
   }
   if (many) {
     return {{"tpe", 0, "more than " + std::to_string(kGpDimensions) + " parameters"}};

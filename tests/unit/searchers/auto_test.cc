@@ -69,6 +69,21 @@ TEST(Auto, ChoosesByWhatTheSweepIs) {
   EXPECT_THAT(Names(Named("auto", many)), ElementsAre("tpe"));
 }
 
+TEST(Auto, BesideASchedulerThatEndsTrialsEarlyItIsBohb) {
+  SweepSpec spec = Named("auto", Line());
+  for (const char* scheduler : {"fifo", "pbt"}) {
+    spec.scheduler.name = scheduler;
+    EXPECT_THAT(Names(spec), ElementsAre("gp", "tpe")) << scheduler;
+  }
+  for (const char* scheduler : {"asha", "hyperband", "median"}) {
+    spec.scheduler.name = scheduler;
+    EXPECT_THAT(Names(spec), ElementsAre("bohb")) << scheduler;
+  }
+  EXPECT_THAT(Ask(Auto(spec)).rationale.text, HasSubstr("bohb, for one metric beside median: "));
+  spec.objectives = {Minimise("loss"), Minimise("latency")};
+  EXPECT_THAT(Names(spec), ElementsAre("gp", "tpe", "nsga2"));
+}
+
 TEST(Auto, ProposesWhatItsChoiceWouldAndSaysWhichItIs) {
   EXPECT_TRUE(Auto(Named("auto", Line())).Thinks());
   for (const uint32_t trials : {0u, 30u}) {
