@@ -1,7 +1,8 @@
 """Draws searchers at work for docs/searchers.md: where each looks, on a function of two parameters.
 
 Starts a server, asks it for trials of a sweep without a program, and tells it Branin's function, which has
-three equal minima; `nsga2` gets two objectives, whose best compromises lie on the line between their minima.
+three equal minima; `nsga2` gets two objectives, whose best compromises lie on the line between their minima,
+and `bohb` steps: a trial comes nearer to its value with each, and ASHA ends most of them early, drawn smaller.
 
     pictures.py BUILD_DIR FOLDER
 """
@@ -16,10 +17,11 @@ import tempfile
 
 TRIALS = 60            # of most; a genetic algorithm shows itself in its later generations
 TRIALS_OF_MANY = {"nsga2": 300}
+STEPS = {"bohb": 9}    # of a trial, and 1 of others
 SIZE, MARGIN = 220, 8  # of the plot, in pixels
 CELLS = 48             # of the grid that contours are drawn on
 DEEP, PALE = (13, 71, 161), (187, 222, 251)  # of the last trial and the first
-SEARCHERS = ("random", "sobol", "grid", "tpe", "gp", "cmaes", "evolution", "nsga2")
+SEARCHERS = ("random", "sobol", "grid", "tpe", "gp", "cmaes", "evolution", "nsga2", "bohb", "auto")
 
 
 def branin(x, y):
@@ -73,24 +75,31 @@ class Server:
 
 
 def trials(server, searcher):
-    """The places (x, y) in the order in which they were tried."""
+    """The places (x, y) in the order in which they were tried, and how far of all steps each was trained."""
     functions = objectives(searcher)
+    steps = STEPS.get(searcher, 1)
     axis = {"min": 0.0, "max": 1.0}
     if searcher == "grid":
         axis = {"values": [round(i / 7, 4) for i in range(8)]}
     sweep = server.post("/sweeps", {
         "name": searcher, "parameters": {"x": axis, "y": axis}, "searcher": {"name": searcher, "seed": 1},
         "metrics": [{"name": name, "mode": "min"} for name in functions],
+        "scheduler": {"name": "asha", "max": steps} if steps > 1 else {"name": "fifo"},
         "stop": {"max_trials": TRIALS_OF_MANY.get(searcher, TRIALS)}})["id"]
-    places = []
+    places, trained = [], []
     while (trial := server.post(f"/sweeps/{sweep}/trials:ask"))["trial"] is not None:
         x, y = trial["config"]["x"], trial["config"]["y"]
         places.append((x, y))
         path = f"/sweeps/{sweep}/trials/{trial['trial']}:tell"
-        metrics = {name: function(x, y) for name, function in functions.items()}
-        server.post(path, {"epoch": trial["epoch"], "step": 1, "metrics": metrics})
-        server.post(path, {"epoch": trial["epoch"], "state": "completed"})
-    return places
+        for step in range(1, steps + 1):
+            metrics = {name: function(x, y) * steps / step for name, function in functions.items()}
+            told = server.post(path, {"epoch": trial["epoch"], "step": step, "metrics": metrics})
+            if told["verdict"] != "continue":
+                break
+        else:
+            server.post(path, {"epoch": trial["epoch"], "state": "completed"})
+        trained.append(step / steps)
+    return places, trained
 
 
 def contour(function, level):
@@ -119,7 +128,7 @@ def colour(part):
     return "#" + "".join(f"{round(pale + part * (deep - pale)):02x}" for deep, pale in zip(DEEP, PALE))
 
 
-def draw(searcher, places):
+def draw(searcher, places, trained):
     width = SIZE + 2 * MARGIN
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {width}" width="{width}" '
              f'height="{width}" role="img">',
@@ -131,9 +140,9 @@ def draw(searcher, places):
         for level in levels:
             path = "".join(f"M{at(a)}L{at(b)}" for a, b in contour(function, level))
             lines.append(f'<path d="{path}" fill="none" stroke="#ccc"/>')
-    for i, place in enumerate(places):
+    for i, (place, part) in enumerate(zip(places, trained)):
         x, y = at(place).split()
-        lines.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{colour(i / max(len(places) - 1, 1))}" '
+        lines.append(f'<circle cx="{x}" cy="{y}" r="{1.5 + 2 * part:.1f}" fill="{colour(i / max(len(places) - 1, 1))}" '
                      'stroke="#fff" stroke-width=".7"/>')
     return "\n".join([*lines, "</svg>", ""])
 
@@ -143,7 +152,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     with Server(build) as server:
         for searcher in SEARCHERS:
-            (folder / f"searcher-{searcher}.svg").write_text(draw(searcher, trials(server, searcher)))
+            (folder / f"searcher-{searcher}.svg").write_text(draw(searcher, *trials(server, searcher)))
 
 
 if __name__ == "__main__":
