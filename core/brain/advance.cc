@@ -44,11 +44,13 @@ void DropSurplus(const Sweep& sweep, Facts& facts) {
   if (sweep.surplus.empty()) return;
   const Trial& trial = *sweep.Find(*sweep.surplus.begin());
   const KeptCheckpoint& kept = *Surplus(sweep, trial);
-  facts.push_back(
-      CheckpointDropped{.checkpoint = {trial.id, kept.attempt, kept.ref.step},
-                        .executor = kept.executor,
-                        .path = kept.ref.path,
-                        .reason = "newer and better ones are kept, and nothing refers to it"});
+  const bool anew = kept.attempt <= trial.earlier_attempts;
+  facts.push_back(CheckpointDropped{
+      .checkpoint = {trial.id, kept.attempt, kept.ref.step},
+      .executor = kept.executor,
+      .path = kept.ref.path,
+      .reason = anew ? "its trial has begun anew, and nothing refers to it"
+                     : "newer and better ones are kept, and nothing refers to it"});
 }
 
 constexpr size_t kEndedAtOnce = 1'000;

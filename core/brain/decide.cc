@@ -169,7 +169,6 @@ class Decider {
     if (&sweep == &opened)
       Add(SweepReopened{sweep.id,
                         "trial " + std::to_string(record.id.number.value) + " " + fact.reason});
-    if (command.from_start) DropAll(sweep, fact.record);
     Add(std::move(fact));
     return {};
   }
@@ -201,7 +200,8 @@ class Decider {
     const SweepId sweep = command.checkpoint.trial.sweep;
     if (Status exists = CheckExists(sweep); !exists.ok()) return exists;
     Add(CheckpointPinned{command.checkpoint, command.pinned});
-    return {};
+    if (command.pinned || !state_.ended.contains(sweep)) return {};
+    return DropUnlessKept(command.checkpoint);
   }
 
   Status operator()(const DropCheckpoint& command) {
@@ -454,16 +454,16 @@ class Decider {
                     " has changed since it was looked at: look at it again, then try again");
   }
 
-  // A trial that begins anew has no use for its own checkpoints.
-  void DropAll(const Sweep& sweep, TrialRecord& record) {
-    for (const KeptCheckpoint& kept : record.checkpoints) {
-      if (!kept.pinned && !Referred(sweep, record.id.number, kept))
-        Add(CheckpointDropped{{record.id, kept.attempt, kept.ref.step},
-                              kept.executor,
-                              kept.ref.path,
-                              "its trial begins anew"});
-    }
-    record.checkpoints.clear();
+  // Of a sweep that has ended, for which nothing follows by itself: what was pinned and is no more.
+  Status DropUnlessKept(const CheckpointId& id) {
+    Sweep ended;
+    if (Status read = ReadEnded(state_, id.trial.sweep, ended); !read.ok()) return read;
+    SetPinned(ended, id, false);
+    const KeptCheckpoint* kept = ended.Find(id);
+    if (kept != nullptr && OnlyRetained(ended, id))
+      Add(CheckpointDropped{id, kept->executor, kept->ref.path,
+                            "it is no longer pinned, and nothing else refers to it"});
+    return {};
   }
 
   // What it had of gangs is gone with it; their trials go on elsewhere.

@@ -80,8 +80,8 @@ struct KillTrial {
 
 // A trial that has ended is tried again (`until` is 0: with its restarts counted anew, from its
 // newest checkpoint or from the start), or goes on to a later step, unjudged.
-// Refused when the record may be out of date. What a trial that begins from the start has of pinned
-// checkpoints, and of those that something refers to, stays for good.
+// Refused when the record may be out of date. A trial that begins from the start has no use for its
+// checkpoints: each goes as soon as nothing else refers to it.
 struct ReopenTrial {
   TrialRecord record;
   Step until{0};
@@ -97,8 +97,8 @@ struct AskTrial {
   std::optional<AttemptId> after;  // while this one is live, nothing is asked
 };
 
-// Whether a checkpoint stays whatever the sweep's policy says. Letting go of one whose trial has
-// ended and left the brain, or has begun anew, deletes nothing.
+// Whether a checkpoint stays whatever the sweep's policy says. One that is let go, and that nothing
+// else refers to, is dropped, unless its sweep ended too long ago.
 struct PinCheckpoint {
   CheckpointId checkpoint;
   bool pinned = true;

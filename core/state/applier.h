@@ -65,8 +65,6 @@ class Applier {
   void EndReservation();
   Sweep& SweepAt(SweepId id);
   Trial& TrialAt(const TrialId& id);
-  void Pin(Sweep& sweep, const CheckpointPinned& fact);
-  void Drop(Sweep& sweep, const CheckpointId& checkpoint);
   void Edit(SweepId id, SweepSpec spec);
   void MakeAlgorithms(Sweep& sweep);
   void Move(Trial& trial, TrialState to);

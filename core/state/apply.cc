@@ -55,10 +55,6 @@ void Applier::operator()(const SweepReopened& fact) {
   ATTUNE_CHECK(read.ok());
   sweep.state = SweepState::kRunning;
   sweep.running_since = now_;
-  for (const auto& [checkpoint, pinned] : state_.ended.at(fact.sweep).pins)
-    Pin(sweep, {checkpoint, pinned});
-  for (const CheckpointId& checkpoint : state_.ended.at(fact.sweep).dropped)
-    Drop(sweep, checkpoint);
   std::erase(state_.reopenable, fact.sweep);
   state_.ended.erase(fact.sweep);
 }

@@ -64,6 +64,7 @@ void Applier::operator()(const TrialReopened& fact) {
   }
   trial.checkpoints = std::move(checkpoints);
   if (fact.from_start) {
+    trial.earlier_attempts = trial.attempts;
     trial.last_step = Step(0);
     trial.best.clear();
   }
@@ -78,6 +79,7 @@ void Applier::operator()(const TrialReopened& fact) {
   trial.not_before = now_;
   trial.yield.reset();
   Move(trial, TrialState::kPending);
+  Review(sweep, trial.id.number);
 }
 
 void Applier::operator()(const AttemptAssigned& fact) {
@@ -256,7 +258,7 @@ void Applier::operator()(const CheckpointSaved& fact) {
 
 void Applier::operator()(const CheckpointPinned& fact) {
   const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
-  if (sweep != state_.sweeps.end()) return Pin(sweep->second, fact);
+  if (sweep != state_.sweeps.end()) return SetPinned(sweep->second, fact.checkpoint, fact.pinned);
   const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
   if (ended != state_.ended.end()) ended->second.pins[fact.checkpoint] = fact.pinned;
 }
@@ -265,7 +267,7 @@ void Applier::operator()(const CheckpointDropped& fact) {
   if (state_.executors.contains(fact.executor))  // else nobody is left to delete it
     state_.removals[fact.executor][fact.checkpoint] = fact.path;
   const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
-  if (sweep != state_.sweeps.end()) return Drop(sweep->second, fact.checkpoint);
+  if (sweep != state_.sweeps.end()) return Remove(sweep->second, fact.checkpoint);
   const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
   if (ended != state_.ended.end()) ended->second.dropped.insert(fact.checkpoint);
 }
@@ -278,25 +280,6 @@ void Applier::operator()(const CheckpointRemoved& fact) {
 }
 
 // ---- what they have in common -------------------------------------------------------------
-
-void Applier::Pin(Sweep& sweep, const CheckpointPinned& fact) {
-  Trial* trial = sweep.Find(fact.checkpoint.trial.number);
-  if (trial == nullptr) return;  // what has left keeps all it has
-  for (KeptCheckpoint& kept : trial->checkpoints) {
-    if (kept.attempt == fact.checkpoint.attempt && kept.ref.step == fact.checkpoint.step)
-      kept.pinned = fact.pinned;
-  }
-  Review(sweep, trial->id.number);
-}
-
-void Applier::Drop(Sweep& sweep, const CheckpointId& checkpoint) {
-  Trial* trial = sweep.Find(checkpoint.trial.number);
-  if (trial == nullptr) return;
-  std::erase_if(trial->checkpoints, [&](const KeptCheckpoint& kept) {
-    return kept.attempt == checkpoint.attempt && kept.ref.step == checkpoint.step;
-  });
-  Review(sweep, trial->id.number);
-}
 
 void Applier::Move(Trial& trial, TrialState to) {
   Sweep& sweep = SweepAt(trial.id.sweep);

@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/base/mark.h"
+#include "core/state/retention.h"
 #include "core/state/snapshot.h"
 
 namespace attune {
@@ -14,6 +15,8 @@ std::optional<SweepId> Needs(const Command& command) {
   if (const auto* extend = std::get_if<ExtendSweep>(&command)) return extend->sweep;
   if (const auto* edit = std::get_if<EditSweep>(&command)) return edit->sweep;
   if (const auto* reopen = std::get_if<ReopenTrial>(&command)) return reopen->record.id.sweep;
+  if (const auto* pin = std::get_if<PinCheckpoint>(&command); pin != nullptr && !pin->pinned)
+    return pin->checkpoint.trial.sweep;
   if (const auto* drop = std::get_if<DropCheckpoint>(&command)) return drop->checkpoint.trial.sweep;
   return std::nullopt;
 }
@@ -85,7 +88,10 @@ void AddEnded(State& state, const Sweep& sweep) {
 Status ReadEnded(const State& state, SweepId id, Sweep& sweep) {
   const EndedSweep& ended = state.ended.at(id);
   ATTUNE_CHECK(!ended.saved.empty());
-  return LoadSweep(ended.saved, *state.algorithms, sweep);
+  if (Status read = LoadSweep(ended.saved, *state.algorithms, sweep); !read.ok()) return read;
+  for (const auto& [checkpoint, pinned] : ended.pins) SetPinned(sweep, checkpoint, pinned);
+  for (const CheckpointId& checkpoint : ended.dropped) Remove(sweep, checkpoint);
+  return {};
 }
 
 }  // namespace attune

@@ -41,7 +41,8 @@ Status BringBack(State& state, EndedPart part);
 // when they are too many.
 void AddEnded(State& state, const Sweep& sweep);
 
-// The sweep as it was left. REQUIRES: nothing of it is lacking.
+// The sweep as it was left, without the checkpoints and pins that it has lost since. REQUIRES:
+// nothing of it is lacking.
 Status ReadEnded(const State& state, SweepId id, Sweep& sweep);
 
 }  // namespace attune

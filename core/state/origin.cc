@@ -35,7 +35,7 @@ Origin OriginOf(const State& state, const Trial& trial) {
     return origin;
   }
   for (auto kept = trial.checkpoints.rbegin(); kept != trial.checkpoints.rend(); ++kept) {
-    if (kept->unreported || !available(*kept)) continue;
+    if (!trial.MayGoOnFrom(*kept) || !available(*kept)) continue;
     origin.checkpoint = &*kept;
     break;
   }

@@ -12,13 +12,13 @@ namespace {
 enum class Keep {
   kNot,      // nothing needs it
   kForNow,   // something refers to it that may cease to
-  kForGood,  // the sweep's policy or a person keeps it
+  kForGood,  // the sweep's policy keeps it
 };
 
-// Which of the trial's checkpoints are among the newest or the best that the policy keeps. One
-// whose report is still to come is beside them: until then the trial would go on from the one
-// before. The best are those that the fewest others are better than in everything; of these the
-// best in the first objective, then the one saved first.
+// Which of the trial's checkpoints are among the newest or the best that the policy keeps, of those
+// since it began anew. One whose report is still to come is beside them: until then the trial would
+// go on from the one before. The best are those that the fewest others are better than in
+// everything; of these the best in the first objective, then the one saved first.
 std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   const auto& all = trial.checkpoints;
   const CheckpointPolicy& policy = sweep.spec.checkpoint;
@@ -26,6 +26,7 @@ std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   std::vector<bool> kept(all.size());
   std::vector<size_t> rivals;
   for (size_t i = all.size(); i-- > 0;) {
+    if (all[i].attempt <= trial.earlier_attempts) continue;
     const bool may_come = trial.live && trial.live->id.number == all[i].attempt;
     kept[i] = all[i].unreported ? may_come : newest-- > 0;
     if (!all[i].values.empty()) rivals.push_back(i);
@@ -75,9 +76,11 @@ bool ReferredByOthers(const Sweep& sweep, const CheckpointId& id) {
 Keep KeptByOthers(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
   const KeptCheckpoint& checkpoint = trial.checkpoints[index];
   // That one was never reported is known here alone: its trial is not to leave.
-  if (checkpoint.pinned || by_policy) return checkpoint.unreported ? Keep::kForNow : Keep::kForGood;
+  if (by_policy && !checkpoint.unreported) return Keep::kForGood;
   const bool resumed = trial.live && trial.live->resume == checkpoint.ref;
-  return resumed || ReferredByOthers(sweep, IdOf(trial, checkpoint)) ? Keep::kForNow : Keep::kNot;
+  const bool kept =
+      by_policy || checkpoint.pinned || resumed || ReferredByOthers(sweep, IdOf(trial, checkpoint));
+  return kept ? Keep::kForNow : Keep::kNot;
 }
 
 Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
@@ -87,11 +90,6 @@ Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index, bool by_polic
 }
 
 }  // namespace
-
-bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint) {
-  const CheckpointId id{{sweep.id, trial}, checkpoint.attempt, checkpoint.ref.step};
-  return sweep.retained.contains(id) || ReferredByOthers(sweep, id);
-}
 
 std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint) {
@@ -134,6 +132,23 @@ bool Settled(const Sweep& sweep, const Trial& trial) {
     if (KeptFor(sweep, trial, i, by_policy[i]) != Keep::kForGood) return false;
   }
   return true;
+}
+
+void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned) {
+  Trial* trial = sweep.Find(checkpoint.trial.number);
+  if (trial == nullptr) return;  // what has left keeps all it has
+  for (KeptCheckpoint& kept : trial->checkpoints) {
+    if (IdOf(*trial, kept) == checkpoint) kept.pinned = pinned;
+  }
+  Review(sweep, trial->id.number);
+}
+
+void Remove(Sweep& sweep, const CheckpointId& checkpoint) {
+  Trial* trial = sweep.Find(checkpoint.trial.number);
+  if (trial == nullptr) return;
+  std::erase_if(trial->checkpoints,
+                [&](const KeptCheckpoint& kept) { return IdOf(*trial, kept) == checkpoint; });
+  Review(sweep, trial->id.number);
 }
 
 void Review(Sweep& sweep, TrialNumber number) {

@@ -6,10 +6,6 @@
 
 namespace attune {
 
-// Whether something of the sweep needs the trial's checkpoint, be the trial in the brain or not: it
-// is of the sweep's front, another trial goes on from it, or the scheduler retains it.
-bool Referred(const Sweep& sweep, TrialNumber trial, const KeptCheckpoint& checkpoint);
-
 // Who or what would miss the checkpoint of a trial, in words, were it dropped; empty: nobody, or
 // only the sweep's policy. `live`: the trial, null when it has left the brain.
 std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
@@ -20,6 +16,10 @@ const KeptCheckpoint* Surplus(const Sweep& sweep, const Trial& trial);
 
 // Whether nothing but the scheduler keeps the checkpoint. REQUIRES: sweep.Find(checkpoint).
 bool OnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint);
+
+// A person's pin is set or taken away, or the checkpoint is gone.
+void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned);
+void Remove(Sweep& sweep, const CheckpointId& checkpoint);
 
 // Something about the trial's checkpoints has changed, or about what refers to them: it leaves the
 // sweep when it is settled, and is in `surplus` when one of its checkpoints is to be dropped.

@@ -30,7 +30,8 @@ void Fields(A& archive, Like<A, Trial>& trial) {
   archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures, trial.last_step,
           trial.milestone, trial.until, trial.requested, trial.held, trial.not_before,
           trial.seconds, trial.best, trial.since_best, trial.standstill, trial.yield,
-          trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided);
+          trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided,
+          trial.earlier_attempts);
 }
 template <class A>
 void Fields(A& archive, Like<A, BegunProposal>& begun) {
@@ -91,7 +92,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 17;
+constexpr uint32_t kForm = 18;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

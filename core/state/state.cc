@@ -8,8 +8,8 @@
 namespace attune {
 
 const KeptCheckpoint* Trial::Newest() const {
-  const auto newest = std::ranges::find(checkpoints.rbegin(), checkpoints.rend(), false,
-                                        &KeptCheckpoint::unreported);
+  const auto newest = std::ranges::find_if(checkpoints.rbegin(), checkpoints.rend(),
+                                           [&](const auto& own) { return MayGoOnFrom(own); });
   return newest == checkpoints.rend() ? nullptr : &*newest;
 }
 

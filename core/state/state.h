@@ -66,7 +66,8 @@ struct Trial {
   Config config;
   TrialState state = TrialState::kPending;
   uint32_t attempts = 0;
-  int failures = 0;  // attempts that failed by the trial's own doing
+  uint32_t earlier_attempts = 0;  // of those, before it began anew
+  int failures = 0;               // attempts that failed by the trial's own doing
   // Executors that it does not go back to where others have room, as those processes that they
   // were.
   std::map<std::string, Incarnation> avoided;
@@ -89,8 +90,12 @@ struct Trial {
 
   std::optional<Attempt> live;  // until its end is reported
 
-  // The newest of its own that is reported; null: there is none. A report comes after the
-  // checkpoint of its step: from one whose report has not come, its history would have a gap.
+  // Whether it can go on from one of its own: saved since it began anew, and reported. A report
+  // comes after the checkpoint of its step: without it, its history would have a gap.
+  bool MayGoOnFrom(const KeptCheckpoint& own) const {
+    return own.attempt > earlier_attempts && !own.unreported;
+  }
+  // The newest of those; null: there is none.
   const KeptCheckpoint* Newest() const;
   // What its next attempt goes on from; null: from the beginning.
   const KeptCheckpoint* Source() const { return cloned ? &*cloned : Newest(); }

@@ -182,12 +182,14 @@ Response Control::Reopen(const Request& request, const Target& target, Step unti
   if (!sweep.ok()) return Problem(sweep.error());
   const auto detail = reader_.Detail(target.trial);
   if (!detail.ok()) return Problem(detail.error());
-  TrialRecord record = RecordOf(*detail, sweep->spec);
-  const Step source =
-      record.checkpoints.empty() || from_start ? Step(0) : record.checkpoints.back().ref.step;
-  const auto events =
-      backend_.Execute(ReopenTrial{std::move(record), until, from_start}, request.actor);
+  const auto events = backend_.Execute(
+      ReopenTrial{RecordOf(*detail, sweep->spec), until, from_start}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
+  Step source{0};
+  backend_.Look([&](const Brain& brain) {
+    const Trial* trial = brain.state().Find(target.trial);
+    if (trial != nullptr && trial->Source() != nullptr) source = trial->Source()->ref.step;
+  });
   std::string effect = source.value > 0 ? "it will go on from step " + std::to_string(source.value)
                                         : "it will start from the beginning";
   if (until.value > 0) effect += ", to step " + std::to_string(until.value);

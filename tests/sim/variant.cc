@@ -14,6 +14,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kGivesAwayEarly, "gives-away-early"},
     {Variant::kResumesTwice, "resumes-twice"},
     {Variant::kFreesDonor, "frees-donor"},
+    {Variant::kForgetsEarlier, "forgets-earlier"},
     {Variant::kForgetsRemovals, "forgets-removals"},
     {Variant::kIgnoresReservation, "ignores-reservation"},
     {Variant::kReleasesWhenAway, "releases-when-away"},

@@ -16,6 +16,7 @@ enum class Variant {
   kGivesAwayEarly,      // an executor is lost before its lease is over
   kResumesTwice,        // the executor of the last attempt is told to run the present one as well
   kFreesDonor,          // a donor's checkpoint is dropped once the trial that clones it has left
+  kForgetsEarlier,      // of a trial that begins anew nobody knows what it had saved before
   kForgetsRemovals,     // executors are not told which checkpoints to delete
   kIgnoresReservation,  // gangs start as if no slots were reserved
   kReleasesWhenAway,    // a reservation is released as soon as its executor is away

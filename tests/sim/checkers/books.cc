@@ -24,23 +24,13 @@ std::vector<double> Counted(const SweepSpec& spec, const Metrics& metrics) {
   return values;
 }
 
-// As good in everything: by numbers that are turned so that more is better.
-bool AsGood(const SweepSpec& spec, const std::vector<double>& a, const std::vector<double>& b) {
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double sign = spec.objectives[i].mode == Mode::kMax ? 1 : -1;
-    if (sign * a[i] < sign * b[i]) return false;
-  }
-  return true;
-}
-
 void Offer(SweepBook& sweep, BestBook report) {
   const auto as_good = [&](const BestBook& known) {
-    return AsGood(sweep.spec, known.values, report.values);
+    return sweep.AsGood(known.values, report.values);
   };
   if (std::ranges::any_of(sweep.front, as_good)) return;
-  std::erase_if(sweep.front, [&](const BestBook& known) {
-    return AsGood(sweep.spec, report.values, known.values);
-  });
+  std::erase_if(sweep.front,
+                [&](const BestBook& known) { return sweep.AsGood(report.values, known.values); });
   sweep.front.push_back(std::move(report));
 }
 
@@ -109,7 +99,7 @@ class Recorder {
     trial.not_before = now_;
     if (!fact.from_start) return;
     trial.last_step = Step(0);
-    for (CheckpointBook& book : trial.checkpoints) book.may_stay = true;
+    trial.earlier_attempts = trial.attempts;
   }
   void operator()(const AttemptAssigned& fact) {
     TrialBook& trial = Of(fact.attempt.trial);
@@ -242,10 +232,7 @@ class Recorder {
     trial.checkpoints.push_back(std::move(checkpoint));
   }
   void operator()(const CheckpointPinned& fact) {
-    CheckpointBook* book = At(fact.checkpoint);
-    if (book == nullptr) return;
-    book->pinned = fact.pinned;
-    book->may_stay |= fact.pinned;
+    if (CheckpointBook* book = At(fact.checkpoint)) book->pinned = fact.pinned;
   }
   void operator()(const CheckpointDropped& fact) {
     if (CheckpointBook* book = At(fact.checkpoint)) book->dropped = true;
@@ -352,6 +339,15 @@ TrialRecord TrialBook::Record(EventSeq seen) const {
                                     .pinned = book.pinned});
   }
   return record;
+}
+
+bool SweepBook::AsGood(const std::vector<double>& a, const std::vector<double>& b) const {
+  // By numbers that are turned so that more is better.
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double sign = spec.objectives[i].mode == Mode::kMax ? 1 : -1;
+    if (sign * a[i] < sign * b[i]) return false;
+  }
+  return true;
 }
 
 bool SweepBook::OnFront(const CheckpointId& checkpoint) const {

@@ -33,7 +33,6 @@ struct CheckpointBook {
   std::string executor;
   std::vector<double> values;
   bool pinned = false;
-  bool may_stay = false;    // whatever the policy says
   bool unreported = false;  // the report of its step has not come
   bool dropped = false;
   bool removed = false;
@@ -45,6 +44,7 @@ struct TrialBook {
   TrialState state = TrialState::kPending;
   std::string origin;
   uint32_t attempts = 0;
+  uint32_t earlier_attempts = 0;  // of those, before it began anew
   int failures = 0;               // of its own since it was created or opened again
   std::set<std::string> avoided;  // executors that failure.on_log has kept it from
   Step last_step{0};
@@ -84,6 +84,7 @@ struct SweepBook {
   double gpu_seconds = 0;  // of attempts that have ended
   std::vector<BestBook> front;
 
+  bool AsGood(const std::vector<double>& a, const std::vector<double>& b) const;  // in everything
   bool OnFront(const CheckpointId& checkpoint) const;
   bool TargetReached() const;  // by a report of the front
   int Live() const;

@@ -5,8 +5,8 @@
 namespace attune::sim {
 namespace {
 
-// No checkpoint is dropped while something refers to it; every one that is dropped is deleted, and
-// no other.
+// No checkpoint is dropped while something refers to it, none is left that nothing refers to; every
+// one that is dropped is deleted, and no other.
 class Checkpoints final : public Checker {
  public:
   using Checker::Checker;
@@ -15,23 +15,27 @@ class Checkpoints final : public Checker {
     if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact)) Dropped(*dropped);
     if (const auto* removed = std::get_if<CheckpointRemoved>(&event.fact)) Removed(*removed);
     if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) Resumed(*assigned);
+    if (const auto* ended = std::get_if<SweepEnded>(&event.fact)) Over(*books_.Find(ended->sweep));
   }
 
   void AtEnd() override {
     for (const auto& [id, sweep] : books_.sweeps) {
+      Over(sweep);
       for (const auto& [number, trial] : sweep.trials) {
         for (const CheckpointBook& checkpoint : trial.checkpoints) Settled(checkpoint);
-        Retained(sweep, trial);
       }
     }
   }
 
  private:
-  static bool Newest(const TrialBook& trial, const CheckpointBook& checkpoint) {
-    const auto newest =
-        std::ranges::find_if(trial.checkpoints.rbegin(), trial.checkpoints.rend(),
-                             [](const auto& book) { return !book.dropped && !book.unreported; });
-    return newest != trial.checkpoints.rend() && &*newest == &checkpoint;
+  // Those that the trial goes on from, and the sweep file speaks of, as they were saved.
+  static std::vector<const CheckpointBook*> OfItsPresentLife(const TrialBook& trial) {
+    std::vector<const CheckpointBook*> present;
+    for (const CheckpointBook& book : trial.checkpoints) {
+      if (!book.dropped && !book.unreported && book.attempt > trial.earlier_attempts)
+        present.push_back(&book);
+    }
+    return present;
   }
 
   void Dropped(const CheckpointDropped& fact) {
@@ -44,8 +48,8 @@ class Checkpoints final : public Checker {
 
     const SweepBook& sweep = *books_.Find(fact.checkpoint.trial.sweep);
     const TrialBook& trial = *books_.Find(fact.checkpoint.trial);
-    const bool anew = fact.reason == "its trial begins anew";  // as a person has asked
-    if (!anew && Newest(trial, *book) && !Ended(trial.state))
+    const auto present = OfItsPresentLife(trial);
+    if (!present.empty() && present.back() == book && !Ended(trial.state))
       Find(fact.path + " is dropped, and its trial would go on from it");
     if (sweep.OnFront(fact.checkpoint))
       Find(fact.path + " is dropped, and is one of the sweep's best");
@@ -89,17 +93,41 @@ class Checkpoints final : public Checker {
            (checkpoint.dropped ? " was dropped, and is there" : " is kept, and is gone"));
   }
 
-  void Retained(const SweepBook& sweep, const TrialBook& trial) {
-    // What a person has pinned may stay when it is let go, and what was referred to when its trial
-    // began anew.
-    const auto kept = std::ranges::count_if(trial.checkpoints, [](const CheckpointBook& book) {
-      return !book.dropped && !book.may_stay;
-    });
-    const CheckpointPolicy& policy = sweep.spec.checkpoint;
-    const auto best = std::ranges::count_if(
-        sweep.front, [&](const BestBook& report) { return report.at.trial == trial.id; });
-    if (kept > policy.keep_last + policy.keep_best + best)
-      Find("trial " + ToString(trial.id) + " keeps " + std::to_string(kept) + " checkpoints");
+  // Nothing of the sweep runs or waits: what is left is of its best results, pinned, or what the
+  // sweep file keeps.
+  void Over(const SweepBook& sweep) {
+    for (const auto& [number, trial] : sweep.trials) {
+      const auto present = OfItsPresentLife(trial);
+      int by_policy = 0;
+      for (const CheckpointBook& book : trial.checkpoints) {
+        if (book.dropped || book.pinned || sweep.OnFront({trial.id, book.attempt, book.ref.step}))
+          continue;
+        ++by_policy;
+        if (!IsNewest(sweep, present, book) && !IsBest(sweep, present, book))
+          Find(book.ref.path + " is kept, and nothing refers to it");
+      }
+      const CheckpointPolicy& policy = sweep.spec.checkpoint;
+      if (by_policy > policy.keep_last + policy.keep_best)
+        Find("trial " + ToString(trial.id) + " keeps " + std::to_string(by_policy) +
+             " checkpoints");
+    }
+  }
+
+  static bool IsNewest(const SweepBook& sweep, const std::vector<const CheckpointBook*>& present,
+                       const CheckpointBook& book) {
+    const auto place = std::ranges::find(present, &book);
+    return place != present.end() && present.end() - place <= sweep.spec.checkpoint.keep_last;
+  }
+
+  // Of equals each may be it.
+  static bool IsBest(const SweepBook& sweep, const std::vector<const CheckpointBook*>& present,
+                     const CheckpointBook& book) {
+    const auto better = [&](const CheckpointBook* other) {
+      return !other->values.empty() && sweep.AsGood(other->values, book.values) &&
+             !sweep.AsGood(book.values, other->values);
+    };
+    return std::ranges::find(present, &book) != present.end() && !book.values.empty() &&
+           std::ranges::count_if(present, better) < sweep.spec.checkpoint.keep_best;
   }
 };
 

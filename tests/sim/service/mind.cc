@@ -22,6 +22,9 @@ class BrokenMind final : public server::Mind {
     if (variant_ == Variant::kForgetsEpoch) TakeForPresent(command);
     auto* join = std::get_if<JoinExecutor>(&command);
     if (join != nullptr && variant_ == Variant::kForgetsFolders) join->folder.clear();
+    auto* reopen = std::get_if<ReopenTrial>(&command);
+    if (reopen != nullptr && reopen->from_start && variant_ == Variant::kForgetsEarlier)
+      reopen->record.checkpoints.clear();
     const auto* edit = std::get_if<EditSweep>(&command);
     const Sweep* edited = edit == nullptr ? nullptr : state().Find(edit->sweep);
     const SweepSpec before = edited == nullptr ? SweepSpec() : edited->spec;
@@ -159,6 +162,7 @@ std::unique_ptr<server::Mind> MakeMind(Variant variant, Reachable reachable) {
   switch (variant) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
+    case Variant::kForgetsEarlier:
     case Variant::kForgetsEdits:
     case Variant::kForgetsFolders:
     case Variant::kIgnoresLabels:

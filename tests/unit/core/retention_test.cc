@@ -227,6 +227,96 @@ TEST_F(Retention, ADonorThatBeginsAnewKeepsWhatItsCloneGoesOnFrom) {
   EXPECT_EQ(brain.state().removals.at("box").size(), 1u);
 }
 
+TEST_F(Retention, WhatADonorThatBeganAnewHasLeftToItsCloneIsDroppedOnceTheCloneHasItsOwn) {
+  Create(Spec(1, 0));
+  Train(0, 4, 5);
+  Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
+  Finish(1);
+  const auto kept = trial(0).checkpoints;
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  Train(2, 1, 9);
+  Do(ReopenTrial{.record = RecordOf(0, Step(4), kept), .from_start = true});
+  EXPECT_THAT(Kept(0), ElementsAre(4));
+  const auto events = Train(1, 5, 0.2);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 4));
+}
+
+TEST_F(Retention, ThatOfTheSweepsBestResultIsDroppedAfterItsTrialBeganAnewOnceThereIsABetterOne) {
+  Create(Spec(1, 1));
+  Train(0, 1, 0.9);
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  const KeptCheckpoint best{
+      .attempt = 1, .ref = {Step(1), Path(0, 1), ""}, .executor = "box", .values = {0.9}};
+  Do(ReopenTrial{.record = RecordOf(0, Step(1), {best}), .from_start = true});
+  EXPECT_THAT(Kept(0), ElementsAre(1));
+  const auto events = Train(1, 1, 0.95);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
+}
+
+TEST_F(Retention, OfAnEarlierLifeOfATrialAPinnedCheckpointStaysUntilItIsLetGoAndIsNotGoneOnFrom) {
+  SweepSpec spec = Spec(1, 1);
+  spec.stop.max_trials = 2;
+  Create(spec);
+  Train(1, 1, 5);
+  Train(0, 3, 0.9);
+  const CheckpointId pinned{Id(0), 1, Step(3)};
+  Do(PinCheckpoint{pinned, true});
+  const auto begin_anew = [&] {
+    const auto kept = trial(0).checkpoints;
+    const uint32_t attempts = trial(0).attempts;
+    Do(KillTrial{Id(0)});
+    Finish(0);
+    TrialRecord record = RecordOf(0, Step(3), kept);
+    record.attempts = attempts;
+    return Do(ReopenTrial{.record = std::move(record), .from_start = true});
+  };
+  EXPECT_FALSE(Find<AttemptAssigned>(begin_anew())->resume);
+  EXPECT_FALSE(Find<AttemptAssigned>(Fail(0))->resume) << "it has none since it began anew";
+  Train(0, 1, 0.1);
+  EXPECT_THAT(Kept(0), ElementsAre(3, 1)) << "the newest and the best of its present life";
+  EXPECT_EQ(Find<AttemptAssigned>(Fail(0))->resume->step, Step(1));
+  EXPECT_FALSE(Find<AttemptAssigned>(begin_anew())->resume);
+  EXPECT_THAT(Kept(0), ElementsAre(3));
+  const auto events = Do(PinCheckpoint{pinned, false});
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 3));
+}
+
+TEST_F(Retention, APinnedCheckpointOfATrialThatHasEndedIsDroppedWhenItIsLetGo) {
+  Create(Spec(1, 0));
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  const CheckpointId pinned{Id(0), 1, Step(1)};
+  Do(PinCheckpoint{pinned, true});
+  Train(0, 2, 0.2);
+  Do(KillTrial{Id(0)});
+  Finish(0);
+  EXPECT_NE(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr);
+  EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr);
+}
+
+TEST_F(Retention, AndSoItIsOnceItsSweepHasEnded) {
+  SweepSpec spec = Spec(1, 0);
+  spec.stop.max_trials = 2;
+  Create(spec);
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  Finish(1);
+  const CheckpointId pinned{Id(0), 1, Step(1)};
+  Do(PinCheckpoint{pinned, true});
+  Train(0, 2, 0.1);
+  Finish(0);
+  ASSERT_EQ(StateOf(id()), SweepState::kCompleted);
+  EXPECT_EQ(Find<CheckpointDropped>(Do(PinCheckpoint{{Id(0), 1, Step(2)}, false})), nullptr)
+      << "the sweep file keeps it";
+  EXPECT_NE(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr) << "once";
+}
+
 TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
   Create(Spec(1, 0));
   Train(0, 4, 5);

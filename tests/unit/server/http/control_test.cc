@@ -183,6 +183,13 @@ TEST_F(ControlTest, ACompleteTrialGoesOnFromItsCheckpointOrFromTheStart) {
             "it will start from the beginning");
 }
 
+TEST_F(ControlTest, ATrialThatBeganAnewIsNotSaidToGoOnFromWhatItHadSavedBefore) {
+  const std::string path = "/api/v1/sweeps/s1/trials/0";  // its checkpoint of step 3 is pinned
+  PostJson(path + ":retry", R"({"from_start": true})", 202);
+  PostJson(path + ":kill", "", 202);
+  EXPECT_EQ(PostJson(path + ":retry", "", 202).at("effect"), "it will start from the beginning");
+}
+
 TEST_F(ControlTest, ACheckpointIsPinnedAndUnpinned) {
   const std::string path = "/api/v1/sweeps/s1/trials/0/checkpoints/";
   EXPECT_EQ(PostJson(path + "1-3:pin", "", 202).at("checkpoints")[0].at("pinned"), true);
