@@ -42,15 +42,19 @@ void Asker::Return() {
 void Asker::Ask() {
   if (stage_.server.state() == nullptr) return After(kPauseUs, [this] { Ask(); });
   for (int i = std::max(forgotten_ + 1, asked_ - kRemembered); i <= asked_; ++i) {
-    if (Adopt(name_ + "-" + std::to_string(i))) return Train();
+    if (Adopt(Question(i).idempotency_key)) return Train();
   }
-  const std::string key = name_ + "-" + std::to_string(++asked_);
-  const Seconds lease(kLeaseSteps * static_cast<double>(stage_.step_us) / simulate::kSecondUs);
-  stage_.people.Insist(AskTrial{sweep_, key, lease}, [this, key, life = life_](bool) {
+  const AskTrial question = Question(++asked_);
+  stage_.people.Insist(question, [this, key = question.idempotency_key, life = life_](bool) {
     if (life != life_ || gone_) return;
     if (Adopt(key)) return Train();
     After(kPauseUs, [this] { Ask(); });
   });
+}
+
+AskTrial Asker::Question(int number) const {
+  const Seconds lease(kLeaseSteps * static_cast<double>(stage_.step_us) / simulate::kSecondUs);
+  return {sweep_, name_ + "-" + std::to_string(number), lease};
 }
 
 // Whether an attempt was given to the request of this key, and is live: the trial may have gone to
@@ -87,15 +91,24 @@ void Asker::Tell() {
   report.metrics =
       MetricsAt(attempt_.trial, step, stage_.value(attempt_.trial, book->config, step));
   stage_.reality.Reported(epoch_, step);
-  stage_.people.Insist(RecordFact{epoch_, TrialReported{attempt_, std::move(report)}},
-                       [this, life = life_](bool) {
-                         if (life == life_ && !gone_) Told();
-                       });
+  std::vector<Command> commands{RecordFact{epoch_, TrialReported{attempt_, std::move(report)}}};
+  if (stage_.asks_with_tell) {
+    AskTrial next = Question(asked_ + 1);
+    next.after = attempt_;
+    commands.emplace_back(std::move(next));
+  }
+  stage_.people.Insist(std::move(commands), [this, life = life_](bool) {
+    if (life == life_ && !gone_) Told();
+  });
 }
 
 void Asker::Told() {
   if (stage_.server.state() == nullptr) return After(kPauseUs, [this] { Told(); });
   const Trial* trial = Mine();
+  if (trial == nullptr && stage_.asks_with_tell) {
+    ++asked_;  // the next one has been asked for
+    return Ask();
+  }
   if (trial == nullptr) return After(kPauseUs, [this] { Ask(); });
   orders_ = simulate::OrdersFor(*stage_.server.state()->Find(sweep_), *trial);
   if (worker_.Obey(orders_)) return Train();

@@ -11,7 +11,8 @@
 namespace attune::sim {
 
 // A program of somebody's that asks a sweep without a program for trials, one after the other, and
-// tells how they go. It may lose interest in the middle of one.
+// tells how they go: some ask for the next one in the request that tells. It may lose interest in
+// the middle of one.
 class Asker {
  public:
   struct Stage {
@@ -23,6 +24,7 @@ class Asker {
     People& people;
     int64_t step_us;
     std::function<double(const TrialId&, const Config&, Step)> value;
+    bool asks_with_tell;
   };
 
   // Asks for the sweep that was made with this key, once it is there.
@@ -35,6 +37,7 @@ class Asker {
 
  private:
   void Ask();
+  AskTrial Question(int number) const;
   bool Adopt(const std::string& key);
   void Train();
   void Tell();
@@ -45,7 +48,7 @@ class Asker {
   Stage stage_;
   std::string sweep_key_;
   std::string name_;
-  int asked_ = 0;
+  int asked_ = 0;      // the number of its newest question: each has a key of its own
   int forgotten_ = 0;  // the first of those
   bool gone_ = false;
   uint64_t life_ = 0;  // counts its returns: what was begun before is not gone on with

@@ -19,20 +19,27 @@ const auto& Pick(const Map& map, int64_t index) {
 }  // namespace
 
 void People::Insist(Command command, std::function<void(bool)> then) {
-  Insist(std::move(command), std::move(then), std::make_shared<bool>(false));
+  Insist(std::vector<Command>{std::move(command)}, std::move(then));
+}
+
+void People::Insist(std::vector<Command> commands, std::function<void(bool)> then) {
+  Insist(commands, then, std::make_shared<bool>(false));
 }
 
 // The first answer counts, whichever of the questions it is to.
-void People::Insist(Command command, std::function<void(bool)> then,
+void People::Insist(const std::vector<Command>& commands, const std::function<void(bool)>& then,
                     const std::shared_ptr<bool>& answered) {
-  server_.Submit(command, [this, answered, then](const ServerHost::Answer& answer) {
+  server_.Submit(commands, [this, answered, then,
+                            left = commands.size()](const ServerHost::Answer& answer) mutable {
     if (!answer.ok() && answer.error().code == ErrorCode::kStorageFull) return;  // ask again
-    if (std::exchange(*answered, true)) return;
+    if (*answered) return;
     if (answer.ok()) promises_.OnAnswered(*answer);
+    if (--left > 0) return;
+    *answered = true;
     if (then) then(answer.ok());
   });
-  timeline_.After(kAskAgainUs, [this, answered, command = std::move(command), then] {
-    if (!*answered) Insist(command, then, answered);
+  timeline_.After(kAskAgainUs, [this, answered, commands, then] {
+    if (!*answered) Insist(commands, then, answered);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/random.h"
 #include "simulator/timeline.h"
@@ -25,8 +26,9 @@ class People {
         edit_(edit) {}
 
   // Asked again until there is an answer, with the same key where there is one. `then` is told
-  // whether it was accepted.
+  // whether it was accepted; of several that come in one request, whether the last was.
   void Insist(Command command, std::function<void(bool accepted)> then = {});
+  void Insist(std::vector<Command> commands, std::function<void(bool accepted)> then);
 
   // Something that a person may take into their head, of any sweep or trial. Not insisted on.
   void DoSomething();
@@ -38,7 +40,7 @@ class People {
   void Tidy();
 
  private:
-  void Insist(Command command, std::function<void(bool accepted)> then,
+  void Insist(const std::vector<Command>& commands, const std::function<void(bool accepted)>& then,
               const std::shared_ptr<bool>& answered);
   void Ask(Command command);  // once
   std::optional<Command> Whim();

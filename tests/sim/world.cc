@@ -84,11 +84,12 @@ void World::Populate() {
       people_.Insist(CreateSweep{planned.spec, "", key, planned.owner, planned.warm_start});
     });
     if (!planned.spec.External()) continue;
+    RandomStream manners(planned.spec.seed, TrialNumber{}, "sim/askers");
     for (int i = 0; i < 2; ++i) {
-      askers_.push_back(
-          std::make_unique<Asker>(Asker::Stage{timeline_, random_, server_, books_, reality_,
-                                               people_, plan_.step_us, surroundings_.value},
-                                  key, "asker-" + std::to_string(askers_.size())));
+      askers_.push_back(std::make_unique<Asker>(
+          Asker::Stage{timeline_, random_, server_, books_, reality_, people_, plan_.step_us,
+                       surroundings_.value, manners.Integer(0, 1) == 1},
+          key, "asker-" + std::to_string(askers_.size())));
       timeline_.After(planned.created_at_us, [asker = askers_.back().get()] { asker->Begin(); });
     }
   }

@@ -91,6 +91,10 @@ void ServerHost::Submit(Command command, Done done) {
   if (state() != nullptr) process_->Submit(std::move(command), std::move(done));
 }
 
+void ServerHost::Submit(std::vector<Command> commands, Done done) {
+  if (state() != nullptr) process_->Submit(std::move(commands), std::move(done));
+}
+
 void ServerHost::Wake(int64_t after_us) {
   if (state() == nullptr || std::exchange(awake_, true)) return;
   After(after_us, [this] {

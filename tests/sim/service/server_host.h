@@ -55,6 +55,7 @@ class ServerHost final : public ServerEnd {
 
   // Not answered when the server is away.
   void Submit(Command command, Done done);
+  void Submit(std::vector<Command> commands, Done done);  // in one request
   // The state that is durable; null when the server is away.
   const State* state() const { return process_ == nullptr ? nullptr : process_->state(); }
   Time WallClock() const { return Time{kEpochUs + stage_.timeline.now().us + clock_offset_us_}; }

@@ -109,9 +109,11 @@ void ServerProcess::Submit(Command command, server::Done done) {
   if (const auto* join = std::get_if<JoinExecutor>(&command);
       join != nullptr && stage_.variant == Variant::kKeepsZombies && IsKnown(*join))
     return done(std::span<const Event>());
-  server::Submission submission{.done = std::move(done)};
-  submission.commands.push_back(std::move(command));
-  Push(std::move(submission));
+  Submit(std::vector<Command>{std::move(command)}, std::move(done));
+}
+
+void ServerProcess::Submit(std::vector<Command> commands, server::Done done) {
+  Push({.commands = std::move(commands), .done = std::move(done)});
 }
 
 void ServerProcess::Record(std::vector<Command> facts, server::Stored stored) {

@@ -53,6 +53,8 @@ class ServerProcess final : private server::Submissions, private server::Listene
   void CheckLeases() { sessions_.OnTime(stage_.timeline.now()); }
 
   void Submit(Command command, server::Done done) override;
+  // As one request brings them: `done` is told of each (server::Submission).
+  void Submit(std::vector<Command> commands, server::Done done);
   const State* state() const { return started_ ? &machine_.brain().state() : nullptr; }
 
  private:
