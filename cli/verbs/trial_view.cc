@@ -85,7 +85,7 @@ std::string Beginning(const Json& before, const Json& decisions) {
   const std::string verdict = TextAt(last, "verdict");
   if (verdict == "exploit") return "clone";
   if (verdict == "resize") return "resized";
-  return verdict == "pause" && TextAt(last, "rule") != "sweep_paused" ? "promoted" : "resumed";
+  return verdict == "promote" ? "promoted" : "resumed";
 }
 
 void AddAttempts(const Json& attempts, const Json& decisions, Sections& sections) {
@@ -130,6 +130,24 @@ void AddDecisions(const Json& decisions, Sections& sections) {
     table.Add({Whole(decision, "step"), TextAt(decision, "verdict"), TextAt(decision, "rule"),
                FirstLine(TextAt(decision, "reason"))});
   }
+  sections.Add(table);
+}
+
+// Why it went on, each time that it had been paused.
+void AddPromotions(const Json& decisions, Sections& sections) {
+  Table table({{"STEP", true}, {"RULE"}, {"RUNG", true}, {"PLACE"}, {"WHY"}});
+  bool any = false;
+  for (const Json& decision : decisions) {
+    if (TextAt(decision, "verdict") != "promote") continue;
+    any = true;
+    const bool ranked = WholeAt(decision, "peers") > 0;
+    table.Add({Whole(decision, "step"), TextAt(decision, "rule"),
+               WholeAt(decision, "rung") > 0 ? Whole(decision, "rung") : "",
+               ranked ? Whole(decision, "rank") + " of " + Whole(decision, "peers") : "",
+               FirstLine(TextAt(decision, "reason"))});
+  }
+  if (!any) return;
+  sections.Title("promotions");
   sections.Add(table);
 }
 
@@ -179,6 +197,28 @@ std::string PolicyOf(const Json& explanation) {
   policy.erase("name");
   return Clean(name + ' ' + FormatConfigBriefly(policy) +
                (At(explanation, "policy_changed") == Json(true) ? "; edited since" : ""));
+}
+
+// Those that it was compared with, the best first.
+void AddRung(const Json& explanation, int64_t number, Sections& sections) {
+  const Json& decision = At(explanation, "decision");
+  const Json& rung = At(explanation, "rung");
+  if (rung.empty()) return;
+  sections.Title("rung " + Whole(decision, "rung") + " of " + Clean(TextAt(decision, "rule")) +
+                 ", as it was then");
+  Table table({{""}, {"NO", true}, {"TRIAL", true}, {"VALUE", true}, {"VERDICT"}});
+  int64_t place = 0;
+  for (const Json& row : rung) {
+    const bool its_own = WholeAt(row, "number") == number;
+    const Colour colour = its_own ? Colour::kBold : Colour::kPlain;
+    const std::string value = Number(At(row, "value"));
+    table.Add({{its_own ? ">" : "", colour},
+               {std::to_string(++place), colour},
+               {Whole(row, "number"), colour},
+               {value.empty() ? "nan" : value, colour},
+               {TextAt(row, "verdict"), colour}});
+  }
+  sections.Add(table);
 }
 
 // What has become of the trial since it was decided on; empty where the decision says it.
@@ -256,23 +296,8 @@ std::vector<std::string> ExplanationSections(const Json& explanation, int64_t nu
                  decision.is_null() ? "nothing yet" : FirstLine(TextAt(decision, "reason")));
   sections.Field("by", PolicyOf(explanation));
   sections.Field("now", Since(decision, trial));
-  const Json& rung = At(explanation, "rung");
-  if (rung.empty()) return sections.Take();
-  sections.Title("rung " + Whole(decision, "rung") + " of " + Clean(TextAt(decision, "rule")) +
-                 ", as it was then");
-  Table table({{""}, {"NO", true}, {"TRIAL", true}, {"VALUE", true}, {"VERDICT"}});
-  int64_t place = 0;
-  for (const Json& row : rung) {
-    const bool its_own = WholeAt(row, "number") == number;
-    const Colour colour = its_own ? Colour::kBold : Colour::kPlain;
-    const std::string value = Number(At(row, "value"));
-    table.Add({{its_own ? ">" : "", colour},
-               {std::to_string(++place), colour},
-               {Whole(row, "number"), colour},
-               {value.empty() ? "nan" : value, colour},
-               {TextAt(row, "verdict"), colour}});
-  }
-  sections.Add(table);
+  AddRung(explanation, number, sections);
+  AddPromotions(At(trial, "decisions"), sections);
   return sections.Take();
 }
 

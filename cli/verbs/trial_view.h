@@ -17,8 +17,8 @@ std::vector<std::string> TrialTable(const Json& trials, const std::string& metri
 std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width);
 
 // A decision as a sentence, what has become of the trial since, and the trials at its rung, the
-// best first; the one of this number, whose decision it is, is marked. `trial` is null where
-// nothing is known of it.
+// best first; the one of this number, whose decision it is, is marked. Then why it was promoted,
+// each time. `trial` is null where nothing is known of it.
 std::vector<std::string> ExplanationSections(const Json& explanation, int64_t number,
                                              const Json& trial, const Style& style, int width);
 

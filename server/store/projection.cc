@@ -39,6 +39,39 @@ std::string RationaleOf(const Reason& reason, const std::optional<CheckpointId>&
   return Dump(RationaleToJson(rationale));
 }
 
+// A reason's number that may be absent.
+std::optional<double> Present(double value) {
+  if (std::isnan(value)) return std::nullopt;
+  return value;
+}
+
+constexpr std::string_view kPromote = "promote";  // beside verdicts on reports
+
+// Who a verdict is about, and what its trial goes on with.
+struct Decided {
+  TrialId trial;
+  std::optional<uint32_t> attempt = {};  // nullopt, as of the step: what the trial has come to
+  std::optional<int64_t> step = {};
+  std::string_view verdict;
+  Step milestone{0};
+  std::optional<uint32_t> donor = {};
+  std::optional<std::string> config = {};
+};
+
+void AddDecision(sqlite::Transaction& transaction, const Event& event, const Decided& decided,
+                 const Reason& reason) {
+  transaction.Run(
+      "INSERT INTO decisions (seq, sweep, trial, attempt, time, step, verdict, reason, rule, rung,"
+      " value, cutoff, rank, peers, milestone, donor, config, policy)"
+      " SELECT ?1, ?2, ?3, ifnull(?4, attempts), ?5, ifnull(?6, step), ?7, ?8, ?9, ?10, ?11, ?12,"
+      " ?13, ?14, ?15, ?16, ?17, (SELECT max(seq) FROM policies WHERE sweep = ?2)"
+      " FROM trials WHERE sweep = ?2 AND number = ?3",
+      event.seq.value, decided.trial.sweep.value, decided.trial.number.value, decided.attempt,
+      FormatTime(event.time), decided.step, decided.verdict, reason.text, reason.rule,
+      reason.rung.value, Present(reason.value), Present(reason.cutoff), reason.rank, reason.peers,
+      decided.milestone.value, decided.donor, decided.config);
+}
+
 void AddClone(sqlite::Transaction& transaction, EventSeq seq, const TrialId& trial,
               TrialNumber donor, const KeptCheckpoint& cloned) {
   transaction.Run("INSERT INTO clones (seq, sweep, trial, donor, step) VALUES (?, ?, ?, ?, ?)",
@@ -74,12 +107,6 @@ void SetPolicy(sqlite::Transaction& transaction, EventSeq seq, SweepId sweep, co
       "INSERT INTO policies (sweep, seq, scheduler) SELECT ?1, ?2, ?3 WHERE ?3 IS NOT"
       " (SELECT scheduler FROM policies WHERE sweep = ?1 ORDER BY seq DESC LIMIT 1)",
       sweep.value, seq.value, scheduler);
-}
-
-// A reason's number that may be absent.
-std::optional<double> Present(double value) {
-  if (std::isnan(value)) return std::nullopt;
-  return value;
 }
 
 // What a request with an idempotency key has led to. Sweep 0: a sweep.
@@ -243,15 +270,15 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
     donor = fact.verdict.donor.trial.number.value;
     config = Dump(sweepfile::ToJson(fact.verdict.config));
   }
-  transaction.Run(
-      "INSERT INTO decisions (seq, sweep, trial, attempt, time, step, verdict, reason, rule, rung,"
-      " value, cutoff, rank, peers, milestone, donor, config, policy)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
-      " (SELECT max(seq) FROM policies WHERE sweep = ?2))",
-      event.seq.value, trial.sweep.value, trial.number.value, fact.attempt.number,
-      FormatTime(event.time), fact.step.value, Name(fact.verdict.kind), reason.text, reason.rule,
-      reason.rung.value, Present(reason.value), Present(reason.cutoff), reason.rank, reason.peers,
-      fact.milestone.value, donor, config);
+  AddDecision(transaction, event,
+              {.trial = trial,
+               .attempt = fact.attempt.number,
+               .step = fact.step.value,
+               .verdict = Name(fact.verdict.kind),
+               .milestone = fact.milestone,
+               .donor = donor,
+               .config = config},
+              reason);
   if (fact.verdict.kind == VerdictKind::kExploit && fact.cloned) {
     AddClone(transaction, event.seq, trial, fact.verdict.donor.trial.number, **fact.cloned);
     progress_.Write(transaction, trial);
@@ -347,15 +374,21 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const TrialPromoted& fact) {
   const TrialId& trial = fact.trial;
+  std::optional<uint32_t> donor;
+  if (fact.donor) donor = fact.donor->trial.number.value;
+  std::optional<std::string> config;
+  if (fact.config) config = Dump(sweepfile::ToJson(*fact.config));
+  AddDecision(transaction, event,
+              {.trial = trial, .verdict = kPromote, .donor = donor, .config = config}, fact.reason);
   transaction.Run(
       "UPDATE trials SET state = 'pending', reason = ?, not_before = NULL"
       " WHERE sweep = ? AND number = ?",
       fact.reason.text, trial.sweep.value, trial.number.value);
-  if (fact.config)
+  if (config)
     transaction.Run(
         "UPDATE trials SET config = ?, origin = ?, rationale = ? WHERE sweep = ? AND number = ?",
-        Dump(sweepfile::ToJson(*fact.config)), fact.reason.rule,
-        RationaleOf(fact.reason, fact.donor), trial.sweep.value, trial.number.value);
+        config, fact.reason.rule, RationaleOf(fact.reason, fact.donor), trial.sweep.value,
+        trial.number.value);
   if (!fact.cloned) return;
   if (fact.donor) AddClone(transaction, event.seq, trial, fact.donor->trial.number, **fact.cloned);
   progress_.Write(transaction, trial);

@@ -95,8 +95,9 @@ struct AttemptRow {
   std::optional<std::string> ended;
 };
 
+// A verdict on a report, or on what waited to be promoted.
 struct DecisionRow {
-  uint32_t attempt = 0;
+  uint32_t attempt = 0;  // that reported
   std::string time;
   Step step;
   std::string verdict;

@@ -68,6 +68,8 @@ constexpr std::array kMigrations = {
     "SELECT 1",
     // 11: likewise; by which policy a verdict was given.
     "SELECT 1",
+    // 12: likewise; why trials were promoted.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

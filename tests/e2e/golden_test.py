@@ -19,14 +19,9 @@ raise RuntimeError("the trial goes on beyond its curve")
 """
 # Verdicts and promotions as they came.
 DECISIONS = """
-SELECT d.seq, d.trial, d.step, d.verdict, d.rule, d.rank, d.peers, d.cutoff, c.donor, c.step,
-  json_extract(d.config, '$.x')
+SELECT d.seq, d.trial, d.step, replace(d.verdict, 'promote', 'promoted'), d.rule, d.rank, d.peers, d.cutoff,
+  c.donor, c.step, json_extract(d.config, '$.x')
 FROM decisions AS d LEFT JOIN clones AS c USING (seq)
-UNION ALL
-SELECT e.seq, e.trial, NULL, 'promoted', NULL, json_extract(e.payload, '$.reason.rank'),
-  json_extract(e.payload, '$.reason.peers'), json_extract(e.payload, '$.reason.cutoff'), c.donor, c.step,
-  json_extract(e.payload, '$.config.x')
-FROM events AS e LEFT JOIN clones AS c USING (seq) WHERE e.kind = 'trial_promoted'
 ORDER BY 1"""
 
 
@@ -37,14 +32,13 @@ class GoldenTraces(EndToEnd):
 
     def decisions(self):
         """As the files have them."""
-        lines, at = [], {}
+        lines = []
         for _, trial, step, what, rule, rank, peers, cutoff, donor, donors, x in self.rows(DECISIONS):
-            at[trial] = step or at[trial]
             if donor is not None:
                 what = f"clones {donor}@{donors} with x {x:g}"
             if rule == "max_step":
                 what, peers, cutoff = "complete", 0, None
-            lines.append(f"{trial}@{at[trial]} {what}" + (f", rank {rank} of {peers}" if peers else "") +
+            lines.append(f"{trial}@{step} {what}" + (f", rank {rank} of {peers}" if peers else "") +
                          (f", cutoff {cutoff:g}" if isinstance(cutoff, float) else ""))
         return lines
 

@@ -69,6 +69,21 @@ TEST_F(PausedTrial, ThatWasPromotedSaysThatItRunsAgain) {
   EXPECT_THAT(Trial("explain"), HasSubstr("\nnow         running, in attempt 2\n"));
 }
 
+TEST_F(PausedTrial, IsExplainedWithEveryPromotionOfIt) {
+  const auto promoted = [](int step, int rung, int rank, int peers, const char* why) -> Json {
+    return {{"attempt", 1}, {"step", step}, {"verdict", "promote"}, {"rule", "asha"},
+            {"rung", rung}, {"rank", rank}, {"peers", peers},       {"reason", why}};
+  };
+  trial_["decisions"] = {{{"attempt", 1}, {"step", 1}, {"verdict", "pause"}, {"rule", "asha"}},
+                         promoted(1, 0, 0, 0, "paused before rung 1"),
+                         promoted(3, 3, 2, 7, "promoted at rung 3: rank 2 of 7")};
+  EXPECT_THAT(Trial("explain"),
+              HasSubstr("\npromotions\n"
+                        "STEP  RULE  RUNG  PLACE   WHY\n"
+                        "   1  asha                paused before rung 1\n"
+                        "   3  asha     3  2 of 7  promoted at rung 3: rank 2 of 7\n"));
+}
+
 TEST_F(PausedTrial, IsExplainedAlsoWhereTheTrialItselfCannotBeHad) {
   const Ran ran = RunAttune({"trial", "explain", "s1/4", "--data-dir", folder_.path().string()});
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
@@ -89,8 +104,8 @@ TEST_F(PausedTrial, ItsAttemptsSayWhatTheyGoOnAs) {
   trial_["attempts_list"] = {attempt(1, "paused"), attempt(2, "paused"), attempt(3, "paused"),
                              attempt(4, "paused"), attempt(5, "failed"), attempt(6, "")};
   trial_["decisions"] = {decision(1, "continue", "pbt"), decision(1, "pause", "pbt"),
-                         decision(2, "exploit", "pbt"), decision(3, "pause", "sweep_paused"),
-                         decision(4, "resize", "resize")};
+                         decision(1, "promote", "pbt"),  decision(2, "exploit", "pbt"),
+                         decision(3, "pause", "asha"),   decision(4, "resize", "resize")};
   EXPECT_THAT(Trial("get"),
               AllOf(HasSubstr("attempts\nNO  AS        STATE"), HasSubstr("\n 1            ended "),
                     HasSubstr("\n 2  promoted  ended "), HasSubstr("\n 3  clone     ended "),

@@ -88,6 +88,7 @@ describe('a trial', () => {
     await page.getByText('3 · promoted twice').waitFor();
     const attempts = page.getByTestId('attempts');
     expect(await attempts.locator('.tag').allTextContents()).toEqual(['promoted', 'promoted']);
+    await page.getByTestId('decisions').getByText('Promoted at rung 3.').waitFor();
     await attempts.getByText('resumed from step 3').waitFor();
   });
 

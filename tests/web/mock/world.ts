@@ -280,6 +280,12 @@ export class World {
 
   /** What the scheduler has paused goes on. */
   promote(trial: TrialDetail, reason: string): void {
+    const { attempts, step } = trial;
+    const verdict: Decision = {
+      ...{ attempt: attempts, step, verdict: 'promote', rule: 'asha', reason, time: this.now() },
+      ...{ rung: null, value: null, cutoff: null, rank: null, peers: null },
+    };
+    trial.decisions.push(verdict);
     this.change(trial, 'pending', reason);
     this.start(trial);
   }

@@ -35,9 +35,9 @@ describe('what an attempt goes on as', () => {
 
   it('is told by the last verdict before it', () => {
     expect(beginning(undefined, { decisions: [] })).toBe('');
-    expect(after('paused', decided(1, 'continue'), decided(1, 'pause'))).toBe('promoted');
+    expect(after('paused', decided(1, 'pause'), decided(1, 'promote'))).toBe('promoted');
     expect(after('paused', decided(1, 'exploit', 'pbt'))).toBe('clone');
-    expect(after('paused', decided(1, 'pause', 'sweep_paused'))).toBe('resumed');
+    expect(after('paused', decided(1, 'pause', 'executor_drained'))).toBe('resumed');
     expect(after('paused', decided(1, 'resize', 'resize'))).toBe('resized');
     expect(after('paused', decided(1, 'continue'))).toBe('resumed');
     expect(after('failed', decided(1, 'continue'))).toBe('again');

@@ -198,7 +198,7 @@ export interface Decision {
   time: string;
   attempt: number;
   step: number;
-  verdict: 'continue' | 'pause' | 'stop' | 'exploit' | 'resize';
+  verdict: 'continue' | 'pause' | 'stop' | 'exploit' | 'resize' | 'promote';
   reason: string;
   rule: string;
   rung: number | null;

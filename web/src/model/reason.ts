@@ -56,6 +56,7 @@ const verdictPast: Record<Decision['verdict'], string> = {
   stop: 'Stopped',
   exploit: 'Took over another trial’s checkpoint',
   resize: 'Left to go on with more workers',
+  promote: 'Promoted',
 };
 
 /** "Stopped at step 3: accuracy 0.412 is rank 9 of 11 at rung 3 (cutoff 0.781)." */
@@ -107,7 +108,7 @@ export function beginning(
   const verdict = decisions.filter((decision) => decision.attempt === before.number).at(-1);
   if (verdict?.verdict === 'exploit') return 'clone';
   if (verdict?.verdict === 'resize') return 'resized';
-  return verdict?.verdict === 'pause' && verdict.rule !== 'sweep_paused' ? 'promoted' : 'resumed';
+  return verdict?.verdict === 'promote' ? 'promoted' : 'resumed';
 }
 
 /** What each of its attempts goes on as. */

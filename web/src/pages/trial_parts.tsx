@@ -60,7 +60,7 @@ export function Decisions({ trial, metric }: { trial: TrialDetail; metric: Metri
             <tbody>
               {trial.decisions.map((decision) => (
                 <DecisionRow
-                  key={`${decision.step}-${decision.time}`}
+                  key={`${decision.attempt}-${decision.step}-${decision.verdict}`}
                   decision={decision}
                   metric={metric}
                 />
@@ -79,6 +79,7 @@ const verdictState = {
   stop: 'stopped',
   exploit: 'running',
   resize: 'running',
+  promote: 'running',
 } as const;
 
 function DecisionRow({ decision, metric }: { decision: Decision; metric: Metric }): JSX.Element {

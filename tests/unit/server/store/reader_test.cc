@@ -124,6 +124,36 @@ TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
             R"({"rule":"pbt","from":[],"results":0,"score":null,"text":"lr times 1.2"})");
 }
 
+TEST_F(ReaderTest, WhyATrialWasPromotedIsKnownWhenItRuns) {
+  const TrialId trial(SweepId(1), TrialNumber(1));
+  const DecisionRow last = reader_->Detail(trial)->decisions.back();
+  Add(TrialPromoted{.trial = trial,
+                    .reason = {.rule = "asha",
+                               .rung = Step(3),
+                               .value = 0.875,
+                               .cutoff = 0.75,
+                               .rank = 1,
+                               .peers = 3,
+                               .text = "promoted at rung 3"}});
+  Add(AttemptAssigned{.attempt = {trial, 2}, .epoch = Epoch(20)});
+  EXPECT_EQ(reader_->Trial(trial)->reason, "");
+  const DecisionRow promotion = reader_->Detail(trial)->decisions.back();
+  EXPECT_EQ(promotion.verdict, "promote");
+  EXPECT_EQ(promotion.attempt, last.attempt);
+  EXPECT_EQ(promotion.step, reader_->Trial(trial)->step);
+  EXPECT_EQ(promotion.rule, "asha");
+  EXPECT_EQ(promotion.rung, Step(3));
+  EXPECT_EQ(promotion.value, 0.875);
+  EXPECT_EQ(promotion.cutoff, 0.75);
+  EXPECT_EQ(promotion.rank, 1);
+  EXPECT_EQ(promotion.peers, 3);
+  EXPECT_EQ(promotion.policy, last.policy);
+  const auto explanation = reader_->Explain(trial, std::nullopt);
+  ASSERT_TRUE(explanation.ok() && *explanation);
+  EXPECT_EQ((*explanation)->decision.reason, "promoted at rung 3");
+  EXPECT_FALSE((*explanation)->rung.empty());
+}
+
 TEST_F(ReaderTest, CurvesSayWhereTheyGoOnFromAnothers) {
   const CheckpointId donor{{SweepId(1), TrialNumber(0)}, 1, Step(3)};
   const TrialId trial(SweepId(1), TrialNumber(1));
