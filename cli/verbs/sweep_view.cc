@@ -7,6 +7,7 @@
 #include "cli/text/table.h"
 #include "cli/text/width.h"
 #include "cli/watch/model.h"
+#include "cli/watch/outcome.h"
 
 namespace attune::cli {
 namespace {
@@ -244,7 +245,7 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
                     std::to_string(WholeAt(best, "step")));
     field(TextAt(metric, "name"), BestValue(sweep));
     for (const auto& [name, value] : At(best, "config").items()) field(name, FormatSetting(value));
-    field("checkpoint", TextAt(best, "checkpoint"));
+    field("checkpoint", CheckpointOf(best));
   }
   if (const Json& parameters = At(sweep, "parameters"); parameters.is_array()) {
     lines.push_back("");

@@ -31,9 +31,9 @@ void AddBest(const Json& sweep, const Style& style, std::vector<std::string>& li
         (metrics.empty() ? "" : ", ") + name + ' ' + FormatNumber(NumberOf(number).value_or(0));
   }
   if (!metrics.empty()) lines.push_back("  " + Pad("metrics", 12) + "  " + Clean(metrics));
-  const std::string checkpoint = TextAt(best, "checkpoint");
+  const std::string checkpoint = CheckpointOf(best);
   lines.push_back("  " + Pad("checkpoint", 12) + "  " +
-                  (checkpoint.empty() ? "none was saved" : Clean(checkpoint)));
+                  (checkpoint.empty() ? "none was saved" : checkpoint));
 }
 
 // The step and the state stand in columns of their own.
@@ -76,6 +76,14 @@ std::vector<const Json*> InState(const Json& trials, std::string_view state) {
 }
 
 }  // namespace
+
+std::string CheckpointOf(const Json& best) {
+  std::string text = Clean(TextAt(best, "checkpoint"));
+  const Json& step = At(best, "checkpoint_step");
+  if (step.is_number() && step != At(best, "step"))
+    text += " (of step " + std::to_string(WholeAt(best, "checkpoint_step")) + ')';
+  return text;
+}
 
 Json OutcomeJson(const Json& sweep, double wall_seconds) {
   Json best;

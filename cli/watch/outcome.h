@@ -19,6 +19,10 @@ Json OutcomeJson(const Json& sweep, double wall_seconds);
 std::vector<std::string> OutcomeLines(const Json& sweep, const Json& trials, double wall_seconds,
                                       const Style& style, int width);
 
+// Where the checkpoint of a BEST is, and of which step, where it is not the best one's; empty: none
+// is kept.
+std::string CheckpointOf(const Json& best);
+
 // kSweepFailed when the sweep failed or was killed.
 ExitCode ExitCodeOfSweep(const Json& sweep);
 

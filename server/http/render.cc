@@ -51,7 +51,8 @@ Json BestToJson(const BestTrial* best) {
           {"values", best->values},
           {"config", sweepfile::ToJson(best->config)},
           {"metrics", sweepfile::ToJson(best->metrics)},
-          {"checkpoint", OrNull(best->checkpoint)}};
+          {"checkpoint", OrNull(best->checkpoint)},
+          {"checkpoint_step", OrNull(best->checkpoint_step)}};
 }
 
 Json EditToJson(const std::optional<SweepEdit>& edit) {

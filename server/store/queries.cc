@@ -37,12 +37,22 @@ Status ReadCounts(sqlite::Connection& connection, SweepRow& sweep) {
   return rows.status();
 }
 
+// The one of a best report's own step and attempt, of its step, or the newest of its trial.
+Status ReadCheckpointOf(sqlite::Connection& connection, SweepId sweep, int64_t attempt,
+                        BestTrial& best) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT path, step FROM checkpoints WHERE sweep = ?1 AND trial = ?2 AND dropped IS NULL"
+      " ORDER BY step = ?3 AND attempt = ?4 DESC, step = ?3 DESC, attempt DESC, step DESC LIMIT 1",
+      sweep.value, best.trial.value, best.step.value, attempt);
+  if (!rows.Next()) return rows.status();
+  best.checkpoint = rows.Text(0);
+  best.checkpoint_step = rows.Integer(1);
+  return {};
+}
+
 Status ReadFront(sqlite::Connection& connection, SweepRow& sweep) {
   sqlite::Rows rows = connection.Query(
-      "SELECT f.trial, f.step, f.objectives, t.config, f.metrics,"
-      " coalesce((SELECT path FROM checkpoints AS c WHERE c.sweep = f.sweep AND c.trial = f.trial"
-      "           AND c.step = f.step AND c.dropped IS NULL ORDER BY attempt DESC LIMIT 1),"
-      "          t.checkpoint)"
+      "SELECT f.trial, f.step, f.objectives, t.config, f.metrics, f.attempt"
       " FROM front AS f JOIN trials AS t ON t.sweep = f.sweep AND t.number = f.trial"
       " WHERE f.sweep = ? ORDER BY f.seq",
       sweep.id.value);
@@ -51,8 +61,9 @@ Status ReadFront(sqlite::Connection& connection, SweepRow& sweep) {
                            .step = Step(rows.Integer(1)),
                            .values = ParseColumn(rows, 2).get<std::vector<double>>(),
                            .config = ConfigColumn(rows, 3),
-                           .metrics = MetricsColumn(rows, 4),
-                           .checkpoint = rows.OptionalText(5)});
+                           .metrics = MetricsColumn(rows, 4)});
+    const Status read = ReadCheckpointOf(connection, sweep.id, rows.Integer(5), sweep.front.back());
+    if (!read.ok()) return read;
   }
   return rows.status();
 }

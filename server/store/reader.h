@@ -26,7 +26,8 @@ struct BestTrial {
   std::vector<double> values;  // of the sweep's objectives, in their order
   Config config;
   Metrics metrics;                        // of that step
-  std::optional<std::string> checkpoint;  // of that step; else the trial's newest
+  std::optional<std::string> checkpoint;  // of that step where it is kept; else the trial's newest
+  std::optional<int64_t> checkpoint_step;
 };
 
 // The newest change of a sweep's specification.

@@ -206,6 +206,18 @@ TEST(OutcomeLines, TellTheBestAndWhyOthersStopped) {
                              "3; the best 3 go on")));
 }
 
+TEST(OutcomeLines, OfWhichStepTheCheckpointIsStandsWhereItIsNotTheBestOnes) {
+  Json sweep = SweepJson("s1", "completed");
+  sweep["best"]["checkpoint"] = "/data/step-8";
+  sweep["best"]["checkpoint_step"] = 9;
+  const auto lines = [&] {
+    return OutcomeLines(sweep, Json::array(), 133, Style(false), /*width=*/0);
+  };
+  EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8"));
+  sweep["best"]["checkpoint_step"] = 8;
+  EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8 (of step 8)"));
+}
+
 TEST(OutcomeLines, AHundredStoppedTrialsAreNotAllListed) {
   Json trials = Json::array();
   for (int i = 0; i < 100; ++i) trials.push_back(TrialJson(i, "stopped"));

@@ -212,7 +212,10 @@ export class World {
     if (trial.best === null || this.isBetter(sweep, value, trial.best)) trial.best = value;
     const { number, attempts, config } = trial;
     const values = sweep.metrics.map(({ name }) => metrics[name] ?? 'nan');
-    const told: Best = { trial: number, step, value, values, config, metrics, checkpoint: null };
+    const told: Best = {
+      ...{ trial: number, step, value, values, config, metrics },
+      ...{ checkpoint: null, checkpoint_step: null },
+    };
     if (sweep.best === null || this.isBetter(sweep, value, sweep.best.value)) sweep.best = told;
     if (!sweep.front.some((known) => noWorse(sweep, known, told)))
       sweep.front = [...sweep.front.filter((known) => !noWorse(sweep, told, known)), told];

@@ -14,6 +14,7 @@ function report(trial: number, accuracy: number, latency: number): Best {
     config: {},
     metrics,
     checkpoint: null,
+    checkpoint_step: null,
   };
 }
 

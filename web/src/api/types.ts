@@ -45,7 +45,9 @@ export interface Best {
   values: WireNumber[];
   config: Config;
   metrics: WireMetrics;
+  /** Of its step, where that one is kept; else its trial's newest. */
   checkpoint: string | null;
+  checkpoint_step: number | null;
 }
 
 /** The newest change of a sweep's specification. */

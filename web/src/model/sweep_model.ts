@@ -204,6 +204,7 @@ export class SweepModel {
         config: this.trials.get(event.trial)?.config ?? {},
         metrics: event.metrics,
         checkpoint: null,
+        checkpoint_step: null,
       },
     };
     return true;

@@ -39,7 +39,9 @@ export function BestCard({ sweep }: { sweep: Sweep }): JSX.Element {
       <ConfigList config={best.config} order={sweep.parameters?.map((each) => each.name)} />
       {best.checkpoint ? (
         <div class="path">
-          <span class="small muted">checkpoint</span>
+          <span class="small muted">
+            checkpoint{best.checkpoint_step !== best.step && ` of step ${best.checkpoint_step}`}
+          </span>
           <div class="path-line">
             <code title={best.checkpoint}>
               <bdi>{best.checkpoint}</bdi>

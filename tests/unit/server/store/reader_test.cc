@@ -290,7 +290,21 @@ TEST_F(ReaderTest, TheBestStepsOwnCheckpointGoesBeforeTheNewest) {
   Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9", "sha256:09"}, 1});
   Add(CheckpointSaved{{Trial(0), 2}, {Step(10), "/step-10", "sha256:10"}, 1});
   EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint, "/step-9");
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint_step, 9);
   EXPECT_EQ(reader_->Trial(Trial(0))->checkpoint, "/step-10");
+}
+
+TEST_F(ReaderTest, AndThatOfTheAttemptThatReportedItBeforeALatersOfTheSameStep) {
+  Add(CheckpointSaved{{Trial(0), 2}, {Step(9), "/step-9-attempt-2", "sha256:09"}, 1});
+  Add(CheckpointSaved{{Trial(0), 3}, {Step(9), "/step-9-attempt-3", "sha256:19"}, 1});
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint, "/step-9-attempt-2");
+}
+
+TEST_F(ReaderTest, WhereTheBestStepHasNoCheckpointItIsSaidOfWhichStepTheNewestIs) {
+  Add(CheckpointSaved{{Trial(0), 2}, {Step(8), "/step-8", "sha256:08"}, 1});
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->step, Step(9));
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint, "/step-8");
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->Best()->checkpoint_step, 8);
 }
 
 TEST_F(ReaderTest, CheckpointsThatAreKeptComeBySoManyTrials) {
