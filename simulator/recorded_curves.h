@@ -41,8 +41,8 @@ class RecordedCurves final : public Curves {
 };
 
 // From what `attune db export --what reports` prints for one sweep: the columns `trial`, `step` and
-// `metrics.METRIC`, and where they are there `sweep`, `attempt` and `seconds`; rows of an attempt in
-// the order of their steps, others left alone.
+// `metrics.METRIC`, and where they are there `sweep`, `attempt` and `seconds`; rows of an attempt
+// in the order of their steps, others left alone.
 //
 // Errors: kInvalid; the message begins with `file` and the line.
 Result<RecordedCurves> ReadCurves(std::string_view csv, const std::string& file,
