@@ -24,8 +24,10 @@ constexpr size_t kGpDimensions = 60;
 constexpr size_t kGpMetrics = 3;
 constexpr int64_t kGpFrontsUntil = 250;
 constexpr int64_t kFrontsUntil = 1'000;
-// They judge trials before the last step, so that most results are of few steps. gp, to which such
-// a result is a bad one, is misled where early values are.
+// They judge trials before the last step, so that most results are of few steps. To gp these are
+// bad ones, which misleads it where early values mislead; but bohb, which does better then, has to
+// have seen more before it does as well.
+constexpr int64_t kBohbFrom = 100;
 constexpr std::array<std::string_view, 6> kEndTrialsEarly{"asha",   "extrapolate", "hyperband",
                                                           "median", "pasha",       "percentile"};
 
@@ -61,6 +63,15 @@ Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
   return {std::make_unique<Auto>(spec)};
 }
 
+bool IsResult(const Event& event) {
+  if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
+    const Verdict& verdict = decided->verdict;
+    return verdict.kind == VerdictKind::kPause && !IsOrder(verdict.reason.rule);
+  }
+  const auto* ended = std::get_if<TrialEnded>(&event.fact);
+  return ended != nullptr && ended->state != TrialState::kFailed;
+}
+
 }  // namespace
 
 std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
@@ -77,13 +88,14 @@ std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
     all.insert(all.end(), later.begin(), later.end());
     return all;
   }
+  Stage first{"gp", kGpUntil, "one metric"};
+  if (many) first = {"tpe", 0, "more than " + std::to_string(kGpDimensions) + " parameters"};
   if (std::ranges::find(kEndTrialsEarly, spec.scheduler.name) != kEndTrialsEarly.end()) {
-    return {{"bohb", 0, "one metric beside " + spec.scheduler.name}};
+    first.until = kBohbFrom;
+    return {first, {"bohb", 0, results(kBohbFrom) + " beside " + spec.scheduler.name}};
   }
-  if (many) {
-    return {{"tpe", 0, "more than " + std::to_string(kGpDimensions) + " parameters"}};
-  }
-  return {{"gp", kGpUntil, "one metric"}, {"tpe", 0, results(kGpUntil)}};
+  if (many) return {first};
+  return {first, {"tpe", 0, results(kGpUntil)}};
 }
 
 Auto::Auto(const SweepSpec& spec) : stages_(StagesFor(spec)) {
@@ -107,8 +119,7 @@ void Auto::Observe(const Event& event) {
   for (auto& searcher : searchers_) {
     if (searcher) searcher->Observe(event);
   }
-  const auto* ended = std::get_if<TrialEnded>(&event.fact);
-  if (ended == nullptr || ended->state == TrialState::kFailed) return;
+  if (!IsResult(event)) return;
   ++results_;
   HandOver();
 }

@@ -17,7 +17,8 @@ namespace attune::searchers {
 // before has found out. A stage that is over is forgotten.
 class Auto final : public Searcher {
  public:
-  // One of the other searchers, until so many trials have ended, and not by failing; 0: to the end.
+  // One of the other searchers, until there are so many results: ends of trials, but not by
+  // failing, and pauses at the scheduler's rungs. 0: to the end.
   struct Stage {
     std::string searcher;
     int64_t until = 0;
