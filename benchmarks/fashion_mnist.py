@@ -4,7 +4,8 @@
 
 promotion: 27 configurations, promoted by ASHA, and all of them trained to the end.
 population: pbt and pb2, and random search with as many steps.
-searcher: `auto` and `random`, on the sweep file of the example.
+searcher: `auto` and `random`, on the sweep file of the example. Each sweep is cut where the one of its seed that
+    trained least had ended, so that both have trained as many steps.
 
 A step trains on 5,500 images. Accuracy is that of the best report on the 5,000 images kept for validation;
 "test" is that of its checkpoint on the 10,000 test images.
@@ -18,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
 PARAMETERS = {
     "lr": {"min": 0.001, "max": 0.5, "scale": "log"}, "momentum": {"min": 0.5, "max": 0.95},
@@ -33,41 +35,60 @@ def sweep(program, scheduler, seed, trials, searcher="random", parameters=PARAME
         "metric": {"name": "accuracy", "mode": "max"}, "parameters": parameters,
         "searcher": {"name": searcher, "seed": seed}, "scheduler": scheduler,
         "resources": {"workers": 2, "cpus_per_worker": 1}, "stop": {"max_trials": trials},
-        "checkpoint": {"every": 1},
+        "checkpoint": {"every": 1, "keep_last": 100},
     }
 
 
-def run(build, **of_sweep):
-    """Best accuracy, that of its trial on the test images, and steps trained in all."""
+class Run(NamedTuple):
+    accuracy: float
+    test: float
+    steps: int
+
+
+def run(build, folder, **of_sweep):
+    """The database of a sweep that has run to its end, its data in the folder."""
     program = build / "examples/fashion_mnist/fashion_mnist"
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        (folder / "sweep.yaml").write_text(json.dumps(sweep(program, **of_sweep)))
-        subprocess.run([build / "attune", "run", folder / "sweep.yaml", "--data-dir", folder / "data", "--port",
-                        "0", "--quiet", "-o", "json"], check=True, stdout=subprocess.DEVNULL)
-        database = sqlite3.connect(folder / "data/attune.db")
-        (steps,) = database.execute("SELECT count(*) FROM reports").fetchone()
-        best, checkpoint = database.execute(
-            "SELECT t.best, c.path FROM trials AS t JOIN checkpoints AS c ON c.trial = t.number"
-            " AND c.step = t.best_step AND c.dropped IS NULL ORDER BY t.best DESC").fetchone()
-        told = subprocess.run([program, "--evaluate", checkpoint], check=True, capture_output=True, text=True)
-    return best, float(re.search(r"test_accuracy (\S+)", told.stdout)[1]), steps
+    folder.mkdir()
+    (folder / "sweep.yaml").write_text(json.dumps(sweep(program, **of_sweep)))
+    subprocess.run([build / "attune", "run", folder / "sweep.yaml", "--data-dir", folder / "data", "--port",
+                    "0", "--quiet", "-o", "json"], check=True, stdout=subprocess.DEVNULL)
+    return sqlite3.connect(folder / "data/attune.db")
 
 
-def compare(build, seeds, rows):
+def steps_of(database):
+    return database.execute("SELECT count(*) FROM reports").fetchone()[0]
+
+
+def within(build, database, steps):
+    """What the sweep had found after so many steps of all its trials together."""
+    accuracy, checkpoint = database.execute(
+        "SELECT json_extract(r.metrics, '$.accuracy') AS accuracy, c.path"
+        " FROM (SELECT * FROM reports ORDER BY seq LIMIT ?) AS r"
+        " JOIN checkpoints AS c ON c.trial = r.trial AND c.step = r.step ORDER BY accuracy DESC", (steps,)).fetchone()
+    told = subprocess.run([build / "examples/fashion_mnist/fashion_mnist", "--evaluate", checkpoint], check=True,
+                          capture_output=True, text=True)
+    return Run(accuracy, float(re.search(r"test_accuracy (\S+)", told.stdout)[1]), steps)
+
+
+def compare(build, seeds, rows, equal_steps):
     """A line for each of `rows`, a name and what its sweeps are, and differences from the last one."""
     results = {name: [] for name, _ in rows}
     for seed in range(1, seeds + 1):
-        for name, of_sweep in rows:
-            results[name].append(run(build, seed=seed, **of_sweep))
-            print(f"  seed {seed}, {name}: accuracy {results[name][-1][0]:.4f}, test {results[name][-1][1]:.4f}, "
-                  f"{results[name][-1][2]} steps", flush=True)
+        with tempfile.TemporaryDirectory() as name:
+            databases = {row: run(build, pathlib.Path(name) / row, seed=seed, **of_sweep) for row, of_sweep in rows}
+            trained = {row: steps_of(database) for row, database in databases.items()}
+            for row, database in databases.items():
+                steps = min(trained.values()) if equal_steps else trained[row]
+                result = within(build, database, steps)
+                results[row].append(result)
+                print(f"  seed {seed}, {row}: accuracy {result.accuracy:.4f}, test {result.test:.4f}, "
+                      f"{steps} of {trained[row]} steps", flush=True)
     reference = rows[-1][0]
-    for name, of_all in results.items():
-        best, test, steps = (statistics.mean(column) for column in zip(*of_all))
-        print(f"{name:12} accuracy {best:.4f}  test {test:.4f}  {steps:.0f} steps", end="")
-        if name != reference and seeds > 1:
-            ahead = [a[0] - b[0] for a, b in zip(of_all, results[reference])]
+    for row, runs in results.items():
+        mean = Run(*(statistics.mean(column) for column in zip(*runs)))
+        print(f"{row:12} accuracy {mean.accuracy:.4f}  test {mean.test:.4f}  {mean.steps:.0f} steps", end="")
+        if row != reference and seeds > 1:
+            ahead = [a.accuracy - b.accuracy for a, b in zip(runs, results[reference])]
             error = statistics.stdev(ahead) / seeds ** 0.5
             print(f"  ahead of {reference} by {statistics.mean(ahead):+.4f} ± {error:.4f} (standard error), "
                   f"in {sum(a > 0 for a in ahead)} of {seeds}", end="")
@@ -92,7 +113,7 @@ def main():
                     "scheduler": {"name": "asha", "min": 1, "max": 9, "reduction_factor": 3}})
             for name in ("auto", "random")],
     }[what]
-    compare(build, seeds, rows)
+    compare(build, seeds, rows, equal_steps=what == "searcher")
 
 
 main()
