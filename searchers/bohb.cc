@@ -45,7 +45,9 @@ Step Bohb::Reached(uint32_t trial) const {
   return trial < curves_.size() ? curves_[trial].reached : Step(0);
 }
 
-Step Bohb::Depth(uint32_t trial) const { return std::min(Reached(trial), fidelity_); }
+Step Bohb::Depth(uint32_t trial) const {
+  return fidelity_ > Step(0) ? std::min(Reached(trial), fidelity_) : Reached(trial);
+}
 
 double Bohb::Value(uint32_t trial) const {
   const Curve& curve = curves_[trial];
@@ -70,6 +72,7 @@ bool Bohb::Better(uint32_t a, uint32_t b) const {
 }
 
 std::string Bohb::Order() const {
+  if (fidelity_ == Step(0)) return ", those that came further first";
   return fidelity_ == kEnd ? ", completed ones first"
                            : ", those at step " + std::to_string(fidelity_.value) + " first";
 }
@@ -85,6 +88,23 @@ bool Bohb::Take(uint32_t trial, Step step) {
   curve.steps.push_back(step);
   curve.values.push_back(now.value);
   return step <= Depth(trial);
+}
+
+void Bohb::Stand(uint32_t trial) {
+  const Trial& now = record().trial(trial);
+  Curve& curve = curves_[trial];
+  switch (now.became) {
+    case Standing::kComplete:
+      curve.reached = kEnd;
+      break;
+    case Standing::kCut:
+      curve.reached = now.step;
+      break;
+    case Standing::kRunning:  // it keeps what it had when it stood
+      break;
+    default:
+      curve.reached = Step(0);
+  }
 }
 
 void Bohb::Count(uint32_t trial) {
@@ -121,19 +141,7 @@ bool Bohb::Follow(const Event& event, const std::optional<Record::News>& news) {
     Count(news->trial);
     return Choose();
   }
-  const Trial& now = record().trial(news->trial);
-  switch (now.standing) {
-    case Standing::kComplete:
-      curve.reached = kEnd;
-      break;
-    case Standing::kCut:
-      curve.reached = now.step;
-      break;
-    case Standing::kRunning:  // it keeps what it had when it stood
-      break;
-    default:
-      curve.reached = Step(0);
-  }
+  Stand(news->trial);
   Count(news->trial);
   return Choose();
 }
@@ -156,8 +164,12 @@ void Bohb::Adapt(const SweepSpec& spec) {
   options_ = OptionsOf(spec.searcher);
   options_.min_points = Enough(options_, spec);
   Tpe::Adapt(spec, ModelOf(spec));
-  for (uint32_t trial = 0; trial < curves_.size(); ++trial) Count(trial);
-  if (Choose()) Rebuild();
+  for (uint32_t trial = 0; trial < curves_.size(); ++trial) {
+    Stand(trial);  // what became of it outside of the ranges was no news
+    Count(trial);
+  }
+  Choose();
+  Rebuild();
 }
 
 void Bohb::Save(ArchiveWriter& archive) const {

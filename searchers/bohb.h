@@ -62,11 +62,13 @@ class Bohb final : public Tpe {
   };
 
   Step Reached(uint32_t trial) const;  // of its curve
-  Step Depth(uint32_t trial) const;    // at which it is ranked: the fidelity, or not so far
+  // At which it is ranked: the fidelity, or not so far; where there is none, as far as it came.
+  Step Depth(uint32_t trial) const;
   double Value(uint32_t trial) const;  // its best up to there; infinity where it had none by then
   // What the record has just taken of a report; whether a result that counts is another one now.
   bool Take(uint32_t trial, Step step);
-  void Count(uint32_t trial);  // how far it has come, where it lies in the space
+  void Stand(uint32_t trial);  // how far it has come, by what became of it wherever it lies
+  void Count(uint32_t trial);  // the same in `reached_`, where it lies in the space
   bool Choose();               // the fidelity; whether it is another one now
 
   Options options_;

@@ -181,6 +181,40 @@ TEST(Bohb, ABetterValueAtAnEarlierStepCountsFromThereOn) {
   EXPECT_GE(ProposalsNear(bohb, 0.8, 100), 10);
 }
 
+// Before enough trials have come to any step: to learn from, the failures are enough.
+TEST(Bohb, WhoWasPromotedIsNotBehindThoseThatFailedWhereThereIsNoStepYet) {
+  Bohb bohb(Line());
+  History history(bohb);
+  Pause(history, 2, [](double x) { return x; });  // at 0.25 and 0.75
+  for (int i = 0; i < 3; ++i) history.End(history.Create(At(0.5)), TrialState::kFailed);
+  EXPECT_GE(ProposalsNear(bohb, 0.15, 100), 20);
+  history.Tell(TrialPromoted{.trial = history.Id(0)});
+  EXPECT_GE(ProposalsNear(bohb, 0.15, 100), 20);
+  EXPECT_THAT(std::get<Proposed>(bohb.Suggest(ProposalNumber(100))).rationale.text,
+              HasSubstr("model of 5 results, those that came further first: near trial 0"));
+}
+
+// Of trials outside of the ranges nothing is told until the ranges are wide again.
+TEST(Bohb, WhatBecameOfATrialOutsideOfTheRangesIsKnownOnceTheyAreWider) {
+  const SweepSpec wide = Line();
+  SweepSpec narrow = wide;
+  narrow.space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 0.5}}});
+  Bohb bohb(wide);
+  History history(bohb);
+  Pause(history, 12, [](double x) { return std::abs(x - 0.9); });
+  for (const uint32_t trial : {9, 10, 11})
+    history.Tell(TrialPromoted{.trial = history.Id(trial)});
+  const uint32_t running = history.Create(At(0.65));
+  history.Report(running, {{"loss", -1}});
+
+  bohb.Adapt(narrow);
+  for (const uint32_t trial : {9, 10, 11}) history.End(trial, TrialState::kFailed);
+  history.Pause(running);
+  bohb.Adapt(wide);
+  EXPECT_LE(ProposalsNear(bohb, 1, 100), 3) << "they have failed";
+  EXPECT_GE(ProposalsNear(bohb, 0.65, 100), 20) << "the best of all";
+}
+
 // Golden: another sequence of proposals means that sweeps in progress go on otherwise.
 TEST(Bohb, TheBitsOfAProposalAreGolden) {
   Bohb bohb(SpecOf(BohbEntry(), Plane(), 7));
