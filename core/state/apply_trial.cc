@@ -104,6 +104,7 @@ void Applier::operator()(const AttemptAssigned& fact) {
   for (const RankSlot& slot : fact.ranks) Occupy(sweep, trial, slot);
   if (!fact.ranks.empty() && state_.reservation && state_.reservation->sweep == sweep.id)
     EndReservation();
+  if (fact.resume) Review(sweep, trial.id.number);
 }
 
 void Applier::operator()(const AttemptRenewed& fact) {
