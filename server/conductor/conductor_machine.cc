@@ -131,10 +131,8 @@ std::optional<Error> ConductorMachine::Decide(const Command& command, const std:
   const std::optional<EndedPart> lacking = Lacks(brain.state(), command);
   if (const Status whole = BringBack(brain, lacking); !whole.ok()) return whole.error();
   auto led_to = mind_->Execute(command, now, actor);
-  if (!led_to.ok()) {
-    if (lacking) brain.LetGoOfEnded(lacking->sweep);
-    return led_to.error();
-  }
+  if (lacking) brain.LetGoOfEnded(lacking->sweep);  // unless it has been opened again
+  if (!led_to.ok()) return led_to.error();
   std::ranges::move(*led_to, std::back_inserter(events));
   return std::nullopt;
 }

@@ -181,6 +181,16 @@ TEST_F(EndedSweepTest, IsOpenedAgainFromWhatLiesBesideTheSnapshot) {
   });
 }
 
+TEST_F(EndedSweepTest, IsLetGoOfOnceACheckpointOfItIsNoLongerPinned) {
+  Conductor next(algorithms, store, [this] { return Time{++now}; });
+  ASSERT_TRUE(next.Start().ok());
+  const CheckpointId checkpoint{{SweepId(1), TrialNumber(0)}, 1, Step(1)};
+  ASSERT_TRUE(next.Execute(PinCheckpoint{checkpoint, false}).ok());
+  next.Query(
+      [](const Brain& brain) { EXPECT_TRUE(brain.state().ended.at(SweepId(1)).saved.empty()); });
+  EXPECT_TRUE(Reopen(next).ok());
+}
+
 TEST_F(EndedSweepTest, DamageIsToldToWhoeverWantsItOpened) {
   store.ended.begin()->second.back() ^= 1;
   Conductor next(algorithms, store, [this] { return Time{++now}; });
