@@ -5,7 +5,8 @@
 #include "core/base/mark.h"
 #include "core/log/fields.h"
 
-// A change of the fields, here or in core/log/fields.h, needs another kForm.
+// A change of the fields, here or in core/log/fields.h, or of what a searcher or a scheduler saves,
+// needs another kForm.
 namespace attune {
 
 // ---- the state -------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 18;
+constexpr uint32_t kForm = 19;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
