@@ -35,15 +35,41 @@ std::vector<uint32_t> TakeFront(const Losses& losses, std::vector<uint32_t>& lef
   std::vector<uint32_t> front;
   std::vector<uint32_t> rest;
   for (const uint32_t row : left) {
-    // With two objectives the last member has the smallest second value: it is enough to ask it.
-    const size_t from = losses.objectives == 2 && !front.empty() ? front.size() - 1 : 0;
-    const bool dominated =
-        std::any_of(front.begin() + static_cast<ptrdiff_t>(from), front.end(),
-                    [&](uint32_t member) { return losses.Dominates(member, row); });
+    const bool dominated = std::ranges::any_of(
+        front, [&](uint32_t member) { return losses.Dominates(member, row); });
     (dominated ? rest : front).push_back(row);
   }
   left = std::move(rest);
   return front;
+}
+
+// The first fronts, of so many rows together at least.
+std::vector<std::vector<uint32_t>> FirstFronts(const Losses& losses, size_t rows, size_t count) {
+  std::vector<uint32_t> left(rows);
+  std::iota(left.begin(), left.end(), uint32_t{0});
+  std::vector<std::vector<uint32_t>> fronts;
+  for (size_t taken = 0; !left.empty() && taken < count; taken += fronts.back().size())
+    fronts.push_back(TakeFront(losses, left));
+  return fronts;
+}
+
+// As above, of two objectives: all fronts. The last member of each has its smallest second value,
+// and these grow from front to front.
+std::vector<std::vector<uint32_t>> AllFronts2(const Losses& losses, size_t rows) {
+  std::vector<std::vector<uint32_t>> fronts;
+  std::vector<double> smallest;
+  for (uint32_t row = 0; row < rows; ++row) {
+    const double value = losses.At(row, 1);
+    const auto first = std::ranges::upper_bound(smallest, value);  // of those that take it
+    const auto place = static_cast<size_t>(first - smallest.begin());
+    if (first == smallest.end()) {
+      fronts.emplace_back();
+      smallest.emplace_back();
+    }
+    fronts[place].push_back(row);
+    smallest[place] = value;
+  }
+  return fronts;
 }
 
 // Losses as parts of the front's extent, from 0 to 1.
@@ -117,13 +143,13 @@ void SortFront(const Losses& losses, Within within, std::vector<uint32_t>& front
 
 std::vector<uint32_t> NondominatedSort(const std::vector<double>& losses, size_t objectives,
                                        size_t count, Within within) {
-  std::vector<uint32_t> left(losses.size() / objectives);
-  std::iota(left.begin(), left.end(), uint32_t{0});
+  const Losses table{losses, objectives};
+  const size_t rows = losses.size() / objectives;
+  auto fronts = objectives == 2 ? AllFronts2(table, rows) : FirstFronts(table, rows, count);
   std::vector<uint32_t> best;
-  while (!left.empty() && best.size() < count) {
-    std::vector<uint32_t> front = TakeFront({losses, objectives}, left);
-    SortFront({losses, objectives}, within, front);
-    std::ranges::copy(front, std::back_inserter(best));
+  for (auto front = fronts.begin(); front != fronts.end() && best.size() < count; ++front) {
+    SortFront(table, within, *front);
+    std::ranges::copy(*front, std::back_inserter(best));
   }
   best.resize(std::min(best.size(), count));
   return best;

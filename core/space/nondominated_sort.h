@@ -23,8 +23,8 @@ enum class Within {
 };
 
 // Which rows are the first so many, the best first. `losses` has a row a candidate; small is good.
-// Of equal rows a later one is in a later front. A front costs a look at all that are left, and
-// with three objectives or more a comparison of each with its members.
+// Of equal rows a later one is in a later front. With two objectives a row costs a search among the
+// fronts; with more a front costs a comparison of all that are left with its members.
 // REQUIRES: two objectives or more; finite losses, the rows in lexicographic order.
 std::vector<uint32_t> NondominatedSort(const std::vector<double>& losses, size_t objectives,
                                        size_t count, Within within);

@@ -1,6 +1,9 @@
 #include "core/space/nondominated_sort.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +20,16 @@ TEST(NondominatedSort, GoesFrontAfterFrontUntilThereAreEnough) {
   EXPECT_THAT(NondominatedSort(losses, 2, 5, Within::kHypervolume), ElementsAre(1, 0, 3, 2, 4));
   EXPECT_THAT(NondominatedSort(losses, 2, 2, Within::kHypervolume), ElementsAre(1, 0));
   EXPECT_THAT(NondominatedSort({}, 2, 2, Within::kHypervolume), ElementsAre());
+}
+
+// As where one metric follows from the other.
+TEST(NondominatedSort, OfAHundredThousandRowsEachMayBeAFrontOfItsOwn) {
+  constexpr uint32_t kRows = 100'000;
+  std::vector<double> losses;
+  for (uint32_t row = 0; row < kRows; ++row) losses.insert(losses.end(), {row / 2.0, row / 3.0});
+  const auto sorted = NondominatedSort(losses, 2, kRows, Within::kHypervolume);
+  EXPECT_EQ(sorted.size(), kRows);
+  EXPECT_TRUE(std::ranges::is_sorted(sorted));
 }
 
 TEST(CrowdingDistances, AreInfiniteAtTheEndsAndSharesOfTheExtentBetween) {
