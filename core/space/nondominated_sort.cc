@@ -35,8 +35,8 @@ std::vector<uint32_t> TakeFront(const Losses& losses, std::vector<uint32_t>& lef
   std::vector<uint32_t> front;
   std::vector<uint32_t> rest;
   for (const uint32_t row : left) {
-    const bool dominated = std::ranges::any_of(
-        front, [&](uint32_t member) { return losses.Dominates(member, row); });
+    const bool dominated =
+        std::ranges::any_of(front, [&](uint32_t member) { return losses.Dominates(member, row); });
     (dominated ? rest : front).push_back(row);
   }
   left = std::move(rest);

@@ -202,8 +202,7 @@ TEST(Bohb, WhatBecameOfATrialOutsideOfTheRangesIsKnownOnceTheyAreWider) {
   Bohb bohb(wide);
   History history(bohb);
   Pause(history, 12, [](double x) { return std::abs(x - 0.9); });
-  for (const uint32_t trial : {9, 10, 11})
-    history.Tell(TrialPromoted{.trial = history.Id(trial)});
+  for (const uint32_t trial : {9, 10, 11}) history.Tell(TrialPromoted{.trial = history.Id(trial)});
   const uint32_t running = history.Create(At(0.65));
   history.Report(running, {{"loss", -1}});
 
