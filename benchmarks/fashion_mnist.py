@@ -64,7 +64,7 @@ def within(build, database, steps):
     accuracy, checkpoint = database.execute(
         "SELECT json_extract(r.metrics, '$.accuracy') AS accuracy, c.path"
         " FROM (SELECT * FROM reports ORDER BY seq LIMIT ?) AS r"
-        " JOIN checkpoints AS c ON c.trial = r.trial AND c.step = r.step ORDER BY accuracy DESC", (steps,)).fetchone()
+        " JOIN checkpoints AS c USING (trial, attempt, step) ORDER BY accuracy DESC", (steps,)).fetchone()
     told = subprocess.run([build / "examples/fashion_mnist/fashion_mnist", "--evaluate", checkpoint], check=True,
                           capture_output=True, text=True)
     return Run(accuracy, float(re.search(r"test_accuracy (\S+)", told.stdout)[1]), steps)
