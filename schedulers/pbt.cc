@@ -295,7 +295,8 @@ void Pbt::Join(const Fact& fact) {
   }
 }
 
-// Of one that begins anew not every checkpoint is dropped, and yet none can be cloned.
+// Of one that begins anew logs of older versions name none: not all were dropped, and yet none can
+// be cloned.
 void Pbt::ForgetAllBut(const TrialRecord& record) {
   std::vector<CheckpointId> gone;
   for (const auto& [number, member] : members_) {
