@@ -75,9 +75,7 @@ bool IsResult(const Event& event) {
 }  // namespace
 
 std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
-  const auto results = [](int64_t more_than) {
-    return "more than " + std::to_string(more_than) + " results";
-  };
+  const auto results = [](int64_t least) { return std::to_string(least) + " results or more"; };
   const size_t metrics = spec.objectives.size();
   const bool many = Cube(spec.space).size() > kGpDimensions;
   if (metrics > 1) {

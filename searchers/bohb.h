@@ -26,7 +26,7 @@ namespace attune::searchers {
 // last are trials that failed, or met no constraint.
 //
 // The model is that of `tpe`, whose kernels and parallel draws are other than in the paper, with
-// its belief in earlier sweeps: until there is a step to learn from, proposals come of that alone.
+// its belief in earlier sweeps.
 class Bohb final : public Tpe {
  public:
   struct Options {

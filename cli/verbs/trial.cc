@@ -193,7 +193,8 @@ void AddTrialVerbs(CLI::App& app, Action& chosen) {
   Add(*noun, chosen, "explain", "why a trial was stopped, paused, or goes on: with its rung",
       Explain, [](CLI::App& verb, TrialFlags& flags) {
         AddTrialName(verb, flags);
-        verb.add_option("--step", flags.step, "the decision at this step; the newest when absent")
+        verb.add_option("--step", flags.step,
+                        "the verdict on the report of this step; the newest decision when absent")
             ->check(CLI::PositiveNumber);
       });
   Add(*noun, chosen, "schedule",

@@ -221,7 +221,7 @@ Response Control::SetPinned(const Request& request, const Target& target, bool p
   const auto events = backend_.Execute(PinCheckpoint{target.checkpoint(), pinned}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return answers_.Trial(target.trial, kAccepted,
-                        pinned ? "it stays" : "it stays as long as the sweep file says");
+                        pinned ? "it stays" : "it stays as long as something else keeps it");
 }
 
 // ---- Executors -----------------------------------------------------------------------------

@@ -299,7 +299,8 @@ Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connectio
         "SELECT time, step, verdict, reason, rule, rung, value, cutoff, rank, peers, attempt,"
         " milestone, policy, seq, (SELECT scheduler FROM policies WHERE sweep = ?1 AND seq = "
         "policy), policy < (SELECT max(seq) FROM policies WHERE sweep = ?1)"
-        " FROM decisions WHERE sweep = ?1 AND trial = ?2 AND (?3 IS NULL OR step = ?3)"
+        " FROM decisions WHERE sweep = ?1 AND trial = ?2"
+        " AND (?3 IS NULL OR step = ?3 AND verdict <> 'promote')"
         " ORDER BY seq DESC LIMIT 1",
         id.sweep.value, id.number.value, only);
     if (!rows.Next()) {

@@ -94,7 +94,7 @@ TEST(Auto, APauseAtARungIsAResult) {
     history.Report(i, {{"loss", 1.0 / (i + 1)}});
     history.Pause(i);
   }
-  EXPECT_THAT(Ask(chosen).rationale.text, HasSubstr("bohb, for more than 100 results beside asha"));
+  EXPECT_THAT(Ask(chosen).rationale.text, HasSubstr("bohb, for 100 results or more beside asha"));
 }
 
 TEST(Auto, ProposesWhatItsChoiceWouldAndSaysWhichItIs) {
@@ -117,7 +117,7 @@ TEST(Auto, HandsOverToOneThatHasSeenEverything) {
   Tell(tpe, 1'000);
   EXPECT_EQ(Ask(chosen).config, Ask(tpe).config);
   EXPECT_EQ(Ask(chosen).rationale.text,
-            "tpe, for more than 1000 results: " + Ask(tpe).rationale.text);
+            "tpe, for 1000 results or more: " + Ask(tpe).rationale.text);
 }
 
 TEST(Auto, WhatFailedIsNoResult) {

@@ -23,7 +23,7 @@ export function steer(world: World, id: string, rest: string, verb: string, body
   const found = world.trial(id, Number(trial[1]));
   if (trial[2] === undefined) return steerTrial(world, found, verb, body);
   world.pin(found, Number(trial[2]), Number(trial[3]), verb === 'pin');
-  const effect = verb === 'pin' ? 'it stays' : 'it stays as long as the sweep file says';
+  const effect = verb === 'pin' ? 'it stays' : 'it stays as long as something else keeps it';
   return { ...found, effect };
 }
 

@@ -152,6 +152,9 @@ TEST_F(ReaderTest, WhyATrialWasPromotedIsKnownWhenItRuns) {
   ASSERT_TRUE(explanation.ok() && *explanation);
   EXPECT_EQ((*explanation)->decision.reason, "promoted at rung 3");
   EXPECT_FALSE((*explanation)->rung.empty());
+  const auto of_report = reader_->Explain(trial, last.step);
+  ASSERT_TRUE(of_report.ok() && *of_report);
+  EXPECT_EQ((*of_report)->decision.verdict, last.verdict) << "a step is that of a report";
 }
 
 TEST_F(ReaderTest, CurvesSayWhereTheyGoOnFromAnothers) {
