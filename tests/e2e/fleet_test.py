@@ -12,6 +12,7 @@ import os
 import pathlib
 import signal
 import sqlite3
+import shutil
 import subprocess
 import sys
 import time
@@ -226,6 +227,8 @@ class Namespaces(Fleet):
 
     def setUp(self):
         super().setUp()
+        if shutil.which("ip") is None:
+            self.skipTest("there is no `ip` (iproute2) to make network namespaces with")
         self.hosts = [f"attune-{os.getpid()}-{host}" for host in "ab"]
         self.libc = ctypes.CDLL(None, use_errno=True)
         home = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -241,10 +244,7 @@ class Namespaces(Fleet):
                          ["-n", host, "link", "set", "wire", "up"],
                          ["-n", host, "link", "set", "lo", "up"]]
         for command in commands:
-            try:
-                done = subprocess.run(["ip", *command], capture_output=True, text=True)
-            except FileNotFoundError:
-                self.skipTest("there is no `ip` (iproute2) to make network namespaces with")
+            done = subprocess.run(["ip", *command], capture_output=True, text=True)
             if done.returncode != 0:
                 self.skipTest(f"network namespaces cannot be made here: ip {' '.join(command)}: "
                               f"{done.stderr.strip()}")
