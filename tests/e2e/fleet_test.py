@@ -10,9 +10,9 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sqlite3
-import shutil
 import subprocess
 import sys
 import time
