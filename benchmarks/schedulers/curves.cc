@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/all_algorithms.h"
+#include "benchmarks/mean.h"
 #include "core/base/random.h"
-#include "schedulers/register.h"
 #include "searchers/model/draw.h"
-#include "searchers/register.h"
 #include "simulator/recorded_curves.h"
 #include "simulator/simulation.h"
 
@@ -38,7 +38,6 @@ namespace attune::benchmarks {
 namespace {
 
 constexpr std::array<int, 2> kWorkers{4, 16};
-constexpr int kSamples = 2000;
 constexpr double kPace = 0.25;  // deviation of its logarithm
 
 using Regrets = std::vector<double>;  // one for each number of trainings
@@ -133,16 +132,6 @@ class Task {
   double median_ = 0;
 };
 
-const Algorithms& Known() {
-  static const Algorithms known = [] {
-    Algorithms made;
-    searchers::RegisterSearchers(made);
-    schedulers::RegisterSchedulers(made);
-    return made;
-  }();
-  return known;
-}
-
 Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
                   const std::vector<int64_t>& trainings, uint64_t seed) const {
   SweepSpec spec{.name = "curves",
@@ -154,7 +143,7 @@ Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
                  .max_step = last_,
                  .stop = {.max_trials = 100'000}};
   spec.seed = seed;
-  Known().Complete(spec);
+  AllAlgorithms().Complete(spec);
 
   Regrets regrets;
   double least = std::numeric_limits<double>::infinity();
@@ -169,7 +158,7 @@ Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
   };
   const int64_t all = trainings.back() * last_.value;
   // Given up when all is spent, which is what the error says.
-  const auto over = simulate::Simulate(spec, Known(), Shuffled(recorded_, seed),
+  const auto over = simulate::Simulate(spec, AllAlgorithms(), Shuffled(recorded_, seed),
                                        {.slots = workers, .max_reports = all}, observe);
   if (spent < all) {
     std::fprintf(stderr, "%s ended early: %s\n", scheduler.name.c_str(),
@@ -177,24 +166,6 @@ Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
     std::exit(1);
   }
   return regrets;
-}
-
-double Mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-std::pair<double, double> Interval(const std::vector<double>& values) {
-  RandomStream random(1, TrialNumber(0), "bootstrap");
-  std::vector<double> means;
-  for (int i = 0; i < kSamples; ++i) {
-    double sum = 0;
-    for (size_t j = 0; j < values.size(); ++j) {
-      sum += values[static_cast<size_t>(random.Integer(0, std::ssize(values) - 1))];
-    }
-    means.push_back(sum / static_cast<double>(values.size()));
-  }
-  std::ranges::sort(means);
-  return {means[kSamples / 40], means[kSamples - 1 - kSamples / 40]};
 }
 
 void Compare(const std::vector<Task>& tasks, const std::vector<int64_t>& trainings,
@@ -216,10 +187,10 @@ void Compare(const std::vector<Task>& tasks, const std::vector<int64_t>& trainin
           regrets.push_back(mine[run][i]);
           differences.push_back(mine[run][i] - runs.front()[run][i]);
         }
-        std::printf(" %.4f", Mean(regrets));
+        std::printf(" %.4f", MeanOf(regrets).mean);
         if (runs.size() > 1) {
-          const auto [low, high] = Interval(differences);
-          std::printf(", %+.4f [%+.4f, %+.4f]", Mean(differences), low, high);
+          const auto [mean, low, high] = MeanOf(differences);
+          std::printf(", %+.4f [%+.4f, %+.4f]", mean, low, high);
         }
         std::printf(" |");
       }

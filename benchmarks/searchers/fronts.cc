@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/mean.h"
 #include "benchmarks/searchers/ask_tell.h"
-#include "benchmarks/searchers/geometric_mean.h"
 #include "core/base/random.h"
 #include "core/brain/warm_start.h"
 #include "core/space/nondominated_sort.h"

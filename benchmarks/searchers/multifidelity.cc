@@ -22,13 +22,12 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/searchers/geometric_mean.h"
+#include "benchmarks/all_algorithms.h"
+#include "benchmarks/mean.h"
 #include "benchmarks/searchers/problems.h"
 #include "core/base/random.h"
-#include "schedulers/register.h"
 #include "searchers/model/cube.h"
 #include "searchers/model/draw.h"
-#include "searchers/register.h"
 #include "simulator/simulation.h"
 
 namespace attune::benchmarks {
@@ -99,16 +98,6 @@ class Biased final : public simulate::Curves {
   uint64_t seed_;
 };
 
-const Algorithms& Known() {
-  static const Algorithms known = [] {
-    Algorithms made;
-    searchers::RegisterSearchers(made);
-    schedulers::RegisterSchedulers(made);
-    return made;
-  }();
-  return known;
-}
-
 AlgorithmSpec Rungs(const std::string& scheduler) {
   AlgorithmSpec rungs{.name = scheduler, .options = {{"reduction_factor", int64_t{3}}}};
   if (scheduler == "asha") rungs.options["mode"] = std::string("promote");
@@ -126,7 +115,7 @@ Scores Run(const Scaled& loss, const simulate::Curves& curves, const std::string
                  .max_step = Step(kSteps),
                  .stop = {.max_trials = 100'000}};
   spec.seed = seed;
-  Known().Complete(spec);
+  AllAlgorithms().Complete(spec);
 
   std::vector<Config> configs;
   Step deepest{0};
@@ -154,7 +143,7 @@ Scores Run(const Scaled& loss, const simulate::Curves& curves, const std::string
   };
   // Given up when all is spent, which is what the error says.
   const auto over =
-      simulate::Simulate(spec, Known(), curves,
+      simulate::Simulate(spec, AllAlgorithms(), curves,
                          {.slots = kWorkers, .max_reports = kTrainings.back() * kSteps}, observe);
   if (spent < kTrainings.back() * kSteps) {
     std::fprintf(stderr, "%s ended early: %s\n", searcher.c_str(),
@@ -166,7 +155,7 @@ Scores Run(const Scaled& loss, const simulate::Curves& curves, const std::string
 
 using ByProblem = std::map<std::string, std::vector<Scores>>;
 
-GeometricMean Summary(const ByProblem& scores, const ByProblem* base, size_t part) {
+Mean Summary(const ByProblem& scores, const ByProblem* base, size_t part) {
   std::vector<double> means;
   for (const auto& [problem, runs] : scores) {
     double sum = 0;

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/mean.h"
 #include "benchmarks/searchers/ask_tell.h"
-#include "benchmarks/searchers/geometric_mean.h"
 #include "benchmarks/searchers/problems.h"
 
 namespace attune::benchmarks {
@@ -72,8 +72,8 @@ struct Contender {
 };
 
 // Geometric means, of the contender's scores divided by the base's where there is one.
-GeometricMean Summary(const Contender& contender, const Contender* base,
-                      const std::vector<std::string>& of) {
+Mean Summary(const Contender& contender, const Contender* base,
+             const std::vector<std::string>& of) {
   std::vector<double> means;
   for (const std::string& problem : of) {
     const auto& scores = contender.scores.at(problem);
@@ -102,7 +102,7 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
   }
   std::printf("| **all** |");
   for (const Contender& contender : contenders) {
-    const GeometricMean all = Summary(contender, nullptr, problems);
+    const Mean all = Summary(contender, nullptr, problems);
     std::printf(" %.3f [%.3f, %.3f] |", all.mean, all.low, all.high);
   }
   std::printf("\n\n| with | regret, of that with one worker |\n| --- | ---: |\n");
@@ -110,7 +110,7 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
     if (contender.workers == 1) continue;
     const auto one = std::ranges::find(contenders, contender.searcher, &Contender::name);
     if (one == contenders.end()) continue;
-    const GeometricMean ratio = Summary(contender, &*one, problems);
+    const Mean ratio = Summary(contender, &*one, problems);
     std::printf("| %s | %.2f [%.2f, %.2f] |\n", contender.name.c_str(), ratio.mean, ratio.low,
                 ratio.high);
   }

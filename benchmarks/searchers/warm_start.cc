@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/searchers/geometric_mean.h"
+#include "benchmarks/mean.h"
 #include "benchmarks/searchers/problems.h"
 #include "core/base/check.h"
 #include "core/base/random.h"
