@@ -42,11 +42,11 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
     if (other.executor == executor && shares)
       findings_.Report(who + " starts on a GPU that attempt " + ToString(other.attempt) + " holds");
   }
-  if (spec.resume && !HasFile(spec.resume->path))
+  // The others get it from rank 0, and may hear of their start when that has gone on for long.
+  const bool reads = spec.resume && std::ranges::find(gang.ranks, 0) != gang.ranks.end();
+  if (reads && !HasFile(spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
-  // The others get it from rank 0.
-  const bool reads = std::ranges::find(gang.ranks, 0) != gang.ranks.end();
-  if (spec.resume && reads && spec.fetch.has_value() == Reads(executor, spec.resume->path))
+  if (reads && spec.fetch.has_value() == Reads(executor, spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() +
                      (spec.fetch ? ", and to fetch it, which it has" : ", which it cannot read"));
   gangs_.emplace(std::pair(Epoch(spec.attempt.epoch), executor), std::move(gang));
