@@ -24,9 +24,9 @@ constexpr size_t kGpDimensions = 60;
 constexpr size_t kGpMetrics = 3;
 constexpr int64_t kGpFrontsUntil = 250;
 constexpr int64_t kFrontsUntil = 1'000;
-// They judge trials before the last step, so that most results are of few steps. To gp these are
-// bad ones, which misleads it where early values mislead; but bohb, which does better then, has to
-// have seen more before it does as well.
+// Beside schedulers that judge trials before the last step most results are of few steps. To gp
+// these are bad ones, which misleads it where early values mislead. bohb does better then, but only
+// once it has seen so many.
 constexpr int64_t kBohbFrom = 100;
 constexpr std::array<std::string_view, 6> kEndTrialsEarly{"asha",   "extrapolate", "hyperband",
                                                           "median", "pasha",       "percentile"};

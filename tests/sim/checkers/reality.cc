@@ -42,8 +42,9 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
     if (other.executor == executor && shares)
       findings_.Report(who + " starts on a GPU that attempt " + ToString(other.attempt) + " holds");
   }
-  // The others get it from rank 0, and may hear of their start when that has gone on for long.
-  const bool reads = spec.resume && std::ranges::find(gang.ranks, 0) != gang.ranks.end();
+  // Rank 0 alone reads it, and others get it from there. Here it trains without waiting for them,
+  // so that they may start when it has ended and what it went on from is gone.
+  const bool reads = spec.resume && spec.HasRankZero();
   if (reads && !HasFile(spec.resume->path))
     findings_.Report(who + " is to go on from " + spec.resume->path.string() + ", which is gone");
   if (reads && spec.fetch.has_value() == Reads(executor, spec.resume->path))
