@@ -1,12 +1,12 @@
-// searcher_quality [SEEDS [INSTANCE [SEARCHER:WORKERS…]]]: how good is the best trial of a small
-// budget? Prints two tables in Markdown, without arguments those of docs/benchmarks.md; every seed
-// is another instance of every problem, from INSTANCE (1) on. A searcher with several workers is
-// compared with the same with one, where that is there too: gp:1 gp:32.
+// searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES]]…]]]: how good is the best trial of a
+// small budget? Prints two tables in Markdown, without arguments those of docs/benchmarks.md; every
+// seed is another instance of every problem, from INSTANCE (1) on. A searcher with several workers
+// is compared with the same with one, where that is there too: gp gp:32.
 //
 // A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
 // mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
-// trials. Scores are averaged as geometric means; intervals (95 %) come from 2,000 bootstrap
-// samples of whole problems.
+// trials, or TIMES as many: tpe:1:4 tpe:32:4. Scores are averaged as geometric means; intervals
+// (95 %) come from 2,000 bootstrap samples of whole problems.
 
 #include <algorithm>
 #include <cmath>
@@ -29,18 +29,18 @@ namespace {
 constexpr int kYardstickRuns = 100;
 constexpr double kLeastScore = 1e-3;
 
-int Budget(const Problem& problem) {
-  return static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
+int Budget(const Problem& problem, int times) {
+  return times * static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
 }
 
 // With so many workers that ask before the first of them has told; they tell in turn.
 double BestLoss(const Problem& problem, const std::string& searcher, uint64_t seed,
-                size_t workers) {
+                size_t workers, int budget) {
   AskTell tuner(problem.space, searcher, seed);
   std::deque<AskTell::Trial> out;
   double best = std::numeric_limits<double>::infinity();
-  for (int told = 0, asked = 0; told < Budget(problem); ++told) {
-    while (out.size() < workers && asked < Budget(problem)) {
+  for (int told = 0, asked = 0; told < budget; ++told) {
+    while (out.size() < workers && asked < budget) {
       auto trial = tuner.Ask();
       if (!trial) break;
       out.push_back(std::move(*trial));
@@ -55,10 +55,10 @@ double BestLoss(const Problem& problem, const std::string& searcher, uint64_t se
   return best;
 }
 
-double MeanOfRandom(const Problem& problem) {
+double MeanOfRandom(const Problem& problem, int budget) {
   double sum = 0;
   for (uint64_t seed = 0; seed < kYardstickRuns; ++seed) {
-    sum += BestLoss(problem, "random", 1'000'000 + seed, 1) - problem.optimum;
+    sum += BestLoss(problem, "random", 1'000'000 + seed, 1, budget) - problem.optimum;
   }
   return sum / kYardstickRuns;
 }
@@ -67,6 +67,7 @@ struct Contender {
   std::string name;
   std::string searcher;
   size_t workers = 1;
+  int times = 1;  // the budget
   // By problem, the logarithms of its runs' scores.
   std::map<std::string, std::vector<double>> scores = {};
 };
@@ -108,7 +109,10 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
   std::printf("\n\n| with | regret, of that with one worker |\n| --- | ---: |\n");
   for (const Contender& contender : contenders) {
     if (contender.workers == 1) continue;
-    const auto one = std::ranges::find(contenders, contender.searcher, &Contender::name);
+    const auto one = std::ranges::find_if(contenders, [&](const Contender& other) {
+      return other.searcher == contender.searcher && other.workers == 1 &&
+             other.times == contender.times;
+    });
     if (one == contenders.end()) continue;
     const Mean ratio = Summary(contender, &*one, problems);
     std::printf("| %s | %.2f [%.2f, %.2f] |\n", contender.name.c_str(), ratio.mean, ratio.low,
@@ -122,10 +126,13 @@ void Run(uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
     for (const Problem& problem : StandardProblems(seed)) {
       const std::string name = problem.name + " " + std::to_string(problem.dimensions) + "-d";
       if (seed == instance) names.push_back(name);
-      const double yardstick = MeanOfRandom(problem);
+      std::map<int, double> yardsticks;  // by budget
       for (Contender& contender : contenders) {
-        const double best = BestLoss(problem, contender.searcher, seed, contender.workers);
-        const double score = (best - problem.optimum) / yardstick;
+        const int budget = Budget(problem, contender.times);
+        const auto [yardstick, is_new] = yardsticks.try_emplace(budget);
+        if (is_new) yardstick->second = MeanOfRandom(problem, budget);
+        const double best = BestLoss(problem, contender.searcher, seed, contender.workers, budget);
+        const double score = (best - problem.optimum) / yardstick->second;
         contender.scores[name].push_back(std::log(std::max(score, kLeastScore)));
       }
     }
@@ -133,14 +140,22 @@ void Run(uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
   Print(contenders, names);
 }
 
-// Of "gp:8"; without a number, one worker.
+// Of "gp:8:2"; without numbers, one worker and the budget once.
 Contender Parsed(const std::string& text) {
+  const auto number_after = [&](size_t colon) {
+    return colon == std::string::npos ? 1 : std::max(std::atoi(text.c_str() + colon + 1), 1);
+  };
   const size_t colon = text.find(':');
-  const std::string searcher = text.substr(0, colon);
-  const int workers = colon == std::string::npos ? 1 : std::atoi(text.c_str() + colon + 1);
-  if (workers <= 1) return {searcher, searcher};
-  return {searcher + ", " + std::to_string(workers) + " workers", searcher,
-          static_cast<size_t>(workers)};
+  Contender contender{.searcher = text.substr(0, colon)};
+  const int workers = number_after(colon);
+  contender.times = colon == std::string::npos ? 1 : number_after(text.find(':', colon + 1));
+  contender.workers = static_cast<size_t>(workers);
+  contender.name = contender.searcher;
+  if (workers > 1) contender.name += ", " + std::to_string(workers) + " workers";
+  if (contender.times > 1) {
+    contender.name += ", " + std::to_string(contender.times) + " times the trials";
+  }
+  return contender;
 }
 
 }  // namespace
@@ -151,8 +166,8 @@ int main(int argc, char** argv) {
   const int instance = argc > 2 ? std::atoi(argv[2]) : 1;
   if (seeds < 1 || instance < 1) {
     std::fprintf(stderr,
-                 "usage: searcher_quality [SEEDS [INSTANCE [SEARCHER:WORKERS...]]], numbers from 1 "
-                 "on\n");
+                 "usage: searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES]]...]]], "
+                 "numbers from 1 on\n");
     return 2;
   }
   std::vector<std::string> names{"random",    "sobol", "tpe",    "gp",  "cmaes",
