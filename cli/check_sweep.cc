@@ -2,18 +2,12 @@
 
 #include <filesystem>
 
-#include "core/algorithms/algorithms.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
+#include "cli/algorithms.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::cli {
 
 CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
-  Algorithms algorithms;
-  searchers::RegisterSearchers(algorithms);
-  schedulers::RegisterSchedulers(algorithms);
-
   const std::string file = document.path.string();
   const auto exists = [program](const std::string& path) {
     std::error_code error;
@@ -22,7 +16,7 @@ CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   sweepfile::Parsed parsed =
       sweepfile::ParseSweep(document.text, {.file = document.path.filename().string(),
                                             .directory = document.directory().string(),
-                                            .algorithms = &algorithms,
+                                            .algorithms = &AllAlgorithms(),
                                             .program_exists = exists});
   CheckedSweep checked;
   for (const sweepfile::Fault& fault : parsed.faults) {
@@ -31,9 +25,9 @@ CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   if (!parsed.spec.has_value()) return checked;
 
   // What only the algorithms themselves can tell, such as a grid over an endless range.
-  const Result<std::unique_ptr<Searcher>> searcher = algorithms.MakeSearcher(*parsed.spec);
+  const Result<std::unique_ptr<Searcher>> searcher = AllAlgorithms().MakeSearcher(*parsed.spec);
   if (!searcher.ok()) checked.faults.push_back(file + ": " + searcher.error().message);
-  const Result<std::unique_ptr<Scheduler>> scheduler = algorithms.MakeScheduler(*parsed.spec);
+  const Result<std::unique_ptr<Scheduler>> scheduler = AllAlgorithms().MakeScheduler(*parsed.spec);
   if (!scheduler.ok()) checked.faults.push_back(file + ": " + scheduler.error().message);
   if (!checked.faults.empty()) return checked;
   checked.rungs = (*scheduler)->Rungs();

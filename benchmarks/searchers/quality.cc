@@ -1,7 +1,7 @@
-// searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES]]…]]]: how good is the best trial of a
-// small budget? Prints two tables in Markdown, without arguments those of docs/benchmarks.md; every
-// seed is another instance of every problem, from INSTANCE (1) on. A searcher with several workers
-// is compared with the same with one, where that is there too: gp gp:32.
+// searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES]]…]]]: how good is the best trial of
+// a small budget? Prints two tables in Markdown, without arguments those of docs/benchmarks.md;
+// every seed is another instance of every problem, from INSTANCE (1) on. A searcher with several
+// workers is compared with the same with one, where that is there too: gp gp:32.
 //
 // A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
 // mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
@@ -34,8 +34,8 @@ int Budget(const Problem& problem, int times) {
 }
 
 // With so many workers that ask before the first of them has told; they tell in turn.
-double BestLoss(const Problem& problem, const std::string& searcher, uint64_t seed,
-                size_t workers, int budget) {
+double BestLoss(const Problem& problem, const std::string& searcher, uint64_t seed, size_t workers,
+                int budget) {
   AskTell tuner(problem.space, searcher, seed);
   std::deque<AskTell::Trial> out;
   double best = std::numeric_limits<double>::infinity();

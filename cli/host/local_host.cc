@@ -11,12 +11,11 @@
 #include <span>
 #include <vector>
 
+#include "cli/algorithms.h"
 #include "cli/host/network.h"
 #include "cli/joining.h"
 #include "executor/agent/agent.h"
 #include "executor/agent/host_address.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "server/server.h"
 #include "web/assets.h"
 
@@ -69,17 +68,6 @@ void LogTo(Output& output, LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-// What the server is given outlives it, so it lives as long as the process.
-const Algorithms& BuiltIn() {
-  static const Algorithms algorithms = [] {
-    Algorithms made;
-    searchers::RegisterSearchers(made);
-    schedulers::RegisterSchedulers(made);
-    return made;
-  }();
-  return algorithms;
-}
-
 std::span<const server::Asset> Page() {
   static const std::vector<server::Asset> page = [] {
     std::vector<server::Asset> files;
@@ -98,7 +86,7 @@ std::span<const server::Asset> Page() {
 // A port that nobody asked for by name is any free one where the usual one is taken.
 Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& options) {
   server::ServerOptions wanted{
-      .algorithms = &BuiltIn(),
+      .algorithms = &AllAlgorithms(),
       .assets = Page(),
       .data_dir = options.data_dir,
       .host = options.host,

@@ -1,8 +1,7 @@
 #include <fstream>
 
+#include "cli/algorithms.h"
 #include "cli/verbs/verb.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "server/store/check.h"
 #include "server/store/export.h"
 #include "server/store/offline.h"
@@ -34,10 +33,7 @@ ExitCode Check(const DbFlags& flags, Console& console) {
   auto findings = server::CheckDatabase(flags.database());
   if (!findings.ok()) return Fail(console, findings.error());
   if (flags.decisions) {
-    Algorithms algorithms;
-    searchers::RegisterSearchers(algorithms);
-    schedulers::RegisterSchedulers(algorithms);
-    auto decisions = server::CheckDecisions(flags.database(), algorithms);
+    auto decisions = server::CheckDecisions(flags.database(), AllAlgorithms());
     if (!decisions.ok()) return Fail(console, decisions.error());
     findings->push_back(*std::move(decisions));
   }

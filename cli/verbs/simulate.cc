@@ -5,11 +5,10 @@
 #include <memory>
 #include <utility>
 
+#include "cli/algorithms.h"
 #include "cli/check_sweep.h"
 #include "cli/verbs/simulate_view.h"
 #include "cli/verbs/verb.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "simulator/recorded_curves.h"
 #include "simulator/simulation.h"
 
@@ -63,10 +62,7 @@ ExitCode Simulate(const SimulateFlags& flags, Console& console) {
   const auto curves = CurvesFor(flags.curves, spec);
   if (!curves.ok()) return Fail(console, curves.error());
 
-  Algorithms algorithms;
-  searchers::RegisterSearchers(algorithms);
-  schedulers::RegisterSchedulers(algorithms);
-  const auto summary = simulate::Simulate(spec, algorithms, **curves, flags.assumed);
+  const auto summary = simulate::Simulate(spec, AllAlgorithms(), **curves, flags.assumed);
   if (!summary.ok()) {
     return Fail(console, {summary.error().code, flags.file + ": " + summary.error().message});
   }
