@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/all_algorithms.h"
 #include "benchmarks/bench_sweep.h"
+#include "cli/algorithms.h"
 #include "core/brain/brain.h"
 
 namespace attune {
@@ -63,7 +63,7 @@ class Service {
     }
   }
 
-  Brain brain_{benchmarks::AllAlgorithms(), [](const std::string&) { return true; }};
+  Brain brain_{cli::AllAlgorithms(), [](const std::string&) { return true; }};
   int64_t now_ = 0;
 };
 
@@ -86,7 +86,7 @@ BENCHMARK(SweepFromBeginningToEnd)->Arg(100)->Arg(10'000)->Unit(benchmark::kMill
 void ReplayOfTheLog(benchmark::State& state) {
   const std::vector<Event> log = RunSweep(static_cast<int>(state.range(0)), 64);
   for (auto _ : state) {
-    Brain brain(benchmarks::AllAlgorithms(), [](const std::string&) { return true; });
+    Brain brain(cli::AllAlgorithms(), [](const std::string&) { return true; });
     for (const Event& event : log) brain.Replay(event);
     benchmark::DoNotOptimize(brain.state().last_seq);
   }
@@ -131,7 +131,7 @@ BENCHMARK(JudgeAfter)->Arg(100)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMic
 
 void SaveTheState(benchmark::State& state) {
   const std::vector<Event> log = RunSweep(static_cast<int>(state.range(0)), 64);
-  Brain brain(benchmarks::AllAlgorithms(), [](const std::string&) { return true; });
+  Brain brain(cli::AllAlgorithms(), [](const std::string&) { return true; });
   for (size_t i = 0; i + 1 < log.size(); ++i) brain.Replay(log[i]);
   size_t bytes = 0;
   for (auto _ : state) bytes = SaveState(brain.state()).size();
@@ -186,7 +186,7 @@ class Cluster {
     return SecondsSince(begin);
   }
 
-  Brain brain{benchmarks::AllAlgorithms(), [](const std::string&) { return true; }};
+  Brain brain{cli::AllAlgorithms(), [](const std::string&) { return true; }};
   int64_t now = 0;
   int64_t reports = 0;
 
@@ -243,8 +243,8 @@ BENCHMARK(ReportWhileAllWait)->Unit(benchmark::kMicrosecond);
 void KillASweep(benchmark::State& state) {
   for (auto _ : state) {
     state.PauseTiming();
-    auto brain = std::make_unique<Brain>(benchmarks::AllAlgorithms(),
-                                         [](const std::string&) { return true; });
+    auto brain =
+        std::make_unique<Brain>(cli::AllAlgorithms(), [](const std::string&) { return true; });
     SweepSpec spec = BenchSweep();
     spec.program = {};
     benchmark::DoNotOptimize(brain->Execute(CreateSweep{spec, "", ""}, Time{1}).value().size());

@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/all_algorithms.h"
 #include "benchmarks/mean.h"
+#include "cli/algorithms.h"
 #include "core/base/random.h"
 #include "searchers/model/draw.h"
 #include "simulator/recorded_curves.h"
@@ -143,7 +143,7 @@ Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
                  .max_step = last_,
                  .stop = {.max_trials = 100'000}};
   spec.seed = seed;
-  AllAlgorithms().Complete(spec);
+  cli::AllAlgorithms().Complete(spec);
 
   Regrets regrets;
   double least = std::numeric_limits<double>::infinity();
@@ -158,7 +158,7 @@ Regrets Task::Run(const AlgorithmSpec& scheduler, int workers,
   };
   const int64_t all = trainings.back() * last_.value;
   // Given up when all is spent, which is what the error says.
-  const auto over = simulate::Simulate(spec, AllAlgorithms(), Shuffled(recorded_, seed),
+  const auto over = simulate::Simulate(spec, cli::AllAlgorithms(), Shuffled(recorded_, seed),
                                        {.slots = workers, .max_reports = all}, observe);
   if (spent < all) {
     std::fprintf(stderr, "%s ended early: %s\n", scheduler.name.c_str(),

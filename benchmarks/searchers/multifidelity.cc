@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/all_algorithms.h"
 #include "benchmarks/mean.h"
 #include "benchmarks/searchers/problems.h"
+#include "cli/algorithms.h"
 #include "core/base/random.h"
 #include "searchers/model/cube.h"
 #include "searchers/model/draw.h"
@@ -115,7 +115,7 @@ Scores Run(const Scaled& loss, const simulate::Curves& curves, const std::string
                  .max_step = Step(kSteps),
                  .stop = {.max_trials = 100'000}};
   spec.seed = seed;
-  AllAlgorithms().Complete(spec);
+  cli::AllAlgorithms().Complete(spec);
 
   std::vector<Config> configs;
   Step deepest{0};
@@ -143,7 +143,7 @@ Scores Run(const Scaled& loss, const simulate::Curves& curves, const std::string
   };
   // Given up when all is spent, which is what the error says.
   const auto over =
-      simulate::Simulate(spec, AllAlgorithms(), curves,
+      simulate::Simulate(spec, cli::AllAlgorithms(), curves,
                          {.slots = kWorkers, .max_reports = kTrainings.back() * kSteps}, observe);
   if (spent < kTrainings.back() * kSteps) {
     std::fprintf(stderr, "%s ended early: %s\n", searcher.c_str(),

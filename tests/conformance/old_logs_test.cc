@@ -11,9 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/algorithms.h"
 #include "core/brain/brain.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "server/store/check.h"
 #include "server/store/event_codec.h"
 #include "server/store/json.h"
@@ -66,9 +65,9 @@ std::string WithoutLater(const std::string& written, std::string_view old) {
 
 class OldLog : public ::testing::TestWithParam<std::string> {
  protected:
-  OldLog() : brain_(std::make_unique<Brain>(algorithms_, [](const std::string&) { return true; })) {
-    searchers::RegisterSearchers(algorithms_);
-    schedulers::RegisterSchedulers(algorithms_);
+  OldLog()
+      : brain_(std::make_unique<Brain>(cli::AllAlgorithms(),
+                                       [](const std::string&) { return true; })) {
     std::ofstream(path_, std::ios::binary)
         << Unpacked(ATTUNE_SOURCE_DIR "/tests/data/logs/" + GetParam() + ".db.gz");
   }
@@ -83,7 +82,7 @@ class OldLog : public ::testing::TestWithParam<std::string> {
 
   void ExpectSound() {
     auto findings = CheckDatabase(path_).value();
-    findings.push_back(CheckDecisions(path_, algorithms_).value());
+    findings.push_back(CheckDecisions(path_, cli::AllAlgorithms()).value());
     for (const Finding& finding : findings)
       EXPECT_EQ(finding.fault, std::nullopt) << finding.what << ": " << *finding.fault;
     EXPECT_NE(findings.back().seen, "0 proposals, 0 verdicts");
@@ -136,7 +135,6 @@ class OldLog : public ::testing::TestWithParam<std::string> {
 
   const attune::testing::ScratchFolder folder_;
   const std::string path_ = folder_ / "attune.db";
-  Algorithms algorithms_;
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<Brain> brain_;
   Time now_;
@@ -187,7 +185,7 @@ TEST_P(OldLog, ItsSweepsGoOn) {
   for (const SweepId id : sweeps) GoOn(id);
   EXPECT_TRUE(brain_->state().sweeps.empty());
 
-  Brain again(algorithms_, [](const std::string&) { return true; });
+  Brain again(cli::AllAlgorithms(), [](const std::string&) { return true; });
   ASSERT_TRUE(store_->Read(EventSeq(0), [&](const Event& event) { again.Replay(event); }).ok());
   EXPECT_EQ(SaveState(again.state()), SaveState(brain_->state()));
   ExpectSound();

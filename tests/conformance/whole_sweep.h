@@ -11,23 +11,14 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/algorithms.h"
 #include "core/brain/brain.h"
 #include "core/state/snapshot.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "tests/conformance/seed.h"
 
 namespace attune::conformance {
 
-inline const Algorithms& AllAlgorithms() {
-  static const Algorithms algorithms = [] {
-    Algorithms made;
-    searchers::RegisterSearchers(made);
-    schedulers::RegisterSchedulers(made);
-    return made;
-  }();
-  return algorithms;
-}
+using cli::AllAlgorithms;
 
 inline std::vector<std::string> SchedulerNames() {
   std::vector<std::string> names;

@@ -1,12 +1,11 @@
 #include "simulator/replay.h"
+#include "cli/algorithms.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "simulator/simulation.h"
 #include "simulator/timeline.h"
 
@@ -33,16 +32,6 @@ class Written : public Curves {
   Table rows_;
 };
 
-const Algorithms& All() {
-  static const Algorithms algorithms = [] {
-    Algorithms all;
-    searchers::RegisterSearchers(all);
-    schedulers::RegisterSchedulers(all);
-    return all;
-  }();
-  return algorithms;
-}
-
 AlgorithmSpec Asha(int64_t min = 1, const char* mode = "stop") {
   return {.name = "asha",
           .options = {{"min", min},
@@ -65,8 +54,9 @@ SweepSpec Spec(int trials, int64_t max_step, AlgorithmSpec scheduler) {
 // A sweep that ran on `slots`, each attempt two seconds beside its steps.
 Recording Record(const SweepSpec& spec, const Curves& curves, int slots = 1) {
   Recording recording(spec);
-  const auto ran = Simulate(spec, All(), curves, {.slots = slots, .start = Seconds(2)},
-                            [&](const Event& event) { recording.Observe(event); });
+  const auto ran =
+      Simulate(spec, cli::AllAlgorithms(), curves, {.slots = slots, .start = Seconds(2)},
+               [&](const Event& event) { recording.Observe(event); });
   EXPECT_TRUE(ran.ok()) << ran.error().message;
   return recording;
 }
@@ -74,7 +64,7 @@ Recording Record(const SweepSpec& spec, const Curves& curves, int slots = 1) {
 Replay Under(const Recording& recording, AlgorithmSpec scheduler, int slots = 1) {
   SweepSpec spec = recording.spec();
   spec.scheduler = std::move(scheduler);
-  auto replay = ReplayUnder(recording, spec, All(), slots);
+  auto replay = ReplayUnder(recording, spec, cli::AllAlgorithms(), slots);
   EXPECT_TRUE(replay.ok()) << replay.error().message;
   return *std::move(replay);
 }
@@ -194,7 +184,7 @@ TEST(Replay, TooManyFailuresEndTheSweepWhileOthersRun) {
   spec.failure.max_restarts = 0;
   const Recording recording = Record(spec, Failing(), 3);
   spec.failure.max_failed_trials = 1;
-  const auto replayed = ReplayUnder(recording, spec, All(), 3);
+  const auto replayed = ReplayUnder(recording, spec, cli::AllAlgorithms(), 3);
   ASSERT_TRUE(replayed.ok()) << replayed.error().message;
   const Replay& replay = *replayed;
   EXPECT_EQ(replay.if_worst.summary.state, SweepState::kFailed);
@@ -206,7 +196,7 @@ TEST(Replay, ALimitOfTheSweepEndsItEarlier) {
   const Recording recording = Record(Spec(4, 4, {.name = "fifo"}), Written(kFour));
   SweepSpec spec = recording.spec();
   spec.stop.max_trials = 2;
-  const Replay replay = *ReplayUnder(recording, spec, All(), 1);
+  const Replay replay = *ReplayUnder(recording, spec, cli::AllAlgorithms(), 1);
   EXPECT_THAT(Steps(replay.if_worst), ElementsAre(4, 4, 0, 0));
   EXPECT_EQ(replay.if_worst.trials[2].state, TrialState::kPending);
   EXPECT_EQ(replay.if_worst.summary.best->value, 0.2);
@@ -236,20 +226,20 @@ TEST(Replay, UnderASchedulerThatClonesNothingIsKnown) {
   const Recording recording = Record(Spec(4, 4, {.name = "fifo"}), Written(kFour), 4);
   SweepSpec spec = recording.spec();
   spec.scheduler = Pbt();
-  EXPECT_THAT(ReplayUnder(recording, spec, All(), 4).error().message,
+  EXPECT_THAT(ReplayUnder(recording, spec, cli::AllAlgorithms(), 4).error().message,
               HasSubstr("scheduler.name: pbt gives trials the weights of others"));
 }
 
 TEST(Replay, WithoutAResultThereIsNothingToReplay) {
   const Recording recording(Spec(4, 4, {.name = "fifo"}));
-  EXPECT_THAT(ReplayUnder(recording, recording.spec(), All(), 1).error().message,
+  EXPECT_THAT(ReplayUnder(recording, recording.spec(), cli::AllAlgorithms(), 1).error().message,
               HasSubstr("has reported a result that counts"));
 }
 
 // The events of a sweep that ran so, for a recording of the same sweep that differs in `spec`.
 Recording RecordAs(const SweepSpec& spec, const SweepSpec& ran, const Curves& curves) {
   Recording recording(spec);
-  const auto summary = Simulate(ran, All(), curves, {.slots = 1},
+  const auto summary = Simulate(ran, cli::AllAlgorithms(), curves, {.slots = 1},
                                 [&](const Event& event) { recording.Observe(event); });
   EXPECT_TRUE(summary.ok()) << summary.error().message;
   return recording;
@@ -266,7 +256,7 @@ TEST(Replay, OfAWarmStartedSweepIsReplayed) {
 TEST(Simulate, AWarmStartIsRefused) {
   SweepSpec warm = Spec(4, 4, {.name = "fifo"});
   warm.warm_start = {SweepId(7)};
-  EXPECT_THAT(Simulate(warm, All(), Written(kFour), {.slots = 1}).error().message,
+  EXPECT_THAT(Simulate(warm, cli::AllAlgorithms(), Written(kFour), {.slots = 1}).error().message,
               HasSubstr("warm_start: the results of earlier sweeps lie with a server"));
 }
 
@@ -277,7 +267,7 @@ TEST(Replay, EnqueuedTrialsAreTriedAgain) {
   EXPECT_THAT(Steps(Under(recording, {.name = "fifo"}).if_worst), ElementsAre(4, 4, 4, 4));
   SweepSpec fewer = recording.spec();
   fewer.stop.max_trials = 1;
-  const auto replay = ReplayUnder(recording, fewer, All(), 1);
+  const auto replay = ReplayUnder(recording, fewer, cli::AllAlgorithms(), 1);
   ASSERT_TRUE(replay.ok()) << replay.error().message;
   EXPECT_THAT(Steps(replay->if_worst), ElementsAre(4, 0, 0, 0));
 }
@@ -294,10 +284,11 @@ TEST(Replay, ALimitOnAnotherMetricFailsNoTrialBeyondItsRecording) {
   limited.scheduler = {.name = "fifo"};
   limited.stop.thresholds = {{.metric = "grad_norm", .at_least = 1e4}};
   Recording recording(spec, limited.ReportedMetrics());
-  ASSERT_TRUE(Simulate(spec, All(), WithGradNorm(), {.slots = 1}, [&](const Event& event) {
-                recording.Observe(event);
-              }).ok());
-  const auto replay = ReplayUnder(recording, limited, All(), 1);
+  ASSERT_TRUE(
+      Simulate(spec, cli::AllAlgorithms(), WithGradNorm(), {.slots = 1}, [&](const Event& event) {
+        recording.Observe(event);
+      }).ok());
+  const auto replay = ReplayUnder(recording, limited, cli::AllAlgorithms(), 1);
   ASSERT_TRUE(replay.ok()) << replay.error().message;
   EXPECT_TRUE(replay->Unknown(TrialNumber(2)));
   EXPECT_EQ(replay->if_worst.summary.Count(TrialState::kFailed), 0);
@@ -309,7 +300,7 @@ TEST(Replay, AMetricThatWasNotRecordedIsRefused) {
   const Recording recording = Record(Spec(4, 4, Asha()), Written(kFour));
   SweepSpec limited = recording.spec();
   limited.stop.thresholds = {{.metric = "grad_norm", .at_least = 1e4}};
-  EXPECT_THAT(ReplayUnder(recording, limited, All(), 1).error().message,
+  EXPECT_THAT(ReplayUnder(recording, limited, cli::AllAlgorithms(), 1).error().message,
               HasSubstr("stop: grad_norm was not recorded with each report"));
 }
 
