@@ -2,21 +2,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cli/algorithms.h"
 #include "core/base/check.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "sweepfile/sweepfile.h"
 
 // A text is refused with a place in it, or it means a sweep whose resolved form means the same.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const attune::Algorithms algorithms = [] {
-    attune::Algorithms all;
-    attune::searchers::RegisterSearchers(all);
-    attune::schedulers::RegisterSchedulers(all);
-    return all;
-  }();
   const attune::sweepfile::ParseOptions options{
-      .directory = "/sweeps", .algorithms = &algorithms, .program_exists = {}};
+      .directory = "/sweeps", .algorithms = &attune::cli::AllAlgorithms(), .program_exists = {}};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parsed = attune::sweepfile::ParseSweep(text, options);
   ATTUNE_CHECK(parsed.spec.has_value() == parsed.faults.empty());

@@ -5,9 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "cli/algorithms.h"
 #include "core/brain/brain.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "server/store/sqlite_store.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/server/store/sample_log.h"
@@ -70,12 +69,9 @@ TEST_F(Db, CheckOfDecisionsFindsALogThatNoBrainHasWritten) {
 
 // A sweep whose first trial has just started, as a brain has decided it.
 std::vector<Event> Decided() {
-  Algorithms algorithms;
-  searchers::RegisterSearchers(algorithms);
-  schedulers::RegisterSchedulers(algorithms);
   SweepSpec spec = server::SampleSpec();
   spec.scheduler = {.name = "fifo", .options = {}};
-  Brain brain(algorithms, [](const std::string&) { return true; });
+  Brain brain(AllAlgorithms(), [](const std::string&) { return true; });
   std::vector<Event> log;
   const auto add = [&](std::vector<Event> events) {
     std::ranges::move(events, std::back_inserter(log));

@@ -1,11 +1,11 @@
 #include "simulator/replay.h"
-#include "cli/algorithms.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "cli/algorithms.h"
 #include "simulator/simulation.h"
 #include "simulator/timeline.h"
 

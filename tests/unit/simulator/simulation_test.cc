@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "schedulers/register.h"
+#include "cli/algorithms.h"
 #include "searchers/register.h"
 #include "tests/sim/toys.h"
 
@@ -55,10 +55,7 @@ SweepSpec Asha(int max_trials, int64_t max_step) {
 
 Result<Summary> Simulated(const SweepSpec& spec, const Assumptions& assumed,
                           const Curves& curves = Numbers()) {
-  Algorithms algorithms;
-  searchers::RegisterSearchers(algorithms);
-  schedulers::RegisterSchedulers(algorithms);
-  return Simulate(spec, algorithms, curves, assumed);
+  return Simulate(spec, cli::AllAlgorithms(), curves, assumed);
 }
 
 TEST(Simulation, TrialsTakeTurnsOnTheSlots) {

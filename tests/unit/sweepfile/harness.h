@@ -6,18 +6,16 @@
 #include <string>
 #include <string_view>
 
+#include "cli/algorithms.h"
 #include "sweepfile/sweepfile.h"
 #include "tests/unit/sweepfile/reference.h"
 
 namespace attune::sweepfile {
 
-inline const Algorithms& TheAlgorithms() {
-  static const Algorithms algorithms = AllAlgorithms();
-  return algorithms;
-}
+using cli::AllAlgorithms;
 
 inline ParseOptions Options() {
-  return {.file = "sweep.yaml", .directory = "/home/ada/mnist", .algorithms = &TheAlgorithms()};
+  return {.file = "sweep.yaml", .directory = "/home/ada/mnist", .algorithms = &AllAlgorithms()};
 }
 
 inline Parsed Parse(std::string_view text) { return ParseSweep(text, Options()); }

@@ -189,7 +189,7 @@ TEST(ParseSweep, TakesTheNameFromTheFilesStem) {
 
 TEST(ParseSweep, FillsTheOptionsOfTheScheduler) {
   const SweepSpec spec = Spec(With("scheduler: {name: asha, max: 9}\n"));
-  for (const Option& option : TheAlgorithms().FindScheduler("asha")->options) {
+  for (const Option& option : AllAlgorithms().FindScheduler("asha")->options) {
     EXPECT_EQ(spec.scheduler.options.at(option.name), option.fallback) << option.name;
   }
 }

@@ -6,13 +6,13 @@ namespace {
 using ::testing::HasSubstr;
 
 SweepSpec Patched(const SweepSpec& spec, std::string_view patch) {
-  Parsed parsed = PatchSweep(spec, patch, {.algorithms = &TheAlgorithms()});
+  Parsed parsed = PatchSweep(spec, patch, {.algorithms = &AllAlgorithms()});
   EXPECT_EQ(FaultLines(parsed), "") << patch;
   return parsed.spec ? *std::move(parsed.spec) : SweepSpec{};
 }
 
 std::string FaultsOfPatch(const SweepSpec& spec, std::string_view patch) {
-  const Parsed parsed = PatchSweep(spec, patch, {.algorithms = &TheAlgorithms()});
+  const Parsed parsed = PatchSweep(spec, patch, {.algorithms = &AllAlgorithms()});
   EXPECT_FALSE(parsed.spec.has_value()) << patch;
   return FaultLines(parsed);
 }

@@ -36,22 +36,22 @@ std::vector<std::string> CodeBlocks(const std::string& page, const std::string& 
 
 TEST(Reference, SchemaIsMadeFromTheTable) {
   EXPECT_TRUE(ReadFile(std::string(ATTUNE_DOCS) + "/schemas/sweep-v1.json") ==
-              SweepSchema(TheAlgorithms()).dump(2) + "\n")
+              SweepSchema(AllAlgorithms()).dump(2) + "\n")
       << kHowTo;
 }
 
 TEST(Reference, TablesOfThePageAreMadeFromTheTable) {
-  EXPECT_TRUE(Page().find(std::string(kReferenceBegin) + "\n" + KeyReference(TheAlgorithms()) +
+  EXPECT_TRUE(Page().find(std::string(kReferenceBegin) + "\n" + KeyReference(AllAlgorithms()) +
                           std::string(kReferenceEnd)) != std::string::npos)
       << kHowTo;
 }
 
 TEST(Reference, EveryKeyIsMentioned) {
   const std::string page = Page();
-  for (const Section& section : AllSections(TheAlgorithms())) {
+  for (const Section& section : AllSections(AllAlgorithms())) {
     for (const Key& key : section.keys) EXPECT_THAT(page, HasSubstr("`" + key.name + "`"));
   }
-  for (const auto& entry : TheAlgorithms().schedulers()) {
+  for (const auto& entry : AllAlgorithms().schedulers()) {
     for (const Option& option : entry.options) {
       EXPECT_THAT(page, HasSubstr("`" + option.name + "`")) << entry.name;
     }

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "cli/algorithms.h"
 #include "sweepfile/schema.h"
 #include "tests/unit/sweepfile/reference.h"
 
@@ -14,7 +15,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string docs = argv[1];
-  const attune::Algorithms algorithms = AllAlgorithms();
+  const attune::Algorithms& algorithms = attune::cli::AllAlgorithms();
   std::ofstream(docs + "/schemas/sweep-v1.json") << SweepSchema(algorithms).dump(2) << "\n";
 
   std::stringstream read;

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "schedulers/register.h"
-#include "searchers/register.h"
+#include "cli/algorithms.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"
 #include "simulator/simulation.h"
@@ -18,11 +17,6 @@ using ::testing::HasSubstr;
 // A store with one sweep that ran under asha (η 3, rungs 1, 3, 9, 27) on 16 slots.
 class ReplayTest : public ::testing::Test {
  protected:
-  ReplayTest() {
-    searchers::RegisterSearchers(algorithms_);
-    schedulers::RegisterSchedulers(algorithms_);
-  }
-
   void Record(int trials) {
     const SweepSpec spec{
         .name = "recorded",
@@ -41,7 +35,7 @@ class ReplayTest : public ::testing::Test {
     const auto curves = simulate::MakeCurves("mixed", spec.objective(), spec.space, Step(27), 7);
     std::vector<Event> events;
     const auto ran =
-        simulate::Simulate(spec, algorithms_, **curves, {.slots = 16, .step = Seconds(60)},
+        simulate::Simulate(spec, cli::AllAlgorithms(), **curves, {.slots = 16, .step = Seconds(60)},
                            [&](const Event& event) { events.push_back(event); });
     ASSERT_TRUE(ran.ok()) << ran.error().message;
     recorded_ = *ran;
@@ -51,7 +45,7 @@ class ReplayTest : public ::testing::Test {
   Response Ask(const std::string& body, const std::string& slots = "") {
     Request request{.method = "POST", .body = body};
     if (!slots.empty()) request.query.emplace("slots", slots);
-    return Replays(*reader_, algorithms_)
+    return Replays(*reader_, cli::AllAlgorithms())
         .ReplaySweep(request, {.trial = {SweepId(1), TrialNumber(0)}});
   }
 
@@ -64,7 +58,6 @@ class ReplayTest : public ::testing::Test {
   attune::testing::ScratchFolder folder_;
   std::unique_ptr<SqliteStore> store_ = SqliteStore::Open(folder_ / "attune.db").value();
   std::unique_ptr<Reader> reader_ = Reader::Open(folder_ / "attune.db").value();
-  Algorithms algorithms_;
   simulate::Summary recorded_;
 };
 
