@@ -14,9 +14,8 @@
 #include <vector>
 
 #include "benchmarks/bench_sweep.h"
+#include "cli/algorithms.h"
 #include "core/base/check.h"
-#include "schedulers/register.h"
-#include "searchers/register.h"
 #include "server/conductor/conductor.h"
 #include "server/store/sqlite_store.h"
 
@@ -79,9 +78,7 @@ std::vector<Command> Turn(const Sweep& sweep) {
 
 void Write(const std::string& path, int trials, int reports, bool asked,
            const std::string& searcher) {
-  Algorithms algorithms;
-  searchers::RegisterSearchers(algorithms);
-  schedulers::RegisterSchedulers(algorithms);
+  const Algorithms& algorithms = cli::AllAlgorithms();
   const auto store = std::move(SqliteStore::Open(path)).value();
   Conductor conductor(algorithms, *store, Now);
   conductor.SetReachable([](const std::string&) { return true; });
