@@ -1,6 +1,7 @@
 #include "searchers/bohb.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/base/random.h"
@@ -69,6 +70,12 @@ bool Bohb::Better(uint32_t a, uint32_t b) const {
   const double one = Value(a);
   const double other = Value(b);
   return one != other ? one < other : a < b;
+}
+
+std::optional<double> Bohb::ValueOf(uint32_t trial) const {
+  const double value =
+      Depth(trial) > Step(0) ? Value(trial) : std::numeric_limits<double>::infinity();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::string Bohb::Order() const {

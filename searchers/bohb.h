@@ -48,6 +48,7 @@ class Bohb final : public Tpe {
   bool Follow(const Event& event, const std::optional<Record::News>& news) override;
   bool IsKnown(uint32_t trial) const override;
   bool Better(uint32_t a, uint32_t b) const override;
+  std::optional<double> ValueOf(uint32_t trial) const override;
   std::string Order() const override;
 
  private:

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "core/base/check.h"
 #include "core/base/elementary.h"
@@ -24,7 +26,7 @@ constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
 constexpr int64_t kQuickCandidates = 100;  // with more a suggestion may take milliseconds
 constexpr size_t kLatest = 64;             // trials among which those that run are counted
 constexpr double kRunningToWeigh = 10;     // the middle as much as all good ones: as many known
-constexpr double kRunningToHalve = 12;     // the candidates, which are no fewer then
+constexpr double kFitCounts = 3;           // the logarithm of its chance, beside that of the ratio
 constexpr double kPriorCounts = 16;        // results of its own, which weigh as much
 
 Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
@@ -78,6 +80,7 @@ void Tpe::Rebuild() {
     const auto better = [this](uint32_t a, uint32_t b) { return Better(a, b); };
     std::ranges::sort(group.ranked, better);
     ChooseGood(group);
+    Fit(group);
   }
 }
 
@@ -93,6 +96,11 @@ bool Tpe::IsKnown(uint32_t trial) const {
   return record_.trial(trial).standing < Standing::kRunning;
 }
 
+std::optional<double> Tpe::ValueOf(uint32_t trial) const {
+  if (record_.trial(trial).standing > Standing::kCut) return std::nullopt;
+  return record_.trial(trial).value;
+}
+
 // The kernel of a trial that is known is among the others' until it is found to be good.
 void Tpe::Add(Group& group, uint32_t trial) {
   if (std::isnan(record_.At(trial, group.dimensions[0]))) return;
@@ -105,12 +113,17 @@ void Tpe::Add(Group& group, uint32_t trial) {
 void Tpe::Rank(Group& group, uint32_t trial) {
   const size_t place = group.PlaceOf(trial);
   if (place == group.trials.size() || group.trials[place] != trial) return;
-  std::erase(group.ranked, trial);
+  const auto before = std::ranges::find(group.ranked, trial);
+  auto moved = before - group.ranked.begin();  // the first place where there is another one now
+  if (before != group.ranked.end()) group.ranked.erase(before);
   if (IsKnown(trial)) {
     const auto better = [this](uint32_t a, uint32_t b) { return Better(a, b); };
-    group.ranked.insert(std::ranges::upper_bound(group.ranked, trial, better), trial);
+    const auto after = std::ranges::upper_bound(group.ranked, trial, better);
+    moved = std::min(moved, after - group.ranked.begin());
+    group.ranked.insert(after, trial);
   }
   ChooseGood(group);
+  if (std::cmp_less(moved, QuadraticFit::Wanted(group.axes))) Fit(group);
   const bool good = std::ranges::find(group.good, trial) != group.good.end();
   group.others.Include(place, IsKnown(trial) && !good);
 }
@@ -145,6 +158,23 @@ void Tpe::ChooseGood(Group& group) {
   std::vector<Point> centres;
   for (const uint32_t trial : group.good) centres.push_back(PointOf(group, trial));
   group.best.emplace(group.axes, std::move(centres));
+}
+
+// Those without a value are as bad as the worst before them, and so are those whose value, of an
+// earlier step, is better than of those that are ranked before them.
+void Tpe::Fit(Group& group) {
+  group.fit.reset();
+  if (record_.objectives() > 1 || group.ranked.empty() || !ValueOf(group.ranked[0])) return;
+  const size_t count = std::min(QuadraticFit::Wanted(group.axes), group.ranked.size());
+  std::vector<Point> points;
+  std::vector<double> values;
+  for (const uint32_t trial : std::span(group.ranked).first(count)) {
+    const std::optional<double> value = ValueOf(trial);
+    const double least = values.empty() ? *value : values.back();
+    points.push_back(PointOf(group, trial));
+    values.push_back(std::max(least, value.value_or(least)));
+  }
+  group.fit = QuadraticFit::Make(group.axes, points, values);
 }
 
 void Tpe::Observe(const Event& event) {
@@ -226,22 +256,31 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
   const Point point = record_.cube().Place(config).value();
   std::vector<uint32_t> good;
   size_t results = 0;
+  const Group* fitted = nullptr;  // the one whose fit predicts most
   for (const Group& group : groups_) {
     if (std::isnan(point[group.dimensions[0]])) continue;
     good.insert(good.end(), group.good.begin(), group.good.end());
     results = std::max(results, group.ranked.size());
+    if (!group.fit) continue;
+    if (!fitted || group.fit->explained() > fitted->fit->explained()) fitted = &group;
   }
   if (good.empty() && !prior_.empty()) return prior_.ExplainDraw();
   if (good.empty()) return {.rule = "random", .text = "drawn at random: no result is good"};
   const uint32_t near = Nearest(record_, good, point);
   const std::string changes = Changes(record_, near, config);
+  std::string chance;
+  if (fitted) {
+    Point place;
+    for (const size_t dimension : fitted->dimensions) place.push_back(point[dimension]);
+    chance = ", chance of a new best " + FormatShort(Exp(fitted->fit->LogBetter(place)));
+  }
   return {.rule = "density_ratio",
           .from = {TrialNumber(near)},
           .results = static_cast<int64_t>(results),
           .score = ratio,
           .text = "model of " + std::to_string(results) + " results" + Order() + ": near trial " +
                   std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
-                  "; log density ratio " + FormatShort(ratio)};
+                  "; log density ratio " + FormatShort(ratio) + chance};
 }
 
 double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
@@ -260,9 +299,6 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
       group.ranked.empty() || record_.objectives() > 1
           ? 0  // the middle of a front is far from it
           : running / kRunningToWeigh * running / static_cast<double>(group.ranked.size());
-  const double fewer = 1 + std::min(running / kRunningToHalve, 1.0);
-  const auto wanted =
-      static_cast<size_t>(std::ceil(static_cast<double>(options_.candidates) / fewer));
 
   const double share =
       prior == nullptr ? 0
@@ -271,9 +307,10 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
   // Where the group is the whole of a finite space, candidates that were tried are passed over.
   const bool whole = groups_.size() == 1 && cube.Finite();
   std::vector<Point> candidates;
-  for (int64_t tries = 0; candidates.size() < wanted; ++tries) {
+  for (int64_t tries = 0; std::cmp_less(candidates.size(), options_.candidates); ++tries) {
     const bool of_prior = share > 0 && (!group.best || random.Uniform() < share);
     Point candidate = of_prior ? prior->Draw(random) : group.best->Draw(random, middle);
+    if (group.fit && tries % 2 == 0) candidate = group.fit->Draw(random, std::move(candidate));
     for (size_t i = 0; i < candidate.size(); ++i) {
       candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
     }
@@ -283,20 +320,22 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
     if (enough) break;
   }
   std::vector<double> gains;
+  std::vector<double> chances;
   for (const Point& candidate : candidates) {
-    const double own = group.best ? group.best->LogDensity(candidate, middle) : 0;
+    double density = group.best ? group.best->LogDensity(candidate, middle) : 0;
     if (share > 0) {
       const double believed = prior->LogDensity(candidate);
-      gains.push_back(group.best ? Mixed(share, believed, own) : believed);
-    } else {
-      gains.push_back(own);
+      density = group.best ? Mixed(share, believed, density) : believed;
     }
+    chances.push_back(
+        group.fit ? kFitCounts * group.fit->explained() * group.fit->LogBetter(candidate) : 0);
+    gains.push_back(density + chances.back());
   }
-  const auto [best, log_ratio] = group.others.MostAbove(candidates, gains);
+  const auto [best, score] = group.others.MostAbove(candidates, gains);
   for (size_t i = 0; i < group.dimensions.size(); ++i) {
     point[group.dimensions[i]] = candidates[best][i];
   }
-  return log_ratio;
+  return score - chances[best];
 }
 
 Entry<Searcher> TpeEntry() {

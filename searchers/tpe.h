@@ -7,6 +7,7 @@
 
 #include "core/algorithms/algorithms.h"
 #include "core/algorithms/searcher.h"
+#include "searchers/gaussian/quadratic_fit.h"
 #include "searchers/model/parzen.h"
 #include "searchers/model/prior.h"
 #include "searchers/model/record.h"
@@ -32,13 +33,17 @@ namespace attune::searchers {
 // - Trials that still run are in neither density. Among the others ("constant liar") they would
 //   send parallel proposals apart, and measured, away from where they should go
 //   (docs/searchers.md). But the more of them run beside what is known, the more is drawn around
-//   the weighted mean of the good ones, as evolution strategies do (RankedParzen's middle), and the
-//   fewer candidates are compared: rounds are few then, and each must come further.
+//   the weighted mean of the good ones, as evolution strategies do (RankedParzen's middle): rounds
+//   are few then, and each must come further.
+// - Densities say where good trials lie, and nothing of where between them the best may be. With
+//   one objective a quadratic function of the best results (QuadraticFit) does: half of the
+//   candidates are where it may be least, and its chance of a new best counts beside the ratio,
+//   the more of the results it predicts.
 // - The first `startup_trials` trials that end are points of a Sobol sequence.
 // - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
 //
-// An observation changes a kernel a group, and seldom all of them; a suggestion looks at every
-// observation once a candidate.
+// An observation changes a kernel a group, and seldom all of them, and the fit where it is among
+// the best; a suggestion looks at every observation once a candidate.
 class Tpe : public Searcher {
  public:
   struct Options {
@@ -74,6 +79,7 @@ class Tpe : public Searcher {
   virtual bool Follow(const Event& event, const std::optional<Record::News>& news);
   virtual bool IsKnown(uint32_t trial) const;  // what became of it, so that it is learned from
   virtual bool Better(uint32_t a, uint32_t b) const { return record_.Better(a, b); }
+  virtual std::optional<double> ValueOf(uint32_t trial) const;  // by which it is ranked, if any
   virtual std::string Order() const { return ""; }  // of its results: ", completed ones first"
 
  private:
@@ -86,6 +92,7 @@ class Tpe : public Searcher {
     std::vector<uint32_t> good;        // the first of them
     std::optional<RankedParzen> best;  // what they are drawn from; null without them
     WideParzen others;
+    std::optional<QuadraticFit> fit;  // of the first of `ranked`
 
     size_t PlaceOf(uint32_t trial) const;
   };
@@ -94,6 +101,7 @@ class Tpe : public Searcher {
   void Add(Group& group, uint32_t trial);
   void Rank(Group& group, uint32_t trial);
   void ChooseGood(Group& group);
+  void Fit(Group& group);
 
   size_t Running(const Group& group) const;  // of the latest
   bool StartsUp() const;

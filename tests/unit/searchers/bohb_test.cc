@@ -220,7 +220,7 @@ TEST(Bohb, TheBitsOfAProposalAreGolden) {
   BestOf(bohb, 40, Bowl);
   const Config config = Ask(bohb, 40);
   EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "y")),
-            "2.7465190172874907 -0.9863841709650423");
+            "1.035046652420915 -2.4068321562379724");
 }
 
 }  // namespace

@@ -119,9 +119,10 @@ TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
   EXPECT_GT(rationale.score.value(), 0);
   ASSERT_EQ(rationale.from.size(), 1u);
   EXPECT_NEAR(rationale.from[0].value, 10, 2) << "one of the best four";
-  EXPECT_THAT(rationale.text,
-              MatchesRegex("model of 20 results: near trial [0-9]+, x from 0\\.[0-9]+ to "
-                           "0\\.[0-9]+; log density ratio [0-9.]+"));
+  EXPECT_THAT(
+      rationale.text,
+      MatchesRegex("model of 20 results: near trial [0-9]+, x from 0\\.[0-9]+ to "
+                   "0\\.[0-9]+; log density ratio [0-9.]+, chance of a new best 0\\.[0-9]+"));
 }
 
 TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {

@@ -49,7 +49,7 @@ TEST(Tpe, TheBitsOfAProposalAreGolden) {
   BestOf(tpe, 40, Loss);
   const Config config = std::get<Proposed>(tpe.Suggest(ProposalNumber(40))).config;
   EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")),
-            "2.4516597626414596 0.0001314949314070996");
+            "3.1264443627453087 0.0001816256439060773");
 }
 
 TEST(Tpe, TheBitsOfAProposalBesideManyWorkersAreGolden) {
@@ -61,7 +61,17 @@ TEST(Tpe, TheBitsOfAProposalBesideManyWorkersAreGolden) {
   }
   const Config config = Ask(tpe, 60);
   EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "lr")),
-            "1.8615572498531643 0.00010281269261655331");
+            "2.0000387620811546 9.999034399549536e-05");
+}
+
+// Densities alone come to some hundredth of its width.
+TEST(Tpe, TheBottomOfABowlIsFoundToManyDigits) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Tpe tpe(Plane(seed));
+    EXPECT_LT(BestOf(tpe, 40, Loss), 1e-6) << seed;
+    Tpe with_workers(Plane(seed));
+    EXPECT_LT(BestOf(with_workers, 64, Loss, 32), 1e-4) << seed << ": two rounds of 32";
+  }
 }
 
 // However bad the first result after that, it was good for long.

@@ -1,0 +1,173 @@
+#include "searchers/gaussian/quadratic_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/base/elementary.h"
+#include "searchers/model/draw.h"
+
+namespace attune::searchers {
+namespace {
+
+const Axis kNumber{.kind = Cube::Kind::kRange, .count = 0};
+const Axis kListOfThree{.kind = Cube::Kind::kChoice, .count = 3};
+
+struct Results {
+  std::vector<Axis> axes;
+  std::vector<Point> points;
+  std::vector<double> values;
+
+  std::optional<QuadraticFit> Fit() const { return QuadraticFit::Make(axes, points, values); }
+};
+
+// So many points drawn at random, the best one first.
+template <class Loss>
+Results Drawn(const std::vector<Axis>& axes, size_t count, Loss loss, uint64_t seed = 1) {
+  RandomStream random(seed, TrialNumber(0), "test");
+  std::vector<std::pair<double, Point>> drawn;
+  for (size_t i = 0; i < count; ++i) {
+    Point point;
+    for (const Axis& axis : axes) {
+      point.push_back(axis.count == 0 ? random.Uniform()
+                                      : UniformPlace(static_cast<double>(axis.count), random));
+    }
+    drawn.emplace_back(loss(point, random), point);
+  }
+  std::ranges::sort(drawn);
+  Results results{.axes = axes, .points = {}, .values = {}};
+  for (const auto& [value, point] : drawn) {
+    results.points.push_back(point);
+    results.values.push_back(value);
+  }
+  return results;
+}
+
+double Square(double x) { return x * x; }
+
+TEST(QuadraticFit, FindsTheMinimumOfAParabolaInEachCoordinate) {
+  const auto fit = Drawn({kNumber, kNumber}, 8, [](const Point& at, RandomStream&) {
+                     return 7 + Square(at[0] - 0.3) + 5 * Square(at[1] - 0.8);
+                   }).Fit();
+  ASSERT_TRUE(fit);
+  EXPECT_GT(fit->explained(), 0.999);
+  EXPECT_EQ(fit->results(), 8u);
+  RandomStream random(1, TrialNumber(1), "test");
+  const Point least = fit->Draw(random, {0.5, 0.5});
+  EXPECT_NEAR(least[0], 0.3, 1e-3);
+  EXPECT_NEAR(least[1], 0.8, 1e-3);
+}
+
+TEST(QuadraticFit, FindsTheMinimumOfANarrowValleyAcrossTheCoordinates) {
+  const auto fit = Drawn({kNumber, kNumber, kNumber}, 25, [](const Point& at, RandomStream&) {
+                     return 100 * Square(at[0] + at[1] - 0.9) + Square(at[0] - at[1] - 0.1) +
+                            Square(at[2] - 0.2);
+                   }).Fit();
+  ASSERT_TRUE(fit);
+  EXPECT_GT(fit->explained(), 0.999);
+  RandomStream random(1, TrialNumber(1), "test");
+  const Point least = fit->Draw(random, {0.1, 0.9, 0.5});
+  EXPECT_NEAR(least[0] + least[1], 0.9, 1e-2);
+  EXPECT_NEAR(least[2], 0.2, 1e-2);
+}
+
+TEST(QuadraticFit, AMinimumOutsideIsDrawnAtTheEdgeAndADownwardParabolaToo) {
+  const auto fit = Drawn({kNumber, kNumber}, 12, [](const Point& at, RandomStream&) {
+                     return Square(at[0] - 1.5) - Square(at[1] - 0.4);
+                   }).Fit();
+  ASSERT_TRUE(fit);
+  RandomStream random(1, TrialNumber(1), "test");
+  const Point least = fit->Draw(random, {0.5, 0.5});
+  EXPECT_EQ(least[0], 1);
+  EXPECT_EQ(least[1], 1);  // 0.6 from 0.4, where 0 is 0.4 from it
+}
+
+TEST(QuadraticFit, TheBestValueOfAListIsDrawn) {
+  const auto fit = Drawn({kListOfThree, kNumber}, 18, [](const Point& at, RandomStream&) {
+                     return (at[0] == 1 ? 0 : 1 + at[0]) + Square(at[1] - 0.5);
+                   }).Fit();
+  ASSERT_TRUE(fit);
+  RandomStream random(1, TrialNumber(1), "test");
+  EXPECT_EQ(fit->Draw(random, {2, 0.5})[0], 1);
+}
+
+TEST(QuadraticFit, DrawsSpreadAsFarAsTheResultsLeaveItOpen) {
+  const auto spread = [](double noise) {
+    const auto fit = Drawn({kNumber}, 9, [&](const Point& at, RandomStream& random) {
+                       return Square(at[0] - 0.5) + noise * StandardNormal(random);
+                     }).Fit();
+    std::vector<double> least;
+    for (uint32_t i = 0; i < 100; ++i) {
+      RandomStream random(1, TrialNumber(i), "draws");
+      least.push_back(fit->Draw(random, {0.5})[0]);
+    }
+    const double mean = std::accumulate(least.begin(), least.end(), 0.0) / 100;
+    double squares = 0;
+    for (const double x : least) squares += Square(x - mean);
+    return std::sqrt(squares / 100);
+  };
+  EXPECT_GT(spread(0.01), 5 * spread(0.001));
+}
+
+TEST(QuadraticFit, ALikelierNewBestHasTheLargerChance) {
+  const auto fit =
+      Drawn({kNumber, kNumber}, 15, [](const Point& at, RandomStream& random) {
+        return Square(at[0] - 0.3) + Square(at[1] - 0.8) + 0.01 * StandardNormal(random);
+      }).Fit();
+  ASSERT_TRUE(fit);
+  const double at_best = fit->LogBetter({0.3, 0.8});
+  EXPECT_GT(at_best, fit->LogBetter({0.5, 0.8}));
+  EXPECT_LE(at_best, 0);
+  EXPECT_TRUE(std::isfinite(fit->LogBetter({1, 0})));
+}
+
+TEST(QuadraticFit, LuckPredictsNothing) {
+  int fits = 0;
+  double explained = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto fit = Drawn(
+                         {kNumber, kNumber, kNumber}, 30,
+                         [](const Point&, RandomStream& random) { return random.Uniform(); }, seed)
+                         .Fit();
+    if (!fit) continue;
+    ++fits;
+    explained += fit->explained();
+  }
+  EXPECT_LT(fits, 15);
+  EXPECT_LT(explained, 0.1 * 40);
+}
+
+TEST(QuadraticFit, ThereIsNoneOfFewOrEqualOrBoundlessResults) {
+  const auto sum = [](const Point& at, RandomStream&) { return at[0] + at[1]; };
+  EXPECT_FALSE(Drawn({kNumber, kNumber}, 5, sum).Fit());
+  EXPECT_TRUE(Drawn({kNumber, kNumber}, 6, sum).Fit());
+  EXPECT_FALSE(Drawn({kNumber}, 9, [](const Point&, RandomStream&) { return 1e300; }).Fit());
+  Results boundless = Drawn({kNumber, kNumber}, 9, sum);
+  boundless.values.front() = -std::numeric_limits<double>::max();
+  boundless.values.back() = std::numeric_limits<double>::max();
+  EXPECT_FALSE(boundless.Fit());
+}
+
+TEST(QuadraticFit, OnePointManyTimesAndALastBitBetweenValuesAreFine) {
+  Results results{.axes = {kNumber, kListOfThree}, .points = {}, .values = {}};
+  for (int i = 0; i < 12; ++i) {
+    results.points.push_back({0.25, 1});
+    results.values.push_back(i < 6 ? 1 : std::nextafter(1, 2));
+  }
+  const auto fit = results.Fit();
+  EXPECT_TRUE(!fit || std::isfinite(fit->LogBetter({0.25, 1})));
+}
+
+TEST(QuadraticFit, SixtyFourTermsAreTheMost) {
+  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(32, kNumber)), 3 * 65u);
+  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(33, kNumber)), 0u);
+  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(9, kNumber)), 3 * (18 + 36 + 1u));
+  EXPECT_EQ(QuadraticFit::Wanted({kListOfThree, kNumber}), 3 * 6u);
+}
+
+}  // namespace
+}  // namespace attune::searchers
