@@ -1,7 +1,6 @@
 #include "searchers/bohb.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/base/random.h"
@@ -73,9 +72,7 @@ bool Bohb::Better(uint32_t a, uint32_t b) const {
 }
 
 std::optional<double> Bohb::ValueOf(uint32_t trial) const {
-  const double value =
-      Depth(trial) > Step(0) ? Value(trial) : std::numeric_limits<double>::infinity();
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  return Depth(trial) > Step(0) ? std::optional(Value(trial)) : std::nullopt;
 }
 
 std::string Bohb::Order() const {

@@ -115,15 +115,18 @@ void Tpe::Rank(Group& group, uint32_t trial) {
   if (place == group.trials.size() || group.trials[place] != trial) return;
   const auto before = std::ranges::find(group.ranked, trial);
   auto moved = before - group.ranked.begin();  // the first place where there is another one now
-  if (before != group.ranked.end()) group.ranked.erase(before);
+  const bool was_ranked = before != group.ranked.end();
+  if (was_ranked) group.ranked.erase(before);
+  bool unsound = was_ranked && moved >= Sound(group);  // before, or now
   if (IsKnown(trial)) {
     const auto better = [this](uint32_t a, uint32_t b) { return Better(a, b); };
     const auto after = std::ranges::upper_bound(group.ranked, trial, better);
     moved = std::min(moved, after - group.ranked.begin());
+    unsound = unsound || !ValueOf(trial);
     group.ranked.insert(after, trial);
   }
   ChooseGood(group);
-  if (std::cmp_less(moved, QuadraticFit::Wanted(group.axes))) Fit(group);
+  if (unsound || std::cmp_less(moved, QuadraticFit::Wanted(group.axes))) Fit(group);
   const bool good = std::ranges::find(group.good, trial) != group.good.end();
   group.others.Include(place, IsKnown(trial) && !good);
 }
@@ -160,21 +163,35 @@ void Tpe::ChooseGood(Group& group) {
   group.best.emplace(group.axes, std::move(centres));
 }
 
-// Those without a value are as bad as the worst before them, and so are those whose value, of an
-// earlier step, is better than of those that are ranked before them.
+ptrdiff_t Tpe::Sound(const Group& group) const {
+  const auto has_value = [this](uint32_t trial) { return ValueOf(trial).has_value(); };
+  return std::ranges::partition_point(group.ranked, has_value) - group.ranked.begin();
+}
+
+// A result whose value, of an earlier step, is better than of those that are ranked before it
+// counts as the worst of them. Of those without one the newest tell where the search is.
 void Tpe::Fit(Group& group) {
   group.fit.reset();
-  if (record_.objectives() > 1 || group.ranked.empty() || !ValueOf(group.ranked[0])) return;
-  const size_t count = std::min(QuadraticFit::Wanted(group.axes), group.ranked.size());
+  const auto sound = static_cast<size_t>(Sound(group));
+  const size_t wanted = QuadraticFit::Wanted(group.axes);
+  if (record_.objectives() > 1 || wanted == 0 || sound == 0) return;
   std::vector<Point> points;
   std::vector<double> values;
-  for (const uint32_t trial : std::span(group.ranked).first(count)) {
-    const std::optional<double> value = ValueOf(trial);
-    const double least = values.empty() ? *value : values.back();
+  for (const uint32_t trial : std::span(group.ranked).first(std::min(wanted, sound))) {
+    const double value = *ValueOf(trial);
     points.push_back(PointOf(group, trial));
-    values.push_back(std::max(least, value.value_or(least)));
+    values.push_back(values.empty() ? value : std::max(value, values.back()));
   }
-  group.fit = QuadraticFit::Make(group.axes, points, values);
+  std::vector<uint32_t> unsound(group.ranked.begin() + static_cast<ptrdiff_t>(sound),
+                                group.ranked.end());
+  const size_t most = std::min(unsound.size(), QuadraticFit::WantedFailed(group.axes));
+  std::ranges::partial_sort(unsound, unsound.begin() + static_cast<ptrdiff_t>(most),
+                            std::ranges::greater{});
+  std::vector<Point> failed;
+  for (const uint32_t trial : std::span(unsound).first(most)) {
+    failed.push_back(PointOf(group, trial));
+  }
+  group.fit = QuadraticFit::Make(group.axes, points, values, failed);
 }
 
 void Tpe::Observe(const Event& event) {
@@ -310,7 +327,8 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
   for (int64_t tries = 0; std::cmp_less(candidates.size(), options_.candidates); ++tries) {
     const bool of_prior = share > 0 && (!group.best || random.Uniform() < share);
     Point candidate = of_prior ? prior->Draw(random) : group.best->Draw(random, middle);
-    if (group.fit && tries % 2 == 0) candidate = group.fit->Draw(random, std::move(candidate));
+    const bool fitted = group.fit && tries % 2 == 0 && tries < 2 * options_.candidates;
+    if (fitted) candidate = group.fit->Draw(random, std::move(candidate));
     for (size_t i = 0; i < candidate.size(); ++i) {
       candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
     }

@@ -79,7 +79,8 @@ class Tpe : public Searcher {
   virtual bool Follow(const Event& event, const std::optional<Record::News>& news);
   virtual bool IsKnown(uint32_t trial) const;  // what became of it, so that it is learned from
   virtual bool Better(uint32_t a, uint32_t b) const { return record_.Better(a, b); }
-  virtual std::optional<double> ValueOf(uint32_t trial) const;  // by which it is ranked, if any
+  // By which it is ranked; nullopt where it has none, as those have that are ranked last.
+  virtual std::optional<double> ValueOf(uint32_t trial) const;
   virtual std::string Order() const { return ""; }  // of its results: ", completed ones first"
 
  private:
@@ -102,6 +103,7 @@ class Tpe : public Searcher {
   void Rank(Group& group, uint32_t trial);
   void ChooseGood(Group& group);
   void Fit(Group& group);
+  ptrdiff_t Sound(const Group& group) const;  // how many of `ranked` have a value
 
   size_t Running(const Group& group) const;  // of the latest
   bool StartsUp() const;

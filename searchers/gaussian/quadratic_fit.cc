@@ -18,7 +18,7 @@ constexpr size_t kFewest = 6;          // results
 constexpr size_t kResultsForTerm = 3;  // at most
 constexpr double kRidge = 2e-5;        // beside as many as there are results
 constexpr double kLeastSpread = 1e-12;
-constexpr double kMostLeverage = 0.99;
+constexpr double kMostLeverage = 1 - 1e-9;
 constexpr double kLowest = -37;  // deviations, beyond which a chance is no normal number
 constexpr int kDescents = 30;    // through all coordinates
 
@@ -39,74 +39,82 @@ size_t MostResults(const std::vector<Axis>& axes, bool products) {
   return terms > QuadraticFit::kMostTerms ? 0 : kResultsForTerm * (terms + 1);
 }
 
-double FromMiddle(double coordinate) { return 2 * coordinate - 1; }
+}  // namespace
 
 // By axis x and x² of a number, or which value of the list it is; then the products.
 template <typename Row>
-void PutTerms(const std::vector<Axis>& axes, const Point& point, bool products, Row&& row) {
+void QuadraticFit::PutTerms(const Point& point, Row&& row) const {
+  const auto scaled = [&](size_t i) { return (point[i] - scales_[i].centre) / scales_[i].width; };
   ptrdiff_t term = 0;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (IsNumber(axes[i])) {
-      const double x = FromMiddle(point[i]);
-      row[term++] = x;
-      row[term++] = x * x;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (IsNumber(axes_[i])) {
+      row[term++] = scaled(i);
+      row[term++] = scaled(i) * scaled(i);
     } else {
-      for (int64_t value = 0; value < axes[i].count; ++value) {
+      for (int64_t value = 0; value < axes_[i].count; ++value) {
         row[term++] = static_cast<double>(value) == point[i] ? 1 : 0;
       }
     }
   }
-  if (!products) return;
-  for (size_t i = 0; i < axes.size(); ++i) {
+  if (!products_) return;
+  for (size_t i = 0; i < axes_.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (IsNumber(axes[i]) && IsNumber(axes[j])) {
-        row[term++] = FromMiddle(point[i]) * FromMiddle(point[j]);
-      }
+      if (IsNumber(axes_[i]) && IsNumber(axes_[j])) row[term++] = scaled(i) * scaled(j);
     }
   }
 }
 
-// Where the quadratic function of these slopes is least: exactly, where it has no products.
-Point Least(const std::vector<Axis>& axes, const std::vector<double>& slopes, bool products,
-            Point point) {
+Point QuadraticFit::Least(const std::vector<double>& slopes, Point point) const {
   struct Number {
     size_t axis;
+    bool varies;
     double linear;
     double square;
     double at;
   };
   std::vector<Number> numbers;
   size_t term = 0;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto first = slopes.begin() + static_cast<ptrdiff_t>(term);
-    if (IsNumber(axes[i])) {
-      numbers.push_back({i, first[0], first[1], FromMiddle(point[i])});
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (IsNumber(axes_[i])) {
+      const double at = (point[i] - scales_[i].centre) / scales_[i].width;
+      numbers.push_back({i, terms_[term].varies, slopes[term], slopes[term + 1], at});
       term += 2;
-    } else {
-      point[i] = static_cast<double>(std::min_element(first, first + axes[i].count) - first);
-      term += static_cast<size_t>(axes[i].count);
+      continue;
+    }
+    double least = 0;
+    bool found = false;
+    for (int64_t value = 0; value < axes_[i].count; ++value, ++term) {
+      if (!terms_[term].varies || (found && slopes[term] >= least)) continue;
+      found = true;
+      least = slopes[term];
+      point[i] = static_cast<double>(value);
     }
   }
   const auto product = [&](size_t i, size_t j) {
     return slopes[term + std::max(i, j) * (std::max(i, j) - 1) / 2 + std::min(i, j)];
   };
-  for (int descent = 0; descent < (products ? kDescents : 1); ++descent) {
+  for (int descent = 0; descent < (products_ ? kDescents : 1); ++descent) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       Number& number = numbers[i];
+      if (!number.varies) continue;
       double linear = number.linear;
-      for (size_t j = 0; products && j < numbers.size(); ++j) {
+      for (size_t j = 0; products_ && j < numbers.size(); ++j) {
         if (j != i) linear += product(i, j) * numbers[j].at;
       }
-      number.at = number.square > 0 ? std::clamp(-linear / (2 * number.square), -1.0, 1.0)
-                  : linear > 0      ? -1
-                                    : 1;
+      const auto [centre, width] = scales_[number.axis];
+      const double low = -centre / width;
+      const double high = (1 - centre) / width;
+      number.at = number.square > 0 ? std::clamp(-linear / (2 * number.square), low, high)
+                  : linear * (low + high) + number.square * (low * low + high * high) > 0 ? low
+                                                                                          : high;
     }
   }
-  for (const Number& number : numbers) point[number.axis] = (number.at + 1) / 2;
+  for (const Number& number : numbers) {
+    const auto [centre, width] = scales_[number.axis];
+    if (number.varies) point[number.axis] = std::clamp(centre + width * number.at, 0.0, 1.0);
+  }
   return point;
 }
-
-}  // namespace
 
 size_t QuadraticFit::Wanted(const std::vector<Axis>& axes) {
   return std::max(MostResults(axes, false), MostResults(axes, true));
@@ -114,40 +122,65 @@ size_t QuadraticFit::Wanted(const std::vector<Axis>& axes) {
 
 std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
                                                const std::vector<Point>& points,
-                                               const std::vector<double>& values) {
-  ATTUNE_CHECK(points.size() <= Wanted(axes) && points.size() == values.size());
-  auto fit = Make(axes, points, values, false);
-  if (points.size() < TermsOf(axes, true)) return fit;
-  auto other = Make(axes, points, values, true);
+                                               const std::vector<double>& values,
+                                               const std::vector<Point>& failed) {
+  ATTUNE_CHECK(points.size() <= Wanted(axes) && failed.size() <= WantedFailed(axes));
+  ATTUNE_CHECK(points.size() == values.size());
+  auto fit = Make(axes, points, values, failed, false);
+  if (points.size() + failed.size() < TermsOf(axes, true)) return fit;
+  auto other = Make(axes, points, values, failed, true);
   return other && (!fit || other->explained_ > fit->explained_) ? other : fit;
 }
 
 std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
                                                const std::vector<Point>& points,
-                                               const std::vector<double>& values, bool products) {
-  const size_t results = std::min(points.size(), MostResults(axes, products));
-  if (results < kFewest) return std::nullopt;
-  const double extent = values[results - 1] - values[0];
+                                               const std::vector<double>& values,
+                                               const std::vector<Point>& failed, bool products) {
+  const size_t most = MostResults(axes, products);
+  const size_t worst = std::min(failed.size(), most / 3);
+  const size_t sound = std::min(points.size(), most - worst);
+  if (sound == 0 || sound + worst < kFewest) return std::nullopt;
+  const double extent = values[sound - 1] - values[0];
   if (!(extent > 0) || !std::isfinite(extent)) return std::nullopt;
-  const auto count = static_cast<Eigen::Index>(results);
+  const auto count = static_cast<Eigen::Index>(sound + worst);
+  const auto results = static_cast<double>(count);
   const auto terms = static_cast<Eigen::Index>(TermsOf(axes, products));
+  const auto at = [&](Eigen::Index i) -> const Point& {
+    const auto place = static_cast<size_t>(i);
+    return place < sound ? points[place] : failed[place - sound];
+  };
+
+  QuadraticFit fit;
+  fit.axes_ = axes;
+  fit.products_ = products;
+  fit.results_ = sound + worst;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    Scale& scale = fit.scales_.emplace_back();
+    double squares = 0;
+    for (Eigen::Index i = 0; i < count; ++i) scale.centre += at(i)[k] / results;
+    for (Eigen::Index i = 0; i < count; ++i) {
+      squares += (at(i)[k] - scale.centre) * (at(i)[k] - scale.centre) / results;
+    }
+    if (squares > kLeastSpread * kLeastSpread) scale.width = std::sqrt(squares);
+  }
 
   Eigen::MatrixXd design(count, terms);
   Eigen::VectorXd wanted(count);
   for (Eigen::Index i = 0; i < count; ++i) {
-    const auto place = static_cast<size_t>(i);
-    PutTerms(axes, points[place], products, design.row(i));
-    wanted[i] = (values[place] - values[0]) / extent;
+    fit.PutTerms(at(i), design.row(i));
+    const double value = values[std::min(static_cast<size_t>(i), sound - 1)];
+    wanted[i] = (value - values[0]) / extent;
   }
   wanted.array() -= wanted.mean();
-  const Eigen::RowVectorXd means = design.colwise().mean();
-  design.rowwise() -= means;
-  Eigen::RowVectorXd spreads =
-      (design.colwise().squaredNorm() / static_cast<double>(count)).cwiseSqrt();
-  for (double& spread : spreads) {
-    if (!(spread > kLeastSpread)) spread = 1;
+  for (Eigen::Index j = 0; j < terms; ++j) {
+    Term& term = fit.terms_.emplace_back();
+    term.mean = design.col(j).mean();
+    design.col(j).array() -= term.mean;
+    const double deviation = std::sqrt(design.col(j).squaredNorm() / results);
+    term.varies = deviation > kLeastSpread;
+    if (term.varies) term.deviation = deviation;
+    design.col(j) /= term.deviation;
   }
-  design.array().rowwise() /= spreads.array();
 
   Eigen::MatrixXd precision = Eigen::MatrixXd::Zero(terms, terms);
   precision.selfadjointView<Eigen::Lower>().rankUpdate(design.transpose());
@@ -156,50 +189,56 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
   if (factors.info() != Eigen::Success) return std::nullopt;
   const Eigen::VectorXd slopes = factors.solve(design.transpose() * wanted);
   const Eigen::MatrixXd halves = factors.matrixL().solve(design.transpose());
-  const Eigen::ArrayXd leverages = halves.colwise().squaredNorm().transpose().array() +
-                                   1 / static_cast<double>(count);  // the mean's
+  const Eigen::ArrayXd leverages =
+      halves.colwise().squaredNorm().transpose().array() + 1 / results;  // the mean's
   const Eigen::VectorXd off =
       (wanted - design * slopes).array() / (1 - leverages.min(kMostLeverage));
-
-  QuadraticFit fit;
   fit.explained_ = 1 - off.squaredNorm() / wanted.squaredNorm();
   if (!(fit.explained_ > 0)) return std::nullopt;
-  fit.axes_ = axes;
-  fit.products_ = products;
-  fit.results_ = results;
   fit.best_ = wanted[0];
-  fit.deviation_ =
-      std::max(std::sqrt(off.squaredNorm() / static_cast<double>(count)), kLeastSpread);
-  fit.means_.assign(means.begin(), means.end());
-  fit.spreads_.assign(spreads.begin(), spreads.end());
-  fit.slopes_.assign(slopes.begin(), slopes.end());
+  fit.deviation_ = std::max(std::sqrt(off.squaredNorm() / results), kLeastSpread);
+  for (Eigen::Index j = 0; j < terms; ++j) fit.terms_[static_cast<size_t>(j)].slope = slopes[j];
   const Eigen::MatrixXd factor = factors.matrixL();
   fit.factor_.assign(factor.reshaped().begin(), factor.reshaped().end());
   return fit;
 }
 
 double QuadraticFit::LogBetter(const Point& point) const {
-  std::vector<double> terms(means_.size());
-  PutTerms(axes_, point, products_, terms);
+  const size_t count = terms_.size();
+  std::vector<double> units(count);
+  PutTerms(point, units);
   double predicted = 0;
-  for (size_t i = 0; i < terms.size(); ++i) {
-    predicted += slopes_[i] * ((terms[i] - means_[i]) / spreads_[i]);
+  double variance = 0;  // of a result there, in units of how far the values spread
+  for (size_t i = 0; i < count; ++i) {
+    const Term& term = terms_[i];
+    units[i] = (units[i] - term.mean) / term.deviation;
+    predicted += term.slope * units[i];
+    if (term.varies) continue;
+    variance += units[i] * units[i];  // nothing is known: as much as all that is
+    units[i] = 0;
   }
-  return Log(NormalCdf(std::max((best_ - predicted) / deviation_, kLowest)));
+  variance += deviation_ * deviation_;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < i; ++j) units[i] -= factor_[j * count + i] * units[j];
+    units[i] /= factor_[i * count + i];
+    variance += deviation_ * deviation_ * units[i] * units[i];
+  }
+  return Log(NormalCdf(std::max((best_ - predicted) / std::sqrt(variance), kLowest)));
 }
 
 Point QuadraticFit::Draw(RandomStream& random, Point from) const {
-  const size_t terms = means_.size();
-  std::vector<double> slopes(terms);
+  const size_t count = terms_.size();
+  std::vector<double> slopes(count);
   for (double& slope : slopes) slope = StandardNormal(random);
-  for (size_t i = terms; i-- > 0;) {  // their covariance is the inverse of the precision
-    for (size_t j = i + 1; j < terms; ++j) slopes[i] -= factor_[i * terms + j] * slopes[j];
-    slopes[i] /= factor_[i * terms + i];
+  for (size_t i = count; i-- > 0;) {  // their covariance is the inverse of the precision
+    for (size_t j = i + 1; j < count; ++j) slopes[i] -= factor_[i * count + j] * slopes[j];
+    slopes[i] /= factor_[i * count + i];
   }
-  for (size_t i = 0; i < terms; ++i) {
-    slopes[i] = (slopes_[i] + deviation_ * slopes[i]) / spreads_[i];
+  for (size_t i = 0; i < count; ++i) {
+    const Term& term = terms_[i];
+    slopes[i] = term.varies ? (term.slope + deviation_ * slopes[i]) / term.deviation : 0;
   }
-  return Least(axes_, slopes, products_, std::move(from));
+  return Least(slopes, std::move(from));
 }
 
 }  // namespace attune::searchers

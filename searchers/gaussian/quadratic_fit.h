@@ -23,18 +23,25 @@ class QuadraticFit {
 
   // How many of the best results it is of, at most; 0 where there are too many terms.
   static size_t Wanted(const std::vector<Axis>& axes);
+  // And of those that came to nothing, instead of as many of the best.
+  static size_t WantedFailed(const std::vector<Axis>& axes) { return Wanted(axes) / 3; }
 
   // Nullopt where there are too few results, they are all alike, or neither fit predicts anything.
-  // REQUIRES: no more than Wanted(), a coordinate an axis and a value each, the least value first.
+  // `failed` is where others came to nothing: it counts as the worst of the results that are taken,
+  // or the search would go on behind a border that no result lies behind.
+  // REQUIRES: no more than Wanted() and WantedFailed(), a coordinate an axis, a value each of
+  // `points`, the least value first.
   static std::optional<QuadraticFit> Make(const std::vector<Axis>& axes,
                                           const std::vector<Point>& points,
-                                          const std::vector<double>& values);
+                                          const std::vector<double>& values,
+                                          const std::vector<Point>& failed = {});
 
-  // The logarithm of the chance that a point is better than the best result.
+  // The logarithm of the chance that a point is better than the best one.
   double LogBetter(const Point& point) const;
 
   // Where one of the functions that the results allow is least, drawn by how likely each is
   // (Thompson sampling); with products the minimum that coordinate descent comes to from the point.
+  // In coordinates in which the results are all alike it stays at that point.
   Point Draw(RandomStream& random, Point from) const;
 
   size_t results() const { return results_; }
@@ -42,23 +49,40 @@ class QuadraticFit {
   double explained() const { return explained_; }
 
  private:
+  // Coordinates of an axis in units of how far the results spread.
+  struct Scale {
+    double centre = 0;
+    double width = 1;
+  };
+  // A column of the regression: what it is in units of its deviation over the results.
+  struct Term {
+    double mean = 0;
+    double deviation = 1;
+    bool varies = true;
+    double slope = 0;
+  };
+
   QuadraticFit() = default;
 
   static std::optional<QuadraticFit> Make(const std::vector<Axis>& axes,
                                           const std::vector<Point>& points,
-                                          const std::vector<double>& values, bool products);
+                                          const std::vector<double>& values,
+                                          const std::vector<Point>& failed, bool products);
+
+  template <typename Row>
+  void PutTerms(const Point& point, Row&& row) const;
+  // Where the quadratic function of these slopes is least: exactly, where it has no products.
+  Point Least(const std::vector<double>& slopes, Point point) const;
 
   std::vector<Axis> axes_;
+  std::vector<Scale> scales_;  // by axis
   bool products_ = false;
   size_t results_ = 0;
   double explained_ = 0;
   // In units of how far the values spread, beyond their mean.
   double best_ = 0;
   double deviation_ = 0;  // of a result from what is predicted without it
-  // By term: its mean and deviation over the results, and its slope in units of the latter.
-  std::vector<double> means_;
-  std::vector<double> spreads_;
-  std::vector<double> slopes_;
+  std::vector<Term> terms_;
   std::vector<double> factor_;  // of the slopes' precision by Cholesky, column after column
 };
 

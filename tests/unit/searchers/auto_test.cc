@@ -158,7 +158,7 @@ TEST(Auto, TheBitsOfAProposalAreGolden) {
     Tell(chosen, trials);
     proposed += FormatReal(Real(Ask(chosen).config, "x")) + " ";
   }
-  EXPECT_EQ(proposed, "0.450729661853984 0.3041019446797276 0.3001743360281518 ");
+  EXPECT_EQ(proposed, "0.450729661853984 0.3041019446797276 0.30031048593368026 ");
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ TEST(Bohb, TheBitsOfAProposalAreGolden) {
   BestOf(bohb, 40, Bowl);
   const Config config = Ask(bohb, 40);
   EXPECT_EQ(FormatReal(Real(config, "x")) + " " + FormatReal(Real(config, "y")),
-            "1.035046652420915 -2.4068321562379724");
+            "0.811679206206966 -1.4490995890164324");
 }
 
 }  // namespace

@@ -22,7 +22,11 @@ struct Results {
   std::vector<Point> points;
   std::vector<double> values;
 
-  std::optional<QuadraticFit> Fit() const { return QuadraticFit::Make(axes, points, values); }
+  std::vector<Point> failed = {};
+
+  std::optional<QuadraticFit> Fit() const {
+    return QuadraticFit::Make(axes, points, values, failed);
+  }
 };
 
 // So many points drawn at random, the best one first.
@@ -139,6 +143,88 @@ TEST(QuadraticFit, LuckPredictsNothing) {
   }
   EXPECT_LT(fits, 15);
   EXPECT_LT(explained, 0.1 * 40);
+}
+
+// A function with as many terms as there are results goes through all of them.
+TEST(QuadraticFit, NeitherDoesLuckWithAsManyTermsAsResults) {
+  for (const auto& [numbers, results] : {std::pair{2, 6}, {3, 7}, {3, 10}, {5, 11}, {8, 17}}) {
+    double explained = 0;
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      const auto fit =
+          Drawn(
+              std::vector<Axis>(static_cast<size_t>(numbers), kNumber),
+              static_cast<size_t>(results),
+              [](const Point&, RandomStream& random) { return random.Uniform(); }, seed)
+              .Fit();
+      if (fit) explained += fit->explained();
+    }
+    EXPECT_LT(explained, 0.2 * 40) << numbers << " numbers, " << results << " results";
+  }
+}
+
+TEST(QuadraticFit, ANarrowClusterFarFromTheMiddleIsSeenAsWell) {
+  Results results = Drawn({kNumber, kNumber}, 15, [](const Point& at, RandomStream&) {
+    return Square(at[0] - 0.4) + Square(at[1] - 0.7) + at[0] * at[1];
+  });
+  const auto shrunk = [](double x, double middle) { return 0.93 + 1e-4 * (x - middle); };
+  for (Point& point : results.points) point = {shrunk(point[0], 0.5), shrunk(point[1], 0.5)};
+  const auto fit = results.Fit();
+  ASSERT_TRUE(fit);
+  EXPECT_GT(fit->explained(), 0.999);
+  RandomStream random(1, TrialNumber(1), "test");
+  const Point least = fit->Draw(random, {0.1, 0.1});
+  const double y = (0.7 - 0.4 / 2) / (1 - 1.0 / 4);  // where both derivatives are 0
+  EXPECT_NEAR(least[1], shrunk(y, 0.5), 1e-6);
+  EXPECT_NEAR(least[0], shrunk(0.4 - y / 2, 0.5), 1e-6);
+}
+
+TEST(QuadraticFit, DrawsStayWhereTheResultsAreAllAlike) {
+  Results results = Drawn({kNumber, kListOfThree, kNumber, kListOfThree}, 20,
+                          [](const Point& at, RandomStream&) { return Square(at[0] - 0.3); });
+  for (Point& point : results.points) {
+    point[1] = 2;
+    point[2] = 0.6;
+    point[3] = std::min(point[3], 1.0);  // never 2
+  }
+  const auto fit = results.Fit();
+  ASSERT_TRUE(fit);
+  for (uint32_t i = 0; i < 50; ++i) {
+    RandomStream random(1, TrialNumber(i), "draws");
+    const Point least = fit->Draw(random, {0.5, 0, 0.1, 0});
+    EXPECT_EQ(least[1], 0);
+    EXPECT_EQ(least[2], 0.1);
+    EXPECT_NE(least[3], 2);
+  }
+}
+
+TEST(QuadraticFit, OfWhatNoResultHasTheChanceIsOpen) {
+  const auto loss = [](const Point& at, RandomStream&) {
+    return std::min(at[1], 1.0) + Square(at[0] - 0.3);
+  };
+  Results results = Drawn({kNumber, kListOfThree}, 15, loss, 2);
+  for (Point& point : results.points) point[1] = std::min(point[1], 1.0);
+  const auto fit = results.Fit();
+  ASSERT_TRUE(fit);
+  EXPECT_GT(fit->LogBetter({0.9, 2}), std::log(0.1));
+  EXPECT_LT(fit->LogBetter({0.9, 1}), std::log(0.1));
+}
+
+TEST(QuadraticFit, BehindABorderWhereAllFailTheChanceIsLess) {
+  Results results =
+      Drawn({kNumber, kNumber}, 12, [](const Point& at, RandomStream&) { return -at[0] - at[1]; });
+  for (Point& point : results.points) point[0] /= 2;
+  RandomStream random(1, TrialNumber(2), "test");
+  const auto mean_of_draws = [&](const Results& of) {
+    const auto fit = of.Fit();
+    double sum = 0;
+    for (int i = 0; i < 50; ++i) sum += fit->Draw(random, {0.5, 0.5})[0] / 50;
+    return sum;
+  };
+  EXPECT_GT(mean_of_draws(results), 0.9);
+  for (size_t i = 0; i < QuadraticFit::WantedFailed(results.axes); ++i) {
+    results.failed.push_back({0.6 + 0.4 * random.Uniform(), random.Uniform()});
+  }
+  EXPECT_LT(mean_of_draws(results), 0.6);
 }
 
 TEST(QuadraticFit, ThereIsNoneOfFewOrEqualOrBoundlessResults) {
