@@ -300,6 +300,30 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
                   "; log density ratio " + FormatShort(ratio) + chance};
 }
 
+// Every second one goes on to where the fit may be least. Where the group is the whole of a finite
+// space, those that were tried are passed over.
+std::vector<Point> Tpe::Candidates(size_t of, double middle, double prior_share,
+                                   RandomStream& random) const {
+  const Cube& cube = record_.cube();
+  const Group& group = groups_[of];
+  const bool whole = groups_.size() == 1 && cube.Finite();
+  std::vector<Point> candidates;
+  for (int64_t tries = 0; std::cmp_less(candidates.size(), options_.candidates); ++tries) {
+    const bool of_prior = prior_share > 0 && (!group.best || random.Uniform() < prior_share);
+    Point candidate = of_prior ? prior_.Of(of)->Draw(random) : group.best->Draw(random, middle);
+    const bool fitted = group.fit && tries % 2 == 0 && tries < 2 * options_.candidates;
+    if (fitted) candidate = group.fit->Draw(random, std::move(candidate));
+    for (size_t i = 0; i < candidate.size(); ++i) {
+      candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
+    }
+    const bool enough = tries >= options_.candidates + kMostPassedOver;
+    if (whole && !enough && record_.Tried(candidate)) continue;
+    candidates.push_back(std::move(candidate));
+    if (enough) break;
+  }
+  return candidates;
+}
+
 double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
   const Cube& cube = record_.cube();
   const Group& group = groups_[of];
@@ -321,22 +345,7 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
       prior == nullptr ? 0
                        : kPriorCounts / (kPriorCounts + static_cast<double>(group.ranked.size()));
 
-  // Where the group is the whole of a finite space, candidates that were tried are passed over.
-  const bool whole = groups_.size() == 1 && cube.Finite();
-  std::vector<Point> candidates;
-  for (int64_t tries = 0; std::cmp_less(candidates.size(), options_.candidates); ++tries) {
-    const bool of_prior = share > 0 && (!group.best || random.Uniform() < share);
-    Point candidate = of_prior ? prior->Draw(random) : group.best->Draw(random, middle);
-    const bool fitted = group.fit && tries % 2 == 0 && tries < 2 * options_.candidates;
-    if (fitted) candidate = group.fit->Draw(random, std::move(candidate));
-    for (size_t i = 0; i < candidate.size(); ++i) {
-      candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
-    }
-    const bool enough = tries >= options_.candidates + kMostPassedOver;
-    if (whole && !enough && record_.Tried(candidate)) continue;
-    candidates.push_back(std::move(candidate));
-    if (enough) break;
-  }
+  const std::vector<Point> candidates = Candidates(of, middle, share, random);
   std::vector<double> gains;
   std::vector<double> chances;
   for (const Point& candidate : candidates) {

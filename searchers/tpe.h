@@ -108,6 +108,9 @@ class Tpe : public Searcher {
   size_t Running(const Group& group) const;  // of the latest
   bool StartsUp() const;
   Rationale Explain(const Config& config, double ratio) const;
+  // To choose from, at least one. REQUIRES: the group has good ones, or the prior a share.
+  std::vector<Point> Candidates(size_t group, double middle, double prior_share,
+                                RandomStream& random) const;
   // Fills in the group's coordinates; gives the logarithm of the ratio of their densities, 0 where
   // there is no model.
   double Propose(size_t group, RandomStream& random, Point& point) const;
