@@ -43,22 +43,21 @@ const Algorithms& Parts() {
   return parts;
 }
 
-// The sweep as the stage's searcher would have it, with its options as they are by default.
-SweepSpec SpecOf(const SweepSpec& spec, const Auto::Stage& stage) {
+// The sweep as this searcher would have it, with its options as they are by default.
+SweepSpec SpecOf(const SweepSpec& spec, const std::string& searcher) {
   SweepSpec own = spec;
-  own.searcher = {.name = stage.searcher, .options = {}};
+  own.searcher = {.name = searcher, .options = {}};
   Parts().Complete(own);
   return own;
-}
-
-Result<std::unique_ptr<Searcher>> MakeStage(const SweepSpec& spec, const Auto::Stage& stage) {
-  return Parts().MakeSearcher(SpecOf(spec, stage));
 }
 
 Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
   if (auto error = WithoutEndInRange(spec, "auto")) return *error;
   for (const Auto::Stage& stage : Auto::StagesFor(spec)) {
-    if (auto made = MakeStage(spec, stage); !made.ok()) return made.error();
+    for (const std::string& searcher : stage.searchers) {
+      auto made = Parts().MakeSearcher(SpecOf(spec, searcher));
+      if (!made.ok()) return made.error();
+    }
   }
   return {std::make_unique<Auto>(spec)};
 }
@@ -79,66 +78,82 @@ std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
   const size_t metrics = spec.objectives.size();
   const bool many = Cube(spec.space).size() > kGpDimensions;
   if (metrics > 1) {
-    const std::vector<Stage> later{{"tpe", kFrontsUntil, "several metrics"},
-                                   {"nsga2", 0, results(kFrontsUntil)}};
+    const std::vector<Stage> later{{{"tpe"}, kFrontsUntil, "several metrics"},
+                                   {{"nsga2"}, 0, results(kFrontsUntil)}};
     if (many || metrics > kGpMetrics) return later;
-    std::vector<Stage> all{{"gp", kGpFrontsUntil, std::to_string(metrics) + " metrics"}};
+    std::vector<Stage> all{{{"gp"}, kGpFrontsUntil, std::to_string(metrics) + " metrics"}};
     all.insert(all.end(), later.begin(), later.end());
     return all;
   }
-  Stage first{"gp", kGpUntil, "one metric"};
-  if (many) first = {"tpe", 0, "more than " + std::to_string(kGpDimensions) + " parameters"};
+  const std::string many_parameters = "more than " + std::to_string(kGpDimensions) + " parameters";
   if (std::ranges::find(kEndTrialsEarly, spec.scheduler.name) != kEndTrialsEarly.end()) {
-    first.until = kBohbFrom;
-    return {first, {"bohb", 0, results(kBohbFrom) + " beside " + spec.scheduler.name}};
+    const Stage then{{"bohb"}, 0, results(kBohbFrom) + " beside " + spec.scheduler.name};
+    if (many) return {{{"tpe"}, kBohbFrom, many_parameters}, then};
+    return {{{"gp"}, kBohbFrom, "one metric"}, then};
   }
-  if (many) return {first};
-  return {first, {"tpe", 0, results(kGpUntil)}};
+  if (many) return {{{"tpe"}, 0, many_parameters}};
+  return {{{"gp", "tpe"}, kGpUntil, "one metric"}, {{"tpe"}, 0, results(kGpUntil)}};
 }
 
 Auto::Auto(const SweepSpec& spec) : stages_(StagesFor(spec)) {
   for (const Stage& stage : stages_) {
-    auto made = MakeStage(spec, stage);
-    ATTUNE_CHECK(made.ok());
-    searchers_.push_back(std::move(made).value());
+    for (const std::string& name : stage.searchers) {
+      if (searchers_.contains(name)) continue;
+      auto made = Parts().MakeSearcher(SpecOf(spec, name));
+      ATTUNE_CHECK(made.ok());
+      searchers_[name] = std::move(made).value();
+    }
   }
 }
 
+bool Auto::Thinks() const {
+  return std::ranges::any_of(stage().searchers, [this](const std::string& name) {
+    return searchers_.at(name)->Thinks();
+  });
+}
+
 Suggestion Auto::Suggest(ProposalNumber proposal) const {
-  Suggestion suggestion = searchers_[at_]->Suggest(proposal);
+  const std::vector<std::string>& searchers = stage().searchers;
+  const std::string& name = searchers[proposal.value % searchers.size()];
+  Suggestion suggestion = searchers_.at(name)->Suggest(proposal);
   if (auto* proposed = std::get_if<Proposed>(&suggestion)) {
-    proposed->rationale.text =
-        stage().searcher + ", for " + stage().reason + ": " + proposed->rationale.text;
+    const std::string turn = searchers.size() > 1 ? "'s turn, for " : ", for ";
+    proposed->rationale.text = name + turn + stage().reason + ": " + proposed->rationale.text;
   }
   return suggestion;
 }
 
 void Auto::Observe(const Event& event) {
-  for (auto& searcher : searchers_) {
-    if (searcher) searcher->Observe(event);
-  }
+  for (auto& [name, searcher] : searchers_) searcher->Observe(event);
   if (!IsResult(event)) return;
   ++results_;
   HandOver();
 }
 
 void Auto::HandOver() {
-  while (stage().until > 0 && results_ >= stage().until) searchers_[at_++].reset();
+  while (stage().until > 0 && results_ >= stage().until) {
+    stages_.erase(stages_.begin());
+    std::erase_if(searchers_, [this](const auto& searcher) {
+      return std::ranges::none_of(stages_, [&](const Stage& stage) {
+        return std::ranges::find(stage.searchers, searcher.first) != stage.searchers.end();
+      });
+    });
+  }
 }
 
 void Auto::Adapt(const SweepSpec& spec) {
-  for (size_t i = at_; i < stages_.size(); ++i) searchers_[i]->Adapt(SpecOf(spec, stages_[i]));
+  for (auto& [name, searcher] : searchers_) searcher->Adapt(SpecOf(spec, name));
 }
 
 void Auto::Save(ArchiveWriter& archive) const {
   archive(results_);
-  for (size_t i = at_; i < stages_.size(); ++i) searchers_[i]->Save(archive);
+  for (const auto& [name, searcher] : searchers_) searcher->Save(archive);
 }
 
 void Auto::Load(ArchiveReader& archive) {
   archive(results_);
   HandOver();
-  for (size_t i = at_; i < stages_.size(); ++i) searchers_[i]->Load(archive);
+  for (auto& [name, searcher] : searchers_) searcher->Load(archive);
 }
 
 Entry<Searcher> AutoEntry() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,14 +14,17 @@ namespace attune::searchers {
 // Chooses among the other searchers by what the sweep is, and hands over from one to the next as
 // results come. Each proposal says which one made it, and why that one.
 //
-// All of a sweep's stages observe from its beginning, so that the next one knows what the one
-// before has found out. A stage that is over is forgotten.
+// In a stage of several they propose in turns. Each learns from what the others proposed, and where
+// the model of one misleads it, another one goes on.
+//
+// All that a sweep will ever need observe from its beginning, so that the next one knows what the
+// one before has found out. Those of stages that are over are forgotten.
 class Auto final : public Searcher {
  public:
-  // One of the other searchers, until there are so many results: ends of trials, but not by
+  // Some of the other searchers, until there are so many results: ends of trials, but not by
   // failing, and pauses at the scheduler's rungs. 0: to the end.
   struct Stage {
-    std::string searcher;
+    std::vector<std::string> searchers;  // in turns, by the number of the proposal
     int64_t until = 0;
     std::string reason;
   };
@@ -31,20 +35,19 @@ class Auto final : public Searcher {
   explicit Auto(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  bool Thinks() const override { return searchers_[at_]->Thinks(); }
+  bool Thinks() const override;
   void Observe(const Event& event) override;
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override;
   void Load(ArchiveReader& archive) override;
 
  private:
-  const Stage& stage() const { return stages_[at_]; }
+  const Stage& stage() const { return stages_[0]; }
   // On to the stage that so many results are for.
   void HandOver();
 
-  std::vector<Stage> stages_;
-  std::vector<std::unique_ptr<Searcher>> searchers_;  // of the stages; null of those that are over
-  size_t at_ = 0;                                     // the stage
+  std::vector<Stage> stages_;                                   // this one and those to come
+  std::map<std::string, std::unique_ptr<Searcher>> searchers_;  // of these, by their names
   int64_t results_ = 0;
 };
 

@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 SweepSpec Named(const std::string& name, std::vector<Parameter> parameters,
                 std::vector<Objective> objectives = {Minimise("loss")}) {
@@ -45,42 +46,51 @@ void Tell(Searcher& searcher, uint32_t trials, TrialState as = TrialState::kComp
   }
 }
 
-Proposed Ask(const Searcher& searcher) {
-  return std::get<Proposed>(searcher.Suggest(ProposalNumber(5'000)));
+Proposed ProposedBy(const Searcher& searcher, uint32_t proposal = 5'000) {
+  return std::get<Proposed>(searcher.Suggest(ProposalNumber(proposal)));
 }
 
-std::vector<std::string> Names(const SweepSpec& spec) {
-  std::vector<std::string> names;
-  for (const Auto::Stage& stage : Auto::StagesFor(spec)) names.push_back(stage.searcher);
+std::vector<std::vector<std::string>> Names(const SweepSpec& spec) {
+  std::vector<std::vector<std::string>> names;
+  for (const Auto::Stage& stage : Auto::StagesFor(spec)) names.push_back(stage.searchers);
   return names;
 }
 
+// A stage of one searcher, and of two that take turns.
+auto Alone(const std::string& name) { return ElementsAre(name); }
+auto InTurns(const std::string& first, const std::string& second) {
+  return ElementsAre(first, second);
+}
+
 TEST(Auto, ChoosesByWhatTheSweepIs) {
-  EXPECT_THAT(Names(Named("auto", Line())), ElementsAre("gp", "tpe"));
+  EXPECT_THAT(Names(Named("auto", Line())), ElementsAre(InTurns("gp", "tpe"), Alone("tpe")));
   EXPECT_THAT(Names(Named("auto", Line(), {Minimise("loss"), Minimise("latency")})),
-              ElementsAre("gp", "tpe", "nsga2"));
+              ElementsAre(Alone("gp"), Alone("tpe"), Alone("nsga2")));
   EXPECT_THAT(
       Names(Named("auto", Line(), {Minimise("a"), Minimise("b"), Minimise("c"), Minimise("d")})),
-      ElementsAre("tpe", "nsga2"));
+      ElementsAre(Alone("tpe"), Alone("nsga2")));
   std::vector<Parameter> many;
   for (int i = 0; i < 61; ++i) {
     many.push_back({"x" + std::to_string(i), FloatDomain{.min = 0, .max = 1}});
   }
-  EXPECT_THAT(Names(Named("auto", many)), ElementsAre("tpe"));
+  SweepSpec spec = Named("auto", many);
+  EXPECT_THAT(Names(spec), ElementsAre(Alone("tpe")));
+  spec.scheduler.name = "asha";
+  EXPECT_THAT(Names(spec), ElementsAre(Alone("tpe"), Alone("bohb")));
 }
 
 TEST(Auto, GoesOnWithBohbBesideASchedulerThatEndsTrialsEarly) {
   SweepSpec spec = Named("auto", Line());
   for (const char* scheduler : {"fifo", "pbt"}) {
     spec.scheduler.name = scheduler;
-    EXPECT_THAT(Names(spec), ElementsAre("gp", "tpe")) << scheduler;
+    EXPECT_THAT(Names(spec), ElementsAre(InTurns("gp", "tpe"), Alone("tpe"))) << scheduler;
   }
   for (const char* scheduler : {"asha", "hyperband", "median"}) {
     spec.scheduler.name = scheduler;
-    EXPECT_THAT(Names(spec), ElementsAre("gp", "bohb")) << scheduler;
+    EXPECT_THAT(Names(spec), ElementsAre(Alone("gp"), Alone("bohb"))) << scheduler;
   }
   spec.objectives = {Minimise("loss"), Minimise("latency")};
-  EXPECT_THAT(Names(spec), ElementsAre("gp", "tpe", "nsga2"));
+  EXPECT_THAT(Names(spec), ElementsAre(Alone("gp"), Alone("tpe"), Alone("nsga2")));
 }
 
 TEST(Auto, APauseAtARungIsAResult) {
@@ -89,25 +99,44 @@ TEST(Auto, APauseAtARungIsAResult) {
   Auto chosen(spec);
   History history(chosen);
   for (uint32_t i = 0; i < 100; ++i) {
-    EXPECT_THAT(Ask(chosen).rationale.text, HasSubstr("gp, for one metric"));
+    EXPECT_THAT(ProposedBy(chosen).rationale.text, HasSubstr("gp, for one metric"));
     history.Create(Config{{"x", (i + 0.5) / 100}});
     history.Report(i, {{"loss", 1.0 / (i + 1)}});
     history.Pause(i);
   }
-  EXPECT_THAT(Ask(chosen).rationale.text, HasSubstr("bohb, for 100 results or more beside asha"));
+  EXPECT_THAT(ProposedBy(chosen).rationale.text, HasSubstr("bohb, for 100 results or more beside asha"));
 }
 
-TEST(Auto, ProposesWhatItsChoiceWouldAndSaysWhichItIs) {
+TEST(Auto, ProposesWhatTheOneWhoseTurnItIsWouldAndSaysWhichItIs) {
   EXPECT_TRUE(Auto(Named("auto", Line())).Thinks());
   for (const uint32_t trials : {0u, 30u}) {
-    Auto fresh(Named("auto", Line()));
-    Tell(fresh, trials);
-    Gp same = Made<Gp>(GpEntry());
-    Tell(same, trials);
-    EXPECT_EQ(Ask(fresh).config, Ask(same).config);
-    EXPECT_EQ(Ask(fresh).rationale.rule, Ask(same).rationale.rule);
-    EXPECT_EQ(Ask(fresh).rationale.text, "gp, for one metric: " + Ask(same).rationale.text);
+    Auto chosen(Named("auto", Line()));
+    Tell(chosen, trials);
+    Gp gp = Made<Gp>(GpEntry());
+    Tell(gp, trials);
+    Tpe tpe = Made<Tpe>(TpeEntry());
+    Tell(tpe, trials);
+    Proposed even = ProposedBy(gp, 40);
+    even.rationale.text = "gp's turn, for one metric: " + even.rationale.text;
+    EXPECT_EQ(ProposedBy(chosen, 40), even);
+    Proposed odd = ProposedBy(tpe, 41);
+    odd.rationale.text = "tpe's turn, for one metric: " + odd.rationale.text;
+    EXPECT_EQ(ProposedBy(chosen, 41), odd);
   }
+}
+
+TEST(Auto, AloneASearcherHasNoTurns) {
+  SweepSpec spec = Named("auto", Line());
+  spec.scheduler.name = "asha";
+  const Auto chosen(spec);
+  EXPECT_THAT(ProposedBy(chosen, 0).rationale.text, StartsWith("gp, for one metric: "));
+  EXPECT_THAT(ProposedBy(chosen, 1).rationale.text, StartsWith("gp, for one metric: "));
+}
+
+TEST(Auto, WhoTakeTurnsBeginWithOneSequence) {
+  const Auto chosen(Named("auto", Line()));
+  const Gp gp = Made<Gp>(GpEntry());
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(ProposedBy(chosen, i).config, ProposedBy(gp, i).config) << i;
 }
 
 TEST(Auto, HandsOverToOneThatHasSeenEverything) {
@@ -115,15 +144,15 @@ TEST(Auto, HandsOverToOneThatHasSeenEverything) {
   Tell(chosen, 1'000);
   Tpe tpe = Made<Tpe>(TpeEntry());
   Tell(tpe, 1'000);
-  EXPECT_EQ(Ask(chosen).config, Ask(tpe).config);
-  EXPECT_EQ(Ask(chosen).rationale.text,
-            "tpe, for 1000 results or more: " + Ask(tpe).rationale.text);
+  EXPECT_EQ(ProposedBy(chosen).config, ProposedBy(tpe).config);
+  EXPECT_EQ(ProposedBy(chosen).rationale.text,
+            "tpe, for 1000 results or more: " + ProposedBy(tpe).rationale.text);
 }
 
 TEST(Auto, WhatFailedIsNoResult) {
   Auto chosen(Named("auto", Line()));
   Tell(chosen, 1'000, TrialState::kFailed);
-  EXPECT_THAT(Ask(chosen).rationale.text, HasSubstr("gp, for one metric"));
+  EXPECT_THAT(ProposedBy(chosen).rationale.text, HasSubstr("gp's turn, for one metric"));
 }
 
 TEST(Auto, IsTheSameAfterASnapshotInEitherStage) {
@@ -137,7 +166,9 @@ TEST(Auto, IsTheSameAfterASnapshotInEitherStage) {
     ArchiveReader archive(held);
     restored.Load(archive);
     EXPECT_TRUE(archive.AtEnd());
-    EXPECT_EQ(Ask(restored), Ask(chosen));
+    for (const uint32_t proposal : {5'000u, 5'001u}) {
+      EXPECT_EQ(ProposedBy(restored, proposal), ProposedBy(chosen, proposal));
+    }
   }
 }
 
@@ -150,15 +181,19 @@ TEST(Auto, WithoutAnEndNamesTheKeyOfTheSweepFile) {
 }
 
 // Golden: another sequence of proposals means that sweeps in progress go on otherwise. At its
-// beginning, with a model, and with one for many results.
+// beginning, with a model, and with one for many results, of either turn.
 TEST(Auto, TheBitsOfAProposalAreGolden) {
   std::string proposed;
   for (const uint32_t trials : {0u, 30u, 1'000u}) {
     Auto chosen(Named("auto", Line()));
     Tell(chosen, trials);
-    proposed += FormatReal(Real(Ask(chosen).config, "x")) + " ";
+    for (const uint32_t proposal : {5'000u, 5'001u}) {
+      proposed += FormatReal(Real(ProposedBy(chosen, proposal).config, "x")) + " ";
+    }
   }
-  EXPECT_EQ(proposed, "0.450729661853984 0.3041019446797276 0.30031048593368026 ");
+  EXPECT_EQ(proposed,
+            "0.450729661853984 0.5836080785375088 0.3041019446797276 0.3376255055820696 "
+            "0.30031048593368026 0.29999999870800126 ");
 }
 
 }  // namespace
