@@ -1,12 +1,15 @@
-// searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES]]…]]]: how good is the best trial of
-// a small budget? Prints two tables in Markdown, without arguments those of docs/benchmarks.md;
-// every seed is another instance of every problem, from INSTANCE (1) on. A searcher with several
-// workers is compared with the same with one, where that is there too: gp gp:32.
+// searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES[:NOISE]]]…]]]: how good is the best
+// trial of a small budget? Prints two tables in Markdown, without arguments those of
+// docs/benchmarks.md; every seed is another instance of every problem, from INSTANCE (1) on. A
+// searcher with several workers is compared with the same with one, where that is there too: gp
+// gp:32.
 //
 // A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
 // mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
-// trials, or TIMES as many: tpe:1:4 tpe:32:4. Scores are averaged as geometric means; intervals
-// (95 %) come from 2,000 bootstrap samples of whole problems.
+// trials, or TIMES as many: tpe:1:4 tpe:32:4. With NOISE, each loss is told with a normal deviation
+// of so many times the regret of random search, and what counts is the loss, without it, of the
+// trial that looked best: gp:1:1:0.1. Scores are averaged as geometric means; intervals (95 %) come
+// from 2,000 bootstrap samples of whole problems.
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +19,15 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "benchmarks/mean.h"
 #include "benchmarks/searchers/ask_tell.h"
 #include "benchmarks/searchers/problems.h"
+#include "core/base/random.h"
+#include "searchers/model/draw.h"
 
 namespace attune::benchmarks {
 namespace {
@@ -33,12 +39,14 @@ int Budget(const Problem& problem, int times) {
   return times * static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
 }
 
-// With so many workers that ask before the first of them has told; they tell in turn.
+// With so many workers that ask before the first of them has told; they tell in turn, each loss
+// with this deviation. The loss of the trial that looked best.
 double BestLoss(const Problem& problem, const std::string& searcher, uint64_t seed, size_t workers,
-                int budget) {
+                int budget, double deviation) {
   AskTell tuner(problem.space, searcher, seed);
   std::deque<AskTell::Trial> out;
   double best = std::numeric_limits<double>::infinity();
+  double best_told = best;
   for (int told = 0, asked = 0; told < budget; ++told) {
     while (out.size() < workers && asked < budget) {
       auto trial = tuner.Ask();
@@ -47,9 +55,15 @@ double BestLoss(const Problem& problem, const std::string& searcher, uint64_t se
       ++asked;
     }
     if (out.empty()) break;
+    const uint32_t number = out.front().number;
     const double loss = problem.loss(out.front().config);
-    best = std::min(best, loss);
-    tuner.Tell(out.front().number, loss);
+    RandomStream random(seed, TrialNumber(number), "noise");
+    const double told_loss = loss + deviation * searchers::StandardNormal(random);
+    if (told_loss < best_told) {
+      best_told = told_loss;
+      best = loss;
+    }
+    tuner.Tell(number, told_loss);
     out.pop_front();
   }
   return best;
@@ -58,7 +72,7 @@ double BestLoss(const Problem& problem, const std::string& searcher, uint64_t se
 double MeanOfRandom(const Problem& problem, int budget) {
   double sum = 0;
   for (uint64_t seed = 0; seed < kYardstickRuns; ++seed) {
-    sum += BestLoss(problem, "random", 1'000'000 + seed, 1, budget) - problem.optimum;
+    sum += BestLoss(problem, "random", 1'000'000 + seed, 1, budget, 0) - problem.optimum;
   }
   return sum / kYardstickRuns;
 }
@@ -67,7 +81,8 @@ struct Contender {
   std::string name;
   std::string searcher;
   size_t workers = 1;
-  int times = 1;  // the budget
+  int times = 1;     // the budget
+  double noise = 0;  // deviation, in units of the regret of random search
   // By problem, the logarithms of its runs' scores.
   std::map<std::string, std::vector<double>> scores = {};
 };
@@ -111,7 +126,7 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
     if (contender.workers == 1) continue;
     const auto one = std::ranges::find_if(contenders, [&](const Contender& other) {
       return other.searcher == contender.searcher && other.workers == 1 &&
-             other.times == contender.times;
+             other.times == contender.times && other.noise == contender.noise;
     });
     if (one == contenders.end()) continue;
     const Mean ratio = Summary(contender, &*one, problems);
@@ -131,8 +146,10 @@ void Run(uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
         const int budget = Budget(problem, contender.times);
         const auto [yardstick, is_new] = yardsticks.try_emplace(budget);
         if (is_new) yardstick->second = MeanOfRandom(problem, budget);
-        const double best = BestLoss(problem, contender.searcher, seed, contender.workers, budget);
-        const double score = (best - problem.optimum) / yardstick->second;
+        const double unit = yardstick->second;
+        const double best = BestLoss(problem, contender.searcher, seed, contender.workers, budget,
+                                     contender.noise * unit);
+        const double score = (best - problem.optimum) / unit;
         contender.scores[name].push_back(std::log(std::max(score, kLeastScore)));
       }
     }
@@ -140,21 +157,25 @@ void Run(uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
   Print(contenders, names);
 }
 
-// Of "gp:8:2"; without numbers, one worker and the budget once.
+// Of "gp:8:2:0.1"; what is not there is one worker, the budget once, and no noise.
 Contender Parsed(const std::string& text) {
-  const auto number_after = [&](size_t colon) {
-    return colon == std::string::npos ? 1 : std::max(std::atoi(text.c_str() + colon + 1), 1);
+  std::istringstream parts(text);
+  const auto next = [&parts](const char* fallback) {
+    std::string part;
+    return std::getline(parts, part, ':') ? part : std::string(fallback);
   };
-  const size_t colon = text.find(':');
-  Contender contender{.searcher = text.substr(0, colon)};
-  const int workers = number_after(colon);
-  contender.times = colon == std::string::npos ? 1 : number_after(text.find(':', colon + 1));
+  Contender contender{.searcher = next("")};
+  const int workers = std::max(std::atoi(next("1").c_str()), 1);
+  contender.times = std::max(std::atoi(next("1").c_str()), 1);
+  const std::string noise = next("0");
+  contender.noise = std::max(std::atof(noise.c_str()), 0.0);
   contender.workers = static_cast<size_t>(workers);
   contender.name = contender.searcher;
   if (workers > 1) contender.name += ", " + std::to_string(workers) + " workers";
   if (contender.times > 1) {
     contender.name += ", " + std::to_string(contender.times) + " times the trials";
   }
+  if (contender.noise > 0) contender.name += ", noise " + noise;
   return contender;
 }
 
@@ -165,13 +186,14 @@ int main(int argc, char** argv) {
   const int seeds = argc > 1 ? std::atoi(argv[1]) : 20;
   const int instance = argc > 2 ? std::atoi(argv[2]) : 1;
   if (seeds < 1 || instance < 1) {
-    std::fprintf(stderr,
-                 "usage: searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES]]...]]], "
-                 "numbers from 1 on\n");
+    std::fprintf(
+        stderr,
+        "usage: searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES[:NOISE]]]...]]], "
+        "numbers from 1 on\n");
     return 2;
   }
-  std::vector<std::string> names{"random",    "sobol", "tpe",    "gp",  "cmaes",
-                                 "evolution", "tpe:8", "tpe:32", "gp:8"};
+  std::vector<std::string> names{"random",    "sobol", "tpe",    "gp",     "auto",   "cmaes",
+                                 "evolution", "tpe:8", "tpe:32", "auto:8", "auto:32"};
   if (argc > 3) names.assign(argv + 3, argv + argc);
   std::vector<attune::benchmarks::Contender> contenders;
   for (const std::string& name : names) contenders.push_back(attune::benchmarks::Parsed(name));

@@ -104,7 +104,8 @@ TEST(Auto, APauseAtARungIsAResult) {
     history.Report(i, {{"loss", 1.0 / (i + 1)}});
     history.Pause(i);
   }
-  EXPECT_THAT(ProposedBy(chosen).rationale.text, HasSubstr("bohb, for 100 results or more beside asha"));
+  EXPECT_THAT(ProposedBy(chosen).rationale.text,
+              HasSubstr("bohb, for 100 results or more beside asha"));
 }
 
 TEST(Auto, ProposesWhatTheOneWhoseTurnItIsWouldAndSaysWhichItIs) {
@@ -136,7 +137,8 @@ TEST(Auto, AloneASearcherHasNoTurns) {
 TEST(Auto, WhoTakeTurnsBeginWithOneSequence) {
   const Auto chosen(Named("auto", Line()));
   const Gp gp = Made<Gp>(GpEntry());
-  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(ProposedBy(chosen, i).config, ProposedBy(gp, i).config) << i;
+  for (uint32_t i = 0; i < 5; ++i)
+    EXPECT_EQ(ProposedBy(chosen, i).config, ProposedBy(gp, i).config) << i;
 }
 
 TEST(Auto, HandsOverToOneThatHasSeenEverything) {
