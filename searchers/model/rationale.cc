@@ -14,7 +14,8 @@ namespace {
 constexpr size_t kNamed = 2;         // changes
 constexpr size_t kMostBytes = 24;    // of a name or a value
 constexpr double kUnchanged = 1e-9;  // of a range: what is lost from a value to a point and back
-constexpr int kDigits = 3;
+constexpr int kFewestDigits = 3;
+constexpr int kMostDigits = 17;  // which tell any two numbers apart
 
 std::string Shortened(std::string text) {
   if (text.size() <= kMostBytes) return text;
@@ -23,12 +24,12 @@ std::string Shortened(std::string text) {
   return text.substr(0, end) + "…";
 }
 
-std::string Brief(const Value& value) {
+std::string Brief(const Value& value, int most_digits) {
   const auto* real = std::get_if<double>(&value);
   if (real == nullptr) return Shortened(FormatValue(value));
   std::array<char, 32> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *real,
-                                 std::chars_format::general, kDigits);
+                                 std::chars_format::general, most_digits);
   return {digits.data(), end.ptr};
 }
 
@@ -36,11 +37,14 @@ std::string Change(const Cube& cube, size_t dimension, double from, double to) {
   const std::string name = Shortened(cube.Name(dimension));
   if (std::isnan(to)) return "without " + name;
   const Value now = cube.At(dimension, to);
-  if (std::isnan(from)) return name + ' ' + Brief(now) + " is new";
+  if (std::isnan(from)) return name + ' ' + Brief(now, kFewestDigits) + " is new";
   const Value before = cube.At(dimension, from);
-  std::pair words{Brief(before), Brief(now)};
-  if (words.first == words.second) words = {FormatValue(before), FormatValue(now)};
-  return name + " from " + words.first + " to " + words.second;
+  for (int digits = kFewestDigits; digits <= kMostDigits; ++digits) {
+    const std::string was = Brief(before, digits);
+    const std::string is = Brief(now, digits);
+    if (was != is) return name + " from " + was + " to " + is;
+  }
+  return name + " from " + FormatValue(before) + " to " + FormatValue(now);  // long texts
 }
 
 }  // namespace

@@ -78,11 +78,13 @@ TEST(Rationale, SaysWhatIsNewAndWhatIsGone) {
             "optimizer from adam to sgd, momentum 0.25 is new");
 }
 
-TEST(Rationale, ASmallChangeIsToldWithAllItsDigits) {
+TEST(Rationale, ASmallChangeIsToldWithTheDigitsThatItTakes) {
   Record record(SpecOf(Four()));
   History history(record);
   history.Create(Sgd(0.01, 50, 0.5));
   EXPECT_EQ(Changes(record, 0, Sgd(0.01, 50, 0.500001)), "momentum from 0.5 to 0.500001");
+  history.Create(Sgd(0.01, 50, 0.51234567));
+  EXPECT_EQ(Changes(record, 1, Sgd(0.01, 50, 0.51239999)), "momentum from 0.5123 to 0.5124");
 }
 
 TEST(Rationale, LongNamesAndValuesAreCutBetweenCharacters) {
