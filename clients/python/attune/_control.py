@@ -8,9 +8,10 @@ It needs no tensor library, and does not touch the process group of the training
 import contextlib
 import json
 import pathlib
+import selectors
 import socket
 
-_HELLO_TIMEOUT_S = 10  # of whoever connects, until it has said which rank it is
+_HELLO_TIMEOUT_S = 10  # of whoever has begun to say which rank it is, until it has
 _LINE_BYTES_MAX = 64 * 1024
 _PIECE_BYTES = 1 << 20
 
@@ -100,16 +101,33 @@ class Leader:
                     raise ConnectionError("it has left")
 
     def _gather(self):
-        while len(self._others) < self._world_size - 1:
-            connected, _ = self._listener.accept()
-            connected.settimeout(_HELLO_TIMEOUT_S)
-            other = _Line(connected)
-            rank = self._rank_of(other)
-            if rank is None:  # not one of this gang: somebody else's port, or a scanner
-                other.close()
-                continue
-            connected.settimeout(None)
-            self._others[rank] = other
+        """Who connects and is silent is waited for, since a bad network may hold its first word back for long; but
+        it holds up nobody, since it may not be one of this gang."""
+        silent = set()
+        with selectors.DefaultSelector() as heard:
+            heard.register(self._listener, selectors.EVENT_READ)
+            while len(self._others) < self._world_size - 1:
+                for key, _ in heard.select():
+                    if key.fileobj is self._listener:
+                        connected, _ = self._listener.accept()
+                        heard.register(connected, selectors.EVENT_READ)
+                        silent.add(connected)
+                        continue
+                    heard.unregister(key.fileobj)
+                    silent.remove(key.fileobj)
+                    self._admit(key.fileobj)
+        for connected in silent:
+            connected.close()
+
+    def _admit(self, connected):
+        connected.settimeout(_HELLO_TIMEOUT_S)
+        other = _Line(connected)
+        rank = self._rank_of(other)
+        if rank is None:  # not one of this gang: somebody else's port, or a scanner
+            other.close()
+            return
+        connected.settimeout(None)
+        self._others[rank] = other
 
     def _rank_of(self, other):
         try:

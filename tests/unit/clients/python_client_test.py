@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "clients/python"
@@ -159,6 +160,24 @@ class SharedCheckpoints(unittest.TestCase):
         with socket.create_connection((self.leader.host, self.leader.port)) as stranger:
             stranger.sendall(b"[" * 60000 + b"\n")
             self.assertEqual(self.share({}, None), [None, None])
+
+    def test_who_connects_and_is_silent_for_long_holds_up_nobody_and_is_heard(self):
+        leader = _control.Leader("gang", 3, "127.0.0.1")
+        self.addCleanup(leader._listener.close)
+        where = leader.host, leader.port
+        told = threading.Thread(target=leader.tell, args=({"step": 1},), daemon=True)
+        with socket.create_connection(where) as late, socket.create_connection(where):  # and one that stays silent
+            told.start()
+            second = _control.Follower(*where, "gang", 2)
+            deadline = time.monotonic() + PATIENCE_S
+            while 2 not in leader._others and time.monotonic() < deadline:
+                time.sleep(0.001)
+            late.sendall(b'{"gang": "gang", "rank": 1}\n')
+            self.assertEqual(second.hear(1), {"step": 1})
+            self.assertEqual(json.loads(late.recv(100)), {"step": 1})
+            told.join(PATIENCE_S)
+        for line in (second._leader, *leader._others.values()):
+            line.close()
 
 
 class Reports(Client):
