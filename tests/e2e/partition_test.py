@@ -4,14 +4,17 @@ import datetime
 import os
 import signal
 import time
+from unittest import mock
 
 import hosts
+import support
 from hosts import LEASE_S, Hosts
 from support import FASHION_MNIST, ProcessExit
 
 RECOVERY_S = LEASE_S + 2
 STALL_S = 4
 BACK_S = 2 * RECOVERY_S  # it tries again after pauses that have grown meanwhile
+SLOW_PATIENCE_S = 180  # TCP doubles its waits: a connection, or the first word on it, may take more than a minute then
 SLOW_LEASE_S = 15  # as it is if nobody says anything; TCP can make 6 s of a fifth of all packets lost
 ONE_EACH = {"workers": 2, "cpus_per_worker": 2}  # of three CPUs: a gang is on two hosts
 CUTS = {"both ways": {"plugged": False}, "towards the host": {"towards": {"loss": 1}},
@@ -184,7 +187,14 @@ class Cut(Partition):
 class Slow(Partition):
     """Six gangs, one of which loses a rank that is on another host than rank 0."""
 
+    def setUp(self):
+        super().setUp()
+        patient = mock.patch.object(support, "PATIENCE_S", SLOW_PATIENCE_S)
+        patient.start()
+        self.addCleanup(patient.stop)
+
     def sweep_over(self, how):
+        gate = self.close_gate(3)  # the first gang waits to lose its rank, however late its reports are
         self.begin(SLOW_LEASE_S)
         for name in self.namespaces:
             self.wire(name, away=how)
@@ -192,8 +202,10 @@ class Slow(Partition):
         self.create(trials=6, parameters={"pause": {"value": 0.1}, "ballast": {"value": 500_000}},
                     resources=ONE_EACH, failure={"max_restarts": 1, "backoff": "0s"})
         self.await_report(trial=0, step=2)
+        self.until(lambda: len(self.ranks()) == 2, "a rank has not begun")
         host, process = self.ranks()[1]
         os.kill(process, signal.SIGKILL)
+        gate.close()
         failed = self.attempt(1, "ended")
         self.assertRegex(failed["failure"], f"on executor {host}: rank 1 was killed by SIGKILL")
         self.await_end()
