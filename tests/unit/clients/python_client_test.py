@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "clients/python"
@@ -165,13 +164,13 @@ class SharedCheckpoints(unittest.TestCase):
         leader = _control.Leader("gang", 3, "127.0.0.1")
         self.addCleanup(leader._listener.close)
         where = leader.host, leader.port
+        admitted, admit = threading.Event(), leader._admit
+        leader._admit = lambda connected: (admit(connected), admitted.set())
         told = threading.Thread(target=leader.tell, args=({"step": 1},), daemon=True)
         with socket.create_connection(where) as late, socket.create_connection(where):  # and one that stays silent
             told.start()
             second = _control.Follower(*where, "gang", 2)
-            deadline = time.monotonic() + PATIENCE_S
-            while 2 not in leader._others and time.monotonic() < deadline:
-                time.sleep(0.001)
+            self.assertTrue(admitted.wait(PATIENCE_S), "held up by who is silent")
             late.sendall(b'{"gang": "gang", "rank": 1}\n')
             self.assertEqual(second.hear(1), {"step": 1})
             self.assertEqual(json.loads(late.recv(100)), {"step": 1})
