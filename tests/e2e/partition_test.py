@@ -3,6 +3,7 @@
 import datetime
 import os
 import signal
+import subprocess
 import time
 from unittest import mock
 
@@ -14,9 +15,11 @@ from support import FASHION_MNIST, ProcessExit
 RECOVERY_S = LEASE_S + 2
 STALL_S = 4
 BACK_S = 2 * RECOVERY_S  # it tries again after pauses that have grown meanwhile
-SLOW_PATIENCE_S = 180  # TCP doubles its waits: a connection, or the first word on it, may take more than a minute then
+SLOW_PATIENCE_S = 180  # TCP doubles its waits: a connection, or the first word on it, may take a minute then
 SLOW_LEASE_S = 15  # as it is if nobody says anything; TCP can make 6 s of a fifth of all packets lost
 ONE_EACH = {"workers": 2, "cpus_per_worker": 2}  # of three CPUs: a gang is on two hosts
+TRAINING = {"command": [FASHION_MNIST], "metric": {"name": "accuracy", "mode": "max"},
+            "parameters": {"lr": {"value": 0.1}, "width": {"value": 8}, "samples_per_step": {"value": 1024}}}
 CUTS = {"both ways": {"plugged": False}, "towards the host": {"towards": {"loss": 1}},
         "from the host": {"away": {"loss": 1}}}
 
@@ -137,11 +140,32 @@ class Cut(Partition):
         self.assertEqual(self.ranks(), ranks)
         self.assertFalse(self.ranks(attempt=2))
 
+    def go_on_once_they_find_each_other(self, **changes):
+        self.begin()
+        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        self.create(resources=ONE_EACH, **changes)
+        self.until(lambda: any(self.neighbours_not_found(name) for name in self.names), "no rank looks for another")
+        self.set_apart()
+        _, report = self.await_report(trial=0, step=1)
+        self.assertEqual(report["attempt"], 1)
+
+    def neighbours_not_found(self, name):
+        """By TCP's first try, which ends with it."""
+        said = subprocess.run(["nsenter", f"--net={self.namespaces[name]}", "ip", "neigh"], capture_output=True,
+                              text=True, check=True).stdout
+        return "FAILED" in said
+
+    def test_ranks_that_do_not_find_each_other_at_first_go_on_once_they_do(self):
+        self.go_on_once_they_find_each_other()
+        self.end()
+
+    def test_nor_do_ranks_of_torch_fail(self):
+        self.go_on_once_they_find_each_other(**TRAINING, scheduler={"name": "fifo", "max": 1})
+        self.await_end()
+
     def test_a_gang_whose_ranks_lose_each_other_alone_ends_within_the_stall_limit_and_says_so(self):
         self.begin()
-        self.create(command=[FASHION_MNIST], metric={"name": "accuracy", "mode": "max"},
-                    parameters={"lr": {"value": 0.1}, "width": {"value": 8}, "samples_per_step": {"value": 1024}},
-                    scheduler={"name": "fifo", "max": 10000}, resources=ONE_EACH,
+        self.create(**TRAINING, scheduler={"name": "fifo", "max": 10000}, resources=ONE_EACH,
                     failure={"max_restarts": 3, "backoff": "0s", "stall_timeout": f"{STALL_S}s"})
         self.await_report(trial=0, step=2)
         self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])

@@ -1,5 +1,6 @@
 """Drives the real `attune` binary, with real processes, and waits for events instead of time."""
 
+import collections
 import contextlib
 import fcntl
 import json
@@ -195,11 +196,12 @@ class EndToEnd(unittest.TestCase):
         request = urllib.request.Request(f"{server['http']}/api/v1/events?after={after}",
                                          headers={"Authorization": "Bearer " + token})
         deadline = time.monotonic() + PATIENCE_S
+        last = collections.deque(maxlen=12)
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as stream:
             kind = ""
             for raw in stream:
                 if time.monotonic() > deadline:  # heartbeats come for ever
-                    self.fail(f"no such event within {PATIENCE_S} s")
+                    self.fail("\n".join([f"no such event within {PATIENCE_S} s; the last ones:", *last, self.scene()]))
                 line = raw.decode().rstrip("\n")
                 if line.startswith("event:"):
                     kind = line[6:].strip()
@@ -207,11 +209,16 @@ class EndToEnd(unittest.TestCase):
                     data = json.loads(line[5:])
                     if condition(kind, data):
                         return kind, data
+                    last.append(f"{kind} {line[5:]}")
         self.fail("the events stream ended")
 
     def await_report(self, trial, step):
         return self.await_event(lambda kind, data: kind == "trial_reported" and
                                 data["trial"] == trial and data["step"] >= step)
+
+    def scene(self):
+        """What the processes last said, for the reader of a failure."""
+        return "\n".join(line for process in self.processes for line in process.stderr[-8:])
 
     def check_histories_are_whole(self, sweep_id="s1"):
         """Every trial's steps are 1, 2, 3, … without a gap or a repetition."""

@@ -1,15 +1,65 @@
 #include "trainable/base/sockets.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 namespace attune::trainable {
+namespace {
+
+using namespace std::chrono_literals;
+
+// 0 once it is connected, else why it is not.
+int TryToConnect(const UniqueFd& socket, const sockaddr* address, socklen_t size,
+                 Clock::time_point deadline) {
+  if (connect(socket.get(), address, size) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!Poll(socket, POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t error_size = sizeof(error);
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &error_size);
+  return error;
+}
+
+}  // namespace
 
 void ThrowErrno(const std::string& what) { throw Error(what + ": " + std::strerror(errno)); }
+
+bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kWaitMax = 24h;  // more is as good as for ever, and poll() takes an int
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    const auto wait = std::clamp(left, 0ms, kWaitMax);
+    pollfd polled{socket.get(), events, 0};
+    if (poll(&polled, 1, static_cast<int>(wait.count())) > 0) return true;
+    if (Clock::now() >= deadline) return false;
+  }
+}
+
+UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point deadline) {
+  constexpr auto kPause = 1s;
+  const auto give_up = std::min(deadline, Clock::now() + 2min);
+  while (true) {
+    UniqueFd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.valid()) return socket;
+    const int error = TryToConnect(socket, address, size, deadline);
+    if (error == 0) return socket;
+    const bool has_no_way = error == EHOSTUNREACH || error == ENETUNREACH;
+    if (!has_no_way || Clock::now() + kPause > give_up) {
+      socket.reset();
+      errno = error;
+      return socket;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
 
 void DieWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);

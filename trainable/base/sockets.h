@@ -1,7 +1,9 @@
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,16 @@ T OrThrow(channel::OrError<T> result, const std::string& what) {
   if (!result.ok()) throw Error(what + ": " + result.error());
   return std::move(result.value());
 }
+
+using Clock = std::chrono::steady_clock;
+
+// Waits for these events of poll(), or for the end of the connection. False when the time is up.
+bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline);
+
+// A stream socket that is connected to this address, non-blocking. A host that is not found is
+// tried again for two minutes, about as long as TCP tries: on a network that loses packets it may
+// be found in the next try. Without a connection, also at the deadline: none, and errno says why.
+UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point deadline);
 
 // In a freshly forked child: SIGKILL when the parent dies, also when it already has.
 void DieWithParent(pid_t parent);

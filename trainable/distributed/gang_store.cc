@@ -22,12 +22,8 @@ namespace {
 
 using Kind = StoreMessage::Kind;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 64 * 1024;
-
-// More is as good as for ever, and fits into what poll() takes.
-constexpr milliseconds kPollMax = std::chrono::hours(24);
 
 Clock::time_point DeadlineOf(milliseconds timeout) {
   constexpr milliseconds kTimeoutMax = std::chrono::years(1);
@@ -76,19 +72,11 @@ sockaddr_in StoreAddress(const std::string& host, std::uint16_t port) {
 GangStore::GangStore(const sockaddr_in& address, milliseconds timeout)
     : Store(timeout),
       address_(address),
-      socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-  if (!socket_.valid()) ThrowErrno("the gang's store: socket");
+      socket_(Connect(reinterpret_cast<const sockaddr*>(&address_), sizeof(address_),
+                      DeadlineOf(timeout))) {
+  if (!socket_.valid()) Lose(std::strerror(errno));
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof(address_)) == 0) {
-    return;
-  }
-  if (errno != EINPROGRESS) Lose(std::strerror(errno));
-  if (!Poll(POLLOUT, DeadlineOf(timeout))) Lose("no connection within the timeout");
-  int error = 0;
-  socklen_t size = sizeof(error);
-  getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) Lose(std::strerror(error));
 }
 
 c10::intrusive_ptr<c10d::Store> GangStore::clone() {
@@ -169,7 +157,7 @@ StoreMessage GangStore::Call(StoreMessage request, milliseconds timeout) {
       Lose(error.what());
     }
     if (!answer) {
-      if (!Poll(POLLIN, deadline)) {
+      if (!Poll(socket_, POLLIN, deadline)) {
         throw c10::DistStoreError(
             "the gang's store: no answer within " + std::to_string(timeout.count()) + " ms" +
             (request.keys.empty() ? "" : " for key " + request.keys.front()) +
@@ -193,7 +181,7 @@ void GangStore::Send(std::string bytes, Clock::time_point deadline) {
     channel::SendSome(socket_.get(), bytes);
     if (bytes.empty()) return;
     // What has been sent of it cannot be taken back.
-    if (!Poll(POLLOUT, deadline)) Lose("it takes no further request");
+    if (!Poll(socket_, POLLOUT, deadline)) Lose("it takes no further request");
   }
 }
 
@@ -206,17 +194,6 @@ void GangStore::Receive() {
     Lose("the connection has ended");
   } else if (errno != EAGAIN && errno != EINTR) {
     Lose(std::strerror(errno));
-  }
-}
-
-bool GangStore::Poll(short events, Clock::time_point deadline) const {
-  while (true) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    pollfd polled{socket_.get(), events, 0};
-    const int ready =
-        poll(&polled, 1, static_cast<int>(std::clamp(left, milliseconds(0), kPollMax).count()));
-    if (ready > 0) return true;
-    if (Clock::now() >= deadline) return false;
   }
 }
 

@@ -54,13 +54,9 @@ class GangStore final : public c10d::Store {
   bool hasExtendedApi() const override { return true; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   StoreMessage Call(StoreMessage request, std::chrono::milliseconds timeout);
   void Send(std::string bytes, Clock::time_point deadline);
   void Receive();
-  // False when the time is up.
-  bool Poll(short events, Clock::time_point deadline) const;
   [[noreturn]] void Lose(const std::string& why);
 
   const sockaddr_in address_;

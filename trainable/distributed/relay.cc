@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <c10/util/Exception.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/random.h>
@@ -45,14 +46,9 @@ Address AnyOf(const std::string& host) {
   return address;
 }
 
-UniqueFd NewSocket(int family) {
-  UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) ThrowErrno("the gang's relay: socket");
-  return socket;
-}
-
 UniqueFd Listen(Address address) {
-  UniqueFd socket = NewSocket(address.storage.ss_family);
+  UniqueFd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) ThrowErrno("the gang's relay: socket");
   if (bind(socket.get(), address.get(), address.size) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0) {
     ThrowErrno("the gang's relay: listening");
@@ -116,17 +112,16 @@ std::vector<std::uint8_t> PlaceOf(const UniqueFd& listener, const Password& pass
   return place;
 }
 
-UniqueFd Connect(std::span<const std::uint8_t> place) {
+// Blocking, as all of the relay's.
+UniqueFd Join(std::span<const std::uint8_t> place) {
   const auto password = std::as_bytes(place.first(sizeof(Password)));
   const auto name = place.subspan(sizeof(Password));
   Address address;
   address.size = std::min<socklen_t>(name.size(), sizeof(address.storage));
   std::memcpy(&address.storage, name.data(), address.size);
-  UniqueFd socket = NewSocket(address.storage.ss_family);
-  while (connect(socket.get(), address.get(), address.size) != 0) {
-    if (errno != EINTR) Lose("before", std::strerror(errno));
-  }
-  if (send(socket.get(), password.data(), password.size(), MSG_NOSIGNAL) != std::ssize(password)) {
+  UniqueFd socket = Connect(address.get(), address.size, Clock::time_point::max());
+  if (!socket.valid() || fcntl(socket.get(), F_SETFL, 0) != 0 ||
+      send(socket.get(), password.data(), password.size(), MSG_NOSIGNAL) != std::ssize(password)) {
     Lose("before", std::strerror(errno));
   }
   return socket;
@@ -174,7 +169,7 @@ Relay::Relay(c10d::Store& store, int rank, int world_size, const std::string& ho
   }
   if (rank > 0) {
     const unsigned highest = std::bit_floor(static_cast<unsigned>(rank));
-    from_ = Connect(store.get(key(rank - static_cast<int>(highest))));
+    from_ = Join(store.get(key(rank - static_cast<int>(highest))));
   }
   while (to_.size() < told.size()) to_.push_back(Accept(listener, password));
 }

@@ -6,11 +6,16 @@ It needs no tensor library, and does not touch the process group of the training
 """
 
 import contextlib
+import errno
 import json
 import pathlib
 import selectors
 import socket
+import time
 
+_NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
+_NO_WAY_PATIENCE_S = 120  # about as long as TCP tries, where it is the one that does
+_NO_WAY_PAUSE_S = 1
 _HELLO_TIMEOUT_S = 10  # of whoever has begun to say which rank it is, until it has
 _LINE_BYTES_MAX = 64 * 1024
 _PIECE_BYTES = 1 << 20
@@ -146,7 +151,7 @@ class Follower:
 
     def __init__(self, host, port, gang, rank):
         with _talking_to(0):
-            self._leader = _Line(socket.create_connection((host, port)))
+            self._leader = _Line(_connect(host, port))
             self._leader.send({"gang": gang, "rank": rank})
 
     def hear(self, step):
@@ -188,6 +193,18 @@ class Follower:
     def say(self, message):
         with _talking_to(0):
             self._leader.send(message)
+
+
+def _connect(host, port):
+    """On a network that loses packets a host may not be found in one try, and in the next."""
+    give_up = time.monotonic() + _NO_WAY_PATIENCE_S
+    while True:
+        try:
+            return socket.create_connection((host, port))
+        except OSError as error:
+            if error.errno not in _NO_WAY or time.monotonic() > give_up:
+                raise
+        time.sleep(_NO_WAY_PAUSE_S)
 
 
 def _inside(folder, name):

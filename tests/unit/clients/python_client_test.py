@@ -1,5 +1,6 @@
 """The package `attune` for Python, with an executor of the test's own at the other end of its channel."""
 
+import errno
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "clients/python"
 PATIENCE_S = 30
@@ -159,6 +161,20 @@ class SharedCheckpoints(unittest.TestCase):
         with socket.create_connection((self.leader.host, self.leader.port)) as stranger:
             stranger.sendall(b"[" * 60000 + b"\n")
             self.assertEqual(self.share({}, None), [None, None])
+
+    def test_rank_zero_is_lost_once_its_host_is_not_found_for_long(self):
+        tries = []
+
+        def find_nobody(where):
+            tries.append(where)
+            raise OSError(errno.EHOSTUNREACH, "no way")
+
+        clock = mock.Mock(monotonic=lambda: 0 if len(tries) < 3 else _control._NO_WAY_PATIENCE_S + 1)
+        with mock.patch.object(_control.socket, "create_connection", find_nobody), \
+                mock.patch.object(_control, "time", clock), \
+                self.assertRaisesRegex(_control.LostPeer, "rank 0 is gone .*no way"):
+            _control.Follower("host", 1, "gang", 1)
+        self.assertEqual(tries, [("host", 1)] * 3)
 
     def test_who_connects_and_is_silent_for_long_holds_up_nobody_and_is_heard(self):
         leader = _control.Leader("gang", 3, "127.0.0.1")

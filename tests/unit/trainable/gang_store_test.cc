@@ -399,6 +399,12 @@ TEST_F(GangStoreTest, WhereDescriptorsRunOutTheNextWaitsForAnotherToLeave) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+TEST(GangStore, AHostThatIsNotFoundWithinTheTimeoutIsLost) {
+  const sockaddr_in nobody = StoreAddress("255.255.255.255", 1);
+  EXPECT_THAT([&] { GangStore(nobody, 1ms); },
+              ::testing::ThrowsMessage<c10::DistNetworkError>(HasSubstr("unreachable")));
+}
+
 TEST(StoreAddress, TakesAnAddressAsItIsAndKnowsNames) {
   EXPECT_EQ(StoreAddress("192.0.2.7", 1).sin_addr.s_addr, htonl(0xc0000207));
   EXPECT_EQ(StoreAddress("localhost", 29500).sin_addr.s_addr, htonl(INADDR_LOOPBACK));
