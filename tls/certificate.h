@@ -12,9 +12,12 @@ struct Identity {
   std::string key;
 };
 
+// The name in every certificate, for which a server is asked; it says nothing of who holds one.
+inline constexpr std::string_view kName = "attune";
+
 // A new key on the curve P-256 with a certificate that it has signed itself: valid from a day ago,
-// for hosts whose clock is behind, and for a hundred years. It names nobody, since whoever connects
-// knows its fingerprint. Nullopt when OpenSSL cannot, for want of randomness, say.
+// for hosts whose clock is behind, and for a hundred years. It names no host, since whoever
+// connects knows its fingerprint. Nullopt when OpenSSL cannot, for want of randomness, say.
 std::optional<Identity> MakeIdentity();
 
 // An identity as the text of one file, and back; nullopt where the text does not hold both, or the

@@ -30,6 +30,7 @@
 #include "executor/transfer/direct_pieces.h"
 #include "executor/transfer/direct_sender.h"
 #include "executor/transfer/server_pieces.h"
+#include "tls/certificate.h"
 
 namespace attune::agent {
 namespace {
@@ -53,6 +54,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   // A proxy of the environment would be told what is for the server alone.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Asked for its host's name, the server would print that no certificate of its bears that.
+  arguments.SetSslTargetNameOverride(std::string(tls::kName));
   return grpc::CreateCustomChannel(
       options.target, pinned ? pinned->Credentials() : grpc::InsecureChannelCredentials(),
       arguments);

@@ -39,7 +39,7 @@ class Join(EndToEnd):
         return line[line.index("--join") + 1]
 
     def test_one_copied_line_brings_a_host_that_runs_gangs(self):
-        _, line = self.serve()
+        server, line = self.serve()
         self.join(line)
         file = self.write(sweep(stop={"max_trials": 2}))
         code, _, err = self.attune("sweep", "create", file, "--watch", "--data-dir", self.data)
@@ -47,6 +47,7 @@ class Join(EndToEnd):
         trials = self.get("/sweeps/s1/trials")["trials"]
         self.assertEqual(len(trials), 2)
         self.assertNotIn("failed", [t["state"] for t in trials])
+        self.assertFalse([said for said in server.stderr if ".cc:" in said], "a library prints on its own")
 
     def test_a_server_that_begins_again_is_the_same(self):
         server, line = self.serve()
