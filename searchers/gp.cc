@@ -170,15 +170,9 @@ Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
 }
 
 bool Gp::IsPlaceOfATrial(const Point& point) const {
-  const auto is_here = [&](uint32_t trial) {
-    for (size_t k = 0; k < point.size(); ++k) {
-      const double at = record_.At(trial, k);
-      if (at != point[k] && !(std::isnan(at) && std::isnan(point[k]))) return false;
-    }
-    return true;
-  };
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
-    if (record_.trial(trial).placed && is_here(trial)) return true;
+    if (record_.trial(trial).placed && std::ranges::equal(point, PointOf(trial), same)) return true;
   }
   return false;
 }
@@ -227,12 +221,12 @@ std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
     good.push_back(PointOf(best_first[i]));
   }
   RandomStream random(seed_, proposal, "gp/suggest");
-  const auto is_new = [&](const Point& point) {
-    return cube.Finite() ? !record_.Tried(point) : !IsPlaceOfATrial(point);
-  };
+  const bool finite = cube.Finite();
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
-  return MostPromising(cube, *model, belief, Trusted(best_first[0], *model), good, is_new, random);
+  return MostPromising(
+      cube, *model, belief, Trusted(best_first[0], *model), good,
+      [&](const Point& point) { return !finite || !record_.Tried(point); }, random);
 }
 
 Suggestion Gp::Suggest(ProposalNumber proposal) const {
@@ -243,6 +237,7 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
   const bool repeats = proposal.value < prior_.best().size();
   const bool believes = starts && !prior_.empty();
   if (!starts && !repeats) found = Think(known, proposal);
+  if (found && IsPlaceOfATrial(found->point)) found.reset();  // the model is pinned to it
   RandomStream random(seed_, proposal, "gp/random");
   const auto propose = [&](int attempt) {
     if (attempt == 0 && repeats) return prior_.best()[proposal.value].config;
@@ -261,8 +256,7 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
       return StartPoint(proposal, attempt,
                         "until " + std::to_string(StartupTrials()) + " trials have ended");
     }
-    return Rationale{.rule = "random",
-                     .text = "drawn at random: all that the model looked at was tried"};
+    return Rationale{.rule = "random", .text = "drawn at random: the model's place was tried"};
   });
 }
 

@@ -74,27 +74,6 @@ TEST(Gp, TheBitsOfAProposalForSeveralMetricsAreGolden) {
             "1.368438140518025 9.998331641597232e-05");
 }
 
-// Of a noisy loss that is least at an edge, whose very place the model would try again and again.
-TEST(Gp, WhereItsBestPlaceWasTriedItTriesTheNextBest) {
-  Gp gp(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}));
-  RandomStream noise(7, ProposalNumber(0), "test");
-  History history(gp);
-  int near = 0;
-  for (uint32_t i = 0; i < 30; ++i) {
-    const Suggestion suggestion = gp.Suggest(ProposalNumber(i));
-    const auto& proposed = std::get<Proposed>(suggestion);
-    const double x = Real(proposed.config, "x");
-    if (i >= 5) {
-      EXPECT_EQ(proposed.rationale.rule, "expected_improvement") << i;
-      near += x < 0.3;
-    }
-    const uint32_t trial = history.Create(proposed.config);
-    history.Report(trial, {{"loss", x + noise.Uniform()}});
-    history.End(trial, TrialState::kCompleted);
-  }
-  EXPECT_GE(near, 16);  // of 25: at random it would be 7 or 8
-}
-
 TEST(Gp, ProposalsWhileOthersRunLieApart) {
   Gp gp(Plane());
   BestOf(gp, 12, Loss);
