@@ -59,8 +59,8 @@ bool Describe(X509* certificate, EVP_PKEY* key) {
          X509_gmtime_adj(X509_getm_notBefore(certificate), -kDay) != nullptr &&
          X509_time_adj_ex(X509_getm_notAfter(certificate), kLifetimeDays, 0, nullptr) != nullptr &&
          X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                                    reinterpret_cast<const unsigned char*>(kName.data()),
-                                    static_cast<int>(kName.size()), -1, 0) == 1 &&
+                                    reinterpret_cast<const unsigned char*>(kCertificateName.data()),
+                                    static_cast<int>(kCertificateName.size()), -1, 0) == 1 &&
          X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1 &&
          X509_sign(certificate, key, EVP_sha256()) != 0;
 }

@@ -13,7 +13,7 @@ struct Identity {
 };
 
 // The name in every certificate, for which a server is asked; it says nothing of who holds one.
-inline constexpr std::string_view kName = "attune";
+inline constexpr std::string_view kCertificateName = "attune";
 
 // A new key on the curve P-256 with a certificate that it has signed itself: valid from a day ago,
 // for hosts whose clock is behind, and for a hundred years. It names no host, since whoever

@@ -55,7 +55,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
   // A proxy of the environment would be told what is for the server alone.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Asked for its host's name, the server would print that no certificate of its bears that.
-  arguments.SetSslTargetNameOverride(std::string(tls::kName));
+  arguments.SetSslTargetNameOverride(std::string(tls::kCertificateName));
   return grpc::CreateCustomChannel(
       options.target, pinned ? pinned->Credentials() : grpc::InsecureChannelCredentials(),
       arguments);

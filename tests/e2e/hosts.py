@@ -6,6 +6,7 @@ process, however that ends; so nothing is left for anybody else to clean up.
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -138,6 +139,10 @@ class Hosts(EndToEnd):
 
     def set_apart(self, *pairs):
         self.order(apart=[[self.numbers[one], self.numbers[other]] for one, other in pairs])
+
+    def set_all_apart(self):
+        """No executor hears another; the server hears all."""
+        self.set_apart(*itertools.combinations(self.names, 2))
 
     # ---- processes
 

@@ -132,7 +132,7 @@ class Cut(Partition):
     def test_hosts_that_hear_the_server_and_not_each_other_go_on_once_they_do(self):
         gate = self.train(resources=ONE_EACH)
         ranks = self.ranks()
-        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        self.set_all_apart()
         gate.close()
         time.sleep(2 * LEASE_S)
         self.set_apart()
@@ -142,15 +142,15 @@ class Cut(Partition):
 
     def go_on_once_they_find_each_other(self, **changes):
         self.begin()
-        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        self.set_all_apart()
         self.create(resources=ONE_EACH, **changes)
-        self.until(lambda: any(self.neighbours_not_found(name) for name in self.names), "no rank looks for another")
+        self.until(lambda: any(map(self.looked_in_vain, self.names)), "no rank looks for another")
         self.set_apart()
         _, report = self.await_report(trial=0, step=1)
         self.assertEqual(report["attempt"], 1)
 
-    def neighbours_not_found(self, name):
-        """By TCP's first try, which ends with it."""
+    def looked_in_vain(self, name):
+        """Whether the host has given up finding another one's address, and with it the first try to connect."""
         said = subprocess.run(["nsenter", f"--net={self.namespaces[name]}", "ip", "neigh"], capture_output=True,
                               text=True, check=True).stdout
         return "FAILED" in said
@@ -159,7 +159,7 @@ class Cut(Partition):
         self.go_on_once_they_find_each_other()
         self.end()
 
-    def test_nor_do_ranks_of_torch_fail(self):
+    def test_so_do_ranks_of_torch(self):
         self.go_on_once_they_find_each_other(**TRAINING, scheduler={"name": "fifo", "max": 1})
         self.await_end()
 
@@ -168,7 +168,7 @@ class Cut(Partition):
         self.create(**TRAINING, scheduler={"name": "fifo", "max": 10000}, resources=ONE_EACH,
                     failure={"max_restarts": 3, "backoff": "0s", "stall_timeout": f"{STALL_S}s"})
         self.await_report(trial=0, step=2)
-        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        self.set_all_apart()
         cut = time.time()
         ended = self.attempt(1, "ended")
         self.assertEqual(ended["outcome"], "failed")
@@ -184,7 +184,7 @@ class Cut(Partition):
     def test_hosts_that_do_not_hear_each_other_hand_checkpoints_on_through_the_server(self):
         gate = self.train()
         first, _ = self.ranks()[0]
-        self.set_apart(*[(one, other) for one in self.names for other in self.names if one < other])
+        self.set_all_apart()
         code, _, err = self.attune("executor", "drain", first, "--now", "--data-dir", self.data)
         self.assertEqual(code, 0, err)
         gate.close()

@@ -48,7 +48,7 @@ UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point dead
   const auto give_up = std::min(deadline, Clock::now() + 2min);
   while (true) {
     UniqueFd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket.valid()) return socket;
+    if (!socket.valid()) ThrowErrno("socket");
     const int error = TryToConnect(socket, address, size, deadline);
     if (error == 0) return socket;
     const bool has_no_way = error == EHOSTUNREACH || error == ENETUNREACH;

@@ -33,6 +33,7 @@ bool Poll(const UniqueFd& socket, short events, Clock::time_point deadline);
 // A stream socket that is connected to this address, non-blocking. A host that is not found is
 // tried again for two minutes, about as long as TCP tries: on a network that loses packets it may
 // be found in the next try. Without a connection, also at the deadline: none, and errno says why.
+// Throws Error where this process can have no socket, which is not the other's fault.
 UniqueFd Connect(const sockaddr* address, socklen_t size, Clock::time_point deadline);
 
 // In a freshly forked child: SIGKILL when the parent dies, also when it already has.
