@@ -170,9 +170,15 @@ Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
 }
 
 bool Gp::IsPlaceOfATrial(const Point& point) const {
-  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  const auto is_here = [&](uint32_t trial) {
+    for (size_t k = 0; k < point.size(); ++k) {
+      const double at = record_.At(trial, k);
+      if (at != point[k] && !(std::isnan(at) && std::isnan(point[k]))) return false;
+    }
+    return true;
+  };
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
-    if (record_.trial(trial).placed && std::ranges::equal(point, PointOf(trial), same)) return true;
+    if (record_.trial(trial).placed && is_here(trial)) return true;
   }
   return false;
 }
@@ -210,6 +216,12 @@ Box Gp::Trusted(uint32_t best, const Acquisition& acquisition) const {
 std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
                                    ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
+  // A model that is pinned to a place that was tried goes on to the next best one. Failures and
+  // early ends say too little of their places: with them it would stay near a wrong one for long.
+  const bool goes_on = std::ranges::none_of(best_first, [this](uint32_t trial) {
+    const Standing standing = record_.trial(trial).standing;
+    return standing == Standing::kCut || standing == Standing::kFailed;
+  });
   std::vector<uint32_t> pending = Pending();
   for (const uint32_t trial : FailedByChance(best_first)) {
     std::erase(best_first, trial);
@@ -221,12 +233,12 @@ std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
     good.push_back(PointOf(best_first[i]));
   }
   RandomStream random(seed_, proposal, "gp/suggest");
-  const bool finite = cube.Finite();
+  const auto is_new = [&](const Point& point) {
+    return cube.Finite() ? !record_.Tried(point) : !goes_on || !IsPlaceOfATrial(point);
+  };
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
-  return MostPromising(
-      cube, *model, belief, Trusted(best_first[0], *model), good,
-      [&](const Point& point) { return !finite || !record_.Tried(point); }, random);
+  return MostPromising(cube, *model, belief, Trusted(best_first[0], *model), good, is_new, random);
 }
 
 Suggestion Gp::Suggest(ProposalNumber proposal) const {

@@ -74,6 +74,43 @@ TEST(Gp, TheBitsOfAProposalForSeveralMetricsAreGolden) {
             "1.368438140518025 9.998331641597232e-05");
 }
 
+// How often of 30 times it proposes what a model found, and how often below 0.3, of a noisy loss
+// that is least at an edge, whose very place the model would try again and again.
+struct Proposals {
+  int of_a_model = 0;
+  int near = 0;
+};
+Proposals OfALossLeastAtAnEdge(TrialState first_one_ends) {
+  Gp gp(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}));
+  RandomStream noise(7, ProposalNumber(0), "test");
+  History history(gp);
+  Proposals proposals;
+  for (uint32_t i = 0; i < 30; ++i) {
+    const Suggestion suggestion = gp.Suggest(ProposalNumber(i));
+    const auto& proposed = std::get<Proposed>(suggestion);
+    const double x = Real(proposed.config, "x");
+    if (proposed.rationale.rule == "expected_improvement") {
+      ++proposals.of_a_model;
+      proposals.near += x < 0.3;
+    }
+    const uint32_t trial = history.Create(proposed.config);
+    history.Report(trial, {{"loss", x + noise.Uniform()}});
+    history.End(trial, i == 0 ? first_one_ends : TrialState::kCompleted);
+  }
+  return proposals;
+}
+
+TEST(Gp, WhereItsBestPlaceWasTriedItTriesTheNextBest) {
+  const Proposals proposals = OfALossLeastAtAnEdge(TrialState::kCompleted);
+  EXPECT_EQ(proposals.of_a_model, 25);  // all but the first five
+  EXPECT_GE(proposals.near, 16);        // at random it would be 7 or 8
+}
+
+TEST(Gp, WhereItsBestPlaceWasTriedAndTrialsEndedEarlyItTriesAnyPlace) {
+  EXPECT_LT(OfALossLeastAtAnEdge(TrialState::kStopped).of_a_model, 25);
+  EXPECT_LT(OfALossLeastAtAnEdge(TrialState::kFailed).of_a_model, 25);
+}
+
 TEST(Gp, ProposalsWhileOthersRunLieApart) {
   Gp gp(Plane());
   BestOf(gp, 12, Loss);
