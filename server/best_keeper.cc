@@ -16,7 +16,8 @@ using checkpoints::Downloaded;
 
 // A report comes after the checkpoint of its step, and a better one may follow at once.
 constexpr std::chrono::milliseconds kSettles{500};
-constexpr std::chrono::seconds kAgain{5};  // after a failure
+constexpr std::chrono::seconds kAgain{5};  // after a failure; later ones wait longer
+constexpr std::chrono::seconds kAgainMax{320};
 
 // The sweep whose best checkpoints this may have changed.
 std::optional<SweepId> SweepOf(const Event& event) {
@@ -50,8 +51,14 @@ void BestKeeper::OnStarted(const Brain& brain) {
 
 void BestKeeper::OnDurable(std::span<const Event> events, const Brain&) {
   std::set<SweepId> changed;
+  bool joined = false;  // somebody who may have what could not be brought
   for (const Event& event : events) {
     if (const auto sweep = SweepOf(event)) changed.insert(*sweep);
+    joined = joined || std::holds_alternative<ExecutorJoined>(event.fact);
+  }
+  if (joined) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [sweep, again] : again_) changed.insert(sweep);
   }
   for (const SweepId sweep : changed) LookAt(sweep, Clock::now() + kSettles);
 }
@@ -67,6 +74,11 @@ void BestKeeper::LookAt(SweepId sweep, Clock::time_point at) {
 bool BestKeeper::Stopping() {
   const std::lock_guard lock(mutex_);
   return stop_;
+}
+
+bool BestKeeper::FailedBefore(SweepId sweep) {
+  const std::lock_guard lock(mutex_);
+  return again_.contains(sweep);
 }
 
 void BestKeeper::Run() {
@@ -86,8 +98,14 @@ void BestKeeper::Run() {
     due_.erase(next);
     lock.unlock();
     const bool all = Keep(sweep);
-    if (!all) LookAt(sweep, Clock::now() + kAgain);
     lock.lock();
+    if (all) {
+      again_.erase(sweep);
+    } else {
+      auto& wait = again_[sweep];
+      wait = std::clamp(2 * wait, kAgain, kAgainMax);
+      due_.try_emplace(sweep, Clock::now() + wait);
+    }
   }
 }
 
@@ -106,6 +124,7 @@ bool BestKeeper::Keep(SweepId sweep) {
       if (!storage_.Has(id)) all = Bring(id, kept.checkpoint.digest) && all;
     }
   }
+  storage_.RemoveUnfinished(sweep, best);
   if (!all) return false;
   for (const CheckpointId& id : storage_.Of(sweep)) {
     if (!best.contains(id)) storage_.Remove(id);
@@ -124,9 +143,10 @@ bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
       {.name = ToString(id), .digest = digest, .read = read}, storage_.FolderOf(id), {});
   if (done.fault == Downloaded::Fault::kNone || done.fault == Downloaded::Fault::kThere)
     return true;
-  if (!Stopping())
-    spdlog::warn("the best checkpoint {} could not be copied to {}: {}", ToString(id),
-                 storage_.path().string(), done.error);
+  if (Stopping()) return false;
+  spdlog::log(FailedBefore(id.trial.sweep) ? spdlog::level::debug : spdlog::level::warn,
+              "the best checkpoint {} could not be copied to {}: {}", ToString(id),
+              storage_.path().string(), done.error);
   return false;
 }
 

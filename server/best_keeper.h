@@ -16,8 +16,8 @@ namespace attune::server {
 
 // Brings the checkpoints of each sweep's best reports to the storage, whatever becomes of the
 // executors that hold them, and drops copies that are of the best no more, once the better ones are
-// there. On a thread of its own; what fails is tried again, and what a server that died has left
-// undone is done by the next.
+// there. On a thread of its own; what fails is tried again, less and less often until an executor
+// joins, and what a server that died has left undone is done by the next.
 class BestKeeper final : public Listener {
  public:
   // All outlive the object.
@@ -35,6 +35,7 @@ class BestKeeper final : public Listener {
   bool Keep(SweepId sweep);  // false: something could not be brought now
   bool Bring(const CheckpointId& id, const std::string& digest);
   bool Stopping();
+  bool FailedBefore(SweepId sweep);
 
   const CheckpointStorage& storage_;
   CheckpointSource& source_;
@@ -42,7 +43,9 @@ class BestKeeper final : public Listener {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<SweepId, Clock::time_point> due_;  // sweeps to look at, and when; under mutex_
+  // Under mutex_:
+  std::map<SweepId, Clock::time_point> due_;         // sweeps to look at, and when
+  std::map<SweepId, std::chrono::seconds> again_;  // those that failed, and how long they wait
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above

@@ -96,10 +96,12 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
 
   Holders holders;
   conductor_.Query([&](const Brain& brain) { holders = HoldersOf(brain.state(), row->executor); });
-  if (const auto data = SeenFromHere(holders.folder))
-    return ReadFrom(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
-  if (storage_ != nullptr && storage_->Has(id))
-    return ReadFrom(storage_->FolderOf(id), file, offset, limit_bytes);
+  const bool stored = storage_ != nullptr && storage_->Has(id);
+  if (const auto data = SeenFromHere(holders.folder)) {
+    auto piece = ReadFrom(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
+    if (piece.ok() || !stored) return piece;
+  }
+  if (stored) return ReadFrom(storage_->FolderOf(id), file, offset, limit_bytes);
   for (const std::string& executor : holders.names) {
     if (!executors_.Connected(executor)) continue;
     auto piece = executors_.ReadCheckpoint(executor, {.trial = id.trial,

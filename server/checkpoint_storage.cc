@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -75,21 +76,42 @@ bool CheckpointStorage::Has(const CheckpointId& id) const {
   return fs::is_directory(FolderOf(id), absent);
 }
 
-std::vector<CheckpointId> CheckpointStorage::Of(SweepId sweep) const {
-  std::vector<CheckpointId> all;
+// Calls `visit` with each trial and what lies in its folder.
+template <typename Visit>
+void CheckpointStorage::Each(SweepId sweep, Visit visit) const {
   std::error_code failed;
   for (auto trial = fs::directory_iterator(path_ / ToString(sweep), failed);
        !failed && trial != fs::directory_iterator(); trial.increment(failed)) {
     const auto number = Number<uint32_t>(trial->path().filename().string());
     if (!number) continue;
     std::error_code gone;
-    for (auto copy = fs::directory_iterator(trial->path(), gone);
-         !gone && copy != fs::directory_iterator(); copy.increment(gone)) {
-      const auto id = ParseName({sweep, TrialNumber(*number)}, copy->path().filename().string());
-      if (id) all.push_back(*id);
+    for (auto entry = fs::directory_iterator(trial->path(), gone);
+         !gone && entry != fs::directory_iterator(); entry.increment(gone)) {
+      visit(TrialId(sweep, TrialNumber(*number)), entry->path());
     }
   }
+}
+
+std::vector<CheckpointId> CheckpointStorage::Of(SweepId sweep) const {
+  std::vector<CheckpointId> all;
+  Each(sweep, [&](const TrialId& trial, const fs::path& path) {
+    if (const auto id = ParseName(trial, path.filename().string())) all.push_back(*id);
+  });
   return all;
+}
+
+void CheckpointStorage::RemoveUnfinished(SweepId sweep, const std::set<CheckpointId>& but) const {
+  std::vector<fs::path> doomed;
+  Each(sweep, [&](const TrialId& trial, const fs::path& path) {
+    const std::string name = path.filename().string();
+    // That of a copy on its way is .NAME.part-…
+    const auto is_of = [&](const CheckpointId& id) {
+      return id.trial == trial && name.starts_with("." + FolderOf(id).filename().string() + ".");
+    };
+    if (name.starts_with('.') && std::ranges::none_of(but, is_of)) doomed.push_back(path);
+  });
+  std::error_code failed;
+  for (const fs::path& path : doomed) fs::remove_all(path, failed);
 }
 
 // Under another name first: a copy that is there is whole.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,16 @@ class CheckpointStorage {
   bool Has(const CheckpointId& id) const;
   std::vector<CheckpointId> Of(SweepId sweep) const;
   void Remove(const CheckpointId& id) const;
+  // Copies that were begun, but those of these, and deletions that were.
+  void RemoveUnfinished(SweepId sweep, const std::set<CheckpointId>& but) const;
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
   explicit CheckpointStorage(std::filesystem::path path) : path_(std::move(path)) {}
+
+  template <typename Visit>
+  void Each(SweepId sweep, Visit visit) const;
 
   std::filesystem::path path_;
 };

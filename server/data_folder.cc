@@ -48,6 +48,11 @@ Status WriteFile(const std::filesystem::path& path, const std::string& text) {
   }
   if (rename(temporary.c_str(), path.c_str()) != 0)
     return SystemError("cannot write " + path.string());
+  const int folder = open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = folder >= 0 && fsync(folder) == 0;
+  const Error unsynced = SystemError("cannot sync " + path.parent_path().string());
+  if (folder >= 0) close(folder);
+  if (!synced) return unsynced;
   return {};
 }
 

@@ -182,7 +182,7 @@ Plan MakePlan(std::vector<Wanted> wanted, const std::vector<Host>& hosts,
   std::ranges::stable_sort(wanted, std::greater(), [](const Wanted& each) {
     return std::tuple(int64_t{each.workers} * each.worker.gpus,
                       int64_t{each.workers} * each.worker.cpus,
-                      each.workers * each.worker.memory_bytes);
+                      each.workers * static_cast<double>(each.worker.memory_bytes));
   });
   return Planner(hosts, pilots, node, limits).Make(wanted);
 }

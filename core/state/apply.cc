@@ -198,7 +198,9 @@ void Applier::NoteLuck(const Attempt& attempt, const AttemptEnded& end) {
       !end.failure.lost_peer) {
     const auto executor = state_.executors.find(end.failure.executor);
     if (executor == state_.executors.end()) return;  // of logs that do not say whose
-    executor->second.luck.failed.push_back(attempt.id.trial);
+    std::vector<TrialId>& failed = executor->second.luck.failed;
+    if (failed.size() == kFailuresKept) failed.erase(failed.begin());
+    failed.push_back(attempt.id.trial);
     executor->second.luck.worked = false;
   } else if (end.outcome == Outcome::kFinished || end.outcome == Outcome::kStopped ||
              end.outcome == Outcome::kPaused) {

@@ -13,8 +13,16 @@ std::string Count(int64_t n, const char* unit) {
 }
 
 std::string Gibibytes(int64_t bytes) {
-  const int64_t tenths = bytes * 10 / (int64_t{1} << 30);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+  constexpr int64_t kGibibyte = int64_t{1} << 30;
+  const int64_t tenths = bytes % kGibibyte * 10 / kGibibyte;
+  return std::to_string(bytes / kGibibyte) + "." + std::to_string(tenths) + " GiB";
+}
+
+// Of numbers that are not negative; what is too large for the type is its largest number.
+template <class T>
+T Product(T each, T count) {
+  constexpr T kMost = std::numeric_limits<T>::max();
+  return count > 0 && each > kMost / count ? kMost : each * count;
 }
 
 // How many ranks fit into so much.
@@ -230,9 +238,9 @@ int WorkersThatFit(const GangRequest& request, const Hosts& hosts) {
 }
 
 Resources Times(const Resources& per_worker, int workers) {
-  return {.cpus = workers * per_worker.cpus,
-          .gpus = workers * per_worker.gpus,
-          .memory_bytes = workers * per_worker.memory_bytes};
+  return {.cpus = Product(per_worker.cpus, workers),
+          .gpus = Product(per_worker.gpus, workers),
+          .memory_bytes = Product<int64_t>(per_worker.memory_bytes, workers)};
 }
 
 bool Within(const Resources& need, const Resources& room) {
@@ -306,8 +314,11 @@ std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& hosts) {
   const Resources need = Times(request.per_worker, workers);
   const auto shortage = [&](const Host& host) {
     const Resources free = host.Free();
-    return std::tuple(std::max(need.gpus - free.gpus, 0), std::max(need.cpus - free.cpus, 0),
-                      std::max<int64_t>(need.memory_bytes - free.memory_bytes, 0));
+    const auto missing = [](int64_t needed, int64_t there) {
+      return needed - std::clamp<int64_t>(there, 0, needed);
+    };
+    return std::tuple(missing(need.gpus, free.gpus), missing(need.cpus, free.cpus),
+                      missing(need.memory_bytes, free.memory_bytes));
   };
   const Host* nearest = nullptr;
   for (const Host* host : Chosen(request, hosts)) {

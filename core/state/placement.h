@@ -54,7 +54,7 @@ inline int MinWorkers(const GangSpec& gang) {
 // A gang that goes anywhere.
 GangRequest RequestFor(const GangSpec& gang);
 
-// What so many ranks occupy together.
+// What so many ranks occupy together; the largest number there is, where that is more.
 Resources Times(const Resources& per_worker, int workers);
 
 // Whether each amount of the one is within the other's.

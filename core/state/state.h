@@ -190,9 +190,12 @@ struct Aside {
   std::string reason;
 };
 
+inline constexpr size_t kFailuresKept = 100;
+
 // How gangs have fared on an executor of late.
 struct Luck {
-  std::vector<TrialId> failed;  // whose failures there are the newest, and nothing went well since
+  // Whose failures there are the newest, and nothing went well since; at most kFailuresKept.
+  std::vector<TrialId> failed;
   bool worked = false;          // since the last of them one has made its first step, or left well
   int times = 0;                // it was set aside, and nothing went well since
 };

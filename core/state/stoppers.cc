@@ -118,8 +118,11 @@ std::optional<Verdict> AtThreshold(const Threshold& threshold, const Report& rep
                                 " (stop.threshold)"});
 }
 
+// What is farther away than anything lasts is as far.
 Time Later(Time now, double seconds) {
-  return Time{now.us + static_cast<int64_t>(std::ceil(seconds * kMicroseconds))};
+  constexpr double kMost = 1e10;
+  const double us = std::ceil(std::min(seconds, kMost) * kMicroseconds);
+  return Time{now.us + static_cast<int64_t>(us)};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "executor/agent/data_folder.h"
 #include "executor/agent/fetching_gangs.h"
 #include "executor/agent/host_lock.h"
+#include "executor/agent/log_reader.h"
 #include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
 #include "executor/agent/pinned_channel.h"
@@ -171,7 +172,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   }
 
   void Remove(const Removals& removals) override { remover_.Want(removals); }
-  v1::LogChunk ReadLog(const v1::LogRequest& request) override;
+  void ReadLog(const v1::LogRequest& request) override { log_reader_.Read(request); }
   void Deliver(const v1::CheckpointRequest& request) override { sender_.Send(request); }
 
   const AgentOptions options_;
@@ -185,6 +186,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   std::unique_ptr<gang::Supervisor> supervisor_;
   FetchingGangs gangs_;
   CheckpointRemover remover_;
+  LogReader log_reader_;
   CheckpointSender sender_;
   ServerPieces server_pieces_;
   DirectPieces pieces_;
@@ -225,6 +227,10 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                [this](const v1::CheckpointRemoval& removal) {
                  Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
                }),
+      log_reader_(folders_,
+                  [this](v1::LogChunk chunk) {
+                    Post([this, chunk = std::move(chunk)] { machine_.OnLog(chunk); });
+                  }),
       sender_(folders_, *stub_, options_.token),
       server_pieces_(*stub_, options_.token),
       pieces_(server_pieces_),
@@ -330,21 +336,6 @@ void Agent::Impl::OnClosed(const grpc::Status& status) {
     machine_.Stop({AgentExit::Reason::kRefused, problem});
   }
   machine_.OnClosed(problem, TakeTime());
-}
-
-v1::LogChunk Agent::Impl::ReadLog(const v1::LogRequest& request) {
-  v1::LogChunk chunk;
-  const std::filesystem::path log = gang::RankLog(folders_.Attempt(FromProto(request.attempt())),
-                                                  static_cast<int>(request.rank()));
-  gang::OrError<gang::LogPiece> piece = gang::ReadLog(log, request.offset(), request.limit_bytes());
-  if (!piece.ok()) {
-    chunk.set_error(gang::ValidUtf8(piece.error()));
-    return chunk;
-  }
-  chunk.set_data(std::move(piece.value().data));
-  chunk.set_offset(piece.value().offset);
-  chunk.set_file_bytes(piece.value().file_bytes);
-  return chunk;
 }
 
 gang::OrError<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {

@@ -1,10 +1,14 @@
 #include "executor/agent/data_folder.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 
+#include "checkpoints/descriptor.h"
 #include "executor/agent/random_word.h"
 
 namespace attune::agent {
@@ -17,15 +21,22 @@ std::string ReadWord(const std::filesystem::path& path) {
   return word;
 }
 
-// Whole or not at all, and never in place of another's.
+bool WriteDurably(const std::filesystem::path& path, const std::string& text) {
+  const checkpoints::Descriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  return file && write(file.get(), text.data(), text.size()) == std::ssize(text) &&
+         fsync(file.get()) == 0;
+}
+
+// Whole or not at all, and in place of none but an empty one, which is all that a full disk or a
+// power cut left of it.
 void WriteWord(const std::filesystem::path& path) {
   const std::string word = RandomWord();
   const std::filesystem::path draft = path.string() + "." + word;
-  {
-    std::ofstream file(draft);
-    file << word << "\n";
+  if (WriteDurably(draft, word + "\n") && link(draft.c_str(), path.c_str()) != 0 &&
+      errno == EEXIST && ReadWord(path).empty()) {
+    [[maybe_unused]] const int replaced = rename(draft.c_str(), path.c_str());
   }
-  [[maybe_unused]] const int linked = link(draft.c_str(), path.c_str());
   unlink(draft.c_str());
 }
 

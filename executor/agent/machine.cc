@@ -119,6 +119,8 @@ void Machine::OnClosed(const std::string& reason, const Now& now) {
   connection_ = Connection::kNone;
   writing_ = false;
   log_requests_.clear();
+  log_chunk_.reset();
+  nobody_waits_ = reading_log_;
   retry_at_ = now.boot + backoff_.Next();
   if (reached_ && !exit_) {
     spdlog::warn("no connection to the server ({}); trying again", reason);
@@ -213,9 +215,23 @@ void Machine::On(const v1::LogRequest& request) {
   log_requests_.push_back(request);
 }
 
+void Machine::ReadNextLog() {
+  if (reading_log_ || log_chunk_ || log_requests_.empty()) return;
+  const v1::LogRequest request = std::move(log_requests_.front());
+  log_requests_.pop_front();
+  reading_log_ = true;
+  files_.ReadLog(request);
+}
+
+void Machine::OnLog(v1::LogChunk chunk) {
+  reading_log_ = false;
+  if (!std::exchange(nobody_waits_, false)) log_chunk_ = std::move(chunk);
+}
+
 // Gives the connection its next message. Facts that come while one is on its way go together in the
 // one after it.
 void Machine::Pump(const Now& now) {
+  ReadNextLog();
   if (connection_ != Connection::kWelcomed || writing_) return;
   std::optional<v1::FromExecutor> message = NextMessage(now);
   if (!message) return;
@@ -242,10 +258,8 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
     heartbeat.set_time_us(now.boot.time_since_epoch().count());
     heartbeat.set_disk_free_bytes(health_.disk_free_bytes);
     heartbeat.set_memory_free_bytes(health_.memory_free_bytes);
-  } else if (!log_requests_.empty()) {
-    *message.mutable_log_chunk() = files_.ReadLog(log_requests_.front());
-    message.mutable_log_chunk()->set_request(log_requests_.front().request());
-    log_requests_.pop_front();
+  } else if (log_chunk_) {
+    *message.mutable_log_chunk() = *std::exchange(log_chunk_, std::nullopt);
   } else if (outbox_.may_send()) {
     *message.mutable_facts() = outbox_.TakeBatch();
     if (resend_at_ == kNever) resend_at_ = now.boot + kResendAfter;

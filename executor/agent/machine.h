@@ -84,8 +84,8 @@ class Files {
   // All checkpoints that should be gone, those included that are being deleted already;
   // Machine::OnRemoved() follows for each, once.
   virtual void Remove(const Removals& removals) = 0;
-  // A piece of a rank's log, without the request's number.
-  virtual v1::LogChunk ReadLog(const v1::LogRequest& request) = 0;
+  // Reads a piece of a rank's log; Machine::OnLog() follows, and no other is asked for before.
+  virtual void ReadLog(const v1::LogRequest& request) = 0;
   // Reads a part of a checkpoint and brings it to the server, beside the connection.
   virtual void Deliver(const v1::CheckpointRequest& request) = 0;
 };
@@ -117,6 +117,7 @@ class Machine {
 
   void OnFact(const gang::Fact& fact, const Now& now);
   void OnRemoved(const v1::CheckpointRemoval& removal, const Now& now);
+  void OnLog(v1::LogChunk chunk);
 
   // What is known of the host from now on. The server is told of its problem when that changes, and
   // after each Welcome once there was one; of the figures with heartbeats.
@@ -168,6 +169,7 @@ class Machine {
   void Reconcile(const Now& now);
   bool Act(const Reconciler::Actions& actions, const Now& now);
   void ResendIfDue(const Now& now);
+  void ReadNextLog();
   void Pump(const Now& now);
   std::optional<v1::FromExecutor> NextMessage(const Now& now);
   void StopIfLeft(const Now& now);
@@ -197,6 +199,9 @@ class Machine {
   std::optional<std::string> told_problem_ = "";
   bool was_unwell_ = false;
   std::deque<v1::LogRequest> log_requests_;
+  bool reading_log_ = false;
+  bool nobody_waits_ = false;              // for the log that is being read
+  std::optional<v1::LogChunk> log_chunk_;  // has been read, and is to be sent
 
   std::chrono::milliseconds lease_ttl_{0};
   std::chrono::milliseconds heartbeat_{0};

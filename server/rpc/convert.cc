@@ -1,6 +1,7 @@
 #include "server/rpc/convert.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/state/origin.h"
@@ -180,7 +181,9 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
     if (executor == attempt.ranks.front().executor)
       AddFetch(state, trial, server_of, *out.mutable_resume());
   }
-  out.set_stall_timeout_ms(static_cast<uint32_t>(spec.failure.stall_timeout.value * 1000));
+  constexpr double kMostMs = std::numeric_limits<uint32_t>::max();
+  out.set_stall_timeout_ms(
+      static_cast<uint32_t>(std::min(spec.failure.stall_timeout.value * 1000, kMostMs)));
   out.set_decided_us(attempt.decided.us);
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);

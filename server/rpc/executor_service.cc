@@ -72,7 +72,7 @@ grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* ExecutorService::Conn
 
 SessionId ExecutorService::OnOpened(ExecutorLink& link) {
   std::lock_guard lock(mutex_);
-  return sessions_.OnOpened(link);
+  return sessions_.OnOpened(link, Now());
 }
 
 // The next message may be read into this one as soon as the sessions have been told.
@@ -88,8 +88,8 @@ void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
   if (taken.has_heartbeat()) return sessions_.OnHeartbeat(id, taken.heartbeat(), Now());
   if (taken.has_goodbye()) return sessions_.OnGoodbye(id, taken.goodbye());
   if (taken.has_health()) return sessions_.OnHealth(id, taken.health());
-  if (taken.has_log_chunk()) OnLogChunk(taken.log_chunk());
-  sessions_.OnOther(id);
+  const std::string executor = sessions_.OnOther(id);
+  if (taken.has_log_chunk()) OnLogChunk(executor, taken.log_chunk());
 }
 
 void ExecutorService::OnClosed(SessionId id) {
@@ -156,7 +156,9 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
                    std::to_string(kLogRequestsMax) +
                        " readers of logs wait for their executors already: try again in a moment"};
     request = ++last_log_request_;
-    answer = log_requests_[request].get_future();
+    LogRequest& waiting = log_requests_[request];
+    waiting.executor = executor;
+    answer = waiting.chunk.get_future();
     v1::ToExecutor message;
     v1::LogRequest& log = *message.mutable_log_request();
     log.set_request(request);
@@ -178,10 +180,10 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
   return LogSlice{.data = chunk.data(), .offset = chunk.offset(), .file_bytes = chunk.file_bytes()};
 }
 
-void ExecutorService::OnLogChunk(const v1::LogChunk& chunk) {
+void ExecutorService::OnLogChunk(const std::string& executor, const v1::LogChunk& chunk) {
   const auto found = log_requests_.find(chunk.request());
-  if (found == log_requests_.end()) return;
-  found->second.set_value(chunk);
+  if (found == log_requests_.end() || found->second.executor != executor) return;
+  found->second.chunk.set_value(chunk);
   log_requests_.erase(found);
 }
 
@@ -227,7 +229,17 @@ grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* co
     reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "the token is not this server's"});
     return reactor;
   }
-  fetching_.Run([this, reactor, request, piece] {
+  if (++fetches_ > kFetchesMax) {
+    --fetches_;
+    reactor->Finish({grpc::StatusCode::UNAVAILABLE,
+                     std::to_string(kFetchesMax) +
+                         " pieces of checkpoints are waited for already: try again in a moment"});
+    return reactor;
+  }
+  fetching_.Run([this, context, reactor, request, piece] {
+    --fetches_;
+    if (context->IsCancelled())
+      return reactor->Finish({grpc::StatusCode::CANCELLED, "nobody waits for it"});
     auto read = read_piece_(FromProto(request->checkpoint()), request->file(), request->offset(),
                             request->limit_bytes());
     if (!read.ok()) {

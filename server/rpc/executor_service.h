@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -19,6 +20,7 @@ namespace attune::server {
 
 // So many executors are brought pieces of others' checkpoints at once; more take turns.
 inline constexpr int kFetchThreads = 8;
+inline constexpr int kFetchesMax = 64;  // that wait for their turn
 
 // So many readers of ranks' logs wait at once, at most; each holds a thread.
 inline constexpr size_t kLogRequestsMax = 64;
@@ -98,7 +100,11 @@ class ExecutorService final : public v1::Executors::CallbackService,
   void OnMessage(SessionId id, v1::FromExecutor& message);  // takes what facts hold
   void OnClosed(SessionId id);
 
-  void OnLogChunk(const v1::LogChunk& chunk);
+  struct LogRequest {
+    std::string executor;  // that is asked
+    std::promise<v1::LogChunk> chunk;
+  };
+  void OnLogChunk(const std::string& executor, const v1::LogChunk& chunk);
 
   // The conductor's, with answers that come under this object's lock.
   void Submit(Command command, Done done) override;
@@ -111,11 +117,12 @@ class ExecutorService final : public v1::Executors::CallbackService,
   const ReadPiece read_piece_;
   PieceRequests pieces_;
   ThreadPool fetching_;
+  std::atomic<int> fetches_ = 0;  // that wait
 
   // Recursive, because a conductor that stops answers in the midst of what it is asked.
   mutable std::recursive_mutex mutex_;
   Sessions sessions_;
-  std::map<uint64_t, std::promise<v1::LogChunk>> log_requests_;
+  std::map<uint64_t, LogRequest> log_requests_;
   uint64_t last_log_request_ = 0;
 };
 

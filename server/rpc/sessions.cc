@@ -25,11 +25,19 @@ Sessions::Session* Sessions::Find(SessionId id) {
   return found == sessions_.end() || found->second.closing ? nullptr : &found->second;
 }
 
+Sessions::Session* Sessions::Speaker(SessionId id) {
+  Session* session = Find(id);
+  if (session == nullptr || session->stage != Stage::kSilent) return session;
+  Close(*session);
+  return nullptr;
+}
+
 // ---- a connection's beginning and end -------------------------------------------------------
 
-SessionId Sessions::OnOpened(ExecutorLink& link) {
+SessionId Sessions::OnOpened(ExecutorLink& link, Time now) {
   const SessionId id = ++last_session_;
   sessions_[id].link = &link;
+  sessions_[id].opened = now;
   return id;
 }
 
@@ -84,6 +92,7 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
   TakeOver(id);
   spdlog::debug("executor {} joined", session->hello.name());
   if (session->problem) TellHealth(id, *session);
+  TellLeave(id, *session);
   submissions_.Post([this, id](const Brain& brain) {
     if (Session* present = Find(id)) SendDesired(*present, brain);
   });
@@ -144,9 +153,8 @@ std::string Sessions::OnClosed(SessionId id) {
 // ---- what executors say ---------------------------------------------------------------------
 
 void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
-  Session* session = Find(id);
+  Session* session = Speaker(id);
   if (session == nullptr) return;
-  if (session->stage == Stage::kSilent) return Close(*session);
   Hear(*session, now);
   for (Command& command : batch.commands) {
     if (auto* record = std::get_if<RecordFact>(&command)) record->executor = session->hello.name();
@@ -207,9 +215,8 @@ void Sessions::Release(Session& session, size_t bytes) {
 }
 
 void Sessions::OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now) {
-  Session* session = Find(id);
+  Session* session = Speaker(id);
   if (session == nullptr) return;
-  if (session->stage == Stage::kSilent) return Close(*session);
   Hear(*session, now);
   executors_[session->hello.name()].pulse = {
       .disk_free_bytes = static_cast<int64_t>(heartbeat.disk_free_bytes()),
@@ -218,14 +225,12 @@ void Sessions::OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time no
   ReadOnOrHold(id, *session);
 }
 
-// One that has not joined, on a server that is starting, is torn down with its gangs in a while.
 void Sessions::OnGoodbye(SessionId id, const v1::Goodbye& goodbye) {
-  Session* session = Find(id);
+  Session* session = Speaker(id);
   if (session == nullptr) return;
   session->leaving = true;
-  if (goodbye.saves() && session->stage == Stage::kJoined)
-    submissions_.Submit(LeaveExecutor{session->hello.name(), session->incarnation},
-                        [](const auto&) {});
+  if (goodbye.saves()) session->saves = true;
+  if (session->stage == Stage::kJoined) TellLeave(id, *session);
   if (goodbye.stays()) {
     session->stays = true;
     submissions_.Post([this, id](const Brain& brain) {
@@ -235,8 +240,18 @@ void Sessions::OnGoodbye(SessionId id, const v1::Goodbye& goodbye) {
   ReadOnOrHold(id, *session);
 }
 
+// Where the store refuses it, it is told again once it can write.
+void Sessions::TellLeave(SessionId id, Session& session) {
+  if (!std::exchange(session.saves, false)) return;
+  submissions_.Submit(LeaveExecutor{session.hello.name(), session.incarnation},
+                      [this, id](const auto& told) {
+                        Session* leaver = told.ok() ? nullptr : Find(id);
+                        if (leaver != nullptr) leaver->saves = true;
+                      });
+}
+
 void Sessions::OnHealth(SessionId id, const v1::Health& health) {
-  Session* session = Find(id);
+  Session* session = Speaker(id);
   if (session == nullptr) return;
   session->problem = health.problem();
   if (session->stage == Stage::kJoined) TellHealth(id, *session);
@@ -260,8 +275,12 @@ void Sessions::ReleaseIfUnneeded(Session& session, const Brain& brain) {
   session.link->Send(std::move(message));
 }
 
-void Sessions::OnOther(SessionId id) {
-  if (Session* session = Find(id)) ReadOnOrHold(id, *session);
+std::string Sessions::OnOther(SessionId id) {
+  Session* session = Speaker(id);
+  if (session == nullptr) return "";
+  const std::string executor = session->hello.name();
+  ReadOnOrHold(id, *session);
+  return executor;
 }
 
 void Sessions::Hear(const Session& session, Time now) {
@@ -321,6 +340,9 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
 void Sessions::OnState(const Status& writable) {
   const bool refused = std::exchange(refused_, !writable.ok());
   if (!started_ || !refused || refused_) return;
+  for (auto& [id, session] : sessions_) {
+    if (session.stage == Stage::kJoined && !session.closing) TellLeave(id, session);
+  }
   CloseDeaf("the server can write again: connect again, and send what it has not acknowledged");
 }
 
@@ -406,6 +428,10 @@ std::optional<v1::PieceServer> Sessions::PieceServerOf(const std::string& execut
 
 void Sessions::OnTime(Time now) {
   now_ = now;
+  for (auto& [id, session] : sessions_) {
+    const bool silent = session.stage == Stage::kSilent && !session.closing;
+    if (silent && now.us - session.opened.us > options_.patience_us) Close(session);
+  }
   if (!started_) return;
   std::erase_if(executors_, [&](const auto& entry) {
     const Executor& executor = entry.second;

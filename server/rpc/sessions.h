@@ -61,14 +61,16 @@ class Sessions {
   // The conductor's side outlives the sessions.
   Sessions(Submissions& submissions, Options options);
 
-  // The link outlives its OnClosed. Its first message is read without being asked for.
-  SessionId OnOpened(ExecutorLink& link);
+  // The link outlives its OnClosed. Its first message is read without being asked for. It is closed
+  // where that is no hello, or none comes within the patience.
+  SessionId OnOpened(ExecutorLink& link, Time now);
   void OnHello(SessionId id, const v1::Hello& hello, Time now);
   void OnFacts(SessionId id, FactBatch batch, Time now);
   void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
   void OnGoodbye(SessionId id, const v1::Goodbye& goodbye);
   void OnHealth(SessionId id, const v1::Health& health);
-  void OnOther(SessionId id);  // a message that is no matter of the sessions'
+  // A message that is no matter of the sessions'. Returns the executor that says it; empty: nobody.
+  std::string OnOther(SessionId id);
   // Returns the executor whose connection it was; empty: nobody's.
   std::string OnClosed(SessionId id);
 
@@ -101,11 +103,13 @@ class Sessions {
   enum class Stage { kSilent, kWaiting, kJoining, kJoined };
   struct Session {
     ExecutorLink* link = nullptr;
+    Time opened;
     Stage stage = Stage::kSilent;
     v1::Hello hello;
     Incarnation incarnation;  // once joined
     bool welcomed = false;
     bool leaving = false;                // it said goodbye
+    bool saves = false;                  // what runs there is yet to be asked to save and leave
     bool stays = false;                  // for those who need checkpoints of it
     bool deaf = false;                   // facts of it were dropped
     std::optional<std::string> problem;  // as it has said since it was welcomed; empty: it is well
@@ -131,7 +135,8 @@ class Sessions {
     SessionId session = 0;   // 0: none
   };
 
-  Session* Find(SessionId id);  // null when it has gone or is about to
+  Session* Find(SessionId id);     // null when it has gone or is about to
+  Session* Speaker(SessionId id);  // that has said hello; one that has not is closed
   void Refuse(Session& session, v1::Refusal::Code code, const std::string& message);
   void Close(Session& session);
   std::optional<v1::Refusal> Fault(const v1::Hello& hello) const;
@@ -145,6 +150,7 @@ class Sessions {
   void ReleaseIfUnneeded(Session& session, const Brain& brain);
   void Acknowledge(Session& session, int64_t heartbeat_us);
   void TellHealth(SessionId id, const Session& session);
+  void TellLeave(SessionId id, Session& session);
   void SendDesired(Session& session, const Brain& brain);
   std::optional<v1::PieceServer> PieceServerOf(const std::string& executor) const;
   void Learn(const ExecutorJoined& joined);

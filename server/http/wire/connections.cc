@@ -324,13 +324,14 @@ void Connections::Process(Place place) {
     connection.close = true;
     return Dispatch(place, connection.framing.head_bytes());
   }
-  const size_t body = connection.framing.chunked() ? kMaxBodyBytes : connection.framing.length();
+  const bool chunked = connection.framing.chunked();
+  const size_t body = chunked ? kMaxChunkedBytes : connection.framing.length();
   if (unread_body_bytes_ + body > limits_.unread_body_bytes)
     return Refuse(place, 503, "too many requests with long bodies at once: send it again", true);
   connection.admitted = true;
   connection.body_bytes = body;
   unread_body_bytes_ += body;
-  connection.deadline = In(limits_.body, body);
+  connection.deadline = In(limits_.body, chunked ? kMaxBodyBytes : body);
   if (connection.framing.expects_continue())
     ::send(connection.socket, kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   Wait(place);

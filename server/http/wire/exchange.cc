@@ -135,6 +135,7 @@ class Exchange::Library final : public httplib::Server {
       if ((!length.empty() && length != "0") || from.has_header("Transfer-Encoding"))
         to.set_header("Connection", "close");  // its body is not read
       Handle(RequestOf(from, run_->path, run_->patient), to);
+      if (from.method == "HEAD") run_->follow.reset();
       return HandlerResponse::Handled;
     });
     const HandlerWithContentReader with_body = [this](const httplib::Request& from,

@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr size_t kMaxChunkLineBytes = 256;  // a chunk's size, with its extensions
-// Chunks of a byte each have five bytes of framing.
-constexpr size_t kMaxChunkedBytes = 8 * kMaxBodyBytes;
 
 std::string_view Trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");

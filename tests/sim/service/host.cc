@@ -243,6 +243,6 @@ void Host::Remove(const Removals& removals) {
   }
 }
 
-v1::LogChunk Host::ReadLog(const v1::LogRequest&) { return {}; }
+void Host::ReadLog(const v1::LogRequest&) { machine_->OnLog({}); }
 
 }  // namespace attune::sim

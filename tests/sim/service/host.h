@@ -47,7 +47,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Write(v1::FromExecutor message) override;
   void Close() override;
   void Remove(const Removals& removals) override;
-  v1::LogChunk ReadLog(const v1::LogRequest& request) override;
+  void ReadLog(const v1::LogRequest& request) override;
   void Deliver(const v1::CheckpointRequest&) override {}
 
   v1::Hello Hello() const;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "core/base/random.h"
@@ -56,6 +57,18 @@ std::string Where(const std::vector<RankSlot>& ranks) {
 TEST(Placement, AGangFitsWholeOrNotAtAll) {
   EXPECT_EQ(Refused(Gang(3, {.cpus = 1}), {MakeHost("a", 2), MakeHost("b", 2)}),
             "needs 3 CPUs: a has 2 free, b has 2 free; no executor is large enough for this gang");
+}
+
+TEST(Placement, WhatIsTooLargeForANumberFitsNowhere) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  const Host host = MakeHost("a", 64, 8, int64_t{1} << 40);
+  EXPECT_EQ(Refused(Gang(3, {.cpus = 1, .gpus = 1'431'655'766}), {host}),
+            "needs 2147483647 GPUs: a has 8 free; no executor is large enough for this gang");
+  EXPECT_EQ(Refused(Gang(2, {.cpus = kMost}), {host}),
+            "needs 2147483647 CPUs: a has 64 free; no executor is large enough for this gang");
+  EXPECT_EQ(Refused(Gang(4, {.cpus = 1, .memory_bytes = int64_t{1} << 62}), {Spanning(host)}),
+            "needs 8589934591.9 GiB of memory: a has 1024.0 GiB free; no executor is large enough "
+            "for this gang");
 }
 
 TEST(Placement, TheHostThatIsFilledBestIsChosen) {

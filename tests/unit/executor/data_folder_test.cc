@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -48,5 +49,12 @@ TEST(DataFolder, ThoseWhoBeginTogetherAgree) {
 
 TEST(DataFolder, OneThatCannotBeWrittenHasNone) { EXPECT_EQ(FolderIdentity("/proc/attune"), ""); }
 
+TEST(DataFolder, OneWhoseIdentityIsEmptyAfterAPowerCutGetsAnother) {
+  const gang::TempDir scratch;
+  std::ofstream(scratch.path() / "folder-id").flush();
+  const std::string identity = FolderIdentity(scratch.path());
+  EXPECT_FALSE(identity.empty());
+  EXPECT_EQ(FolderIdentity(scratch.path()), identity);
+}
 }  // namespace
 }  // namespace attune::agent

@@ -77,6 +77,11 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     message.mutable_ack()->set_heartbeat_us(heartbeat_us);
     Receive(std::move(message));
   }
+  void AskForLog(uint64_t request) {
+    v1::ToExecutor message;
+    message.mutable_log_request()->set_request(request);
+    Receive(std::move(message));
+  }
   void Refuse(v1::Refusal::Code code) {
     v1::ToExecutor message;
     message.mutable_refusal()->set_code(code);
@@ -197,11 +202,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     deadlines_.push_back(deadline);
   }
   void Remove(const Removals& removals) override { removals_ = removals; }
-  v1::LogChunk ReadLog(const v1::LogRequest& request) override {
-    v1::LogChunk chunk;
-    chunk.set_data("rank " + std::to_string(request.rank()));
-    return chunk;
-  }
+  void ReadLog(const v1::LogRequest& request) override { logs_.push_back(request.request()); }
   void Deliver(const v1::CheckpointRequest& request) override {
     delivered_.push_back(request.request());
   }
@@ -212,6 +213,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   int connects_ = 0;
   int closes_ = 0;
   uint64_t revision_ = 0;
+  std::vector<uint64_t> logs_;  // that are to be read
   std::vector<v1::FromExecutor> written_;
   std::vector<gang::AttemptId> started_;
   std::vector<std::pair<gang::AttemptId, gang::CancelReason>> cancelled_;

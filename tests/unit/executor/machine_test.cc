@@ -125,19 +125,43 @@ TEST_F(MachineTest, WhatIsAskedOfACheckpointIsDeliveredBesideTheConnection) {
   EXPECT_THAT(written_, IsEmpty());
 }
 
-TEST_F(MachineTest, OnlyTheNewestLogRequestsAreAnswered) {
+TEST_F(MachineTest, LogsAreReadOneByOneAndOnlyTheNewestRequestsWait) {
   GetWelcomed();
-  Report(0, 1);  // on its way, so that requests gather
-  for (uint64_t i = 1; i <= kLogRequestsMax + 1; ++i) {
-    v1::ToExecutor message;
-    message.mutable_log_request()->set_request(i);
-    Receive(std::move(message));
+  for (uint64_t i = 1; i <= kLogRequestsMax + 2; ++i) AskForLog(i);
+  EXPECT_THAT(logs_, ElementsAre(1));  // a disk that hangs holds nothing else up
+  PassWriting(2 * kBeat);
+  EXPECT_FALSE(Written(v1::FromExecutor::kHeartbeat).empty());
+  while (Written(v1::FromExecutor::kLogChunk).size() < logs_.size()) {
+    v1::LogChunk chunk;
+    chunk.set_request(logs_.back());
+    machine_.OnLog(chunk);
+    Step();
+    Written();
   }
-  for (size_t i = 0; i <= kLogRequestsMax + 1; ++i) Written();
+  ASSERT_THAT(logs_, SizeIs(1 + kLogRequestsMax));
+  EXPECT_EQ(logs_[1], 3u);
+  EXPECT_EQ(Written(v1::FromExecutor::kLogChunk)[1].log_chunk().request(), 3u);
+}
+
+TEST_F(MachineTest, ALogThatWasReadForAnEarlierConnectionIsNotSent) {
+  GetWelcomed();
+  AskForLog(1);
+  Closed();
+  now_ += seconds(60);
+  Step();
+  GetWelcomed();
+  AskForLog(1);
+  machine_.OnLog({});
+  Step();
+  EXPECT_THAT(logs_, ElementsAre(1, 1));
+  v1::LogChunk chunk;
+  chunk.set_data("of this one");
+  machine_.OnLog(chunk);
+  Step();
+  Written();
   const auto chunks = Written(v1::FromExecutor::kLogChunk);
-  ASSERT_THAT(chunks, SizeIs(kLogRequestsMax));
-  EXPECT_EQ(chunks[0].log_chunk().request(), 2u);
-  EXPECT_EQ(chunks[0].log_chunk().data(), "rank 0");
+  ASSERT_THAT(chunks, SizeIs(1));
+  EXPECT_EQ(chunks[0].log_chunk().data(), "of this one");
 }
 
 // ---- the lease

@@ -281,11 +281,17 @@ TEST_F(ExecutorServiceTest, AFullDiskKeepsTheExecutorAndAsksForItsFactsOnceThere
 TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
+  FakeExecutor stranger(rpc->LocalChannel(), "den", "b");
+  stranger.Await(v1::ToExecutor::kWelcome);
   std::thread reader([&] {
     const auto request = executor.Await(v1::ToExecutor::kLogRequest).log_request();
     EXPECT_EQ(request.attempt().trial(), 3u);
     v1::LogChunk chunk;
     chunk.set_request(request.request());
+    chunk.set_data("not asked for");
+    stranger.Answer(chunk);
+    stranger.SayHeartbeat(1);
+    stranger.Await(v1::ToExecutor::kAck);  // what it said before has been read
     chunk.set_data("hello");
     chunk.set_file_bytes(5);
     executor.Answer(chunk);

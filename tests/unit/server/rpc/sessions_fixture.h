@@ -92,7 +92,7 @@ class Server final : private Submissions, private Listener {
 
   std::unique_ptr<FakeLink> Connect(const v1::Hello& hello) {
     auto link = std::make_unique<FakeLink>();
-    link->id = sessions.OnOpened(*link);
+    link->id = sessions.OnOpened(*link, now_);
     sessions.OnHello(link->id, hello, now_);
     return link;
   }

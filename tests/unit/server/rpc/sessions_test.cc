@@ -181,6 +181,55 @@ TEST_F(SessionsTest, ASecondConnectionOfAProcessTakesTheFirstsPlace) {
   EXPECT_EQ(server->sessions.LinkOf("box"), second.get());
 }
 
+// ---- who says nothing of itself ---------------------------------------------------------------
+
+TEST_F(SessionsTest, AConnectionIsClosedWhereItsFirstWordIsNotHello) {
+  const auto opened = [this] {
+    auto link = std::make_unique<FakeLink>();
+    link->id = server->sessions.OnOpened(*link, now);
+    return link;
+  };
+  const auto leaving = opened();
+  v1::Goodbye goodbye;
+  goodbye.set_stays(true);
+  server->sessions.OnGoodbye(leaving->id, goodbye);
+  const auto unwell = opened();
+  server->sessions.OnHealth(unwell->id, {});
+  const auto other = opened();
+  EXPECT_EQ(server->sessions.OnOther(other->id), "");
+  for (const FakeLink* link : {leaving.get(), unwell.get(), other.get()}) {
+    EXPECT_TRUE(link->closed);
+    EXPECT_EQ(link->reads, 0);
+  }
+  EXPECT_TRUE(server->queue.empty());
+  EXPECT_EQ(server->sessions.OnOther(server->Join("box")->id), "box");
+}
+
+TEST_F(SessionsTest, AConnectionIsClosedWhereNoHelloComes) {
+  const auto link = std::make_unique<FakeLink>();
+  server->sessions.OnOpened(*link, now);
+  server->Pass(kPatienceUs);
+  EXPECT_FALSE(link->closed);
+  server->Pass(1);
+  EXPECT_TRUE(link->closed);
+}
+
+// ---- who leaves -------------------------------------------------------------------------------
+
+TEST_F(SessionsTest, WhatRunsWhereALeavingExecutorIsSavesOnceTheStoreCanWrite) {
+  const auto link = server->Join("box");
+  Create();
+  FillAndTry();
+  v1::Goodbye goodbye;
+  goodbye.set_saves(true);
+  server->sessions.OnGoodbye(link->id, goodbye);
+  server->Run();
+  EXPECT_FALSE(link->desired().assignments(0).yield());
+  Free();
+  EXPECT_TRUE(link->desired().assignments(0).yield());
+  EXPECT_FALSE(link->closed);
+}
+
 // ---- what pushes back ------------------------------------------------------------------------
 
 TEST_F(SessionsTest, AStreamIsReadOnWhileLittleOfItWaits) {

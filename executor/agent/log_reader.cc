@@ -1,0 +1,41 @@
+#include "executor/agent/log_reader.h"
+
+#include "executor/agent/messages.h"
+#include "executor/gang/valid_utf8.h"
+
+namespace attune::agent {
+namespace {
+
+v1::LogChunk ChunkOf(const gang::Folders& folders, const v1::LogRequest& request) {
+  v1::LogChunk chunk;
+  chunk.set_request(request.request());
+  const std::filesystem::path log = gang::RankLog(folders.Attempt(FromProto(request.attempt())),
+                                                  static_cast<int>(request.rank()));
+  gang::OrError<gang::LogPiece> piece = gang::ReadLog(log, request.offset(), request.limit_bytes());
+  if (!piece.ok()) {
+    chunk.set_error(gang::ValidUtf8(piece.error()));
+    return chunk;
+  }
+  chunk.set_data(std::move(piece.value().data));
+  chunk.set_offset(piece.value().offset);
+  chunk.set_file_bytes(piece.value().file_bytes);
+  return chunk;
+}
+
+}  // namespace
+
+LogReader::LogReader(gang::Folders folders, Done done)
+    : folders_(std::move(folders)), done_(std::move(done)), thread_([this] {
+        while (!stop_) mailbox_.Run(Mailbox::Clock::time_point::max());
+      }) {}
+
+LogReader::~LogReader() {
+  mailbox_.Post([this] { stop_ = true; });
+  thread_.join();
+}
+
+void LogReader::Read(v1::LogRequest request) {
+  mailbox_.Post([this, request = std::move(request)] { done_(ChunkOf(folders_, request)); });
+}
+
+}  // namespace attune::agent

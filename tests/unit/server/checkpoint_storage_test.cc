@@ -1,0 +1,43 @@
+#include "server/checkpoint_storage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch_folder.h"
+
+namespace attune::server {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::UnorderedElementsAre;
+
+CheckpointId Id(uint32_t trial, uint32_t attempt, int64_t step) {
+  return {TrialId(SweepId{1}, TrialNumber{trial}), attempt, Step(step)};
+}
+
+TEST(CheckpointStorage, WhatWasBegunIsRemovedButThatOfTheBest) {
+  const attune::testing::ScratchFolder scratch;
+  const auto storage = CheckpointStorage::Open(scratch.path(), "me").value();
+  const fs::path sweep = scratch / "s1";
+  const auto make = [&](const std::string& name) { fs::create_directories(sweep / name); };
+  make("0/2-900");
+  make("0/.2-900.part-0123");
+  make("0/.2-90.part-0123");
+  make("0/.removed-2-800");
+  make("1/.2-900.part-0123");
+  storage.RemoveUnfinished(SweepId{1}, {Id(0, 2, 900)});
+  std::vector<std::string> left;
+  for (const auto& entry : fs::recursive_directory_iterator(sweep)) {
+    if (entry.path().parent_path().parent_path() == sweep)
+      left.push_back(fs::relative(entry.path(), sweep));
+  }
+  EXPECT_THAT(left, UnorderedElementsAre("0/2-900", "0/.2-900.part-0123"));
+  EXPECT_THAT(storage.Of(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
+}
+
+}  // namespace
+}  // namespace attune::server
