@@ -68,6 +68,7 @@ void DistributedSampler::MoveTo(std::int64_t epoch, std::int64_t offset) {
   epoch_ = epoch;
   offset_ = offset;
   ended_ = false;
+  begins_ = false;
 }
 
 void DistributedSampler::reset(std::optional<std::size_t> new_size) {
@@ -78,6 +79,7 @@ void DistributedSampler::reset(std::optional<std::size_t> new_size) {
   } else if (ended_ || offset_ >= size_) {
     set_epoch(epoch_ + 1);
   }
+  begins_ = true;
 }
 
 bool DistributedSampler::AtEnd(std::int64_t global_batch_size) const {
@@ -95,6 +97,10 @@ std::optional<std::vector<std::size_t>> DistributedSampler::NextShare(
     throw Error("sampler: a batch of " + std::to_string(global_batch_size) +
                 " samples cannot be shared by " + std::to_string(world) +
                 " workers; every worker needs one");
+  }
+  // What a gang of smaller batches left of an epoch may not fill one: that is no epoch of its own.
+  if (std::exchange(begins_, false) && offset_ > 0 && AtEnd(global_batch_size)) {
+    set_epoch(epoch_ + 1);
   }
   ended_ = AtEnd(global_batch_size);
   if (ended_) return std::nullopt;
@@ -127,8 +133,9 @@ std::vector<std::int64_t> DistributedSampler::Take(std::int64_t position, std::i
 
 TensorMap DistributedSampler::state_dict() const {
   const auto number = [](std::int64_t value) { return at::full({1}, value, at::kLong); };
+  // What an epoch that has ended left out, a gang of smaller batches leaves out too.
   return {{kEpoch, number(epoch_)},
-          {kOffset, number(offset_)},
+          {kOffset, number(ended_ ? size_ : offset_)},
           {kSize, number(size_)},
           {kSeed, number(static_cast<std::int64_t>(options_.seed))}};
 }

@@ -97,8 +97,9 @@ struct GradientSync::State {
     if (std::exchange(in_backward, true)) return;
     auto& engine = torch::autograd::Engine::get_default_engine();
     engine.queue_callback([this] { armed = in_backward = false; });
-    local = !is_enabled;
-    if (local && armed && static_graph && !static_graph_known) {
+    // After a forward outside of no_sync() the Reducer reduces, wherever its backward comes.
+    local = !is_enabled && !armed;
+    if (!is_enabled && armed && static_graph && !static_graph_known) {
       throw Error(
           "DistributedModel: with static_graph the first forward outside of no_sync() has to be "
           "followed by its backward, before one under no_sync()");
@@ -130,7 +131,9 @@ GradientSync::GradientSync(torch::nn::Module& module, Context& context,
     throw Error("PrepareModel: bucket_bytes and first_bucket_bytes have to be positive");
   }
   module.to(context.device());
-  state_->parameters = module.parameters();
+  for (auto& [name, parameter] : Unique(module.named_parameters())) {
+    state_->parameters.push_back(parameter);
+  }
   for (auto& [name, buffer] : Unique(module.named_buffers())) state_->buffers.push_back(buffer);
   if (context.world_size() == 1) return;
   state_->group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(&context.process_group());

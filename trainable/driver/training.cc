@@ -28,7 +28,7 @@ constexpr const char* kScheduler = "scheduler";
 constexpr const char* kScaler = "scaler";
 constexpr const char* kTrainer = "trainer";
 constexpr const char* kEpoch = "epoch";
-constexpr const char* kBatchSize = "batch_size";
+constexpr const char* kBatchFactor = "batch_factor";
 constexpr const char* kBaseRates = "base_rates";
 
 // Begins the names of an optimizer's hyperparameters, see optimizer_state.h.
@@ -138,6 +138,7 @@ void Training::SetLearningRates(const std::vector<double>& rates) {
 }
 
 void Training::Begin(double batch_factor) {
+  batch_factor_ = batch_factor;
   base_rates_ = LearningRates();
   std::vector<double> rates = base_rates_;
   for (double& rate : rates) rate *= batch_factor;
@@ -171,14 +172,15 @@ TensorMap Training::State() {
   Add(all, kTrainer,
       {{kEpoch, at::full({1}, epoch_, at::kLong)},
        {kBaseRates, at::tensor(base_rates_, at::kDouble)},
-       {kBatchSize, at::full({1}, options_.batch_size, at::kLong)}});
+       {kBatchFactor, at::full({1}, batch_factor_, at::kDouble)}});
   return all;
 }
 
 void Training::LoadState(const TensorMap& all, bool hyperparameters) {
   const std::string where = "state_dict";
   const TensorMap trainer = PartOf(all, kTrainer);
-  if (!trainer.contains(kEpoch) || !trainer.contains(kBatchSize) || !trainer.contains(kBaseRates)) {
+  if (!trainer.contains(kEpoch) || !trainer.contains(kBatchFactor) ||
+      !trainer.contains(kBaseRates)) {
     throw Error("state_dict: is not that of a TorchTrainer: it has no " + std::string(kTrainer) +
                 "/" + kEpoch);
   }
@@ -215,11 +217,8 @@ void Training::LoadState(const TensorMap& all, bool hyperparameters) {
     throw Error("state_dict: it has learning rates of " + std::to_string(saved_base.numel()) +
                 " groups of parameters, and there are " + std::to_string(rates.size()));
   }
-  const auto saved_batch = trainer.at(kBatchSize).item<std::int64_t>();
-  const double batch_factor =
-      options_.resize_rule == ResizeRule::kScaleWithWorkers
-          ? static_cast<double>(options_.batch_size) / static_cast<double>(saved_batch)
-          : 1;
+  // Of the workers alone: a batch of another configuration has its own learning rates.
+  const double batch_factor = batch_factor_ / trainer.at(kBatchFactor).item<double>();
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const double base = saved_base.const_data_ptr<double>()[i];
     rates[i] *= batch_factor;

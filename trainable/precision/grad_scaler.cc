@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,7 @@ struct GradScaler::State {
 
   Round& Unscale(torch::optim::Optimizer& optimizer) {
     std::map<at::ScalarType, std::vector<at::Tensor>> gradients;
+    std::set<const void*> seen;  // a parameter of two names comes twice
     for (const auto& group : optimizer.param_groups()) {
       for (const at::Tensor& parameter : group.params()) {
         if (!parameter.grad().defined()) continue;
@@ -61,6 +63,7 @@ struct GradScaler::State {
               "GradScaler: a gradient is of type Half, in which unscaling it would lose what "
               "scaling has kept; leave parameters float and run the forward under Autocast");
         }
+        if (!seen.insert(parameter.grad().unsafeGetTensorImpl()).second) continue;
         gradients[parameter.grad().scalar_type()].push_back(parameter.grad());
       }
     }

@@ -35,7 +35,7 @@ std::vector<channel::Start> StartsOf(const StandaloneOptions& options) {
                        .checkpoint_dir = options.checkpoint_dir};
   if (!options.checkpoint_dir.empty()) start.attempt = NextAttempt(options.checkpoint_dir);
   if (!options.resume.empty()) {
-    start.resume = {CheckpointReader(options.resume).step(), fs::absolute(options.resume), ""};
+    start.resume = {CheckpointReader(options.resume).time(), fs::absolute(options.resume), ""};
   }
   std::vector<channel::Start> starts(options.workers, start);
   for (int rank = 0; rank < options.workers; ++rank) {

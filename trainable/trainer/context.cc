@@ -194,7 +194,8 @@ Context::Context(const trainable::Start& start, trainable::Channel& channel,
                   std::to_string(start.resume->step));
     }
     state_->step = checkpoint.step();
-    state_->time = checkpoint.time();
+    // By hand nothing but steps measures time, whatever did where the checkpoint was saved.
+    state_->time = start.time_attr.empty() ? checkpoint.step() : checkpoint.time();
   }
   if (start.rank == 0 && !start.checkpoint_dir.empty()) {
     trainable::RemoveUnfinished(start.checkpoint_dir, start.attempt);
@@ -242,12 +243,6 @@ bool Context::Report(const Metrics& metrics, const SaveFunction& save,
     const std::string folder =
         state_->groups.Broadcast(writer != nullptr ? writer->folder().string() : "");
     if (folder.empty()) return writer;
-    if (!std::filesystem::exists(folder)) {
-      throw Error(folder +
-                  ": rank 0 writes the checkpoint there on another host, and this host has "
-                  "no such folder; a gang over several hosts saves shards into a data "
-                  "folder that all of them share");
-    }
     state_->Beat(kSaveSilence);
     ShardWriter shard(folder, rank());
     save_shard(shard);
@@ -287,6 +282,10 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   NoteFirstOptimizerStep();
   ++state.step;
   const bool reports = rank() == 0 && state.MoveOn(metrics);
+  if (rank() == 0 && !reports && state.stopping) {
+    std::cerr << "attune: the last report lies within the unit of " << state.start.time_attr
+              << " of the one before it, so that neither it nor a checkpoint is kept\n";
+  }
   bool waits = false;  // for a verdict; only rank 0 knows
   if (reports) {
     state.HearYield();
@@ -344,7 +343,7 @@ Metrics Context::ReduceSum(const Metrics& metrics) {
   const std::vector<std::int64_t> names = state_->groups.Gather(HashNames(metrics));
   for (std::size_t other = 0; other < names.size(); ++other) {
     if (names[other] != names[0]) {
-      throw Error("ReduceMean: rank 0 and rank " + std::to_string(other) +
+      throw Error("ReduceMean or ReduceSum: rank 0 and rank " + std::to_string(other) +
                   " bring different metrics; every rank has to bring the same names");
     }
   }

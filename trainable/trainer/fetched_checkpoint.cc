@@ -43,14 +43,6 @@ void Share(ProcessGroups& groups, const fs::path& from, std::int64_t bytes, NewF
   }
 }
 
-fs::path Inside(const fs::path& folder, const std::string& name) {
-  const fs::path relative = fs::path(name).lexically_normal();
-  if (relative.is_absolute() || relative.empty() || *relative.begin() == "..") {
-    throw Error("the checkpoint's manifest lists " + name + ", which is not inside its folder");
-  }
-  return folder / relative;
-}
-
 }  // namespace
 
 FetchedCheckpoint::FetchedCheckpoint(const Start& start, ProcessGroups& groups)
@@ -80,13 +72,8 @@ FetchedCheckpoint::FetchedCheckpoint(const Start& start, ProcessGroups& groups)
   }
   for (const auto& [name, digest] : manifest.files) {
     std::optional<NewFile> file;
-    if (is_own_) {
-      const fs::path path = Inside(folder_, name);
-      fs::create_directories(path.parent_path());
-      file.emplace(path);
-    }
-    Share(groups, source.empty() ? source : Inside(source, name), digest.bytes,
-          file ? &*file : nullptr);
+    if (is_own_) file.emplace(folder_ / name);
+    Share(groups, source.empty() ? source : source / name, digest.bytes, file ? &*file : nullptr);
   }
   groups.Barrier();
 }

@@ -31,7 +31,7 @@ def begin(folder, attempt):
 
 def finish(partial, folder, step, time, attempt, world_size, config):
     """Lists, syncs and renames what lies in `partial`: (path, digest, bytes)."""
-    (partial / _CONFIG).write_text(json.dumps(config))
+    _write_new(partial / _CONFIG, json.dumps(config).encode())
     files, size = {}, 0
     for path in _files(partial):
         digest, count = _sync_and_hash(path)
@@ -39,7 +39,7 @@ def finish(partial, folder, step, time, attempt, world_size, config):
         size += count
     times = {"step": step} if time == step else {"step": step, "time": time}
     manifest = json.dumps({"format": _FORMAT, **times, "world_size": world_size, "files": files}).encode()
-    (partial / _MANIFEST).write_bytes(manifest)
+    _write_new(partial / _MANIFEST, manifest)
     digest, count = _sync_and_hash(partial / _MANIFEST)
     for each in [*(path for path in partial.rglob("*") if path.is_dir()), partial]:
         _sync(each)
@@ -94,6 +94,15 @@ def is_there(resume):
 def sizes(folder):
     """Of all files of a checkpoint, by name."""
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder)}
+
+
+def _write_new(path, contents):
+    try:
+        with open(path, "xb") as file:
+            file.write(contents)
+    except FileExistsError as error:
+        raise CheckpointError(f"{path}: a file of this name is Attune's own in every checkpoint; give "
+                              "the program's another name") from error
 
 
 def _files(folder):

@@ -46,6 +46,8 @@ class Config(dict):
                        "it in the sweep file, or give it a default in attune.init()")
 
     def add_defaults(self, defaults):
+        if not hasattr(defaults, "items"):
+            raise ValueError(f"defaults is {defaults!r} and must map names to values, as in {{\"lr\": 0.1}}")
         for name, value in defaults.items():
             self.setdefault(name, value)
 
@@ -123,8 +125,12 @@ class Trial:
     # ---- said on the way
 
     def heartbeat(self, silence):
-        if not 0 <= silence <= _SILENCE_S_MAX:
-            raise ValueError(f"silence is {silence} and must be 0 to {_SILENCE_S_MAX} seconds")
+        try:
+            can_be = 0 <= silence <= _SILENCE_S_MAX
+        except TypeError:
+            can_be = False
+        if not can_be:
+            raise ValueError(f"silence is {silence!r} and must be 0 to {_SILENCE_S_MAX} seconds")
         if self._channel:
             self._channel.send("heartbeat", silence_ms=int(silence * 1000))
 
@@ -140,7 +146,9 @@ class Trial:
 
     def error(self, message, lost_peer):
         if self._channel:
-            self._channel.send("error", message=message[:ERROR_CHARACTERS_MAX], lost_peer=lost_peer)
+            # Lone surrogates, as in names of files that are no UTF-8, are no text to the executor.
+            message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
+            self._channel.send("error", message=message, lost_peer=lost_peer)
 
     # ---- reports
 
@@ -272,6 +280,8 @@ class Trial:
 
 def numbers(metrics):
     """The metrics as floats, or ValueError."""
+    if not hasattr(metrics, "items"):
+        raise ValueError(f"metrics is {metrics!r} and must map names to numbers, as in {{\"loss\": 0.1}}")
     if len(metrics) > _METRICS_MAX:
         raise ValueError(f"{len(metrics)} metrics; a report has at most {_METRICS_MAX}")
     values = {}

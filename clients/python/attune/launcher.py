@@ -71,7 +71,7 @@ class Launcher:
             return True
         # Here and in the child: whoever comes first, the group exists when the executor is told.
         group = request.get("process_group", 0)
-        os.setpgid(pid, group)
+        _join_group(pid, group)
         pidfd = os.pidfd_open(pid)
         self._children[pid] = pidfd, group or pid
         self._send({"type": "forked", "request": request["request"], "pid": pid}, [pidfd])
@@ -81,7 +81,7 @@ class Launcher:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != launcher:
             os._exit(1)  # it died in between
-        os.setpgid(0, request.get("process_group", 0))
+        _join_group(0, request.get("process_group", 0))
         self._socket.close()
         for pidfd, _ in self._children.values():
             os.close(pidfd)
@@ -121,6 +121,13 @@ class Launcher:
 
     def _send(self, message, descriptors=()):
         socket.send_fds(self._socket, [json.dumps(message).encode()], list(descriptors))
+
+
+def _join_group(pid, group):
+    try:
+        os.setpgid(pid, group)
+    except OSError:
+        pass  # the gang has ended meanwhile, and the executor kills each rank that it is told of
 
 
 def _join_cgroup(folder):

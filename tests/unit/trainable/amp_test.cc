@@ -114,6 +114,14 @@ TEST(GradScaler, UnscaledGradientsAreTheTrueOnesAndAreNotUnscaledAgain) {
   EXPECT_EQ(training.weight.item<float>(), 0.5);
 }
 
+TEST(GradScaler, AParameterThatComesTwiceIsUnscaledOnce) {
+  Training training;
+  training.sgd.param_groups()[0].params().push_back(training.weight);
+  training.scaler.scale((training.weight * 0.5).sum()).backward();
+  training.scaler.unscale_(training.sgd);
+  EXPECT_EQ(training.weight.grad().item<float>(), 0.5);
+}
+
 TEST(GradScaler, OneOptimizersOverflowLeavesOutItsStepAlone) {
   Training training;
   at::Tensor other = at::ones({1}).set_requires_grad(true);

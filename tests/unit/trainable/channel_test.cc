@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -18,6 +19,7 @@ namespace attune::trainable::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -353,6 +355,18 @@ TEST_F(WorkerChannelCheckpoints, TimeIsAMetricWhereTheSweepSaysSo) {
   EXPECT_THAT(gang.Output(), HasSubstr("resumed with count 6"));
   gang.Verdict(3, "stop");
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(gang.Wait(rank), 0);
+}
+
+TEST_F(WorkerChannelCheckpoints, ATrialThatStopsWithinAUnitOfTimeSaysThatItsLastReportIsNone) {
+  // All its steps are of one time.
+  FakeGang gang(
+      1, {{"config", {{"mode", "stops"}}}, {"time_attr", "ranks"}, {"checkpoint_dir", folder_}});
+  EXPECT_FALSE(gang.Await(0, "done").is_null());
+  EXPECT_EQ(gang.Wait(0), 0);
+  const std::vector<std::string> types = Types(gang.seen(0));
+  EXPECT_EQ(std::ranges::count(types, "report"), 1);
+  EXPECT_THAT(types, Not(Contains("checkpoint")));
+  EXPECT_THAT(gang.Output(), HasSubstr("neither it nor a checkpoint is kept"));
 }
 
 TEST_F(WorkerChannelCheckpoints, AReportWithoutTheMetricThatIsTimeIsAnError) {

@@ -90,6 +90,35 @@ TEST(DistributedSampler, DropLastLeavesOutAnIncompleteBatch) {
   EXPECT_EQ(gang.Rest(4).size(), 8u);
 }
 
+// Resumed where the other one is.
+DistributedSampler ResumedFrom(const DistributedSampler& other) {
+  DistributedSampler sampler(other.size(), {.drop_last = true});
+  sampler.load_state_dict(other.state_dict());
+  sampler.reset();
+  return sampler;
+}
+
+TEST(DistributedSampler, DropLastResumedAtTheEndOfAnEpochBeginsTheNextForAnyBatch) {
+  DistributedSampler sampler(10, {.drop_last = true});
+  while (sampler.next(4)) {
+  }
+  for (const std::size_t batch_size : {2, 4}) {
+    DistributedSampler resumed = ResumedFrom(sampler);
+    EXPECT_EQ(resumed.next(batch_size).value_or(Samples()).size(), batch_size);
+    EXPECT_EQ(resumed.epoch(), 1);
+  }
+}
+
+TEST(DistributedSampler, DropLastResumedWithALargerBatchThanIsLeftBeginsTheNextEpoch) {
+  DistributedSampler sampler(10, {.drop_last = true});
+  sampler.next(4);
+  for (const std::size_t batch_size : {6, 7}) {
+    DistributedSampler resumed = ResumedFrom(sampler);
+    EXPECT_TRUE(resumed.next(batch_size).has_value()) << "an empty epoch";
+    EXPECT_EQ(resumed.epoch(), batch_size == 6 ? 0 : 1);
+  }
+}
+
 TEST(DistributedSampler, AnotherNumberOfRanksGoesOnWithWhatIsLeft) {
   Gang two(50, 2);
   Samples visited = two.Next(8);

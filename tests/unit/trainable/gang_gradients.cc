@@ -35,25 +35,46 @@ nn::Linear Ones() {
   return linear;
 }
 
+// The same with a second name for its weight.
+struct TiedImpl : nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight); }
+  at::Tensor weight = register_parameter("weight", at::ones({1, 4}));
+  at::Tensor tied = register_parameter("tied", weight);
+};
+TORCH_MODULE(Tied);
+
 // A gradient whose mean over ranks is known: that of rank r is `unit` × (r + 1).
-at::Tensor Backward(attune::DistributedModel<nn::Linear>& model, attune::Context& context,
-                    double unit) {
-  model(at::full({1, 4}, unit * (context.rank() + 1))).sum().backward();
+template <typename Model>
+at::Tensor Loss(Model& model, attune::Context& context, double unit) {
+  return model(at::full({1, 4}, unit * (context.rank() + 1))).sum();
+}
+
+template <typename Model>
+at::Tensor Backward(Model& model, attune::Context& context, double unit) {
+  Loss(model, context, unit).backward();
   return model->weight.grad();
 }
 
-attune::Metrics Clip(attune::Context& context, const std::string& mode) {
-  auto model = context.PrepareModel(Ones());
+template <typename Module>
+attune::Metrics Clip(attune::Context& context, const Module& module, const std::string& mode) {
+  auto model = context.PrepareModel(module);
   if (mode == "clip_local") {
     const attune::NoSync local = model.no_sync();
     Backward(model, context, 1);
     model.clip_grad_norm_(1);
   }
-  Backward(model, context, 1);
+  if (mode == "clip_late") {
+    const at::Tensor loss = Loss(model, context, 1);
+    const attune::NoSync local = model.no_sync();
+    loss.backward();
+  } else {
+    Backward(model, context, 1);
+  }
   const double norm = model.clip_grad_norm_(0.5);
+  const at::Tensor& gradient = model->weight.grad();
   return {{"norm", norm},
-          {"after", model->weight.grad().norm().item<double>()},
-          {"spread", Spread(context, model->weight.grad())}};
+          {"after", gradient.norm().item<double>()},
+          {"spread", Spread(context, gradient)}};
 }
 
 attune::Metrics Compress(attune::Context& context, attune::GradientCompression compression) {
@@ -303,11 +324,12 @@ void Gradients(attune::Context& context) {
     return;
   }
   const attune::Metrics metrics =
-      mode == "fp16"     ? Compress(context, attune::GradientCompression::kFp16)
-      : mode == "bf16"   ? Compress(context, attune::GradientCompression::kBf16)
-      : mode == "static" ? StaticGraph(context)
-      : mode == "late"   ? NoSyncTooLate(context)
-                         : Clip(context, mode);
+      mode == "fp16"        ? Compress(context, attune::GradientCompression::kFp16)
+      : mode == "bf16"      ? Compress(context, attune::GradientCompression::kBf16)
+      : mode == "static"    ? StaticGraph(context)
+      : mode == "late"      ? NoSyncTooLate(context)
+      : mode == "clip_tied" ? Clip(context, Tied(), mode)
+                            : Clip(context, Ones(), mode);
   if (!context.Report(metrics)) return;
 }
 

@@ -33,14 +33,24 @@ std::vector<json> ReportsOf(int world_size, const std::string& mode, int steps =
   return metrics;
 }
 
-TEST(Gradients, AreClippedByTheNormOfTheGang) {
+void ExpectClippedByTheNormOfTheGang(const std::string& mode) {
   for (const int world_size : {1, 2}) {
-    const json metrics = ReportsOf(world_size, "clip").back();
+    const json metrics = ReportsOf(world_size, mode).back();
     // Four gradients, each the mean of 1, 2, …
     EXPECT_NEAR(metrics["norm"], 2 * (world_size + 1) / 2.0, 1e-5);
     EXPECT_NEAR(metrics["after"], 0.5, 1e-5);
     EXPECT_EQ(metrics["spread"], 0);
   }
+}
+
+TEST(Gradients, AreClippedByTheNormOfTheGang) { ExpectClippedByTheNormOfTheGang("clip"); }
+
+TEST(Gradients, OfAParameterWithTwoNamesAreClippedOnce) {
+  ExpectClippedByTheNormOfTheGang("clip_tied");
+}
+
+TEST(Gradients, AreSynchronisedWhereNoSyncBeginsAfterTheForward) {
+  ExpectClippedByTheNormOfTheGang("clip_late");
 }
 
 TEST(Gradients, ThatAreNotSynchronisedAreNotClipped) {

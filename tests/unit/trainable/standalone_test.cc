@@ -221,6 +221,21 @@ TEST(Standalone, ResumesFromItsCheckpointUnderANewAttempt) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Standalone, ResumesFromACheckpointOfASweepThatMeasuresTimeByAMetricAndCountsSteps) {
+  std::string folder = ::testing::TempDir() + "by-hand-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  {
+    FakeGang gang(1, {{"time_attr", "thirds"}, {"milestone", 2}, {"checkpoint_dir", folder}});
+    gang.AwaitWaiting();
+    gang.Verdict(2, "pause");
+    EXPECT_EQ(gang.Wait(0), 0);
+  }
+  const Ended ended = RunByHand({"--max-step", "8", "--resume", folder + "/step-2-attempt-2"});
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("resumed with count 6"), HasSubstr("step 7 "),
+                                  HasSubstr("time 6 "), HasSubstr("finished after step 8")));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Standalone, WhatAKilledRunWasWritingIsRemovedByTheNext) {
   std::string folder = ::testing::TempDir() + "by-hand-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

@@ -179,23 +179,38 @@ TEST(TorchTrainer, ATrialThatGoesOnWithAnotherConfigurationHasItsRates) {
   EXPECT_NE(loss("0.05"), loss("0.5"));
 }
 
-// As where an elastic gang of a sweep becomes smaller, and grows again.
-TEST(TorchTrainer, ATrialOfAnotherSizeScalesBatchAndLearningRate) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "resized";
-  std::filesystem::remove_all(folder);
-  const auto run = [&](int workers, int step) {
-    std::vector<std::string> args{"--workers",          std::to_string(workers), "--max-step",
-                                  std::to_string(step), "--checkpoint-dir",      folder};
+// A trial whose batch and learning rate are those of four workers, a step at a time.
+class ResizedTrial : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(folder_); }
+
+  std::string Run(int workers, int step, const std::string& batch_size = "12") {
+    std::vector<std::string> args{"--workers",          std::to_string(workers),   "--max-step",
+                                  std::to_string(step), "--checkpoint-dir",        folder_,
+                                  "--config",           "batch_size=" + batch_size};
     const std::string before = std::to_string(step - 1);
     if (step > 1)
-      args.insert(args.end(), {"--resume", folder / ("step-" + before + "-attempt-" + before)});
+      args.insert(args.end(), {"--resume", folder_ / ("step-" + before + "-attempt-" + before)});
     const Ended ended = RunByHand(args, {{"GANG_PROGRAM_FORM", "resized_trial"}});
     EXPECT_EQ(ended.exit_code, 0) << ended.output;
     return After(ended.output, "step " + std::to_string(step));
-  };
-  EXPECT_THAT(run(4, 1), AllOf(HasSubstr("rate 0.05"), HasSubstr("share 3")));
-  EXPECT_THAT(run(2, 2), AllOf(HasSubstr("rate 0.025"), HasSubstr("share 3")));
-  EXPECT_THAT(run(4, 3), AllOf(HasSubstr("rate 0.05"), HasSubstr("share 3")));
+  }
+
+ private:
+  const std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / "resized";
+};
+
+// As where an elastic gang of a sweep becomes smaller, and grows again.
+TEST_F(ResizedTrial, ScalesBatchAndLearningRate) {
+  EXPECT_THAT(Run(4, 1), AllOf(HasSubstr("rate 0.05"), HasSubstr("share 3")));
+  EXPECT_THAT(Run(2, 2), AllOf(HasSubstr("rate 0.025"), HasSubstr("share 3")));
+  EXPECT_THAT(Run(4, 3), AllOf(HasSubstr("rate 0.05"), HasSubstr("share 3")));
+}
+
+// As where a trial of a population goes on with numbers of its own.
+TEST_F(ResizedTrial, WithAnotherBatchSizeInItsConfigurationKeepsTheLearningRateOfThat) {
+  EXPECT_THAT(Run(2, 1, "12"), AllOf(HasSubstr("rate 0.025"), HasSubstr("share 3")));
+  EXPECT_THAT(Run(2, 2, "24"), AllOf(HasSubstr("rate 0.025"), HasSubstr("share 6")));
 }
 
 TEST(Init, RefusesToBeARankOfAnExecutor) {

@@ -134,7 +134,9 @@ class Context {
 
   // The coming Report() is the trial's last, whatever its step: it saves a checkpoint, waits for no
   // verdict, and returns false on every rank; the trial is then completed. For training that knows
-  // by itself when it is done. Rank 0's word counts; that of other ranks is ignored.
+  // by itself when it is done. Rank 0's word counts; that of other ranks is ignored. Where a metric
+  // measures time, a last report within the unit of the one before it is none of its own, and saves
+  // nothing.
   void Stop();
 
   // Says that this rank is alive, at most once a second. A rank that says nothing for the sweep

@@ -105,7 +105,8 @@ concept HoldsTensors = requires(const T& from, std::vector<at::Tensor>& tensors)
 }  // namespace trainable
 
 // While it lives, backward accumulates gradients on this rank alone, for a large batch in several
-// parts. Every rank must skip the same steps; the first synchronised backward afterwards reduces
+// parts. It has to be there before the forward: the next backward after a forward without it
+// reduces. Every rank must skip the same steps; the first synchronised backward afterwards reduces
 // what has been accumulated. It must not outlive its model.
 class NoSync {
  public:

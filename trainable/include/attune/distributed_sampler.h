@@ -50,8 +50,9 @@ class DistributedSampler final : public torch::data::samplers::Sampler<> {
   std::optional<std::vector<std::size_t>> NextShare(std::int64_t global_batch_size);
 
   // Called by torch::data's loaders before an epoch: goes on to the next one if the current one is
-  // at its end, and stays where it is in the midst of one, so that a resumed epoch is finished.
-  // With another size it begins the current epoch anew.
+  // at its end, and stays where it is in the midst of one, so that a resumed epoch is finished;
+  // what `drop_last` would leave out of it counts as its end. With another size it begins the
+  // current epoch anew.
   void reset(std::optional<std::size_t> new_size = std::nullopt) override;
 
   // Goes to the beginning of an epoch.
@@ -89,6 +90,7 @@ class DistributedSampler final : public torch::data::samplers::Sampler<> {
   std::int64_t epoch_ = 0;
   std::int64_t offset_ = 0;
   bool ended_ = false;               // next() has said so
+  bool begins_ = false;              // reset() was called, and nothing taken since
   std::vector<std::int64_t> order_;  // of `order_epoch_`
   std::int64_t order_epoch_ = -1;
 };

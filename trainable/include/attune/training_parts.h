@@ -142,6 +142,7 @@ class Training {
   GradScaler scaler_;
   std::int64_t epoch_ = 0;
   std::vector<double> base_rates_;  // learning rates as created
+  double batch_factor_ = 1;         // of Begin()
 };
 
 // The time that its scope takes, where anybody wants to know.
