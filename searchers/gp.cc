@@ -256,7 +256,8 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
     if (believes && attempt < kModelAttempts) return prior_.Draw(cube, random);
     return cube.Build([&](size_t k) {
       if (attempt == 0 && found) return found->point[k];
-      const double u = attempt == 0 ? sobol_.At(k, proposal.value) : random.Uniform();
+      const bool in_turn = starts && attempt == 0;
+      const double u = in_turn ? sobol_.At(k, proposal.value) : random.Uniform();
       return cube.FromUniform(k, u);
     });
   };

@@ -35,7 +35,10 @@ Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
   const bool complete = population_.size() >= size_ && !first_.Repeats(proposal);
   Parents parents;
   const auto propose = [&](int attempt) {
-    if (complete && attempt < kModelAttempts) return Child(parents = ParentsOf(random), random);
+    if (complete && attempt < kModelAttempts) {
+      parents = ParentsOf(random);
+      return Child(parents, random);
+    }
     return first_.Propose(record_.cube(), proposal, attempt, random);
   };
   return Untried(record_, propose, [&](int attempt, const Config& config) {
@@ -71,23 +74,27 @@ Nsga2::Parents Nsga2::ParentsOf(RandomStream& random) const {
   return {mother, Parent(random)};
 }
 
-Config Nsga2::Child(Parents parents, RandomStream& random) const {
+Config Nsga2::Child(Parents& parents, RandomStream& random) const {
   const Cube& cube = record_.cube();
   const auto [mother, father] = parents;
+  bool of_both = false;
   const bool crosses = random.Uniform() < kCrossover;
   const auto dimensions = static_cast<int64_t>(cube.size());
   const auto mutated = static_cast<size_t>(dimensions > 0 ? random.Integer(0, dimensions - 1) : 0);
-  return cube.Build([&](size_t dimension) {
-    double coordinate = record_.At(mother, dimension);
+  const Config child = cube.Build([&](size_t dimension) {
+    const double alone = record_.At(mother, dimension);
     const double other = record_.At(father, dimension);
-    if (std::isnan(coordinate)) coordinate = other;
+    double coordinate = std::isnan(alone) ? other : alone;
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (crosses && !std::isnan(other) && random.Uniform() < 0.5) {
       coordinate = Crossed(cube, dimension, coordinate, other, kIndex, random);
     }
+    of_both = of_both || coordinate != alone;
     if (dimension != mutated) return coordinate;
     return Mutated(cube, dimension, coordinate, kIndex, random);
   });
+  if (!of_both) parents.father = mother;
+  return child;
 }
 
 void Nsga2::Observe(const Event& event) {

@@ -41,7 +41,8 @@ class Nsga2 final : public Searcher {
   };
 
   Parents ParentsOf(RandomStream& random) const;
-  Config Child(Parents parents, RandomStream& random) const;
+  // The father is the mother where nothing is of him.
+  Config Child(Parents& parents, RandomStream& random) const;
   uint32_t Parent(RandomStream& random) const;
   void Select();  // who stays
 

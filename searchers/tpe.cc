@@ -28,6 +28,10 @@ constexpr size_t kLatest = 64;             // trials among which those that run 
 constexpr double kRunningToWeigh = 10;     // the middle as much as all good ones: as many known
 constexpr double kFitCounts = 3;           // the logarithm of its chance, beside that of the ratio
 constexpr double kPriorCounts = 16;        // results of its own, which weigh as much
+constexpr double kSamePlace = 1e-9;        // of a range, at most, between two trials of a place,
+constexpr double kTwins = 1e-3;            // and of what is all but the same
+constexpr double kTwinsKept = 0.2;         // where others depend: proposed nevertheless
+constexpr int kForksTried = 8;             // for the rest of them, until one is no twin
 
 Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials")),
@@ -62,6 +66,15 @@ Tpe::Tpe(const SweepSpec& spec, Options options)
 void Tpe::Rebuild() {
   const Cube& cube = record_.cube();
   prior_ = Prior(record_);
+  forks_.clear();
+  for (size_t i = 0; i < cube.size(); ++i) {
+    const auto depends = [&](const Parameter& parameter) {
+      return std::ranges::find(parameter.when, cube.Name(i), &Condition::parent) !=
+             parameter.when.end();
+    };
+    if (!cube.Finite() && std::ranges::any_of(cube.space().parameters(), depends))
+      forks_.push_back(i);
+  }
   groups_.clear();
   for (size_t i = 0; i < cube.groups(); ++i) {
     std::vector<size_t> dimensions;
@@ -244,41 +257,90 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const bool starts = prior_.empty() && StartsUp();
   const bool repeats = Repeats(proposal);
   double ratio = 0;
-  const auto propose = [&](int attempt) {
+  bool elsewhere = false;  // than where the model would try
+  const auto by_model = [&] {
     ratio = 0;
     Point proposed(cube.size(), kAbsent);
-    const bool by_model = !starts && attempt < kModelAttempts;
-    if (repeats && attempt == 0) return prior_.best()[proposal.value].config;
     return cube.Build([&](size_t dimension) {
-      if (by_model) {
-        if (std::isnan(proposed[dimension])) {
-          ratio += Propose(cube.dimensions()[dimension].group, random, proposed);
-        }
-      } else {
-        const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
-        proposed[dimension] = cube.FromUniform(dimension, u);
-      }
+      if (std::isnan(proposed[dimension]))
+        ratio += Propose(cube.dimensions()[dimension].group, random, proposed);
+      if (elsewhere && std::ranges::find(forks_, dimension) != forks_.end())
+        proposed[dimension] = cube.FromUniform(dimension, random.Uniform());
       return proposed[dimension];
     });
   };
+  const auto propose = [&](int attempt) {
+    elsewhere = false;
+    if (repeats && attempt == 0) return prior_.best()[proposal.value].config;
+    if (starts || attempt >= kModelAttempts) {
+      return cube.Build([&](size_t dimension) {
+        const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
+        return cube.FromUniform(dimension, u);
+      });
+    }
+    Config config = by_model();
+    if (forks_.empty() || !IsTwin(config) || random.Uniform() < kTwinsKept) return config;
+    elsewhere = true;
+    for (int tries = 0; tries < kForksTried && IsTwin(config); ++tries) config = by_model();
+    return config;
+  };
   return Untried(record_, propose, [&](int attempt, const Config& config) {
     if (repeats && attempt == 0) return prior_.ExplainBest(proposal);
+    if (elsewhere) {
+      return Rationale{.rule = "fork",
+                       .results = static_cast<int64_t>(groups_.front().ranked.size()),
+                       .text = "a trial is already where the model would try: " + Forks(config) +
+                               " drawn at random, the rest by the model of what it leads to"};
+    }
     if (!starts) return Explain(config, ratio);
     return StartPoint(proposal, attempt,
                       "until " + std::to_string(options_.startup_trials) + " results are known");
   });
 }
 
+bool Tpe::IsTwin(const Config& config) const {
+  return IsTried(record_.cube().Place(config).value(), kTwins);
+}
+
+bool Tpe::IsTried(const Point& point, double tolerance) const {
+  const auto& dimensions = record_.cube().dimensions();
+  const auto is_there = [&](uint32_t trial) {
+    for (size_t k = 0; k < point.size(); ++k) {
+      if (Distance(dimensions[k], record_.At(trial, k), point[k]) > tolerance) return false;
+    }
+    return true;
+  };
+  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
+    if (record_.trial(trial).placed && is_there(trial)) return true;
+  }
+  return false;
+}
+
+std::string Tpe::Forks(const Config& config) const {
+  std::string text;
+  for (const size_t dimension : forks_) {
+    const std::string& name = record_.cube().Name(dimension);
+    const Value* value = config.Find(name);
+    if (value != nullptr) text += (text.empty() ? "" : ", ") + name + " " + FormatValue(*value);
+  }
+  return text;
+}
+
 Rationale Tpe::Explain(const Config& config, double ratio) const {
   const Point point = record_.cube().Place(config).value();
   std::vector<uint32_t> good;
   size_t results = 0;
-  const Group* fitted = nullptr;  // the one whose fit predicts most
+  std::optional<uint32_t> best;
+  for (const Group& group : groups_) {
+    if (group.ranked.empty()) continue;
+    if (!best || Better(group.ranked.front(), *best)) best = group.ranked.front();
+  }
+  const Group* fitted = nullptr;  // of those that have the best, the one whose fit predicts most
   for (const Group& group : groups_) {
     if (std::isnan(point[group.dimensions[0]])) continue;
     good.insert(good.end(), group.good.begin(), group.good.end());
     results = std::max(results, group.ranked.size());
-    if (!group.fit) continue;
+    if (!group.fit || group.ranked.front() != *best) continue;
     if (!fitted || group.fit->explained() > fitted->fit->explained()) fitted = &group;
   }
   if (good.empty() && !prior_.empty()) return prior_.ExplainDraw();
@@ -300,8 +362,14 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
                   "; log density ratio " + FormatShort(ratio) + chance};
 }
 
-// Every second one goes on to where the fit may be least. Where the group is the whole of a finite
-// space, those that were tried are passed over.
+// A fit that falls towards a corner may be least there every time.
+bool Tpe::IsTriedCorner(const Point& point) const {
+  const auto at_an_end = [](double at) { return at < kSamePlace || at > 1 - kSamePlace; };
+  return std::ranges::all_of(point, at_an_end) && IsTried(point, kSamePlace);
+}
+
+// Every second one goes on to where the fit may be least, but not to a place that was tried. Where
+// the group is the whole of a finite space, those that were tried are passed over.
 std::vector<Point> Tpe::Candidates(size_t of, double middle, double prior_share,
                                    RandomStream& random) const {
   const Cube& cube = record_.cube();
@@ -312,10 +380,15 @@ std::vector<Point> Tpe::Candidates(size_t of, double middle, double prior_share,
     const bool of_prior = prior_share > 0 && (!group.best || random.Uniform() < prior_share);
     Point candidate = of_prior ? prior_.Of(of)->Draw(random) : group.best->Draw(random, middle);
     const bool fitted = group.fit && tries % 2 == 0 && tries < 2 * options_.candidates;
-    if (fitted) candidate = group.fit->Draw(random, std::move(candidate));
-    for (size_t i = 0; i < candidate.size(); ++i) {
-      candidate[i] = cube.Snap(group.dimensions[i], candidate[i]);
+    const auto snap = [&](Point& point) {
+      for (size_t i = 0; i < point.size(); ++i) point[i] = cube.Snap(group.dimensions[i], point[i]);
+    };
+    if (fitted) {
+      Point least = group.fit->Draw(random, candidate);
+      snap(least);
+      if (groups_.size() > 1 || !IsTriedCorner(least)) candidate = std::move(least);
     }
+    snap(candidate);
     const bool enough = tries >= options_.candidates + kMostPassedOver;
     if (whole && !enough && record_.Tried(candidate)) continue;
     candidates.push_back(std::move(candidate));

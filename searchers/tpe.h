@@ -39,6 +39,10 @@ namespace attune::searchers {
 //   one objective a quadratic function of the best results (QuadraticFit) does: half of the
 //   candidates are where it may be least, and its chance of a new best counts beside the ratio,
 //   the more of the results it predicts.
+// - Parameters on which others depend decide whose model proposes the rest, and the good trials
+// soon
+//   agree about them, right or wrong. Once a proposal is all but a trial's, which teaches nothing,
+//   they are drawn at random instead, so that the other branches come further, too.
 // - The first `startup_trials` trials that end are points of a Sobol sequence.
 // - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
 //
@@ -107,7 +111,11 @@ class Tpe : public Searcher {
 
   size_t Running(const Group& group) const;  // of the latest
   bool StartsUp() const;
+  bool IsTwin(const Config& config) const;  // it is all but a trial's
+  bool IsTried(const Point& point, double tolerance) const;
+  std::string Forks(const Config& config) const;  // as it takes them
   Rationale Explain(const Config& config, double ratio) const;
+  bool IsTriedCorner(const Point& point) const;  // REQUIRES: the space is one group
   // To choose from, at least one. REQUIRES: the group has good ones, or the prior a share.
   std::vector<Point> Candidates(size_t group, double middle, double prior_share,
                                 RandomStream& random) const;
@@ -120,6 +128,7 @@ class Tpe : public Searcher {
   Record record_;
   SobolSequence sobol_;
   std::vector<Group> groups_;
+  std::vector<size_t> forks_;  // dimensions on which others depend; none where the space is finite
   Prior prior_;
 };
 

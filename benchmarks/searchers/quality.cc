@@ -6,10 +6,11 @@
 //
 // A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
 // mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
-// trials, or TIMES as many: tpe:1:4 tpe:32:4. With NOISE, each loss is told with a normal deviation
-// of so many times the regret of random search, and what counts is the loss, without it, of the
-// trial that looked best: gp:1:1:0.1. Scores are averaged as geometric means; intervals (95 %) come
-// from 2,000 bootstrap samples of whole problems.
+// trials, or TIMES as many: tpe:1:4 tpe:32:4; or so many for each dimension: tpe:32:100d. With
+// NOISE, each loss is told with a normal deviation of so many times the regret of random search,
+// and what counts is the loss, without it, of the trial that looked best: gp:1:1:0.1. Scores are
+// averaged as geometric means; intervals (95 %) come from 2,000 bootstrap samples of whole
+// problems.
 
 #include <algorithm>
 #include <cmath>
@@ -34,10 +35,6 @@ namespace {
 
 constexpr int kYardstickRuns = 100;
 constexpr double kLeastScore = 1e-3;
-
-int Budget(const Problem& problem, int times) {
-  return times * static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
-}
 
 // With so many workers that ask before the first of them has told; they tell in turn, each loss
 // with this deviation. The loss of the trial that looked best.
@@ -81,11 +78,17 @@ struct Contender {
   std::string name;
   std::string searcher;
   size_t workers = 1;
-  int times = 1;     // the budget
-  double noise = 0;  // deviation, in units of the regret of random search
+  int times = 1;                // the budget
+  bool each_dimension = false;  // that is for each dimension
+  double noise = 0;             // deviation, in units of the regret of random search
   // By problem, the logarithms of its runs' scores.
   std::map<std::string, std::vector<double>> scores = {};
 };
+
+int Budget(const Problem& problem, const Contender& contender) {
+  if (contender.each_dimension) return contender.times * problem.dimensions;
+  return contender.times * static_cast<int>(std::ceil(20 + 40 * std::sqrt(problem.dimensions)));
+}
 
 // Geometric means, of the contender's scores divided by the base's where there is one.
 Mean Summary(const Contender& contender, const Contender* base,
@@ -126,7 +129,8 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
     if (contender.workers == 1) continue;
     const auto one = std::ranges::find_if(contenders, [&](const Contender& other) {
       return other.searcher == contender.searcher && other.workers == 1 &&
-             other.times == contender.times && other.noise == contender.noise;
+             other.times == contender.times && other.each_dimension == contender.each_dimension &&
+             other.noise == contender.noise;
     });
     if (one == contenders.end()) continue;
     const Mean ratio = Summary(contender, &*one, problems);
@@ -143,7 +147,7 @@ void Run(uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
       if (seed == instance) names.push_back(name);
       std::map<int, double> yardsticks;  // by budget
       for (Contender& contender : contenders) {
-        const int budget = Budget(problem, contender.times);
+        const int budget = Budget(problem, contender);
         const auto [yardstick, is_new] = yardsticks.try_emplace(budget);
         if (is_new) yardstick->second = MeanOfRandom(problem, budget);
         const double unit = yardstick->second;
@@ -166,13 +170,17 @@ Contender Parsed(const std::string& text) {
   };
   Contender contender{.searcher = next("")};
   const int workers = std::max(std::atoi(next("1").c_str()), 1);
-  contender.times = std::max(std::atoi(next("1").c_str()), 1);
+  const std::string budget = next("1");
+  contender.times = std::max(std::atoi(budget.c_str()), 1);
+  contender.each_dimension = budget.ends_with('d');
   const std::string noise = next("0");
   contender.noise = std::max(std::atof(noise.c_str()), 0.0);
   contender.workers = static_cast<size_t>(workers);
   contender.name = contender.searcher;
   if (workers > 1) contender.name += ", " + std::to_string(workers) + " workers";
-  if (contender.times > 1) {
+  if (contender.each_dimension) {
+    contender.name += ", " + std::to_string(contender.times) + " trials a dimension";
+  } else if (contender.times > 1) {
     contender.name += ", " + std::to_string(contender.times) + " times the trials";
   }
   if (contender.noise > 0) contender.name += ", noise " + noise;

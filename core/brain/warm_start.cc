@@ -73,27 +73,36 @@ std::variant<Config, std::string> Moved(const SweepSpec& spec, SweepId from,
 
 // What a result is ranked by; small is good.
 struct Candidate {
-  std::tuple<bool, bool, int64_t> standing;  // failed, cut short, how far, negated
-  std::vector<double> losses;                // none where it failed
+  // Failed, outside of a constraint, cut short, how far, negated.
+  std::tuple<bool, bool, bool, int64_t> standing;
+  std::vector<double> losses;  // none where it failed
   TrialResult result;
 };
 
-Candidate CandidateOf(const std::vector<Objective>& objectives, TrialResult result) {
+// What the earlier sweep has not measured holds.
+bool IsOutside(const std::vector<Constraint>& constraints, const Metrics& metrics) {
+  return std::ranges::any_of(constraints, [&](const Constraint& constraint) {
+    const auto found = metrics.find(constraint.metric);
+    return found != metrics.end() && !constraint.Holds(found->second);
+  });
+}
+
+Candidate CandidateOf(const SweepSpec& spec, TrialResult result) {
+  const std::vector<Objective>& objectives = spec.objectives;
   std::vector<double> losses = ValuesThatCount(objectives, {}, result.metrics);
-  if (result.failed || losses.empty()) return {{true, false, 0}, {}, std::move(result)};
+  if (result.failed || losses.empty()) return {{true, false, false, 0}, {}, std::move(result)};
   for (size_t i = 0; i < losses.size(); ++i) {
     if (objectives[i].mode == Mode::kMax) losses[i] = -losses[i];
   }
   const int64_t behind = result.complete ? 0 : -result.step.value;
-  return {{false, !result.complete, behind}, std::move(losses), std::move(result)};
+  const bool outside = IsOutside(spec.constraints, result.metrics);
+  return {{false, outside, !result.complete, behind}, std::move(losses), std::move(result)};
 }
 
 // As Record::Better and BestOf of searchers.
-std::vector<TrialResult> Ranked(const std::vector<Objective>& objectives,
-                                std::vector<TrialResult> results) {
+std::vector<TrialResult> Ranked(const SweepSpec& spec, std::vector<TrialResult> results) {
   std::vector<Candidate> candidates;
-  for (TrialResult& result : results)
-    candidates.push_back(CandidateOf(objectives, std::move(result)));
+  for (TrialResult& result : results) candidates.push_back(CandidateOf(spec, std::move(result)));
   std::ranges::sort(candidates, {}, [](const Candidate& candidate) {
     return std::tie(candidate.standing, candidate.losses, candidate.result.trial);
   });
@@ -105,11 +114,12 @@ std::vector<TrialResult> Ranked(const std::vector<Objective>& objectives,
     const auto count = static_cast<size_t>(end - begin);
     std::vector<uint32_t> order(count);
     std::iota(order.begin(), order.end(), uint32_t{0});
-    if (objectives.size() > 1 && !begin->losses.empty()) {
+    const size_t objectives = spec.objectives.size();
+    if (objectives > 1 && !begin->losses.empty()) {
       std::vector<double> losses;  // row after row
       for (auto candidate = begin; candidate != end; ++candidate)
         losses.insert(losses.end(), candidate->losses.begin(), candidate->losses.end());
-      order = NondominatedSort(losses, objectives.size(), count, Within::kHypervolume);
+      order = NondominatedSort(losses, objectives, count, Within::kHypervolume);
     }
     for (const uint32_t place : order) ranked.push_back(std::move(begin[place].result));
     begin = end;
@@ -141,7 +151,7 @@ Result<WarmStart> TakeFrom(const SweepSpec& spec, SweepId from, const SweepSpec&
   std::vector<PriorResult> inside;
   std::map<std::string, int64_t> outside;
   std::set<std::string> drawn;
-  for (const TrialResult& result : Ranked(spec.objectives, std::move(results))) {
+  for (const TrialResult& result : Ranked(spec, std::move(results))) {
     auto moved = Moved(spec, from, result, drawn);
     if (auto* config = std::get_if<Config>(&moved)) {
       inside.push_back({.from = {from, result.trial}, .config = std::move(*config)});

@@ -1,16 +1,16 @@
 #include "core/space/draw.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "core/base/elementary.h"
 #include "core/space/domain.h"
 
 namespace attune {
 namespace {
 
 double LogUniform(double low, double high, RandomStream& stream) {
-  const double value = std::exp(stream.Uniform(std::log(low), std::log(high)));
-  return std::clamp(value, low, high);  // exp and log may round past either end
+  const double value = Exp(stream.Uniform(Log(low), Log(high)));
+  return std::clamp(value, low, high);  // they may round past either end
 }
 
 // The place of the last step at or below a draw from [min, last step + step).

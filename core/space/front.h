@@ -29,6 +29,7 @@ using Front = std::vector<Best>;
 
 // More than so many are not kept: then the one with the nearest neighbours leaves, never one that
 // is the best in an objective (crowding distance: Deb et al., "NSGA-II", 2002, §III-B).
+// What only such a one dominated may join afterwards.
 inline constexpr size_t kMaxFront = 100;
 
 // What became of a report that was offered to a front.

@@ -305,7 +305,10 @@ std::string Shortage(const GangRequest& request, const Hosts& all) {
   } else {
     text = "needs " + Count(need.cpus, "CPU") + where + list(cpus, plain);
   }
-  if (Nearest(request, all).empty()) text += "; no executor is large enough for this gang";
+  if (Nearest(request, all).empty())
+    text +=
+        "; no executor is large enough for this gang: lower resources.workers or what each needs, "
+        "or let a larger executor join";
   return text;
 }
 

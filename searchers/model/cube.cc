@@ -13,6 +13,8 @@ namespace attune::searchers {
 namespace {
 
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+// So narrow a range is the same on either scale, but for logarithms that cannot be told apart.
+constexpr double kNarrow = 1e-6;
 
 // Conditions that hold together whatever their order in the file.
 std::vector<std::string> Signature(const Parameter& parameter) {
@@ -63,10 +65,10 @@ Cube::Cube(SearchSpace space) : space_(std::move(space)) {
     } else {
       const Range range = RangeOf(domain);
       dimension.kind = dimension.count > 0 ? Kind::kSteps : Kind::kRange;
-      dimension.log = IsLog(domain);
       const double end = dimension.count > 0
                              ? range.min + static_cast<double>(dimension.count) * range.step
                              : std::get<FloatDomain>(domain).max;
+      dimension.log = IsLog(domain) && Log(end) - Log(range.min) > kNarrow;
       dimension.low = dimension.log ? Log(range.min) : range.min;
       dimension.high = dimension.log ? Log(end) : end;
     }

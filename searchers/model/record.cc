@@ -141,7 +141,7 @@ void Record::Take(uint32_t number, const Report& report) {
     trial.has_value = true;
     return;
   }
-  if (constraints_.empty() || !std::isfinite(objectives_.front().Of(report.metrics))) return;
+  if (constraints_.empty() || ValuesThatCount(objectives_, {}, report.metrics).empty()) return;
   double violation = 0;
   for (const Constraint& constraint : constraints_) {
     violation += Violation(constraint, report.metrics);

@@ -41,6 +41,17 @@ std::string Refusal(const SweepSpec& spec, const SweepSpec& earlier,
   return start.ok() ? "" : start.error().message;
 }
 
+TEST(WarmStart, RanksThoseOutsideOfAConstraintBehindTheOthers) {
+  std::vector<TrialResult> results{Done(0, 0.1, 1), Done(1, 0.2, 2), Done(2, 0.3, 3),
+                                   Done(3, 0.4, kNaN)};
+  results[0].metrics["latency"] = 20;
+  results[1].metrics["latency"] = 5;
+  SweepSpec spec = Of({Lr(1)});
+  spec.constraints = {{.metric = "latency", .max = 10}};
+  const WarmStart start = TakeFrom(spec, kOld, Of({Lr(1)}), results).value();
+  EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 2, 0, 3}));
+}
+
 TEST(WarmStart, RanksCompletedOnesThenWhoCameFurtherThenFailedOnes) {
   std::vector<TrialResult> results{Done(0, 0.1, 5), Done(1, 0.2, 3), Done(2, 0.3, 1),
                                    Done(3, 0.4, 2), Done(4, 0.5, kNaN)};

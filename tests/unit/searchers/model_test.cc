@@ -139,6 +139,19 @@ TEST(Cube, RangesComeBackToAFewUnitsInTheLastPlace) {
   EXPECT_EQ(cube.At(0, 7), Value(1e3));
 }
 
+TEST(Cube, WhereLogarithmsCannotBeToldApartCellsAreAsOnALinearScale) {
+  const Cube cube(SearchSpace(
+      {{"n",
+        IntDomain{
+            .min = 100'000'000'000'000'000, .max = 100'000'000'000'000'003, .scale = Scale::kLog}},
+       {"x", FloatDomain{.min = 1e9, .max = 1e9 + 5e-7, .scale = Scale::kLog, .step = 1e-7}}}));
+  for (size_t i = 0; i < cube.size(); ++i) {
+    const auto count = static_cast<double>(cube.dimensions()[i].count);
+    EXPECT_EQ(cube.Snap(i, 0.3), (std::floor(0.3 * count) + 0.5) / count);
+  }
+  EXPECT_EQ(cube.At(0, 0.6), Value(int64_t{100'000'000'000'000'002}));
+}
+
 TEST(Cube, AbsentParametersHaveNoCoordinate) {
   const Cube cube(Mixed());
   const Config config = cube.Build([](size_t) { return 1.0; });  // optimizer: adamw

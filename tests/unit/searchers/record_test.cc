@@ -101,6 +101,18 @@ TEST(Record, OfThoseThatMeetNoConstraintTheNearestIsBest) {
   EXPECT_EQ(record.trial(far).violation, 12);
 }
 
+TEST(Record, WhoLacksAMetricHasFailedWhateverTheConstraints) {
+  SweepSpec spec = Spec();
+  spec.objectives.push_back(Minimise("size"));
+  spec.constraints = {{.metric = "ms", .max = 20}};
+  Record record(spec);
+  History history(record);
+  const uint32_t trial = history.Create(X(0));
+  history.Report(trial, {{"loss", 1}, {"size", kNaN}, {"ms", 1}});
+  history.End(trial);
+  EXPECT_EQ(record.trial(trial).standing, Standing::kFailed);
+}
+
 TEST(Record, WhoIsEndedByOthersBeforeItReportsTeachesNothing) {
   Record record(Spec());
   History history(record);
