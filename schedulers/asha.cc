@@ -198,8 +198,10 @@ NextMove Asha::Next(const SweepView& sweep) const {
   if (sweep.may_create || sweep.paused.empty()) return New{};
   if (sweep.running + sweep.waiting > 0) return Wait{};
   if (progression_ && !progression_->Ends()) return Done{NobodyGoesBeyond() + ", and no more come"};
-  return Done{"none of the paused trials is among the best 1/" + std::to_string(reduction_factor_) +
-              " of its rung, and no more come"};
+  const std::string factor = std::to_string(reduction_factor_);
+  return Done{"none of the paused trials is among the best 1/" + factor +
+              " of its rung, rounded down (nobody goes on from a rung that fewer than " + factor +
+              " have reached), and no more come"};
 }
 
 const Asha::Candidate* Asha::Promotable(const Rung& rung, const SweepView& sweep) const {

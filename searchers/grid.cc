@@ -37,7 +37,7 @@ Result<int64_t> Grid::Count(const SearchSpace& space) {
       return Error{ErrorCode::kInvalid, "parameters: the grid has more than " +
                                             std::to_string(kMaxConfigurations) +
                                             " configurations; raise steps, list fewer values, or "
-                                            "use searcher: random"};
+                                            "use searcher: {name: random}"};
     }
   }
   return count;

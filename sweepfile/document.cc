@@ -190,6 +190,16 @@ void ReadYaml(std::string_view text, const Lines& lines, Document& document) {
   }
 }
 
+// Whether the line, from 0, of a text that is not JSON begins with a tab, or has one among the
+// spaces that it begins with.
+bool IsIndentedByTabs(std::string_view text, int line) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos || text[first] == '{' || text[first] == '[') return false;
+  for (; line > 0 && !text.empty(); --line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find_first_not_of(" \t")).find('\t') != text.npos;
+}
+
 }  // namespace
 
 const MapEntry* Node::Find(std::string_view key) const {
@@ -260,7 +270,10 @@ Document ReadDocument(std::string_view text) {
     document.root.reset();
     const Mark mark =
         error.mark.is_null() ? Mark{} : lines.AtByte(error.mark.line, error.mark.column);
-    document.faults.push_back(MakeFault({}, mark, "not YAML: " + error.msg));
+    const bool tabs = !error.mark.is_null() && IsIndentedByTabs(text, error.mark.line);
+    document.faults.push_back(MakeFault(
+        {}, mark,
+        "not YAML: " + error.msg + (tabs ? "; YAML is indented by spaces, never by tabs" : "")));
   }
   return document;
 }

@@ -335,12 +335,43 @@ void TellError(const Error& error, const Node& root, std::string_view otherwise,
   faults.Add(place, Locate(root, place), std::string(message.substr(colon == 0 ? 0 : colon + 2)));
 }
 
+// Sections that no searcher and no scheduler looks at, or only at what is right in them
+// (`command`, `warm_start`).
+constexpr std::string_view kOfNoAlgorithm[] = {"apiVersion",     "kind",
+                                               "name",           "tags",
+                                               "command",        "env",
+                                               "initial_points", "warm_start",
+                                               "priority",       "working_directory",
+                                               "reports",        "checkpoint",
+                                               "failure",        "max_concurrent_trials"};
+
+// Whether a fault leaves open what the file says to a searcher or scheduler; `other`: the section
+// of the other one.
+bool Concerns(const Fault& fault, std::string_view other) {
+  std::string_view section = fault.pointer;
+  if (section.empty()) return true;
+  section.remove_prefix(1);
+  section = section.substr(0, section.find('/'));
+  return section != other && std::ranges::find(kOfNoAlgorithm, section) == std::end(kOfNoAlgorithm);
+}
+
+// What is said of a spec with faults is no consequence of them.
 void TryAlgorithms(const SweepSpec& spec, const Algorithms& algorithms, const Node& root,
-                   Faults& faults) {
-  const auto searcher = algorithms.MakeSearcher(spec);
-  if (!searcher.ok()) TellError(searcher.error(), root, "searcher", faults);
-  const auto scheduler = algorithms.MakeScheduler(spec);
-  if (!scheduler.ok()) TellError(scheduler.error(), root, "scheduler", faults);
+                   const std::vector<Fault>& found, Faults& faults) {
+  if (faults.full()) return;
+  const auto is_sound = [&](std::string_view other) {
+    return std::ranges::none_of(found, [&](const Fault& each) { return Concerns(each, other); });
+  };
+  const bool tries_searcher = is_sound("scheduler");
+  const bool tries_scheduler = is_sound("searcher");
+  if (tries_searcher) {
+    const auto searcher = algorithms.MakeSearcher(spec);
+    if (!searcher.ok()) TellError(searcher.error(), root, "searcher", faults);
+  }
+  if (tries_scheduler) {
+    const auto scheduler = algorithms.MakeScheduler(spec);
+    if (!scheduler.ok()) TellError(scheduler.error(), root, "scheduler", faults);
+  }
 }
 
 }  // namespace
@@ -365,12 +396,13 @@ Parsed ParseDocument(Document document, const ParseOptions& options) {
   Faults faults(parsed.faults);
   if (document.root && document.root->kind == Node::Kind::kMap) {
     SweepSpec spec = SpecReader(*document.root, options, faults).Read();
-    if (parsed.faults.empty()) TryAlgorithms(spec, *options.algorithms, *document.root, faults);
+    TryAlgorithms(spec, *options.algorithms, *document.root, parsed.faults, faults);
     if (parsed.faults.empty()) parsed.spec = std::move(spec);
   } else if (parsed.faults.empty()) {
     const bool empty = !document.root || document.root->kind == Node::Kind::kNull;
     faults.Add({}, empty ? Mark{} : document.root->mark,
-               empty ? "the file is empty; a sweep needs command, metric and parameters"
+               empty ? "the file is empty; a sweep needs metric and parameters, and command where "
+                       "Attune is to run a program"
                      : "expected a map of keys such as command, metric and parameters, found " +
                            Describe(*document.root));
   }

@@ -88,6 +88,14 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
                "cannot change once the sweep has begun; enqueue trials instead");
     return parsed;
   }
+  const MapEntry* name = changes.root->Find("name");
+  if (name != nullptr && name->value.kind == Node::Kind::kNull) {
+    faults.Add(
+        Place().Key("name"), name->mark,
+        "cannot be taken away, since the file that would name the sweep is not known any more; "
+        "give another");
+    return parsed;
+  }
   // Points that were tried need not lie in the ranges of now.
   Json json = ToJson(spec);
   json.erase("initial_points");

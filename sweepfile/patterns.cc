@@ -41,16 +41,16 @@ std::vector<LogPolicy> ReadLogPolicies(const Spot& spot, Faults& faults) {
     return policies;
   }
   for (size_t i = 0; i < spot.node->items.size(); ++i) {
-    const size_t before = faults.count();
     const Fields fields = ReadSection(LogPolicyKeys(), Item(spot, i), faults);
-    if (faults.count() != before) continue;
+    if (fields.Find("pattern") == nullptr) continue;
     auto pattern = fields.Get<std::string>("pattern");
     if (ReadPattern(fields.spot("pattern"), pattern, faults) == nullptr) continue;
     if (std::ranges::find(policies, pattern, &LogPolicy::pattern) != policies.end()) {
       faults.AtValue(fields.spot("pattern"), "stands here twice; the first one would count");
       continue;
     }
-    policies.push_back({std::move(pattern), *LogActionNamed(fields.Get<std::string>("action"))});
+    const auto action = LogActionNamed(fields.Get<std::string>("action"));
+    policies.push_back({std::move(pattern), action.value_or(LogAction::kFail)});
   }
   return policies;
 }

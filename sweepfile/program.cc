@@ -17,6 +17,12 @@ std::string Absolute(const std::string& path, const std::string& directory) {
   return normal;
 }
 
+std::string WriteAbsolute(const ParseOptions& options) {
+  return "write an absolute path" + (options.directory_from.empty()
+                                         ? ""
+                                         : ", or give the folder in " + options.directory_from);
+}
+
 bool IsAbsolute(const std::string& path) { return !path.empty() && path.front() == '/'; }
 
 void ReadCommand(const Fields& file, const ParseOptions& options, Program& program,
@@ -40,8 +46,8 @@ void ReadCommand(const Fields& file, const ParseOptions& options, Program& progr
   if (!IsAbsolute(executable)) {
     if (options.directory.empty()) {
       faults.AtValue(first,
-                     "a relative path, and no folder is known that it could be relative to; "
-                     "write an absolute path");
+                     "a relative path, and no folder is known that it could be relative to; " +
+                         WriteAbsolute(options));
       return;
     }
     executable = Absolute(executable, options.directory);
@@ -114,10 +120,11 @@ Program ReadProgram(const Fields& file, const ParseOptions& options, Faults& fau
   } else if (!options.directory.empty()) {
     program.working_directory = Absolute(directory, options.directory);
   } else {
-    faults.AtValue(spot, spot.node == nullptr
-                             ? "missing: no folder of the file is known; write an absolute path"
-                             : "a relative path, and no folder is known that it could be relative "
-                               "to; write an absolute path");
+    faults.AtValue(spot, (spot.node == nullptr
+                              ? "missing: no folder of the file is known; "
+                              : "a relative path, and no folder is known that it could be relative "
+                                "to; ") +
+                             WriteAbsolute(options));
   }
   return program;
 }

@@ -37,6 +37,7 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
   const Place place = spot.place.Key(entry.key);
   if (faults.full()) return faults.Add(place, entry.mark, "unknown key");
   std::vector<std::string> known = section.Names();
+  if (known.empty()) return faults.Add(place, entry.mark, "unknown key; there are none here");
   const std::string names = Join(known);
   for (const Key& key : section.keys) {
     if (!key.alias.empty()) known.push_back(key.alias);

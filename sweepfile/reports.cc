@@ -31,9 +31,12 @@ void CheckGroups(const RE2& pattern, const SweepSpec& spec, const Spot& spot, Fa
 
 std::string ReadReportPattern(const Fields& file, const SweepSpec& spec, Faults& faults) {
   if (!file.Given("command")) return "";  // told with the other keys about a program
-  const size_t before = faults.count();
-  const Fields reports = ReadSection(ReportsKeys(), file.spot("reports"), faults);
-  if (!reports.Given("pattern") || faults.count() != before) return "";
+  const Spot& section = file.spot("reports");
+  const Fields reports = ReadSection(ReportsKeys(), section, faults);
+  const bool map = section.node != nullptr && section.node->kind == Node::Kind::kMap;
+  if (map && section.node->entries.empty())
+    faults.AtValue(section, "says nothing; give pattern, or remove it");
+  if (reports.Find("pattern") == nullptr) return "";
   const Spot& spot = reports.spot("pattern");
   const auto text = reports.Get<std::string>("pattern");
   if (const auto pattern = ReadPattern(spot, text, faults))

@@ -178,12 +178,27 @@ std::string DefaultCell(const Key& key) {
   return key.type == KeyType::kSection ? "see below" : key.fallback_words;
 }
 
+// ; `minimize`, `minimise` mean `min`
+std::string SynonymsText(const Key& key) {
+  std::string text;
+  for (const std::string& word : key.one_of) {
+    std::string others;
+    for (const auto& [synonym, meant] : key.synonyms) {
+      const bool known = std::ranges::find(key.one_of, synonym) != key.one_of.end();
+      if (meant == word && !known) others += (others.empty() ? "" : ", ") + Code(synonym);
+    }
+    if (!others.empty()) text += "; " + others + " mean " + Code(word);
+  }
+  return text;
+}
+
 std::string Rows(const Section& section, const std::vector<std::string>& left_out = {}) {
   std::string rows = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
   for (const Key& key : section.keys) {
     if (std::find(left_out.begin(), left_out.end(), key.name) != left_out.end()) continue;
     std::string help = key.help;
     if (!key.alias.empty()) help += "; " + Code(key.alias) + " is another name of this key";
+    help += SynonymsText(key);
     rows += "| " + Code(key.name) + " | " + Cell(TypeCell(key)) + " | " + Cell(DefaultCell(key)) +
             " | " + Cell(help) + " |\n";
   }

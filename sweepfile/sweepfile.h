@@ -31,6 +31,10 @@ struct ParseOptions {
   // Absolute: what relative paths in the file mean. Empty: the file must use absolute ones.
   std::string directory;
 
+  // How whoever sends a file may give the directory, for messages: "the query `directory`". Empty:
+  // in no way.
+  std::string directory_from;
+
   // REQUIRES: not null. Their tables give the keys of `searcher` and `scheduler`.
   const Algorithms* algorithms = nullptr;
 
@@ -39,7 +43,7 @@ struct ParseOptions {
   std::function<bool(const std::string& path)> program_exists;
 };
 
-// A spec, or every fault of the file in the file's order.
+// A spec, or the faults of the file in its order, but those that may be consequences of others.
 struct Parsed {
   std::optional<SweepSpec> spec;
   std::vector<Fault> faults;

@@ -195,11 +195,7 @@ class Recorder {
 
     switch (ended.outcome) {
       case Outcome::kFinished:
-        EndTrial(trial_, TrialState::kCompleted,
-                 trial_.last_step.value > 0
-                     ? "the program ended by itself after step " + Text(trial_.last_step)
-                     : "the program ended without reporting " + sweep_.spec.objective().metric,
-                 facts_);
+        EndTrial(trial_, TrialState::kCompleted, ReasonToComplete(), facts_);
         return;
       case Outcome::kPaused:
         Requeue(sweep_, trial_,
@@ -226,6 +222,18 @@ class Recorder {
   static std::string Text(Step step) { return std::to_string(step.value); }
   static std::string Text(const std::optional<CheckpointId>& donor) {
     return donor ? std::to_string(donor->trial.number.value) : "another";
+  }
+
+  // Of one that has not reached its last step.
+  std::string ReasonToComplete() const {
+    const bool external = sweep_.spec.External();
+    if (trial_.last_step.value > 0)
+      return (external ? "its asker said that it is complete after step "
+                       : "the program ended by itself after step ") +
+             Text(trial_.last_step);
+    return (external ? "its asker said that it is complete without reporting "
+                     : "the program ended without reporting ") +
+           sweep_.spec.objective().metric;
   }
 
   void Complete(const TrialReported& fact, Step last) {

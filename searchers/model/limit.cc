@@ -37,7 +37,7 @@ std::optional<Error> SeveralMetrics(const SweepSpec& spec, std::string_view name
   return Error{ErrorCode::kInvalid,
                "searcher.name: " + std::string(name) + " improves one metric, and there are " +
                    std::to_string(spec.objectives.size()) +
-                   "; turn the others into constraints, or use searcher: gp, tpe or nsga2"};
+                   "; turn the others into constraints, or use the searcher gp, tpe or nsga2"};
 }
 
 }  // namespace attune::searchers

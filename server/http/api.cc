@@ -36,11 +36,20 @@ constexpr const char* kContent =
 constexpr const char* kExecutor = "/api/v1/executors/{executor}";
 
 sweepfile::Parsed Parse(const Request& request, const Api::Options& options) {
-  sweepfile::ParseOptions parse{.algorithms = options.algorithms,
+  sweepfile::ParseOptions parse{.directory_from = "the query `directory`",
+                                .algorithms = options.algorithms,
                                 .program_exists = options.program_exists};
   if (const auto file = request.Query("file"); file && !file->empty()) parse.file = *file;
   parse.directory = request.Query("directory").value_or("");
   return sweepfile::ParseSweep(request.body, parse);
+}
+
+Status CheckDirectory(const Request& request) {
+  const std::string directory = request.Query("directory").value_or("");
+  if (directory.empty() || directory.front() == '/') return {};
+  return Error{ErrorCode::kInvalid, "directory: " + directory +
+                                        " is a relative path; give the absolute one of the folder "
+                                        "that the file's paths are relative to"};
 }
 
 }  // namespace
@@ -179,6 +188,8 @@ Result<SweepId> Api::MakeSweep(attune::CreateSweep command, const std::string& a
 Response Api::CreateSweep(const Request& request, const Target&) {
   auto key = IdempotencyKey(request);
   if (!key.ok()) return Problem(key.error());
+  if (const Status absolute = CheckDirectory(request); !absolute.ok())
+    return Problem(absolute.error());
   sweepfile::Parsed parsed = Parse(request, options_);
   if (!parsed.spec) return Refuse(parsed.faults);
   const auto id = MakeSweep({*std::move(parsed.spec), request.body, *std::move(key), request.actor},
@@ -190,6 +201,8 @@ Response Api::CreateSweep(const Request& request, const Target&) {
 }
 
 Response Api::ValidateSweep(const Request& request, const Target&) {
+  if (const Status absolute = CheckDirectory(request); !absolute.ok())
+    return Problem(absolute.error());
   const sweepfile::Parsed parsed = Parse(request, options_);
   if (!parsed.spec) return Refuse(parsed.faults);
   const auto taken = WarmStartsOf(*parsed.spec);

@@ -147,6 +147,9 @@ AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
         sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
     if (thinks) reason = "the searcher thinks about the next trial: ask again";
     if (sweep->search_waits) reason = "the searcher waits for what the running trials tell";
+    if (!sweep->stopping_as) return;
+    thinks = false;
+    reason = "no other trial starts: " + sweep->reason;
   });
   if (thinks && patient) return std::optional<Json>();
   return NoTrial(id, std::move(reason));

@@ -1,5 +1,6 @@
 #include "server/http/body.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -199,9 +200,8 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
     command.max_time = Seconds(fields.Get<double>("max_time"));
   if (fields.Find("max_gpu_hours") != nullptr)
     command.max_gpu_hours = fields.Get<double>("max_gpu_hours");
-  const bool empty =
-      !command.max_trials && !command.max_step && !command.max_time && !command.max_gpu_hours;
-  if (empty)
+  const auto is_given = [&](const sweepfile::Key& key) { return fields.Given(key.name); };
+  if (std::ranges::none_of(ExtensionKeys().keys, is_given))
     Missing(body, "max_trials", "a limit: max_trials, max_step, max_time or max_gpu_hours");
   return body.Finish(command);
 }
@@ -212,6 +212,11 @@ Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
   if (body.fields().Given("config"))
     config = ReadConfig(body.fields().spot("config"), space, body.faults());
   return body.Finish(std::move(config).value_or(Config()));
+}
+
+Body<bool> ReadNothing(std::string_view text) {
+  static const Section none;
+  return Reading(text, none).Finish(true);
 }
 
 Body<bool> ReadRetry(std::string_view text) {

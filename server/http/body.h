@@ -24,6 +24,9 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep);
 // {"config": {"lr": 0.1}}
 Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space);
 
+// Of a verb that takes nothing; its value is true.
+Body<bool> ReadNothing(std::string_view text);
+
 Body<bool> ReadRetry(std::string_view text);     // {"from_start": true}
 Body<Step> ReadContinue(std::string_view text);  // {"until": 81}
 

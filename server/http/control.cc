@@ -67,6 +67,7 @@ Result<std::string> IdempotencyKey(const Request& request) {
 // ---- Sweeps --------------------------------------------------------------------------------
 
 Response Control::PauseSweep(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(attune::PauseSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   const int64_t leaving = Count<TrialYielding>(*events);
@@ -77,6 +78,7 @@ Response Control::PauseSweep(const Request& request, const Target& target) {
 }
 
 Response Control::ResumeSweep(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(attune::ResumeSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   const int64_t back = Count<TrialRequeued>(*events);
@@ -87,6 +89,7 @@ Response Control::ResumeSweep(const Request& request, const Target& target) {
 }
 
 Response Control::StopSweep(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(attune::StopSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   int running = 0;
@@ -101,6 +104,7 @@ Response Control::StopSweep(const Request& request, const Target& target) {
 }
 
 Response Control::KillSweep(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(attune::KillSweep{target.sweep()}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   std::string effect = Plural(Count<TrialEnded>(*events), "trial") + " ended now";
@@ -159,6 +163,7 @@ Response Control::EnqueueTrial(const Request& request, const Target& target) {
 }
 
 Response Control::KillTrial(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(attune::KillTrial{target.trial}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return answers_.Trial(target.trial, kAccepted, "it ended now");
@@ -207,6 +212,7 @@ Response Control::Unpin(const Request& request, const Target& target) {
 }
 
 Response Control::SetPinned(const Request& request, const Target& target, bool pinned) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto detail = reader_.Detail(target.trial);
   if (!detail.ok()) return Problem(detail.error());
   const auto& all = detail->checkpoints;
@@ -252,6 +258,7 @@ Response Control::DrainExecutor(const Request& request, const Target& target) {
 }
 
 Response Control::ResumeExecutor(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(attune::ResumeExecutor{target.executor}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return AnswerExecutor(target.executor,

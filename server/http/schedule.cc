@@ -23,7 +23,11 @@ SweepSpec Again(SweepSpec spec, const TrialRow& trial, const Lineages::Lineage& 
   if (name.size() <= sweepfile::kMaxNameChars) spec.name = name;
   spec.warm_start.clear();
   spec.initial_points = {lineage.begin()->second.config};
-  spec.scheduler = {.name = "pbt_replay", .options = {{"schedule", FormatSchedule(schedule)}}};
+  if (schedule.empty()) {
+    spec.scheduler = {.name = "fifo"};
+  } else {
+    spec.scheduler = {.name = "pbt_replay", .options = {{"schedule", FormatSchedule(schedule)}}};
+  }
   if (spec.max_step > Step(0) && trial.step > Step(0)) spec.max_step = trial.step;
   spec.stop = {.max_trials = 1};
   return spec;

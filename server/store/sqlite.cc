@@ -51,7 +51,8 @@ ErrorCode CodeOf(int extended, int system_error) {
 Error ErrorOf(sqlite3* db, int code, std::string_view doing) {
   const int extended = db == nullptr ? code : sqlite3_extended_errcode(db);
   const int system_error = db == nullptr ? 0 : sqlite3_system_errno(db);
-  std::string message(doing);
+  // That a file is no database shows with the first statement, whatever that is to do.
+  std::string message(code == SQLITE_NOTADB ? "reading the database" : doing);
   message += ": ";
   message += db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db);
   if (system_error != 0) message += std::string(" (") + std::strerror(system_error) + ")";

@@ -17,6 +17,7 @@ export function parseRoute(path: string): Route {
   const [first, sweep, third, trial] = parts;
   if (parts.length === 0) return { page: 'sweeps' };
   if (first === 'executors' && parts.length === 1) return { page: 'executors' };
+  if (first === 'sweeps' && parts.length === 1) return { page: 'sweeps' };
   if (first === 'sweeps' && sweep !== undefined) {
     if (parts.length === 2) return { page: 'sweep', sweep };
     if (parts.length === 4 && third === 'trials' && /^\d+$/.test(trial ?? '')) {

@@ -37,7 +37,7 @@ def init(defaults=None):
     there are by hand. Called by the first use of anything else here, too.
     """
     trial = current()
-    trial.config.add_defaults(defaults or {})
+    trial.config.add_defaults({} if defaults is None else defaults)
     return trial.config
 
 

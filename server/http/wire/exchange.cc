@@ -160,7 +160,12 @@ class Exchange::Library final : public httplib::Server {
     const HandlerWithResponse on_error = [](const httplib::Request&, httplib::Response& to) {
       if (to.body.empty() && !to.content_provider_) {
         to.set_header("Connection", "close");
-        Fill(to, {}, Problem(to.status, "the request is not HTTP that this server reads"));
+        Fill(to, {},
+             Problem(to.status, to.status == 414
+                                    ? "the address of the request is longer than " +
+                                          std::to_string(CPPHTTPLIB_REQUEST_URI_MAX_LENGTH) +
+                                          " bytes"
+                                    : "the request is not HTTP that this server reads"));
       }
       return HandlerResponse::Handled;
     };

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -123,11 +124,18 @@ class Reports(Client):
                               ("{'a': 1}, step=1.5", "step is 1.5"),
                               ("{'a': 'x'}", "metric 'a' is 'x', which is not one number"),
                               ("{'a': [1, 2]}", "which is not one number"),
+                              ("3", "metrics is 3 and must map names to numbers"),
                               ("{'a\\n': 1}", "a metric is named 'a\\n'"),
                               ("{str(i): i for i in range(1001)}", "1001 metrics")):
             rank = self.rank(f"attune.report({call})")
             self.assertIn(message, rank.receive("error")["message"])
             self.assertEqual(rank.end()[0], 1)
+
+    def test_other_arguments_that_cannot_be_are_refused(self):
+        for call, message in (("init([1])", "ValueError: defaults is [1] and must map names to values"),
+                              ("heartbeat('x')", "ValueError: silence is 'x' and must be 0 to 604800 seconds"),
+                              ("heartbeat(-1)", "ValueError: silence is -1 and must be 0 to 604800 seconds")):
+            self.assertIn(message, self.rank(f"attune.{call}").receive("error")["message"])
 
     def test_an_exception_is_told_before_the_traceback(self):
         rank = self.rank("raise ValueError('too green')")
@@ -136,6 +144,10 @@ class Reports(Client):
         self.assertEqual(rank.receive("error"), {"type": "error", "message": "ValueError: too green",
                                                  "lost_peer": False})
         self.assertIn("Traceback", rank.end()[2])
+
+    def test_an_exception_that_is_no_utf_8_is_told_in_utf_8(self):
+        rank = self.rank("attune.init()\nraise ValueError('\\udcff.txt: no such ☃')")
+        self.assertEqual(rank.receive("error")["message"], "ValueError: ?.txt: no such ☃")
 
     def test_another_protocol_is_refused(self):
         code, _, err = self.rank("attune.init()", protocol=2).end()
@@ -208,6 +220,14 @@ class Checkpoints(Client):
         rank = self.rank("attune.report({'a': 1}, checkpoint=lambda f: (f / 'x').symlink_to('/etc/passwd'))",
                          checkpoint_dir=str(self.folder), checkpoint_every=1)
         self.assertIn("a checkpoint has files and folders only", rank.receive("error")["message"])
+
+    def test_files_of_the_packages_own_are_not_the_programs(self):
+        for name in ("attune-config.json", "manifest.json"):
+            rank = self.rank(f"attune.report({{'a': 1}}, checkpoint=lambda f: (f / '{name}').write_text('mine'))",
+                             checkpoint_dir=str(self.folder), checkpoint_every=1)
+            self.assertIn(f"{name}: a file of this name is Attune's own", rank.receive("error")["message"])
+            rank.end()
+            self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_what_earlier_attempts_were_writing_is_removed(self):
         (self.folder / ".attempt-1-abc").mkdir()
@@ -310,14 +330,14 @@ class Launcher(Client):
         self.addCleanup(process.kill)
         return process
 
-    def fork(self, attempt):
+    def fork(self, attempt, process_group=0):
         """(pid, pidfd, the executor's end of the rank's channel)."""
         ours, theirs = socket.socketpair()
         self.addCleanup(ours.close)
         ours.settimeout(PATIENCE_S)
         with theirs, open(self.folder / f"{attempt}.log", "wb") as log:
             packet = {"type": "fork", "request": attempt, "argv": [], "env": {"COLOUR": "red"},
-                      "cwd": str(self.folder), "process_group": 0}
+                      "cwd": str(self.folder), "process_group": process_group}
             socket.send_fds(self.socket, [json.dumps(packet).encode()], [theirs.fileno(), log.fileno()])
         answer, (pidfd,), _, _ = socket.recv_fds(self.socket, 65536, 1)
         self.addCleanup(os.close, pidfd)
@@ -348,6 +368,17 @@ class Launcher(Client):
         poll = select.poll()
         poll.register(second, select.POLLIN)
         self.assertTrue(poll.poll(PATIENCE_S * 1000), "a rank outlives its launcher")
+
+    def test_outlives_the_fork_of_a_rank_whose_gang_has_ended_meanwhile(self):
+        self.start("--import", "json", str(self.script))
+        self.socket.recv(65536)
+        first, _, channel = self.fork(1)
+        channel.sendall(b'{"type": "verdict", "step": 1, "action": "stop"}\n')
+        self.assertEqual(json.loads(self.socket.recv(65536))["pid"], first)
+        late, pidfd, _ = self.fork(2, process_group=first)
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        self.assertEqual(json.loads(self.socket.recv(65536)),
+                         {"type": "exited", "pid": late, "signal": signal.SIGKILL})
 
     def test_by_hand_runs_the_script(self):
         run = subprocess.run([sys.executable, "-Bm", "attune.launcher", self.script, "--x=1"], text=True,

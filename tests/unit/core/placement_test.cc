@@ -54,21 +54,24 @@ std::string Where(const std::vector<RankSlot>& ranks) {
   return text;
 }
 
+constexpr std::string_view kTooLarge =
+    "; no executor is large enough for this gang: lower resources.workers or what each needs, or "
+    "let a larger executor join";
+
 TEST(Placement, AGangFitsWholeOrNotAtAll) {
   EXPECT_EQ(Refused(Gang(3, {.cpus = 1}), {MakeHost("a", 2), MakeHost("b", 2)}),
-            "needs 3 CPUs: a has 2 free, b has 2 free; no executor is large enough for this gang");
+            "needs 3 CPUs: a has 2 free, b has 2 free" + std::string(kTooLarge));
 }
 
 TEST(Placement, WhatIsTooLargeForANumberFitsNowhere) {
   constexpr int kMost = std::numeric_limits<int>::max();
   const Host host = MakeHost("a", 64, 8, int64_t{1} << 40);
   EXPECT_EQ(Refused(Gang(3, {.cpus = 1, .gpus = 1'431'655'766}), {host}),
-            "needs 2147483647 GPUs: a has 8 free; no executor is large enough for this gang");
+            "needs 2147483647 GPUs: a has 8 free" + std::string(kTooLarge));
   EXPECT_EQ(Refused(Gang(2, {.cpus = kMost}), {host}),
-            "needs 2147483647 CPUs: a has 64 free; no executor is large enough for this gang");
+            "needs 2147483647 CPUs: a has 64 free" + std::string(kTooLarge));
   EXPECT_EQ(Refused(Gang(4, {.cpus = 1, .memory_bytes = int64_t{1} << 62}), {Spanning(host)}),
-            "needs 8589934591.9 GiB of memory: a has 1024.0 GiB free; no executor is large enough "
-            "for this gang");
+            "needs 8589934591.9 GiB of memory: a has 1024.0 GiB free" + std::string(kTooLarge));
 }
 
 TEST(Placement, TheHostThatIsFilledBestIsChosen) {
@@ -96,10 +99,9 @@ TEST(Placement, TheShortResourceIsNamed) {
   n5.gpus_free.resize(2);
   EXPECT_EQ(Refused(Gang(8, {.cpus = 1, .gpus = 1}), {n3, n5}),
             "needs 8 GPUs: n3 has 6 free, n5 has 2 free");
-  EXPECT_EQ(
-      Refused(Gang(2, {.cpus = 1, .memory_bytes = int64_t{1} << 30}),
-              {MakeHost("a", 4, 0, int64_t{3} << 29)}),
-      "needs 2.0 GiB of memory: a has 1.5 GiB free; no executor is large enough for this gang");
+  EXPECT_EQ(Refused(Gang(2, {.cpus = 1, .memory_bytes = int64_t{1} << 30}),
+                    {MakeHost("a", 4, 0, int64_t{3} << 29)}),
+            "needs 2.0 GiB of memory: a has 1.5 GiB free" + std::string(kTooLarge));
 }
 
 TEST(Placement, WithoutExecutorsItSaysSo) {
@@ -130,8 +132,7 @@ TEST(Placement, AGangSpansOnlyThoseThatSayTheyCan) {
                 gang, {MakeHost("a", 3), Spanning(MakeHost("b", 2)), Spanning(MakeHost("c", 2))})),
             "b:0 b:1 c:0 c:1");
   EXPECT_EQ(Refused(gang, {MakeHost("a", 3), Spanning(MakeHost("b", 2)), MakeHost("c", 2)}),
-            "needs 4 CPUs: a has 3 free, b has 2 free, c has 2 free; no executor is large enough "
-            "for this gang");
+            "needs 4 CPUs: a has 3 free, b has 2 free, c has 2 free" + std::string(kTooLarge));
 }
 
 TEST(Placement, AGangSpansOnlyThoseWithItsLabels) {

@@ -131,7 +131,10 @@ TEST(AshaPromotion, WithoutAnotherTrialTheSweepIsDoneOnceNothingRuns) {
   EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(false, 1)));
   const NextMove done = sweep.Next(false);
   ASSERT_TRUE(std::holds_alternative<Done>(done));
-  EXPECT_THAT(std::get<Done>(done).text, HasSubstr("among the best 1/3 of its rung"));
+  EXPECT_EQ(
+      std::get<Done>(done).text,
+      "none of the paused trials is among the best 1/3 of its rung, rounded down (nobody goes "
+      "on from a rung that fewer than 3 have reached), and no more come");
 }
 
 TEST(AshaPromotion, WhoHasEndedIsNotPromoted) {

@@ -118,7 +118,7 @@ TEST(Grid, HasALimit) {
   EXPECT_EQ(*count(Grid::kMaxConfigurations), Grid::kMaxConfigurations);
   EXPECT_EQ(count(Grid::kMaxConfigurations + 10).error().message,
             "parameters: the grid has more than 100000 configurations; raise steps, list fewer "
-            "values, or use searcher: random");
+            "values, or use searcher: {name: random}");
 }
 
 TEST(Grid, NeedsNoLimitOfTrials) {

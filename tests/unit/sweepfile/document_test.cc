@@ -6,6 +6,7 @@ namespace attune::sweepfile {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(Document, SyntaxErrorHasLineAndColumn) {
@@ -15,10 +16,22 @@ TEST(Document, SyntaxErrorHasLineAndColumn) {
   EXPECT_THAT(FaultsOf("a: 'x"), HasSubstr("not YAML: "));
 }
 
+TEST(Document, TabsThatIndentAreNamed) {
+  constexpr const char* kTabs = "YAML is indented by spaces, never by tabs";
+  for (const char* text : {"metric:\n\tname: loss\n", "metric:\n  name: loss\n\tmode: min\n",
+                           "parameters:\n  lr:\n  \tmin: 1\n", "command:\n\t- train\n"}) {
+    EXPECT_THAT(FaultsOf(text), HasSubstr(kTabs)) << text;
+  }
+  for (const char* text : {"a: 1\n b:\t2\n", "{\n\t\"a\": 1,\n\t\"b\" 2: 3\n}", "a: 'x"}) {
+    EXPECT_THAT(FaultsOf(text), Not(HasSubstr(kTabs))) << text;
+  }
+}
+
 TEST(Document, EmptyFilesSayWhatASweepNeeds) {
   for (const char* text : {"", "\n\n", "# nothing\n", "---\n", "~", "\xEF\xBB\xBF"}) {
     EXPECT_EQ(FaultsOf(text),
-              "sweep.yaml:1:1: the file is empty; a sweep needs command, metric and parameters\n");
+              "sweep.yaml:1:1: the file is empty; a sweep needs metric and parameters, and command "
+              "where Attune is to run a program\n");
   }
 }
 

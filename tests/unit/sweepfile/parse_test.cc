@@ -290,6 +290,41 @@ TEST(ParseSweep, TellsAllFaultsInTheFilesOrder) {
             "found the integer 600 without a unit; write 600s for seconds\n");
 }
 
+TEST(ParseSweep, WhatAlgorithmsRefuseIsToldBesideFaultsThatTheyDoNotDependOn) {
+  const std::string search = "parameters: {lr: {min: 0.1, max: 1.0}}\n";
+  const std::string metric = "metric: {name: loss, mode: min}\n";
+  ParseOptions options = Options();
+  options.program_exists = [](const std::string&) { return false; };
+  const Parsed parsed =
+      ParseSweep("command: [./nothere]\n" + metric + search + "scheduler: {name: asha}\n", options);
+  EXPECT_THAT(FaultLines(parsed), HasSubstr("command[0]: /home/ada/mnist/nothere: no such file"));
+  EXPECT_THAT(FaultLines(parsed), HasSubstr("scheduler.max: asha needs max"));
+  EXPECT_THAT(FaultLines(parsed), HasSubstr("stop: auto never ends by itself"));
+
+  const std::string file = "command: [train]\n" + metric + search;
+  EXPECT_THAT(FaultsOf(file + "searcher: {seed: x}\nscheduler: {name: asha}\n"),
+              HasSubstr("scheduler.max: asha needs max"));
+  EXPECT_THAT(FaultsOf(file + "scheduler: {name: asha, max: x}\n"),
+              HasSubstr("stop: auto never ends by itself"));
+}
+
+TEST(ParseSweep, NoAlgorithmIsTriedWithWhatIsWrong) {
+  const std::string file =
+      "command: [train]\nmetric: {name: loss, mode: min}\n"
+      "parameters: {lr: {min: 0.1, max: 1.0}}\n";
+  for (const char* lines :
+       {"stop: {max_trials: x}\n", "max_trials: 4\n", "resources: {gpus_per_worker: x}\n",
+        "scheduler: {name: asha, max: x}\nstop: {max_trials: 4}\n"}) {
+    const Parsed parsed = Parse(file + lines);
+    EXPECT_EQ(parsed.faults.size(), 1u) << FaultLines(parsed);
+  }
+}
+
+TEST(ParseSweep, ReportsWithoutAPatternSayNothing) {
+  EXPECT_EQ(FaultsOf(With("reports: {}\n")),
+            "sweep.yaml:5:1: reports: says nothing; give pattern, or remove it\n");
+}
+
 TEST(ParseSweep, AliasBesideItsKeyIsAFault) {
   EXPECT_THAT(FaultsOf("command: [a]\nmetric: {name: a, mode: min, goal: maximize}\n"
                        "parameters: {a: {value: 1}}\n"),

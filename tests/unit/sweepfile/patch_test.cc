@@ -53,6 +53,11 @@ TEST(PatchSweep, NullTakesAKeyAway) {
   EXPECT_EQ(Patched(with, "metric: {target: null}"), Base());
 }
 
+TEST(PatchSweep, TheNameStaysSinceNoFileIsThereToGiveAnother) {
+  EXPECT_THAT(FaultsOfPatch(Base(), "name: null"), HasSubstr("name: cannot be taken away"));
+  EXPECT_EQ(Patched(Base(), "name: other").name, "other");
+}
+
 TEST(PatchSweep, AnotherSchedulerKeepsTheOptionsThatItHas) {
   const SweepSpec asha = Patched(Base(), "scheduler: {reduction_factor: 3, brackets: 2}");
   const SweepSpec hyperband = Patched(asha, "scheduler: {name: hyperband}");

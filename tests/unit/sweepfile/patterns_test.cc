@@ -10,6 +10,7 @@ namespace attune::sweepfile {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string With(const std::string& on_log) {
@@ -41,6 +42,12 @@ TEST(OnLog, WhatIsWrongWithAPolicyIsToldWhereItStands) {
   };
   for (const auto& [policies, fault] : cases)
     EXPECT_THAT(FaultsOf(With(policies)), StartsWith(fault));
+}
+
+TEST(OnLog, AWrongActionHidesNoWrongPattern) {
+  const std::string faults = FaultsOf(With("[{pattern: '(', action: retry}]"));
+  EXPECT_THAT(faults, HasSubstr("failure.on_log[0].pattern: is no regular expression"));
+  EXPECT_THAT(faults, HasSubstr("failure.on_log[0].action: "));
 }
 
 TEST(OnLog, ThereAreNotMoreThanTheLimit) {

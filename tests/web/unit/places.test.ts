@@ -5,6 +5,8 @@ import { parseRoute, sweepUrl, trialUrl, withQuery } from '../../../web/src/rout
 describe('an address', () => {
   it.each([
     ['/', { page: 'sweeps' }],
+    ['/sweeps', { page: 'sweeps' }],
+    ['/sweeps/', { page: 'sweeps' }],
     ['/executors', { page: 'executors' }],
     ['/sweeps/s1', { page: 'sweep', sweep: 's1' }],
     ['/sweeps/s1/', { page: 'sweep', sweep: 's1' }],

@@ -66,6 +66,15 @@ TEST_F(ApiTest, TheBestTrialComesWithItsConfigurationAndCheckpoint) {
   EXPECT_EQ(best.at("checkpoint"), "/data/sweeps/s1/trials/0/checkpoints/step-3-attempt-1");
 }
 
+TEST_F(ApiTest, TheFolderOfAFileIsAbsolute) {
+  for (const std::string path : {"/api/v1/sweeps", "/api/v1/sweeps:validate"}) {
+    EXPECT_THAT(PostJson(path + "?directory=opt", kSweepFile, 400).at("detail"),
+                HasSubstr("directory: opt is a relative path"));
+    EXPECT_THAT(PostJson(path, kSweepFile, 422).at("errors")[0].at("message"),
+                HasSubstr("or give the folder in the query `directory`"));
+  }
+}
+
 TEST_F(ApiTest, SweepsAreListedNewestFirstAndInPages) {
   for (uint64_t id = 2; id <= 5; ++id)
     backend_.Add(SweepCreated{.sweep = SweepId(id), .spec = SampleSpec(), .source = "x"});

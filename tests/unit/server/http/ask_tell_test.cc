@@ -170,6 +170,16 @@ TEST_F(AskTellTest, APausedSweepOffersNothing) {
   EXPECT_EQ(none.at("state"), "paused");
 }
 
+TEST_F(AskTellTest, AStoppedSweepSaysThatItStartsNoOtherTrial) {
+  PostJson("/api/v1/sweeps/s2:edit", R"({"max_concurrent_trials": 2})", 202);
+  Ask();
+  PostJson("/api/v1/sweeps/s2:stop", "", 202);
+  const Json none = Ask();
+  EXPECT_TRUE(none.at("trial").is_null());
+  EXPECT_EQ(none.at("state"), "running");
+  EXPECT_EQ(none.at("reason"), "no other trial starts: the sweep was stopped on request");
+}
+
 TEST_F(AskTellTest, TheEndOfASweepIsAStateAndNoError) {
   for (int trial : {0, 1}) {
     const std::string body =

@@ -100,6 +100,25 @@ TEST_F(ControlTest, AnExtensionThatCannotBeIsRefused) {
   PostJson("/api/v1/sweeps/s2:extend", "{", 400);
 }
 
+TEST_F(ControlTest, AnExtensionWhoseOneLimitIsWrongIsNotSaidToHaveNone) {
+  const Json problem = PostJson("/api/v1/sweeps/s2:extend", R"({"max_time": 5})", 422);
+  ASSERT_EQ(problem.at("errors").size(), 1u);
+  EXPECT_EQ(problem["errors"][0].at("pointer"), "/max_time");
+}
+
+TEST_F(ControlTest, VerbsThatTakeNothingRefuseWhatTheyAreGiven) {
+  for (const std::string path :
+       {"s2:pause", "s2:resume", "s2:stop", "s2:kill", "s2/trials/0:kill",
+        "s1/trials/0/checkpoints/1-3:pin", "s1/trials/0/checkpoints/1-3:unpin"}) {
+    const Json problem = PostJson("/api/v1/sweeps/" + path, R"({"after": "2h"})", 422);
+    EXPECT_EQ(problem.at("errors")[0].at("pointer"), "/after") << path;
+    EXPECT_EQ(problem.at("errors")[0].at("message"), "unknown key; there are none here");
+  }
+  PostJson("/api/v1/executors/new:resume", R"({"after": "2h"})", 422);
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "running");
+  PostJson("/api/v1/sweeps/s2:pause", "{}", 202);
+}
+
 TEST_F(ControlTest, AnEditIsAMergePatchOfTheSweepFile) {
   const Json sweep =
       PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5, "stop": {"max_time": "2h"}})", 202);

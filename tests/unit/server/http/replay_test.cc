@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "cli/algorithms.h"
+#include "server/http/schedule.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"
 #include "simulator/simulation.h"
+#include "sweepfile/sweepfile.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {
@@ -108,6 +110,19 @@ TEST_F(ReplayTest, FaultsStandAtTheirPlaces) {
   const Response pbt = Ask("scheduler: {name: pbt, perturbation_interval: 1}");
   EXPECT_EQ(pbt.status, 422);
   EXPECT_THAT(pbt.body, HasSubstr("gives trials the weights of others"));
+}
+
+TEST_F(ReplayTest, TheScheduleOfATrialThatClonedNobodyIsASweepFileThatRuns) {
+  Record(6);
+  const TrialId trial(SweepId(1), TrialNumber(2));
+  const Response response = Schedules(*reader_).ScheduleOf({.trial = trial});
+  ASSERT_EQ(response.status, 200) << response.body;
+  const std::string file = Json::parse(response.body).at("file");
+  const auto parsed = sweepfile::ParseSweep(file, {.algorithms = &cli::AllAlgorithms()});
+  ASSERT_TRUE(parsed.spec) << file;
+  EXPECT_EQ(parsed.spec->scheduler.name, "fifo");
+  EXPECT_EQ(parsed.spec->max_step, reader_->Trial(trial)->step);
+  EXPECT_EQ(parsed.spec->initial_points[0], reader_->Trial(trial)->config);
 }
 
 TEST_F(ReplayTest, ASweepThatIsNotThereIsNotFound) { EXPECT_EQ(Ask("").status, 404); }

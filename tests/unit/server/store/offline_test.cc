@@ -56,6 +56,13 @@ class Offline : public ::testing::Test {
   std::unique_ptr<SqliteStore> store_;  // a server's, which stays open
 };
 
+TEST_F(Offline, WhatIsNoDatabaseIsNotSaidToBeWritten) {
+  const std::string letter = folder_ / "letter.db";
+  std::ofstream(letter) << std::string(8192, 'x');
+  EXPECT_THAT(Faults(letter),
+              ElementsAre(HasSubstr("reading the database: file is not a database")));
+}
+
 TEST_F(Offline, ASoundDatabaseHasNoFaultsWhileItsServerRuns) {
   EXPECT_THAT(Faults(path_), IsEmpty());
   const auto findings = CheckDatabase(path_);
