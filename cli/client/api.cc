@@ -1,6 +1,8 @@
 #include "cli/client/api.h"
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -48,10 +50,10 @@ std::string CheckpointPath(const CheckpointName& checkpoint) {
   return TrialPath(checkpoint.trial) + "/checkpoints/" + checkpoint.name;
 }
 
-// Ids become part of a path, so nothing but letters and digits may pass.
+// An s and a number. Ids become part of a path, so nothing else may pass.
 bool IsId(std::string_view text) {
-  return !text.empty() &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string_view::npos;
+  return text.size() > 1 && text.front() == 's' &&
+         text.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
 // A name that people have chosen, as a segment of a path.
@@ -81,8 +83,11 @@ Error BadId(const std::string& id) {
 Result<SweepDocument> SweepDocument::Read(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   std::error_code error;
-  if (!stream || std::filesystem::is_directory(path, error)) {
-    return Error{ErrorCode::kNotFound, "cannot read the sweep file " + path.string()};
+  const int code = errno;
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  if (!stream || is_folder) {
+    return Error{ErrorCode::kNotFound, "cannot read the sweep file " + path.string() + ": " +
+                                           (is_folder ? "it is a folder" : std::strerror(code))};
   }
   SweepDocument document{.path = path};
   document.text.resize(kDocumentBytesMax + 1);

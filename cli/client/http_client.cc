@@ -83,34 +83,47 @@ ErrorCode CodeOf(int status) {
   }
 }
 
+// As sweep files and their faults have it: parameters.lr.max of /parameters/lr/max, tags[2] of
+// /tags/2.
+std::string KeyOf(const std::string& pointer) {
+  std::string path;
+  for (size_t begin = 1; begin < pointer.size();) {
+    const size_t end = std::min(pointer.find('/', begin), pointer.size());
+    std::string part = pointer.substr(begin, end - begin);
+    for (const auto& [escape, plain] : {std::pair("~1", "/"), std::pair("~0", "~")}) {
+      for (size_t at = 0; (at = part.find(escape, at)) != part.npos; ++at)
+        part.replace(at, 2, plain);
+    }
+    const bool is_index = !path.empty() && part.find_first_not_of("0123456789") == part.npos;
+    if (is_index) {
+      path += '[' + part + ']';
+    } else {
+      path += (path.empty() ? "" : ".") + part;
+    }
+    begin = end + 1;
+  }
+  return path;
+}
+
+// Only a document that a person has written has lines to look at.
 std::string FaultLine(const Json& fault, std::string_view document) {
   std::string line;
-  const int at_line = fault.value("line", 0);
   if (!document.empty()) {
     line = std::string(document) + ':';
-    if (at_line > 0) {
+    if (const int at_line = fault.value("line", 0); at_line > 0) {
       line += std::to_string(at_line) + ':' + std::to_string(fault.value("column", 1)) + ':';
     }
     line += ' ';
-  } else if (at_line > 0) {
-    line = "line " + std::to_string(at_line) + ": ";
   }
-  const std::string pointer = fault.value("pointer", "");
-  if (!pointer.empty()) line += pointer + ": ";
+  const std::string path = KeyOf(fault.value("pointer", ""));
+  if (!path.empty()) line += Clean(path) + ": ";
   return line + Clean(fault.value("message", ""));
 }
 
-std::string_view NextCommand(int status) {
-  switch (status) {
-    case 401:
-      return "\ngive the server's token with --token-file FILE or ATTUNE_TOKEN; it lies in the "
-             "server's DATA-DIR/token";
-    case 404:
-      return "\nsee what there is with `attune sweep list`";
-    default:
-      return "";
-  }
-}
+// A server says how requests carry a token; who types commands gives it in another way.
+constexpr char kNoToken[] =
+    "the server's token is missing or wrong\ngive it with --token-file FILE or ATTUNE_TOKEN; it "
+    "lies in the server's DATA-DIR/token";
 
 }  // namespace
 
@@ -181,27 +194,30 @@ Result<Reply> HttpClient::Stream(const Request& request, const std::function<voi
 void HttpClient::Cancel() { connection_->client.stop(); }
 
 Error ErrorOf(const Reply& reply, std::string_view document) {
+  if (reply.status == 401) return {ErrorCode::kDenied, kNoToken};
   const Json problem = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
   std::string message;
   try {
     if (problem.is_object()) {
       const Json faults = problem.value("errors", Json::array());
-      if (!document.empty() && !faults.empty()) {
+      if (!faults.empty()) {
         for (const Json& fault : faults) {
           message += (message.empty() ? "" : "\n") + FaultLine(fault, document);
         }
         return {CodeOf(reply.status), message};
       }
-      message = Clean(problem.value("title", ""));
       const std::string detail = Clean(problem.value("detail", ""));
+      // Flags make the body; nobody has seen it.
+      if (reply.status != 422 || detail.empty()) message = Clean(problem.value("title", ""));
       if (!detail.empty() && detail != message) message += (message.empty() ? "" : ": ") + detail;
-      for (const Json& fault : faults) message += "\n  " + FaultLine(fault, document);
+      if (detail.starts_with("there is no sweep")) {
+        message += "\nsee what there is with `attune sweep list`";
+      }
     }
   } catch (const Json::exception&) {
     message.clear();  // a proxy's JSON that is no problem document
   }
   if (message.empty()) message = "the server answered with HTTP " + std::to_string(reply.status);
-  message += NextCommand(reply.status);
   return {CodeOf(reply.status), message};
 }
 

@@ -55,8 +55,8 @@ class HttpClient {
   std::unique_ptr<Connection> connection_;
 };
 
-// The error a reply with a status other than 2xx tells: the problem's title and detail, and its
-// list of faults. With `document`, faults of the document are given as `document:LINE:COLUMN: …`.
+// The error a reply with a status other than 2xx tells: the problem's list of faults, a line each,
+// or its title and detail. With `document`, faults are given as `document:LINE:COLUMN: …`.
 Error ErrorOf(const Reply& reply, std::string_view document = "");
 
 }  // namespace attune::cli

@@ -149,7 +149,7 @@ class LocalServer final : public RunningServer {
                               .labels = options.labels,
                               .data_dir = std::filesystem::absolute(options.data_dir),
                               .health = ToHealthLimits(options.free_min)};
-    if (options.rpc) {  // there may be others
+    if (options.rpc || !options.interface.empty()) {  // there may be others, or a wrong name
       Result<gang::HostAddress> host = ChooseAddress(options.interface, options.rpc_host);
       if (!host.ok()) return host.error();
       agent.host = *std::move(host);

@@ -1,5 +1,6 @@
 #include "cli/text/numbers.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -7,6 +8,8 @@
 #include <ctime>
 #include <limits>
 #include <span>
+
+#include "cli/text/width.h"
 
 namespace attune::cli {
 namespace {
@@ -37,6 +40,7 @@ std::optional<double> ParseQuantity(std::string_view text, std::span<const Unit>
 }  // namespace
 
 std::string FormatNumber(double value) {
+  if (value == 0) return "0";
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   // %g turns to exponents at 10^4 already; whole numbers of that size read better as they are.
@@ -85,6 +89,11 @@ std::string FormatConfigBriefly(const Json& config) {
     line += value.is_number_float() ? FormatNumber(value.get<double>()) : FormatSetting(value);
   }
   return line;
+}
+
+int WidestKey(const Json& object, int least) {
+  for (const auto& [key, value] : object.items()) least = std::max(least, DisplayWidth(Clean(key)));
+  return least;
 }
 
 std::optional<double> ParseDuration(std::string_view text) {

@@ -9,7 +9,7 @@
 
 namespace attune::cli {
 
-// Four significant digits, as people compare them: 0.8713, 12346, 1.234e-05, nan.
+// Four significant digits, as people compare them: 0.8713, 12346, 1.234e-05, nan; no -0.
 std::string FormatNumber(double value);
 
 // "850ms", "12.3s", "4m05s", "3h10m", "2d04h".
@@ -26,6 +26,12 @@ std::string FormatSetting(const Json& value);
 
 // "lr=0.1 width=32". Reals are shortened to four digits: for tables, not for copying.
 std::string FormatConfigBriefly(const Json& config);
+
+// Of names that stand before values, so that most sections look alike.
+inline constexpr int kNameColumnsMin = 10;
+
+// The columns that the longest key of an object takes, `least` at least.
+int WidestKey(const Json& object, int least);
 
 // "90s", "1.5h", "2d"; a bare number is refused, so that nobody guesses its unit.
 std::optional<double> ParseDuration(std::string_view text);

@@ -35,8 +35,9 @@ ExitCode PrintTrial(const std::string& sweep, const Json& answer, Console& conso
                       " and has no trial to give: " + TextAt(answer, "reason"));
     return ExitCode::kNotFound;
   }
+  const int width = WidestKey(At(answer, "config"), kNameColumnsMin);
   const auto field = [&](const std::string& name, const std::string& value) {
-    console.out.Print(Pad(Clean(name), 10) + "  " + Clean(value));
+    console.out.Print(Pad(Clean(name), width) + "  " + Clean(value));
   };
   field("trial", sweep + '/' + std::to_string(WholeAt(answer, "trial")));
   for (const char* key : {"epoch", "attempt", "seed", "milestone", "max_step"}) {
@@ -120,14 +121,14 @@ void AddAskVerbs(CLI::App& app, Action& chosen) {
   tell->add_option("TRIAL", flags->trial, "SWEEP/NUMBER, such as s1/17")
       ->required()
       ->expected(1, 2);
-  tell->add_option("--epoch", flags->epoch, "as ask said")->required()->check(CLI::PositiveNumber);
+  tell->add_option("--epoch", flags->epoch, "as ask said")->required()->check(PositiveNumber());
   auto* const step =
-      tell->add_option("--step", flags->step, "the step of the report")->check(CLI::PositiveNumber);
+      tell->add_option("--step", flags->step, "the step of the report")->check(PositiveNumber());
   auto* const metric = tell->add_option("-m,--metric", flags->metrics, "such as loss=0.3")
                            ->type_name("NAME=VALUE")
                            ->allow_extra_args(false);
   tell->add_option("--seconds", flags->seconds, "training time since the trial was asked for")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NonNegativeNumber());
   auto* const completed = tell->add_flag("--completed", flags->completed, "the trial is done");
   auto* const failed = tell->add_flag("--failed", flags->failed, "the trial has failed");
   auto* const running =

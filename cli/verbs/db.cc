@@ -1,3 +1,5 @@
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "cli/algorithms.h"
@@ -59,6 +61,68 @@ ExitCode Backup(const DbFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
+Error CannotWrite(const std::string& file, int code) {
+  return {ErrorCode::kUnavailable, "cannot write " + file + ": " + std::strerror(code)};
+}
+
+// Where rows go: to stdout, or to a file that is written aside and has its name when it is whole.
+// What is no plain file, such as a pipe, is written where it is.
+class Rows {
+ public:
+  Rows(const std::string& file, Output& out) : file_(file), out_(out) {
+    std::error_code error;
+    const fs::file_status status = fs::status(file, error);
+    aside_ = fs::exists(status) && !fs::is_regular_file(status) ? file : file + ".part";
+  }
+  ~Rows() {
+    std::error_code error;
+    if (stream_.is_open() && aside_ != file_) fs::remove(aside_, error);
+  }
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+
+  Status Open() {
+    if (file_.empty()) return {};
+    errno = 0;
+    stream_.open(aside_);
+    if (!stream_) return CannotWrite(aside_, errno);
+    return {};
+  }
+
+  void Write(std::string_view line) {
+    if (file_.empty()) {
+      out_.Print(line);
+    } else {
+      stream_ << line << '\n';
+    }
+  }
+
+  Status Finish() {
+    if (file_.empty()) return {};
+    if (!stream_.flush())
+      return Error{ErrorCode::kStorageFull, "cannot write all of " + file_ + ": is its disk full?"};
+    std::error_code error;
+    if (aside_ != file_) fs::rename(aside_, file_, error);
+    return error ? Status(CannotWrite(file_, error.value())) : Status();
+  }
+
+ private:
+  const std::string file_;
+  std::string aside_;
+  std::ofstream stream_;
+  Output& out_;
+};
+
+// An export of no rows does not say whether there is such a sweep.
+Status FindSweep(const std::string& database, SweepId sweep) {
+  const auto connection = server::OpenBeside(database);
+  if (!connection.ok()) return connection.error();
+  server::sqlite::Rows rows =
+      (*connection)->Query("SELECT 1 FROM log.sweeps WHERE sweep = ?1", sweep.value);
+  if (rows.Next() || !rows.status().ok()) return rows.status();
+  return Error{ErrorCode::kNotFound, "there is no sweep " + ToString(sweep) + " in " + database};
+}
+
 ExitCode ExportRows(const DbFlags& flags, Console& console) {
   using server::ExportOptions;
   ExportOptions options;
@@ -71,24 +135,16 @@ ExitCode ExportRows(const DbFlags& flags, Console& console) {
     const auto sweep = ParseSweepId(flags.sweep);
     if (!sweep.ok()) return Fail(console, sweep.error());
     options.sweep = *sweep;
+    if (const Status found = FindSweep(flags.database(), *sweep); !found.ok())
+      return Fail(console, found.error());
   }
-  std::ofstream file;
-  if (!flags.file.empty()) {
-    file.open(flags.file);
-    if (!file) return Fail(console, {ErrorCode::kDenied, "cannot write " + flags.file});
-  }
-  const Status done = server::Export(flags.database(), options, [&](std::string_view line) {
-    if (flags.file.empty()) {
-      console.out.Print(line);
-    } else {
-      file << line << '\n';
-    }
-  });
+  Rows rows(flags.file, console.out);
+  if (const Status opened = rows.Open(); !opened.ok()) return Fail(console, opened.error());
+  const Status done =
+      server::Export(flags.database(), options, [&](std::string_view line) { rows.Write(line); });
   if (!done.ok()) return Fail(console, done.error());
-  if (!flags.file.empty() && !file.flush())
-    return Fail(console, {ErrorCode::kStorageFull,
-                          "cannot write all of " + flags.file + ": is its disk full?"});
-  return ExitCode::kSuccess;
+  const Status finished = rows.Finish();
+  return finished.ok() ? ExitCode::kSuccess : Fail(console, finished.error());
 }
 
 ExitCode Vacuum(const DbFlags& flags, Console& console) {

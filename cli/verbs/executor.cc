@@ -208,10 +208,10 @@ void AddRunner(CLI::App& noun, Action& chosen) {
       ->type_name("FILE");
   verb->add_option("--name", options.name, "unique among executors; the host's when absent");
   verb->add_option("--cpus", options.cpus, "to use; all when absent")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveNumber())
       ->type_name("N");
   verb->add_option("--gpus", options.gpus, "to use; all when absent")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegativeNumber())
       ->type_name("N");
   verb->add_option("--memory", flags->memory, "to use, such as 16GiB; all when absent")
       ->type_name("SIZE");
@@ -223,7 +223,7 @@ void AddRunner(CLI::App& noun, Action& chosen) {
   AddInterface(*verb, options.interface);
   verb->add_option("--give-up", options.give_up_seconds,
                    "without a word from the server, then end; wait for ever when absent")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveNumber())
       ->type_name("SECONDS");
   verb->add_option(
           "--time-left", options.seconds_left,

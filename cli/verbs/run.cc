@@ -3,9 +3,11 @@
 #include "cli/check_sweep.h"
 #include "cli/joining.h"
 #include "cli/json.h"
+#include "cli/verbs/failure.h"
 #include "cli/verbs/resume.h"
 #include "cli/verbs/slurm_step.h"
 #include "cli/verbs/verb.h"
+#include "cli/watch/clock.h"
 #include "cli/watch/model.h"
 #include "cli/watch/outcome.h"
 #include "cli/watch/watch.h"
@@ -134,8 +136,11 @@ ExitCode Report(const RunFlags& flags, const std::string& id, Clock::time_point 
   if (!flags.quiet) console.err.Print("");
   console.out.PrintLines(
       OutcomeLines(*sweep, *trials, wall_seconds, console.out.style(), console.out.width()));
+  if (code == ExitCode::kSweepFailed) console.out.PrintLines(LastFailure(api, *trials));
   if (!flags.quiet) {
-    console.err.Print("\nlook at it again with `attune serve --data-dir " +
+    // The logs lie with the executor.
+    const std::string serve = flags.Serve().executor ? "serve --with-executor" : "serve";
+    console.err.Print("\nlook at it again with `attune " + serve + " --data-dir " +
                       Quoted(flags.data_dir.string()) + '`');
   }
   return code;
@@ -143,6 +148,7 @@ ExitCode Report(const RunFlags& flags, const std::string& id, Clock::time_point 
 
 ExitCode RunSweep(const RunFlags& flags, Console& console) {
   const auto started = Clock::now();
+  const double began = SecondsSince1970();
   flags.output.Apply(console);
   const Result<SweepDocument> document = SweepDocument::Read(flags.file);
   if (!document.ok()) return Fail(console, document.error());
@@ -192,7 +198,8 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
   const std::unique_ptr<Progress> progress =
       flags.quiet ? ShowNothing(console.err) : ShowForPeople(console.err);
   const Result<WatchEnd> end =
-      WatchSweep(api, {.sweep = id, .from_start = !begun->resumed}, *progress, console.interrupt);
+      WatchSweep(api, {.sweep = id, .from_start = !begun->resumed, .executors_since = began},
+                 *progress, console.interrupt);
   if (!end.ok()) return Fail(console, end.error());
   if (*end == WatchEnd::kInterrupted) {
     console.err.Print("interrupted; ending the running gangs (Ctrl-C again: at once)");

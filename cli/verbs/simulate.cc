@@ -42,7 +42,7 @@ Result<std::unique_ptr<simulate::Curves>> CurvesFor(const std::string& name,
   }
   std::ifstream file(name, std::ios::binary);
   const std::string csv{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return Error{ErrorCode::kDenied, "cannot read " + name};
+  if (!file) return Error{ErrorCode::kUnavailable, "cannot read " + name};
   auto recorded = simulate::ReadCurves(csv, name, spec.objective().metric);
   if (!recorded.ok()) return recorded.error();
   return {std::make_unique<simulate::RecordedCurves>(std::move(recorded).value())};

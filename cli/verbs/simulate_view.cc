@@ -15,8 +15,8 @@ constexpr double kSecondsPerHour = 3600;
 constexpr TrialState kFinal[] = {TrialState::kCompleted, TrialState::kStopped, TrialState::kFailed,
                                  TrialState::kKilled};
 
-double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 std::string Percent(double share) { return FormatNumber(std::round(1000 * share) / 10) + " %"; }
+double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 std::string Count(int64_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");

@@ -239,7 +239,7 @@ void AddWhatPilotsAsk(CLI::App& verb, SlurmUpFlags& flags) {
       ->type_name("MIN..MAX");
   verb.add_option("--nodes-per-pilot", flags.nodes_per_pilot,
                   "so many nodes in one job, for gangs over several: they start and end as one")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveNumber())
       ->type_name("N")
       ->capture_default_str();
   verb.add_option("--gres", flags.gres, "of each node, such as gpu:8, for gangs with GPUs")
@@ -247,7 +247,7 @@ void AddWhatPilotsAsk(CLI::App& verb, SlurmUpFlags& flags) {
   verb.add_option("--time", flags.time, "of each pilot, as sbatch takes it, such as 4:00:00")
       ->type_name("TIME");
   verb.add_option("--cpus", flags.cpus, "of each node; a whole one when absent")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveNumber())
       ->type_name("N");
   verb.add_option("--mem", flags.memory, "of each node, as sbatch takes it, such as 64G")
       ->type_name("SIZE");

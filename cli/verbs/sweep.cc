@@ -4,9 +4,11 @@
 #include "cli/json.h"
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"
+#include "cli/verbs/failure.h"
 #include "cli/verbs/settings.h"
 #include "cli/verbs/sweep_view.h"
 #include "cli/verbs/verb.h"
+#include "cli/watch/clock.h"
 #include "cli/watch/outcome.h"
 #include "cli/watch/watch.h"
 #include "sweepfile/sweepfile.h"
@@ -28,11 +30,6 @@ struct SweepFlags : ClientFlags {
 };
 
 using SweepAction = ExitCode (*)(const SweepFlags&, Console&, Api&);
-
-double SecondsSince1970() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
 
 std::string ReattachCommand(const SweepFlags& flags, const std::string& id) {
   std::string command = "attune sweep watch " + id;
@@ -77,6 +74,8 @@ ExitCode Watch(const SweepFlags& flags, const std::string& id, Console& console,
     console.out.Print("");
     console.out.PrintLines(OutcomeLines(*sweep, *trials, SweepSeconds(*sweep, SecondsSince1970()),
                                         console.out.style(), console.out.width()));
+    if (ExitCodeOfSweep(*sweep) == ExitCode::kSweepFailed)
+      console.out.PrintLines(LastFailure(api, *trials));
   }
   return ExitCodeOfSweep(*sweep);
 }

@@ -13,6 +13,17 @@ namespace attune::cli {
 namespace {
 
 constexpr int kBarWidth = 30;  // of all of the importance
+constexpr char kBeginsWith[] = "begins with";
+
+// For all that stands beside the metric and the parameters.
+int NameColumns(const Json& sweep) {
+  const std::string metric = Clean(TextAt(At(sweep, "metric"), "name"));
+  int columns = std::max(kNameColumnsMin, DisplayWidth(metric));
+  for (const Json& parameter : At(sweep, "parameters"))
+    columns = std::max(columns, DisplayWidth(Clean(TextAt(parameter, "name"))));
+  if (!At(sweep, "warm_start").empty()) columns = std::max(columns, DisplayWidth(kBeginsWith));
+  return WidestKey(At(At(sweep, "best"), "config"), columns);
+}
 
 int64_t Ended(const Json& counts) {
   int64_t ended = 0;
@@ -195,9 +206,10 @@ std::vector<std::string> SweepTable(const Json& sweeps, double now, const Style&
 
 std::vector<std::string> SweepSections(const Json& sweep, double now, const Style& style) {
   std::vector<std::string> lines;
+  const int columns = NameColumns(sweep);
   const auto field = [&](const std::string& name, const std::string& value) {
     if (!value.empty())
-      lines.push_back(style.Paint(Colour::kDim, Pad(name, 10)) + "  " + Clean(value));
+      lines.push_back(style.Paint(Colour::kDim, Pad(Clean(name), columns)) + "  " + Clean(value));
   };
   const std::string state = TextAt(sweep, "state");
   lines.push_back(
@@ -216,7 +228,7 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   field(At(sweep, "metrics").size() > 1 ? "metrics" : "metric", Metrics(sweep));
   field("within", Constraints(At(sweep, "constraints")));
   field("searcher", TextAt(sweep, "searcher"));
-  for (const Json& taken : At(sweep, "warm_start")) field("begins with", taken.get<std::string>());
+  for (const Json& taken : At(sweep, "warm_start")) field(kBeginsWith, taken.get<std::string>());
   const std::string time = TextAt(sweep, "time_attr");
   const std::string rungs = List(At(sweep, "rungs"));
   field("scheduler", TextAt(sweep, "scheduler") + (rungs.empty() ? "" : ", rungs " + rungs) +

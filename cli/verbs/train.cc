@@ -3,10 +3,12 @@
 
 #include "cli/check_sweep.h"
 #include "cli/json.h"
+#include "cli/text/numbers.h"
 #include "cli/verbs/resume.h"
 #include "cli/verbs/settings.h"
 #include "cli/verbs/trial_view.h"
 #include "cli/verbs/verb.h"
+#include "cli/watch/clock.h"
 #include "cli/watch/outcome.h"
 #include "cli/watch/training.h"
 #include "cli/watch/watch.h"
@@ -82,14 +84,18 @@ std::string FaultOfCommandLine(const std::string& fault) {
   return space == std::string::npos ? fault : fault.substr(space + 2);
 }
 
-// Follows the training to its end.
-ExitCode Follow(const TrainFlags& flags, const Json& sweep, bool here, Console& console, Api& api) {
+// Follows the training to its end. `here`: on a server of this process, which runs since `began`.
+ExitCode Follow(const TrainFlags& flags, const Json& sweep, bool here, double began,
+                Console& console, Api& api) {
   const std::string id = TextAt(sweep, "id");
   const TrialName trial{.sweep = id, .number = 0};
   const std::unique_ptr<Progress> progress =
       ShowTraining(api, trial, flags.output.json() ? console.err : console.out, console.err);
+  // A training on another host's server is always a new one, and has begun by that host's clock.
+  const double since = here ? began : ParseTime(TextAt(sweep, "created")).value_or(0);
   const Result<WatchEnd> end =
-      WatchSweep(api, {.sweep = id, .from_start = true}, *progress, console.interrupt);
+      WatchSweep(api, {.sweep = id, .from_start = true, .executors_since = since}, *progress,
+                 console.interrupt);
   if (!end.ok()) return Fail(console, end.error());
   if (*end == WatchEnd::kInterrupted) {
     console.err.Print(here ? "interrupted; the same command goes on from its newest checkpoint"
@@ -125,6 +131,7 @@ Result<Json> Begin(const SweepDocument& document, bool here, Console& console, A
 }
 
 ExitCode Train(const TrainFlags& flags, Console& console) {
+  const double began = SecondsSince1970();
   flags.output.Apply(console);
   const Result<SweepDocument> document = Document(flags);
   if (!document.ok()) return Fail(console, document.error());
@@ -172,7 +179,7 @@ ExitCode Train(const TrainFlags& flags, Console& console) {
     }
     return ExitCode::kSuccess;
   }
-  return Follow(flags, *sweep, own != nullptr, console, api);
+  return Follow(flags, *sweep, own != nullptr, began, console, api);
 }
 
 }  // namespace

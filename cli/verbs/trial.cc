@@ -195,7 +195,7 @@ void AddTrialVerbs(CLI::App& app, Action& chosen) {
         AddTrialName(verb, flags);
         verb.add_option("--step", flags.step,
                         "the verdict on the report of this step; the newest decision when absent")
-            ->check(CLI::PositiveNumber);
+            ->check(PositiveNumber());
       });
   Add(*noun, chosen, "schedule",
       "what its weights were trained with, step by step; as yaml, the sweep file that does so "
@@ -206,11 +206,12 @@ void AddTrialVerbs(CLI::App& app, Action& chosen) {
       });
   Add(*noun, chosen, "logs", "what a rank printed", Logs, [](CLI::App& verb, TrialFlags& flags) {
     AddTrialName(verb, flags);
+    flags.output.fixed = true;
     verb.add_option("--rank", flags.rank, "whose log")
-        ->check(CLI::NonNegativeNumber)
+        ->check(NonNegativeNumber())
         ->capture_default_str();
     verb.add_option("--attempt", flags.attempt, "of which attempt; the newest when absent")
-        ->check(CLI::PositiveNumber);
+        ->check(PositiveNumber());
     verb.add_flag("-f,--follow", flags.follow, "go on until the trial ends");
   });
   Add(*noun, chosen, "enqueue", "try a configuration of your own before any other", Enqueue,
@@ -234,7 +235,7 @@ void AddTrialVerbs(CLI::App& app, Action& chosen) {
         AddTrialName(verb, flags);
         verb.add_option("--until", flags.until, "the step it is to reach")
             ->required()
-            ->check(CLI::PositiveNumber)
+            ->check(PositiveNumber())
             ->type_name("STEP");
       });
 }

@@ -5,9 +5,15 @@
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
 #include "cli/text/width.h"
+#include "cli/verbs/failure.h"
 
 namespace attune::cli {
 namespace {
+
+// For all that stands beside its parameters and its metrics.
+int NameColumns(const Json& trial) {
+  return WidestKey(At(trial, "config"), WidestKey(At(trial, "metrics"), kNameColumnsMin));
+}
 
 std::string Number(const Json& json) {
   const std::optional<double> value = NumberOf(json);
@@ -27,6 +33,19 @@ std::string Between(const Json& attempt, const char* from, const char* to) {
   return start.has_value() && end.has_value() ? FormatDuration(*end - *start) : "";
 }
 
+// From the start of its first gang to its end; where one is not known, the time trained, which ends
+// with the last report.
+double WallSeconds(const Json& trial) {
+  const Json& attempts = At(trial, "attempts_list");
+  std::optional<double> start;
+  if (attempts.is_array() && !attempts.empty()) {
+    start = ParseTime(TextAt(attempts.front(), "started"));
+  }
+  const std::optional<double> end = ParseTime(TextAt(trial, "ended"));
+  if (start.has_value() && end.has_value()) return *end - *start;
+  return NumberOf(At(trial, "seconds")).value_or(0);
+}
+
 // Who proposed its configuration, and why.
 std::string Proposal(const Json& trial) {
   const std::string text = TextAt(At(trial, "rationale"), "text");
@@ -43,7 +62,8 @@ std::string Resumed(const Json& from) {
 
 class Sections {
  public:
-  Sections(const Style& style, int width) : style_(style), width_(width) {}
+  Sections(const Style& style, int width, int name_columns = kNameColumnsMin)
+      : style_(style), width_(width), name_columns_(name_columns) {}
 
   void Title(const std::string& title) {
     if (!lines_.empty()) lines_.push_back("");
@@ -52,7 +72,7 @@ class Sections {
   void Line(std::string line) { lines_.push_back(std::move(line)); }
   void Field(const std::string& name, const std::string& value) {
     if (value.empty()) return;
-    Line(style_.Paint(Colour::kDim, Pad(Clean(name), 10)) + "  " + Clean(value));
+    Line(style_.Paint(Colour::kDim, Pad(Clean(name), name_columns_)) + "  " + Clean(value));
   }
   void Add(const Table& table) {
     for (std::string& line : table.Lines(style_, width_)) lines_.push_back(std::move(line));
@@ -62,6 +82,7 @@ class Sections {
  private:
   const Style& style_;
   int width_;
+  int name_columns_;
   std::vector<std::string> lines_;
 };
 
@@ -263,7 +284,7 @@ std::vector<std::string> TrialTable(const Json& trials, const std::string& metri
 }
 
 std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width) {
-  Sections sections(style, width);
+  Sections sections(style, width, NameColumns(trial));
   const std::string state = TextAt(trial, "state");
   sections.Line(
       style.Paint(Colour::kBold, "trial " + TextAt(trial, "sweep") + '/' + Whole(trial, "number")) +
@@ -315,19 +336,13 @@ std::vector<std::string> TrainingLines(const Json& trial, const Style& style) {
   const std::string reason = TextAt(trial, "reason");
   std::string title = "training " + TextAt(trial, "sweep") + '/' + Whole(trial, "number") + ' ' +
                       style.Paint(ColourOfState(state), state) + " in " +
-                      FormatDuration(NumberOf(At(trial, "seconds")).value_or(0));
-  Sections lines(style, /*width=*/0);
+                      FormatDuration(WallSeconds(trial));
+  Sections lines(style, /*width=*/0, WidestKey(At(trial, "metrics"), kNameColumnsMin));
   lines.Line(reason.empty() ? title : title + ": " + Clean(FirstLine(reason)));
   // A failure brings the last lines of the rank that caused it, which need not be the one whose
   // log was seen.
-  const Json& attempts = At(trial, "attempts_list");
-  const std::string failure =
-      state == "failed" && !attempts.empty() ? TextAt(attempts.back(), "failure") : "";
-  for (size_t end = failure.find('\n'); end < failure.size();) {
-    const size_t next = std::min(failure.find('\n', end + 1), failure.size());
-    const std::string line = Clean(failure.substr(end + 1, next - end - 1));
-    if (!line.empty()) lines.Line("  " + line);
-    end = next;
+  if (state == "failed") {
+    for (std::string& line : FailureLog(trial)) lines.Line(std::move(line));
   }
   if (WholeAt(trial, "step") > 0) lines.Field("step", Whole(trial, "step"));
   AddMetrics(trial, lines);

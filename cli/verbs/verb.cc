@@ -1,5 +1,7 @@
 #include "cli/verbs/verb.h"
 
+#include <cmath>
+
 #include "cli/text/numbers.h"
 
 namespace attune::cli {
@@ -14,17 +16,39 @@ Result<std::optional<int64_t>> ReadFreeLimit(const std::string& flag, const std:
                flag + ": `" + word + "` is not a size; write 512MiB or 16GiB, or 0 for no limit"};
 }
 
+CLI::Validator NumberThatIs(const std::string& what, const std::string& name,
+                            bool (*is_good)(double)) {
+  return CLI::Validator(
+      [what, is_good](std::string& word) {
+        double value = 0;
+        const bool good =
+            CLI::detail::lexical_cast(word, value) && std::isfinite(value) && is_good(value);
+        return good ? std::string() : word + " is not " + what;
+      },
+      name);
+}
+
 }  // namespace
+
+CLI::Validator PositiveNumber() {
+  return NumberThatIs("a positive number", "POSITIVE", [](double value) { return value > 0; });
+}
+
+CLI::Validator NonNegativeNumber() {
+  return NumberThatIs("a number from 0 on", "NONNEGATIVE", [](double value) { return value >= 0; });
+}
 
 void OutputFlags::AddTo(CLI::App& verb) {
   std::vector<std::string> formats = {"table", "json"};
   if (yaml) formats.push_back("yaml");
-  verb.add_option("-o,--output", format,
-                  yaml ? "table, yaml, or json as the server writes it"
-                       : "table, or json as the server writes it")
-      ->check(CLI::IsMember(formats))
-      ->type_name("FORMAT")
-      ->capture_default_str();
+  if (!fixed) {
+    verb.add_option("-o,--output", format,
+                    yaml ? "table, yaml, or json as the server writes it"
+                         : "table, or json as the server writes it")
+        ->check(CLI::IsMember(formats))
+        ->type_name("FORMAT")
+        ->capture_default_str();
+  }
   verb.add_flag("--no-color", no_color, "no colours (so does NO_COLOR in the environment)");
 }
 

@@ -34,7 +34,8 @@ void AddVersionVerb(CLI::App& app, Action& chosen);
 // How every verb writes.
 struct OutputFlags {
   std::string format = "table";
-  bool yaml = false;  // whether the verb has that format too
+  bool yaml = false;   // whether the verb has that format too
+  bool fixed = false;  // whether it has none to choose from: it prints what others have written
   bool no_color = false;
 
   void AddTo(CLI::App& verb);
@@ -49,6 +50,10 @@ struct ClientFlags {
 
   void AddTo(CLI::App& verb);
 };
+
+// Checks of an option's number, which refuse in one short sentence.
+CLI::Validator PositiveNumber();
+CLI::Validator NonNegativeNumber();
 
 // `--interface`, of verbs that run an executor.
 void AddInterface(CLI::App& verb, std::string& interface);

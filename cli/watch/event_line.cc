@@ -43,8 +43,25 @@ std::string Joined(const Json& words) {
 }
 
 std::string ExecutorChanged(const Json& data) {
-  std::string line = "executor " + TextAt(data, "executor") + " is " + TextAt(data, "state");
-  if (TextAt(data, "state") != "online") return line;
+  const std::string name = "executor " + TextAt(data, "executor");
+  const auto with_reason = [&](const std::string& change) {
+    const std::string reason = FirstLine(TextAt(data, "reason"));
+    return name + change + (reason.empty() ? "" : " (" + reason + ')');
+  };
+  if (const Json& drained = At(data, "drained"); drained.is_boolean())
+    return with_reason(drained.get<bool>() ? " is drained" : " takes gangs again");
+  if (const Json& aside = At(data, "set_aside"); aside.is_boolean()) {
+    return with_reason(aside.get<bool>() ? " is set aside until " + TextAt(data, "until")
+                                         : " is tried again");
+  }
+  if (At(data, "problem").is_string()) {
+    const std::string problem = FirstLine(TextAt(data, "problem"));
+    return name + (problem.empty() ? " is well again" : " is unwell (" + problem + ')');
+  }
+  const std::string state = TextAt(data, "state");
+  if (state.empty()) return "";
+  const std::string line = name + " is " + state;
+  if (state != "online") return line;
   return line + ": " + std::to_string(WholeAt(data, "cpus")) + " CPUs, " +
          std::to_string(WholeAt(data, "gpus")) + " GPUs, " +
          FormatBytes(static_cast<double>(WholeAt(data, "memory_bytes")));

@@ -22,17 +22,18 @@ void AddBest(const Json& sweep, const Style& style, std::vector<std::string>& li
   lines.push_back("best  trial " + std::to_string(WholeAt(best, "trial")) + ": " + metric + ' ' +
                   style.Paint(Colour::kGreen, value) + " at step " +
                   std::to_string(WholeAt(best, "step")));
+  const int columns = WidestKey(At(best, "config"), kNameColumnsMin + 2);
   for (const auto& [name, setting] : At(best, "config").items()) {
-    lines.push_back("  " + Pad(Clean(name), 12) + "  " + Clean(FormatSetting(setting)));
+    lines.push_back("  " + Pad(Clean(name), columns) + "  " + Clean(FormatSetting(setting)));
   }
   std::string metrics;
   for (const auto& [name, number] : At(best, "metrics").items()) {
     metrics +=
         (metrics.empty() ? "" : ", ") + name + ' ' + FormatNumber(NumberOf(number).value_or(0));
   }
-  if (!metrics.empty()) lines.push_back("  " + Pad("metrics", 12) + "  " + Clean(metrics));
+  if (!metrics.empty()) lines.push_back("  " + Pad("metrics", columns) + "  " + Clean(metrics));
   const std::string checkpoint = CheckpointOf(best);
-  lines.push_back("  " + Pad("checkpoint", 12) + "  " +
+  lines.push_back("  " + Pad("checkpoint", columns) + "  " +
                   (checkpoint.empty() ? "none was saved" : checkpoint));
 }
 

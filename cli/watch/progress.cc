@@ -1,6 +1,7 @@
 #include "cli/watch/progress.h"
 
 #include "cli/text/width.h"
+#include "cli/watch/clock.h"
 #include "cli/watch/event_line.h"
 #include "cli/watch/live_view.h"
 
@@ -10,11 +11,6 @@ namespace {
 constexpr std::chrono::milliseconds kRedrawPeriod{250};
 constexpr std::chrono::seconds kClockRedrawPeriod{1};  // for the times it shows
 constexpr std::chrono::seconds kSummaryPeriod{60};
-
-double SecondsSince1970() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
 
 class LiveBlock final : public Progress {
  public:

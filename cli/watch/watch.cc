@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "cli/text/numbers.h"
 #include "cli/watch/mailbox.h"
 
 namespace attune::cli {
@@ -111,10 +112,20 @@ class Watcher {
 
   Status Take(const ServerEvent& event) {
     changed_ = true;
+    if (IsOfAnotherRun(event)) return {};
+    if (event.kind != "executor_changed") begun_ = true;
     model_.Apply(event);
     if (event.kind == "sweep_changed" && model_.ended()) end_told_ = true;
     progress_.OnEvent(event, model_);
     return {};
+  }
+
+  bool IsOfAnotherRun(const ServerEvent& event) const {
+    if (event.kind != "executor_changed" || !options_.from_start) return false;
+    const std::optional<double> time = ParseTime(TextAt(event.data, "time"));
+    if (time.has_value() && *time < options_.executors_since) return true;
+    // A server that starts finds those of the last run lost.
+    return !begun_ && TextAt(event.data, "state") == "lost";
   }
 
   Status Take(const Lost& lost) {
@@ -135,6 +146,7 @@ class Watcher {
   Mailbox<Letter> mailbox_;
   Clock::time_point refreshed_ = Clock::now();
   bool changed_ = false;
+  bool begun_ = false;     // an event of the sweep itself has come
   bool end_told_ = false;  // by an event
   std::optional<Clock::time_point> ended_since_;
   std::optional<Clock::time_point> lost_since_;

@@ -14,6 +14,8 @@ namespace attune::cli {
 struct WatchOptions {
   std::string sweep;
   bool from_start = false;  // tell every event since the sweep was created, not only those to come
+  // With from_start, seconds since 1970: what befell executors before is another run's.
+  double executors_since = 0;
   std::optional<std::chrono::duration<double>> timeout;
 };
 

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <system_error>
 
-#include "checkpoints/descriptor.h"
 #include "executor/agent/random_word.h"
 
 namespace attune::agent {
@@ -22,10 +21,11 @@ std::string ReadWord(const std::filesystem::path& path) {
 }
 
 bool WriteDurably(const std::filesystem::path& path, const std::string& text) {
-  const checkpoints::Descriptor file(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  return file && write(file.get(), text.data(), text.size()) == std::ssize(text) &&
-         fsync(file.get()) == 0;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return false;
+  const bool durable =
+      write(file, text.data(), text.size()) == std::ssize(text) && fsync(file) == 0;
+  return close(file) == 0 && durable;
 }
 
 // Whole or not at all, and in place of none but an empty one, which is all that a full disk or a

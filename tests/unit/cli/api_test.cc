@@ -18,7 +18,8 @@ TEST(Api, WrongTokenIsDeniedWithTheRemedy) {
   const Result<Json> sweeps = api.Sweeps();
   ASSERT_FALSE(sweeps.ok());
   EXPECT_EQ(sweeps.error().code, ErrorCode::kDenied);
-  EXPECT_THAT(sweeps.error().message, AllOf(HasSubstr("wrong token"), HasSubstr("--token-file")));
+  EXPECT_THAT(sweeps.error().message,
+              AllOf(HasSubstr("missing or wrong"), HasSubstr("--token-file")));
 }
 
 TEST(Api, UnknownSweepIsNotFoundInTheServersWords) {
@@ -28,6 +29,45 @@ TEST(Api, UnknownSweepIsNotFoundInTheServersWords) {
   ASSERT_FALSE(sweep.ok());
   EXPECT_EQ(sweep.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(sweep.error().message, HasSubstr("no such sweep"));
+}
+
+TEST(Api, OnlyAnUnknownSweepIsLookedForInTheListOfSweeps) {
+  FakeServer server;
+  Api api(server.endpoint());
+  server.Answer("/sweeps/s9", {{"title", "Not found"}, {"detail", "there is no sweep s9"}}, 404);
+  EXPECT_THAT(api.Sweep("s9").error().message, HasSubstr("`attune sweep list`"));
+  server.Answer("/sweeps/s1/trials/7", {{"title", "Not found"}, {"detail", "there is no trial"}},
+                404);
+  EXPECT_EQ(api.Trial({"s1", 7}).error().message, "Not found: there is no trial");
+}
+
+TEST(Api, WhatIsNoIdIsToldHowOneLooks) {
+  const FakeServer server;
+  Api api(server.endpoint());
+  for (const char* wrong : {"py", "s", "7", "s1x", "S1", ""}) {
+    const Result<Json> sweep = api.Sweep(wrong);
+    EXPECT_EQ(sweep.error().code, ErrorCode::kInvalid) << wrong;
+    EXPECT_THAT(sweep.error().message, HasSubstr("is not a sweep's id such as s1"));
+  }
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST(Api, FaultsOfABodyStandOnceAndNowhereInAText) {
+  FakeServer server;
+  const Json wrong = {
+      {"title", "The body is wrong"},
+      {"detail", "line:1:10: lease: too short"},
+      {"errors",
+       {{{"pointer", "/lease"}, {"line", 1}, {"column", 10}, {"message", "too short"}},
+        {{"pointer", "/tags/2"}, {"line", 1}, {"column", 20}, {"message", "is empty"}},
+        {{"pointer", "/config/a~1b~01"}, {"message", "no such parameter"}}}}};
+  server.AnswerPost("/sweeps/s1/trials:ask", wrong, 422);
+  Api api(server.endpoint());
+  EXPECT_EQ(api.AskTrial("s1", "3").error().message,
+            "lease: too short\ntags[2]: is empty\nconfig.a/b~1: no such parameter");
+  server.AnswerPost("/sweeps/s1:edit",
+                    {{"title", "The body is wrong"}, {"detail", "max_step can only grow"}}, 422);
+  EXPECT_EQ(api.SteerSweep("s1", "edit").error().message, "max_step can only grow");
 }
 
 TEST(Api, NoServerSaysWhereItLookedAndHowToStartOne) {
@@ -98,7 +138,7 @@ TEST(Api, FaultsOfASweepFileArePlacesInIt) {
   const Result<Json> sweep = api.CreateSweep(*SweepDocument::Read(file));
   ASSERT_FALSE(sweep.ok());
   EXPECT_EQ(sweep.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(sweep.error().message, file + ":9:10: /parameters/lr/max: 0.001 is below min 0.1");
+  EXPECT_EQ(sweep.error().message, file + ":9:10: parameters.lr.max: 0.001 is below min 0.1");
 }
 
 TEST(Api, ALogTellsWhereItsBytesLie) {
@@ -124,8 +164,12 @@ TEST(TrialName, IsOneWordOrTwo) {
 
 TEST(SweepDocument, ThatIsMissingOrTooLargeIsAnError) {
   const ScratchFolder folder;
-  EXPECT_EQ(SweepDocument::Read(folder.path() / "none.yaml").error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(SweepDocument::Read(folder.path()).error().code, ErrorCode::kNotFound);
+  const Error none = SweepDocument::Read(folder.path() / "none.yaml").error();
+  EXPECT_EQ(none.code, ErrorCode::kNotFound);
+  EXPECT_THAT(none.message, HasSubstr("none.yaml: No such file or directory"));
+  const Error is_folder = SweepDocument::Read(folder.path()).error();
+  EXPECT_EQ(is_folder.code, ErrorCode::kNotFound);
+  EXPECT_THAT(is_folder.message, HasSubstr(": it is a folder"));
   const std::string limit = folder.Write("limit.yaml", std::string(1 << 20, '#'));
   EXPECT_TRUE(SweepDocument::Read(limit).ok());
   const std::string above = folder.Write("above.yaml", std::string((1 << 20) + 1, '#'));

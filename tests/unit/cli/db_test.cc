@@ -134,6 +134,37 @@ TEST_F(Db, ExportRefusesWhatIsNoSweep) {
   EXPECT_EQ(Attune({"export", "--what", "dreams"}).code, ExitCode::kUsage);
 }
 
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(Db, AnExportThatFailsLeavesTheFileAsItWas) {
+  const std::string file = folder_ / "trials.csv";
+  std::ofstream(file) << "of last week\n";
+  EXPECT_EQ(Attune({"export", "-o", file}, folder_ / "elsewhere").code, ExitCode::kNotFound);
+  EXPECT_EQ(TextOf(file), "of last week\n");
+  EXPECT_FALSE(std::filesystem::exists(file + ".part"));
+  EXPECT_EQ(Attune({"export", "-o", file}).code, ExitCode::kSuccess);
+  EXPECT_THAT(TextOf(file), StartsWith("sweep,trial,state,"));
+  EXPECT_FALSE(std::filesystem::exists(file + ".part"));
+}
+
+TEST_F(Db, ExportOfASweepThatIsNotThereIsNotFound) {
+  const Ran ran = Attune({"export", "--sweep", "s99"});
+  EXPECT_EQ(ran.code, ExitCode::kNotFound);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, HasSubstr("there is no sweep s99"));
+}
+
+TEST_F(Db, ExportSaysWhyItCannotWrite) {
+  const Ran ran = Attune({"export", "-o", folder_ / "nowhere/trials.csv"});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.err, HasSubstr("nowhere/trials.csv.part: No such file or directory"));
+  EXPECT_EQ(Attune({"export", "-o", "/dev/null"}).code, ExitCode::kSuccess);
+  EXPECT_FALSE(std::filesystem::is_regular_file("/dev/null"));
+}
+
 TEST_F(Db, VacuumWaitsForNoServerButSaysThatOneRuns) {
   const Ran refused = Attune({"vacuum"});
   EXPECT_EQ(refused.code, ExitCode::kFailure);

@@ -89,7 +89,7 @@ TEST(EventStream, AWrongTokenIsRefusedForGood) {
   const FakeServer server;
   Diary diary;
   const EventStream stream({server.url(), "wrong", "the test"}, "s1", 0, diary.Handler());
-  EXPECT_THAT(diary.Next(1), ElementsAre(HasSubstr("wrong token")));
+  EXPECT_THAT(diary.Next(1), ElementsAre(HasSubstr("missing or wrong")));
 }
 
 TEST(EventStream, EndsPromptlyWhileNothingHappens) {

@@ -87,6 +87,40 @@ TEST_F(RunVerb, AFailedSweepIsFive) {
   EXPECT_EQ(Attune().code, ExitCode::kSweepFailed);
 }
 
+TEST_F(RunVerb, AFailedSweepEndsWithTheLogOfItsLastFailure) {
+  Json early = TrialJson(1, "failed");
+  early["ended"] = "2026-11-21T10:00:01.000000Z";
+  Json late = TrialJson(0, "failed");
+  late["ended"] = "2026-11-21T10:00:02.000000Z";
+  server_.Answer("/sweeps/s1/trials", {{"trials", {late, early}}, {"next_page_token", ""}});
+  late["attempts_list"] = {{{"failure", "rank 0 left with exit code 1\nTraceback\n  boom\n"}}};
+  server_.Answer("/sweeps/s1/trials/0", late);
+  SweepEnds("failed");
+  const Ran ran = Attune({"--data-dir", "d"});
+  EXPECT_THAT(ran.out, HasSubstr("\nthe last lines of trial 0\n  Traceback\n    boom\n"));
+  EXPECT_THAT(ran.err, HasSubstr("`attune serve --with-executor --data-dir d`"));
+}
+
+TEST_F(RunVerb, WhatBefellExecutorsOfEarlierRunsIsNotTold) {
+  server_.OnStream([this] {
+    server_.Tell("executor_changed",
+                 {{"executor", "box"}, {"state", "lost"}, {"time", "2020-01-01T10:00:00.000000Z"}});
+    server_.Tell(
+        "executor_changed",
+        {{"executor", "cave"}, {"state", "lost"}, {"time", "2100-01-01T10:00:00.000000Z"}});
+    server_.Tell("trial_changed", {{"trial", 3},
+                                   {"state", "running"},
+                                   {"reason", ""},
+                                   {"time", "2020-01-01T10:00:00.000000Z"}});
+    server_.Tell("executor_changed",
+                 {{"executor", "den"}, {"state", "lost"}, {"time", "2100-01-01T10:00:00.000000Z"}});
+    server_.Answer("/sweeps/s1", SweepJson("s1", "completed"));
+    server_.Tell("sweep_changed", {{"state", "completed"}, {"reason", ""}});
+  });
+  EXPECT_THAT(Attune().err, AllOf(Not(HasSubstr("executor box")), Not(HasSubstr("executor cave")),
+                                  HasSubstr("trial 3 running"), HasSubstr("executor den is lost")));
+}
+
 TEST_F(RunVerb, QuietSaysOnlyTheOutcome) {
   SweepEnds("completed");
   EXPECT_EQ(Attune({"--quiet"}).err, "");

@@ -233,7 +233,7 @@ TEST_F(Steer, AConfigurationThatTheServerRefusesNamesTheParameter) {
                      422);
   const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "lr=7"});
   EXPECT_EQ(ran.code, ExitCode::kUsage);
-  EXPECT_THAT(ran.err, HasSubstr("/config/lr: 7 is above max 0.1"));
+  EXPECT_EQ(ran.err, "attune: config.lr: 7 is above max 0.1\n");
 }
 
 }  // namespace

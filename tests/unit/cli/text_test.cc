@@ -18,6 +18,7 @@ TEST(FormatNumber, KeepsFourSignificantDigits) {
   EXPECT_EQ(FormatNumber(0.1), "0.1");
   EXPECT_EQ(FormatNumber(1.23456e-5), "1.235e-05");
   EXPECT_EQ(FormatNumber(-3.0), "-3");
+  EXPECT_EQ(FormatNumber(-0.0), "0");
   EXPECT_EQ(FormatNumber(12345.6), "12346");
   EXPECT_EQ(FormatNumber(123456789.0), "1.235e+08");
 }

@@ -37,7 +37,7 @@ class TrainVerb : public testing::Test {
     trial["attempts_list"] = {{{"failure", reason + "\nepoch 1\nout of memory"}}};
     server_.Answer("/sweeps/s1", SweepJson("s1", state));
     server_.Answer("/sweeps/s1/trials", {{"trials", {trial}}, {"next_page_token", ""}});
-    server_.Answer("/sweeps/s1/trials/0", trial);
+    server_.Answer("/sweeps/s1/trials/0", trial_.value_or(trial));
   }
 
   void Ends(const std::string& state, const std::string& reason) {
@@ -61,6 +61,7 @@ class TrainVerb : public testing::Test {
   ScratchFolder folder_;
   FakeServer server_;
   std::optional<ServeOptions> started_;
+  std::optional<Json> trial_;  // instead of the usual one
   Interrupt interrupt_;
   Host host_;
 };
@@ -96,6 +97,17 @@ TEST_F(TrainVerb, PrintsWhatRankZeroPrintsAndHowItEnded) {
   EXPECT_THAT(ran.out, StartsWith("epoch 1\n"));
   EXPECT_THAT(ran.err, AllOf(HasSubstr("training s1/0 completed in 12.2s: the program ended"),
                              HasSubstr("accuracy    0.412")));
+}
+
+TEST_F(TrainVerb, AProgramThatReportsNothingHasTakenItsTimeToo) {
+  Serve();
+  Ends("completed", "");
+  Json trial = TrialJson(0, "completed");
+  trial["seconds"] = 0;
+  trial["ended"] = "2026-11-21T10:00:04.000000Z";
+  trial["attempts_list"] = {{{"started", "2026-11-21T10:00:01.000000Z"}}};
+  trial_ = trial;
+  EXPECT_THAT(Train().err, HasSubstr("training s1/0 completed in 3.0s"));
 }
 
 TEST_F(TrainVerb, JsonIsTheTrialOnStdoutAlone) {

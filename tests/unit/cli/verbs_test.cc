@@ -44,6 +44,41 @@ TEST(Arguments, WrongOnesAreUsageErrors) {
   }
 }
 
+TEST(Arguments, TheWordThatIsWrongIsNamedWithTheOneThatWasMeant) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"trian"}, "attune: there is no verb `trian`; did you mean `train`?\nsee `attune --help`\n"},
+      {{"dance"}, "attune: there is no verb `dance`\n"},
+      {{"sweep", "crate"},
+       "attune: there is no verb `crate` of `attune sweep`; did you mean `create`?\n"},
+      {{"executor", "drian", "box"},
+       "attune: not expected: `drian` (did you mean `drain`?), `box`\n"},
+      {{"sweep", "list", "--shape", "--sever=x"},
+       "attune: not expected: `--shape`, `--sever=x` (did you mean `--server`?)\n"},
+      {{"--colour", "sweep", "list", "s1"}, "attune: not expected: `--colour`, `s1`\n"},
+      {{"--colour"}, "attune: not expected: `--colour`\n"},
+      {{"trial", "logs", "s1/0", "-o", "json"}, "attune: not expected: `-o`\n"}};
+  for (const auto& [args, words] : wrong) {
+    const Ran ran = RunAttune(args);
+    EXPECT_EQ(ran.code, ExitCode::kUsage) << testing::PrintToString(args);
+    EXPECT_THAT(ran.err, HasSubstr(words));
+  }
+}
+
+TEST(Arguments, AFileThatIsMissingIsCalledSo) {
+  for (const char* verb : {"create", "validate"})
+    EXPECT_THAT(RunAttune({"sweep", verb}).err, HasSubstr("attune: FILE is required\n"));
+  EXPECT_THAT(RunAttune({"simulate"}).err, HasSubstr("attune: FILE is required\n"));
+  EXPECT_THAT(RunAttune({"executor"}).err, HasSubstr("attune: --server is required\n"));
+}
+
+TEST(Arguments, ANumberOutOfItsRangeIsAShortSentence) {
+  EXPECT_THAT(RunAttune({"executor", "--cpus", "0"}).err,
+              HasSubstr("attune: --cpus: 0 is not a positive number\n"));
+  EXPECT_THAT(RunAttune({"executor", "--gpus", "-1"}).err,
+              HasSubstr("attune: --gpus: -1 is not a number from 0 on\n"));
+  EXPECT_THAT(RunAttune({"executor", "--give-up", "nan"}).err, HasSubstr("nan is not a positive"));
+}
+
 TEST(Arguments, HelpIsData) {
   const Ran ran = RunAttune({"sweep", "watch", "--help"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
@@ -175,7 +210,7 @@ TEST_F(Verbs, CreateOfAWrongFilePointsIntoItAndIsTwo) {
   const std::string file = folder_.Write("sweep.yaml", "name: x\n");
   const Ran ran = Attune({"sweep", "create", file});
   EXPECT_EQ(ran.code, ExitCode::kUsage);
-  EXPECT_EQ(ran.err, file + ":3:1: /metric: is missing\n");
+  EXPECT_EQ(ran.err, file + ":3:1: metric: is missing\n");
 }
 
 TEST_F(Verbs, ValidateNeedsNoServerAndPointsAtFaults) {
@@ -276,6 +311,19 @@ TEST_F(Verbs, AConfigurationOfAPersonsOwnIsNobodysProposal) {
                   {"rung", Json::array()}});
   EXPECT_THAT(Attune({"trial", "explain", "s1/19"}).out,
               ::testing::StartsWith("proposed    a configuration of a person's own\n"));
+}
+
+TEST_F(Verbs, ANameThatIsLongerThanOthersKeepsTheColumns) {
+  Json trial = TrialJson(17, "stopped");
+  trial["config"]["hidden_units"] = 64;
+  server_.Answer("/sweeps/s1/trials/17", trial);
+  EXPECT_THAT(Attune({"trial", "get", "s1/17"}).out,
+              AllOf(HasSubstr("lr            0.1\n"), HasSubstr("hidden_units  64\n")));
+  Json sweep = SweepJson("s1", "completed");
+  sweep["best"]["config"]["hidden_units"] = 64;
+  server_.Answer("/sweeps/s1", sweep);
+  EXPECT_THAT(Attune({"sweep", "get", "s1"}).out,
+              AllOf(HasSubstr("\ncreated       2026"), HasSubstr("hidden_units  64\n")));
 }
 
 TEST_F(Verbs, LogsAreTheBytesThemselves) {

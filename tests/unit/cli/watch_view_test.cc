@@ -97,6 +97,27 @@ TEST(EventLine, AFailedAttemptIsOneLineWithoutItsLog) {
   EXPECT_EQ(EventLine(event, model), "trial 4 attempt 2 failed: rank 1 was killed by signal 9");
 }
 
+TEST(EventLine, WhatBefallsAnExecutorIsSaidInWords) {
+  const SweepModel model = Model(Json::array());
+  const auto line = [&](Json data) {
+    data["executor"] = "box";
+    if (!data.contains("state")) data["state"] = nullptr;
+    return EventLine({.kind = "executor_changed", .data = data}, model);
+  };
+  EXPECT_EQ(line({{"state", "lost"}}), "executor box is lost");
+  EXPECT_EQ(line({{"drained", true}, {"reason", "a new disk"}, {"now", false}}),
+            "executor box is drained (a new disk)");
+  EXPECT_EQ(line({{"drained", true}, {"reason", ""}}), "executor box is drained");
+  EXPECT_EQ(line({{"drained", false}}), "executor box takes gangs again");
+  EXPECT_EQ(line({{"problem", "its disk is full"}}), "executor box is unwell (its disk is full)");
+  EXPECT_EQ(line({{"problem", ""}}), "executor box is well again");
+  EXPECT_EQ(line({{"set_aside", true}, {"reason", "gangs fail there"}, {"until", "noon"}}),
+            "executor box is set aside until noon (gangs fail there)");
+  EXPECT_EQ(line({{"set_aside", false}, {"reason", "its time is over"}}),
+            "executor box is tried again (its time is over)");
+  EXPECT_EQ(line(Json::object()), "");
+}
+
 TEST(EventLine, ReportsAreNotWorthOne) {
   const SweepModel model = Model(Json::array({TrialJson(0, "running")}));
   EXPECT_EQ(EventLine(Reported(0, 4, 0.5), model), "");
