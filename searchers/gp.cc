@@ -169,20 +169,6 @@ Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
                  draws);
 }
 
-bool Gp::IsPlaceOfATrial(const Point& point) const {
-  const auto is_here = [&](uint32_t trial) {
-    for (size_t k = 0; k < point.size(); ++k) {
-      const double at = record_.At(trial, k);
-      if (at != point[k] && !(std::isnan(at) && std::isnan(point[k]))) return false;
-    }
-    return true;
-  };
-  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
-    if (record_.trial(trial).placed && is_here(trial)) return true;
-  }
-  return false;
-}
-
 std::unique_ptr<Acquisition> Gp::Model(const std::vector<uint32_t>& best_first,
                                        const std::vector<uint32_t>& pending,
                                        ProposalNumber proposal) const {
@@ -234,7 +220,7 @@ std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
   }
   RandomStream random(seed_, proposal, "gp/suggest");
   const auto is_new = [&](const Point& point) {
-    return cube.Finite() ? !record_.Tried(point) : !goes_on || !IsPlaceOfATrial(point);
+    return cube.Finite() ? !record_.Tried(point) : !goes_on || !HasTrialAt(record_, point, 0);
   };
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
@@ -249,7 +235,7 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
   const bool repeats = proposal.value < prior_.best().size();
   const bool believes = starts && !prior_.empty();
   if (!starts && !repeats) found = Think(known, proposal);
-  if (found && IsPlaceOfATrial(found->point)) found.reset();  // the model is pinned to it
+  if (found && HasTrialAt(record_, found->point, 0)) found.reset();  // the model is pinned to it
   RandomStream random(seed_, proposal, "gp/random");
   const auto propose = [&](int attempt) {
     if (attempt == 0 && repeats) return prior_.best()[proposal.value].config;

@@ -67,7 +67,6 @@ class Gp final : public Searcher {
   std::vector<uint32_t> Pending() const;  // that run, the newest ones
   std::vector<uint32_t> FailedByChance(const std::vector<uint32_t>& best_first) const;
   Point PointOf(uint32_t trial) const;
-  bool IsPlaceOfATrial(const Point& point) const;
   std::unique_ptr<Acquisition> Model(const std::vector<uint32_t>& best_first,
                                      const std::vector<uint32_t>& pending,
                                      ProposalNumber proposal) const;

@@ -299,21 +299,7 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
 }
 
 bool Tpe::IsTwin(const Config& config) const {
-  return IsTried(record_.cube().Place(config).value(), kTwins);
-}
-
-bool Tpe::IsTried(const Point& point, double tolerance) const {
-  const auto& dimensions = record_.cube().dimensions();
-  const auto is_there = [&](uint32_t trial) {
-    for (size_t k = 0; k < point.size(); ++k) {
-      if (Distance(dimensions[k], record_.At(trial, k), point[k]) > tolerance) return false;
-    }
-    return true;
-  };
-  for (uint32_t trial = 0; trial < record_.size(); ++trial) {
-    if (record_.trial(trial).placed && is_there(trial)) return true;
-  }
-  return false;
+  return HasTrialAt(record_, record_.cube().Place(config).value(), kTwins);
 }
 
 std::string Tpe::Forks(const Config& config) const {
@@ -365,7 +351,7 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
 // A fit that falls towards a corner may be least there every time.
 bool Tpe::IsTriedCorner(const Point& point) const {
   const auto at_an_end = [](double at) { return at < kSamePlace || at > 1 - kSamePlace; };
-  return std::ranges::all_of(point, at_an_end) && IsTried(point, kSamePlace);
+  return std::ranges::all_of(point, at_an_end) && HasTrialAt(record_, point, kSamePlace);
 }
 
 // Every second one goes on to where the fit may be least, but not to a place that was tried. Where

@@ -111,8 +111,7 @@ class Tpe : public Searcher {
 
   size_t Running(const Group& group) const;  // of the latest
   bool StartsUp() const;
-  bool IsTwin(const Config& config) const;  // it is all but a trial's
-  bool IsTried(const Point& point, double tolerance) const;
+  bool IsTwin(const Config& config) const;        // it is all but a trial's
   std::string Forks(const Config& config) const;  // as it takes them
   Rationale Explain(const Config& config, double ratio) const;
   bool IsTriedCorner(const Point& point) const;  // REQUIRES: the space is one group

@@ -13,6 +13,20 @@ double Distance(const Cube::Dimension& dimension, double one, double other) {
   return std::abs(one - other);
 }
 
+bool HasTrialAt(const Record& record, const Point& point, double distance) {
+  const auto& dimensions = record.cube().dimensions();
+  const auto is_there = [&](uint32_t trial) {
+    for (size_t i = 0; i < point.size(); ++i) {
+      if (Distance(dimensions[i], record.At(trial, i), point[i]) > distance) return false;
+    }
+    return true;
+  };
+  for (uint32_t trial = 0; trial < record.size(); ++trial) {
+    if (record.trial(trial).placed && is_there(trial)) return true;
+  }
+  return false;
+}
+
 std::vector<uint32_t> NearestOf(const Record& record, const std::vector<uint32_t>& trials,
                                 const Point& point, size_t count) {
   const auto& dimensions = record.cube().dimensions();

@@ -12,6 +12,9 @@ namespace attune::searchers {
 // that differ, and parameters that only one of the two has, are as far apart as a range is wide.
 double Distance(const Cube::Dimension& dimension, double one, double other);
 
+// Whether a trial was created whose place is within that distance of the point in each dimension.
+bool HasTrialAt(const Record& record, const Point& point, double distance);
+
 // Of these trials the ones that lie nearest to a point of the cube, as many or all there are, the
 // nearest first and of equals the first.
 std::vector<uint32_t> NearestOf(const Record& record, const std::vector<uint32_t>& trials,

@@ -200,4 +200,12 @@ std::string FakeGang::Output() {
   return output;
 }
 
+std::vector<std::string> Types(const std::vector<nlohmann::json>& messages) {
+  std::vector<std::string> types;
+  for (const auto& message : messages) {
+    if (message["type"] != "heartbeat") types.push_back(message["type"]);
+  }
+  return types;
+}
+
 }  // namespace attune::trainable::testing

@@ -93,4 +93,7 @@ class FakeGang {
   UniqueFd log_;
 };
 
+// Of messages but heartbeats, which come when they come.
+std::vector<std::string> Types(const std::vector<nlohmann::json>& messages);
+
 }  // namespace attune::trainable::testing

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "channel/processes.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/unit/trainable/process.h"
 
 namespace attune::trainable::testing {
@@ -222,18 +223,17 @@ TEST(Standalone, ResumesFromItsCheckpointUnderANewAttempt) {
 }
 
 TEST(Standalone, ResumesFromACheckpointOfASweepThatMeasuresTimeByAMetricAndCountsSteps) {
-  std::string folder = ::testing::TempDir() + "by-hand-XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const attune::testing::ScratchFolder folder;
   {
-    FakeGang gang(1, {{"time_attr", "thirds"}, {"milestone", 2}, {"checkpoint_dir", folder}});
+    FakeGang gang(1,
+                  {{"time_attr", "thirds"}, {"milestone", 2}, {"checkpoint_dir", folder.path()}});
     gang.AwaitWaiting();
     gang.Verdict(2, "pause");
     EXPECT_EQ(gang.Wait(0), 0);
   }
-  const Ended ended = RunByHand({"--max-step", "8", "--resume", folder + "/step-2-attempt-2"});
+  const Ended ended = RunByHand({"--max-step", "8", "--resume", folder / "step-2-attempt-2"});
   EXPECT_THAT(ended.output, AllOf(HasSubstr("resumed with count 6"), HasSubstr("step 7 "),
                                   HasSubstr("time 6 "), HasSubstr("finished after step 8")));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Standalone, WhatAKilledRunWasWritingIsRemovedByTheNext) {

@@ -1,0 +1,84 @@
+#include "slurm/pilot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace attune::slurm {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(SlurmPilot, NamesHaveTheFleetAndTheNumber) {
+  EXPECT_EQ(PilotName("0a1b2c3d", 7), "attune-0a1b2c3d-7");
+  EXPECT_EQ(PilotNumber("0a1b2c3d", "attune-0a1b2c3d-7"), 7);
+  EXPECT_FALSE(PilotNumber("0a1b2c3d", "attune-0a1b2c3e-7"));
+  EXPECT_FALSE(PilotNumber("0a1b2c3d", "attune-0a1b2c3d-7x"));
+}
+
+TEST(SlurmPilot, ExecutorsAreKnownByTheirPilot) {
+  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7"), "attune-0a1b2c3d-7");
+  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7.12"), "attune-0a1b2c3d-7");
+  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3e-7.12"), "");
+  EXPECT_EQ(PilotOf("0a1b2c3d", "node7.cluster.edu"), "");
+}
+
+TEST(SlurmPilot, AsksForAWholeNodeUnlessCpusAreNamed) {
+  const auto whole = SbatchOptions({.partition = "gpu", .gres = "gpu:8", .time = "4:00:00"},
+                                   {.logs = "/s/logs"}, "attune-x-1");
+  EXPECT_THAT(whole,
+              AllOf(Contains("--exclusive"), Contains("--mem=0"), Contains("--gres=gpu:8"),
+                    Contains("--time=4:00:00"), Contains("--no-requeue"),
+                    Contains("--signal=B:TERM@60"), Contains("--output=/s/logs/attune-x-1.log")));
+  const auto part = SbatchOptions(
+      {.partition = "cpu", .account = "lab", .cpus = 4, .more = {"--constraint=rome"}}, {},
+      "attune-x-1");
+  EXPECT_THAT(part, AllOf(Contains("--cpus-per-task=4"), Contains("--account=lab"),
+                          Not(Contains("--exclusive")), Not(Contains(HasSubstr("--mem")))));
+  EXPECT_EQ(part.back(), "--constraint=rome") << "a person's own options win";
+}
+
+TEST(SlurmPilot, WhatSlurmWouldLetWaitForEverIsRefused) {
+  const Partition partition{
+      .name = "short", .time_limit = std::chrono::minutes(10), .nodes = 1, .cpus = 16, .gpus = 2};
+  const auto wrong = [&](const PilotOptions& options) {
+    const Status status = Check(options, partition);
+    return status.ok() ? "" : status.error().message;
+  };
+  EXPECT_THAT(wrong({.time = "0:30"}), HasSubstr("60 s before its time is over"));
+  EXPECT_THAT(wrong({.time = "1"}), HasSubstr("60 s before its time is over"));
+  EXPECT_THAT(wrong({.time = "11"}), HasSubstr("PartitionTimeLimit"));
+  EXPECT_THAT(wrong({.time = "soon"}), HasSubstr("not a time"));
+  EXPECT_THAT(wrong({.gres = "gpu:3"}), HasSubstr("no node of the partition short"));
+  EXPECT_THAT(wrong({.cpus = 17}), HasSubstr("have 16"));
+  EXPECT_THAT(wrong({.nodes = 2}), HasSubstr("has 1 nodes"));
+  EXPECT_EQ(wrong({.gres = "gpu:2", .time = "10", .cpus = 16}), "");
+  EXPECT_EQ(wrong({.qos = "long", .time = "11"}), "") << "a QOS may allow it";
+}
+
+TEST(SlurmPilot, ScriptsQuoteWhatIsInThem) {
+  const std::string script = PilotScript({.program = "/opt/it's here/attune",
+                                          .server = "login:7071",
+                                          .token_file = "/s/join",
+                                          .data_dir = "/s",
+                                          .logs = "/s/my logs"},
+                                         "/s/my pilot.sh");
+  EXPECT_THAT(script,
+              HasSubstr("executor=('/opt/it'\\''s here/attune' executor --server 'login:7071'"));
+  EXPECT_THAT(script, HasSubstr("--give-up 600"));
+  EXPECT_THAT(script, AllOf(HasSubstr("logs='/s/my logs'"), HasSubstr("script='/s/my pilot.sh'")));
+}
+
+TEST(SlurmPilot, HasWhatWasAskedOrWhatTheNodesHave) {
+  const Partition partition{
+      .name = "main", .nodes = 3, .cpus = 64, .memory_bytes = int64_t{256} << 30, .gpus = 4};
+  EXPECT_EQ(RoomOf({}, partition), (Room{64, 0, int64_t{256} << 30}));
+  EXPECT_EQ(RoomOf({.gres = "gpu:a100:2", .cpus = 8, .memory = "16G"}, partition),
+            (Room{8, 2, int64_t{16} << 30}));
+  EXPECT_EQ(RoomOf({.memory = "4000"}, partition).memory_bytes, int64_t{4000} << 20);
+}
+
+}  // namespace
+}  // namespace attune::slurm
