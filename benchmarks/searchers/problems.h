@@ -25,4 +25,8 @@ struct Problem {
 // integers on two scales, lists) and one of conditional ones.
 std::vector<Problem> StandardProblems(uint64_t instance);
 
+// Lists that decide which parameters there are, one below the other: two to nine ways that end in a
+// bowl each, over two or three numbers. `dimensions` counts what one way has.
+std::vector<Problem> BranchingProblems(uint64_t instance);
+
 }  // namespace attune::benchmarks

@@ -1,8 +1,8 @@
-// searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES[:NOISE]]]…]]]: how good is the best
-// trial of a small budget? Prints two tables in Markdown, without arguments those of
-// docs/benchmarks.md; every seed is another instance of every problem, from INSTANCE (1) on. A
-// searcher with several workers is compared with the same with one, where that is there too: gp
-// gp:32.
+// searcher_quality [branches] [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES[:NOISE]]]…]]]: how good is
+// the best trial of a small budget? Prints two tables in Markdown, without arguments those of
+// docs/benchmarks.md; every seed is another instance of every problem, from INSTANCE (1) on; with
+// `branches`, of spaces that branch instead of the standard problems. A searcher with several
+// workers is compared with the same with one, where that is there too: gp gp:32.
 //
 // A run's score is its normalised regret: (best loss - optimum) / (the same of random search, the
 // mean over 100 runs), no less than 0.001; 1 is random search. The budget is 20 + 40·√dimensions
@@ -139,10 +139,12 @@ void Print(const std::vector<Contender>& contenders, const std::vector<std::stri
   }
 }
 
-void Run(uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
+using Problems = std::vector<Problem> (*)(uint64_t instance);
+
+void Run(Problems problems, uint64_t seeds, uint64_t instance, std::vector<Contender> contenders) {
   std::vector<std::string> names;
   for (uint64_t seed = instance; seed < instance + seeds; ++seed) {
-    for (const Problem& problem : StandardProblems(seed)) {
+    for (const Problem& problem : problems(seed)) {
       const std::string name = problem.name + " " + std::to_string(problem.dimensions) + "-d";
       if (seed == instance) names.push_back(name);
       std::map<int, double> yardsticks;  // by budget
@@ -191,20 +193,27 @@ Contender Parsed(const std::string& text) {
 }  // namespace attune::benchmarks
 
 int main(int argc, char** argv) {
-  const int seeds = argc > 1 ? std::atoi(argv[1]) : 20;
-  const int instance = argc > 2 ? std::atoi(argv[2]) : 1;
-  if (seeds < 1 || instance < 1) {
-    std::fprintf(
-        stderr,
-        "usage: searcher_quality [SEEDS [INSTANCE [SEARCHER[:WORKERS[:TIMES[:NOISE]]]...]]], "
-        "numbers from 1 on\n");
-    return 2;
-  }
+  using namespace attune::benchmarks;
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  Problems problems = StandardProblems;
   std::vector<std::string> names{"random",    "sobol", "tpe",    "gp",     "auto",   "cmaes",
                                  "evolution", "tpe:8", "tpe:32", "auto:8", "auto:32"};
-  if (argc > 3) names.assign(argv + 3, argv + argc);
-  std::vector<attune::benchmarks::Contender> contenders;
-  for (const std::string& name : names) contenders.push_back(attune::benchmarks::Parsed(name));
-  attune::benchmarks::Run(static_cast<uint64_t>(seeds), static_cast<uint64_t>(instance),
-                          std::move(contenders));
+  if (!arguments.empty() && arguments[0] == "branches") {
+    arguments.erase(arguments.begin());
+    problems = BranchingProblems;
+    names = {"random", "tpe", "gp", "auto", "evolution", "tpe:8", "auto:8"};
+  }
+  const int seeds = !arguments.empty() ? std::atoi(arguments[0].c_str()) : 20;
+  const int instance = arguments.size() > 1 ? std::atoi(arguments[1].c_str()) : 1;
+  if (seeds < 1 || instance < 1) {
+    std::fprintf(stderr,
+                 "usage: searcher_quality [branches] [SEEDS [INSTANCE "
+                 "[SEARCHER[:WORKERS[:TIMES[:NOISE]]]...]]], numbers from 1 on\n");
+    return 2;
+  }
+  if (arguments.size() > 2) names.assign(arguments.begin() + 2, arguments.end());
+  std::vector<Contender> contenders;
+  for (const std::string& name : names) contenders.push_back(Parsed(name));
+  Run(problems, static_cast<uint64_t>(seeds), static_cast<uint64_t>(instance),
+      std::move(contenders));
 }
