@@ -40,9 +40,8 @@ namespace attune::searchers {
 //   candidates are where it may be least, and its chance of a new best counts beside the ratio,
 //   the more of the results it predicts.
 // - Parameters on which others depend decide whose model proposes the rest, and the good trials
-// soon
-//   agree about them, right or wrong. Once a proposal is all but a trial's, which teaches nothing,
-//   they are drawn at random instead, so that the other branches come further, too.
+//   soon agree about them, right or wrong. Once a proposal is all but a trial's, which teaches
+//   nothing, they are drawn at random instead, so that the other branches come further, too.
 // - The first `startup_trials` trials that end are points of a Sobol sequence.
 // - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
 //
