@@ -360,7 +360,8 @@ const Section& CheckpointKeys() {
       .keys = {
           {.name = "every",
            .type = KeyType::kInteger,
-           .help = "Steps between checkpoints; 0: where the scheduler decides and at the end",
+           .help = "Steps between checkpoints; 0: where the scheduler decides and at the end, and a "
+                   "minute after the last one; at each report where no end is known",
            .fallback = Integer(0),
            .min = 0,
            .max = kMaxStep},

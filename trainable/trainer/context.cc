@@ -37,6 +37,11 @@ constexpr std::chrono::milliseconds kSilenceMax = std::chrono::days(7);
 // Between two heartbeats of their own accord.
 constexpr std::chrono::seconds kHeartbeatInterval{1};
 
+// Between two checkpoints that nobody asked for; longer where saving takes more than a twentieth of
+// the time.
+constexpr std::chrono::minutes kSaveInterval{1};
+constexpr int kSaveShare = 20;
+
 std::int64_t OrNever(std::int64_t step) { return step > 0 ? step : kNever; }
 
 // FNV-1a of the names, to compare them between ranks.
@@ -72,6 +77,8 @@ struct Context::State {
   Clock::time_point heartbeat = Clock::now();
   Clock::time_point began = Clock::now();
   Clock::duration waited{};  // of the time since: for verdicts
+  Clock::time_point saved = began;
+  Clock::duration save_took{};
 
   State(const trainable::Start& the_start, trainable::Channel& the_channel,
         std::vector<std::string> the_args)
@@ -85,14 +92,18 @@ struct Context::State {
 
   // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
   bool DecidesNow() const {
-    return time >= (milestone == OrNever(0) ? OrNever(start.max_step) : milestone);
+    return time >= (milestone == kNever ? OrNever(start.max_step) : milestone);
   }
 
   // `decisive`: rank 0 waits for a verdict, or the trial ends.
   bool CheckpointDue(bool decisive) const {
     if (start.checkpoint_dir.empty()) return false;
     const std::int64_t every = start.checkpoint_every;
-    return decisive || (every > 0 && time / every > time_before / every);
+    if (decisive) return true;
+    if (every > 0) return time / every > time_before / every;
+    const bool end_is_known = milestone != kNever || start.max_step > 0;
+    return !end_is_known ||
+           Clock::now() - saved >= std::max<Clock::duration>(kSaveInterval, kSaveShare * save_took);
   }
 
   // The report's time, on rank 0; false: it lies within the unit of the one before, and is none of
@@ -291,10 +302,13 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.HearYield();
     waits = (state.yielding || state.DecidesNow()) && !state.stopping;
   }
+  const Clock::time_point begins = Clock::now();
   auto writer = write(reports && state.CheckpointDue(waits || state.stopping));
   if (writer != nullptr && reports) {
     writer->set_time(state.time);
     state.Commit(std::move(writer));
+    state.saved = Clock::now();
+    state.save_took = state.saved - begins;
   }
   state.saver.NoteSilence({});
   std::string progress = ToLine(channel::Progress{state.step});

@@ -25,6 +25,8 @@ _METRIC_NAME_BYTES_MAX = 256
 _SILENCE_S_MAX = 7 * 24 * 3600
 _LONG_SILENCE_S = 30 * 60  # before the first sign of training, and while a checkpoint is written
 _PROGRESS_INTERVAL_S = 1.0
+_SAVE_INTERVAL_S = 60  # between two checkpoints that nobody asked for, or longer:
+_SAVE_SHARE = 20  # saving takes a twentieth of the time at most
 
 
 class TrialEnded(SystemExit):
@@ -76,7 +78,8 @@ class Trial:
         self._milestone = start.get("milestone", 0)
         self._every = start.get("checkpoint_every", 0)
         self._channel = channel
-        self._began = time.monotonic()
+        self._began = self._saved = time.monotonic()
+        self._save_took = 0
         self._progressed = -math.inf
         self._yielding = False
         self._control = None
@@ -172,9 +175,11 @@ class Trial:
         now = self._time_of(metrics, step)
         reports = now > self.time  # or it lies within the unit of time of the report before
         waits = reports and self._is_to_wait(now)
-        is_multiple = self._every > 0 and now // self._every > self.time // self._every
-        if checkpoint and self.checkpoint_dir and (waits or is_multiple):
+        if checkpoint and self.checkpoint_dir and reports and (waits or self._is_to_save(now)):
+            begins = time.monotonic()
             self._save(step, now, checkpoint, every_rank)
+            self._saved = time.monotonic()
+            self._save_took = self._saved - begins
         elif checkpoint and every_rank:
             self._tell({"step": step, "save": None})
         if reports:
@@ -192,6 +197,14 @@ class Trial:
             self._take(self._channel.receive())
         limit = self._milestone or self.max_step
         return self._yielding or (limit > 0 and now >= limit)
+
+    def _is_to_save(self, now):
+        if self._every > 0:
+            return now // self._every > self.time // self._every
+        if not self._milestone and not self.max_step:
+            return True  # each report may be the last
+        since = time.monotonic() - self._saved
+        return since >= max(_SAVE_INTERVAL_S, _SAVE_SHARE * self._save_took)
 
     def _time_of(self, metrics, step):
         """The time of a report: the metric that the sweep measures it in, rounded down, or its step."""

@@ -186,6 +186,20 @@ class Checkpoints(Client):
                          checkpoint_every=3)
         self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "checkpoint"], [3, 7])
 
+    def test_each_time_where_no_end_is_known(self):
+        steps = "for s in (1, 2, 5): attune.report({'a': 1}, s, checkpoint=save)"
+        rank = self.save(steps, milestone=0, max_step=0)
+        self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "checkpoint"], [1, 2, 5])
+        rank = self.save(steps, milestone=0, max_step=9)
+        self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "checkpoint"], [])
+
+    def test_after_a_minute_or_twenty_times_what_it_takes(self):
+        script = ("import time; now = [0]; time.monotonic = lambda: now[0]; attune.init()\n"
+                  "def slow(folder): now[0] += 6; save(folder)\n"
+                  "for s in range(1, 10): now[0] += 30; attune.report({'a': 1}, s, checkpoint=slow)")
+        rank = self.rank(self.SAVE + script, checkpoint_dir=str(self.folder), milestone=0, max_step=99)
+        self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "checkpoint"], [2, 6])
+
     def test_time_is_a_metric_where_the_sweep_says_so(self):
         script = ("for s in range(attune.step + 1, 10): "
                   "attune.report({'thirds': s / 3, 'time': attune.time}, checkpoint=save)")

@@ -157,6 +157,7 @@ TEST(WorkerChannel, ATrialThatStopsByItselfSavesWithItsLastReportAndWaitsForNobo
   for (const int milestone : {3, 0}) {
     FakeGang gang(2, {{"config", {{"mode", "stops"}}},
                       {"milestone", milestone},
+                      {"max_step", 9},
                       {"attempt", milestone + 1},
                       {"checkpoint_dir", folder}});
     gang.RelayRendezvous();

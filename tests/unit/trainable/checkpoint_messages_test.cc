@@ -119,8 +119,10 @@ TEST_F(WorkerChannelCheckpoints, TimeIsAMetricWhereTheSweepSaysSo) {
 
 TEST_F(WorkerChannelCheckpoints, ATrialThatStopsWithinAUnitOfTimeSaysThatItsLastReportIsNone) {
   // All its steps are of one time.
-  FakeGang gang(
-      1, {{"config", {{"mode", "stops"}}}, {"time_attr", "ranks"}, {"checkpoint_dir", folder_}});
+  FakeGang gang(1, {{"config", {{"mode", "stops"}}},
+                    {"time_attr", "ranks"},
+                    {"max_step", 9},
+                    {"checkpoint_dir", folder_}});
   EXPECT_FALSE(gang.Await(0, "done").is_null());
   EXPECT_EQ(gang.Wait(0), 0);
   const std::vector<std::string> types = Types(gang.seen(0));

@@ -92,6 +92,12 @@ TEST_F(Saving, InTheBackgroundEndsNoSilenceThatWasAnnounced) {
   EXPECT_LE(left, 7'200'000);
 }
 
+TEST_F(Saving, IsAtEachReportWhereNoEndIsKnown) {
+  start_["max_step"] = 0;
+  FakeGang gang = Gang(1, "foreground");
+  for (const int step : {1, 2, 3}) EXPECT_EQ(gang.Await(0, "checkpoint")["step"], step);
+}
+
 TEST_F(Saving, IsWaitedForWhereTheProgramSaysSo) {
   start_["checkpoint_every"] = 2;
   FakeGang gang = Gang(1, "foreground");
