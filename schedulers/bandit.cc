@@ -213,12 +213,14 @@ class Places {
 };
 
 // The base with other numbers, drawn.
-Config Drawn(const SearchSpace& space, const Config& base, RandomStream& stream) {
+Config Drawn(const SearchSpace& space, const Config& base, const Exploration& exploration,
+             RandomStream& stream) {
   Config drawn;
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
     if (!space.Active(parameter, drawn)) continue;
-    const Value* kept = IsNumeric(parameter) ? nullptr : base.Find(parameter.name);
+    const bool changes = IsNumeric(parameter) && exploration.Explores(parameter);
+    const Value* kept = changes ? nullptr : base.Find(parameter.name);
     drawn.Set(parameter.name, kept != nullptr ? *kept : Draw(parameter.domain, stream));
   }
   return space.Resolve(drawn).value();
@@ -227,11 +229,14 @@ Config Drawn(const SearchSpace& space, const Config& base, RandomStream& stream)
 }  // namespace
 
 std::optional<Promise> MostPromising(const SearchSpace& space, const Config& base,
+                                     const Exploration& exploration,
                                      const std::vector<Gain>& gains,
                                      const std::vector<Config>& training, int64_t interval,
                                      double before, uint64_t seed, TrialNumber trial,
                                      int64_t count) {
-  const bool numeric = std::ranges::any_of(space.parameters(), IsNumeric);
+  const bool numeric = std::ranges::any_of(space.parameters(), [&](const Parameter& parameter) {
+    return IsNumeric(parameter) && exploration.Explores(parameter);
+  });
   const auto first = gains.end() - std::min<ptrdiff_t>(std::ssize(gains), kGainsMax);
   const std::vector<Gain> newest(first, gains.end());
   const auto same = [&](const Gain& gain) { return gain.gain == newest.front().gain; };
@@ -259,7 +264,7 @@ std::optional<Promise> MostPromising(const SearchSpace& space, const Config& bas
   std::optional<Promise> best;
   double highest = -std::numeric_limits<double>::infinity();
   for (int i = 0; i < kCandidates; ++i) {
-    Config config = Drawn(space, base, stream);
+    Config config = Drawn(space, base, exploration, stream);
     const Point at = places.Of(config, interval, before);
     const double mean = model.Mean(at);
     const double deviation = model.Deviation(at);

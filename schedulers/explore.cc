@@ -86,9 +86,14 @@ Config Explore(const SearchSpace& space, const Config& config, const Exploration
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
     if (!space.Active(parameter, explored)) continue;
+    const Value* value = config.Find(parameter.name);
+    const bool stays = !exploration.Explores(parameter) && value != nullptr;
+    if (const auto kept = stays ? Inside(parameter.domain, *value) : std::nullopt) {
+      explored.Set(parameter.name, *kept);
+      continue;
+    }
     RandomStream stream(seed, trial, "pbt/explore/" + std::to_string(count) + "/" + parameter.name);
-    explored.Set(parameter.name,
-                 Explored(parameter.domain, config.Find(parameter.name), exploration, stream));
+    explored.Set(parameter.name, Explored(parameter.domain, value, exploration, stream));
   }
   return space.Resolve(explored).value();
 }

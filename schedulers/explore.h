@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "core/base/ids.h"
@@ -13,12 +14,18 @@ struct Exploration {
   double resample_probability = 0.25;
   double smaller = 0.8;  // a number is multiplied by one of these, each as likely
   double larger = 1.2;
+  std::set<std::string> parameters = {};  // that are changed; empty: all
+
+  bool Explores(const Parameter& parameter) const {
+    return parameters.empty() || parameters.contains(parameter.name);
+  }
   bool operator==(const Exploration&) const = default;
 };
 
 // The configuration with which a trial goes on from another's weights (Jaderberg et al.,
 // "Population based training of neural networks", 2017, §3.1 and appendix A): each parameter is
-// resampled with the probability, and perturbed otherwise.
+// resampled with the probability, and perturbed otherwise. One that is not to be changed stays, such
+// as what decides the shape of the weights.
 //
 // Perturbed, a number is multiplied by a factor and kept within its range; where it has steps, it
 // goes to the nearest, and at least one step. A choice among numbers goes to the one before or

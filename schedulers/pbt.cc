@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "core/base/check.h"
@@ -24,20 +27,35 @@ bool Failed(TrialState state) {
   return state == TrialState::kFailed || state == TrialState::kKilled;
 }
 
+// "lr, momentum"
+std::set<std::string> Names(const std::string& list) {
+  std::set<std::string> names;
+  std::istringstream items(list);
+  for (std::string item; std::getline(items, item, ',');) {
+    const auto first = item.find_first_not_of(' ');
+    if (first == std::string::npos) continue;
+    names.insert(item.substr(first, item.find_last_not_of(' ') + 1 - first));
+  }
+  return names;
+}
+
 Pbt::Options OptionsOf(const SweepSpec& spec) {
   const auto& options = spec.scheduler.options;
   const bool bandit = spec.scheduler.name == kPb2;
   const auto real = [&](const char* name) { return std::get<double>(options.at(name)); };
   const auto integer = [&](const char* name) { return std::get<int64_t>(options.at(name)); };
   const int64_t population = integer("population");
+  Exploration exploration{.parameters = Names(std::get<std::string>(options.at("explore")))};
+  if (!bandit) {
+    exploration.resample_probability = real("resample_probability");
+    exploration.smaller = real("smaller_factor");
+    exploration.larger = real("larger_factor");
+  }
   return {.interval = integer("perturbation_interval"),
           .fraction = real("quantile_fraction"),
           .population = population > 0 ? population : spec.stop.max_trials,
           .max_trials = spec.stop.max_trials,
-          .exploration = bandit ? Exploration{}
-                                : Exploration{.resample_probability = real("resample_probability"),
-                                              .smaller = real("smaller_factor"),
-                                              .larger = real("larger_factor")},
+          .exploration = std::move(exploration),
           .max = spec.max_step,
           .synchronous = std::get<bool>(options.at("synchronous")),
           .bandit = bandit};
@@ -58,6 +76,11 @@ Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
     return Error{ErrorCode::kInvalid, "scheduler.population: " + spec.scheduler.name +
                                           " needs to know how many trials there are together; give "
                                           "it, or stop.max_trials"};
+  }
+  for (const std::string& name : options.exploration.parameters) {
+    if (spec.space.Find(name) != nullptr) continue;
+    return Error{ErrorCode::kInvalid, "scheduler.explore: there is no parameter \"" + name +
+                                          "\"; name those that clones change, with commas between"};
   }
   return {std::make_unique<Pbt>(spec.objective(), spec.space, spec.seed, options)};
 }
@@ -164,8 +187,8 @@ std::pair<Config, std::string> Pbt::ConfigFrom(const Member& source, TrialNumber
   }
   const double better = objective_.mode == Mode::kMax ? 1 : -1;
   const int64_t interval = source.step.value / options_.interval + 1;
-  auto promise = MostPromising(space_, explored, gains_, training, interval, better * source.value,
-                               seed_, trial, decisions);
+  auto promise = MostPromising(space_, explored, options_.exploration, gains_, training, interval,
+                               better * source.value, seed_, trial, decisions);
   if (!promise) return {std::move(explored), "; too little is known yet for a model"};
   return {std::move(promise->config), ", where a model of " +
                                           Text(static_cast<int64_t>(promise->gains)) +
@@ -449,6 +472,10 @@ std::vector<Option> CommonOptions() {
            .fallback = int64_t{0},
            .min = 0,
            .help = "trials that train together; 0: stop.max_trials"},
+          {.name = "explore",
+           .fallback = std::string(),
+           .help = "the parameters that a clone changes, with commas between: lr, momentum; the "
+                   "others stay its donor's; empty: all"},
           {.name = "synchronous",
            .fallback = false,
            .help = "wait at each decision until all have come to theirs"}};

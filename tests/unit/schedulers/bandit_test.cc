@@ -38,8 +38,9 @@ std::vector<Gain> GainsAround(double best, int64_t from, int count = 20) {
 
 std::optional<Promise> Choose(const std::vector<Gain>& gains,
                               const std::vector<Config>& training = {}, int64_t interval = 3,
-                              int64_t count = 0) {
-  return MostPromising(Space(), At(-2), gains, training, interval, 0.5, 7, TrialNumber(1), count);
+                              int64_t count = 0, const Exploration& exploration = {}) {
+  return MostPromising(Space(), At(-2), exploration, gains, training, interval, 0.5, 7,
+                       TrialNumber(1), count);
 }
 
 TEST(Bandit, ChoosesWhereTheGainsWere) {
@@ -85,8 +86,11 @@ TEST(Bandit, SaysNothingWhereLittleIsKnown) {
   EXPECT_FALSE(Choose(gains)) << "all are equal";
   const SearchSpace choices(
       {{.name = "kind", .domain = CategoricalDomain{{std::string("a"), std::string("b")}}}});
-  EXPECT_FALSE(MostPromising(choices, {{"kind", std::string("a")}}, GainsAround(-2, 1), {}, 3, 0.5,
-                             7, TrialNumber(1), 0));
+  EXPECT_FALSE(MostPromising(choices, {{"kind", std::string("a")}}, {}, GainsAround(-2, 1), {}, 3,
+                             0.5, 7, TrialNumber(1), 0));
+  EXPECT_TRUE(Choose(GainsAround(-2, 1), {}, 3, 0, {.parameters = {"lr"}}));
+  EXPECT_FALSE(Choose(GainsAround(-2, 1), {}, 3, 0, {.parameters = {"kind"}}))
+      << "no number may be changed";
 }
 
 TEST(Bandit, TakesGainsOfAnyKind) {

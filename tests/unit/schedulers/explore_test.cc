@@ -19,8 +19,8 @@ namespace {
 
 using ::testing::UnorderedElementsAre;
 
-constexpr Exploration kPerturb{.resample_probability = 0};
-constexpr Exploration kResample{.resample_probability = 1};
+const Exploration kPerturb{.resample_probability = 0};
+const Exploration kResample{.resample_probability = 1};
 
 SearchSpace Of(Domain domain) { return SearchSpace({{.name = "p", .domain = std::move(domain)}}); }
 
@@ -52,6 +52,23 @@ TEST(Explore, AnIntegerGoesToTheNearestAndAtLeastAStep) {
               UnorderedElementsAre(Value(int64_t{96}), Value(int64_t{128})));
   EXPECT_THAT(From(IntDomain{.min = -10, .max = 10}, int64_t{-2}),
               UnorderedElementsAre(Value(int64_t{-3}), Value(int64_t{-1})));
+}
+
+TEST(Explore, WhatIsNotToBeChangedStaysWhereItExists) {
+  const SearchSpace space({{.name = "lr", .domain = FloatDomain{.min = 0, .max = 1}},
+                           {.name = "width", .domain = IntDomain{.min = 1, .max = 512}}});
+  Exploration only{.resample_probability = 1, .parameters = {"lr"}};
+  std::set<Value> rates;
+  for (uint32_t trial = 0; trial < 20; ++trial) {
+    const Config explored =
+        Explore(space, {{"lr", 0.5}, {"width", int64_t{64}}}, only, 7, TrialNumber(trial), 0);
+    rates.insert(*explored.Find("lr"));
+    EXPECT_EQ(*explored.Find("width"), Value(int64_t{64}));
+  }
+  EXPECT_EQ(rates.size(), 20u);
+  // An edit has put it outside of its range, or it is new.
+  for (const Config& config : {Config{{"lr", 0.5}, {"width", int64_t{1000}}}, Config{{"lr", 0.5}}})
+    EXPECT_TRUE(Explore(space, config, only, 7, TrialNumber(0), 0).Find("width"));
 }
 
 TEST(Explore, AStepOfRealsIsTheDecimalThatAPersonWouldWrite) {

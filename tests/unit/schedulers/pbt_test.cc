@@ -310,7 +310,8 @@ TEST(Pbt, AfterASnapshotItIsTheSame) {
   EXPECT_THAT(sweep.Report({3, 2}, 0.1).verdict(), Clones(Checkpoint(0, 1, 2), 1.0));
 }
 
-SweepSpec Spec(int64_t interval, int64_t max, int64_t population, int max_trials) {
+SweepSpec Spec(int64_t interval, int64_t max, int64_t population, int max_trials,
+               const std::string& explore = "") {
   return {.objectives = {Maximise("accuracy")},
           .space = Space(),
           .scheduler = {.name = "pbt",
@@ -320,6 +321,7 @@ SweepSpec Spec(int64_t interval, int64_t max, int64_t population, int max_trials
                                     {"smaller_factor", 0.8},
                                     {"larger_factor", 1.2},
                                     {"population", population},
+                                    {"explore", explore},
                                     {"synchronous", false}}},
           .max_step = Step(max),
           .stop = {.max_trials = max_trials}};
@@ -335,7 +337,10 @@ TEST(Pbt, NamesTheKeyThatCannotBeServed) {
   EXPECT_EQ(error(Spec(1, 9, 0, 0)),
             "scheduler.population: pbt needs to know how many trials there are together; give it, "
             "or stop.max_trials");
-  EXPECT_TRUE(PbtEntry().make(Spec(1, 9, 0, 4)).ok());
+  EXPECT_EQ(error(Spec(1, 9, 0, 4, "lr, width")),
+            "scheduler.explore: there is no parameter \"width\"; name those that clones change, with "
+            "commas between");
+  EXPECT_TRUE(PbtEntry().make(Spec(1, 9, 0, 4, " lr,")).ok());
 }
 
 TEST(Pbt, AnEditHoldsFromNowOn) {
