@@ -100,7 +100,7 @@ void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts) {
 }
 
 void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason,
-               bool could_not_start, Facts& facts) {
+               const std::string& broken, Facts& facts) {
   EndTrial(trial, TrialState::kFailed, reason, facts);
   if (sweep.stopping_as) return;
   const int failed = sweep.Count(TrialState::kFailed) + 1;
@@ -109,8 +109,8 @@ void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason
     why = std::to_string(failed) + " trials failed, more than failure.max_failed_trials allows";
   } else if (!sweep.reported && failed >= kFailedBeforeAnyReport) {
     why = "the first " + std::to_string(failed) + " trials failed before anything was reported";
-  } else if (!sweep.reported && could_not_start) {
-    why = "its program could not be started";
+  } else if (!sweep.reported) {
+    why = broken;
   }
   if (why.empty()) return;
   facts.push_back(

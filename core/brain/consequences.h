@@ -42,8 +42,9 @@ void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, 
 // starts nothing more of its own, it is over.
 void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts);
 
-// The trial has failed for good, and with it perhaps the sweep. `could_not_start`: its program.
+// The trial has failed for good, and with it perhaps the sweep: where so many trials have failed, or
+// the program is `broken`, for this reason, and nothing was ever reported.
 void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason,
-               bool could_not_start, Facts& facts);
+               const std::string& broken, Facts& facts);
 
 }  // namespace attune

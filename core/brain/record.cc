@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "core/base/random.h"
@@ -15,6 +16,10 @@ namespace {
 constexpr double kBackoffGrowth = 32;
 
 constexpr double kRenewAfter = 0.1;  // of a lease
+
+// Before anything was reported, and by no less than two trials: the program is broken, and starting
+// it again would only take time.
+constexpr size_t kFailedAttempts = 3;
 
 // Doubled for each failure; drawn from its upper half, so that trials that failed together do not
 // come back together.
@@ -132,7 +137,7 @@ class Recorder {
     }
     facts_.push_back(fact);
     if (const std::string missing = Missing(sweep_.spec, report); !missing.empty()) {
-      FailTrial(sweep_, trial_, missing, false, facts_);
+      FailTrial(sweep_, trial_, missing, Told() ? "" : "its program reports something else", facts_);
       return;
     }
     const Step last = LastStep(sweep_, trial_);
@@ -347,7 +352,7 @@ class Recorder {
     if (failure.kind == FailureKind::kLease) {
       Requeue(sweep_, trial_, what, now_, facts_);
     } else if (policy != nullptr && policy->action == LogAction::kFail) {
-      FailTrial(sweep_, trial_, what, false, facts_);
+      FailTrial(sweep_, trial_, what, "", facts_);
     } else if (policy != nullptr && !trial_.avoided.contains(failure.executor)) {
       Requeue(sweep_, trial_, what + "; it goes on on another executor than " + failure.executor,
               now_, facts_, failure.executor);
@@ -355,13 +360,42 @@ class Recorder {
       const Seconds delay = AgainAfter(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
               After(now_, delay), facts_);
-    } else if (failure.kind == FailureKind::kStart || TooOften()) {
-      FailTrial(sweep_, trial_, what, failure.kind == FailureKind::kStart, facts_);
+    } else if (failure.kind == FailureKind::kStart) {
+      FailTrial(sweep_, trial_, what, "its program could not be started", facts_);
+    } else if (const std::string broken = Broken(failure); TooOften() || !broken.empty()) {
+      FailTrial(sweep_, trial_, what, broken, facts_);
     } else {
       const Seconds delay = Backoff(sweep_, trial_);
       Requeue(sweep_, trial_, what + "; " + Restarting(sweep_, trial_, delay), After(now_, delay),
               facts_);
     }
+  }
+
+  // What says that the program would fail wherever it is started; empty: nothing, it may be that
+  // host, or that configuration.
+  std::string Broken(const Failure& failure) const {
+    if (sweep_.reported) return "";
+    for (const TrialNumber number : sweep_.live) {
+      const Trial& other = *sweep_.Find(number);
+      if (&other != &trial_ && other.live->stepped) return "";
+    }
+    size_t failures = 1;
+    std::set<TrialNumber> trials{trial_.id.number};
+    std::set<std::string> hosts{failure.executor};
+    for (const auto& [name, executor] : state_.executors) {
+      for (const TrialId& failed : executor.luck.failed) {
+        if (failed.sweep != sweep_.id) continue;
+        ++failures;
+        trials.insert(failed.number);
+        hosts.insert(name);
+      }
+    }
+    const auto others = std::ranges::count_if(
+        state_.executors, [](const auto& entry) { return TakesGangs(entry.second); });
+    if (failures < kFailedAttempts || trials.size() < 2 || (hosts.size() < 2 && others > 1))
+      return "";
+    return "the first " + std::to_string(failures) +
+           " attempts failed before anything was reported";
   }
 
   // From outside: whoever asked waits for every verdict, and has left with one that says so.

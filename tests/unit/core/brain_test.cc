@@ -166,6 +166,46 @@ TEST_F(BrainTest, ThreeFailedTrialsBeforeAnyReportFailTheSweep) {
   EXPECT_EQ(StateOf(id()), SweepState::kFailed);
 }
 
+TEST_F(BrainTest, ThreeFailedAttemptsOfSeveralTrialsBeforeAnyReportFailTheSweep) {
+  Create(testing::ToySpec());
+  Fail(0);
+  Fail(1);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+  Fail(0);
+  EXPECT_EQ(StateOf(0), TrialState::kFailed);
+  EXPECT_EQ(sweep().stopping_as, SweepState::kFailed);
+  EXPECT_EQ(sweep().reason,
+            "the first 3 attempts failed before anything was reported; trial 0: attempt 2: it broke");
+}
+
+TEST_F(BrainTest, ATrialThatFailsAloneHasAllItsRestarts) {
+  SweepSpec spec = testing::ToySpec();
+  spec.stop.max_trials = 1;
+  Create(spec);
+  for (int i = 0; i < spec.failure.max_restarts; ++i) Fail(0);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+}
+
+TEST_F(BrainTest, FailedAttemptsSayNothingOfAProgramThatTrainsElsewhere) {
+  Create(testing::ToySpec());
+  Fail(0);
+  Fail(1);
+  Tell(1, AttemptFirstStep{});
+  Fail(0);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+}
+
+TEST_F(BrainTest, FailedAttemptsOnOneHostOfTwoSayNothingOfTheProgram) {
+  Create(testing::ToySpec());
+  Join("den", {.cpus = 2});
+  for (int i = 0; i < 2; ++i) {
+    Fail(0);
+    Fail(1);
+  }
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+  EXPECT_EQ(StateOf(1), TrialState::kRunning);
+}
+
 TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
   SweepSpec spec = testing::ToySpec();
   spec.failure = {.max_restarts = 0, .max_failed_trials = 1};
@@ -180,14 +220,22 @@ TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
 
 TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
   Create(testing::ToySpec());
+  Report(1, 1, 0.9);
   Tell(0, TrialReported{.report = {Step(1), {{"loss", 1.0}, {"acc", 0.1}}}});
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
   EXPECT_FALSE(Wanted(trial(0)));
-  for (const Event& event : log) {
-    if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
-      EXPECT_EQ(ended->reason, "the report at step 1 has no metric score; it has acc, loss");
-    }
-  }
+  EXPECT_EQ(Last<TrialEnded>([](const TrialEnded&) { return true; }).reason,
+            "the report at step 1 has no metric score; it has acc, loss");
+  EXPECT_FALSE(sweep().stopping_as) << "others are right";
+}
+
+TEST_F(BrainTest, AFirstReportWithoutTheMetricFailsTheSweep) {
+  Create(testing::ToySpec());
+  Tell(0, TrialReported{.report = {Step(1), {{"loss", 1.0}}}});
+  EXPECT_EQ(sweep().stopping_as, SweepState::kFailed);
+  EXPECT_EQ(sweep().reason,
+            "its program reports something else; trial 0: the report at step 1 has no metric "
+            "score; it has loss");
 }
 
 TEST_F(BrainTest, ALostExecutorCostsItsTrialsNoRestart) {

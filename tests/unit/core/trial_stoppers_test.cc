@@ -134,8 +134,7 @@ TEST_F(TrialStoppers, AReportWithoutTheirMetricFailsTheTrial) {
   Create(Spec({.thresholds = {{.metric = "recall", .at_least = 0.9}}}));
   Report(0, 1, 0.5);
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
-  EXPECT_THAT(Last<TrialEnded>([](const TrialEnded&) { return true; }).reason,
-              HasSubstr("has no metric recall; it has score"));
+  EXPECT_THAT(sweep().reason, HasSubstr("has no metric recall; it has score"));
 }
 
 TEST_F(TrialStoppers, ChangeWhileTheSweepRunsAndCountAnew) {
