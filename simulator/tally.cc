@@ -22,12 +22,22 @@ void Tally::Observe(const Event& event) {
   std::visit([&](const auto& fact) { On(fact, event.time); }, event.fact);
   if (over()) return;
   Occupy(0, event.time);
-  summary_.wall = Seconds(InSeconds(event.time.us - begun_.us));
+  summary_.wall = Ran(event.time);
 }
 
-void Tally::On(const SweepCreated&, Time now) { begun_ = slots_since_ = now; }
+void Tally::On(const SweepCreated&, Time now) {
+  Start(now);
+  slots_since_ = now;
+}
 
-void Tally::On(const SweepReopened&, Time) { summary_.state = SweepState::kRunning; }
+void Tally::On(const SweepPaused&, Time now) { Stop(now); }
+
+void Tally::On(const SweepResumed&, Time now) { Start(now); }
+
+void Tally::On(const SweepReopened&, Time now) {
+  Start(now);
+  summary_.state = SweepState::kRunning;
+}
 
 void Tally::On(const TrialReopened& fact, Time) {
   const TrialId& id = fact.record.id;
@@ -60,7 +70,7 @@ void Tally::On(const TrialReported& fact, Time now) {
   summary_.best = {.trial = fact.attempt.trial.number,
                    .step = fact.report.step,
                    .value = value,
-                   .at = Seconds(InSeconds(now.us - begun_.us))};
+                   .at = Ran(now)};
 }
 
 void Tally::On(const AttemptEnded& fact, Time now) { Occupy(-At(fact.attempt.trial).slots, now); }
@@ -74,13 +84,23 @@ void Tally::On(const TrialEnded& fact, Time) {
 void Tally::On(const SweepEnded& fact, Time now) {
   summary_.state = fact.state;
   summary_.reason = fact.reason;
-  summary_.wall = Seconds(InSeconds(now.us - begun_.us));
+  Stop(now);
+  summary_.wall = Ran(now);
   for (Summary::Rung& rung : summary_.rungs) {
     for (const Trial& trial : trials_) {
       if (trial.step >= rung.step) ++rung.reached;
       if (trial.step == rung.step && trial.state != TrialState::kCompleted) ++rung.stopped;
     }
   }
+}
+
+void Tally::Stop(Time now) {
+  if (running_since_) ran_us_ += now.us - running_since_->us;
+  running_since_.reset();
+}
+
+Seconds Tally::Ran(Time now) const {
+  return Seconds(InSeconds(ran_us_ + (running_since_ ? now.us - running_since_->us : 0)));
 }
 
 void Tally::Occupy(int slots, Time now) {

@@ -22,12 +22,12 @@ struct Summary {
     TrialNumber trial;
     Step step;
     double value = 0;
-    Seconds at;  // after the sweep's start
+    Seconds at;  // after so long, as `wall`
   };
 
   SweepState state = SweepState::kRunning;
   std::string reason;
-  Seconds wall;               // from its start to its end
+  Seconds wall;               // from its start to its end, while it was neither paused nor over
   double slot_seconds = 0;    // that ranks occupied
   int peak_slots = 0;         // at once
   std::array<int, 7> trials;  // indexed by TrialState
@@ -63,6 +63,8 @@ class Tally {
 
  private:
   void On(const SweepCreated& fact, Time now);
+  void On(const SweepPaused& fact, Time now);
+  void On(const SweepResumed& fact, Time now);
   void On(const SweepReopened& fact, Time now);
   void On(const TrialCreated& fact, Time now);
   void On(const TrialReopened& fact, Time now);
@@ -76,11 +78,15 @@ class Tally {
 
   Trial& At(const TrialId& id) { return trials_[id.number.value]; }
   void Occupy(int slots, Time now);
+  void Start(Time now) { running_since_ = now; }
+  void Stop(Time now);
+  Seconds Ran(Time now) const;
 
   const std::vector<Objective> objectives_;
   const std::vector<Constraint> constraints_;
   Summary summary_;
-  Time begun_;
+  std::optional<Time> running_since_;
+  int64_t ran_us_ = 0;  // before that
   std::vector<Trial> trials_;  // by number
   int64_t slot_us_ = 0;
   int slots_ = 0;  // occupied since slots_since_

@@ -395,13 +395,15 @@ const Section& FailureKeys() {
            .max = kMaxInt},
           {.name = "max_failed_trials",
            .type = KeyType::kInteger,
-           .help = "How many trials may fail; one more, and the sweep fails",
+           .help = "How many trials may fail; one more, and the sweep fails. So it does before "
+                   "anything was reported where 3 have failed, or the program is broken",
            .fallback = Integer(FailurePolicy{}.max_failed_trials),
            .min = 0,
            .max = kMaxInt},
           {.name = "backoff",
            .type = KeyType::kDuration,
-           .help = "Wait before a trial's first restart, doubled for each further one",
+           .help = "Longest wait before a trial's first restart, at least half of it; doubled for each "
+                   "further one, up to 32 times",
            .fallback = Duration(FailurePolicy{}.backoff),
            .min = 0,
            .max = kDay},

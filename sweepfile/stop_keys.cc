@@ -83,8 +83,8 @@ const Section& PlateauKeys() {
            .help = "A metric that the program reports",
            .fallback_words = "the sweep's first"},
           {.name = "mode",
-           .help = "Whether smaller or larger is better; needed with `min_delta` for a metric that "
-                   "is none of the sweep's",
+           .help = "Whether smaller or larger is better; needed for a metric that is none of the "
+                   "sweep's, unless there is `std`",
            .fallback_words = "the sweep's",
            .one_of = {"min", "max"}},
           {.name = "patience",

@@ -1,5 +1,6 @@
 #include "cli/verbs/verb.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "cli/text/numbers.h"
@@ -138,6 +139,22 @@ ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::stri
   return ExitCode::kSuccess;
 }
 
+namespace {
+
+// JSON's numbers, booleans and quoted texts, and numbers as a shell writes them: .3, 1., +5.
+Json ValueOf(const std::string& text) {
+  const bool has_plus = text.starts_with('+') && text.size() > 1 && text[1] != '-';
+  const std::string number = has_plus ? text.substr(1) : text;
+  Json value = Json::parse(number, nullptr, /*allow_exceptions=*/false);
+  if (has_plus ? value.is_number() : value.is_primitive() && !value.is_null()) return value;
+  const char* const end = number.data() + number.size();
+  double real = 0;
+  const auto [rest, error] = std::from_chars(number.data(), end, real);
+  return error == std::errc() && rest == end && std::isfinite(real) ? Json(real) : Json(text);
+}
+
+}  // namespace
+
 Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::string& flag) {
   Json values = Json::object();
   for (const std::string& word : words) {
@@ -145,9 +162,7 @@ Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::s
     if (equals == std::string::npos || equals == 0) {
       return Error{ErrorCode::kInvalid, flag + ": `" + word + "` is not NAME=VALUE"};
     }
-    const std::string text = word.substr(equals + 1);
-    Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    values[word.substr(0, equals)] = value.is_primitive() && !value.is_null() ? value : Json(text);
+    values[word.substr(0, equals)] = ValueOf(word.substr(equals + 1));
   }
   return values;
 }

@@ -183,6 +183,15 @@ TEST_F(Steer, TellPrintsTheVerdict) {
             R"({"epoch":12,"step":3,"metrics":{"accuracy":0.7,"loss":"nan"},"seconds":1.5})");
 }
 
+TEST_F(Steer, NumbersAreTakenAsAShellWritesThem) {
+  server_.AnswerPost("/sweeps/s1/trials/4:tell", Json::object(), 204);
+  Attune({"tell", "s1/4", "--epoch", "12", "--step", "3", "-m", "a=.3", "-m", "b=1.", "-m", "c=+5",
+          "-m", "d=-1e-3", "-m", "e=+", "-m", "f=1.2.3", "-m", "g=\"1\""});
+  EXPECT_EQ(
+      server_.last_body(),
+      R"({"epoch":12,"step":3,"metrics":{"a":0.3,"b":1.0,"c":5,"d":-0.001,"e":"+","f":"1.2.3","g":"1"}})");
+}
+
 TEST_F(Steer, TellOfTheEndSaysHow) {
   server_.AnswerPost("/sweeps/s1/trials/4:tell", Json::object(), 204);
   const Ran ran = Attune({"tell", "s1/4", "--epoch", "12", "--failed", "--message", "no memory"});

@@ -206,6 +206,7 @@ AlgorithmSpec Pbt() {
   return {.name = "pbt",
           .options = {{"perturbation_interval", int64_t{1}},
                       {"quantile_fraction", 0.25},
+                      {"explore", std::string()},
                       {"resample_probability", 0.25},
                       {"smaller_factor", 0.8},
                       {"larger_factor", 1.2},
