@@ -106,7 +106,7 @@ Json GangToJson(const GangSpec& gang) {
                {"cpus_per_worker", gang.per_worker.cpus},
                {"gpus_per_worker", gang.per_worker.gpus},
                {"memory_per_worker", FormatSize(gang.per_worker.memory_bytes)},
-               {"placement", gang.placement == PlacementPolicy::kSpread ? "spread" : "pack"}};
+               {"placement", Name(gang.placement)}};
   if (gang.min_workers > 0) {
     json["min_workers"] = gang.min_workers;
     json["grow_after"] = FormatDuration(gang.grow_after);

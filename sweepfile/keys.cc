@@ -341,9 +341,10 @@ const Section& ResourcesKeys() {
            .fallback = Integer(0)},
           {.name = "placement",
            .help = "Where a trial goes when several hosts have room: where it fills best, or where "
-                   "most is free",
+                   "most is free; over several only where none has room for all of it, and with "
+                   "one_host never",
            .fallback = Text("pack"),
-           .one_of = {"pack", "spread"}},
+           .one_of = {"pack", "spread", "one_host"}},
           {.name = "requires",
            .type = KeyType::kChoices,
            .help =

@@ -226,9 +226,7 @@ class SpecReader {
                   .per_worker = {.cpus = Int(resources, "cpus_per_worker"),
                                  .gpus = Int(resources, "gpus_per_worker"),
                                  .memory_bytes = resources.Get<int64_t>("memory_per_worker")},
-                  .placement = resources.Get<std::string>("placement") == "spread"
-                                   ? PlacementPolicy::kSpread
-                                   : PlacementPolicy::kPack};
+                  .placement = *PlacementNamed(resources.Get<std::string>("placement"))};
     spec_.gang.required = ReadRequirements(resources.spot("requires"), faults_);
     ReadElastic(resources);
     spec_.max_concurrent_trials = Int(file_, "max_concurrent_trials");

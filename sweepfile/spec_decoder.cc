@@ -242,8 +242,10 @@ void SpecDecoder::DecodeGang() {
   const Result<int64_t> memory = ReadSize(Scalar(resources, "memory_per_worker"));
   if (!memory.ok()) return Fail("memory_per_worker: " + memory.error().message);
   spec_.gang.per_worker.memory_bytes = *memory;
-  if (Has(resources, "placement") && Text(resources, "placement") == "spread") {
-    spec_.gang.placement = PlacementPolicy::kSpread;
+  if (Has(resources, "placement")) {
+    const auto placement = PlacementNamed(Text(resources, "placement"));
+    if (!placement) return Fail("placement is " + Text(resources, "placement"));
+    spec_.gang.placement = *placement;
   }
   if (Has(resources, "min_workers")) {
     spec_.gang.min_workers =

@@ -8,39 +8,54 @@ namespace attune {
 
 namespace {
 
-constexpr std::array<std::pair<GrowthPolicy, std::string_view>, 3> kGrowthPolicies{{
+template <class Choice>
+using Names = std::array<std::pair<Choice, std::string_view>, 3>;  // in the order of the enum
+
+constexpr Names<PlacementPolicy> kPlacementPolicies{{
+    {PlacementPolicy::kPack, "pack"},
+    {PlacementPolicy::kSpread, "spread"},
+    {PlacementPolicy::kOneHost, "one_host"},
+}};
+
+constexpr Names<GrowthPolicy> kGrowthPolicies{{
     {GrowthPolicy::kOldest, "oldest"},
     {GrowthPolicy::kBest, "best"},
     {GrowthPolicy::kEven, "even"},
 }};
 
-constexpr std::array<std::pair<LogAction, std::string_view>, 3> kLogActions{{
+constexpr Names<LogAction> kLogActions{{
     {LogAction::kRetryElsewhere, "retry_elsewhere"},
     {LogAction::kExcludeHost, "exclude_host"},
     {LogAction::kFail, "fail"},
 }};
 
+template <class Choice>
+std::string_view NameOf(Choice choice, const Names<Choice>& names) {
+  return names[static_cast<size_t>(choice)].second;
+}
+
+template <class Choice>
+std::optional<Choice> Named(std::string_view name, const Names<Choice>& names) {
+  for (const auto& [choice, known] : names) {
+    if (known == name) return choice;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::string_view Name(LogAction action) { return kLogActions[static_cast<size_t>(action)].second; }
-
-std::optional<LogAction> LogActionNamed(std::string_view name) {
-  for (const auto& [action, known] : kLogActions) {
-    if (known == name) return action;
-  }
-  return std::nullopt;
+std::string_view Name(PlacementPolicy policy) { return NameOf(policy, kPlacementPolicies); }
+std::optional<PlacementPolicy> PlacementNamed(std::string_view name) {
+  return Named(name, kPlacementPolicies);
 }
 
-std::string_view Name(GrowthPolicy policy) {
-  return kGrowthPolicies[static_cast<size_t>(policy)].second;
-}
-
+std::string_view Name(GrowthPolicy policy) { return NameOf(policy, kGrowthPolicies); }
 std::optional<GrowthPolicy> GrowthNamed(std::string_view name) {
-  for (const auto& [policy, known] : kGrowthPolicies) {
-    if (known == name) return policy;
-  }
-  return std::nullopt;
+  return Named(name, kGrowthPolicies);
 }
+
+std::string_view Name(LogAction action) { return NameOf(action, kLogActions); }
+std::optional<LogAction> LogActionNamed(std::string_view name) { return Named(name, kLogActions); }
 
 std::vector<std::string> SweepSpec::ReportedMetrics() const {
   std::vector<std::string> metrics;

@@ -44,9 +44,13 @@ struct Resources {
 
 // Where a gang goes when several executors have room.
 enum class PlacementPolicy {
-  kPack,    // where it fills best, so that large holes stay whole
-  kSpread,  // where most is free, so that gangs share a host as little as possible
+  kPack,     // where it fills best, so that large holes stay whole
+  kSpread,   // where most is free, so that gangs share a host as little as possible
+  kOneHost,  // as kPack, and never on several
 };
+
+std::string_view Name(PlacementPolicy policy);
+std::optional<PlacementPolicy> PlacementNamed(std::string_view name);
 
 // Which gang goes on with more workers where several have fewer than they would like to have.
 enum class GrowthPolicy {

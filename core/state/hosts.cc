@@ -111,7 +111,7 @@ Hosts::Place Hosts::Roomiest(const Resources& need) const {
 }
 
 const Host* Hosts::Best(const Resources& need, PlacementPolicy placement) const {
-  const bool pack = placement == PlacementPolicy::kPack;
+  const bool pack = placement != PlacementPolicy::kSpread;
   const auto at = pack ? Tightest(need) : Roomiest(need);
   const Host* best = at == rooms_.end() ? nullptr : Find(std::get<3>(*at));
   const int64_t sign = pack ? 1 : -1;

@@ -55,8 +55,9 @@ std::vector<const Host*> Chosen(const GangRequest& request, const Hosts& hosts) 
   return chosen;
 }
 
-// Those that a gang can span; none where rank 0 cannot be on any of them.
+// Those that the gang can span; none where rank 0 cannot be on any of them.
 std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts) {
+  if (request.placement == PlacementPolicy::kOneHost) return {};
   std::vector<const Host*> spanning = hosts.Spanning();
   std::erase_if(spanning, [&](const Host* host) { return !Allowed(request, *host); });
   if (request.only && std::ranges::none_of(spanning, [&](const Host* host) {

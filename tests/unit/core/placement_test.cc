@@ -126,6 +126,20 @@ TEST(Placement, OneExecutorIsTakenBeforeSeveral) {
             "b:0 b:1");
 }
 
+TEST(Placement, AGangOfOneHostWaitsForThatAndSpansNone) {
+  GangSpec gang = Gang(4, {.cpus = 1});
+  gang.placement = PlacementPolicy::kOneHost;
+  Host a = Spanning(MakeHost("a", 4));
+  Host b = Spanning(MakeHost("b", 8));
+  EXPECT_EQ(Where(Placed(gang, {a, b})), "a:0 a:1 a:2 a:3") << "where it fills best";
+  a.cpus_free = b.cpus_free = 2;
+  EXPECT_EQ(Refused(gang, {a, b}), "needs 4 CPUs: a has 2 free, b has 2 free");
+  const std::vector<Host> hosts{a, b};
+  EXPECT_EQ(Nearest(RequestFor(gang), Hosts(hosts)), (std::vector<GangPart>{{"a", 4}}));
+  gang.workers = 9;
+  EXPECT_THAT(Refused(gang, {a, b}), ::testing::EndsWith(kTooLarge));
+}
+
 TEST(Placement, AGangSpansOnlyThoseThatSayTheyCan) {
   const GangSpec gang = Gang(4, {.cpus = 1});
   EXPECT_EQ(Where(Placed(
