@@ -2,8 +2,8 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { formatMetric, plural } from '../model/numbers';
+import { ChartHead, LogCheck } from './chart_head';
 import { CurvePlot, type Line, type PlotContent } from './curve_plot';
-import { Icon } from './icons';
 import { paintEpoch } from './theme';
 
 interface Props extends PlotContent {
@@ -16,7 +16,8 @@ interface Props extends PlotContent {
   onHover(number: number | undefined): void;
   onSelect(number: number): void;
   onLogarithmic(logarithmic: boolean): void;
-  /** Further controls, and what is told under the drawing. */
+  /** The choice among several charts, and further controls. */
+  views?: ComponentChildren;
   controls?: ComponentChildren;
   tall?: boolean;
 }
@@ -26,30 +27,19 @@ export function CurveChart(props: Props): JSX.Element {
   const [asTable, setAsTable] = useState(false);
   return (
     <figure class="chart" aria-label={`Learning curves of ${props.metric}`}>
-      <div class="chart-head">
-        <h2>
-          {props.metric} <span class="muted">by {props.time}</span>
-        </h2>
-        <div class="chart-controls">
-          {props.controls}
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={props.logarithmic}
-              onChange={(event) => props.onLogarithmic(event.currentTarget.checked)}
-            />
-            log scale
-          </label>
-          <button
-            type="button"
-            class="quiet"
-            aria-pressed={asTable}
-            onClick={() => setAsTable(!asTable)}
-          >
-            <Icon name={asTable ? 'chart' : 'table'} /> {asTable ? 'Chart' : 'Table'}
-          </button>
-        </div>
-      </div>
+      <ChartHead
+        title={props.metric}
+        by={props.time}
+        views={props.views}
+        controls={
+          <>
+            {props.controls}
+            <LogCheck on={props.logarithmic} onChange={props.onLogarithmic} />
+          </>
+        }
+        asTable={asTable}
+        onAsTable={setAsTable}
+      />
       {asTable ? (
         <CurveTable
           lines={props.lines}

@@ -17,6 +17,9 @@ export function alphaFor(count: number, by: Opacity): number {
   return count <= by.manyAt ? by.few : Math.max(by.least, by.few * Math.sqrt(by.manyAt / count));
 }
 
+/** Distances between labels of what is counted. */
+export const wholeIncrements = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
+
 /**
  * Labels of an axis: as many decimals as the distance between two of them needs, the same for all.
  * On a logarithmic scale distances differ, so each label is as short as it can be.
