@@ -1,0 +1,199 @@
+"""Requests to a server's REST API (docs/rest-api.md), over connections that stay open."""
+
+import http.client
+import json
+import os
+import pathlib
+import secrets
+import threading
+import time
+import urllib.parse
+import weakref
+
+_TIMEOUT_S = 40  # the server takes 20 where an asker waits for a searcher
+_PAUSE_S_MAX = 2.0
+
+
+class Error(Exception):
+    """What a server refused, or why there is no answer of one.
+
+    As text it is what the server says is wrong; of a sweep file, one line a fault with its place, as in
+    `sweep.yaml:9:10: parameters.lr.max: 0.001 is below min 0.1`. `status` is HTTP's, None where there was no
+    answer. `errors` are the faults as the API has them: dicts of `pointer`, `line`, `column` and `message`.
+    """
+
+    def __init__(self, message, status=None, errors=()):
+        super().__init__(message)
+        self.status, self.errors = status, list(errors)
+
+
+def find_server(server, token, token_file, data_dir):
+    """(URL, token or None, what named it), found as the verbs of `attune` do (docs/cli.md)."""
+    folder = pathlib.Path(data_dir)
+    named_by = "server" if server else "ATTUNE_SERVER"
+    server = server or os.environ.get("ATTUNE_SERVER")
+    try:
+        running = _running(folder)
+    except Error:
+        if not server:
+            raise
+        running = None
+    url = _url(server) if server else running
+    if token_file:
+        token = _first_line(token_file)
+    else:
+        token = token or os.environ.get("ATTUNE_TOKEN")
+        if not token and url == running:  # the folder's token is for the folder's server alone
+            token = _first_line(folder / "token")
+    return url, token, named_by if server else folder / "server.json"
+
+
+def _running(folder):
+    """The address of the server that runs on a data folder."""
+    file = folder / "server.json"
+    try:
+        address = json.loads(file.read_text())["http"]
+        return _url(address if isinstance(address, str) else f":{int(address)}")
+    except OSError:
+        raise Error(f"no server runs on {folder}: start one with `attune serve --data-dir {folder}`, or name "
+                    "another with server=URL or data_dir=DIR") from None
+    except (ValueError, TypeError, KeyError):
+        raise Error(f"{file} does not say where the server is; name it with server=URL") from None
+
+
+def _url(address):
+    """http://HOST:PORT of HOST:PORT, of :PORT (this host), or of a URL."""
+    url = address
+    if "://" not in url:
+        url = "http://" + ("127.0.0.1" if url.startswith(":") else "") + url
+    scheme, _, rest = url.rstrip("/").partition("://")
+    if scheme not in ("http", "https") or not rest or "/" in rest:
+        raise Error(f"{address!r} is not a server's address; write HOST:PORT or http://HOST:PORT")
+    return f"{scheme}://{rest}"
+
+
+def _first_line(file):
+    try:
+        return pathlib.Path(file).read_text().split("\n", 1)[0].rstrip()
+    except OSError as error:
+        raise Error(f"cannot read a token from {file}: {error.strerror}") from None
+
+
+class Rest:
+    """Of one server; for any thread, each of which has a connection.
+
+    `find` is find_server with its arguments. Where the connection breaks or the server is busy or starting
+    again, a request is sent again for `patience_s`, if the server has ever answered.
+    """
+
+    def __init__(self, find, patience_s):
+        self._find, self._patience_s = find, patience_s
+        self._url, self._token, self._named_by = find()
+        self._has_answered = False
+        self._own = threading.local()
+
+    def get(self, path, **query):
+        return self._request("GET", path, query, None, {}, "")
+
+    def post(self, path, body=None, query=None, content_type="application/json", document=""):
+        """Done once, however often it has to be sent. `document`: what a fault of the body is said of."""
+        if not isinstance(body, bytes):
+            body = json.dumps({} if body is None else body, allow_nan=False).encode()
+        headers = {"Content-Type": content_type, "Idempotency-Key": secrets.token_hex(16)}
+        return self._request("POST", path, query, body, headers, document)
+
+    def pages(self, path, name):
+        """All of a list that comes in pages."""
+        found, page = [], ""
+        while True:
+            answer = self.get(path, **({"page_token": page} if page else {}))
+            found += answer[name]
+            page = answer["next_page_token"]
+            if not page:
+                return found
+
+    def _request(self, method, path, query, body, headers, document):
+        target = "/api/v1" + path + ("?" + urllib.parse.urlencode(query) if query else "")
+        began, pause = time.monotonic(), 0.0  # at once first: idle connections are closed by the server
+        while True:
+            try:
+                answer, text = self._exchange(method, target, body, headers)
+            except (OSError, http.client.HTTPException) as error:
+                self._own.connection = None
+                failure = Error(f"no server answers at {self._url} (from {self._named_by}): "
+                                f"{error or type(error).__name__}")
+            except Error as error:  # the server is not there to be found
+                failure = error
+            else:
+                if answer.status != 503:
+                    return _read(answer.status, text, document)
+                failure = _problem(answer.status, text, document)
+                wish = answer.headers.get("Retry-After", "")
+                pause = max(pause, int(wish) if wish.isdigit() else 0)
+            if not self._has_answered or time.monotonic() - began + pause >= self._patience_s:
+                raise failure
+            time.sleep(pause)
+            pause = min(2 * pause + 0.05, _PAUSE_S_MAX)
+
+    def _exchange(self, method, target, body, headers):
+        connection = self._connection()
+        credentials = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        connection.request(method, target, body, {**headers, **credentials})
+        answer = connection.getresponse()
+        text = answer.read()
+        self._has_answered = True
+        return answer, text
+
+    def _connection(self):
+        """This thread's; after a fork, the child's own."""
+        if getattr(self._own, "connection", None) is None or self._own.process != os.getpid():
+            # Found again, since a server that was started again may have another port.
+            self._url, self._token, self._named_by = self._find()
+            scheme, _, host = self._url.partition("://")
+            kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+            connection = kind(host, timeout=_TIMEOUT_S)
+            connection.auto_open = 0  # not by itself
+            connection.connect()
+            weakref.finalize(connection, connection.sock.close)
+            self._own.connection, self._own.process = connection, os.getpid()
+        return self._own.connection
+
+
+def _read(status, text, document):
+    if status >= 300:
+        raise _problem(status, text, document)
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Error("the answer is not what an Attune server says; is the address right?", status) from None
+
+
+def _problem(status, text, document):
+    """The Error that a problem document (RFC 9457) tells of."""
+    try:
+        problem = json.loads(text)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {}  # a proxy's
+    errors = problem.get("errors") or []
+    if status == 401:
+        message = ("the server's token is missing or wrong: give it with token=, token_file= or "
+                   "ATTUNE_TOKEN; it lies in the server's DATA-DIR/token")
+    elif errors:
+        message = "\n".join(_fault(each, document) for each in errors)
+    else:
+        message = problem.get("detail") or problem.get("title") or f"the server answered with HTTP {status}"
+    return Error(message, status, errors)
+
+
+def _fault(fault, document):
+    """A line; only a document that a person has written has places to look at."""
+    place = f"{document}:{fault['line']}:{fault['column']}: " if document else ""
+    key = ""
+    for part in fault["pointer"].split("/")[1:]:
+        part = part.replace("~1", "/").replace("~0", "~")
+        key += f"[{part}]" if key and part.isdigit() else f".{part}" if key else part
+    return place + (f"{key}: " if key else "") + fault["message"]

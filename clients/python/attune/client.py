@@ -1,0 +1,287 @@
+"""Sweeps of a server, from a program.
+
+    import attune.client
+
+    sweep = attune.client.Server().create("sweep.yaml")
+    sweep.wait()
+    print(sweep.best()["config"])
+
+and those without a program, whose trials are asked for and told about:
+
+    best = sweep.run(lambda trial: train(trial.config["lr"]), workers=4)
+
+What methods return is the JSON of docs/rest-api.md, in which metrics are numbers, also NaN and infinities.
+What is refused, or cannot be asked, raises Error. All is for any thread. docs/python.md tells the story.
+"""
+
+import concurrent.futures
+import functools
+import json
+import math
+import os
+import pathlib
+import threading
+import time
+import traceback
+import urllib.parse
+
+from attune._channel import ERROR_CHARACTERS_MAX
+from attune._rest import Error, Rest, find_server
+from attune._trial import numbers, spoken
+
+__all__ = ["Error", "Server", "Sweep", "Trial"]
+
+_GOES_ON = ("pending", "running", "paused")
+_PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
+
+
+class Server:
+    """The server at the address `server` or, without one, as `attune` finds it: ATTUNE_SERVER, else the
+    one that runs on the data folder `data_dir`.
+
+    Its token is that of `token_file`, `token`, ATTUNE_TOKEN, or else the data folder's, where it is that
+    folder's server. A server that has answered and then does not is asked again for `patience` seconds.
+    An address with https:// is that of a proxy, since the server itself has no TLS there.
+    """
+
+    def __init__(self, server=None, token=None, token_file=None, data_dir="attune-data", patience=60):
+        self._rest = Rest(functools.partial(find_server, server, token, token_file, data_dir), patience)
+
+    def create(self, sweep, directory=None):
+        """A new Sweep, of a sweep file's path, its text (several lines, or beginning with `{`), or a dict of
+        what it would say.
+
+        `directory` is what relative paths in it mean: the file's own folder, or else the current one.
+        """
+        query, document = {}, ""
+        if hasattr(sweep, "items"):
+            text = json.dumps(sweep, indent=2, allow_nan=False, default=os.fspath)
+        elif isinstance(sweep, str) and ("\n" in sweep or sweep.lstrip().startswith("{")):
+            text, document = sweep, "<text>"
+        else:
+            path = pathlib.Path(sweep)
+            text, document, query["file"] = path.read_text(), path, path.name
+            directory = directory or path.absolute().parent
+        query["directory"] = pathlib.Path(directory or ".").absolute()
+        answer = self._rest.post("/sweeps", text.encode(), query, "application/yaml", document)
+        return Sweep(self._rest, answer)
+
+    def sweep(self, id):
+        """The Sweep `id`, such as "s1"."""
+        return Sweep(self._rest, self._rest.get(_path(id)))
+
+    def sweeps(self):
+        """All of them, the newest first."""
+        return [Sweep(self._rest, each) for each in self._rest.pages("/sweeps", "sweeps")]
+
+
+class Sweep:
+    """A sweep of a server's: `id`, `name`, and `metric`, the name of the first one that it improves."""
+
+    def __init__(self, rest, answer):
+        self._rest, self._path = rest, _path(answer["id"])
+        self.id, self.name, self.metric = answer["id"], answer["name"], answer["metric"]["name"]
+        self._time_attr = answer["time_attr"]
+
+    def __repr__(self):
+        return f"<Sweep {self.id} {self.name}>"
+
+    def get(self):
+        """All that the server says of it now: `state`, `trials`, `best` …"""
+        answer = self._rest.get(self._path)
+        for report in [answer["best"], *answer["front"]]:
+            _read_metrics(report)
+        return answer
+
+    def best(self):
+        """The best report, with `trial`, `step`, `value`, `config`, `metrics`, `checkpoint`; or None."""
+        return self.get()["best"]
+
+    def trials(self):
+        """All of them as they are now, by number."""
+        return [_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials")]
+
+    def curves(self, metric=None):
+        """What was reported of a metric, else of the sweep's own: a dict of `number`, `steps`, `values` and
+        `clones` a trial."""
+        trials = self._rest.get(self._path + "/curves", metric=metric or self.metric)["trials"]
+        for trial in trials:
+            trial["values"] = [float(value) for value in trial["values"]]
+        return trials
+
+    def wait(self, timeout=None):
+        """Returns what get() says once the sweep has ended; looks each second.
+
+        Raises Error if it has failed or was killed, TimeoutError if it goes on after `timeout` seconds.
+        """
+        for _ in _moments(timeout):
+            answer = self.get()
+            if answer["state"] not in _GOES_ON:
+                break
+        else:
+            raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
+        if answer["state"] in ("failed", "killed"):
+            raise Error(f"sweep {self.id} has ended as {answer['state']}: {answer['reason']}")
+        return answer
+
+    def pause(self):
+        """Running trials save a checkpoint and leave at their next report; returns what follows, in words."""
+        return self._steer("pause")
+
+    def resume(self):
+        """Goes on; what left with the pause is first."""
+        return self._steer("resume")
+
+    def stop(self):
+        """Running trials finish, and none starts."""
+        return self._steer("stop")
+
+    def kill(self):
+        """Every trial ends now."""
+        return self._steer("kill")
+
+    def _steer(self, verb):
+        return self._rest.post(f"{self._path}:{verb}")["effect"]
+
+    # ---- ask and tell, of a sweep without a program
+
+    def ask(self, lease=None, wait=True):
+        """The next Trial, or None when the sweep has ended.
+
+        While there is none to be had, since others have to end before, waits for one, or with `wait=False`
+        returns None. When nothing is told of a trial for as long as its `lease` ("10m"; else an hour), it
+        goes to another asker.
+        """
+        return self._ask(lease, lambda: not wait)
+
+    def run(self, objective, workers=1, lease=None):
+        """Asks for trials, calls `objective(trial)` and tells, until the sweep has ended; returns its best().
+
+        `objective` returns its metrics by name, or the value of the sweep's one metric, as the report of the
+        step behind the last; or None where it has reported by itself. What it raises is the trial's failure.
+        So many `workers` do this at once, each on a thread; one does on the caller's. Raises as wait() does.
+        """
+        over = threading.Event()
+        if workers == 1:
+            self._work(objective, lease, over)
+        else:
+            with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+                try:
+                    for work in [pool.submit(self._work, objective, lease, over) for _ in range(workers)]:
+                        work.result()
+                finally:
+                    over.set()
+        self.wait()
+        return self.best()
+
+    def _ask(self, lease, gives_up):
+        for _ in _moments():
+            answer = self._rest.post(self._path + "/trials:ask", {"lease": lease} if lease else {})
+            if answer["trial"] is not None:
+                return Trial(self._rest, self._path, answer)
+            if answer["state"] not in _GOES_ON or gives_up():
+                return None
+
+    def _work(self, objective, lease, over):
+        try:
+            while not over.is_set() and (trial := self._ask(lease, over.is_set)):
+                try:
+                    result = objective(trial)
+                    if result is not None:
+                        metrics = result if hasattr(result, "items") else {self.metric: result}
+                        trial.report(None if self._time_attr else trial.step + 1, metrics)
+                except Error:
+                    raise
+                except Exception as error:
+                    trial.fail(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+                else:
+                    trial.complete()
+        finally:
+            over.set()  # for the others: the sweep has ended, or something is wrong with all of them
+
+
+class Trial:
+    """A trial that was asked for: `config` is what to try, `number` its own.
+
+    `milestone` is the step of the next decision and `max_step` the last one (0: none), `seed` the same in
+    each attempt, `step` the last one that was reported: a trial that was paused or has failed comes again,
+    and goes on behind it or begins anew. `verdict` and `reason` are what was decided last.
+    """
+
+    def __init__(self, rest, sweep, answer):
+        self._rest, self._path = rest, f"{sweep}/trials/{answer['trial']}"
+        self.number, self.config = answer["trial"], answer["config"]
+        self.attempt, self.epoch, self.seed = answer["attempt"], answer["epoch"], answer["seed"]
+        self.milestone, self.max_step = answer["milestone"], answer["max_step"]
+        self.step = rest.get(self._path)["step"] if self.attempt > 1 else 0
+        self.verdict, self.reason = "continue", ""
+        self._began = time.monotonic()
+
+    def report(self, step, metrics):
+        """Says how good it is at `step` (None where the sweep counts in a metric); whether it goes on."""
+        body = {"metrics": {name: spoken(value) for name, value in numbers(metrics).items()},
+                "seconds": time.monotonic() - self._began}
+        if step is not None:
+            body["step"] = step
+        answer = self._tell(body)
+        if answer:
+            self.step = body.get("step", self.step)
+            self.verdict, self.reason = answer["verdict"], answer["reason"]
+            self.milestone = answer["milestone"]
+        return self.verdict == "continue"
+
+    def progress(self):
+        """Says that it still runs, which renews its lease; whether it goes on."""
+        self._tell({"state": "running"})
+        return self.verdict == "continue"
+
+    def complete(self):
+        """It is done. Nothing is to be said of one that was told not to go on."""
+        self._end({"state": "completed"})
+
+    def fail(self, message=""):
+        """It has failed, and is offered again, as `failure` in the sweep file says."""
+        # Lone surrogates, as in names of files that are no UTF-8, are no text to the server.
+        message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
+        self._end({"state": "failed", "message": message})
+
+    def _end(self, body):
+        if self.verdict == "continue":
+            self._tell(body)
+            self.verdict = "stop"
+
+    def _tell(self, body):
+        try:
+            return self._rest.post(self._path + ":tell", {"epoch": self.epoch, **body})
+        except Error as error:
+            if error.status != 409:
+                raise
+            trial = self._rest.get(self._path)
+            if trial["state"] in _GOES_ON:
+                raise  # it is another asker's now
+            self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
+            return None
+
+
+def _path(id):
+    return "/sweeps/" + urllib.parse.quote(id, safe="")
+
+
+def _read_metrics(report):
+    """JSON has neither NaN nor infinities, but "nan", "inf" and "-inf"."""
+    if report:
+        report["metrics"] = {name: float(value) for name, value in report["metrics"].items()}
+    return report
+
+
+def _moments(timeout=None):
+    """Now, and again after pauses that grow; to the end of the timeout, if there is one."""
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    pause = _PAUSE_S_MIN
+    while True:
+        yield
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, _PAUSE_S_MAX)

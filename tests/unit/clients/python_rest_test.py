@@ -1,0 +1,459 @@
+"""`attune.client`, with a server of the test's own that gives the answers it is told to."""
+
+import collections
+import http.server
+import json
+import math
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "clients/python"))
+
+import attune.client  # noqa: E402
+from attune import _rest  # noqa: E402
+from attune.client import Error, Server  # noqa: E402
+
+PATIENCE_S = 30
+SWEEP = {"id": "s1", "name": "test", "state": "running", "reason": "", "metric": {"name": "loss"},
+         "time_attr": "", "best": None, "front": []}
+OFFER = {"state": "running", "reason": "", "trial": 0, "config": {"lr": 0.1}, "attempt": 1, "epoch": 7,
+         "seed": 3, "milestone": 1, "max_step": 4, "lease": 600.0}
+NONE_NOW = {"state": "running", "reason": "every trial is running", "trial": None}
+OVER = {"state": "completed", "reason": "", "trial": None}
+CONTINUE = {"verdict": "continue", "reason": "rank 1 of 3", "milestone": 3}
+STOP = {"verdict": "stop", "reason": "rank 3 of 3", "milestone": 0}
+
+Request = collections.namedtuple("Request", "connection method path headers body")
+
+
+def problem(status, detail, errors=None):
+    return status, {"title": "No", "status": status, "detail": detail, "errors": errors or []}
+
+
+class FakeServer(http.server.ThreadingHTTPServer):
+    """Keeps what it is asked. An answer is a document, or (status, document, headers), or BREAK: the
+    connection is closed instead. `answers` are those to come, or a function of the request's path."""
+
+    daemon_threads = True
+    BREAK = "break"
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked, self.answers = [], []
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.asked.append(Request(self.client_address, self.command, self.path, self.headers, body))
+        answers = self.server.answers
+        answer = answers(self.path) if callable(answers) else answers.pop(0)
+        if answer == FakeServer.BREAK:
+            self.close_connection = True
+            return
+        status, document, *headers = answer if isinstance(answer, tuple) else (200, answer)
+        text = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(text)), **dict(*headers)}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_POST = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+class Client(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.fake = self.start()
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("ATTUNE_")}
+        for patch in (mock.patch.dict(os.environ, clean, clear=True),
+                      mock.patch.object(attune.client, "_PAUSE_S_MIN", 0)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def start(self):
+        fake = FakeServer()
+        self.addCleanup(fake.close)
+        return fake
+
+    def server(self, *answers, **options):
+        self.fake.answers += answers
+        return Server(self.fake.url, token="secret", **options)
+
+    def sweep(self, *answers, **options):
+        sweep = self.server(SWEEP, *answers, **options).sweep("s1")
+        self.fake.asked.clear()
+        return sweep
+
+    def trial(self, *answers):
+        trial = self.sweep(OFFER, *answers).ask()
+        self.fake.asked.clear()
+        return trial
+
+    def asked(self):
+        return [f"{each.method} {each.path}" for each in self.fake.asked]
+
+    def told(self):
+        return [json.loads(each.body) for each in self.fake.asked if each.body]
+
+    def keys(self):
+        return [each.headers["Idempotency-Key"] for each in self.fake.asked]
+
+    def use_folder(self, fake, token="of-the-folder"):
+        (self.folder / "server.json").write_text(json.dumps({"http": fake.url}))
+        (self.folder / "token").write_text(token + "\n")
+
+
+class FindingTheServer(Client):
+    def credentials(self, *args, **options):
+        self.fake.answers.append(SWEEP)
+        Server(*args, **options).sweep("s1")
+        return self.fake.asked.pop().headers["Authorization"]
+
+    def test_by_its_address_and_token(self):
+        self.assertEqual(self.credentials(f"127.0.0.1:{self.fake.server_port}", token="a"), "Bearer a")
+        self.assertEqual(self.credentials(f":{self.fake.server_port}/", token="a"), "Bearer a")
+
+    def test_by_the_environment(self):
+        os.environ.update(ATTUNE_SERVER=self.fake.url, ATTUNE_TOKEN="b")
+        self.assertEqual(self.credentials(data_dir=self.folder), "Bearer b")
+
+    def test_by_its_data_folder(self):
+        self.use_folder(self.fake)
+        self.assertEqual(self.credentials(data_dir=self.folder), "Bearer of-the-folder")
+        (self.folder / "server.json").write_text(json.dumps({"http": self.fake.server_port}))
+        self.assertEqual(self.credentials(data_dir=self.folder), "Bearer of-the-folder")
+
+    def test_a_token_of_its_own_goes_before_that_of_the_folder_and_a_file_before_all(self):
+        self.use_folder(self.fake)
+        os.environ["ATTUNE_TOKEN"] = "b"
+        self.assertEqual(self.credentials(data_dir=self.folder), "Bearer b")
+        self.assertEqual(self.credentials(data_dir=self.folder, token="a"), "Bearer a")
+        (self.folder / "mine").write_text("c \nnot this\n")
+        self.assertEqual(self.credentials(data_dir=self.folder, token_file=self.folder / "mine"), "Bearer c")
+
+    def test_another_server_does_not_get_to_see_the_token_of_the_folder(self):
+        self.use_folder(self.start())
+        self.assertIsNone(self.credentials(self.fake.url, data_dir=self.folder))
+
+    def test_what_is_wrong_is_said(self):
+        for wrong, options in (("no server runs on", {"data_dir": self.folder}),
+                               ("'ftp://x' is not a server's address", {"server": "ftp://x"}),
+                               ("'a/b' is not a server's address", {"server": "a/b"}),
+                               ("cannot read a token", {"server": ":1", "token_file": self.folder / "no"})):
+            with self.assertRaisesRegex(Error, wrong):
+                Server(**options)
+        (self.folder / "server.json").write_text("{}")
+        with self.assertRaisesRegex(Error, "does not say where the server is"):
+            Server(data_dir=self.folder)
+
+
+class Connections(Client):
+    def test_stay_open(self):
+        sweep = self.sweep(SWEEP, {"effect": ""}, SWEEP)
+        sweep.get(), sweep.pause(), sweep.get()
+        self.assertEqual(len({each.connection for each in self.fake.asked}), 1)
+
+    def test_each_thread_has_its_own(self):
+        sweep = self.sweep(SWEEP, SWEEP)
+        sweep.get()
+        thread = threading.Thread(target=sweep.get)
+        thread.start()
+        thread.join(PATIENCE_S)
+        self.assertEqual(len({each.connection for each in self.fake.asked}), 2)
+
+    def test_a_forked_child_has_its_own(self):
+        sweep = self.sweep(SWEEP, SWEEP)
+        sweep.get()
+        child = os.fork()
+        if child == 0:
+            os._exit(sweep.get()["id"] != "s1")
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(len({each.connection for each in self.fake.asked}), 2)
+
+    def test_one_that_was_closed_while_idle_is_made_again(self):
+        sweep = self.sweep(SWEEP, FakeServer.BREAK, SWEEP)
+        sweep.get(), sweep.get()
+        self.assertEqual(len({each.connection for each in self.fake.asked}), 2)
+
+    def test_what_breaks_is_sent_again_under_the_same_key(self):
+        trial = self.sweep(FakeServer.BREAK, FakeServer.BREAK, OFFER).ask()
+        self.assertEqual(trial.config, {"lr": 0.1})
+        first, second, third = self.keys()
+        self.assertTrue(first == second == third)
+
+    def test_each_request_has_another_key(self):
+        sweep = self.sweep(OFFER, OFFER)
+        sweep.ask(), sweep.ask()
+        self.assertEqual(len(set(self.keys())), 2)
+
+    def test_a_busy_server_is_asked_again(self):
+        sweep = self.sweep((*problem(503, "reads its log"), {"Retry-After": "0"}), SWEEP)
+        self.assertEqual(sweep.get()["state"], "running")
+        self.assertEqual(self.asked(), ["GET /api/v1/sweeps/s1"] * 2)
+
+    def test_one_that_stays_busy_is_given_up_after_a_while(self):
+        sweep = self.sweep(problem(503, "reads its log"), patience=0)
+        with self.assertRaisesRegex(Error, "reads its log") as caught:
+            sweep.get()
+        self.assertEqual(caught.exception.status, 503)
+
+    def test_a_server_that_has_never_answered_is_not_waited_for(self):
+        self.fake.close()
+        with self.assertRaisesRegex(Error, "no server answers at http://127.0.0.1:.*refused") as caught:
+            self.server().sweeps()
+        self.assertIsNone(caught.exception.status)
+
+    def test_a_server_that_starts_again_at_another_port_is_found(self):
+        self.use_folder(self.fake)
+        self.fake.answers += [SWEEP]
+        sweep = Server(data_dir=self.folder).sweep("s1")
+        self.fake.close()
+        again = self.start()
+        again.answers += [SWEEP]
+        self.fake.answers += [FakeServer.BREAK]  # of the connection that is open
+        self.use_folder(again, token="another")
+        self.assertEqual(sweep.get()["id"], "s1")
+        self.assertEqual(again.asked[0].headers["Authorization"], "Bearer another")
+
+
+class Errors(Client):
+    FAULT = {"pointer": "/parameters/a~1b/values/2", "line": 3, "column": 5, "message": "is there twice"}
+
+    def refused(self, call):
+        with self.assertRaises(Error) as caught:
+            call()
+        return caught.exception
+
+    def test_say_what_the_server_says(self):
+        error = self.refused(self.sweep(problem(409, "it has ended")).pause)
+        self.assertEqual((str(error), error.status, error.errors), ("it has ended", 409, []))
+
+    def test_name_the_place_in_the_sweep_file(self):
+        file = self.folder / "sweep.yaml"
+        file.write_text("parameters: {}\n")
+        server = self.server(problem(422, "2 things are wrong", [self.FAULT, {**self.FAULT, "pointer": ""}]))
+        error = self.refused(lambda: server.create(file))
+        self.assertEqual(str(error), f"{file}:3:5: parameters.a/b.values[2]: is there twice\n"
+                                     f"{file}:3:5: is there twice")
+        self.assertEqual(error.errors[0]["line"], 3)
+
+    def test_name_only_the_key_where_nobody_has_written_lines(self):
+        server = self.server(problem(422, "line:3:5: …", [self.FAULT]))
+        error = self.refused(lambda: server.create({"parameters": {}}))
+        self.assertEqual(str(error), "parameters.a/b.values[2]: is there twice")
+
+    def test_say_where_a_token_comes_from(self):
+        error = self.refused(self.server(problem(401, "send it as Authorization")).sweeps)
+        self.assertRegex(str(error), "token is missing or wrong.*ATTUNE_TOKEN")
+
+    def test_of_what_is_no_attune_server(self):
+        self.assertEqual(str(self.refused(self.server((502, b"<html>")).sweeps)),
+                         "the server answered with HTTP 502")
+        self.assertRegex(str(self.refused(self.server((200, b"<html>")).sweeps)), "is the address right")
+
+
+class Creating(Client):
+    def create(self, *args, **options):
+        server = self.server((201, SWEEP))
+        self.fake.asked.clear()
+        self.assertEqual(server.create(*args, **options).id, "s1")
+        request = self.fake.asked[0]
+        path, _, query = request.path.partition("?")
+        self.assertEqual((request.method, path), ("POST", "/api/v1/sweeps"))
+        return request.body.decode(), dict(_rest.urllib.parse.parse_qsl(query))
+
+    def test_from_a_file(self):
+        file = self.folder / "sweep.yaml"
+        file.write_text("name: ä\n")
+        for path in (file, str(file)):
+            self.assertEqual(self.create(path),
+                             ("name: ä\n", {"directory": str(self.folder), "file": "sweep.yaml"}))
+        self.assertEqual(self.create(file, directory="/data")[1]["directory"], "/data")
+
+    def test_from_text(self):
+        for text in ("name: test\nmetric: {}\n", " {name: test}"):
+            self.assertEqual(self.create(text), (text, {"directory": os.getcwd()}))
+
+    def test_from_a_dict(self):
+        text, query = self.create({"command": [pathlib.Path("/bin/true")]}, directory=self.folder)
+        self.assertEqual(json.loads(text), {"command": ["/bin/true"]})
+        self.assertEqual(query, {"directory": str(self.folder)})
+        with self.assertRaises(TypeError):
+            self.server().create({"name": object()})
+
+
+class Reading(Client):
+    def test_metrics_are_numbers_and_settings_what_they_are(self):
+        best = {"trial": 1, "config": {"schedule": "inf"}, "metrics": {"a": 1, "b": "nan"}}
+        sweep = self.sweep({**SWEEP, "best": best, "front": [best]},
+                           {"trials": [{"number": 0, "metrics": {"a": "-inf"}, "config": {"x": "nan"}}],
+                            "next_page_token": ""},
+                           {"trials": [{"number": 0, "steps": [1, 2, 3], "values": [0.5, "inf", "nan"]}]})
+        self.assertTrue(math.isnan(sweep.best()["metrics"]["b"]))
+        [trial] = sweep.trials()
+        self.assertEqual((trial["metrics"], trial["config"]), ({"a": -math.inf}, {"x": "nan"}))
+        [curve] = sweep.curves("a b")
+        self.assertEqual(curve["values"][:2], [0.5, math.inf])
+        self.assertTrue(math.isnan(curve["values"][2]))
+        self.assertEqual(self.asked()[-1], "GET /api/v1/sweeps/s1/curves?metric=a+b")
+
+    def test_pages_are_read_to_the_last(self):
+        server = self.server({"sweeps": [{**SWEEP, "id": "s2"}], "next_page_token": "x/1"},
+                             {"sweeps": [SWEEP], "next_page_token": ""})
+        self.assertEqual([sweep.id for sweep in server.sweeps()], ["s2", "s1"])
+        self.assertEqual(self.asked()[1], "GET /api/v1/sweeps?page_token=x%2F1")
+
+    def test_a_sweep_without_a_result_has_no_best(self):
+        self.assertIsNone(self.sweep(SWEEP).best())
+
+    def test_wait_returns_what_the_sweep_has_come_to(self):
+        sweep = self.sweep(SWEEP, {**SWEEP, "state": "paused"}, {**SWEEP, "state": "stopped"})
+        self.assertEqual(sweep.wait()["state"], "stopped")
+
+    def test_wait_raises_where_the_sweep_failed(self):
+        sweep = self.sweep({**SWEEP, "state": "failed", "reason": "3 trials failed"})
+        with self.assertRaisesRegex(Error, "sweep s1 has ended as failed: 3 trials failed"):
+            sweep.wait()
+
+    def test_wait_has_an_end(self):
+        with self.assertRaisesRegex(TimeoutError, "sweep s1 has not ended within 0 s"):
+            self.sweep(SWEEP).wait(timeout=0)
+
+
+class AskAndTell(Client):
+    def test_asking_waits_for_a_trial(self):
+        trial = self.sweep(NONE_NOW, {**NONE_NOW, "state": "paused"}, OFFER).ask(lease="10m")
+        self.assertEqual((trial.number, trial.milestone, trial.max_step, trial.step), (0, 1, 4, 0))
+        self.assertEqual(self.told(), [{"lease": "10m"}] * 3)
+
+    def test_asking_does_not_wait_if_told_not_to(self):
+        self.assertIsNone(self.sweep(NONE_NOW).ask(wait=False))
+
+    def test_there_is_none_when_the_sweep_has_ended(self):
+        self.assertIsNone(self.sweep(OVER).ask())
+
+    def test_one_that_comes_again_knows_how_far_it_was(self):
+        trial = self.sweep({**OFFER, "attempt": 2}, {"step": 3}).ask()
+        self.assertEqual((trial.step, self.asked()[1]), (3, "GET /api/v1/sweeps/s1/trials/0"))
+
+    def test_reports_until_the_verdict(self):
+        trial = self.trial(CONTINUE, STOP)
+        self.assertTrue(trial.report(1, {"loss": 0.5}))
+        self.assertEqual((trial.milestone, trial.step), (3, 1))
+        self.assertFalse(trial.report(3, {"loss": 0.4}))
+        self.assertEqual((trial.verdict, trial.reason), ("stop", "rank 3 of 3"))
+        for told, step in zip(self.told(), (1, 3)):
+            self.assertGreater(told.pop("seconds"), 0)
+            self.assertEqual((told["epoch"], told["step"]), (7, step))
+        trial.complete()
+        trial.fail("too late")
+        self.assertEqual(len(self.fake.asked), 2)
+
+    def test_numbers_that_json_has_not(self):
+        trial = self.trial(CONTINUE)
+        trial.report(None, {"a": math.nan, "b": math.inf, "c": -math.inf})
+        [told] = self.told()
+        self.assertEqual(told["metrics"], {"a": "nan", "b": "inf", "c": "-inf"})
+        self.assertNotIn("step", told)
+
+    def test_metrics_that_cannot_be_are_not_sent(self):
+        with self.assertRaisesRegex(ValueError, "metric 'loss' is 'low'"):
+            self.trial().report(1, {"loss": "low"})
+
+    def test_the_end_is_told_once(self):
+        trial = self.trial((204, b""), (204, b""))
+        self.assertTrue(trial.progress())
+        trial.complete(), trial.complete()
+        self.assertEqual(self.told(), [{"epoch": 7, "state": "running"}, {"epoch": 7, "state": "completed"}])
+
+    def test_a_failure_has_a_bound(self):
+        trial = self.trial((204, b""))
+        trial.fail("\udcff" + "x" * 10_000)
+        message = self.told()[0]["message"]
+        self.assertEqual((message[:2], len(message)), ("?x", 4096))
+
+    def test_a_trial_that_was_killed_does_not_go_on(self):
+        trial = self.trial(problem(409, "no such epoch"), {"state": "killed", "reason": "killed on request"})
+        self.assertFalse(trial.report(1, {"loss": 0.5}))
+        self.assertEqual(trial.reason, "killed on request")
+
+    def test_a_trial_that_is_anothers_now_is_an_error(self):
+        trial = self.trial(problem(409, "the lease has run out"), {"state": "running", "reason": ""})
+        with self.assertRaisesRegex(Error, "the lease has run out"):
+            trial.complete()
+
+
+class Run(Client):
+    def test_reports_what_the_objective_returns(self):
+        best = {"trial": 0, "metrics": {}}
+        for result, metrics in ((0.5, {"loss": 0.5}), ({"a": 1}, {"a": 1.0})):
+            ended = {**SWEEP, "state": "completed", "best": best}
+            sweep = self.sweep(OFFER, CONTINUE, (204, b""), OVER, ended, ended)
+            self.assertEqual(sweep.run(lambda trial: result), best)
+            _, report, end, _ = self.told()
+            self.assertEqual((report["step"], report["metrics"], end["state"]), (1, metrics, "completed"))
+
+    def test_says_no_step_where_the_sweep_counts_in_a_metric(self):
+        ended = {**SWEEP, "state": "completed"}
+        sweep = self.server({**SWEEP, "time_attr": "n"}, OFFER, STOP, OVER, ended, ended).sweep("s1")
+        sweep.run(lambda trial: {"loss": 1, "n": 40})
+        self.assertNotIn("step", self.told()[1])
+
+    def test_an_objective_may_report_by_itself(self):
+        ended = {**SWEEP, "state": "completed"}
+        sweep = self.sweep(OFFER, CONTINUE, STOP, OVER, ended, ended)
+        sweep.run(lambda trial: [trial.report(step, {"loss": 1}) for step in (1, 2)] and None)
+        self.assertEqual(len(self.told()), 4)
+
+    def test_what_the_objective_raises_is_the_failure_of_its_trial(self):
+        ended = {**SWEEP, "state": "completed"}
+        sweep = self.sweep(OFFER, (204, b""), OVER, ended, ended)
+        sweep.run(lambda trial: trial.config["no such"])
+        told = self.told()[1]
+        self.assertEqual(told["state"], "failed")
+        self.assertRegex(told["message"], r"(?s)^KeyError: 'no such'\nTraceback.*no such")
+
+    def test_workers_are_at_it_at_once(self):
+        both = threading.Barrier(2, timeout=PATIENCE_S)
+        offers = [OFFER, {**OFFER, "trial": 1}]
+        sweep = self.sweep()
+        self.fake.answers = lambda path: (offers.pop() if offers else OVER) if path.endswith("ask") else (
+            (204, b"") if path.endswith("tell") else {**SWEEP, "state": "completed"})
+        sweep.run(lambda trial: [both.wait()] and None, workers=2)
+        self.assertEqual(sorted(path for path in self.asked() if "tell" in path),
+                         [f"POST /api/v1/sweeps/s1/trials/{number}:tell" for number in (0, 1)])
+
+    def test_one_worker_that_cannot_go_on_ends_the_others(self):
+        refusals = [problem(404, "there is no sweep s1")]
+        sweep = self.sweep()
+        self.fake.answers = lambda path: refusals.pop() if refusals else NONE_NOW
+        with self.assertRaisesRegex(Error, "there is no sweep s1"):
+            sweep.run(lambda trial: None, workers=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
