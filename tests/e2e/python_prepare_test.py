@@ -1,0 +1,142 @@
+"""attune.torch's prepare_model and prepare_data_loader, alone and in gangs of two.
+
+Skipped where Python has no torch, as python_ddp_test.py says.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import unittest
+
+from python_ddp_test import ENVIRONMENT
+from support import EndToEnd, PATIENCE_S, ROOT, free_port, sweep
+
+SCRIPT = ROOT / "tests/e2e/programs/prepared_script.py"
+NUMBERS = list(range(10))
+
+
+def facts_of_a_gang(world_size):
+    """What each rank of the script found, started as torchrun would."""
+    port = str(free_port())
+    ranks = [subprocess.Popen(
+        [sys.executable, SCRIPT], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**ENVIRONMENT, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world_size),
+             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "lo",
+             "PYTHONWARNINGS": "ignore"})
+        for rank in range(world_size)]
+    said = [rank.communicate(timeout=PATIENCE_S)[1] for rank in ranks]
+    for rank, err in zip(ranks, said):
+        if rank.returncode != 0:
+            raise AssertionError(err)
+    return [json.loads(err.splitlines()[-1]) for err in said]
+
+
+def flat(batches):
+    return [number for batch in batches for number in batch]
+
+
+@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
+class GangOfTwo(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ranks = facts_of_a_gang(2)
+
+    def shares(self, name, *place):
+        """Of each rank, all that it saw, in order."""
+        found = [rank[name] for rank in self.ranks]
+        for each in place:
+            found = [share[each] for share in found]
+        return [flat(share) for share in found]
+
+    def test_the_process_group_is_made(self):
+        self.assertEqual([rank["world_size"] for rank in self.ranks], [2, 2])
+
+    def test_a_model_is_the_same_on_all_ranks_and_its_gradient_the_mean(self):
+        one, two = self.ranks
+        self.assertEqual((one["model"], one["is_bare"]), ("DistributedDataParallel", False))
+        self.assertNotEqual(one["own_weight"], two["own_weight"])
+        self.assertEqual([one["weight"], two["weight"]], [one["own_weight"]] * 2)
+        self.assertEqual([one["gradient"], two["gradient"]], [1.5, 1.5])
+
+    def test_each_sample_is_one_ranks_in_each_epoch(self):
+        for epoch in (0, 1):
+            one, two = self.shares("shuffled", epoch)
+            self.assertEqual(sorted(one + two), NUMBERS)
+        self.assertEqual((self.ranks[0]["length"], self.ranks[0]["batch_size"]), (3, 2))
+
+    def test_each_pass_is_another_epoch(self):
+        self.assertNotEqual(self.shares("shuffled", 0), self.shares("shuffled", 1))
+        self.assertEqual(self.shares("epoch_3", 0), self.shares("after_step_3"))
+        self.assertNotEqual(self.shares("epoch_3", 0), self.shares("epoch_3", 1))
+
+    def test_what_was_not_shuffled_stays_in_order(self):
+        self.assertEqual(self.shares("in_order"), [NUMBERS[0::2], NUMBERS[1::2]])
+        self.assertEqual([rank["singly"] for rank in self.ranks], [NUMBERS[0::2], NUMBERS[1::2]])
+        self.assertEqual(self.shares("by_workers"), [NUMBERS[0::2], NUMBERS[1::2]])
+
+    def test_the_last_samples_are_dropped_or_some_come_twice(self):
+        self.assertEqual(self.shares("odd"), [[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]])
+        self.assertEqual(self.shares("odd_dropped"), [[0, 2, 4, 6], [1, 3, 5, 7]])
+
+    def test_a_share_that_is_one_already_stays(self):
+        self.assertTrue(all(rank["own_share"] for rank in self.ranks))
+        self.assertEqual(self.shares("stream"), [NUMBERS, NUMBERS])
+
+    def test_other_samplers_are_refused_by_name(self):
+        for refusal, name in zip(self.ranks[1]["refused"], ("WeightedRandom", "Random", "Batch")):
+            self.assertIn(f"the loader has a {name}Sampler, which does not share samples out", refusal)
+
+
+@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
+class GangOfOne(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        [cls.rank] = facts_of_a_gang(1)
+
+    def test_has_its_model_and_its_samplers_as_they_are(self):
+        self.assertEqual((self.rank["model"], self.rank["is_bare"]), ("Linear", True))
+        self.assertEqual(self.rank["refused"], ["", "", ""])
+        self.assertEqual(flat(self.rank["in_order"]), NUMBERS)
+
+    def test_has_a_process_group_like_any_other(self):
+        self.assertEqual(self.rank["world_size"], 1)
+
+    def test_batches_are_moved_whatever_they_are_made_of(self):
+        self.assertEqual(self.rank["kinds"], ["dict", "Pair", "cpu", "text"])
+        self.assertEqual(self.rank["moved"], ["meta", "meta", "text"])
+
+
+@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
+class Page(EndToEnd):
+    def test_its_block_trains_in_a_gang(self):
+        self.environment.update(ENVIRONMENT)
+        page = (ROOT / "docs/python.md").read_text()
+        [block] = [each for each in re.findall(r"```python\n(.*?)```", page, re.S) if "prepare_model" in each]
+        script = self.write("import torch\nfrom torch.utils.data import DataLoader\n"
+                            "import attune\n"
+                            "config = attune.init()\n"
+                            "data = torch.arange(64.0).view(64, 1)\n"
+                            "Network = lambda width: torch.nn.Linear(1, width)\n" + block +
+                            "sgd = torch.optim.SGD(model.parameters(), 1e-5)\n"
+                            "for step in (1, 2):\n"
+                            "    for batch in loader:\n"
+                            "        sgd.zero_grad()\n"
+                            "        loss = (model(batch) - batch).pow(2).mean()\n"
+                            "        loss.backward()\n"
+                            "        sgd.step()\n"
+                            "    attune.report({'loss': loss}, checkpoint=lambda folder:\n"
+                            "                  torch.save(network.state_dict(), folder / 'network.pt'))\n",
+                            "train.py")
+        run = self.run_sweep(self.write(sweep(
+            command=[sys.executable, script], metric={"name": "loss", "mode": "min"},
+            parameters={"width": {"value": 1}}, scheduler={"name": "fifo", "max": 2},
+            resources={"workers": 2, "cpus_per_worker": 1}, stop={"max_trials": 1})), "-o", "json")
+        self.assertEqual(run.wait(), 0, run.stderr)
+        result = json.loads(run.stdout)
+        self.assertEqual(result["trials"]["completed"], 1)
+        self.assertGreater(result["best"]["metrics"]["loss"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,170 @@
+"""`attune.client` against a real server: sweeps that run, that are asked for, and what goes wrong."""
+
+import concurrent.futures
+import os
+import re
+import sys
+import unittest
+from unittest import mock
+
+from support import EndToEnd, PATIENCE_S, ROOT, sweep
+
+sys.path.insert(0, str(ROOT / "clients/python"))
+
+from attune.client import Error, Server  # noqa: E402
+
+ASKED = {"name": "asked", "metric": {"name": "loss", "mode": "min"},
+         "parameters": {"x": {"min": 0.0, "max": 1.0}}, "searcher": {"name": "random", "seed": 1},
+         "scheduler": {"name": "asha", "min": 1, "max": 4, "reduction_factor": 2}, "stop": {"max_trials": 8}}
+
+
+def loss(trial, step):
+    return (trial.config["x"] - 0.3)**2 + 1 / step
+
+
+class Client(EndToEnd):
+    def serve(self, *args):
+        process = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0, *args)
+        process.await_stderr(r"http://")
+        return process
+
+    def server(self, *args):
+        self.serve(*args)
+        return Server(data_dir=self.data)
+
+    def aside(self, work, *args):
+        """The future of what a thread does."""
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.addCleanup(pool.shutdown, wait=False)
+        return pool.submit(work, *args)
+
+
+class Running(Client):
+    def test_creates_a_sweep_waits_for_it_and_reads_what_it_came_to(self):
+        created = self.server("--with-executor").create(self.write(sweep()))
+        self.assertEqual(created.wait(PATIENCE_S)["state"], "completed")
+        best, trials, curves = created.best(), created.trials(), created.curves()
+        self.assertEqual([trial["number"] for trial in trials], list(range(8)))
+        self.assertEqual(best["value"], max(trial["best"] for trial in trials))
+        self.assertEqual(best["config"], trials[best["trial"]]["config"])
+        self.assertEqual([len(curve["values"]) for curve in curves], [trial["step"] for trial in trials])
+        self.assertEqual([each.id for each in Server(data_dir=self.data).sweeps()], ["s1"])
+
+    def test_waiting_outlives_a_server_that_is_killed(self):
+        gate = self.close_gate(2)
+        serve = self.serve("--with-executor")
+        created = Server(data_dir=self.data).create(sweep(stop={"max_trials": 1}))
+        self.await_report(trial=0, step=1)
+        waiting = self.aside(created.wait)
+        serve.kill()
+        self.serve("--with-executor")  # at another port
+        gate.close()
+        self.assertEqual(waiting.result(PATIENCE_S)["state"], "completed")
+
+    def test_a_sweep_is_steered(self):
+        created = self.server().create(sweep())
+        self.assertIn("nothing starts", created.pause())
+        self.assertEqual(created.get()["state"], "paused")
+        self.assertIn("goes on", created.resume())
+        self.assertIn("it ends now", created.stop())
+        self.assertEqual(created.wait(PATIENCE_S)["state"], "stopped")
+
+    def test_a_sweep_that_fails_says_why(self):
+        created = self.server("--with-executor").create(
+            sweep(command=["/bin/false"], stop={"max_trials": 1}, failure={"max_restarts": 0}))
+        with self.assertRaisesRegex(Error, "sweep s1 has ended as failed: every trial failed"):
+            created.wait(PATIENCE_S)
+
+    def test_what_is_refused_is_said(self):
+        server = self.server()
+        with self.assertRaisesRegex(Error, "^<text>:2:25: metric.mode: "):
+            server.create("parameters: {}\nmetric: {name: a, mode: most}\nstop: {max_trials: 1}\n")
+        with self.assertRaisesRegex(Error, "^parameters.x.max: "):
+            server.create(sweep(parameters={"x": {"min": 1.0, "max": 0.0}}))
+        with self.assertRaisesRegex(Error, "token is missing or wrong"):
+            Server(data_dir=self.data, token="wrong").sweeps()
+        with self.assertRaisesRegex(Error, "no server runs on"):
+            Server(data_dir=self.folder)
+
+
+class AskAndTell(Client):
+    def test_a_loop_asks_and_tells_until_the_sweep_has_ended(self):
+        asked = self.server().create(ASKED)
+        verdicts, reported = [], []
+        while trial := asked.ask():
+            for step in range(1, trial.max_step + 1):
+                reported.append(loss(trial, step))
+                if not trial.report(step, {"loss": reported[-1], "other": float("nan")}):
+                    break
+            verdicts.append(trial.verdict)
+            trial.complete()
+        self.assertEqual(verdicts, ["stop"] * 8)
+        self.assertEqual(asked.best()["value"], min(reported))
+        states = asked.get()["trials"]
+        self.assertEqual(states["stopped"] + states["completed"], 8)
+        self.assertGreater(states["stopped"], 0)
+        self.assertTrue(all(value != value for curve in asked.curves("other") for value in curve["values"]))
+
+    def test_programs_share_a_sweep(self):
+        self.server().create({**ASKED, "scheduler": {"name": "fifo"}})
+        others = [Server(data_dir=self.data).sweep("s1") for _ in range(2)]
+        runs = [self.aside(each.run, lambda trial: loss(trial, 4), 2) for each in others]
+        best, again = [run.result(PATIENCE_S) for run in runs]
+        self.assertEqual(best, again)
+        self.assertEqual(others[0].get()["trials"]["completed"], 8)
+
+    def test_a_paused_trial_comes_again_behind_its_last_step(self):
+        asked = self.server().create({**ASKED, "scheduler": {**ASKED["scheduler"], "mode": "promote"}})
+        began = {}
+        while trial := asked.ask():
+            began.setdefault(trial.number, []).append(trial.step)
+            while trial.report(trial.step + 1, {"loss": loss(trial, trial.step + 1)}):
+                pass
+        self.assertTrue(any(len(steps) > 1 for steps in began.values()), began)
+        self.assertTrue(all(steps == sorted(set(steps)) for steps in began.values()), began)
+        self.check_histories_are_whole()
+
+    def test_a_trial_that_fails_is_offered_again(self):
+        asked = self.server().create({**ASKED, "stop": {"max_trials": 1},
+                                      "failure": {"max_restarts": 1, "backoff": "1s"}})
+        asked.ask().fail("out of memory")
+        again = asked.ask()
+        self.assertEqual((again.number, again.attempt), (0, 2))
+        again.report(4, {"loss": 1})
+        self.assertEqual(asked.wait(PATIENCE_S)["state"], "completed")
+
+    def test_an_objective_that_always_raises_fails_the_sweep_with_its_words(self):
+        asked = self.server().create({**ASKED, "failure": {"max_restarts": 0}})
+        with self.assertRaisesRegex(Error, "(?s)failed.*KeyError: 'lr'"):
+            asked.run(lambda trial: trial.config["lr"])
+
+    def test_a_killed_sweep_ends_the_trial_that_was_asked_for(self):
+        asked = self.server().create(ASKED)
+        trial = asked.ask()
+        asked.kill()
+        self.assertFalse(trial.report(1, {"loss": 1}))
+        self.assertIn("killed", trial.reason)
+        self.assertIsNone(asked.ask())
+
+
+class Page(Client):
+    def test_blocks_of_the_page_run(self):
+        self.serve("--with-executor")
+        page = (ROOT / "docs/python.md").read_text()
+        wait, ask, run = [block for block in re.findall(r"```python\n(.*?)```", page, re.S)
+                          if "Server()" in block or "sweep.run" in block]
+        self.write(sweep())
+        names = {"train": lambda lr, step: lr / step}
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        (self.folder / "attune-data").symlink_to(self.data)
+        with mock.patch("builtins.print") as printed:
+            for block in (wait, ask, run):
+                exec(block, names)  # of our own page
+        self.assertEqual(names["best"]["value"], names["sweep"].best()["value"])
+        self.assertEqual(len(names["sweep"].trials()), 20)
+        self.assertTrue(os.path.isdir(printed.call_args.args[2]))
+
+
+if __name__ == "__main__":
+    unittest.main()
