@@ -3,7 +3,8 @@
 //   node tests/web/screenshot.mjs URL TOKEN OUT.png [--dark] [--path /sweeps/s1]
 //                                 [--width 1440] [--height 900] [--curves 3] [--full]
 //
-// Waits until the page has its data and, on a sweep's page, until so many curves are drawn.
+// Waits until the page has its data and, on a sweep's page, until so many curves, or trials in
+// another view of it, are drawn.
 
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
@@ -48,8 +49,10 @@ try {
   await page.locator('h1').first().waitFor({ timeout: waitMs });
   if (/^\/sweeps\/[^/?]+($|\?)/.test(values.path) && !values.path.includes('tab=')) {
     await page.waitForFunction(
-      (wanted) =>
-        Number(document.querySelector('[data-testid=curves]')?.dataset.lines ?? 0) >= wanted,
+      (wanted) => {
+        const drawn = document.querySelector('[data-lines], [data-dots], [data-strands]')?.dataset;
+        return Number(drawn?.lines ?? drawn?.dots ?? drawn?.strands ?? 0) >= wanted;
+      },
       Number(values.curves),
       { timeout: waitMs },
     );

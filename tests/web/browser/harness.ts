@@ -2,7 +2,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import {
+  chromium,
+  type Browser,
+  type BrowserContextOptions,
+  type Locator,
+  type Page,
+} from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 
 import { MockServer, token } from '../mock/server';
@@ -88,4 +94,32 @@ export async function waitForPoints(page: Page, points: number): Promise<void> {
 
 export function pointsOf(world: World, sweep: string): number {
   return world.trialsOf(sweep).reduce((sum, trial) => sum + trial.history.length, 0);
+}
+
+/** Drags along an axis, between shares of its height from above. */
+export async function brush(
+  page: Page,
+  grip: Locator,
+  from: number,
+  to: number,
+  moves = 4,
+): Promise<void> {
+  const box = await grip.boundingBox();
+  if (!box) throw new Error('the axis has no size');
+  const x = box.x + box.width / 2;
+  await page.mouse.move(x, box.y + from * box.height);
+  await page.mouse.down();
+  await page.mouse.move(x, box.y + to * box.height, { steps: moves });
+  await page.mouse.up();
+}
+
+/** Moves the mouse down a drawing, at a share of its width, until it says what is under it. */
+export async function pointAtFirst(page: Page, drawing: Locator, column: number): Promise<void> {
+  const box = await drawing.boundingBox();
+  if (!box) throw new Error('the drawing has no size');
+  for (let y = box.y + 4; y < box.y + box.height; y += 10) {
+    await page.mouse.move(box.x + column * box.width, y);
+    if ((await page.locator('.plot-tip').count()) > 0) return;
+  }
+  throw new Error('nothing in the drawing answers to the mouse');
 }

@@ -248,6 +248,39 @@ export function frontWorld(): World {
   return world;
 }
 
+/**
+ * A sweep, s1, with a parameter that exists beside one optimizer alone. Trials 0 to 5 have ended, 4
+ * with NaN and 5 without a report; 6 trains and has reported nothing.
+ */
+export function conditionalWorld(): World {
+  const world = new World();
+  const momentum: Parameter = { name: 'momentum', type: 'float', min: 0.5, max: 0.99 };
+  world.addSweep({
+    id: 's1',
+    name: 'conditional',
+    scheduler: 'none',
+    rungs: [],
+    parameters: [
+      { name: 'optimizer', type: 'categorical', values: ['sgd', 'adamw'] },
+      { name: 'lr', type: 'float', min: 0.001, max: 1, scale: 'log' },
+      { ...momentum, scale: 'linear' },
+    ],
+  });
+  const values = [0.5, 0.8, 0.6, 0.9, 'nan', null, null] as const;
+  values.forEach((value, i) => {
+    const config = { optimizer: 'adamw', lr: Number((0.002 * 2 ** i).toPrecision(4)) };
+    const trial = world.addTrial(
+      's1',
+      i % 2 === 0 ? config : { ...config, optimizer: 'sgd', momentum: 0.5 + i / 20 },
+    );
+    world.start(trial);
+    if (value !== null) world.report(trial, 1, { accuracy: value });
+    if (i === 5) world.change(trial, 'failed', 'rank 0 exited with code 1');
+    else if (i < 5) world.change(trial, 'completed', 'reached step 1, the last');
+  });
+  return world;
+}
+
 /** A sweep of very many trials, to see that the page stays smooth. */
 export function largeWorld(trials: number): World {
   const world = new World();

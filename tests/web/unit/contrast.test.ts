@@ -63,6 +63,21 @@ describe.each([
   });
 });
 
+describe.each([
+  ['light', ':root'],
+  ['dark', ":root[data-theme='dark']"],
+])('the ramp of the %s theme', (_, selector) => {
+  it('stands out more with every step, so that it is read without its hues', () => {
+    const theme = tokens(selector);
+    const surface = theme.get('surface') as string;
+    const steps = [1, 2, 3, 4, 5].map((i) => contrast(theme.get(`ramp-${i}`) as string, surface));
+    expect(steps).toEqual([...steps].sort((a, b) => a - b));
+    expect(steps[0]).toBeGreaterThanOrEqual(1.8);
+    expect(steps[2]).toBeGreaterThanOrEqual(3);
+    expect(steps[4]).toBeGreaterThanOrEqual(7);
+  });
+});
+
 describe('the dark theme', () => {
   it('is the same when chosen and when the system asks for it', () => {
     expect(tokens(':root:not([data-theme])')).toEqual(tokens(":root[data-theme='dark']"));

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Trial } from '../../../web/src/api/types';
 import {
   defaultSort,
   formatSort,
@@ -10,29 +9,8 @@ import {
   sortTrials,
 } from '../../../web/src/model/columns';
 import { parseFilter, stateFilter } from '../../../web/src/model/filter';
-import { rowOf, type TrialRow } from '../../../web/src/model/sweep_model';
-
-function row(number: number, changes: Partial<Trial> = {}): TrialRow {
-  return rowOf({
-    sweep: 's1',
-    number,
-    state: 'running',
-    reason: '',
-    config: {},
-    origin: 'random',
-    created: '2026-11-21T10:00:00.000000Z',
-    ended: null,
-    attempts: 1,
-    step: 0,
-    milestone: 0,
-    seconds: 0,
-    metrics: {},
-    best: null,
-    checkpoint: null,
-    waiting: '',
-    ...changes,
-  });
-}
+import type { TrialRow } from '../../../web/src/model/sweep_model';
+import { row } from './row';
 
 const highest = { name: 'accuracy', mode: 'max' } as const;
 const lowest = { name: 'loss', mode: 'min' } as const;

@@ -78,10 +78,13 @@ export function upperBound(ascending: readonly number[], value: number): number 
   return low;
 }
 
+/** What a frame is put around: a curve, or what stands for one. */
+export type Valued = Pick<Curve, 'values'>;
+
 export interface Frame {
   min: number;
   max: number;
-  /** Curves that leave the frame, because they diverge far from all others. */
+  /** Of those that it was made for, how many leave it, because they diverge far from all others. */
   clipped: number;
 }
 
@@ -97,7 +100,7 @@ const mostSampled = 50_000;
  * The range of values to draw. One trial that diverges to 10⁶ must not flatten all others into a
  * line, so far outliers are cut off and counted.
  */
-export function frameOf(curves: Iterable<Curve>, logarithmic: boolean): Frame | undefined {
+export function frameOf(curves: Iterable<Valued>, logarithmic: boolean): Frame | undefined {
   const all = [...curves];
   const usable = (value: number): boolean => Number.isFinite(value) && (!logarithmic || value > 0);
   let [min, max] = extremes(all, usable);
@@ -114,7 +117,7 @@ export function frameOf(curves: Iterable<Curve>, logarithmic: boolean): Frame | 
 
 type Test = (value: number) => boolean;
 
-function extremes(curves: readonly Curve[], usable: Test): [number, number] {
+function extremes(curves: readonly Valued[], usable: Test): [number, number] {
   let min = Infinity;
   let max = -Infinity;
   for (const { values } of curves) {
@@ -127,8 +130,8 @@ function extremes(curves: readonly Curve[], usable: Test): [number, number] {
   return [min, max];
 }
 
-function outlierBounds(curves: readonly Curve[], usable: Test): [number, number] {
-  const points = curves.reduce((sum, curve) => sum + curve.length, 0);
+function outlierBounds(curves: readonly Valued[], usable: Test): [number, number] {
+  const points = curves.reduce((sum, { values }) => sum + values.length, 0);
   const stride = Math.max(1, Math.ceil(points / mostSampled));
   const sampled: number[] = [];
   let skip = 0;

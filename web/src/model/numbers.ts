@@ -67,8 +67,8 @@ export function formatBytes(bytes: number): string {
 }
 
 /** "1 trial", "3 trials". */
-export function plural(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+export function plural(count: number, noun: string, many = `${noun}s`): string {
+  return `${formatCount(count)} ${count === 1 ? noun : many}`;
 }
 
 function wholeDigits(magnitude: number): number {

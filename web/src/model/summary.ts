@@ -1,5 +1,8 @@
 import type { Limits, Sweep, TrialState } from '../api/types';
+import type { Axis } from './axes';
+import { brushText, type Brushes } from './brush';
 import type { Curve } from './curve';
+import { besideMeaning, type Along, type Dot } from './history';
 import { formatCount, formatMetric, fromWire, plural } from './numbers';
 import { trialStates } from './states';
 import { formatDuration } from './time';
@@ -24,6 +27,53 @@ export function curvesSummary(
   return parts.join(' ');
 }
 
+/** What became of the trials, in words. */
+export function historySummary(
+  sweep: Sweep,
+  dots: readonly Dot[],
+  trials: number,
+  along: Along,
+): string {
+  const several = sweep.metrics.length > 1;
+  const { best, front, metrics } = sweep;
+  const parts: string[] = [];
+  if (several) {
+    const more = metrics.length > 2 ? `, of all ${metrics.length} metrics` : '';
+    parts.push(
+      `Each trial’s newest report; ${plural(front.length, 'report')} on the front${more}.`,
+    );
+  } else {
+    const line = `the line is the best ${along === 'ended' ? 'by then' : 'so far'}.`;
+    parts.push(`The best ${sweep.metric.name} of ${plural(trials, 'trial')}; ${line}`);
+    if (best) parts.push(`Best: ${formatMetric(fromWire(best.value))}, trial ${best.trial}.`);
+  }
+  const beside = Object.entries(besideMeaning).flatMap(([kind, meaning]) => {
+    const count = dots.filter((dot) => dot.beside === kind).length;
+    return count > 0 ? [`${formatCount(count)} ${meaning}`] : [];
+  });
+  if (beside.length > 0) parts.push(`${beside.join(', ')}.`);
+  const missing = trials - new Set(dots.map((dot) => dot.number)).size;
+  const yet = !several && along === 'ended' ? 'ended' : 'reported';
+  if (missing > 0) parts.push(`${formatCount(missing)} not ${yet} yet.`);
+  return parts.join(' ');
+}
+
+/** Which trials are drawn across which axes. */
+export function parallelSummary(
+  axes: readonly Axis[],
+  brushes: Brushes,
+  trials: number,
+  kept: number,
+): string {
+  const brushed = axes.flatMap((axis) => {
+    const brush = brushes[axis.key];
+    return brush ? [brushText(axis, brush)] : [];
+  });
+  const drawn = `${plural(trials, 'trial')} across ${plural(axes.length, 'axis', 'axes')}.`;
+  if (brushed.length === 0) return drawn;
+  return `${drawn} ${formatCount(kept)} within ${brushed.join('; ')}.`;
+}
+
 /** "1 running, 2 completed, 5 stopped". */
 export function countsSummary(counts: Record<TrialState, number>): string {
   const parts = trialStates
@@ -33,7 +83,10 @@ export function countsSummary(counts: Record<TrialState, number>): string {
 }
 
 /** "2 to 8 workers". */
-export function workersText({ workers, min_workers }: Pick<Sweep, 'workers' | 'min_workers'>): string {
+export function workersText({
+  workers,
+  min_workers,
+}: Pick<Sweep, 'workers' | 'min_workers'>): string {
   return `${min_workers < workers ? `${min_workers} to ` : ''}${plural(workers, 'worker')}`;
 }
 

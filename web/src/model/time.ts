@@ -15,6 +15,18 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** For an axis whose labels lie so far apart: "20 s", "15 min", "3 h", "2 d". */
+export function formatSpan(seconds: number, apart: number): string {
+  const units = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+  ] as const;
+  const whole = units.find(([unit]) => apart >= unit && apart % unit === 0);
+  if (!whole) return `${Number(seconds.toPrecision(6))} s`;
+  return `${Math.round(seconds / whole[0])} ${whole[1]}`;
+}
+
 /** "just now", "5 min ago", "3 h ago", "2 d ago". */
 export function formatAgo(time: number, now: number): string {
   const seconds = Math.max(0, (now - time) / 1000);

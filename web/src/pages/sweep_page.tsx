@@ -2,6 +2,8 @@ import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { LiveSweep } from '../live/sweep_live';
+import { axesOf } from '../model/axes';
+import { brushFilter, parseBrushes } from '../model/brush';
 import {
   formatSort,
   parseSort,
@@ -12,19 +14,18 @@ import {
 import { parseFilter, stateFilter } from '../model/filter';
 import { formatCount } from '../model/numbers';
 import { cloneNote, rungNote } from '../model/rungs';
-import { curvesSummary } from '../model/summary';
 import type { SweepModel, TrialRow } from '../model/sweep_model';
 import { place, setQuery } from '../router';
-import { chooseColorBy, linesOf, type ColorBy } from '../ui/colors';
-import { CurveChart } from '../ui/curve_chart';
+import { chooseColorBy } from '../ui/colors';
 import { Icon } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { Loading, StateChips, Trouble } from '../ui/parts';
-import { paintEpoch } from '../ui/theme';
+import { BrushChips } from './brush_chips';
 import { ImportanceCard } from './importance_card';
 import { BestCard, FrontCard, RungCard } from './sweep_cards';
 import { SweepFile } from './sweep_file';
 import { SweepHead } from './sweep_head';
+import { SweepViews, chooseView } from './sweep_views';
 import { TrialTable } from './trial_table';
 import { WhatIfCard } from './what_if_card';
 
@@ -71,16 +72,25 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
   const states = (query.get('state') ?? '').split(',').filter(Boolean);
   const sort = parseSort(query.get('sort') ?? undefined);
   const selected = query.has('trial') ? Number(query.get('trial')) : undefined;
+  const view = chooseView(query.get('view'));
+  const logarithmic = query.get('y') === 'log';
   const colorBy = chooseColorBy(query.get('color'), model.trials.size);
 
-  const rows = useMemo(() => {
+  const unbrushed = useMemo(() => {
     const matchesText = parseFilter(text);
     const matchesState = stateFilter(states);
-    const kept = [...model.trials.values()].filter((row) => matchesText(row) && matchesState(row));
+    return [...model.trials.values()].filter((row) => matchesText(row) && matchesState(row));
+  }, [version, text, states.join()]);
+  const brushText = query.get('brush');
+  const brushes = useMemo(() => parseBrushes(brushText), [brushText]);
+  const axes = useMemo(
+    () => axesOf(sweep, unbrushed, logarithmic),
+    [sweep.parameters, sweep.metrics, unbrushed, logarithmic],
+  );
+  const rows = useMemo(() => {
+    const kept = unbrushed.filter(brushFilter(brushes, axes, sweep));
     return sortTrials(kept, sort, sweep.metric);
-  }, [version, text, states.join(), sort.key, sort.descending]);
-  const epoch = paintEpoch.value;
-  const lines = useMemo(() => linesOf(rows, model.curves, colorBy), [rows, colorBy, epoch]);
+  }, [unbrushed, brushes, axes, sort.key, sort.descending]);
   const parameters = useMemo(
     () => searchedParameters(sweep.parameters, model.trials.values()),
     [sweep.parameters, model.trials.size],
@@ -101,25 +111,21 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
   return (
     <>
       <div class="overview">
-        <section class="panel" aria-label="Learning curves">
-          <CurveChart
-            lines={lines}
-            version={version}
-            metric={model.curveMetric}
-            time={sweep.time_attr || 'step'}
-            logarithmic={query.get('y') === 'log'}
-            rungs={sweep.rungs}
-            maxStep={sweep.max_step}
-            best={sweep.best?.trial}
-            selected={selected}
-            hovered={hovered}
-            summary={curvesSummary(sweep, model.curves, model.curveMetric)}
-            onHover={setHovered}
-            onSelect={select}
-            onLogarithmic={(on) => setQuery({ y: on ? 'log' : undefined })}
-            controls={<ChartControls model={model} colorBy={colorBy} />}
-          />
-        </section>
+        <SweepViews
+          view={view}
+          model={model}
+          version={version}
+          rows={rows}
+          unbrushed={unbrushed}
+          axes={axes}
+          brushes={brushes}
+          colorBy={colorBy}
+          logarithmic={logarithmic}
+          selected={selected}
+          hovered={hovered}
+          onSelect={select}
+          onHover={setHovered}
+        />
         <div class="side">
           {sweep.metrics.length > 1 ? <FrontCard sweep={sweep} /> : <BestCard sweep={sweep} />}
           {sweep.rungs.length > 0 && <RungCard model={model} />}
@@ -142,6 +148,7 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
             chosen={states}
             onChange={(next) => setQuery({ state: next.join(',') })}
           />
+          <BrushChips axes={axes} brushes={brushes} />
           <div class="filter">
             <Icon name="search" />
             <input
@@ -171,41 +178,6 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
           onHover={setHovered}
         />
       </section>
-    </>
-  );
-}
-
-function ChartControls({ model, colorBy }: { model: SweepModel; colorBy: ColorBy }): JSX.Element {
-  const own = model.sweep.metric.name;
-  const names = [own, ...[...model.metricNames].filter((name) => name !== own).sort()];
-  return (
-    <>
-      {names.length > 1 && (
-        <label class="pick">
-          metric
-          <select
-            value={model.curveMetric}
-            onChange={(event) => {
-              const chosen = event.currentTarget.value;
-              setQuery({ metric: chosen === own ? undefined : chosen });
-            }}
-          >
-            {names.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-      )}
-      <label class="pick">
-        colour
-        <select
-          value={colorBy}
-          onChange={(event) => setQuery({ color: event.currentTarget.value })}
-        >
-          <option>trial</option>
-          <option>state</option>
-        </select>
-      </label>
     </>
   );
 }

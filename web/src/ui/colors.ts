@@ -37,3 +37,18 @@ export function linesOf(
   }
   return lines;
 }
+
+/** From the worst to the best: colours of tokens.css, and so many between them. */
+export function rampColors(count: number): string[] {
+  const stops = [1, 2, 3, 4, 5].map((i) => channels(token(`--ramp-${i}`)));
+  return Array.from({ length: count }, (_, i) => {
+    const at = (i / Math.max(1, count - 1)) * (stops.length - 1);
+    const [from, to] = [stops[Math.floor(at)], stops[Math.ceil(at)]];
+    const mixed = from?.map((c, k) => Math.round(c + ((to?.[k] ?? c) - c) * (at % 1)));
+    return `rgb(${mixed?.join(' ')})`;
+  });
+}
+
+function channels(hex: string): number[] {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}

@@ -85,6 +85,7 @@ const shapes = {
     </>
   ),
   check: <path d="m3.5 8.5 3 3 6-7" />,
+  clear: <path d="m4.5 4.5 7 7m0-7-7 7" />,
   search: (
     <>
       <circle cx="7" cy="7" r="4.2" />

@@ -41,3 +41,55 @@ function valueAt(curve: Curve, step: number): number | undefined {
   const [y0, y1] = [values[right - 1] as number, values[right] as number];
   return y0 + ((y1 - y0) * (step - x0)) / (x1 - x0);
 }
+
+/** The index of the point nearest to a place, or undefined when none lies within the radius; NaN is
+    nowhere. */
+export function nearestPoint(
+  points: readonly { x: number; y: number }[],
+  x: number,
+  y: number,
+  radius: number,
+): number | undefined {
+  let nearest: number | undefined;
+  let distance = radius;
+  points.forEach((point, i) => {
+    const off = Math.hypot(point.x - x, point.y - y);
+    if (off <= distance) {
+      distance = off;
+      nearest = i;
+    }
+  });
+  return nearest;
+}
+
+/**
+ * The index of the line that passes nearest to a place between two axes at `xs`, or undefined when
+ * none passes within the radius. `yOf` gives a line's height on an axis, or NaN for one that does
+ * not count.
+ */
+export function nearestBetween(
+  lines: number,
+  xs: readonly number[],
+  yOf: (line: number, axis: number) => number,
+  x: number,
+  y: number,
+  radius: number,
+): number | undefined {
+  const right = Math.min(xs.length - 1, Math.max(1, upperBound(xs, x)));
+  const [x0, x1] = [xs[right - 1], xs[right]];
+  if (x0 === undefined || x1 === undefined || x < x0 - radius || x > x1 + radius) return undefined;
+  const share = Math.min(1, Math.max(0, (x - x0) / (x1 - x0)));
+  let nearest: number | undefined;
+  let distance = radius;
+  for (let line = 0; line < lines; line += 1) {
+    const [y0, y1] = [yOf(line, right - 1), yOf(line, right)];
+    // Measured across the line: steep ones are as easy to point at as flat ones.
+    const slant = (x1 - x0) / Math.hypot(x1 - x0, y1 - y0);
+    const off = Math.abs(y0 + (y1 - y0) * share - y) * slant;
+    if (off <= distance) {
+      distance = off;
+      nearest = line;
+    }
+  }
+  return nearest;
+}

@@ -1,0 +1,25 @@
+import type { Trial } from '../../../web/src/api/types';
+import { rowOf, type TrialRow } from '../../../web/src/model/sweep_model';
+
+/** A trial as the sweep's page has it. */
+export function row(number: number, changes: Partial<Trial> = {}): TrialRow {
+  return rowOf({
+    sweep: 's1',
+    number,
+    state: 'running',
+    reason: '',
+    config: {},
+    origin: 'random',
+    created: '2026-11-21T10:00:00.000000Z',
+    ended: null,
+    attempts: 1,
+    step: 0,
+    milestone: 0,
+    seconds: 0,
+    metrics: {},
+    best: null,
+    checkpoint: null,
+    waiting: '',
+    ...changes,
+  });
+}

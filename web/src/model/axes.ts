@@ -1,0 +1,191 @@
+import type { ConfigValue, Metric, Parameter, Sweep } from '../api/types';
+import { frameOf } from './curve';
+import { formatConfig, formatMetric, fromWire } from './numbers';
+import type { TrialRow } from './sweep_model';
+
+/** An axis of parallel coordinates: a parameter, or a metric. */
+export interface Axis {
+  /** `config.NAME` or `metrics.NAME`. */
+  key: string;
+  name: string;
+  kind: 'linear' | 'log' | 'listed';
+  /** Numbers between two are none of its. */
+  whole: boolean;
+  /** Of numbers. */
+  min: number;
+  max: number;
+  /** Of a listed one, from below. */
+  values: readonly ConfigValue[];
+  /** Of a metric: which way it is better. */
+  mode: Metric['mode'] | undefined;
+  /** Some trial has no place on it. */
+  lane: boolean;
+}
+
+/** The searched parameters in the sweep's order, and the metrics last. */
+export function axesOf(sweep: Sweep, rows: readonly TrialRow[], logarithmic: boolean): Axis[] {
+  const searched = (sweep.parameters ?? []).filter((each) => each.type !== 'constant');
+  const axes = searched.map((parameter) => parameterAxis(parameter, rows));
+  const metrics = sweep.metrics.map((metric) => metricAxis(metric, sweep, rows, logarithmic));
+  return [...axes, ...metrics];
+}
+
+function parameterAxis(parameter: Parameter, rows: readonly TrialRow[]): Axis {
+  const { name, type, values, scale } = parameter;
+  const found = rows.map((row) => row.config[name]).filter((value) => value !== undefined);
+  const base = { key: `config.${name}`, name, mode: undefined, lane: found.length < rows.length };
+  if (type === 'categorical' || type === 'bool') {
+    const listed = [...new Set([...(values ?? (type === 'bool' ? [false, true] : [])), ...found])];
+    return { ...base, kind: 'listed', whole: true, min: 0, max: listed.length - 1, values: listed };
+  }
+  // Trials may lie outside, where the range has been edited since.
+  const numbers = found.map(Number).filter(Number.isFinite);
+  const min = numbers.reduce((least, value) => Math.min(least, value), parameter.min ?? Infinity);
+  const max = numbers.reduce((most, value) => Math.max(most, value), parameter.max ?? -Infinity);
+  const kind = scale === 'log' && min > 0 ? 'log' : 'linear';
+  return { ...base, kind, whole: type === 'int', ...ends(min, max), values: [] };
+}
+
+function metricAxis(
+  { name, mode }: Metric,
+  sweep: Sweep,
+  rows: readonly TrialRow[],
+  logarithmic: boolean,
+): Axis {
+  const read = metricReader(name, sweep);
+  const values = rows.map(read).filter((value) => value !== undefined);
+  const series = values.map((value) => ({ values: [value] }));
+  const log = logarithmic && values.some((value) => value > 0);
+  const frame = frameOf(series, log);
+  // The frame keeps outliers out; its margin is of no use on an axis.
+  const within = values.filter((v) => frame && v >= frame.min && v <= frame.max);
+  const min = within.reduce((least, value) => Math.min(least, value), Infinity);
+  const max = within.reduce((most, value) => Math.max(most, value), -Infinity);
+  const lane = values.length < rows.length;
+  const base = { key: `metrics.${name}`, name, mode, whole: false, lane, values: [] };
+  return { ...base, kind: log ? 'log' : 'linear', ...ends(min, max) };
+}
+
+function ends(min: number, max: number): { min: number; max: number } {
+  if (min > max) return { min: 0, max: 1 };
+  return { min, max };
+}
+
+/** A trial's value on an axis, of a listed one the number of its place; undefined without. */
+export function axisReader(axis: Axis, sweep: Sweep): (row: TrialRow) => number | undefined {
+  const { name, values } = axis;
+  if (axis.mode !== undefined) return metricReader(name, sweep);
+  if (axis.kind === 'listed') {
+    const places = new Map(values.map((value, i) => [value, i]));
+    return (row) => places.get(row.config[name] as ConfigValue);
+  }
+  return (row) => {
+    const value = row.config[name];
+    return value === undefined ? undefined : Number(value);
+  };
+}
+
+// Of several metrics a trial's newest report, which has them all; of one its best.
+function metricReader(name: string, sweep: Sweep): (row: TrialRow) => number | undefined {
+  const single = sweep.metrics.length === 1;
+  return (row) => {
+    const wire = row.metrics[name];
+    const value = single ? row.best : wire === undefined ? undefined : fromWire(wire);
+    return value !== undefined && Number.isFinite(value) ? value : undefined;
+  };
+}
+
+/** A trial across the axes. */
+export interface Strand {
+  number: number;
+  /** A value an axis; undefined where it has none there. */
+  values: readonly (number | undefined)[];
+  /** In the first metric, from 0, the worst, to 1; undefined without a value. */
+  merit: number | undefined;
+  failed: boolean;
+}
+
+/** All trials across the axes, the worst first. */
+export function strandsOf(
+  axes: readonly Axis[],
+  rows: readonly TrialRow[],
+  sweep: Sweep,
+): Strand[] {
+  const readers = axes.map((axis) => axisReader(axis, sweep));
+  const metric = firstMetric(axes);
+  const axis = axes[metric];
+  const strands = rows.map((row) => {
+    const values = readers.map((read) => read(row));
+    const value = values[metric];
+    const place = axis && value !== undefined ? placeOf(axis, value) : undefined;
+    const merit = place !== undefined && axis?.mode === 'min' ? 1 - place : place;
+    return { number: row.number, values, merit, failed: row.state === 'failed' };
+  });
+  return strands.sort((a, b) => (a.merit ?? -1) - (b.merit ?? -1) || a.number - b.number);
+}
+
+export function firstMetric(axes: readonly Axis[]): number {
+  return axes.findIndex((axis) => axis.mode !== undefined);
+}
+
+/** Where on its axis a value lies: 0 at the lower end, 1 at the upper; beyond them at the end. */
+export function placeOf(axis: Axis, value: number): number {
+  const { kind, min, max, values } = axis;
+  if (kind === 'listed') return (value + 0.5) / values.length;
+  if (max === min) return 0.5;
+  const place =
+    kind === 'log'
+      ? Math.log(Math.max(value, min) / min) / Math.log(max / min)
+      : (value - min) / (max - min);
+  return Math.min(1, Math.max(0, place));
+}
+
+/** The value at a place; of a listed axis between the numbers of two. */
+export function valueAt({ kind, min, max, values }: Axis, place: number): number {
+  if (kind === 'listed') return place * values.length - 0.5;
+  return kind === 'log' ? min * Math.pow(max / min, place) : min + place * (max - min);
+}
+
+export function formatAt({ kind, values, mode }: Axis, value: number): string {
+  if (kind === 'listed') return formatConfig(values[value]);
+  return mode === undefined ? formatConfig(value) : formatMetric(value);
+}
+
+/** Values to be labelled, about so many. */
+export function ticksOf(axis: Axis, about: number): number[] {
+  const { kind, min, max, values, whole } = axis;
+  if (kind === 'listed') {
+    const stride = Math.ceil(values.length / Math.max(1, about));
+    return values.map((_, i) => i).filter((i) => i % stride === 0);
+  }
+  if (min === max) return [min];
+  if (kind === 'log') {
+    const ticks = logTicks(min, max, about);
+    if (ticks.length > 1) return ticks;
+  }
+  const rough = (max - min) / about;
+  const magnitude = 10 ** Math.floor(Math.log10(rough));
+  const fine = [1, 2, 5, 10].map((by) => by * magnitude).find((by) => by >= rough) ?? rough;
+  const step = whole ? Math.max(1, Math.round(fine)) : fine;
+  const ticks: number[] = [];
+  // Steps added up bring noise: 0.30000000000000004.
+  for (let i = Math.ceil(min / step - 1e-9); i * step <= max + step * 1e-9; i += 1)
+    ticks.push(Number((i * step).toPrecision(12)));
+  return ticks;
+}
+
+function logTicks(min: number, max: number, about: number): number[] {
+  const [first, last] = [Math.ceil(Math.log10(min) - 1e-9), Math.floor(Math.log10(max) + 1e-9)];
+  const decades = last - first + 1;
+  const stride = Math.max(1, Math.ceil(decades / about));
+  const factors = decades >= about / 2 ? [1] : [1, 2, 5];
+  const ticks: number[] = [];
+  for (let power = first - 1; power <= last; power += 1) {
+    if (factors.length === 1 && (power - first) % stride !== 0) continue;
+    for (const factor of factors) {
+      const tick = Number(`${factor}e${power}`);
+      if (tick >= min * (1 - 1e-9) && tick <= max * (1 + 1e-9)) ticks.push(tick);
+    }
+  }
+  return ticks;
+}

@@ -1,0 +1,109 @@
+import { axisReader, formatAt, valueAt, type Axis } from './axes';
+import type { Predicate } from './filter';
+import type { Sweep } from '../api/types';
+
+/** A part of an axis: values from `low` to `high`, and with `absent` the trials without one. */
+export interface Brush {
+  low: number;
+  high: number;
+  absent: boolean;
+}
+
+/** By the axis's key. */
+export type Brushes = Readonly<Record<string, Brush>>;
+
+/** Trials without a value alone. */
+export const absentOnly: Brush = { low: Infinity, high: -Infinity, absent: true };
+
+/**
+ * What lies between two places of an axis. To an end it is open, so that values to come count too;
+ * below 0 is the lane of those without a value. Undefined where nothing could lie there.
+ */
+export function brushBetween(axis: Axis, from: number, to: number): Brush | undefined {
+  const [first, last] = from < to ? [from, to] : [to, from];
+  const absent = axis.lane && first < 0;
+  if (last < 0) return absent ? absentOnly : undefined;
+  const rounded = (value: number): number => Number(value.toPrecision(4));
+  let low = first <= 0 ? -Infinity : rounded(valueAt(axis, first));
+  let high = last >= 1 ? Infinity : rounded(valueAt(axis, last));
+  if (axis.whole) [low, high] = [Math.ceil(low), Math.floor(high)];
+  if (low > high) return absent ? absentOnly : undefined;
+  return { low, high, absent };
+}
+
+export function within({ low, high, absent }: Brush, value: number | undefined): boolean {
+  return value === undefined ? absent : value >= low && value <= high;
+}
+
+/** Trials that lie in all brushes. Those of axes that there are no longer count for nothing. */
+export function brushFilter(brushes: Brushes, axes: readonly Axis[], sweep: Sweep): Predicate {
+  const tests = axes.flatMap((axis) => {
+    const brush = brushes[axis.key];
+    return brush ? [{ brush, read: axisReader(axis, sweep) }] : [];
+  });
+  return (row) => tests.every(({ brush, read }) => within(brush, read(row)));
+}
+
+/** As the URL holds them: `config.lr~0.001~0.1,config.momentum~absent`; an open end is empty. */
+export function formatBrushes(brushes: Brushes): string {
+  return Object.entries(brushes)
+    .map(([key, { low, high, absent }]) => {
+      const ends = low > high ? [] : [low, high].map((end) => (Number.isFinite(end) ? end : ''));
+      const name = encodeURIComponent(key).replaceAll('~', '%7E');
+      return [name, ...ends, ...(absent ? ['absent'] : [])].join('~');
+    })
+    .join(',');
+}
+
+/** Leaves out what cannot be read. */
+export function parseBrushes(text: string | null): Brushes {
+  const brushes: Record<string, Brush> = {};
+  for (const part of (text ?? '').split(',').filter(Boolean)) {
+    const [name = '', ...rest] = part.split('~');
+    const absent = rest.at(-1) === 'absent';
+    const ends = absent ? rest.slice(0, -1) : rest;
+    const brush = ends.length === 0 && absent ? absentOnly : readEnds(ends, absent);
+    const key = decoded(name);
+    if (brush && key) brushes[key] = brush;
+  }
+  return brushes;
+}
+
+function readEnds([low, high, ...more]: string[], absent: boolean): Brush | undefined {
+  if (low === undefined || high === undefined || more.length > 0) return undefined;
+  const brush = {
+    low: low === '' ? -Infinity : Number(low),
+    high: high === '' ? Infinity : Number(high),
+    absent,
+  };
+  return brush.low <= brush.high ? brush : undefined;
+}
+
+function decoded(name: string): string | undefined {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return undefined;
+  }
+}
+
+/** "lr 0.001 … 0.1", "momentum ≥ 0.9 or absent", "optimizer sgd, adamw". */
+export function brushText(axis: Axis, { low, high, absent }: Brush): string {
+  if (low > high) return `${axis.name} absent`;
+  const open = [low, high].map((end) => !Number.isFinite(end));
+  const [from, to] = [low, high].map((end) => formatAt(axis, end));
+  const text =
+    axis.kind === 'listed'
+      ? axis.values
+          .filter((_, i) => i >= low && i <= high)
+          .map(String)
+          .join(', ')
+      : open[0] && open[1]
+        ? 'present'
+        : open[0]
+          ? `≤ ${to}`
+          : open[1]
+            ? `≥ ${from}`
+            : `${from} … ${to}`;
+  return `${axis.name} ${text}${absent ? ' or absent' : ''}`;
+}

@@ -1,0 +1,183 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+
+import { firstMetric, formatAt, type Axis, type Strand } from '../model/axes';
+import type { Brush, Brushes } from '../model/brush';
+import { AxesTable } from './axes_table';
+import { ChartHead } from './chart_head';
+import { Grip } from './grip';
+import { layOut } from './parallel_layout';
+import { ParallelPlot } from './parallel_plot';
+import { paintEpoch } from './theme';
+
+interface Props {
+  axes: readonly Axis[];
+  strands: readonly Strand[];
+  brushes: Brushes;
+  /** The trials in brushes; undefined where there are none. */
+  chosenIn(brushes: Brushes): ReadonlySet<number> | undefined;
+  selected: number | undefined;
+  hovered: number | undefined;
+  summary: string;
+  onHover(number: number | undefined): void;
+  onOpen(number: number): void;
+  /** Undefined: the axis has no brush any more. */
+  onBrush(axis: Axis, brush: Brush | undefined): void;
+  views?: ComponentChildren;
+  controls?: ComponentChildren;
+}
+
+/** Trials as lines across an axis for each parameter and metric, and brushes on these. */
+export function ParallelChart(props: Props): JSX.Element {
+  const [asTable, setAsTable] = useState(false);
+  return (
+    <figure class="chart" aria-label="Parallel coordinates">
+      <ChartHead
+        title="Parameters"
+        by={props.axes[firstMetric(props.axes)]?.name ?? ''}
+        views={props.views}
+        controls={props.controls}
+        asTable={asTable}
+        onAsTable={setAsTable}
+      />
+      {asTable ? (
+        <AxesTable axes={props.axes} brushes={props.brushes} onBrush={props.onBrush} />
+      ) : (
+        <Canvases {...props} />
+      )}
+      <figcaption>
+        {props.summary}
+        {!asTable && ' Drag along an axis to keep a range, double-click it to let go.'}
+      </figcaption>
+    </figure>
+  );
+}
+
+function Canvases(props: Props): JSX.Element {
+  const { axes, strands, brushes } = props;
+  const scroll = useRef<HTMLDivElement>(null);
+  const rest = useRef<HTMLCanvasElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
+  const plot = useRef<ParallelPlot>();
+  const [draft, setDraft] = useState<{ key: string; brush: Brush | undefined }>();
+  const epoch = paintEpoch.value;
+  const size = useSize(scroll);
+  const layout = useMemo(() => layOut(axes, size.width, size.height), [axes, size]);
+
+  const drawn = useMemo(() => withDraft(brushes, draft), [brushes, draft]);
+  const chosen = useMemo(() => props.chosenIn(drawn), [strands, drawn]);
+
+  useEffect(() => {
+    const made = new ParallelPlot(
+      rest.current as HTMLCanvasElement,
+      canvas.current as HTMLCanvasElement,
+      overlay.current as HTMLCanvasElement,
+    );
+    plot.current = made;
+    return () => made.destroy();
+  }, []);
+  const before = useRef({ drawn, epoch });
+  useEffect(() => {
+    if (size.width === 0) return;
+    const brushed = before.current.drawn !== drawn && before.current.epoch === epoch;
+    before.current = { drawn, epoch };
+    plot.current?.update({ axes, strands, chosen, layout, selected: props.selected }, brushed);
+  }, [axes, strands, chosen, layout, props.selected, epoch]);
+  useEffect(() => plot.current?.highlight(props.hovered), [props.hovered]);
+
+  const lineAt = ({ clientX, clientY }: MouseEvent): number | undefined => {
+    const { left, top } = (canvas.current as HTMLCanvasElement).getBoundingClientRect();
+    return plot.current?.at(clientX - left, clientY - top);
+  };
+  const point = (event: PointerEvent): void =>
+    props.onHover(draft === undefined ? lineAt(event) : undefined);
+  const click = (event: MouseEvent): void => {
+    const onGrip = (event.target as Element).closest('.grip') !== null;
+    const number = onGrip ? undefined : lineAt(event);
+    if (number !== undefined) props.onOpen(number);
+  };
+  const scrolls = layout.width > size.width;
+  return (
+    <div class="plot">
+      <div
+        ref={scroll}
+        class="parallel-scroll"
+        {...(scrolls ? { tabIndex: 0, role: 'region', 'aria-label': 'Axes' } : {})}
+      >
+        <div
+          class={props.hovered === undefined ? 'parallel' : 'parallel plot-pointed'}
+          style={{ width: `${layout.width}px` }}
+          data-testid="parallel"
+          aria-hidden="true"
+          onPointerMove={point}
+          onPointerLeave={() => props.onHover(undefined)}
+          onClick={click}
+        >
+          <canvas ref={rest} class="parallel-canvas" hidden />
+          <canvas ref={canvas} class="parallel-canvas" />
+          <canvas ref={overlay} class="parallel-canvas" />
+          {axes.map((axis, i) => (
+            <Grip
+              key={axis.key}
+              axis={axis}
+              x={layout.xs[i] as number}
+              room={(layout.xs[i + 1] ?? layout.width) - (layout.xs[i] as number)}
+              layout={layout}
+              brush={drawn[axis.key]}
+              onDraft={(brush) => setDraft({ key: axis.key, brush })}
+              onDone={(brush) => {
+                setDraft(undefined);
+                props.onBrush(axis, brush);
+              }}
+              onCancel={() => setDraft(undefined)}
+            />
+          ))}
+        </div>
+      </div>
+      {strands.length === 0 && <p class="plot-empty">No trials to draw.</p>}
+      <Tooltip {...props} />
+    </div>
+  );
+}
+
+function withDraft(
+  brushes: Brushes,
+  draft: { key: string; brush: Brush | undefined } | undefined,
+): Brushes {
+  if (!draft) return brushes;
+  const { [draft.key]: _, ...others } = brushes;
+  return draft.brush ? { ...others, [draft.key]: draft.brush } : others;
+}
+
+function Tooltip({ axes, strands, hovered }: Props): JSX.Element | null {
+  const strand = strands.find((each) => each.number === hovered);
+  if (!strand) return null;
+  const at = firstMetric(axes);
+  const axis = axes[at];
+  const value = strand.values[at];
+  return (
+    <div class="plot-tip" aria-hidden="true">
+      <b>trial {strand.number}</b> {axis?.name}{' '}
+      {axis && value !== undefined ? formatAt(axis, value) : 'without a value'}
+    </div>
+  );
+}
+
+function useSize(of: { current: HTMLElement | null }): { width: number; height: number } {
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const element = of.current as HTMLElement;
+    const measure = (): void => {
+      const { clientWidth: width, clientHeight: height } = element;
+      setSize((before) =>
+        before.width === width && before.height === height ? before : { width, height },
+      );
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}
