@@ -153,7 +153,8 @@ class FindingTheServer(Client):
         self.assertEqual(self.credentials(data_dir=self.folder), "Bearer b")
         self.assertEqual(self.credentials(data_dir=self.folder, token="a"), "Bearer a")
         (self.folder / "mine").write_text("c \nnot this\n")
-        self.assertEqual(self.credentials(data_dir=self.folder, token_file=self.folder / "mine"), "Bearer c")
+        both = {"token": "a", "token_file": self.folder / "mine"}
+        self.assertEqual(self.credentials(data_dir=self.folder, **both), "Bearer c")
 
     def test_another_server_does_not_get_to_see_the_token_of_the_folder(self):
         self.use_folder(self.start())
