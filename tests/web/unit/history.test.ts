@@ -63,13 +63,13 @@ describe('the history of trials', () => {
     expect(dots.map(({ number, beside }) => [number, beside])).toEqual([
       [0, 'failed'],
       [1, 'NaN'],
-      [2, 'uncounted'],
+      [2, 'outside'],
       [3, 'none'],
       [4, 'NaN'],
     ]);
     expect(historySummary(sweepOf(), dots, without.length, 'number')).toBe(
       'The best accuracy of 7 trials; the line is the best so far. 2 reported NaN or infinity, ' +
-        '1 reported nothing that counts, 1 failed before a report, 1 ended before a report. ' +
+        '1 outside of the constraints, 1 failed before a report, 1 ended before a report. ' +
         '2 not reported yet.',
     );
   });
@@ -113,7 +113,7 @@ describe('several metrics', () => {
     const dots = frontDots(rows, sweep);
     expect(dots.map(({ number, x, y, beside }) => [number, x, y, beside])).toEqual([
       [0, 0.6, 12, undefined],
-      [3, 0.95, NaN, 'uncounted'],
+      [3, 0.95, NaN, 'outside'],
       [4, NaN, NaN, 'NaN'],
       [1, 0.7, 5, undefined],
       [1, 0.8, 9, undefined],

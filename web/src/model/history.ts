@@ -9,11 +9,11 @@ import { parseTime } from './time';
 export type Along = 'number' | 'ended';
 
 /** Why a trial has no place among values. */
-export type Beside = 'NaN' | 'uncounted' | 'failed' | 'none';
+export type Beside = 'NaN' | 'outside' | 'failed' | 'none';
 
 export const besideMeaning: Record<Beside, string> = {
   NaN: 'reported NaN or infinity',
-  uncounted: 'reported nothing that counts',
+  outside: 'outside of the constraints',
   failed: 'failed before a report',
   none: 'ended before a report',
 };
@@ -53,7 +53,6 @@ export function historyDots(rows: Iterable<TrialRow>, sweep: Sweep, along: Along
  * came to it. A trial may have several reports there.
  */
 export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
-  const names = sweep.metrics.slice(0, 2).map(({ name }) => name);
   const onFront = new Set(sweep.front.map(({ trial }) => trial));
   const shown = new Map<number, TrialRow>();
   const dots: Dot[] = [];
@@ -61,7 +60,7 @@ export function frontDots(rows: Iterable<TrialRow>, sweep: Sweep): Dot[] {
     shown.set(row.number, row);
     if (onFront.has(row.number)) continue;
     const { number, state, metrics } = row;
-    const values = names.map((name) => metricOf(metrics, name));
+    const values = sweep.metrics.map(({ name }) => metricOf(metrics, name));
     const counted = counts(sweep, metrics);
     const beside = counted ? undefined : besideOf(state, values);
     if (!counted && beside === undefined) continue;
@@ -82,7 +81,7 @@ function metricOf(metrics: WireMetrics, name: string): number | undefined {
 
 function besideOf(state: TrialState, values: readonly (number | undefined)[]): Beside | undefined {
   if (values.some((value) => value !== undefined && !Number.isFinite(value))) return 'NaN';
-  if (values.every((value) => value !== undefined)) return 'uncounted';
+  if (values.every((value) => value !== undefined)) return 'outside';
   if (isLive(state)) return undefined;
   return state === 'failed' ? 'failed' : 'none';
 }

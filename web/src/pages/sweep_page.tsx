@@ -83,9 +83,10 @@ function Overview({ model, version }: { model: SweepModel; version: number }): J
   }, [version, text, states.join()]);
   const brushText = query.get('brush');
   const brushes = useMemo(() => parseBrushes(brushText), [brushText]);
+  const usesAxes = view === 'parallel' || brushText !== null;
   const axes = useMemo(
-    () => axesOf(sweep, unbrushed, logarithmic),
-    [sweep.parameters, sweep.metrics, unbrushed, logarithmic],
+    () => (usesAxes ? axesOf(sweep, unbrushed, logarithmic) : []),
+    [usesAxes, sweep.parameters, sweep.metrics, unbrushed, logarithmic],
   );
   const rows = useMemo(() => {
     const kept = unbrushed.filter(brushFilter(brushes, axes, sweep));

@@ -1,4 +1,4 @@
-import type { JSX } from 'preact';
+import { Fragment, type JSX } from 'preact';
 import { useRef } from 'preact/hooks';
 
 import type { Axis } from '../model/axes';
@@ -68,7 +68,7 @@ export function Grip(props: Props): JSX.Element {
         style={{ left: `${x - 4}px`, width: `${room - 6}px`, height: `${layout.top - 8}px` }}
         title={axis.name}
       >
-        <span>{axis.name}</span>
+        <span>{breakable(axis.name)}</span>
       </div>
       <div
         class="grip"
@@ -89,6 +89,16 @@ export function Grip(props: Props): JSX.Element {
       </div>
     </>
   );
+}
+
+// At dots and dashes, so that a long name takes several lines.
+function breakable(name: string): JSX.Element[] {
+  return name.split(/(?<=[._/-])/).map((part, i) => (
+    <Fragment key={i}>
+      {part}
+      <wbr />
+    </Fragment>
+  ));
 }
 
 function Stretches({

@@ -28,10 +28,11 @@ export interface HistoryEvents {
 
 const hoverRadiusPx = 14;
 const lanePx = 19;
+const asidePx = 11;
 // What uPlot takes of the height for the axis and the margin above.
 const beyondAreaPx = 46;
 const dotAlpha: Opacity = { few: 0.95, manyAt: 300, least: 0.45 };
-const besideOrder: readonly Beside[] = ['NaN', 'uncounted', 'failed', 'none'];
+const besideOrder: readonly Beside[] = ['NaN', 'outside', 'failed', 'none'];
 const secondIncrements = [
   ...[0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800],
   ...[1, 2, 4, 8, 16, 48, 120, 240].map((halfDays) => halfDays * 43_200),
@@ -44,6 +45,8 @@ export class HistoryPlot {
   private frame: Frame | undefined;
   private xRange: [number, number] = [0, 1];
   private lanes: Beside[] = [];
+  /** Those without a place along x lie side by side: how many are left of each. */
+  private aside: Map<Dot, number> = new Map();
   private hovered: number | undefined;
 
   constructor(
@@ -105,6 +108,7 @@ export class HistoryPlot {
         : undefined;
     this.xRange = xFrame ? [xFrame.min, xFrame.max] : wholeRange(dots.map((dot) => dot.x));
     this.lanes = besideOrder.filter((kind) => dots.some(({ beside }) => beside === kind));
+    this.aside = asideOf(dots);
     this.events.clip((this.frame?.clipped ?? 0) + (xFrame?.clipped ?? 0));
     this.host.dataset.dots = String(dots.length);
     const { min, max } = this.frame ?? { min: 0, max: 1 };
@@ -141,7 +145,11 @@ export class HistoryPlot {
   ): Point {
     const { min, max } = this.frame ?? { min: 0, max: 1 };
     const [left, right] = this.xRange;
-    const x = toX(Number.isFinite(dot.x) ? Math.min(right, Math.max(left, dot.x)) : left);
+    const aside = this.aside.get(dot);
+    const x =
+      aside === undefined
+        ? toX(Math.min(right, Math.max(left, dot.x)))
+        : toX(left) + (aside + 0.7) * asidePx * ratio;
     const lane = dot.beside === undefined ? -1 : this.lanes.indexOf(dot.beside);
     if (lane >= 0) return { x, y: bottom - (this.lanes.length - lane - 0.5) * lanePx * ratio };
     return { x, y: toY(Math.min(max, Math.max(min, dot.y))) };
@@ -239,6 +247,18 @@ export class HistoryPlot {
 
 function dotRadius(dots: number): number {
   return dots > 2000 ? 2.3 : dots > 400 ? 2.9 : 3.9;
+}
+
+function asideOf(dots: readonly Dot[]): Map<Dot, number> {
+  const counts = new Map<Beside | undefined, number>();
+  const aside = new Map<Dot, number>();
+  for (const dot of dots) {
+    if (Number.isFinite(dot.x)) continue;
+    const before = counts.get(dot.beside) ?? 0;
+    aside.set(dot, before);
+    counts.set(dot.beside, before + 1);
+  }
+  return aside;
 }
 
 function wholeRange(values: readonly number[]): [number, number] {

@@ -21,7 +21,7 @@ const hoverRadiusPx = 12;
 const shades = 48;
 // Canvases have a greatest width.
 const mostCanvasPx = 16_000;
-const strandAlpha: Opacity = { few: 0.85, manyAt: 80, least: 0.16 };
+const strandAlpha: Opacity = { few: 0.85, manyAt: 80, least: 0.1 };
 const restAlpha: Opacity = { few: 0.3, manyAt: 60, least: 0.05 };
 
 /** The lines of parallel coordinates, their axes and labels; names and brushes are the page's. */
