@@ -58,7 +58,7 @@ facts["epoch_3"] = (shuffled.set_epoch(3), seen(shuffled), seen(shuffled))[1:]
 facts["length"], facts["batch_size"] = len(shuffled), shuffled.batch_size
 facts["in_order"] = seen(prepared(batch_size=2))
 facts["odd"] = seen(prepared(NUMBERS[:9], batch_size=2))
-facts["odd_dropped"] = seen(prepared(NUMBERS[:9], batch_size=2, drop_last=True))
+facts["odd_dropped"] = seen(prepared([*NUMBERS, 10], batch_size=2, drop_last=True))
 facts["singly"] = seen(prepared(torch.arange(10), batch_size=None))
 facts["stream"] = seen(prepared(Stream(), batch_size=5))
 mine = DistributedSampler(NUMBERS, 10, attune.rank)
