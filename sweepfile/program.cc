@@ -80,16 +80,16 @@ void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& ar
   const std::string written = "${" + std::string(text) + "}";
   const Mark mark = argument.ValueMark();
   if (text == "config") return;
-  if (text == "args") {
+  if (text == "args" || text == "args.flags" || text == "args.plain") {
     if (!whole_argument) faults.AtValue(argument, written + " must be an argument of its own");
     return;
   }
   if (!text.starts_with(kParamPrefix)) {
     faults.AddMisspelt(argument.place, mark,
                        "unknown placeholder " + written +
-                           "; there are ${args}, ${config} and ${param.NAME}, and $${ for a "
-                           "literal ${",
-                       text, {"args", "config"});
+                           "; there are ${args}, ${args.flags}, ${args.plain}, ${config} and "
+                           "${param.NAME}, and $${ for a literal ${",
+                       text, {"args", "args.flags", "args.plain", "config"});
     return;
   }
   const std::string_view name = text.substr(kParamPrefix.size());

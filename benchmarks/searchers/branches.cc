@@ -34,7 +34,7 @@ void AddBelow(const std::string& way, std::vector<Condition> when, size_t depth,
   }
   const std::string list = "branch" + way;
   CategoricalDomain values;
-  for (int64_t value = 0; value < widths[depth]; ++value) values.values.push_back(value);
+  for (int64_t value = 0; value < widths[depth]; ++value) values.values.emplace_back(value);
   parameters.push_back({list, values, std::move(when)});
   for (int64_t value = 0; value < widths[depth]; ++value) {
     AddBelow(way + "_" + std::to_string(value), {{.parent = list, .any_of = {value}}}, depth + 1,

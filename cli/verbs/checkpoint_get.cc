@@ -244,13 +244,17 @@ Result<CheckpointName> NameToDrop(Api& api, const std::string& name, std::option
   const Result<Named> named = Parse(api, name, {.step = step, .best = false});
   if (!named.ok()) return named.error();
   if (named->checkpoint) return *named->checkpoint;
-  if (!step)
-    return Error{ErrorCode::kInvalid,
-                 "`" + name + "` has several: say which with --step N, or name it like " + name +
-                     "/2-900\nsee them with `attune checkpoint list`"};
   const Result<Json> trial = api.Trial(named->trial);
   if (!trial.ok()) return trial.error();
   const Json& rows = At(*trial, "checkpoints");
+  if (!step) {
+    const auto kept = std::ranges::count_if(rows, Kept);
+    if (kept == 0) return None(named->trial, rows, step);
+    if (kept == 1) return NameOf(named->trial, *Last(rows, Kept));
+    return Error{ErrorCode::kInvalid, "`" + name + "` has " + std::to_string(kept) +
+                                          ": say which with --step N, or name it like " + name +
+                                          "/2-900\nsee them with `attune checkpoint list`"};
+  }
   const auto of_step = [&](const Json& row) { return WholeAt(row, "step") == *step; };
   const Json* row = Last(rows, [&](const Json& each) { return of_step(each) && Kept(each); });
   if (row == nullptr) row = Last(rows, of_step);

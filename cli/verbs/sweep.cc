@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include "cli/check_sweep.h"
@@ -27,6 +28,8 @@ struct SweepFlags : ClientFlags {
   std::optional<double> max_gpu_hours;
   std::vector<std::string> settings;
   std::optional<std::string> metric;
+  bool killed = false;
+  std::string tag;
 };
 
 using SweepAction = ExitCode (*)(const SweepFlags&, Console&, Api&);
@@ -111,10 +114,20 @@ ExitCode Create(const SweepFlags& flags, Console& console, Api& api) {
 }
 
 ExitCode List(const SweepFlags& flags, Console& console, Api& api) {
-  const Result<Json> sweeps = api.Sweeps();
+  Result<Json> sweeps = api.Sweeps();
   if (!sweeps.ok()) return Fail(console, sweeps.error());
+  if (!flags.tag.empty()) {
+    Json tagged = Json::array();
+    for (const Json& sweep : *sweeps) {
+      if (std::ranges::find(At(sweep, "tags"), Json(flags.tag)) != At(sweep, "tags").end())
+        tagged.push_back(sweep);
+    }
+    sweeps = std::move(tagged);
+  }
   if (flags.output.json()) {
     console.out.Print(Dump({{"sweeps", *sweeps}}, 2));
+  } else if (sweeps->empty() && !flags.tag.empty()) {
+    console.err.Print("no sweep has the tag " + flags.tag);
   } else if (sweeps->empty()) {
     console.err.Print("no sweep yet; create one with `attune sweep create -f sweep.yaml`");
   } else {
@@ -167,6 +180,34 @@ constexpr char kPause[] = "pause";
 constexpr char kResume[] = "resume";
 constexpr char kStop[] = "stop";
 constexpr char kKill[] = "kill";
+
+// Every failed trial, and with --killed those that were killed, as with the sweep.
+ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
+  const Result<Json> trials = api.Trials(flags.id);
+  if (!trials.ok()) return Fail(console, trials.error());
+  Json retried = Json::array();
+  std::string numbers;
+  for (const Json& trial : *trials) {
+    const std::string state = TextAt(trial, "state");
+    if (state != "failed" && !(flags.killed && state == "killed")) continue;
+    const int64_t number = WholeAt(trial, "number");
+    const TrialName name{flags.id, number};
+    const Result<Json> answer = api.SteerTrial(name, "retry", {{"from_start", false}});
+    if (!answer.ok()) return Fail(console, answer.error());
+    retried.push_back(number);
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+  }
+  if (flags.output.json()) {
+    console.out.Print(Dump({{"retried", retried}}, 2));
+  } else if (retried.empty()) {
+    console.err.Print("sweep " + flags.id + " has no failed trial" +
+                      (flags.killed ? ", and none that was killed" : "; see also --killed"));
+  } else {
+    console.err.Print("sweep " + flags.id +
+                      ": tried again: " + (retried.size() == 1 ? "trial " : "trials ") + numbers);
+  }
+  return ExitCode::kSuccess;
+}
 
 ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {
   Json limits = Json::object();
@@ -245,7 +286,10 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
         verb.add_flag("--watch", flags.watch, "follow it until it ends");
         AddTimeout(verb, flags);
       });
-  Add(*noun, chosen, "list", "all sweeps, newest first", List, [](CLI::App&, SweepFlags&) {});
+  Add(*noun, chosen, "list", "all sweeps, newest first", List,
+      [](CLI::App& verb, SweepFlags& flags) {
+        verb.add_option("--tag", flags.tag, "those that have it in their file's `tags`");
+      });
   Add(*noun, chosen, "get", "one sweep", Get, [](CLI::App& verb, SweepFlags& flags) {
     verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
   });
@@ -266,6 +310,11 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
   Add(*noun, chosen, "resume", "go on after a pause", Steer<kResume>, named);
   Add(*noun, chosen, "stop", "finish running trials, start none", Steer<kStop>, named);
   Add(*noun, chosen, "kill", "end all its trials now", Steer<kKill>, named);
+  Add(*noun, chosen, "retry", "try its failed trials again, also after it has ended", Retry,
+      [named](CLI::App& verb, SweepFlags& flags) {
+        named(verb, flags);
+        verb.add_flag("--killed", flags.killed, "and those that were killed, as with the sweep");
+      });
   Add(*noun, chosen, "extend", "set its limits, also after it has ended", Extend,
       [named](CLI::App& verb, SweepFlags& flags) {
         named(verb, flags);

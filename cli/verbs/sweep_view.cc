@@ -218,6 +218,7 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   field("reason", TextAt(sweep, "reason"));
   if (!TextAt(sweep, "stopping").empty()) field("ending as", TextAt(sweep, "stopping"));
   field("waiting", TextAt(sweep, "waiting"));
+  field("tags", Words(At(sweep, "tags")));
   field("owner", TextAt(sweep, "owner"));
   field("created", TextAt(sweep, "created"));
   if (const Json& edit = At(sweep, "edited"); edit.is_object())

@@ -80,8 +80,8 @@ ExitCode Fail(Console& console, const Error& error);
 ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
                     const Result<Json>& answer);
 
-// The words of NAME=VALUE, in order: values that are numbers, booleans or quoted texts are those, all
-// others texts. `flag` is for messages.
+// The words of NAME=VALUE, in order: values that are numbers, booleans or quoted texts are those,
+// all others texts. `flag` is for messages.
 Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::string& flag);
 
 // The server that the flags and ATTUNE_TOKEN name; errors as of FindServer().

@@ -42,8 +42,8 @@ void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, 
 // starts nothing more of its own, it is over.
 void EndWaiting(const Sweep& sweep, const Trial& trial, Facts& facts);
 
-// The trial has failed for good, and with it perhaps the sweep: where so many trials have failed, or
-// the program is `broken`, for this reason, and nothing was ever reported.
+// The trial has failed for good, and with it perhaps the sweep: where so many trials have failed,
+// or the program is `broken`, for this reason, and nothing was ever reported.
 void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason,
                const std::string& broken, Facts& facts);
 

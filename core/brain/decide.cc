@@ -9,6 +9,7 @@
 #include "core/brain/drain.h"
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
+#include "core/log/joining.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"
 #include "core/state/stoppers.h"
@@ -228,14 +229,12 @@ class Decider {
   // ---- executors ---------------------------------------------------------------------------
 
   Status operator()(const JoinExecutor& command) {
-    if (command.name.empty())
-      return Error{ErrorCode::kInvalid, "an executor must have a name: start it with --name NAME"};
+    if (Status sound = CheckJoin(command); !sound.ok()) return sound;
     const auto known = state_.executors.find(command.name);
     if (known != state_.executors.end() && !known->second.lost) {
       if (known->second.instance == command.instance) return {};
       Lose(known->second, "its process was replaced by another");
     }
-    if (Status labels = CheckLabels(command.labels); !labels.ok()) return labels;
     Add(ExecutorJoined{.name = command.name,
                        .instance = command.instance,
                        .incarnation = Incarnation(state_.last_incarnation.value + 1),
@@ -307,7 +306,10 @@ class Decider {
     return Conflict("sweep " + ToString(id) + " has already ended" +
                     (ended == state_.ended.end()
                          ? std::string()
-                         : ": it is " + std::string(Name(ended->second.state))));
+                         : ": it is " + std::string(Name(ended->second.state)) +
+                               (ended->second.state == SweepState::kFailed
+                                    ? "; it goes on where its failed trials are tried again"
+                                    : "")));
   }
 
   // A sweep that has not ended, or else one that has and can be opened again, read into `opened`.

@@ -34,12 +34,13 @@ struct Reach {
 using Reachable = std::function<Reach(const std::string& executor)>;
 
 // The next thing that follows from the state and the time alone: a limit of a sweep is reached, a
-// sweep ends, a checkpoint is dropped, a waiting trial or a new one starts. Empty when there is
-// none. Apply it, then ask again.
+// sweep ends, a checkpoint is dropped, a lease of whoever asked runs out, an executor is taken in
+// again or forgotten, a gang grows, a waiting trial or a new one starts. Empty when there is none.
+// Apply it, then ask again.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now);
 
-// When, after `now`, time alone will make something follow: a backoff or a budget ends. nullopt:
-// never.
+// When, after `now`, time alone will make something follow: a backoff, a budget, a lease or the time
+// of an executor set aside ends, a gang may grow, a lost executor is forgotten. nullopt: never.
 std::optional<Time> Due(const State& state, Time now);
 
 // Why the sweep's next gang does not start: a trial waits for its next attempt, or nothing runs.

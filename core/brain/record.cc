@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "core/base/random.h"
@@ -19,7 +18,7 @@ constexpr double kRenewAfter = 0.1;  // of a lease
 
 // Before anything was reported, and by no less than two trials: the program is broken, and starting
 // it again would only take time.
-constexpr size_t kFailedAttempts = 3;
+constexpr int kFailedAttempts = 3;
 
 // Doubled for each failure; drawn from its upper half, so that trials that failed together do not
 // come back together.
@@ -137,7 +136,8 @@ class Recorder {
     }
     facts_.push_back(fact);
     if (const std::string missing = Missing(sweep_.spec, report); !missing.empty()) {
-      FailTrial(sweep_, trial_, missing, Told() ? "" : "its program reports something else", facts_);
+      FailTrial(sweep_, trial_, missing, Told() ? "" : "its program reports something else",
+                facts_);
       return;
     }
     const Step last = LastStep(sweep_, trial_);
@@ -379,22 +379,14 @@ class Recorder {
       const Trial& other = *sweep_.Find(number);
       if (&other != &trial_ && other.live->stepped) return "";
     }
-    size_t failures = 1;
-    std::set<TrialNumber> trials{trial_.id.number};
-    std::set<std::string> hosts{failure.executor};
-    for (const auto& [name, executor] : state_.executors) {
-      for (const TrialId& failed : executor.luck.failed) {
-        if (failed.sweep != sweep_.id) continue;
-        ++failures;
-        trials.insert(failed.number);
-        hosts.insert(name);
-      }
-    }
-    const auto others = std::ranges::count_if(
+    EarlyFailures early = sweep_.early_failures;
+    NoteEarly(early, trial_.id.number, failure);
+    const auto hosts = std::ranges::count_if(
         state_.executors, [](const auto& entry) { return TakesGangs(entry.second); });
-    if (failures < kFailedAttempts || trials.size() < 2 || (hosts.size() < 2 && others > 1))
+    if (early.count < kFailedAttempts || early.trials.size() < 2 ||
+        (early.executors.size() < 2 && hosts > 1))
       return "";
-    return "the first " + std::to_string(failures) +
+    return "the first " + std::to_string(early.count) +
            " attempts failed before anything was reported";
   }
 

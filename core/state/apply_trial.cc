@@ -132,6 +132,7 @@ void Applier::operator()(const TrialReported& fact) {
   Sweep& sweep = SweepAt(fact.attempt.trial.sweep);
   Trial& trial = TrialAt(fact.attempt.trial);
   sweep.reported = true;
+  sweep.early_failures = {};
   Renew(sweep, trial);
   trial.last_step = fact.report.step;
   sweep.report_gap = LongestOf(sweep.report_gap, fact.report.seconds, trial.live->seconds);
@@ -199,8 +200,10 @@ void Applier::operator()(const AttemptEnded& fact) {
   }
   trial.seconds.value += trial.live->seconds.value;
   if (fact.outcome == Outcome::kFailed && trial.state == TrialState::kRunning &&
-      Counts(sweep.spec, trial, fact.failure))
+      Counts(sweep.spec, trial, fact.failure)) {
     ++trial.failures;
+    if (!sweep.reported) NoteEarly(sweep.early_failures, trial.id.number, fact.failure);
+  }
   NoteLuck(*trial.live, fact);
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))

@@ -39,10 +39,14 @@ void Fields(A& archive, Like<A, BegunProposal>& begun) {
   archive(begun.proposal, begun.position, begun.searcher);
 }
 template <class A>
+void Fields(A& archive, Like<A, EarlyFailures>& early) {
+  archive(early.count, early.trials, early.executors);
+}
+template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
   archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.owner, sweep.state, sweep.stopping_as,
           sweep.reason, sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported,
-          sweep.trials, sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending,
+          sweep.early_failures, sweep.trials, sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending,
           sweep.delayed, sweep.live, sweep.surplus, sweep.clones, sweep.paused, sweep.retained,
           sweep.by_key, sweep.used, sweep.excluded);
   for (auto& count : sweep.by_state) archive(count);
@@ -93,7 +97,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 20;
+constexpr uint32_t kForm = 21;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

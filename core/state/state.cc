@@ -100,6 +100,12 @@ bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure) {
          trial.avoided.contains(failure.executor);
 }
 
+void NoteEarly(EarlyFailures& early, TrialNumber trial, const Failure& failure) {
+  ++early.count;
+  early.trials.insert(trial);
+  early.executors.insert(failure.executor);
+}
+
 namespace {
 
 std::set<std::string> StillThere(const State& state,

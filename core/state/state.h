@@ -108,6 +108,13 @@ struct BegunProposal {
   std::string searcher;  // as it was saved then
 };
 
+// Failures of a sweep's attempts by their own doing, as long as nothing was reported.
+struct EarlyFailures {
+  int count = 0;
+  std::set<TrialNumber> trials;
+  std::set<std::string> executors;
+};
+
 struct Sweep {
   SweepId id;
   SweepSpec spec;
@@ -120,6 +127,7 @@ struct Sweep {
   std::optional<BegunProposal> thinking;
   bool search_waits = false;  // it has thought in vain, and nothing has happened since
   bool reported = false;      // some trial has reported something
+  EarlyFailures early_failures;
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Scheduler> scheduler;
 
@@ -296,6 +304,8 @@ const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure)
 // doing, and neither is what failure.on_log says goes on elsewhere, but for a second time on the
 // same host.
 bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure);
+
+void NoteEarly(EarlyFailures& early, TrialNumber trial, const Failure& failure);
 
 // The executors that gangs of the sweep do not go to; and those that this trial's does not while
 // others have room.

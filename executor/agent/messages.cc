@@ -203,6 +203,7 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
+  spec.files_dir = folders.Files(spec.attempt);
   return spec;
 }
 

@@ -4,11 +4,32 @@
 #include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace attune::gang {
 namespace {
 
-constexpr std::string_view kArgs = "${args}";
+// One argument for each entry of the configuration; empty: this one has none.
+using WriteArgument = std::string (*)(const NamedValue& entry);
+
+std::string Option(const NamedValue& entry) {
+  return "--" + entry.name + "=" + ToText(entry.value);
+}
+
+std::string Flag(const NamedValue& entry) {
+  const bool* flag = std::get_if<bool>(&entry.value);
+  if (flag == nullptr) return Option(entry);
+  return *flag ? "--" + entry.name : "";
+}
+
+std::string Plain(const NamedValue& entry) { return entry.name + "=" + ToText(entry.value); }
+
+constexpr std::array<std::pair<std::string_view, WriteArgument>, 3> kArguments{{
+    {"${args}", Option},
+    {"${args.flags}", Flag},
+    {"${args.plain}", Plain},
+}};
+
 constexpr std::string_view kParam = "param.";
 
 template <typename Number>
@@ -21,8 +42,9 @@ std::string Shortest(Number number) {
 OrError<std::string> Lookup(std::string_view placeholder, const std::vector<NamedValue>& config,
                             const std::filesystem::path& config_file) {
   if (placeholder == "config") return config_file.string();
-  if (placeholder == "args") {
-    return Error{"${args} in the command must be an argument of its own"};
+  if (placeholder == "args" || placeholder.starts_with("args.")) {
+    return Error{"${" + std::string(placeholder) +
+                 "} in the command must be an argument of its own"};
   }
   if (placeholder.starts_with(kParam)) {
     const std::string_view name = placeholder.substr(kParam.size());
@@ -32,8 +54,8 @@ OrError<std::string> Lookup(std::string_view placeholder, const std::vector<Name
                  std::string(name) + "'"};
   }
   return Error{"${" + std::string(placeholder) +
-               "} in the command is unknown; there are ${args}, ${config} and ${param.NAME}, and "
-               "$${ for a literal ${"};
+               "} in the command is unknown; there are ${args}, ${args.flags}, ${args.plain}, "
+               "${config} and ${param.NAME}, and $${ for a literal ${"};
 }
 
 OrError<std::string> ExpandArgument(std::string_view argument,
@@ -92,9 +114,12 @@ OrError<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& 
   if (command.empty()) return Error{"the command is empty"};
   std::vector<std::string> argv;
   for (const std::string& argument : command) {
-    if (argument == kArgs) {
+    const auto all =
+        std::ranges::find(kArguments, argument, &decltype(kArguments)::value_type::first);
+    if (all != kArguments.end()) {
       for (const NamedValue& entry : config) {
-        argv.push_back("--" + entry.name + "=" + ToText(entry.value));
+        std::string written = all->second(entry);
+        if (!written.empty()) argv.push_back(std::move(written));
       }
       continue;
     }

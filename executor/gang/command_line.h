@@ -21,6 +21,8 @@ bool UsesConfigFile(const std::vector<std::string>& command);
 // Replaces the placeholders of a sweep file's command.
 //
 //   ${args}        as a whole argument: one `--name=value` for each configuration entry
+//   ${args.flags}  the same, but `--name` for true and nothing for false
+//   ${args.plain}  the same, without the hyphens
 //   ${config}      `config_file`
 //   ${param.NAME}  the value of NAME
 //   $${            a literal ${

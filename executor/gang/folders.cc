@@ -27,6 +27,8 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
   return Trial(attempt) / "checkpoints";
 }
 
+fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
+
 void RemoveFetched(const GangSpec& spec) {
   if (!spec.resume || !spec.Spans() || spec.HasRankZero()) return;
   std::error_code ignored;  // the next attempt on this host removes it

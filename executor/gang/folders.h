@@ -24,6 +24,7 @@ class Folders {
 
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;
+  std::filesystem::path Files(const AttemptId& attempt) const;  // of the program's own
   std::filesystem::path Launchers() const { return data_ / "launchers"; }
 
  private:

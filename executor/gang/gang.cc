@@ -149,13 +149,15 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) + " sent a checkpoint; only rank 0 may");
   }
-  const auto path = std::filesystem::path(checkpoint.path).lexically_normal();
-  if (path.parent_path() != spec_.checkpoint_dir || path.filename().string().starts_with('.') ||
-      path.filename().empty()) {
+  const auto place =
+      spec_.checkpoint_dir / ("step-" + std::to_string(checkpoint.step) + "-attempt-" +
+                              std::to_string(spec_.attempt.attempt));
+  if (std::filesystem::path(checkpoint.path).lexically_normal() != place) {
     return Fail(FailureKind::kProtocol, 0,
-                "the checkpoint " + channel::Quote(checkpoint.path) + " is not directly inside " +
-                    spec_.checkpoint_dir.string());
+                "the checkpoint " + channel::Quote(checkpoint.path) + " is not at " +
+                    place.string());
   }
+  checkpoint.path = place.string();
   Emit(std::move(checkpoint));
 }
 

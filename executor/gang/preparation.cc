@@ -27,7 +27,7 @@ std::optional<Error> CheckSlots(const GangSpec& spec) {
 }
 
 std::optional<Error> MakeFolders(const GangSpec& spec) {
-  for (const std::filesystem::path& folder : {spec.attempt_dir, spec.checkpoint_dir}) {
+  for (const std::filesystem::path& folder : {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir}) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
     if (failed) return Error{"cannot make " + folder.string() + ": " + failed.message()};
@@ -142,6 +142,7 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
   };
   add("ATTUNE_SWEEP", "s" + std::to_string(spec.attempt.sweep));
   add("ATTUNE_TRIAL", std::to_string(spec.attempt.trial));
+  add("ATTUNE_TRIAL_DIR", spec.files_dir.string());
   add("ATTUNE_ATTEMPT", std::to_string(spec.attempt.attempt));
   add("ATTUNE_RANK", std::to_string(slot.rank));
   add("ATTUNE_WORLD_SIZE", std::to_string(spec.world_size));

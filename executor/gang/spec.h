@@ -108,6 +108,7 @@ struct GangSpec {
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;
+  std::filesystem::path files_dir;  // where the program may leave what it likes
 
   bool Spans() const { return std::ssize(ranks) < world_size; }
   bool HasRankZero() const { return !ranks.empty() && ranks.front().rank == 0; }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <future>
+#include <memory>
 #include <utility>
 
 namespace attune::server {
@@ -41,7 +42,13 @@ Status Conductor::Start() {
     if (seq.value % kProgressEvents == 0) TellStarting("it has read", seq.value, last.value);
   };
   if (Status started = machine_.Start(clock_(), read); !started.ok()) return started;
-  thread_ = std::thread([this] { Run(); });
+  running_ = true;
+  thread_ = std::thread([this] {
+    Run();
+    std::lock_guard lock(mutex_);
+    running_ = false;
+    durable_.notify_all();
+  });
   return {};
 }
 
@@ -72,8 +79,8 @@ std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> 
                                             "moment"})};
   }
   std::vector<Answer> answers;
-  std::promise<void> promise;
-  auto answered = promise.get_future();
+  auto promise = std::make_shared<std::promise<void>>();  // broken where the look is dropped
+  auto answered = promise->get_future();
   Submission submission{.commands = std::move(commands), .actor = std::move(actor)};
   submission.done = [&](const Result<std::span<const Event>>& result) {
     if (result.ok()) {
@@ -82,11 +89,11 @@ std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> 
       answers.emplace_back(result.error());
     }
   };
-  submission.look = [&](const Brain& brain) {
+  submission.look = [&, told = std::exchange(promise, nullptr)](const Brain& brain) {
     for (const Answer& answer : answers) {
       if (answer.ok() && after) after(*answer, brain);
     }
-    promise.set_value();
+    told->set_value();
   };
   Push(std::move(submission));
   answered.wait();
@@ -100,13 +107,21 @@ Result<std::vector<Event>> Conductor::Execute(Command command) {
 }
 
 void Conductor::Query(const Look& look) {
-  std::promise<void> looked;
-  auto done = looked.get_future();
-  Post([&](const Brain& brain) {
+  auto promise = std::make_shared<std::promise<void>>();
+  auto looked = promise->get_future();
+  bool has_looked = false;
+  Post([&, told = std::exchange(promise, nullptr)](const Brain& brain) {
     look(brain);
-    looked.set_value();
+    has_looked = true;
+    told->set_value();
   });
-  done.wait();
+  looked.wait();
+  if (has_looked) return;
+  // It stops: nothing will change any more once its thread has ended.
+  std::unique_lock lock(mutex_);
+  durable_.wait(lock, [this] { return !running_; });
+  if (started_) return look(machine_.brain());
+  look(Brain(algorithms_, reachable_));
 }
 
 void Conductor::Push(Submission submission) {
@@ -126,7 +141,6 @@ void Conductor::Refuse(Submission submission) {
     for (size_t i = 0; i < submission.commands.size(); ++i) submission.done(kStopping);
   }
   if (submission.stored) submission.stored(kStopping);
-  if (submission.look) submission.look(Brain(algorithms_, reachable_));
 }
 
 // ---- what is known of it --------------------------------------------------------------------

@@ -20,7 +20,7 @@
 namespace attune::server {
 
 // The one thread that owns all state: a ConductorMachine with a queue, a clock and a thread. Every
-// method may be called from any thread; callbacks and listeners run on the conductor's.
+// method may be called from any thread; callbacks and listeners run on the conductor's, until Stop.
 class Conductor final : public Submissions, private Listener {
  public:
   // Called where the machine says that the process must end; does not return.
@@ -58,7 +58,8 @@ class Conductor final : public Submissions, private Listener {
                                                   const After& after);
   Result<std::vector<Event>> Execute(Command command);
 
-  // Waits for the look.
+  // Waits for the look. Once it has stopped, the look is at the last state there was, on the caller's
+  // thread.
   void Query(const Look& look);
 
   // Why nothing can be decided or written now: the log is being read, or the store refuses.
@@ -71,8 +72,9 @@ class Conductor final : public Submissions, private Listener {
   // returns the last durable one.
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) const;
 
-  // Refuses what comes and ends every wait. When it returns, what was queued is decided and
-  // written, and no callback runs any more. Not from a callback.
+  // Refuses what comes and ends every wait; a look that is posted then is dropped, and refusals are
+  // told on the thread that submits. When it returns, what was queued is decided and written. Not
+  // from a callback.
   void Stop();
 
  private:
@@ -99,6 +101,7 @@ class Conductor final : public Submissions, private Listener {
   bool started_ = false;
   Status writable_;
   bool stopping_ = false;
+  bool running_ = false;  // the thread
   std::thread thread_;
 };
 

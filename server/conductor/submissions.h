@@ -29,7 +29,7 @@ class Submissions {
   // is refused would be refused again, and leaves the others alone. An error is the store's.
   virtual void Record(std::vector<Command> facts, Stored stored) = 0;
 
-  // Runs `look` between two batches, on durable state only.
+  // Runs `look` between two batches, on durable state only; never, where it stops before.
   virtual void Post(Look look) = 0;
 
   // What is reachable has changed: look again for what can start.

@@ -164,6 +164,7 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const Li
   const SweepSpec& spec = sweep.spec;
   return {{"id", ToString(sweep.id)},
           {"name", spec.name},
+          {"tags", spec.tags},
           {"owner", sweep.owner},
           {"state", sweep.state},
           {"reason", sweep.reason},

@@ -212,6 +212,7 @@ CheckpointId FromProto(const v1::CheckpointName& checkpoint) {
 }
 
 Resources FromProto(const v1::Resources& resources) {
+  // What is too large for the type is negative in it, which CheckJoin refuses.
   return {.cpus = static_cast<int>(resources.cpus()),
           .gpus = static_cast<int>(resources.gpus()),
           .memory_bytes = static_cast<int64_t>(resources.memory_bytes())};

@@ -95,7 +95,16 @@ void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
 void ExecutorService::OnClosed(SessionId id) {
   std::lock_guard lock(mutex_);
   const std::string executor = sessions_.OnClosed(id);
-  if (!executor.empty()) pieces_.OnGone(executor);
+  if (executor.empty()) return;
+  pieces_.OnGone(executor);
+  for (auto waiting = log_requests_.begin(); waiting != log_requests_.end();) {
+    if (waiting->second.executor != executor) {
+      ++waiting;
+      continue;
+    }
+    waiting->second.chunk.set_value(std::nullopt);
+    waiting = log_requests_.erase(waiting);
+  }
 }
 
 // ---- the conductor --------------------------------------------------------------------------
@@ -141,7 +150,7 @@ void ExecutorService::Post(Look look) {
 Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& executor,
                                                            const AttemptId& attempt, int rank,
                                                            int64_t offset, uint32_t limit_bytes) {
-  std::future<v1::LogChunk> answer;
+  std::future<std::optional<v1::LogChunk>> answer;
   uint64_t request = 0;
   {
     std::lock_guard lock(mutex_);
@@ -175,9 +184,12 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
   }
   if (!answered)
     return Error{ErrorCode::kUnavailable, "executor " + executor + " did not answer in time"};
-  const v1::LogChunk chunk = answer.get();
-  if (!chunk.error().empty()) return Error{ErrorCode::kNotFound, chunk.error()};
-  return LogSlice{.data = chunk.data(), .offset = chunk.offset(), .file_bytes = chunk.file_bytes()};
+  const std::optional<v1::LogChunk> chunk = answer.get();
+  if (!chunk)
+    return Error{ErrorCode::kUnavailable, "executor " + executor + " has gone before it answered"};
+  if (!chunk->error().empty()) return Error{ErrorCode::kNotFound, chunk->error()};
+  return LogSlice{
+      .data = chunk->data(), .offset = chunk->offset(), .file_bytes = chunk->file_bytes()};
 }
 
 void ExecutorService::OnLogChunk(const std::string& executor, const v1::LogChunk& chunk) {

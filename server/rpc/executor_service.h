@@ -102,7 +102,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
 
   struct LogRequest {
     std::string executor;  // that is asked
-    std::promise<v1::LogChunk> chunk;
+    std::promise<std::optional<v1::LogChunk>> chunk;  // none: the executor has gone
   };
   void OnLogChunk(const std::string& executor, const v1::LogChunk& chunk);
 

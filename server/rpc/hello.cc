@@ -1,7 +1,7 @@
 #include "server/rpc/hello.h"
 
 #include "core/base/secret.h"
-#include "core/log/labels.h"
+#include "core/log/joining.h"
 #include "server/rpc/convert.h"
 
 namespace attune::server {
@@ -37,12 +37,8 @@ std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, const std::string& to
                        "--token-file");
   if (hello.protocol() != v1::PROTOCOL_CURRENT)
     return MakeRefusal(v1::Refusal::VERSION, OtherProtocol(hello));
-  if (hello.name().empty() || hello.instance().empty())
-    return MakeRefusal(v1::Refusal::BAD_HELLO,
-                       std::string("the executor did not say its ") +
-                           (hello.name().empty() ? "name: start it with --name NAME" : "instance"));
-  if (const Status labels = CheckLabels(FromProto(hello.labels())); !labels.ok())
-    return MakeRefusal(v1::Refusal::BAD_HELLO, "--label: " + labels.error().message);
+  if (const Status sound = CheckJoin(JoinOf(hello)); !sound.ok())
+    return MakeRefusal(v1::Refusal::BAD_HELLO, sound.error().message);
   return std::nullopt;
 }
 

@@ -209,7 +209,7 @@ Result<std::optional<Snapshot>> SqliteStore::ReadSnapshot(EventSeq at_most) cons
   if (!snapshot) return snapshot;
   sqlite::Rows kept = (*connection)->Query("SELECT sweep, mark FROM ended_sweeps");
   while (kept.Next())
-    snapshot->ended.push_back({.sweep = SweepId(static_cast<uint32_t>(kept.Integer(0))),
+    snapshot->ended.push_back({.sweep = SweepId(static_cast<uint64_t>(kept.Integer(0))),
                                .mark = static_cast<uint64_t>(kept.Integer(1))});
   if (!kept.status().ok()) return Named(path_, kept.status().error());
   return snapshot;

@@ -55,11 +55,11 @@ ROOMS = {
         ("core/*", "server/conductor", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
     ),
     "server/http": Room(
-        ("core/*", "simulator", "sweepfile", "server/store", "web"),
+        ("core/*", "simulator", "sweepfile", "server/store"),
         ("httplib", "nlohmann", "openssl", "zlib", "spdlog"),
     ),
     "server": Room(
-        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls", "web"),
+        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls"),
         ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
     ),
     "channel": Room((), ("nlohmann",)),

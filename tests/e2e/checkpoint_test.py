@@ -178,6 +178,9 @@ class Checkpoints(EndToEnd):
 
     def test_one_that_nothing_needs_is_deleted_once(self):
         self.begin()
+        code, _, err = self.checkpoint("rm", "s1/0")
+        self.assertEqual(code, 2)
+        self.assertIn("`s1/0` has 2: say which with --step N", err)
         code, _, err = self.checkpoint("rm", "s1/0", "--step", 2)
         self.assertEqual(code, 1)
         self.assertIn("it is that of the sweep's best result", err)
@@ -190,6 +193,9 @@ class Checkpoints(EndToEnd):
         self.assertEqual(code, 3)
         self.assertIn("was dropped at", err)
         self.assertTrue(self.path_of("step-2-attempt-1").exists())
+        code, _, err = self.checkpoint("rm", "s1/0")  # the only one that is left
+        self.assertEqual(code, 1)
+        self.assertIn("it is that of the sweep's best result", err)
 
 
 if __name__ == "__main__":

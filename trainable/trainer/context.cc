@@ -70,6 +70,7 @@ struct Context::State {
   std::int64_t time_before{};  // of the report before that one
   std::int64_t milestone;      // rank 0's only is kept up to date
   bool first_step_noted = false;
+  bool told_of_units = false;
   bool yielding = false;  // to wait for a verdict at the next report
   bool stopping = false;  // the coming report is the last
   bool left = false;      // the last Report() returned false
@@ -296,6 +297,10 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
   if (rank() == 0 && !reports && state.stopping) {
     std::cerr << "attune: the last report lies within the unit of " << state.start.time_attr
               << " of the one before it, so that neither it nor a checkpoint is kept\n";
+  } else if (rank() == 0 && !reports && !std::exchange(state.told_of_units, true)) {
+    std::cerr << "attune: step " << state.step << " lies within the unit of "
+              << state.start.time_attr << " that was reported before, and the first report of a unit "
+              << "counts: this one and others like it are not kept\n";
   }
   bool waits = false;  // for a verdict; only rank 0 knows
   if (reports) {

@@ -81,7 +81,7 @@ class Trial:
         self._began = self._saved = time.monotonic()
         self._save_took = 0
         self._progressed = -math.inf
-        self._yielding = False
+        self._yielding = self._told_of_units = False
         self._control = None
 
     def join(self):
@@ -174,6 +174,11 @@ class Trial:
     def _lead(self, metrics, step, checkpoint, every_rank):
         now = self._time_of(metrics, step)
         reports = now > self.time  # or it lies within the unit of time of the report before
+        if not reports and not self._told_of_units:
+            self._told_of_units = True
+            print(f"attune: step {step} lies within the unit of {self._time_attr} that was reported before, and "
+                  "the first report of a unit counts: this one and others like it are not kept",
+                  file=sys.stderr, flush=True)
         waits = reports and self._is_to_wait(now)
         if checkpoint and self.checkpoint_dir and reports and (waits or self._is_to_save(now)):
             begins = time.monotonic()

@@ -53,6 +53,25 @@ TEST_F(Steer, ExtendSendsTheLimitsThatAreGiven) {
   EXPECT_EQ(Json::parse(server_.last_body()), (Json{{"max_trials", 40}, {"max_time", "2h"}}));
 }
 
+TEST_F(Steer, RetryOfASweepTriesItsFailedTrialsAgain) {
+  Json trials = Json::array({TrialJson(0, "completed"), TrialJson(1, "failed"),
+                             TrialJson(2, "killed"), TrialJson(3, "failed")});
+  server_.Answer("/sweeps/s1/trials", {{"trials", trials}, {"next_page_token", ""}});
+  for (const int number : {1, 2, 3}) {
+    server_.AnswerPost("/sweeps/s1/trials/" + std::to_string(number) + ":retry",
+                       With(TrialJson(number, "pending"), "tried again"), 202);
+  }
+  EXPECT_EQ(Attune({"sweep", "retry", "s1"}).err, "sweep s1: tried again: trials 1, 3\n");
+  EXPECT_EQ(Attune({"sweep", "retry", "s1", "--killed"}).err,
+            "sweep s1: tried again: trials 1, 2, 3\n");
+  EXPECT_EQ(Json::parse(Attune({"sweep", "retry", "s1", "-o", "json"}).out),
+            (Json{{"retried", {1, 3}}}));
+  server_.Answer("/sweeps/s1/trials",
+                 {{"trials", {TrialJson(0, "completed")}}, {"next_page_token", ""}});
+  EXPECT_EQ(Attune({"sweep", "retry", "s1"}).err,
+            "sweep s1 has no failed trial; see also --killed\n");
+}
+
 TEST_F(Steer, EditSendsAMergePatchOfTheSweepFile) {
   server_.AnswerPost("/sweeps/s1:edit", With(SweepJson("s1", "running"), "now priority 2"), 202);
   const Ran ran = Attune({"sweep", "edit", "s1", "stop.max_trials=200", "parameters.lr.max=1e-1",
@@ -185,8 +204,8 @@ TEST_F(Steer, TellPrintsTheVerdict) {
 
 TEST_F(Steer, NumbersAreTakenAsAShellWritesThem) {
   server_.AnswerPost("/sweeps/s1/trials/4:tell", Json::object(), 204);
-  Attune({"tell", "s1/4", "--epoch", "12", "--step", "3", "-m", "a=.3", "-m", "b=1.", "-m", "c=+5",
-          "-m", "d=-1e-3", "-m", "e=+", "-m", "f=1.2.3", "-m", "g=\"1\""});
+  Attune({"tell", "s1/4", "--epoch", "12",      "--step", "3",   "-m", "a=.3",    "-m", "b=1.",
+          "-m",   "c=+5", "-m",      "d=-1e-3", "-m",     "e=+", "-m", "f=1.2.3", "-m", "g=\"1\""});
   EXPECT_EQ(
       server_.last_body(),
       R"({"epoch":12,"step":3,"metrics":{"a":0.3,"b":1.0,"c":5,"d":-0.001,"e":"+","f":"1.2.3","g":"1"}})");

@@ -126,7 +126,11 @@ TEST_F(Verbs, ProblemsAreTitleAndDetail) {
 }
 
 TEST_F(Verbs, ListIsATable) {
-  server_.Answer("/sweeps", {{"sweeps", {SweepJson("s1", "completed")}}, {"next_page_token", ""}});
+  Json sweep = SweepJson("s1", "completed");
+  sweep["tags"] = {"baseline"};
+  server_.Answer("/sweeps", {{"sweeps", {sweep}}, {"next_page_token", ""}});
+  EXPECT_EQ(Attune({"sweep", "list", "--tag", "base"}).err, "no sweep has the tag base\n");
+  EXPECT_EQ(Attune({"sweep", "list", "--tag", "baseline"}).out, Attune({"sweep", "list"}).out);
   const Ran ran = Attune({"sweep", "list"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess);
   EXPECT_EQ(ran.out,

@@ -208,6 +208,7 @@ class Checkpoints(Client):
         self.assertEqual(saved["step"], 2)
         self.assertEqual(saved["path"], str(self.folder / "step-2-attempt-2"))
         self.assertEqual([m["step"] for m in rank.rest() if m["type"] == "report"], [2, 3])
+        self.assertEqual(rank.end()[2].count("lies within the unit of thirds"), 1)
 
         resumed = self.save(script, time_attr="thirds", resume={"step": 2, "path": saved["path"]})
         report = resumed.receive("report")

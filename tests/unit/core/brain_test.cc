@@ -195,6 +195,16 @@ TEST_F(BrainTest, FailedAttemptsSayNothingOfAProgramThatTrainsElsewhere) {
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }
 
+TEST_F(BrainTest, WhatAHostLacksSaysNothingOfTheProgram) {
+  Create(testing::ToySpec());
+  Fail(0, FailureKind::kHost);
+  Fail(1, FailureKind::kHost);
+  Wait(60);
+  Fail(0);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+  EXPECT_FALSE(sweep().stopping_as);
+}
+
 TEST_F(BrainTest, FailedAttemptsOnOneHostOfTwoSayNothingOfTheProgram) {
   Create(testing::ToySpec());
   Join("den", {.cpus = 2});

@@ -25,6 +25,15 @@ TEST(CommandLine, ArgsBecomeOneArgumentForEachEntry) {
       ElementsAre("train", "--lr=0.1", "--width=32", "--nesterov=false", "--name=a b", "-v"));
 }
 
+TEST(CommandLine, ArgsMayBeFlagsOrPlain) {
+  EXPECT_THAT(Expand({"train", "${args.flags}"}),
+              ElementsAre("train", "--lr=0.1", "--width=32", "--name=a b"));
+  EXPECT_THAT(ExpandCommand({"train", "${args.flags}"}, {{"amp", true}}, "").value(),
+              ElementsAre("train", "--amp"));
+  EXPECT_THAT(Expand({"train", "${args.plain}"}),
+              ElementsAre("train", "lr=0.1", "width=32", "nesterov=false", "name=a b"));
+}
+
 TEST(CommandLine, ParametersAreReplacedInsideAnArgument) {
   EXPECT_THAT(Expand({"train", "--opt=lr:${param.lr},w:${param.width}"}),
               ElementsAre("train", "--opt=lr:0.1,w:32"));
@@ -50,6 +59,7 @@ TEST(CommandLine, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({"train", "${rank}"}), HasSubstr("${rank} in the command is unknown"));
   EXPECT_THAT(ErrorOf({"train", "${param.depth}"}), HasSubstr("there is no parameter 'depth'"));
   EXPECT_THAT(ErrorOf({"train", "x${args}"}), HasSubstr("an argument of its own"));
+  EXPECT_THAT(ErrorOf({"train", "x${args.plain}"}), HasSubstr("an argument of its own"));
   EXPECT_THAT(ErrorOf({"train", "${param.lr"}), HasSubstr("lacks its closing }"));
   EXPECT_THAT(ErrorOf({}), HasSubstr("empty"));
 }

@@ -321,7 +321,7 @@ TEST_F(GangFailure, StepsMustGrow) {
 TEST_F(GangFailure, CheckpointOutsideItsFolderIsRefused) {
   const Failure failure = RunToFailure(PlainWorker({"checkpoint:/etc/step-1-attempt-1", "hang"}));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);
-  EXPECT_THAT(failure.message, HasSubstr("is not directly inside"));
+  EXPECT_THAT(failure.message, HasSubstr("is not at "));
 }
 
 TEST_F(GangFailure, LogTailIsBoundedAndBeginsWithAWholeLine) {

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   spec.milestone = 1000;
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
+  spec.files_dir = folders.Files(spec.attempt);
 
   sigset_t usr1;
   sigemptyset(&usr1);

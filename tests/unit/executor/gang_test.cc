@@ -189,13 +189,16 @@ TEST_F(GangTest, GangWithoutGpusSeesNone) {
 TEST_F(GangTest, RanksSeeTheirPlaceTheSweepsVariablesAndNoToken) {
   setenv("ATTUNE_TOKEN", "secret", 1);
   GangSpec spec = PlainWorker({"env:ATTUNE_RANK", "env:ATTUNE_WORLD_SIZE", "env:ATTUNE_SWEEP",
-                               "env:COLOUR", "env:ATTUNE_TOKEN", "cwd"},
+                               "env:ATTUNE_TRIAL_DIR", "env:COLOUR", "env:ATTUNE_TOKEN", "cwd"},
                               2);
   spec.program.environment = {{"COLOUR", "red"}, {"ATTUNE_RANK", "overridden"}};
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   unsetenv("ATTUNE_TOKEN");
+  EXPECT_TRUE(std::filesystem::is_directory(spec.files_dir));
   EXPECT_THAT(Log(spec, 1), HasSubstr("ATTUNE_RANK=1\nATTUNE_WORLD_SIZE=2\nATTUNE_SWEEP=s1\n"
-                                      "COLOUR=red\nATTUNE_TOKEN=(unset)\n" +
+                                      "ATTUNE_TRIAL_DIR=" +
+                                      spec.files_dir.string() +
+                                      "\nCOLOUR=red\nATTUNE_TOKEN=(unset)\n" +
                                       dir_.path().string() + "\n"));
 }
 

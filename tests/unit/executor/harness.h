@@ -143,6 +143,7 @@ class GangFixture : public testing::Test {
     spec.milestone = 1000;
     spec.attempt_dir = folders_.Attempt(spec.attempt);
     spec.checkpoint_dir = folders_.Checkpoints(spec.attempt);
+    spec.files_dir = folders_.Files(spec.attempt);
     return spec;
   }
 

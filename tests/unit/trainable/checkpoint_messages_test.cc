@@ -13,6 +13,7 @@ namespace attune::trainable::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -128,7 +129,8 @@ TEST_F(WorkerChannelCheckpoints, ATrialThatStopsWithinAUnitOfTimeSaysThatItsLast
   const std::vector<std::string> types = Types(gang.seen(0));
   EXPECT_EQ(std::ranges::count(types, "report"), 1);
   EXPECT_THAT(types, Not(Contains("checkpoint")));
-  EXPECT_THAT(gang.Output(), HasSubstr("neither it nor a checkpoint is kept"));
+  EXPECT_THAT(gang.Output(), AllOf(HasSubstr("the first report of a unit counts"),
+                                   HasSubstr("neither it nor a checkpoint is kept")));
 }
 
 TEST_F(WorkerChannelCheckpoints, AReportWithoutTheMetricThatIsTimeIsAnError) {

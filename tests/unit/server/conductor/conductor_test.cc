@@ -306,6 +306,18 @@ TEST_F(ConductorTest, AStoppedConductorRefusesAndEndsWaits) {
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
 }
 
+// An executor that reconnects then must not be told that nothing is to run.
+TEST_F(ConductorTest, AStoppedConductorShowsNoOtherStateThanItsLast) {
+  ASSERT_TRUE(Create().ok());
+  conductor.Stop();
+  bool shown = false;
+  conductor.Post([&](const Brain&) { shown = true; });
+  EXPECT_FALSE(shown);
+  size_t sweeps = 0;
+  conductor.Query([&](const Brain& brain) { sweeps = brain.state().sweeps.size(); });
+  EXPECT_EQ(sweeps, 1u);
+}
+
 TEST_F(ConductorTest, ManyThreadsAreServedInBatches) {
   constexpr int kThreads = 8;
   constexpr int kEach = 50;

@@ -308,6 +308,18 @@ TEST_F(ExecutorServiceTest, LogsAreReadFromTheExecutorThatHoldsThem) {
   EXPECT_THAT(absent.error().message, HasSubstr("other"));
 }
 
+TEST_F(ExecutorServiceTest, WhoReadsALogIsToldAtOnceThatItsExecutorIsGone) {
+  FakeExecutor executor(rpc->LocalChannel());
+  executor.Await(v1::ToExecutor::kWelcome);
+  while (!service->ReachOf("box").takes) std::this_thread::yield();
+  auto reading = std::async([&] { return service->ReadLog("box", AttemptId{}, 0, 0, 1); });
+  executor.Await(v1::ToExecutor::kLogRequest);
+  executor.Leave();
+  const auto read = reading.get();
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().message, "executor box has gone before it answered");
+}
+
 TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   FakeExecutor executor(rpc->LocalChannel());
   executor.Await(v1::ToExecutor::kWelcome);
