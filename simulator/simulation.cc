@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/brain/brain.h"
+#include "core/log/joining.h"
 #include "simulator/timeline.h"
 #include "simulator/worker.h"
 
@@ -42,6 +43,8 @@ Status CheckRuns(const SweepSpec& spec, const Curves& curves, const Assumptions&
     return Invalid("resources.workers: a trial has " + std::to_string(MinWorkers(spec.gang)) +
                    " workers, and an executor has " + std::to_string(largest) +
                    " slots; a trial runs on one executor, so give it more slots");
+  if (largest > kExecutorCpusMax)
+    return Invalid("an executor has at most " + std::to_string(kExecutorCpusMax) + " slots");
   const int64_t gpus = int64_t{assumed.slots} * spec.gang.per_worker.gpus;
   if (gpus > kMaxGpus)
     return Invalid("the slots have " + std::to_string(gpus) + " GPUs together, and more than " +
@@ -78,6 +81,7 @@ class Simulation {
     for (int i = 0; i < assumed_.executors; ++i) {
       const int slots = SlotsOf(assumed_, i);
       Tell(JoinExecutor{.name = "executor-" + std::to_string(i + 1),
+                        .instance = "simulated",
                         .resources = {.cpus = slots, .gpus = slots * spec_.gang.per_worker.gpus}});
     }
     Tell(CreateSweep{.spec = spec_});

@@ -55,6 +55,9 @@ describe('the list of sweeps', () => {
     await page.getByRole('link', { name: 'fashion-mnist' }).waitFor({ state: 'detached' });
     expect(await page.locator('tbody tr').count()).toBe(1);
     expect(page.url()).toContain('q=resnet');
+    await page.locator('input[type=search]').fill('nightly'); // a tag of the same one
+    await page.waitForURL(/q=nightly/);
+    expect(await page.locator('tbody tr').count()).toBe(1);
   });
 
   it('says how to begin when there is none', async () => {

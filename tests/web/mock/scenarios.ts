@@ -145,6 +145,7 @@ export function smallWorld(): World {
   world.addSweep({
     id: 's2',
     name: 'resnet-baseline',
+    tags: ['nightly'],
     max_trials: 9,
     file: sweepFile,
     parameters,

@@ -69,6 +69,7 @@ export class World {
       reason: '',
       created: this.now(),
       ended: null,
+      tags: [],
       owner: 'admin',
       metric: { name: 'accuracy', mode: 'max' },
       metrics: [{ name: 'accuracy', mode: 'max', ...sweep.metric, target: null }],

@@ -90,6 +90,7 @@ export interface Limits {
 export interface Sweep {
   id: string;
   name: string;
+  tags: string[];
   /** The name of the token that it was created with. */
   owner: string;
   state: SweepState;

@@ -70,6 +70,7 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
         ))}
       </Fact>
       {constraints !== '' && <Fact name="Within">{constraints}</Fact>}
+      {sweep.tags.length > 0 && <Fact name="Tags">{sweep.tags.join(', ')}</Fact>}
       <Fact name="Owner">{sweep.owner}</Fact>
       <Fact name="Search">
         {sweep.searcher} <span class="muted">·</span> {sweep.scheduler}

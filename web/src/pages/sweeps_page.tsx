@@ -109,8 +109,9 @@ function useLiveList(): LiveList | undefined {
 
 function matches(sweep: Sweep, text: string): boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const haystack =
-    `${sweep.id} ${sweep.name} ${sweep.state} ${sweep.searcher} ${sweep.scheduler}`.toLowerCase();
+  const haystack = [sweep.id, sweep.name, ...sweep.tags, sweep.state, sweep.searcher, sweep.scheduler]
+    .join(' ')
+    .toLowerCase();
   return words.every((word) => haystack.includes(word));
 }
 
