@@ -16,12 +16,13 @@
 
 namespace {
 
-// A peer that went away is an error where it is written to, not the end of this process. A handler
-// rather than SIG_IGN, which trials would inherit.
-void SurviveBrokenPipes() {
+// A peer that went away, and a file that may not grow, are errors where they are written to, not
+// the end of this process. A handler rather than SIG_IGN, which trials would inherit.
+void SurviveFailedWrites() {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   sigaction(SIGPIPE, &action, nullptr);
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 // Words that let one in stand on the command line, which every user of the machine may read: they
@@ -43,7 +44,7 @@ std::vector<std::string> TakeArguments(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   attune::gang::MaybeRunGuard(argc, argv);
-  SurviveBrokenPipes();
+  SurviveFailedWrites();
 
   using attune::cli::Output;
   Output out(std::cout, attune::cli::TraitsOf(STDOUT_FILENO));

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <spdlog/spdlog.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -107,6 +109,15 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
     if (Status written = WriteFile(token_file, folder.token_ + "\n"); !written.ok())
       return written.error();
   }
+  if (!std::ranges::all_of(folder.token_, [](char c) { return c > ' ' && c < '\x7f'; }))
+    return Error{ErrorCode::kInvalid, token_file.string() +
+                                          " holds no token, which is one word of printable ASCII: "
+                                          "write one, or remove the file for a new one"};
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder.database(), ignored) &&
+      std::filesystem::exists(path / "sweeps", ignored))
+    spdlog::warn("{} has no database and begins anew; what an earlier one knew of {} is lost",
+                 path.string(), (path / "sweeps").string());
   return folder;
 }
 

@@ -117,8 +117,7 @@ const Section& FileKeys() {
            .required = true},
           {.name = "initial_points",
            .type = KeyType::kConfigs,
-           .help = "Configurations to try first, each with every parameter that exists beside the "
-                   "others; constants may be left out",
+           .help = "Configurations to try first; what one leaves out is drawn at random",
            .fallback_words = "none"},
           {.name = "searcher", .type = KeyType::kSection, .help = "What proposes configurations"},
           {.name = "warm_start",
@@ -361,16 +360,19 @@ const Section& CheckpointKeys() {
       .keys = {
           {.name = "every",
            .type = KeyType::kInteger,
-           .help = "Steps between checkpoints; 0: where the scheduler decides and at the end, and a "
-                   "minute after the last one; at each report where no end is known",
+           .help =
+               "Steps between checkpoints; 0: where the scheduler decides and at the end, and a "
+               "minute after the last one; at each report where no end is known",
            .fallback = Integer(0),
            .min = 0,
            .max = kMaxStep},
           {.name = "keep_last",
            .type = KeyType::kInteger,
-           .help = "How many of each trial's newest checkpoints stay",
+           .help = "How many of each trial's newest checkpoints stay; 0: one while it goes on, and "
+                   "none "
+                   "of one that has ended",
            .fallback = Integer(CheckpointPolicy{}.keep_last),
-           .min = 1,
+           .min = 0,
            .max = kMaxInt},
           {.name = "keep_best",
            .type = KeyType::kInteger,
@@ -403,8 +405,9 @@ const Section& FailureKeys() {
            .max = kMaxInt},
           {.name = "backoff",
            .type = KeyType::kDuration,
-           .help = "Longest wait before a trial's first restart, at least half of it; doubled for each "
-                   "further one, up to 32 times",
+           .help =
+               "Longest wait before a trial's first restart, at least half of it; doubled for each "
+               "further one, up to 32 times",
            .fallback = Duration(FailurePolicy{}.backoff),
            .min = 0,
            .max = kDay},

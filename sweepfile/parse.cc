@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/log/warm_start.h"
+#include "core/space/draw.h"
 #include "sweepfile/document.h"
 #include "sweepfile/keys.h"
 #include "sweepfile/labels.h"
@@ -179,6 +180,7 @@ class SpecReader {
     });
     spec_.searcher.name = searcher.Get<std::string>("name");
     spec_.seed = static_cast<uint64_t>(searcher.Get<int64_t>("seed"));
+    CompletePoints();
     if (const auto* entry = algorithms.FindSearcher(spec_.searcher.name)) {
       ReadOptions(entry->options, searcher, spec_.searcher);
     }
@@ -194,6 +196,14 @@ class SpecReader {
     spec_.max_step = Steps(scheduler, "max");
     if (const auto* entry = algorithms.FindScheduler(spec_.scheduler.name)) {
       ReadOptions(entry->options, scheduler, spec_.scheduler);
+    }
+  }
+
+  void CompletePoints() {
+    for (size_t i = 0; i < spec_.initial_points.size(); ++i) {
+      RandomStream rest(spec_.seed, TrialNumber(static_cast<uint32_t>(i)), "initial_points");
+      Config& point = spec_.initial_points[i];
+      point = Complete(spec_.space, point, rest).value();
     }
   }
 

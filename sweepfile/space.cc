@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/space/domain.h"
+#include "core/space/draw.h"
 #include "sweepfile/scalar.h"
 
 namespace attune::sweepfile {
@@ -334,8 +335,9 @@ std::optional<Config> ReadConfig(const Spot& spot, const SearchSpace& space, Fau
   }
   if (faults.count() != before) return std::nullopt;
 
-  Result<Config> config = space.Resolve(given);
-  if (config.ok()) return *std::move(config);
+  RandomStream any(0, TrialNumber(0), "initial_points");
+  const Result<Config> config = Complete(space, given, any);
+  if (config.ok()) return given;
   // The message begins with the parameter's name.
   const std::string& message = config.error().message;
   const size_t colon = message.find(": ");

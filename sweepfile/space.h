@@ -11,10 +11,11 @@ namespace attune::sweepfile {
 // The search space of `parameters`; nullopt, with faults, when it has any.
 std::optional<SearchSpace> ReadSpace(const Spot& parameters, Faults& faults);
 
-// A configuration, complete in the space; nullopt, with faults, when it is none.
+// Values of a configuration of the space, as `Complete` takes them; nullopt, with faults, when
+// there is none that has them.
 std::optional<Config> ReadConfig(const Spot& config, const SearchSpace& space, Faults& faults);
 
-// The configurations of `initial_points`, each complete in the space. Faulty ones are left out.
+// Those of `initial_points`. Faulty ones are left out.
 std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& space, Faults& faults);
 
 }  // namespace attune::sweepfile

@@ -267,7 +267,7 @@ void SpecDecoder::DecodeCheckpoint() {
   const Json& checkpoint = Member(json_, "checkpoint");
   spec_.checkpoint.every = Step(Integer(checkpoint, "every", 0, kMaxInt64));
   if (!Has(checkpoint, "keep_last")) return;
-  spec_.checkpoint.keep_last = static_cast<int>(Integer(checkpoint, "keep_last", 1, kMaxInt));
+  spec_.checkpoint.keep_last = static_cast<int>(Integer(checkpoint, "keep_last", 0, kMaxInt));
   spec_.checkpoint.keep_best = Int(checkpoint, "keep_best");
 }
 

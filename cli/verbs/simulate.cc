@@ -81,7 +81,7 @@ void AddSimulateVerb(CLI::App& app, Action& chosen) {
   CLI::App* const verb =
       app.add_subcommand("simulate", "run a sweep in virtual time: how long, how much, how good");
   auto flags = std::make_shared<SimulateFlags>();
-  verb->add_option("-f,--file,FILE", flags->file, "the sweep file")->required();
+  AddSweepFile(*verb, flags->file);
   verb->add_option("--slots", flags->assumed.slots, "workers that run at once")
       ->check(CLI::Range(1, kMaxSlots))
       ->type_name("N")

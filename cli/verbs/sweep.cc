@@ -282,7 +282,7 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
 
   Add(*noun, chosen, "create", "create a sweep from a file", Create,
       [](CLI::App& verb, SweepFlags& flags) {
-        verb.add_option("-f,--file,FILE", flags.file, "the sweep file")->required();
+        AddSweepFile(verb, flags.file);
         verb.add_flag("--watch", flags.watch, "follow it until it ends");
         AddTimeout(verb, flags);
       });
@@ -336,7 +336,7 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
   CLI::App* const verb =
       noun->add_subcommand("validate", "check a sweep file without a server; print it resolved");
   auto flags = std::make_shared<ValidateFlags>();
-  verb->add_option("-f,--file,FILE", flags->file, "the sweep file")->required();
+  AddSweepFile(*verb, flags->file);
   flags->output.AddTo(*verb);
   verb->callback([flags, &chosen] {
     chosen = [flags](Console& console) { return Validate(*flags, console); };

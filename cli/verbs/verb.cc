@@ -167,6 +167,13 @@ Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::s
   return values;
 }
 
+void AddSweepFile(CLI::App& verb, std::string& file) {
+  const CLI::Option* const option = verb.add_option("-f,--file,FILE", file, "the sweep file");
+  verb.parse_complete_callback([option] {
+    if (option->count() == 0) throw CLI::RequiredError("FILE");
+  });
+}
+
 Result<Endpoint> ServerOf(ServerChoice choice) {
   if (const char* token = std::getenv("ATTUNE_TOKEN"); token != nullptr) choice.token = token;
   return FindServer(choice);

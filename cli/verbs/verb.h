@@ -80,6 +80,9 @@ ExitCode Fail(Console& console, const Error& error);
 ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
                     const Result<Json>& answer);
 
+// FILE, or the same after -f: one of the two is needed, so that neither is marked as required.
+void AddSweepFile(CLI::App& verb, std::string& file);
+
 // The words of NAME=VALUE, in order: values that are numbers, booleans or quoted texts are those,
 // all others texts. `flag` is for messages.
 Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::string& flag);

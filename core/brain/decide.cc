@@ -10,6 +10,7 @@
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
 #include "core/log/joining.h"
+#include "core/space/draw.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"
 #include "core/state/stoppers.h"
@@ -128,9 +129,11 @@ class Decider {
     const Sweep& sweep = **found;
     if (Known(sweep, command.idempotency_key)) return {};
     if (Status starts = CheckStarts(sweep); !starts.ok()) return starts;
-    auto config = sweep.spec.space.Resolve(command.config);
+    const TrialNumber number(static_cast<uint32_t>(sweep.created));
+    RandomStream rest(sweep.spec.seed, number, "trial/enqueued");
+    auto config = Complete(sweep.spec.space, command.config, rest);
     if (!config.ok()) return config.error();
-    Add(TrialCreated{.trial = {sweep.id, TrialNumber(static_cast<uint32_t>(sweep.created))},
+    Add(TrialCreated{.trial = {sweep.id, number},
                      .config = std::move(config).value(),
                      .origin = std::string(kEnqueued),
                      .idempotency_key = command.idempotency_key,

@@ -41,7 +41,8 @@ Time After(Time now, Seconds delay) {
 
 // What the trial does next after a failure.
 std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
-  const KeptCheckpoint* source = trial.Source();
+  const int false_starts = trial.false_starts + (IsFalseStart(*trial.live) ? 1 : 0);
+  const KeptCheckpoint* source = trial.SourceAfter(false_starts);
   std::string text = "restart " + std::to_string(trial.failures + 1) + " of " +
                      std::to_string(sweep.spec.failure.max_restarts) +
                      (source != nullptr ? " from step " + std::to_string(source->ref.step.value)

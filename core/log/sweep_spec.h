@@ -79,7 +79,7 @@ struct GangSpec {
 // something refers to it: a trial that will go on from it, a clone, the sweep's best, a person.
 struct CheckpointPolicy {
   Step every{0};      // 0: at milestones and at the end
-  int keep_last = 1;  // newest ones of each trial; at least 1
+  int keep_last = 1;  // newest ones of each trial; at least 1 while it can go on
   int keep_best = 1;  // of each trial, by the objective at their step
   bool operator==(const CheckpointPolicy&) const = default;
 };

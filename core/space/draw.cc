@@ -40,4 +40,23 @@ Value Draw(const Domain& domain, RandomStream& stream) {
   return ValueAt(domain, stream.Integer(0, *count - 1));
 }
 
+Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStream& stream) {
+  Config complete = given;
+  for (const size_t place : space.order()) {
+    const Parameter& parameter = space.parameters()[place];
+    const bool is_given = given.Find(parameter.name) != nullptr;
+    for (const Condition& condition : parameter.when) {
+      const Parameter* parent = space.Find(condition.parent);
+      const bool decided = given.Find(condition.parent) != nullptr ||
+                           std::holds_alternative<ConstantDomain>(parent->domain);
+      if (is_given && !decided)
+        return Error{ErrorCode::kInvalid, parameter.name + ": exists only beside some values of " +
+                                              condition.parent + "; give that as well"};
+    }
+    if (is_given || !space.Active(parameter, complete)) continue;
+    complete.Set(parameter.name, Draw(parameter.domain, stream));
+  }
+  return space.Resolve(complete);
+}
+
 }  // namespace attune

@@ -79,8 +79,8 @@ class Hosts {
   std::vector<const Host*> All() const;             // by name
   std::vector<const Host*> Spanning() const;        // that gangs can have a part on, by name
 
-  // The one that would have least left over after this (kPack, kOneHost), or most (kSpread): GPUs before CPUs
-  // before memory; ties go to the name that sorts first. Null: none has room.
+  // The one that would have least left over after this (kPack, kOneHost), or most (kSpread): GPUs
+  // before CPUs before memory; ties go to the name that sorts first. Null: none has room.
   const Host* Best(const Resources& need, PlacementPolicy placement) const;
 
  private:
@@ -104,11 +104,12 @@ class Hosts {
 //
 // All or nothing. As many ranks as there is room for, up to max_workers; of so many, on a single
 // executor if they fit on one (Hosts::Best), else, but for kOneHost, over as few as they need of
-// those that span: full ones and a last one that they fill best (kPack), or evenly (kSpread). Where rank 0 is bound
-// (GangRequest::only, or near), the roomiest of its executors comes first, and the others beside
-// it. Ranks of one executor are consecutive, and local_rank counts within it. GPUs are whole and of
-// one rank only. Executors that lack a label that is asked for (GangRequest::required) end too
-// soon (GangRequest::needs) or are to be avoided are as good as none.
+// those that span: full ones and a last one that they fill best (kPack), or evenly (kSpread). Where
+// rank 0 is bound (GangRequest::only, or near), the roomiest of its executors comes first, and the
+// others beside it. Ranks of one executor are consecutive, and local_rank counts within it. GPUs
+// are whole and of one rank only. Executors that lack a label that is asked for
+// (GangRequest::required) end too soon (GangRequest::needs) or are to be avoided are as good as
+// none.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
 // Whether it lasts for so long, or never has.

@@ -22,7 +22,8 @@ enum class Keep {
 std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   const auto& all = trial.checkpoints;
   const CheckpointPolicy& policy = sweep.spec.checkpoint;
-  int newest = std::max(policy.keep_last, 1);
+  const bool is_over = Ended(trial.state) && !trial.live;
+  int newest = is_over ? policy.keep_last : std::max(policy.keep_last, 1);
   std::vector<bool> kept(all.size());
   std::vector<size_t> rivals;
   for (size_t i = all.size(); i-- > 0;) {

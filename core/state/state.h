@@ -68,6 +68,7 @@ struct Trial {
   uint32_t attempts = 0;
   uint32_t earlier_attempts = 0;  // of those, before it began anew
   int failures = 0;               // attempts that failed by the trial's own doing
+  int false_starts = 0;           // the last of them: they went on from a checkpoint, not to a step
   // Executors that it does not go back to where others have room, as those processes that they
   // were.
   std::map<std::string, Incarnation> avoided;
@@ -97,8 +98,10 @@ struct Trial {
   }
   // The newest of those; null: there is none.
   const KeptCheckpoint* Newest() const;
-  // What its next attempt goes on from; null: from the beginning.
-  const KeptCheckpoint* Source() const { return cloned ? &*cloned : Newest(); }
+  // What its next attempt goes on from; null: from the beginning. Of its own it is the newest but
+  // one for each two attempts that could not go on from it: it may be damaged.
+  const KeptCheckpoint* Source() const { return SourceAfter(false_starts); }
+  const KeptCheckpoint* SourceAfter(int starts) const;
 };
 
 // A proposal that the searcher thinks about.
@@ -204,8 +207,8 @@ inline constexpr size_t kFailuresKept = 100;
 struct Luck {
   // Whose failures there are the newest, and nothing went well since; at most kFailuresKept.
   std::vector<TrialId> failed;
-  bool worked = false;          // since the last of them one has made its first step, or left well
-  int times = 0;                // it was set aside, and nothing went well since
+  bool worked = false;  // since the last of them one has made its first step, or left well
+  int times = 0;        // it was set aside, and nothing went well since
 };
 
 struct Executor {
@@ -304,6 +307,9 @@ const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure)
 // doing, and neither is what failure.on_log says goes on elsewhere, but for a second time on the
 // same host.
 bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure);
+
+// Whether it went on from a checkpoint and has not come to a step.
+bool IsFalseStart(const Attempt& attempt);
 
 void NoteEarly(EarlyFailures& early, TrialNumber trial, const Failure& failure);
 

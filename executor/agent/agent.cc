@@ -51,7 +51,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
   // The pauses are Backoff's to choose; gRPC's own would come on top.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, Backoff::kFirst.count());
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Backoff::kMax.count());
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   // A proxy of the environment would be told what is for the server alone.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

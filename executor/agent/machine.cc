@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
+constexpr int kTriesInALease = 8;  // in what is left of it
+
 gang::Fact LostWithLease(const gang::Fact& fact) {
   const std::string message =
       "its executor stood still, or heard nothing from the server, for longer than its lease";
@@ -121,7 +123,13 @@ void Machine::OnClosed(const std::string& reason, const Now& now) {
   log_requests_.clear();
   log_chunk_.reset();
   nobody_waits_ = reading_log_;
-  retry_at_ = now.boot + backoff_.Next();
+  milliseconds pause = backoff_.Next();
+  if (lease_until_ != kNever && lease_until_ > now.boot) {
+    // So that a server that comes back in time finds its gangs.
+    const auto left = std::chrono::duration_cast<milliseconds>(lease_until_ - now.boot);
+    pause = std::min(pause, std::max(left / kTriesInALease, Backoff::kFirst));
+  }
+  retry_at_ = now.boot + pause;
   if (reached_ && !exit_) {
     spdlog::warn("no connection to the server ({}); trying again", reason);
   }

@@ -104,6 +104,8 @@ void Gang::Take(Report report) {
                 "a report at step " + std::to_string(step) + " came after step " +
                     std::to_string(last_step_) + "; steps must grow");
   }
+  // It was told to leave, and goes on: as a program does that catches whatever is thrown at it.
+  if (leaves_) return End(Outcome::kFinished, {});
   last_step_ = step;
   const bool waits = RankZeroWaits(report);
   report.waits = waits;
@@ -149,13 +151,12 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) + " sent a checkpoint; only rank 0 may");
   }
-  const auto place =
-      spec_.checkpoint_dir / ("step-" + std::to_string(checkpoint.step) + "-attempt-" +
-                              std::to_string(spec_.attempt.attempt));
+  const auto place = spec_.checkpoint_dir / ("step-" + std::to_string(checkpoint.step) +
+                                             "-attempt-" + std::to_string(spec_.attempt.attempt));
   if (std::filesystem::path(checkpoint.path).lexically_normal() != place) {
-    return Fail(FailureKind::kProtocol, 0,
-                "the checkpoint " + channel::Quote(checkpoint.path) + " is not at " +
-                    place.string());
+    return Fail(
+        FailureKind::kProtocol, 0,
+        "the checkpoint " + channel::Quote(checkpoint.path) + " is not at " + place.string());
   }
   checkpoint.path = place.string();
   Emit(std::move(checkpoint));
@@ -199,6 +200,14 @@ void Gang::OnExit(Rank& rank) {
   if (!symptoms_.empty()) Weigh();
   FinishIfAllLeft();
   ConcludeIfGone();
+}
+
+void Gang::OnUnexplained() {
+  unexplained_ = services_.loop.After(services_.timing.explain_timeout, [this] {
+    const bool hangs =
+        std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_unexplained(); });
+    if (hangs && launcher_) launcher_->OnHang();
+  });
 }
 
 void Gang::FinishIfAllLeft() {
@@ -335,11 +344,12 @@ void Gang::Tell(const Verdict& verdict) {
 
 void Gang::DeliverVerdict() {
   Rank* rank = RankZero();
-  if (phase_ != Phase::kRunning || !rank || !waiting_at_ || !verdict_ ||
-      verdict_->step != *waiting_at_) {
-    return;
-  }
+  if (phase_ != Phase::kRunning || !rank || !waiting_at_ || !verdict_) return;
   const bool goes_on = verdict_->action == Action::kContinue;
+  // A program that did not wait where it should have hears at its next wait that it is to leave.
+  const bool is_late = !goes_on && verdict_->step < *waiting_at_;
+  if (verdict_->step != *waiting_at_ && !is_late) return;
+  verdict_->step = *waiting_at_;
   delivered_step_ = verdict_->step;
   milestone_ = verdict_->milestone;
   if (!log_reports_) rank->Send(ToLine(*verdict_));
@@ -349,7 +359,9 @@ void Gang::DeliverVerdict() {
   resumed_at_ = Loop::Clock::now();
   if (log_reports_ && !goes_on) return End(Outcome::kFinished, {});
   if (log_reports_) services_.loop.Post([this] { ReadLogOn(); });
+  leaves_ = !goes_on;
   WatchForStall();
+  if (leaves_) OnFinished();
   if (first_finish_) WatchForLaggards();
 }
 
@@ -422,7 +434,8 @@ void Gang::WatchForLaggards() {
     if (silent_for < timeout) continue;
     return Fail(FailureKind::kStall, rank->slot().rank,
                 "rank " + std::to_string(rank->slot().rank) + " still runs " +
-                    Milliseconds(timeout) + " after the first rank finished");
+                    Milliseconds(timeout) + " after " +
+                    (leaves_ ? "it was told to leave" : "the first rank finished"));
   }
   laggards_ = services_.loop.After(left, [this] { WatchForLaggards(); });
 }

@@ -45,6 +45,8 @@ struct GangTiming {
   // How long ranks may go on, saying nothing, after the first has finished; the stall timeout if
   // that is longer.
   std::chrono::milliseconds finish_timeout{30'000};
+  // For a launcher to say how a rank of it has ended: one that takes longer hangs.
+  std::chrono::milliseconds explain_timeout{10'000};
 };
 
 // All ranks of an attempt on this host, as one thing: started together, told the same, and torn
@@ -104,6 +106,7 @@ class Gang final : private Rank::Owner {
   void OnMessage(Rank& rank, channel::FromRank message) override;
   void OnBadLine(Rank& rank, const std::string& problem) override;
   void OnExit(Rank& rank) override;
+  void OnUnexplained() override;
   bool MayRead() override { return !services_.may_read || services_.may_read(); }
 
   void On(Rank& rank, const channel::Rendezvous& rendezvous);
@@ -180,6 +183,7 @@ class Gang final : private Rank::Owner {
   std::optional<Verdict> verdict_;     // not yet delivered
   int64_t delivered_step_ = 0;
   bool yielding_ = false;  // asked to since the last verdict
+  bool leaves_ = false;    // rank 0 was told to
   // When the last verdict went out, or the last silence that was announced was over.
   Loop::Clock::time_point resumed_at_;
   std::optional<Loop::Clock::time_point> first_finish_;
@@ -193,6 +197,7 @@ class Gang final : private Rank::Owner {
   bool soon_ = false;       // CancelReason::kSoon
   Loop::Subscription stall_;
   Loop::Subscription laggards_;
+  Loop::Subscription unexplained_;
 };
 
 }  // namespace attune::gang

@@ -148,7 +148,10 @@ void Gang::OnUnavailable(size_t index) {
 void Gang::OnForked(size_t index, OrError<Child> child) {
   --forks_pending_;
   if (!child.ok()) {
-    Fail(FailureKind::kStart, ranks_[index]->slot().rank, child.error());
+    // One that lives and could not, or did not answer, lacks something that its host has not now.
+    const bool lives = launcher_ && launcher_->death().empty();
+    Fail(lives ? FailureKind::kHost : FailureKind::kStart, ranks_[index]->slot().rank,
+         child.error());
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);

@@ -86,6 +86,9 @@ class Launcher {
   // False, and nothing happens, if the request is too large for a packet.
   bool Fork(ForkRequest request);
 
+  // It has not said how a rank has ended: it is killed, and its ranks with it.
+  void OnHang() { Die("did not say how one of its ranks has ended"); }
+
   const ProgramIdentity& identity() const { return identity_; }
   const LaunchedProgram& program() const { return program_; }
   pid_t pid() const { return child_.pid; }

@@ -103,7 +103,7 @@ void Rank::Read(size_t bytes_max) {
 void Rank::OnPidfd() {
   exit_watch_.Reset();  // readable from now on
   ended_ = true;
-  if (parent_ == Parent::kLauncher && !orphaned_) return;  // its parent will say how
+  if (parent_ == Parent::kLauncher && !orphaned_) return owner_.OnUnexplained();
   // Empty when the launcher reaped it and died before it could tell.
   Finish(Reap(child_.pidfd.get()).value_or(ExitStatus{.signal = SIGKILL}));
 }

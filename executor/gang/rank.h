@@ -26,6 +26,8 @@ class Rank {
     virtual void OnBadLine(Rank& rank, const std::string& problem) = 0;
     // The process has ended; all that it wrote has been handed to OnMessage before.
     virtual void OnExit(Rank& rank) = 0;
+    // The process has ended; how, the launcher is yet to say, which is its parent.
+    virtual void OnUnexplained() = 0;
     // Whether there is room for more messages now; if not, ReadOn() follows.
     virtual bool MayRead() = 0;
   };
@@ -58,6 +60,7 @@ class Rank {
   bool is_attached() const { return child_.pid != 0; }
   bool is_running() const { return is_attached() && !exit_; }
   const std::optional<ExitStatus>& exit() const { return exit_; }
+  bool is_unexplained() const { return ended_ && !exit_; }
   bool was_killed() const { return killed_; }
   bool has_spoken() const { return spoken_; }
 

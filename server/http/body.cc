@@ -148,6 +148,15 @@ Result<double> ReadMetric(const sweepfile::Node& node) {
   return sweepfile::ReadReal(node);
 }
 
+// As on the worker channel (docs/worker-channel.md).
+constexpr size_t kMetricsMax = 1'000;
+constexpr size_t kMetricNameBytesMax = 256;
+
+bool IsMetricName(std::string_view name) {
+  return !name.empty() && name.size() <= kMetricNameBytesMax &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
   Metrics metrics;
   const Spot& spot = body.fields().spot("metrics");
@@ -155,7 +164,13 @@ Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
     body.faults().AtValue(spot, "expected a map of metrics, found " + Describe(*spot.node));
     return metrics;
   }
+  if (spot.node->entries.size() > kMetricsMax)
+    body.faults().AtValue(spot, "more than " + std::to_string(kMetricsMax) + " metrics");
   for (const sweepfile::MapEntry& entry : spot.node->entries) {
+    if (!IsMetricName(entry.key))
+      body.faults().Add(Child(spot, entry).place, entry.mark,
+                        "a metric has a name of 1 to " + std::to_string(kMetricNameBytesMax) +
+                            " bytes without control characters");
     const Result<double> value = ReadMetric(entry.value);
     if (value.ok()) {
       metrics[entry.key] = *value;
@@ -273,7 +288,8 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
                        .metrics = ReadMetrics(body, metrics),
                        .seconds = Seconds(fields.Get<double>("seconds")),
                        .waits = true};
-  if (const auto time = tell.report->metrics.find(time_attr); time != tell.report->metrics.end())
+  const auto time = tell.report->metrics.find(time_attr);
+  if (!time_attr.empty() && time != tell.report->metrics.end())
     ReadTime(body, time->second, *tell.report);
   return body.Finish(std::move(tell));
 }

@@ -1,5 +1,10 @@
 #include "server/store/offline.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -43,6 +48,9 @@ std::string Escaped(const std::string& path) {
 Status CheckVersion(Connection& connection, const std::string& path) {
   const auto application = connection.Number("PRAGMA log.application_id");
   if (!application.ok()) return Damaged(path, application.error());
+  std::error_code unknown;
+  if (*application == 0 && fs::file_size(path, unknown) == 0)
+    return Error{ErrorCode::kCorrupt, path + " is empty: `attune serve` makes its tables"};
   if (*application != kApplicationId)
     return Error{ErrorCode::kCorrupt, path + " is a database of another program, not Attune's"};
   const auto version = connection.Number("PRAGMA log.user_version");
@@ -101,13 +109,17 @@ Status Backup(const std::string& from, const std::string& to) {
     return Error{ErrorCode::kConflict, to + " is already there: give another name, or remove it"};
   const std::string partial = to + ".partial";
   fs::remove(partial, error);
+  const int probe = open(partial.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (probe < 0)
+    return Error{ErrorCode::kUnavailable, "cannot write " + to + ": " + std::strerror(errno)};
+  close(probe);
   Status done = Copy(**source, partial);
   if (done.ok()) done = Verify(partial);
   for (const char* beside : {"-wal", "-shm"}) fs::remove(partial + beside, error);
   if (done.ok()) {
     fs::rename(partial, to, error);
     if (!error) return {};
-    done = Error{ErrorCode::kDenied, "cannot write " + to + ": " + error.message()};
+    done = Error{ErrorCode::kUnavailable, "cannot write " + to + ": " + error.message()};
   }
   fs::remove(partial, error);
   return done;

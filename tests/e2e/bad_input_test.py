@@ -191,6 +191,13 @@ class Surroundings(EndToEnd):
         self.assertEqual(code, 1)
         self.assertIn("attune.db", err)
 
+    def test_a_token_that_is_none(self):
+        self.data.mkdir()
+        (self.data / "token").write_text("abc def\n")
+        code, _, err = self.attune("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
+        self.assertEqual(code, 2)
+        self.assertIn("/token holds no token", err)
+
     def test_a_data_folder_that_cannot_be_made(self):
         (self.folder / "file").write_text("")
         code, _, err = self.attune("serve", "--data-dir", self.folder / "file" / "data", "--port", 0)

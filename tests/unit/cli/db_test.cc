@@ -118,6 +118,19 @@ TEST_F(Db, BackupWritesAFileThatIsSound) {
   EXPECT_EQ(Attune({"check"}, folder_ / "copy.db").code, ExitCode::kSuccess);
 }
 
+TEST_F(Db, BackupThatCannotBeWrittenSaysWhy) {
+  const Ran ran = Attune({"backup", folder_ / "absent/copy.db"});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.err,
+              ::testing::AllOf(HasSubstr("cannot write"), HasSubstr("No such file or directory")));
+}
+
+TEST_F(Db, AnEmptyDatabaseIsNoOtherPrograms) {
+  std::filesystem::create_directories(folder_ / "new");
+  std::ofstream(folder_ / "new/attune.db");
+  EXPECT_THAT(Attune({"check"}, folder_ / "new").err, HasSubstr("is empty"));
+}
+
 TEST_F(Db, ExportGoesToStdoutOrToAFile) {
   const Ran shown = Attune({"export", "--what", "trials", "--sweep", "s1"});
   EXPECT_THAT(shown.out, StartsWith("sweep,trial,state,"));

@@ -43,6 +43,22 @@ TEST_F(Retention, TheNewestAndTheBestStay) {
   EXPECT_THAT(Kept(0), ElementsAre(2, 4));
 }
 
+TEST_F(Retention, OfATrialThatHasEndedNoneNeedsToStayButTheSweepsBest) {
+  Create(Spec(0, 0));
+  Train(1, 1, 5);
+  Train(0, 1, 0.1);
+  Train(0, 2, 0.2);
+  EXPECT_THAT(Kept(0), ElementsAre(2)) << "it would go on from there";
+  Finish(0);
+  EXPECT_EQ(Last<CheckpointDropped>([](const CheckpointDropped& dropped) {
+              return dropped.checkpoint.trial.number == TrialNumber(0);
+            }).checkpoint.step,
+            Step(2));
+  EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr) << "nothing can happen to it any more";
+  Finish(1);
+  EXPECT_THAT(Kept(1), ElementsAre(1));
+}
+
 // As a batch of the conductor's has them: nothing is dropped before its end.
 TEST_F(Retention, OfAThousandInOneBatchTheNewestAndTheBestStay) {
   Create(Spec(2, 3));

@@ -195,11 +195,11 @@ TEST_F(GangTest, RanksSeeTheirPlaceTheSweepsVariablesAndNoToken) {
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   unsetenv("ATTUNE_TOKEN");
   EXPECT_TRUE(std::filesystem::is_directory(spec.files_dir));
-  EXPECT_THAT(Log(spec, 1), HasSubstr("ATTUNE_RANK=1\nATTUNE_WORLD_SIZE=2\nATTUNE_SWEEP=s1\n"
-                                      "ATTUNE_TRIAL_DIR=" +
-                                      spec.files_dir.string() +
-                                      "\nCOLOUR=red\nATTUNE_TOKEN=(unset)\n" +
-                                      dir_.path().string() + "\n"));
+  EXPECT_THAT(Log(spec, 1),
+              HasSubstr("ATTUNE_RANK=1\nATTUNE_WORLD_SIZE=2\nATTUNE_SWEEP=s1\n"
+                        "ATTUNE_TRIAL_DIR=" +
+                        spec.files_dir.string() + "\nCOLOUR=red\nATTUNE_TOKEN=(unset)\n" +
+                        dir_.path().string() + "\n"));
 }
 
 TEST_F(GangTest, ConfigurationFileIsWrittenWhereTheCommandWantsIt) {
@@ -307,7 +307,7 @@ TEST_F(GangTest, VerdictReachesRankZeroAtItsStepAndOnce) {
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
   const Verdict onwards{.step = 3, .action = Action::kContinue, .milestone = 9};
-  supervisor_->Tell(spec.attempt, {.step = 2, .action = Action::kStop});  // not what it waits for
+  supervisor_->Tell(spec.attempt, {.step = 2, .milestone = 3});  // not what it waits for
   supervisor_->Tell(spec.attempt, onwards);
   supervisor_->Tell(spec.attempt, onwards);
   ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 4));
@@ -318,6 +318,29 @@ TEST_F(GangTest, VerdictReachesRankZeroAtItsStepAndOnce) {
       LoggedLine(spec, 0, 1),
       nlohmann::json::parse(R"({"type":"verdict","step":3,"action":"continue","milestone":9})"));
   EXPECT_EQ(LoggedLine(spec, 0, 2)["action"], "pause");
+}
+
+TEST_F(GangTest, AProgramThatGoesOnWhenItIsToLeaveIsEndedAtItsNextReport) {
+  GangSpec spec = PlainWorker({"report:3", "read", "report:4", "hang"});
+  spec.milestone = 3;
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(facts_.Count<Report>(spec.attempt), 1);
+}
+
+TEST_F(GangTest, AProgramThatDidNotWaitIsToldToLeaveWhereItWaitsNext) {
+  GangSpec spec =
+      PlainWorker({R"(raw:{"type":"report","step":3,"seconds":0,"metrics":{},"waits":false})",
+                   "ask:5", "verdict"});
+  spec.milestone = 3;
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt, 2));
+  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+  EXPECT_EQ(LoggedLine(spec, 0, 1)["action"], "stop");
+  EXPECT_EQ(LoggedLine(spec, 0, 1)["step"], 5);
 }
 
 TEST_F(GangTest, VerdictThatIsThereBeforeTheReportIsKept) {

@@ -176,6 +176,18 @@ TEST_F(LauncherTest, ProgramWhoseLauncherLeavesBeforeItIsReadyIsSpawned) {
   EXPECT_EQ(ParentOfARank(), getpid()) << "it is not tried again and again";
 }
 
+TEST_F(LauncherTest, AFrozenOneDoesNotHoldTheSlotsOfRanksThatHaveEnded) {
+  StartSupervisor({.timing = {.explain_timeout = std::chrono::milliseconds(100)}});
+  const GangSpec spec = Worker({"parent", "progress:0", "hang"}, 2);
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<FirstStep>(spec.attempt));
+  const pid_t launcher = NumberAfter(Log(spec), "parent");
+  ASSERT_EQ(kill(launcher, SIGSTOP), 0);
+  supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kCancelled);
+  EXPECT_NE(ParentOfARank(), launcher);
+}
+
 TEST_F(LauncherTest, ForkThatIsNotAnsweredFailsAloneAndTheNextGangIsSpawned) {
   StartSupervisor({.launcher = {.fork_timeout = std::chrono::milliseconds(100)}});
   const GangSpec bystander = Worker({"hang"}, 2);
@@ -184,7 +196,7 @@ TEST_F(LauncherTest, ForkThatIsNotAnsweredFailsAloneAndTheNextGangIsSpawned) {
   ASSERT_EQ(pids.size(), 2u);
   WriteFile(program_.string() + ".mute", "");
   const Failure failure = RunToFailure(Worker({"hang"}, 2));
-  EXPECT_EQ(failure.kind, FailureKind::kStart);
+  EXPECT_EQ(failure.kind, FailureKind::kHost) << "no failure of the trial's own";
   EXPECT_THAT(failure.message, HasSubstr("did not answer a fork request for 100 ms"));
   const GangSpec next = Worker({"hang"});
   supervisor_->Run(next);

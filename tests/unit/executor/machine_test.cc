@@ -169,6 +169,23 @@ TEST_F(MachineTest, ALogThatWasReadForAnEarlierConnectionIsNotSent) {
 
 // ---- the lease
 
+TEST_F(MachineTest, TheLessOfItsLeaseIsLeftTheSoonerItTriesAgain) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  Break();
+  for (int i = 0; i < 10; ++i) Closed();  // the pauses have grown
+  milliseconds left{8'000};
+  Pass(kLease - left);
+  while (left > seconds(1)) {
+    Closed();
+    const int before = connects_;
+    Pass(left / 8);
+    EXPECT_GT(connects_, before) << left.count() << " ms are left";
+    left -= left / 8;
+  }
+  EXPECT_THAT(cancelled_, IsEmpty());
+}
+
 TEST_F(MachineTest, LeaseHoldsForHoursInWhichHeartbeatsAreAnsweredAndFactsAreNot) {
   GetWelcomed();
   Receive(Wanting({Trial(0)}));

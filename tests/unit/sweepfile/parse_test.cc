@@ -359,7 +359,7 @@ TEST(ParseSweep, WrongTypesSayWhatWasExpectedAndFound) {
       {"failure: {stall_timeout: 100ms}", "0.1s is below the smallest allowed, 1s"},
       {"failure: {backoff: 25h}", "25h is above the largest allowed, 1d"},
       {"failure: {backoff: -1s}", "found the text \"-1s\""},
-      {"checkpoint: {keep_last: 0}", "0 is below the smallest allowed, 1"},
+      {"checkpoint: {keep_last: -1}", "-1 is below the smallest allowed, 0"},
       {"priority: 1001", "1001 is above the largest allowed, 1000"},
       {"priority: -1001", "-1001 is below the smallest allowed, -1000"},
       {"resources: {placement: spred}", "did you mean spread?"},

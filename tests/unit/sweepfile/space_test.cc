@@ -189,10 +189,25 @@ TEST(InitialPoints, AreCompletedAndTyped) {
               ElementsAre(Config{{"lr", 1.0}, {"o", std::string("1")}, {"b", int64_t{3}}}));
 }
 
+TEST(InitialPoints, WhatOneLeavesOutIsDrawn) {
+  const std::string file = WithParameters(
+      "  lr: {min: 0.1, max: 2.0}\n  n: {min: 1, max: 1000}\n"
+      "  m: {min: 1, max: 9, when: {n: 7}}\n"
+      "initial_points: [{lr: 1}, {lr: 1}, {n: 7}, {}]\n");
+  const SweepSpec spec = Spec(file);
+  ASSERT_EQ(spec.initial_points.size(), 4u);
+  for (const Config& point : spec.initial_points) EXPECT_TRUE(spec.space.Resolve(point).ok());
+  EXPECT_EQ(*spec.initial_points[0].Find("lr"), Value(1.0));
+  EXPECT_NE(*spec.initial_points[0].Find("n"), *spec.initial_points[1].Find("n"));
+  EXPECT_NE(spec.initial_points[2].Find("m"), nullptr);
+  EXPECT_EQ(Spec(file), spec) << "the same for the same seed";
+}
+
 TEST(InitialPoints, FaultsAreLocated) {
   const std::pair<const char*, const char*> cases[] = {
       {"{lr: 3, n: 1}", "8:23: initial_points[0].lr: 3.0 is above max 1.0"},
-      {"{lr: 0.5}", "8:18: initial_points[0].n: has no value"},
+      {"{lr: 0.5, m: 4}",
+       "8:31: initial_points[0].m: exists only beside some values of n; give that"},
       {"{lr: 0.5, n: 1.5}", "initial_points[0].n: expected an integer, found the number 1.5"},
       {"{lr: '0.5', n: 1}", "initial_points[0].lr: expected a number, found the quoted text"},
       {"{lr: 0.5, n: 1, m: 4}", "initial_points[0].m: exists only when n is 2"},

@@ -57,6 +57,7 @@ describe('the list of sweeps', () => {
     expect(page.url()).toContain('q=resnet');
     await page.locator('input[type=search]').fill('nightly'); // a tag of the same one
     await page.waitForURL(/q=nightly/);
+    await page.getByRole('link', { name: 'resnet-baseline' }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
   });
 

@@ -207,12 +207,22 @@ TEST_F(AskTellTest, AFailedTrialIsOfferedAgain) {
               HasSubstr("epoch " + epoch));
 }
 
+// , "m0": 0, "m1": 0, …
+std::string Metrics(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += R"(, "m)" + std::to_string(i) + R"(": 0)";
+  return text;
+}
+
 TEST_F(AskTellTest, ATellThatSaysNothingUsableNamesThePlace) {
   const std::string epoch = Ask().at("epoch").dump();
   const std::pair<std::string, std::string> cases[] = {
       {R"({"step": 1, "metrics": {"accuracy": 1}})", "/epoch"},
       {R"({"epoch": 1})", "/step"},
       {R"({"epoch": 1, "step": 0, "metrics": {"accuracy": 1}})", "/step"},
+      {R"({"epoch": 1, "step": 1, "metrics": {"accuracy": 1, "": 2}})", "/metrics/"},
+      {R"({"epoch": 1, "step": 1, "metrics": {"accuracy": 1, "a\nb": 2}})", "/metrics/a\nb"},
+      {R"({"epoch": 1, "step": 1, "metrics": {"accuracy": 1)" + Metrics(1'000) + "}}", "/metrics"},
       {R"({"epoch": 1, "step": 1, "metrics": {"loss": 1}})", "/metrics/accuracy"},
       {R"({"epoch": 1, "step": 1, "metrics": {"accuracy": "high"}})", "/metrics/accuracy"},
       {R"({"epoch": 1, "step": 1, "metrics": 3})", "/metrics"},
