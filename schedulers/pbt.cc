@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <span>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -15,8 +13,6 @@
 namespace attune::schedulers {
 namespace {
 
-constexpr const char* kPbt = "pbt";
-constexpr const char* kPb2 = "pb2";
 constexpr double kRounding = 1e-9;  // of what a fraction of a count is computed with
 
 std::string Text(int64_t number) { return std::to_string(number); }
@@ -25,64 +21,6 @@ std::string Text(TrialNumber trial) { return Text(int64_t{trial.value}); }
 
 bool Failed(TrialState state) {
   return state == TrialState::kFailed || state == TrialState::kKilled;
-}
-
-// "lr, momentum"
-std::set<std::string> Names(const std::string& list) {
-  std::set<std::string> names;
-  std::istringstream items(list);
-  for (std::string item; std::getline(items, item, ',');) {
-    const auto first = item.find_first_not_of(' ');
-    if (first == std::string::npos) continue;
-    names.insert(item.substr(first, item.find_last_not_of(' ') + 1 - first));
-  }
-  return names;
-}
-
-Pbt::Options OptionsOf(const SweepSpec& spec) {
-  const auto& options = spec.scheduler.options;
-  const bool bandit = spec.scheduler.name == kPb2;
-  const auto real = [&](const char* name) { return std::get<double>(options.at(name)); };
-  const auto integer = [&](const char* name) { return std::get<int64_t>(options.at(name)); };
-  const int64_t population = integer("population");
-  Exploration exploration{.parameters = Names(std::get<std::string>(options.at("explore")))};
-  if (!bandit) {
-    exploration.resample_probability = real("resample_probability");
-    exploration.smaller = real("smaller_factor");
-    exploration.larger = real("larger_factor");
-  }
-  return {.interval = integer("perturbation_interval"),
-          .fraction = real("quantile_fraction"),
-          .population = population > 0 ? population : spec.stop.max_trials,
-          .max_trials = spec.stop.max_trials,
-          .exploration = std::move(exploration),
-          .max = spec.max_step,
-          .synchronous = std::get<bool>(options.at("synchronous")),
-          .bandit = bandit};
-}
-
-Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
-  const Pbt::Options options = OptionsOf(spec);
-  if (options.max == Step(0)) {
-    return Error{ErrorCode::kInvalid, "scheduler.max: " + spec.scheduler.name +
-                                          " needs max, the step at which a trial is complete"};
-  }
-  if (options.interval >= options.max.value) {
-    return Error{ErrorCode::kInvalid, "scheduler.perturbation_interval: " + Text(options.interval) +
-                                          " is not below max " + Text(options.max) +
-                                          ", so nobody would be ranked; lower it or raise max"};
-  }
-  if (options.population == 0) {
-    return Error{ErrorCode::kInvalid, "scheduler.population: " + spec.scheduler.name +
-                                          " needs to know how many trials there are together; give "
-                                          "it, or stop.max_trials"};
-  }
-  for (const std::string& name : options.exploration.parameters) {
-    if (spec.space.Find(name) != nullptr) continue;
-    return Error{ErrorCode::kInvalid, "scheduler.explore: there is no parameter \"" + name +
-                                          "\"; name those that clones change, with commas between"};
-  }
-  return {std::make_unique<Pbt>(spec.objective(), spec.space, spec.seed, options)};
 }
 
 }  // namespace
@@ -453,71 +391,6 @@ void Pbt::Save(ArchiveWriter& archive) const {
 void Pbt::Load(ArchiveReader& archive) {
   archive(members_, created_, joined_, exhausted_, gains_);
   Retain();
-}
-
-namespace {
-
-// Of both.
-std::vector<Option> CommonOptions() {
-  return {{.name = "perturbation_interval",
-           .fallback = int64_t{1},
-           .min = 1,
-           .help = "steps from one decision of a trial to its next"},
-          {.name = "quantile_fraction",
-           .fallback = 0.25,
-           .min = 0.01,
-           .max = 0.5,
-           .help = "part of the population that clones, and that is cloned"},
-          {.name = "population",
-           .fallback = int64_t{0},
-           .min = 0,
-           .help = "trials that train together; 0: stop.max_trials"},
-          {.name = "explore",
-           .fallback = std::string(),
-           .help = "the parameters that a clone changes, with commas between: lr, momentum; the "
-                   "others stay its donor's; empty: all"},
-          {.name = "synchronous",
-           .fallback = false,
-           .help = "wait at each decision until all have come to theirs"}};
-}
-
-}  // namespace
-
-Entry<Scheduler> PbtEntry() {
-  Entry<Scheduler> entry{
-      .name = kPbt,
-      .help =
-          "a population whose worst members clone the best ones and explore their configuration; "
-          "needs max",
-      .options = CommonOptions(),
-      .make = Make};
-  entry.options.insert(entry.options.begin() + 2,
-                       {{.name = "resample_probability",
-                         .fallback = 0.25,
-                         .min = 0,
-                         .max = 1,
-                         .help = "that a parameter is drawn anew and not perturbed"},
-                        {.name = "smaller_factor",
-                         .fallback = 0.8,
-                         .min = 0,
-                         .max = 1,
-                         .help = "what a number is multiplied by in one half of the perturbations"},
-                        {.name = "larger_factor",
-                         .fallback = 1.2,
-                         .min = 1,
-                         .max = 100,
-                         .help = "what a number is multiplied by in the other half"}});
-  return entry;
-}
-
-Entry<Scheduler> Pb2Entry() {
-  return {
-      .name = kPb2,
-      .help =
-          "a population as that of pbt, whose clones take the numbers that a model of all gains "
-          "so far finds promising; needs max",
-      .options = CommonOptions(),
-      .make = Make};
 }
 
 }  // namespace attune::schedulers

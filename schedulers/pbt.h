@@ -61,6 +61,8 @@ class Pbt final : public Scheduler {
     bool synchronous = false;
     bool bandit = false;
   };
+  static Options OptionsOf(const SweepSpec& spec);  // of pbt and pb2
+
   // Of the synchronous form: how a member goes on that has been ranked.
   struct Turn {
     std::optional<CheckpointId> donor;

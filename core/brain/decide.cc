@@ -2,14 +2,13 @@
 #include "core/brain/edit.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "core/brain/consequences.h"
 #include "core/brain/drain.h"
+#include "core/brain/executors.h"
 #include "core/brain/next_trial.h"
 #include "core/brain/record.h"
-#include "core/log/joining.h"
 #include "core/space/draw.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"
@@ -232,32 +231,16 @@ class Decider {
   // ---- executors ---------------------------------------------------------------------------
 
   Status operator()(const JoinExecutor& command) {
-    if (Status sound = CheckJoin(command); !sound.ok()) return sound;
-    const auto known = state_.executors.find(command.name);
-    if (known != state_.executors.end() && !known->second.lost) {
-      if (known->second.instance == command.instance) return {};
-      Lose(known->second, "its process was replaced by another");
-    }
-    Add(ExecutorJoined{.name = command.name,
-                       .instance = command.instance,
-                       .incarnation = Incarnation(state_.last_incarnation.value + 1),
-                       .address = command.address,
-                       .resources = command.resources,
-                       .spans = command.spans,
-                       .folder = command.folder,
-                       .labels = command.labels,
-                       .time_left = command.time_left});
-    return {};
+    return DecideJoin(state_, command, now_, facts_);
   }
-
   Status operator()(const LoseExecutor& command) {
-    const auto known = state_.executors.find(command.name);
-    if (known != state_.executors.end() && !known->second.lost &&
-        known->second.incarnation == command.incarnation)
-      Lose(known->second, command.reason);
+    DecideLoss(state_, command, now_, facts_);
     return {};
   }
-
+  Status operator()(const SayHealth& command) {
+    DecideHealth(state_, command, facts_);
+    return {};
+  }
   Status operator()(const DrainExecutor& command) { return DecideDrain(state_, command, facts_); }
   Status operator()(const LeaveExecutor& command) {
     DecideLeave(state_, command, facts_);
@@ -265,15 +248,6 @@ class Decider {
   }
 
   Status operator()(const ResumeExecutor& command) { return DecideResume(state_, command, facts_); }
-
-  Status operator()(const SayHealth& command) {
-    const auto known = state_.executors.find(command.name);
-    if (known != state_.executors.end() && !known->second.lost &&
-        known->second.incarnation == command.incarnation &&
-        known->second.problem != command.problem)
-      Add(ExecutorHealth{command.name, command.problem});
-    return {};
-  }
 
   Status operator()(const RecordFact& command) {
     Record(state_, command, now_, facts_);
@@ -469,22 +443,6 @@ class Decider {
       Add(CheckpointDropped{id, kept->executor, kept->ref.path,
                             "it is no longer pinned, and nothing else refers to it"});
     return {};
-  }
-
-  // What it had of gangs is gone with it; their trials go on elsewhere.
-  void Lose(const Executor& executor, const std::string& reason) {
-    std::set<TrialId> over;  // one that failed before may have ended its whole sweep
-    size_t seen = 0;
-    for (const auto& [epoch, id] : executor.attempts) {
-      for (; seen < facts_.size(); ++seen) {
-        if (const auto* ended = std::get_if<TrialEnded>(&facts_[seen])) over.insert(ended->trial);
-      }
-      const Trial& trial = *state_.Find(id);
-      AttemptEnded end{trial.live->id, Outcome::kLost, {}};
-      end.failure.message = "executor " + executor.name + " was lost: " + reason;
-      EndPart(state_, trial, executor.name, end, over.contains(id), now_, facts_);
-    }
-    Add(ExecutorLost{executor.name, executor.incarnation, reason});
   }
 
   const State& state_;

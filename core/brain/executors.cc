@@ -1,0 +1,67 @@
+#include "core/brain/executors.h"
+
+#include <set>
+
+#include "core/brain/record.h"
+#include "core/log/joining.h"
+
+namespace attune {
+namespace {
+
+// The process of this name that is there; null: none, or it is lost.
+const Executor* Present(const State& state, const std::string& name) {
+  const auto known = state.executors.find(name);
+  return known == state.executors.end() || known->second.lost ? nullptr : &known->second;
+}
+
+// What it had of gangs is gone with it; their trials go on elsewhere.
+void Lose(const State& state, const Executor& executor, const std::string& reason, Time now,
+          Facts& facts) {
+  std::set<TrialId> over;  // one that failed before may have ended its whole sweep
+  size_t seen = 0;
+  for (const auto& [epoch, id] : executor.attempts) {
+    for (; seen < facts.size(); ++seen) {
+      if (const auto* ended = std::get_if<TrialEnded>(&facts[seen])) over.insert(ended->trial);
+    }
+    const Trial& trial = *state.Find(id);
+    AttemptEnded end{trial.live->id, Outcome::kLost, {}};
+    end.failure.message = "executor " + executor.name + " was lost: " + reason;
+    EndPart(state, trial, executor.name, end, over.contains(id), now, facts);
+  }
+  facts.push_back(ExecutorLost{executor.name, executor.incarnation, reason});
+}
+
+}  // namespace
+
+Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Facts& facts) {
+  if (Status sound = CheckJoin(command); !sound.ok()) return sound;
+  if (const Executor* present = Present(state, command.name)) {
+    if (present->instance == command.instance) return {};
+    Lose(state, *present, "its process was replaced by another", now, facts);
+  }
+  facts.push_back(ExecutorJoined{.name = command.name,
+                                 .instance = command.instance,
+                                 .incarnation = Incarnation(state.last_incarnation.value + 1),
+                                 .address = command.address,
+                                 .resources = command.resources,
+                                 .spans = command.spans,
+                                 .folder = command.folder,
+                                 .labels = command.labels,
+                                 .time_left = command.time_left});
+  return {};
+}
+
+void DecideLoss(const State& state, const LoseExecutor& command, Time now, Facts& facts) {
+  const Executor* present = Present(state, command.name);
+  if (present != nullptr && present->incarnation == command.incarnation)
+    Lose(state, *present, command.reason, now, facts);
+}
+
+void DecideHealth(const State& state, const SayHealth& command, Facts& facts) {
+  const Executor* present = Present(state, command.name);
+  if (present != nullptr && present->incarnation == command.incarnation &&
+      present->problem != command.problem)
+    facts.push_back(ExecutorHealth{command.name, command.problem});
+}
+
+}  // namespace attune
