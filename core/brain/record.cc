@@ -41,8 +41,7 @@ Time After(Time now, Seconds delay) {
 
 // What the trial does next after a failure.
 std::string Restarting(const Sweep& sweep, const Trial& trial, Seconds delay) {
-  const int false_starts = trial.false_starts + (IsFalseStart(*trial.live) ? 1 : 0);
-  const KeptCheckpoint* source = trial.SourceAfter(false_starts);
+  const KeptCheckpoint* source = trial.Source();
   std::string text = "restart " + std::to_string(trial.failures + 1) + " of " +
                      std::to_string(sweep.spec.failure.max_restarts) +
                      (source != nullptr ? " from step " + std::to_string(source->ref.step.value)
@@ -375,15 +374,16 @@ class Recorder {
   // What says that the program would fail wherever it is started; empty: nothing, it may be that
   // host, or that configuration.
   std::string Broken(const Failure& failure) const {
-    if (sweep_.reported) return "";
+    if (sweep_.reported || Told()) return "";
     for (const TrialNumber number : sweep_.live) {
       const Trial& other = *sweep_.Find(number);
-      if (&other != &trial_ && other.live->stepped) return "";
+      const bool lives_longer = other.live->decided <= trial_.live->decided;
+      if (&other != &trial_ && (other.live->stepped || lives_longer)) return "";
     }
     EarlyFailures early = sweep_.early_failures;
     NoteEarly(early, trial_.id.number, failure);
-    const auto hosts = std::ranges::count_if(
-        state_.executors, [](const auto& entry) { return TakesGangs(entry.second); });
+    const auto hosts = std::ranges::count_if(state_.executors,
+                                             [](const auto& entry) { return !entry.second.lost; });
     if (early.count < kFailedAttempts || early.trials.size() < 2 ||
         (early.executors.size() < 2 && hosts > 1))
       return "";

@@ -55,6 +55,9 @@ void Applier::operator()(const SweepReopened& fact) {
   ATTUNE_CHECK(read.ok());
   sweep.state = SweepState::kRunning;
   sweep.running_since = now_;
+  sweep.early_failures = {};
+  if (sweep.stopping_as == SweepState::kFailed) sweep.stopping_as.reset();
+  if (!sweep.stopping_as) sweep.reason.clear();
   std::erase(state_.reopenable, fact.sweep);
   state_.ended.erase(fact.sweep);
 }

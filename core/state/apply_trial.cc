@@ -68,7 +68,7 @@ void Applier::operator()(const TrialReopened& fact) {
     trial.last_step = Step(0);
     trial.best.clear();
   }
-  trial.failures = trial.false_starts = 0;
+  trial.failures = 0;
   trial.since_best = 0;
   trial.standstill = {};
   trial.milestone = Step(0);
@@ -116,9 +116,7 @@ void Applier::operator()(const AttemptStarted& fact) {
 }
 
 void Applier::operator()(const AttemptFirstStep& fact) {
-  Trial& trial = TrialAt(fact.attempt.trial);
-  trial.false_starts = 0;
-  Attempt& live = *trial.live;
+  Attempt& live = *TrialAt(fact.attempt.trial).live;
   live.stepped = true;
   for (const RankSlot& slot : live.ranks) {
     const auto executor = state_.executors.find(slot.executor);
@@ -137,7 +135,6 @@ void Applier::operator()(const TrialReported& fact) {
   sweep.early_failures = {};
   Renew(sweep, trial);
   trial.last_step = fact.report.step;
-  trial.false_starts = 0;
   sweep.report_gap = LongestOf(sweep.report_gap, fact.report.seconds, trial.live->seconds);
   trial.live->seconds = fact.report.seconds;
   ++trial.since_best;
@@ -205,7 +202,6 @@ void Applier::operator()(const AttemptEnded& fact) {
   if (fact.outcome == Outcome::kFailed && trial.state == TrialState::kRunning &&
       Counts(sweep.spec, trial, fact.failure)) {
     ++trial.failures;
-    if (IsFalseStart(*trial.live)) ++trial.false_starts;
     if (!sweep.reported) NoteEarly(sweep.early_failures, trial.id.number, fact.failure);
   }
   NoteLuck(*trial.live, fact);

@@ -13,17 +13,6 @@ const KeptCheckpoint* Trial::Newest() const {
   return newest == checkpoints.rend() ? nullptr : &*newest;
 }
 
-const KeptCheckpoint* Trial::SourceAfter(int starts) const {
-  if (cloned) return &*cloned;
-  int passed_over = starts / 2;
-  for (auto own = checkpoints.rbegin(); own != checkpoints.rend(); ++own) {
-    if (MayGoOnFrom(*own) && passed_over-- == 0) return &*own;
-  }
-  return nullptr;
-}
-
-bool IsFalseStart(const Attempt& attempt) { return attempt.resume && !attempt.stepped; }
-
 Trial* Sweep::Find(TrialNumber number) {
   const auto found = trials.find(number);
   return found == trials.end() ? nullptr : &found->second;

@@ -68,7 +68,6 @@ struct Trial {
   uint32_t attempts = 0;
   uint32_t earlier_attempts = 0;  // of those, before it began anew
   int failures = 0;               // attempts that failed by the trial's own doing
-  int false_starts = 0;           // the last of them: they went on from a checkpoint, not to a step
   // Executors that it does not go back to where others have room, as those processes that they
   // were.
   std::map<std::string, Incarnation> avoided;
@@ -98,10 +97,8 @@ struct Trial {
   }
   // The newest of those; null: there is none.
   const KeptCheckpoint* Newest() const;
-  // What its next attempt goes on from; null: from the beginning. Of its own it is the newest but
-  // one for each two attempts that could not go on from it: it may be damaged.
-  const KeptCheckpoint* Source() const { return SourceAfter(false_starts); }
-  const KeptCheckpoint* SourceAfter(int starts) const;
+  // What its next attempt goes on from; null: from the beginning.
+  const KeptCheckpoint* Source() const { return cloned ? &*cloned : Newest(); }
 };
 
 // A proposal that the searcher thinks about.
@@ -307,9 +304,6 @@ const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure)
 // doing, and neither is what failure.on_log says goes on elsewhere, but for a second time on the
 // same host.
 bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure);
-
-// Whether it went on from a checkpoint and has not come to a step.
-bool IsFalseStart(const Attempt& attempt);
 
 void NoteEarly(EarlyFailures& early, TrialNumber trial, const Failure& failure);
 

@@ -38,6 +38,7 @@ namespace {
 
 constexpr int kKeepaliveTimeMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
+constexpr int kConnectWithinMs = 5'000;
 constexpr int kMessageBytesMax = 64 << 20;  // a large Desired: thousands of assignments
 constexpr size_t kMailboxFactsMax = 10'000;
 
@@ -50,7 +51,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const AgentOptions& options,
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // The pauses are Backoff's to choose; gRPC's own would come on top.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, Backoff::kFirst.count());
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectWithinMs);  // of one attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   // A proxy of the environment would be told what is for the server alone.

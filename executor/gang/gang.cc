@@ -104,10 +104,12 @@ void Gang::Take(Report report) {
                 "a report at step " + std::to_string(step) + " came after step " +
                     std::to_string(last_step_) + "; steps must grow");
   }
-  // It was told to leave, and goes on: as a program does that catches whatever is thrown at it.
-  if (leaves_) return End(Outcome::kFinished, {});
-  last_step_ = step;
   const bool waits = RankZeroWaits(report);
+  // It was told to leave, and goes on: as a program does that catches whatever is thrown at it. Or
+  // it did not wait to be told, and does not now.
+  const bool is_late = verdict_ && verdict_->action != Action::kContinue && step > verdict_->step;
+  if (leaves_ || (is_late && !waits)) return End(Outcome::kFinished, {});
+  last_step_ = step;
   report.waits = waits;
   Emit(std::move(report));
   if (!waits) return;

@@ -125,6 +125,7 @@ class Gang final : private Rank::Owner {
   void SpawnAll();
   void ForkOne(size_t index);
   void OnForked(size_t index, OrError<Child> child);
+  FailureKind KindOfUnforked() const;  // of a rank, by what its launcher has become
   void OnUnavailable(size_t index);
   void OnLauncherReport(Rank& rank, std::optional<ExitStatus> status);
   void Attach(Rank& rank, Child child, Rank::Parent parent);

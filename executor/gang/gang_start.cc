@@ -140,18 +140,24 @@ void Gang::ForkOne(size_t index) {
 void Gang::OnUnavailable(size_t index) {
   --forks_pending_;
   if (phase_ != Phase::kStarting) return ConcludeIfGone();
-  if (index > 0) return Fail(FailureKind::kStart, ranks_[index]->slot().rank, launcher_->death());
+  if (index > 0) return Fail(KindOfUnforked(), ranks_[index]->slot().rank, launcher_->death());
   launcher_ = nullptr;
   SpawnAll();
+}
+
+// Of one that does not answer the host is to blame: it is not asked again, so that the next gang is
+// spawned. What has worked once, and now could not or died, may do so again, and is tried as often
+// as any failure.
+FailureKind Gang::KindOfUnforked() const {
+  if (!launcher_) return FailureKind::kStart;
+  if (launcher_->death().empty() && launcher_->is_slow()) return FailureKind::kHost;
+  return launcher_->was_ready() ? FailureKind::kExit : FailureKind::kStart;
 }
 
 void Gang::OnForked(size_t index, OrError<Child> child) {
   --forks_pending_;
   if (!child.ok()) {
-    // One that lives and could not, or did not answer, lacks something that its host has not now.
-    const bool lives = launcher_ && launcher_->death().empty();
-    Fail(lives ? FailureKind::kHost : FailureKind::kStart, ranks_[index]->slot().rank,
-         child.error());
+    Fail(KindOfUnforked(), ranks_[index]->slot().rank, child.error());
     return ConcludeIfGone();
   }
   Attach(*ranks_[index], std::move(child.value()), Rank::Parent::kLauncher);

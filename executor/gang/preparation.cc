@@ -27,7 +27,8 @@ std::optional<Error> CheckSlots(const GangSpec& spec) {
 }
 
 std::optional<Error> MakeFolders(const GangSpec& spec) {
-  for (const std::filesystem::path& folder : {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir}) {
+  for (const std::filesystem::path& folder :
+       {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir}) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
     if (failed) return Error{"cannot make " + folder.string() + ": " + failed.message()};

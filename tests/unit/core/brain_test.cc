@@ -177,6 +177,20 @@ TEST_F(BrainTest, ThreeFailedAttemptsOfSeveralTrialsBeforeAnyReportFailTheSweep)
   EXPECT_EQ(
       sweep().reason,
       "the first 3 attempts failed before anything was reported; trial 0: attempt 2: it broke");
+  // Where it is tried again, all begins anew.
+  Tell(1, AttemptEnded{.outcome = Outcome::kKilled});
+  ASSERT_EQ(StateOf(id()), SweepState::kFailed);
+  Do(ReopenTrial{RecordOf(0, Step(0))});
+  EXPECT_FALSE(sweep().stopping_as);
+  EXPECT_EQ(sweep().reason, "");
+  Fail(0);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning);
+}
+
+TEST_F(BrainTest, FailedAttemptsSayNothingOfAProgramThatLivesLongerElsewhere) {
+  Create(testing::ToySpec());
+  for (int i = 0; i < testing::ToySpec().failure.max_restarts; ++i) Fail(0);
+  EXPECT_EQ(StateOf(0), TrialState::kRunning) << "trial 1 began before it, and may still load";
 }
 
 TEST_F(BrainTest, ATrialThatFailsAloneHasAllItsRestarts) {

@@ -35,31 +35,6 @@ TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
 }
 
-TEST_F(Origins, OneThatTwoAttemptsCouldNotGoOnFromIsPassedOver) {
-  JoinWithFolder("n1", {.cpus = 3}, "of n1");
-  SweepSpec spec = One();
-  spec.failure = {.max_restarts = 99, .backoff = Seconds(0)};
-  spec.checkpoint.keep_last = 2;
-  Create(spec);
-  SaveAndReport(0, 1);
-  SaveAndReport(0, 2);
-  Fail(0);
-  const auto resumed = [&] {
-    return trial(0).live->resume ? trial(0).live->resume->step.value : 0;
-  };
-  for (const int64_t from : {2, 2, 1, 1, 0}) {
-    EXPECT_EQ(resumed(), from);
-    Fail(0);
-  }
-  EXPECT_EQ(resumed(), 0);
-  Tell(0, AttemptFirstStep{});
-  Fail(0);
-  EXPECT_EQ(resumed(), 2) << "it was not the checkpoint";
-  Tell(0, AttemptFirstStep{});
-  Fail(0);
-  EXPECT_EQ(resumed(), 2);
-}
-
 TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());

@@ -330,6 +330,18 @@ TEST_F(GangTest, AProgramThatGoesOnWhenItIsToLeaveIsEndedAtItsNextReport) {
   EXPECT_EQ(facts_.Count<Report>(spec.attempt), 1);
 }
 
+TEST_F(GangTest, AProgramThatNeverWaitsIsEndedAtItsNextReport) {
+  GangSpec spec = PlainWorker(
+      {R"(raw:{"type":"report","step":3,"seconds":0,"metrics":{},"waits":false})", "read",
+       R"(raw:{"type":"report","step":4,"seconds":0,"metrics":{},"waits":false})", "hang"});
+  spec.milestone = 3;
+  supervisor_->Run(spec);
+  ASSERT_TRUE(facts_.Wait<Report>(spec.attempt));
+  supervisor_->Tell(spec.attempt, {.step = 3, .action = Action::kStop});
+  supervisor_->Yield(spec.attempt);  // a line for it to read before it goes on
+  EXPECT_EQ(WaitForEnded(spec).outcome, Outcome::kFinished);
+}
+
 TEST_F(GangTest, AProgramThatDidNotWaitIsToldToLeaveWhereItWaitsNext) {
   GangSpec spec =
       PlainWorker({R"(raw:{"type":"report","step":3,"seconds":0,"metrics":{},"waits":false})",
