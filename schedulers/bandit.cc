@@ -229,8 +229,7 @@ Config Drawn(const SearchSpace& space, const Config& base, const Exploration& ex
 }  // namespace
 
 std::optional<Promise> MostPromising(const SearchSpace& space, const Config& base,
-                                     const Exploration& exploration,
-                                     const std::vector<Gain>& gains,
+                                     const Exploration& exploration, const std::vector<Gain>& gains,
                                      const std::vector<Config>& training, int64_t interval,
                                      double before, uint64_t seed, TrialNumber trial,
                                      int64_t count) {

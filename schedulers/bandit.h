@@ -43,14 +43,14 @@ struct Promise {
 //   likely. What is sought is the best of kCandidates draws.
 // - The configurations that others are training with now lower the deviation near them, so that
 //   clones of one moment spread.
-// - Choices, conditions and what `exploration` does not change are those of `base`. Only the newest kGainsMax gains are used.
+// - Choices, conditions and what `exploration` does not change are those of `base`. Only the newest
+// kGainsMax gains are used.
 //
 // Nullopt where there are too few gains, no two of which differ, or no number is changed. The
 // draws are keyed by seed, trial and count. O(n^3 + candidates · n^2), some milliseconds.
 // REQUIRES: `base` is valid in the space.
 std::optional<Promise> MostPromising(const SearchSpace& space, const Config& base,
-                                     const Exploration& exploration,
-                                     const std::vector<Gain>& gains,
+                                     const Exploration& exploration, const std::vector<Gain>& gains,
                                      const std::vector<Config>& training, int64_t interval,
                                      double before, uint64_t seed, TrialNumber trial,
                                      int64_t count);

@@ -24,8 +24,8 @@ struct Exploration {
 
 // The configuration with which a trial goes on from another's weights (Jaderberg et al.,
 // "Population based training of neural networks", 2017, §3.1 and appendix A): each parameter is
-// resampled with the probability, and perturbed otherwise. One that is not to be changed stays, such
-// as what decides the shape of the weights.
+// resampled with the probability, and perturbed otherwise. One that is not to be changed stays,
+// such as what decides the shape of the weights.
 //
 // Perturbed, a number is multiplied by a factor and kept within its range; where it has steps, it
 // goes to the nearest, and at least one step. A choice among numbers goes to the one before or

@@ -44,7 +44,7 @@ class BestKeeper final : public Listener {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Under mutex_:
-  std::map<SweepId, Clock::time_point> due_;         // sweeps to look at, and when
+  std::map<SweepId, Clock::time_point> due_;       // sweeps to look at, and when
   std::map<SweepId, std::chrono::seconds> again_;  // those that failed, and how long they wait
   bool stop_ = false;
 

@@ -67,10 +67,8 @@ void Tally::On(const TrialReported& fact, Time now) {
   if (values.empty()) return;
   const double value = values.front();
   if (summary_.best && !objectives_.front().Better(value, summary_.best->value)) return;
-  summary_.best = {.trial = fact.attempt.trial.number,
-                   .step = fact.report.step,
-                   .value = value,
-                   .at = Ran(now)};
+  summary_.best = {
+      .trial = fact.attempt.trial.number, .step = fact.report.step, .value = value, .at = Ran(now)};
 }
 
 void Tally::On(const AttemptEnded& fact, Time now) { Occupy(-At(fact.attempt.trial).slots, now); }

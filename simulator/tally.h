@@ -86,7 +86,7 @@ class Tally {
   const std::vector<Constraint> constraints_;
   Summary summary_;
   std::optional<Time> running_since_;
-  int64_t ran_us_ = 0;  // before that
+  int64_t ran_us_ = 0;         // before that
   std::vector<Trial> trials_;  // by number
   int64_t slot_us_ = 0;
   int slots_ = 0;  // occupied since slots_since_

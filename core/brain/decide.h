@@ -39,8 +39,9 @@ using Reachable = std::function<Reach(const std::string& executor)>;
 // Apply it, then ask again.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now);
 
-// When, after `now`, time alone will make something follow: a backoff, a budget, a lease or the time
-// of an executor set aside ends, a gang may grow, a lost executor is forgotten. nullopt: never.
+// When, after `now`, time alone will make something follow: a backoff, a budget, a lease or the
+// time of an executor set aside ends, a gang may grow, a lost executor is forgotten. nullopt:
+// never.
 std::optional<Time> Due(const State& state, Time now);
 
 // Why the sweep's next gang does not start: a trial waits for its next attempt, or nothing runs.

@@ -14,11 +14,10 @@ bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7
 
 Status CheckName(const std::string& name) {
   if (name.empty()) return Invalid("an executor must have a name: start it with --name NAME");
-  const bool is_word = name[0] != '.' && name.find('/') == name.npos &&
-                       std::ranges::none_of(name, IsControl);
+  const bool is_word =
+      name[0] != '.' && name.find('/') == name.npos && std::ranges::none_of(name, IsControl);
   if (name.size() <= kExecutorNameBytesMax && is_word) return {};
-  return Invalid("--name: an executor's name has at most " +
-                 std::to_string(kExecutorNameBytesMax) +
+  return Invalid("--name: an executor's name has at most " + std::to_string(kExecutorNameBytesMax) +
                  " bytes, does not begin with a dot, and has neither / nor control characters");
 }
 

@@ -28,10 +28,10 @@ void Fields(A& archive, Like<A, Standstill>& standstill) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Trial>& trial) {
-  archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures,
-          trial.last_step, trial.milestone, trial.until, trial.requested, trial.held,
-          trial.not_before, trial.seconds, trial.best, trial.since_best, trial.standstill,
-          trial.yield, trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided,
+  archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures, trial.last_step,
+          trial.milestone, trial.until, trial.requested, trial.held, trial.not_before,
+          trial.seconds, trial.best, trial.since_best, trial.standstill, trial.yield,
+          trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided,
           trial.earlier_attempts);
 }
 template <class A>

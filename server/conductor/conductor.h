@@ -58,8 +58,8 @@ class Conductor final : public Submissions, private Listener {
                                                   const After& after);
   Result<std::vector<Event>> Execute(Command command);
 
-  // Waits for the look. Once it has stopped, the look is at the last state there was, on the caller's
-  // thread.
+  // Waits for the look. Once it has stopped, the look is at the last state there was, on the
+  // caller's thread.
   void Query(const Look& look);
 
   // Why nothing can be decided or written now: the log is being read, or the store refuses.

@@ -101,7 +101,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
   void OnClosed(SessionId id);
 
   struct LogRequest {
-    std::string executor;  // that is asked
+    std::string executor;                             // that is asked
     std::promise<std::optional<v1::LogChunk>> chunk;  // none: the executor has gone
   };
   void OnLogChunk(const std::string& executor, const v1::LogChunk& chunk);

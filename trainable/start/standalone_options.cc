@@ -74,7 +74,8 @@ std::variant<StandaloneOptions, int> ParseStandaloneOptions(int argc, char** arg
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "Where checkpoints go; without it none are kept");
   app.add_option("--checkpoint-every", options.checkpoint_every,
-                 "Steps between checkpoints; 0: one at --max-step and each minute; without it, at every step")
+                 "Steps between checkpoints; 0: one at --max-step and each minute; without it, at "
+                 "every step")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--resume", options.resume,

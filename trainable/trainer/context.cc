@@ -299,7 +299,8 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
               << " of the one before it, so that neither it nor a checkpoint is kept\n";
   } else if (rank() == 0 && !reports && !std::exchange(state.told_of_units, true)) {
     std::cerr << "attune: step " << state.step << " lies within the unit of "
-              << state.start.time_attr << " that was reported before, and the first report of a unit "
+              << state.start.time_attr
+              << " that was reported before, and the first report of a unit "
               << "counts: this one and others like it are not kept\n";
   }
   bool waits = false;  // for a verdict; only rank 0 knows

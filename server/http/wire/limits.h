@@ -5,7 +5,7 @@
 
 namespace attune::server {
 
-inline constexpr size_t kMaxBodyBytes = 1 << 20;   // of a request; more is 413
+inline constexpr size_t kMaxBodyBytes = 1 << 20;  // of a request; more is 413
 // With the framing of chunks, five bytes of each.
 inline constexpr size_t kMaxChunkedBytes = 8 * kMaxBodyBytes;
 inline constexpr size_t kMaxHeadBytes = 32 << 10;  // request line and headers; more is 431

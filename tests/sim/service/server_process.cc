@@ -10,7 +10,9 @@ namespace attune::sim {
 class ServerProcess::Link final : public server::ExecutorLink {
  public:
   Link(ServerProcess& process, StreamId stream)
-      : process_(process), stream_(stream), id_(process.sessions_.OnOpened(*this, process.stage_.timeline.now())) {}
+      : process_(process),
+        stream_(stream),
+        id_(process.sessions_.OnOpened(*this, process.stage_.timeline.now())) {}
 
   void Send(v1::ToExecutor message) override {
     if (message.has_desired()) Tamper(*message.mutable_desired());

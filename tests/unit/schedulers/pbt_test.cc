@@ -337,9 +337,10 @@ TEST(Pbt, NamesTheKeyThatCannotBeServed) {
   EXPECT_EQ(error(Spec(1, 9, 0, 0)),
             "scheduler.population: pbt needs to know how many trials there are together; give it, "
             "or stop.max_trials");
-  EXPECT_EQ(error(Spec(1, 9, 0, 4, "lr, width")),
-            "scheduler.explore: there is no parameter \"width\"; name those that clones change, with "
-            "commas between");
+  EXPECT_EQ(
+      error(Spec(1, 9, 0, 4, "lr, width")),
+      "scheduler.explore: there is no parameter \"width\"; name those that clones change, with "
+      "commas between");
   EXPECT_TRUE(PbtEntry().make(Spec(1, 9, 0, 4, " lr,")).ok());
 }
 
