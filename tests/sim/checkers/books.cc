@@ -67,6 +67,7 @@ class Recorder {
   void operator()(const SweepReopened& fact) {
     SweepBook& sweep = Of(fact.sweep);
     ++sweep.reopened;
+    if (sweep.stopping == SweepState::kFailed) sweep.stopping.reset();
     Run(sweep);
   }
   void operator()(const SweepStopping& fact) {
