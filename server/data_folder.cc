@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <spdlog/spdlog.h>
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
+
+#include "tls/join.h"
 
 namespace attune::server {
 namespace {
@@ -109,7 +110,8 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
     if (Status written = WriteFile(token_file, folder.token_ + "\n"); !written.ok())
       return written.error();
   }
-  if (!std::ranges::all_of(folder.token_, [](char c) { return c > ' ' && c < '\x7f'; }))
+  const auto join = tls::ParseJoin(folder.token_);
+  if (!join || join->token != folder.token_)
     return Error{ErrorCode::kInvalid, token_file.string() +
                                           " holds no token, which is one word of printable ASCII: "
                                           "write one, or remove the file for a new one"};

@@ -381,7 +381,7 @@ class Recorder {
       if (&other != &trial_ && (other.live->stepped || lives_longer)) return "";
     }
     EarlyFailures early = sweep_.early_failures;
-    NoteEarly(early, trial_.id.number, failure);
+    early.Note(trial_.id.number, failure);
     const auto hosts = std::ranges::count_if(state_.executors,
                                              [](const auto& entry) { return !entry.second.lost; });
     if (early.count < kFailedAttempts || early.trials.size() < 2 ||

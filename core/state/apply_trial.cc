@@ -202,7 +202,7 @@ void Applier::operator()(const AttemptEnded& fact) {
   if (fact.outcome == Outcome::kFailed && trial.state == TrialState::kRunning &&
       Counts(sweep.spec, trial, fact.failure)) {
     ++trial.failures;
-    if (!sweep.reported) NoteEarly(sweep.early_failures, trial.id.number, fact.failure);
+    if (!sweep.reported) sweep.early_failures.Note(trial.id.number, fact.failure);
   }
   NoteLuck(*trial.live, fact);
   sweep.leases.erase({trial.live->lease_until, trial.id.number});

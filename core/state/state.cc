@@ -100,10 +100,10 @@ bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure) {
          trial.avoided.contains(failure.executor);
 }
 
-void NoteEarly(EarlyFailures& early, TrialNumber trial, const Failure& failure) {
-  ++early.count;
-  early.trials.insert(trial);
-  early.executors.insert(failure.executor);
+void EarlyFailures::Note(TrialNumber trial, const Failure& failure) {
+  ++count;
+  trials.insert(trial);
+  executors.insert(failure.executor);
 }
 
 namespace {

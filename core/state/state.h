@@ -113,6 +113,8 @@ struct EarlyFailures {
   int count = 0;
   std::set<TrialNumber> trials;
   std::set<std::string> executors;
+
+  void Note(TrialNumber trial, const Failure& failure);
 };
 
 struct Sweep {
@@ -304,8 +306,6 @@ const LogPolicy* PolicyOn(const FailurePolicy& policies, const Failure& failure)
 // doing, and neither is what failure.on_log says goes on elsewhere, but for a second time on the
 // same host.
 bool Counts(const SweepSpec& spec, const Trial& trial, const Failure& failure);
-
-void NoteEarly(EarlyFailures& early, TrialNumber trial, const Failure& failure);
 
 // The executors that gangs of the sweep do not go to; and those that this trial's does not while
 // others have room.

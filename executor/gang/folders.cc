@@ -29,6 +29,10 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
 
 fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
 
+std::string CheckpointFolder(int64_t step, uint32_t attempt) {
+  return "step-" + std::to_string(step) + "-attempt-" + std::to_string(attempt);
+}
+
 void RemoveFetched(const GangSpec& spec) {
   if (!spec.resume || !spec.Spans() || spec.HasRankZero()) return;
   std::error_code ignored;  // the next attempt on this host removes it

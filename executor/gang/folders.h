@@ -33,6 +33,9 @@ class Folders {
   std::filesystem::path data_;
 };
 
+// The folder of a checkpoint among those of its trial.
+std::string CheckpointFolder(int64_t step, uint32_t attempt);
+
 // Deletes the copy of a checkpoint that the ranks of this host have fetched from rank 0's host, and
 // would have deleted themselves had they not been killed: `.attempt-<n>-resumed-<first rank here>`.
 void RemoveFetched(const GangSpec& spec);

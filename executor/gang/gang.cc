@@ -153,8 +153,8 @@ void Gang::On(Rank& rank, CheckpointSaved checkpoint) {
     return Fail(FailureKind::kProtocol, rank.slot().rank,
                 "rank " + std::to_string(rank.slot().rank) + " sent a checkpoint; only rank 0 may");
   }
-  const auto place = spec_.checkpoint_dir / ("step-" + std::to_string(checkpoint.step) +
-                                             "-attempt-" + std::to_string(spec_.attempt.attempt));
+  const auto place =
+      spec_.checkpoint_dir / CheckpointFolder(checkpoint.step, spec_.attempt.attempt);
   if (std::filesystem::path(checkpoint.path).lexically_normal() != place) {
     return Fail(
         FailureKind::kProtocol, 0,

@@ -14,8 +14,7 @@ namespace fs = std::filesystem;
 // Why it could not be deleted; empty when it is gone, or was not there.
 std::string Remove(const gang::Folders& folders, const v1::CheckpointRemoval& removal) {
   const fs::path folder = folders.Checkpoints({.sweep = removal.sweep(), .trial = removal.trial()});
-  const std::string name =
-      "step-" + std::to_string(removal.step()) + "-attempt-" + std::to_string(removal.attempt());
+  const std::string name = gang::CheckpointFolder(removal.step(), removal.attempt());
   if (removal.path() != folder / name) {
     return "it is not where this executor keeps it, " + (folder / name).string() +
            "; delete it by hand";

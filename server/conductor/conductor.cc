@@ -79,8 +79,6 @@ std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> 
                                             "moment"})};
   }
   std::vector<Answer> answers;
-  auto promise = std::make_shared<std::promise<void>>();  // broken where the look is dropped
-  auto answered = promise->get_future();
   Submission submission{.commands = std::move(commands), .actor = std::move(actor)};
   submission.done = [&](const Result<std::span<const Event>>& result) {
     if (result.ok()) {
@@ -89,14 +87,12 @@ std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> 
       answers.emplace_back(result.error());
     }
   };
-  submission.look = [&, told = std::exchange(promise, nullptr)](const Brain& brain) {
+  submission.look = [&](const Brain& brain) {
     for (const Answer& answer : answers) {
       if (answer.ok() && after) after(*answer, brain);
     }
-    told->set_value();
   };
-  Push(std::move(submission));
-  answered.wait();
+  PushAndWait(std::move(submission));
   return answers;
 }
 
@@ -107,21 +103,28 @@ Result<std::vector<Event>> Conductor::Execute(Command command) {
 }
 
 void Conductor::Query(const Look& look) {
-  auto promise = std::make_shared<std::promise<void>>();
-  auto looked = promise->get_future();
-  bool has_looked = false;
-  Post([&, told = std::exchange(promise, nullptr)](const Brain& brain) {
-    look(brain);
-    has_looked = true;
-    told->set_value();
-  });
-  looked.wait();
-  if (has_looked) return;
+  if (PushAndWait({.look = look})) return;
   // It stops: nothing will change any more once its thread has ended.
   std::unique_lock lock(mutex_);
   durable_.wait(lock, [this] { return !running_; });
   if (started_) return look(machine_.brain());
   look(Brain(algorithms_, reachable_));
+}
+
+// The promise goes with the look, and breaks where that is dropped.
+bool Conductor::PushAndWait(Submission submission) {
+  bool has_looked = false;
+  auto promise = std::make_shared<std::promise<void>>();
+  const auto done = promise->get_future();
+  submission.look = [&has_looked, look = std::move(submission.look),
+                     told = std::exchange(promise, nullptr)](const Brain& brain) {
+    look(brain);
+    has_looked = true;
+    told->set_value();
+  };
+  Push(std::move(submission));
+  done.wait();
+  return has_looked;
 }
 
 void Conductor::Push(Submission submission) {

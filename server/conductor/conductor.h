@@ -83,6 +83,7 @@ class Conductor final : public Submissions, private Listener {
   void OnDurable(std::span<const Event>, const Brain&) override {}
 
   void Push(Submission submission);
+  bool PushAndWait(Submission submission);  // whether its look was taken
   void Refuse(Submission submission);
   void Run();
 

@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 
-import type { AttuneEvent, Problem, TrialDetail } from '../../../web/src/api/types';
+import type { AttuneEvent } from '../../../web/src/api/events';
+import type { Problem, TrialDetail } from '../../../web/src/api/types';
 import { Refusal, steer } from './steering';
 import { logKey, type World } from './world';
 

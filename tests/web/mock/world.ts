@@ -1,10 +1,9 @@
+import type { AttuneEvent, EventKind } from '../../../web/src/api/events';
 import type {
-  AttuneEvent,
   Best,
   Checkpoint,
   Config,
   Decision,
-  EventKind,
   Executor,
   Importance,
   PilotFleet,

@@ -5,7 +5,7 @@ import {
   type StreamEnvironment,
   type StreamOptions,
 } from '../../../web/src/api/stream';
-import type { AttuneEvent } from '../../../web/src/api/types';
+import type { AttuneEvent } from '../../../web/src/api/events';
 
 /** An EventSource whose server is the test. */
 class FakeSource extends EventTarget {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import type { AttuneEvent, Sweep } from '../../../web/src/api/types';
+import type { AttuneEvent } from '../../../web/src/api/events';
+import type { Sweep } from '../../../web/src/api/types';
 import { SweepModel } from '../../../web/src/model/sweep_model';
 import { randomStream } from '../mock/random';
 import { runAsha, smallWorld } from '../mock/scenarios';

@@ -1,4 +1,4 @@
-import { eventKinds, type AttuneEvent } from './types';
+import { eventKinds, type AttuneEvent } from './events';
 
 export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'closed';
 

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
-import type { AttuneEvent, Sweep } from '../api/types';
+import type { AttuneEvent } from '../api/events';
+import type { Sweep } from '../api/types';
 import { Curve, bestSoFar } from '../model/curve';
 import { explain, openStream } from './session';
 import { throttle } from './throttle';

@@ -2,7 +2,8 @@ import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
 import { PageStream, type StreamOptions, type StreamState } from '../api/stream';
-import type { AttuneEvent, Executor } from '../api/types';
+import type { AttuneEvent } from '../api/events';
+import type { Executor } from '../api/types';
 import { throttle } from './throttle';
 
 /** What every page shares: whether the browser may read, its one stream, the executors' strip. */

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
-import type { AttuneEvent, Trial } from '../api/types';
+import type { AttuneEvent } from '../api/events';
+import type { Trial } from '../api/types';
 import { SweepModel } from '../model/sweep_model';
 import { explain, openStream } from './session';
 import { throttle } from './throttle';

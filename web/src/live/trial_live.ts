@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
-import type { AttuneEvent, Sweep, TrialDetail } from '../api/types';
+import type { AttuneEvent } from '../api/events';
+import type { Sweep, TrialDetail } from '../api/types';
 import { appendReport } from '../model/trial_model';
 import { yieldingAfter, type Yielding } from '../model/yielding';
 import { explain, openStream } from './session';

@@ -1,12 +1,5 @@
-import type {
-  AttuneEvent,
-  Curves,
-  Sweep,
-  Trial,
-  TrialChanged,
-  TrialDecided,
-  TrialReported,
-} from '../api/types';
+import type { AttuneEvent, TrialChanged, TrialDecided, TrialReported } from '../api/events';
+import type { Curves, Sweep, Trial } from '../api/types';
 import { Curve } from './curve';
 import { counts, joinsFront } from './front';
 import { better, fromWire } from './numbers';
@@ -212,7 +205,8 @@ export class SweepModel {
 
   private takeClone(event: TrialDecided | TrialChanged): void {
     const { donor, donor_step: step } = event;
-    if (donor !== undefined && step !== undefined) this.curves.get(event.trial)?.clone({ donor, step });
+    if (donor !== undefined && step !== undefined)
+      this.curves.get(event.trial)?.clone({ donor, step });
   }
 
   private update(number: number, change: (row: TrialRow) => TrialRow): void {

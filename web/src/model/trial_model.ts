@@ -1,4 +1,5 @@
-import type { Metric, Schedule, TrialDetail, TrialReported } from '../api/types';
+import type { TrialReported } from '../api/events';
+import type { Metric, Schedule, TrialDetail } from '../api/types';
 import { Curve, type Clone } from './curve';
 import { better, fromWire } from './numbers';
 

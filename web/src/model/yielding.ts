@@ -1,4 +1,4 @@
-import type { AttuneEvent, TrialYielding } from '../api/types';
+import type { AttuneEvent, TrialYielding } from '../api/events';
 
 /** What a running trial gets at its next report. */
 export type Yielding = Pick<TrialYielding, 'verdict' | 'reason'>;

@@ -79,9 +79,7 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
       {sweep.external ? (
         <Fact name="Program">asked and told from outside</Fact>
       ) : (
-        <Fact name="Gang">
-          {workersText(sweep)} a trial
-        </Fact>
+        <Fact name="Gang">{workersText(sweep)} a trial</Fact>
       )}
       {sweep.priority !== 0 && <Fact name="Priority">{sweep.priority}</Fact>}
       {limits !== '' && <Fact name="Limits">{limits}</Fact>}

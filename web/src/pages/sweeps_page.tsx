@@ -109,7 +109,14 @@ function useLiveList(): LiveList | undefined {
 
 function matches(sweep: Sweep, text: string): boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const haystack = [sweep.id, sweep.name, ...sweep.tags, sweep.state, sweep.searcher, sweep.scheduler]
+  const haystack = [
+    sweep.id,
+    sweep.name,
+    ...sweep.tags,
+    sweep.state,
+    sweep.searcher,
+    sweep.scheduler,
+  ]
     .join(' ')
     .toLowerCase();
   return words.every((word) => haystack.includes(word));
@@ -191,9 +198,7 @@ function SweepRow({
       </td>
       <td class="muted">
         {sweep.searcher} · {sweep.scheduler}
-        <div class="small">
-          {workersText(sweep)} a trial
-        </div>
+        <div class="small">{workersText(sweep)} a trial</div>
       </td>
       <td class="muted">
         <When time={sweep.created} label={formatAgo(parseTime(sweep.created), Date.now())} />

@@ -41,15 +41,19 @@ export interface Painter {
   paint(ctx: CanvasRenderingContext2D, at: Projection): void;
   /** What is highlighted, on a canvas above: moving the mouse draws this and nothing else. */
   paintOver(ctx: CanvasRenderingContext2D, at: Projection): void;
-  /** The mouse has moved, or left. */
-  pointAt(at: Pointer | undefined): void;
-  click(): void;
+  /** The trial that the mouse points at. */
+  near(at: Pointer): number | undefined;
+  /** It points at another, or at none. */
+  hover(number: number | undefined): void;
+  click(number: number): void;
 }
 
 const smallestZoomPx = 6;
 
 /** Axes, grid, zoom and cursor are uPlot's; what lies between the axes is drawn by the painter. */
 export class AxisPlot {
+  /** The trial that is highlighted. */
+  hovered: number | undefined;
   private plot: uPlot | undefined;
   private overlay: HTMLCanvasElement | undefined;
   private scales: { x: Scale; y: Scale } | undefined;
@@ -85,12 +89,14 @@ export class AxisPlot {
     this.overlay.className = 'plot-overlay';
     const { over } = this.plot;
     over.append(this.overlay);
-    over.addEventListener('click', () => this.painter.click());
+    over.addEventListener('click', () => {
+      if (this.hovered !== undefined) this.painter.click(this.hovered);
+    });
     over.addEventListener('dblclick', () => {
       this.zoom = undefined;
       this.pace.now();
     });
-    over.addEventListener('mouseleave', () => this.painter.pointAt(undefined));
+    over.addEventListener('mouseleave', () => this.point(undefined));
     this.placeOverlay();
     this.pace.now();
   }
@@ -101,6 +107,12 @@ export class AxisPlot {
 
   schedule(): void {
     this.pace.schedule();
+  }
+
+  highlight(number: number | undefined): void {
+    if (this.hovered === number) return;
+    this.hovered = number;
+    this.drawOverlay();
   }
 
   drawOverlay(): void {
@@ -200,8 +212,8 @@ export class AxisPlot {
 
   private followCursor(plot: uPlot): void {
     const { left = -1, top = -1 } = plot.cursor;
-    if (left < 0 || top < 0) return this.painter.pointAt(undefined);
-    this.painter.pointAt({
+    if (left < 0 || top < 0) return this.point(undefined);
+    this.point({
       left,
       top,
       x: plot.posToVal(left, 'x'),
@@ -209,6 +221,13 @@ export class AxisPlot {
       toX: (value) => plot.valToPos(value, 'x'),
       toY: (value) => plot.valToPos(value, 'y'),
     });
+  }
+
+  private point(at: Pointer | undefined): void {
+    const number = at && this.painter.near(at);
+    if (this.hovered === number) return;
+    this.highlight(number);
+    this.painter.hover(number);
   }
 
   private takeSelection(plot: uPlot): void {

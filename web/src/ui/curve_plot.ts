@@ -55,7 +55,6 @@ export class CurvePlot {
   private readonly axes: AxisPlot;
   private content: PlotContent | undefined;
   private frame: Frame | undefined;
-  private hovered: number | undefined;
 
   constructor(
     private readonly host: HTMLElement,
@@ -65,10 +64,9 @@ export class CurvePlot {
       measure: () => this.measure(),
       paint: (ctx, at) => this.paint(ctx, at),
       paintOver: (ctx, at) => this.paintOver(ctx, at),
-      pointAt: (pointer) => this.setHovered(pointer && this.near(pointer)),
-      click: () => {
-        if (this.hovered !== undefined) this.events.select(this.hovered);
-      },
+      near: (pointer) => this.near(pointer),
+      hover: (number) => this.events.hover(number),
+      click: (number) => this.events.select(number),
     });
   }
 
@@ -90,9 +88,7 @@ export class CurvePlot {
   }
 
   highlight(number: number | undefined): void {
-    if (this.hovered === number) return;
-    this.hovered = number;
-    this.axes.drawOverlay();
+    this.axes.highlight(number);
   }
 
   private measure(): { x: Scale; y: Scale } {
@@ -132,12 +128,6 @@ export class CurvePlot {
 
   private near({ x, top, toY }: Pointer): number | undefined {
     return nearestCurve(this.content?.lines ?? [], x, top, toY, hoverRadiusPx);
-  }
-
-  private setHovered(number: number | undefined): void {
-    if (this.hovered === number) return;
-    this.highlight(number);
-    this.events.hover(number);
   }
 
   private paint(ctx: CanvasRenderingContext2D, at: Projection): void {
@@ -198,14 +188,14 @@ export class CurvePlot {
     const { toX, toY, ratio } = at;
     const { best, selected } = content;
     const labels: Label[] = [];
-    for (const number of new Set([best, selected, this.hovered])) {
+    for (const number of new Set([best, selected, this.axes.hovered])) {
       const line = content.lines.find((each) => each.number === number);
       if (!line) continue;
       // Among many lines of one colour only another colour stands out.
       const own = content.lines.length > thinAbove ? token('--text') : line.color;
       for (const [color, width] of [
         [token('--surface'), 5.5],
-        [own, number === this.hovered ? 3.2 : 2.4],
+        [own, number === this.axes.hovered ? 3.2 : 2.4],
       ] as const) {
         ctx.strokeStyle = ctx.fillStyle = color;
         ctx.lineWidth = width * ratio;

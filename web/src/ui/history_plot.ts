@@ -47,7 +47,6 @@ export class HistoryPlot {
   private lanes: Beside[] = [];
   /** Those without a place along x lie side by side: how many are left of each. */
   private aside: Map<Dot, number> = new Map();
-  private hovered: number | undefined;
 
   constructor(
     private readonly host: HTMLElement,
@@ -57,10 +56,9 @@ export class HistoryPlot {
       measure: () => this.measure(),
       paint: (ctx, at) => this.paint(ctx, at),
       paintOver: (ctx, at) => this.paintOver(ctx, at),
-      pointAt: (pointer) => this.setHovered(pointer && this.near(pointer)),
-      click: () => {
-        if (this.hovered !== undefined) this.events.open(this.hovered);
-      },
+      near: (pointer) => this.near(pointer),
+      hover: (number) => this.events.hover(number),
+      click: (number) => this.events.open(number),
     });
   }
 
@@ -83,9 +81,7 @@ export class HistoryPlot {
   }
 
   highlight(number: number | undefined): void {
-    if (this.hovered === number) return;
-    this.hovered = number;
-    this.axes.drawOverlay();
+    this.axes.highlight(number);
   }
 
   private measure(): { x: Scale; y: Scale } {
@@ -162,12 +158,6 @@ export class HistoryPlot {
     return at === undefined ? undefined : dots[at]?.number;
   }
 
-  private setHovered(number: number | undefined): void {
-    if (this.hovered === number) return;
-    this.highlight(number);
-    this.events.hover(number);
-  }
-
   private paint(ctx: CanvasRenderingContext2D, at: Projection): void {
     const { content } = this;
     if (!content) return;
@@ -228,7 +218,7 @@ export class HistoryPlot {
     const { best, selected, dots } = content;
     const labels: Label[] = [];
     const radius = (dotRadius(dots.length) + 1.6) * at.ratio;
-    for (const number of new Set([best, selected, this.hovered])) {
+    for (const number of new Set([best, selected, this.axes.hovered])) {
       for (const dot of dots) {
         if (dot.number !== number) continue;
         const { x, y } = this.placeOf(dot, at, at.height, at.ratio);
@@ -238,7 +228,7 @@ export class HistoryPlot {
         drawMark(ctx, stateMarks[dot.state], x, y, radius);
         const value = dot.beside ?? formatMetric(dot.y);
         const named = number === best ? `best · trial ${number}` : `trial ${number}`;
-        labels.push({ text: number === this.hovered ? `${named} · ${value}` : named, x, y });
+        labels.push({ text: number === this.axes.hovered ? `${named} · ${value}` : named, x, y });
       }
     }
     drawLabels(ctx, at, labels);

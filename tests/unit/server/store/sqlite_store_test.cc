@@ -389,51 +389,6 @@ TEST(SqliteStore, ASnapshotAheadOfTheLogIsOfAnotherLogAndSkipped) {
   EXPECT_EQ(connection->Number("SELECT count(*) FROM snapshots").value(), 1);
 }
 
-TEST(SqliteStore, AFileOfSchemaVersionOneIsBroughtForwardWithItsReports) {
-  const ScratchFolder folder;
-  const std::string path = folder / "attune.db";
-  {
-    auto connection =
-        sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
-    ASSERT_TRUE(connection
-                    ->Execute("CREATE TABLE events (seq INTEGER PRIMARY KEY, sweep INTEGER,"
-                              " trial INTEGER, time INTEGER NOT NULL, kind TEXT NOT NULL,"
-                              " version INTEGER NOT NULL, payload TEXT NOT NULL);"
-                              "CREATE INDEX events_reports ON events (sweep, trial)"
-                              " WHERE kind = 'trial_reported';"
-                              "PRAGMA application_id = " +
-                              std::to_string(kApplicationId) + "; PRAGMA user_version = 1")
-                    .ok());
-    std::ifstream file(ATTUNE_SOURCE_DIR "/tests/data/logs/v1.jsonl");
-    for (std::string line; std::getline(file, line);) {
-      ASSERT_TRUE(connection
-                      ->Run("INSERT INTO events SELECT ?1 ->> '$.seq', ?1 ->> '$.sweep',"
-                            " ?1 ->> '$.trial', ?1 ->> '$.time', ?1 ->> '$.kind',"
-                            " ?1 ->> '$.version', ?1 -> '$.payload'",
-                            line)
-                      .ok());
-    }
-  }
-  auto store = OpenOrDie(path);
-  EXPECT_EQ(store->LastSeq(), EventSeq(40));
-  auto reader = Reader::Open(path).value();
-  const auto trial = reader->Detail({SweepId(1), TrialNumber(0)});
-  ASSERT_TRUE(trial.ok()) << trial.error().message;
-  EXPECT_EQ(trial->history.size(), 3u);
-  EXPECT_EQ(trial->trial.best, 0.871);
-}
-
-TEST(SqliteStore, TablesOfAnEarlierSchemaAreMadeAnew) {
-  const ScratchFolder folder;
-  const std::string path = folder / "attune.db";
-  ASSERT_TRUE(OpenOrDie(path)->Append(SampleLog().events()).ok());
-  Execute(path, "ALTER TABLE trials DROP COLUMN rationale; PRAGMA user_version = 5");
-  OpenOrDie(path).reset();
-  const auto trial = Reader::Open(path).value()->Detail({SweepId(1), TrialNumber(0)});
-  ASSERT_TRUE(trial.ok()) << trial.error().message;
-  EXPECT_EQ(trial->trial.best, 0.871);
-}
-
 TEST(SqliteStore, ADrainOutlivesTheProcessThatItWasSaidOf) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";

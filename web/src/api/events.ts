@@ -1,0 +1,161 @@
+import type {
+  Attempt,
+  Config,
+  Decision,
+  Executor,
+  Limits,
+  Sweep,
+  SweepState,
+  TrialState,
+  WireMetrics,
+} from './types';
+
+/** What the stream of events tells: docs/rest-api.md. */
+interface EventBase {
+  seq: number;
+  sweep: string;
+  time: string;
+  /** Who made it happen: a token or an executor by name, or the service itself: `attune`. */
+  actor: string;
+}
+interface TrialEventBase extends EventBase {
+  trial: number;
+}
+
+export type SweepCreated = EventBase & {
+  kind: 'sweep_created';
+  name: string;
+  warm_start: string[];
+};
+export type SweepChanged = EventBase & {
+  kind: 'sweep_changed';
+  /** Null: as before. */
+  state: SweepState | null;
+  reason: string;
+  stopping: Sweep['stopping'];
+};
+export type SweepExtended = EventBase & {
+  kind: 'sweep_extended';
+  max_trials: number;
+  max_step: number;
+  limits: Limits;
+};
+export type SweepEdited = EventBase & {
+  kind: 'sweep_edited';
+  name: string;
+  max_trials: number;
+  max_step: number;
+  priority: number;
+  max_concurrent_trials: number;
+  limits: Limits;
+  changes: string[];
+};
+export type TrialCreated = TrialEventBase & {
+  kind: 'trial_created';
+  config: Config;
+  state: TrialState;
+  origin: string;
+  reason: string;
+};
+export type TrialChanged = TrialEventBase & {
+  kind: 'trial_changed';
+  state: TrialState;
+  reason: string;
+  not_before?: string;
+  donor?: number;
+  donor_step?: number;
+  config?: Config;
+};
+export type TrialYielding = TrialEventBase & {
+  kind: 'trial_yielding';
+  verdict: Decision['verdict'];
+  reason: string;
+};
+export type TrialReported = TrialEventBase & {
+  kind: 'trial_reported';
+  attempt: number;
+  step: number;
+  seconds: number;
+  metrics: WireMetrics;
+};
+export type TrialDecided = TrialEventBase &
+  Omit<Decision, 'time'> & {
+    kind: 'trial_decided';
+    milestone: number;
+    donor?: number;
+    donor_step?: number;
+    config?: Config;
+  };
+export type AttemptChanged = TrialEventBase & {
+  kind: 'attempt_changed';
+  attempt: number;
+  state: Attempt['state'];
+  outcome: Attempt['outcome'];
+  failure: string;
+  executor: string;
+  resumed_from: Attempt['resumed_from'];
+};
+export type CheckpointSaved = TrialEventBase & {
+  kind: 'checkpoint_saved';
+  attempt: number;
+  step: number;
+  path: string;
+  digest: string;
+  bytes: number;
+};
+export type CheckpointPinned = TrialEventBase & {
+  kind: 'checkpoint_pinned';
+  attempt: number;
+  step: number;
+  pinned: boolean;
+};
+export type CheckpointDropped = TrialEventBase & {
+  kind: 'checkpoint_dropped';
+  attempt: number;
+  step: number;
+  reason: string;
+};
+export type ExecutorChanged = Omit<EventBase, 'sweep'> & {
+  kind: 'executor_changed';
+  executor: string;
+  /** null: as before; it was drained or resumed. */
+  state: Executor['state'] | null;
+  cpus: number;
+  gpus: number;
+  memory_bytes: number;
+};
+
+export type AttuneEvent =
+  | SweepCreated
+  | SweepChanged
+  | SweepExtended
+  | SweepEdited
+  | TrialCreated
+  | TrialChanged
+  | TrialYielding
+  | TrialReported
+  | TrialDecided
+  | AttemptChanged
+  | CheckpointSaved
+  | CheckpointPinned
+  | CheckpointDropped
+  | ExecutorChanged;
+
+export type EventKind = AttuneEvent['kind'];
+
+export const eventKinds: readonly EventKind[] = [
+  'sweep_created',
+  'sweep_changed',
+  'sweep_extended',
+  'sweep_edited',
+  'trial_created',
+  'trial_changed',
+  'trial_yielding',
+  'trial_reported',
+  'trial_decided',
+  'attempt_changed',
+  'checkpoint_saved',
+  'checkpoint_pinned',
+  'checkpoint_dropped',
+  'executor_changed',
+];
