@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "checkpoints/download.h"
 
@@ -26,6 +27,7 @@ std::optional<SweepId> SweepOf(const Event& event) {
   if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
     return dropped->checkpoint.trial.sweep;
   if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) return ended->trial.sweep;
+  if (const auto* deleted = std::get_if<SweepDeleted>(&event.fact)) return deleted->sweep;
   return std::nullopt;
 }
 
@@ -45,16 +47,27 @@ BestKeeper::~BestKeeper() {
 
 void BestKeeper::OnStarted(const Brain& brain) {
   const auto now = Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    deleted_ = brain.state().deleted;
+  }
+  for (const SweepId id : brain.state().deleted) LookAt(id, now);
   for (const auto& [id, sweep] : brain.state().sweeps) LookAt(id, now);
   for (const auto& [id, ended] : brain.state().ended) LookAt(id, now);
 }
 
 void BestKeeper::OnDurable(std::span<const Event> events, const Brain&) {
   std::set<SweepId> changed;
+  std::vector<SweepId> deleted;
   bool joined = false;  // somebody who may have what could not be brought
   for (const Event& event : events) {
     if (const auto sweep = SweepOf(event)) changed.insert(*sweep);
+    if (const auto* gone = std::get_if<SweepDeleted>(&event.fact)) deleted.push_back(gone->sweep);
     joined = joined || std::holds_alternative<ExecutorJoined>(event.fact);
+  }
+  if (!deleted.empty()) {
+    const std::lock_guard lock(mutex_);
+    deleted_.insert(deleted.begin(), deleted.end());
   }
   if (joined) {
     const std::lock_guard lock(mutex_);
@@ -96,8 +109,9 @@ void BestKeeper::Run() {
     }
     const SweepId sweep = next->first;
     due_.erase(next);
+    const bool deleted = deleted_.contains(sweep);
     lock.unlock();
-    const bool all = Keep(sweep);
+    const bool all = deleted ? storage_.Remove(sweep) : Keep(sweep);
     lock.lock();
     if (all) {
       again_.erase(sweep);

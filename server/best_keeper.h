@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <span>
 #include <thread>
 
@@ -16,8 +17,9 @@ namespace attune::server {
 
 // Brings the checkpoints of each sweep's best reports to the storage, whatever becomes of the
 // executors that hold them, and drops copies that are of the best no more, once the better ones are
-// there. On a thread of its own; what fails is tried again, less and less often until an executor
-// joins, and what a server that died has left undone is done by the next.
+// there, and those of sweeps that are deleted. On a thread of its own; what fails is tried again,
+// less and less often until an executor joins, and what a server that died has left undone is done
+// by the next.
 class BestKeeper final : public Listener {
  public:
   // All outlive the object.
@@ -46,6 +48,7 @@ class BestKeeper final : public Listener {
   // Under mutex_:
   std::map<SweepId, Clock::time_point> due_;       // sweeps to look at, and when
   std::map<SweepId, std::chrono::seconds> again_;  // those that failed, and how long they wait
+  std::set<SweepId> deleted_;                      // of which no copy is to stay
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above

@@ -44,6 +44,18 @@ std::optional<CheckpointId> ParseName(const TrialId& trial, const std::string& n
   return CheckpointId{trial, *attempt, Step(*step)};
 }
 
+// Under another name first: a copy that is there is whole. False: it could not be deleted.
+bool RemoveFolder(const fs::path& folder) {
+  const fs::path doomed = folder.parent_path() / (kRemoved + folder.filename().string());
+  std::error_code failed;
+  fs::remove_all(doomed, failed);
+  fs::rename(folder, doomed, failed);
+  if (failed == std::errc::no_such_file_or_directory) return true;
+  if (!failed) fs::remove_all(doomed, failed);
+  if (failed) spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
+  return !failed;
+}
+
 }  // namespace
 
 Result<CheckpointStorage> CheckpointStorage::Open(const fs::path& path, const std::string& owner) {
@@ -114,16 +126,15 @@ void CheckpointStorage::RemoveUnfinished(SweepId sweep, const std::set<Checkpoin
   for (const fs::path& path : doomed) fs::remove_all(path, failed);
 }
 
-// Under another name first: a copy that is there is whole.
 void CheckpointStorage::Remove(const CheckpointId& id) const {
   const fs::path folder = FolderOf(id);
-  const fs::path doomed = folder.parent_path() / (kRemoved + folder.filename().string());
-  std::error_code failed;
-  fs::remove_all(doomed, failed);
-  fs::rename(folder, doomed, failed);
-  if (!failed) fs::remove_all(doomed, failed);
-  if (failed) return spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
-  fs::remove(folder.parent_path(), failed);  // where it was the trial's last
+  if (!RemoveFolder(folder)) return;
+  std::error_code others;
+  fs::remove(folder.parent_path(), others);  // where it was the trial's last
+}
+
+bool CheckpointStorage::Remove(SweepId sweep) const {
+  return RemoveFolder(path_ / ToString(sweep));
 }
 
 }  // namespace attune::server

@@ -23,6 +23,7 @@ class CheckpointStorage {
   bool Has(const CheckpointId& id) const;
   std::vector<CheckpointId> Of(SweepId sweep) const;
   void Remove(const CheckpointId& id) const;
+  bool Remove(SweepId sweep) const;  // all of it; false: not all could be deleted
   // Copies that were begun, but those of these, and deletions that were.
   void RemoveUnfinished(SweepId sweep, const std::set<CheckpointId>& but) const;
 

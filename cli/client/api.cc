@@ -213,6 +213,11 @@ Result<Json> Api::SteerSweep(const std::string& id, const std::string& verb, con
   return PostJson({.path = kSweeps + '/' + id + ':' + verb}, body);
 }
 
+Result<Json> Api::DeleteSweep(const std::string& id) {
+  if (!IsId(id)) return BadId(id);
+  return JsonOf(client_.Delete({.path = kSweeps + '/' + id}));
+}
+
 Result<Json> Api::Replay(const std::string& id, const Json& changes, std::optional<int> slots) {
   if (!IsId(id)) return BadId(id);
   Request request{.path = kSweeps + '/' + id + ":replay"};

@@ -69,6 +69,7 @@ class Api {
   // `verb`: pause, resume, stop, kill, extend, edit. The sweep, with `effect`.
   Result<Json> SteerSweep(const std::string& id, const std::string& verb,
                           const Json& body = Json::object());
+  Result<Json> DeleteSweep(const std::string& id);  // with `effect`
   // What it had been with these changes of its sweep file; slots absent: as many as it had.
   Result<Json> Replay(const std::string& id, const Json& changes, std::optional<int> slots);
   // `verb`: kill, retry, continue. The trial, with `effect`.

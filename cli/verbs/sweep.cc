@@ -19,6 +19,7 @@ namespace {
 
 struct SweepFlags : ClientFlags {
   std::string id;
+  std::vector<std::string> ids;
   std::string file;
   bool watch = false;
   std::string timeout;
@@ -209,6 +210,20 @@ ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
+// One after the other, until one cannot be deleted.
+ExitCode Rm(const SweepFlags& flags, Console& console, Api& api) {
+  Json deleted = Json::array();
+  for (const std::string& id : flags.ids) {
+    const Result<Json> answer = api.DeleteSweep(id);
+    if (!answer.ok()) return Fail(console, answer.error());
+    deleted.push_back(id);
+    if (!flags.output.json())
+      console.err.Print("sweep " + id + ": " + Clean(TextAt(*answer, "effect")));
+  }
+  if (flags.output.json()) console.out.Print(Dump({{"deleted", deleted}}, 2));
+  return ExitCode::kSuccess;
+}
+
 ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {
   Json limits = Json::object();
   if (flags.max_trials) limits["max_trials"] = *flags.max_trials;
@@ -331,6 +346,11 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
         verb.add_option("KEY=VALUE", flags.settings,
                         "keys of the sweep file: stop.max_trials=200 parameters.lr.max=0.1")
             ->required();
+      });
+
+  Add(*noun, chosen, "rm", "delete sweeps that have ended, with their checkpoints and logs", Rm,
+      [](CLI::App& verb, SweepFlags& flags) {
+        verb.add_option("SWEEP", flags.ids, "such as s1")->required();
       });
 
   CLI::App* const verb =

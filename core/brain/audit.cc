@@ -83,7 +83,8 @@ bool Fits(const State& state, const Event& event) {
     return executor != state.executors.end() && executor->second.attempts.empty();
   }
   const auto id = SweepOf(fact);
-  if (!id || is.operator()<CheckpointRemoved, ReservationReleased>()) return true;
+  if (!id || is.operator()<CheckpointRemoved, SweepRemoved, ReservationReleased>()) return true;
+  if (is.operator()<SweepDeleted>()) return *id <= state.last_sweep && state.Find(*id) == nullptr;
   const Sweep* sweep = state.Find(*id);
   if (is.operator()<SweepReopened>()) return state.ended.contains(*id);
   if (is.operator()<CheckpointPinned, CheckpointDropped>()) return *id <= state.last_sweep;

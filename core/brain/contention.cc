@@ -302,6 +302,8 @@ class Round {
 GangRequest RequestFor(const State& state, const Sweep& sweep) {
   GangRequest request = RequestFor(sweep.spec.gang);
   request.avoided = ExcludedFrom(state, sweep);
+  request.needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
+  request.now = state.last_time;
   return request;
 }
 
@@ -314,8 +316,6 @@ bool Yields(const State& state, const Sweep& sweep) {
 GangRequest RequestOf(const State& state, const Sweep& sweep, const Trial* waiting,
                       const Reachable& reachable) {
   GangRequest request = RequestFor(state, sweep);
-  request.needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
-  request.now = state.last_time;
   // One that is yet to be promoted is, once there is room for a gang; then it waits for its own.
   if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
   if (std::set<std::string> avoided = AvoidedBy(state, *waiting); !avoided.empty()) {

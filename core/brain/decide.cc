@@ -111,6 +111,19 @@ class Decider {
     return {};
   }
 
+  Status operator()(const DeleteSweep& command) {
+    if (Status exists = CheckExists(command.sweep); !exists.ok()) return exists;
+    const std::string id = ToString(command.sweep);
+    if (state_.Find(command.sweep) != nullptr)
+      return Conflict("sweep " + id + " has not ended: kill it first, `attune sweep kill " + id +
+                      "`, or wait for its end");
+    if (ChangedSince(command.seen,
+                     [&](const TrialId& trial) { return trial.sweep == command.sweep; }))
+      return Conflict("sweep " + id + " has changed since it was looked at: try again");
+    Add(SweepDeleted{command.sweep});
+    return {};
+  }
+
   Status operator()(const Propose& command) {
     const Sweep* sweep = state_.Find(command.sweep);
     const bool due = sweep != nullptr && sweep->thinking && MayCreate(*sweep) &&
@@ -262,6 +275,15 @@ class Decider {
     return {};
   }
 
+  Status operator()(const RecordSweepRemoval& command) {
+    const auto executor = state_.executors.find(command.executor);
+    if (executor == state_.executors.end()) return {};
+    const auto removals = state_.sweep_removals.find(FolderOf(executor->second));
+    if (removals != state_.sweep_removals.end() && removals->second.contains(command.sweep))
+      Add(SweepRemoved{command.sweep, command.executor});
+    return {};
+  }
+
   Facts Take() { return std::move(facts_); }
 
  private:
@@ -304,8 +326,9 @@ class Decider {
 
   // Whether it has ended or not.
   Status CheckExists(SweepId id) const {
-    if (id.value >= 1 && id <= state_.last_sweep) return {};
-    return NotFound("there is no sweep " + ToString(id));
+    if (id.value >= 1 && id <= state_.last_sweep && !state_.deleted.contains(id)) return {};
+    return NotFound("there is no sweep " + ToString(id) +
+                    (state_.deleted.contains(id) ? " any more: it was deleted" : ""));
   }
 
   static Status CheckStarts(const Sweep& sweep) {
@@ -421,13 +444,18 @@ class Decider {
     return {};
   }
 
-  Status CheckCurrent(const TrialRecord& record) const {
-    const auto later =
-        std::ranges::upper_bound(state_.changes, record.seen, {}, &RecordChange::seq);
+  // Whether the record of such a trial may have changed after `seen`.
+  template <class Concerns>
+  bool ChangedSince(EventSeq seen, Concerns concerns) const {
+    const auto later = std::ranges::upper_bound(state_.changes, seen, {}, &RecordChange::seq);
     const bool forgotten =
         later == state_.changes.begin() && state_.changes.size() == kRecordChanges;
-    if (!forgotten && std::ranges::find(later, state_.changes.end(), record.id,
-                                        &RecordChange::trial) == state_.changes.end())
+    return forgotten ||
+           std::ranges::any_of(later, state_.changes.end(), concerns, &RecordChange::trial);
+  }
+
+  Status CheckCurrent(const TrialRecord& record) const {
+    if (!ChangedSince(record.seen, [&](const TrialId& trial) { return trial == record.id; }))
       return {};
     return Conflict("trial " + ToString(record.id) +
                     " has changed since it was looked at: look at it again, then try again");

@@ -58,6 +58,13 @@ struct KillSweep {  // end every trial now
   SweepId sweep;
 };
 
+// Of a sweep that has ended nothing stays but its part of the log. Refused when something of it has
+// changed after `seen`, the newest event that whoever asks knew of.
+struct DeleteSweep {
+  SweepId sweep;
+  EventSeq seen{0};
+};
+
 // What the searcher of a sweep has thought of, for the ProposalBegun at this position. One that
 // comes twice, or that the sweep has no use for any more, changes nothing.
 struct Propose {
@@ -179,10 +186,17 @@ struct RecordRemoval {
   CheckpointId checkpoint;
 };
 
-using Command =
-    std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
-                 Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial, PinCheckpoint,
-                 DropCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor, ResumeExecutor,
-                 LeaveExecutor, SayHealth, RecordFact, RecordRemoval>;
+// The files of a deleted sweep are gone where this executor keeps its own. Said again, it changes
+// nothing.
+struct RecordSweepRemoval {
+  SweepId sweep;
+  std::string executor;
+};
+
+using Command = std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep,
+                             StopSweep, KillSweep, DeleteSweep, Propose, EnqueueTrial, KillTrial,
+                             ReopenTrial, AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor,
+                             LoseExecutor, DrainExecutor, ResumeExecutor, LeaveExecutor, SayHealth,
+                             RecordFact, RecordRemoval, RecordSweepRemoval>;
 
 }  // namespace attune

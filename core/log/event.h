@@ -166,6 +166,15 @@ struct SweepEnded {
   SweepState state;
   std::string reason;
 };
+struct SweepDeleted {  // one that has ended, for good; whoever holds files of it is to delete them
+  static constexpr std::string_view kKind = "sweep_deleted";
+  SweepId sweep;
+};
+struct SweepRemoved {  // the files of a deleted one that this executor sees are gone
+  static constexpr std::string_view kKind = "sweep_removed";
+  SweepId sweep;
+  std::string executor;
+};
 inline constexpr std::string_view kInitialPoints = "initial_points";
 inline constexpr std::string_view kEnqueued = "enqueued";
 
@@ -392,14 +401,14 @@ struct ExecutorForgotten {  // a lost one, with what it was to delete
 
 using AnyFact =
     std::variant<SweepCreated, SweepPaused, SweepResumed, SweepExtended, SweepEdited, SweepReopened,
-                 SweepStopping, SweepEnded, SearchExhausted, ProposalBegun, SearchWaits,
-                 TrialCreated, TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted,
-                 AttemptFirstStep, RendezvousOpened, TrialReported, TrialYielding, TrialDecided,
-                 TrialPromoted, CheckpointSaved, CheckpointPinned, CheckpointDropped,
-                 CheckpointRemoved, AttemptPartEnded, AttemptEnded, TrialRequeued, TrialEnded,
-                 SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost, ExecutorDrained,
-                 ExecutorResumed, ExecutorHealth, ExecutorSetAside, ExecutorReadmitted,
-                 ExecutorExcluded, ExecutorForgotten>;
+                 SweepStopping, SweepEnded, SweepDeleted, SweepRemoved, SearchExhausted,
+                 ProposalBegun, SearchWaits, TrialCreated, TrialReopened, AttemptAssigned,
+                 AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
+                 TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved, CheckpointPinned,
+                 CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded,
+                 TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
+                 ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorSetAside,
+                 ExecutorReadmitted, ExecutorExcluded, ExecutorForgotten>;
 
 template <class T>
 concept FactKind =

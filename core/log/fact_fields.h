@@ -235,6 +235,15 @@ void Fields(A& archive, Like<A, CheckpointDropped>& fact) {
   archive("reason", fact.reason);
 }
 template <class A>
+void Fields(A& archive, Like<A, SweepDeleted>& fact) {
+  About(archive, fact.sweep);
+}
+template <class A>
+void Fields(A& archive, Like<A, SweepRemoved>& fact) {
+  About(archive, fact.sweep);
+  archive("executor", fact.executor);
+}
+template <class A>
 void Fields(A& archive, Like<A, CheckpointRemoved>& fact) {
   About(archive, fact.checkpoint);
 }

@@ -20,6 +20,8 @@ class Applier {
   void operator()(const SweepReopened& fact);
   void operator()(const SweepStopping& fact);
   void operator()(const SweepEnded& fact);
+  void operator()(const SweepDeleted& fact);
+  void operator()(const SweepRemoved& fact);
   void operator()(const ProposalBegun&) {}  // the searcher is saved once it has seen it
   void operator()(const SearchWaits& fact);
   void operator()(const SearchExhausted& fact);

@@ -84,6 +84,27 @@ void Applier::operator()(const SweepEnded& fact) {
   state_.sweeps.erase(fact.sweep);
 }
 
+void Applier::operator()(const SweepDeleted& fact) {
+  ForgetEnded(state_, fact.sweep);
+  state_.deleted.insert(fact.sweep);
+  for (auto& [executor, removals] : state_.removals) {  // they go with all the rest
+    std::erase_if(removals,
+                  [&](const auto& removal) { return removal.first.trial.sweep == fact.sweep; });
+  }
+  std::erase_if(state_.removals, [](const auto& holder) { return holder.second.empty(); });
+  for (const auto& [name, executor] : state_.executors)
+    state_.sweep_removals[FolderOf(executor)].insert(fact.sweep);
+}
+
+void Applier::operator()(const SweepRemoved& fact) {
+  const auto executor = state_.executors.find(fact.executor);
+  if (executor == state_.executors.end()) return;
+  const auto removals = state_.sweep_removals.find(FolderOf(executor->second));
+  if (removals == state_.sweep_removals.end()) return;
+  removals->second.erase(fact.sweep);
+  if (removals->second.empty()) state_.sweep_removals.erase(removals);
+}
+
 void Applier::operator()(const SearchWaits& fact) { SweepAt(fact.sweep).thinking.reset(); }
 
 void Applier::operator()(const SearchExhausted& fact) {
@@ -193,6 +214,10 @@ void Applier::operator()(const ExecutorForgotten& fact) {
   state_.executors.erase(fact.name);
   state_.ending.erase(fact.name);
   state_.removals.erase(fact.name);
+  std::set<std::string> folders;
+  for (const auto& [name, executor] : state_.executors) folders.insert(FolderOf(executor));
+  std::erase_if(state_.sweep_removals,
+                [&](const auto& removals) { return !folders.contains(removals.first); });
   Touch(fact.name);
 }
 

@@ -27,12 +27,6 @@ std::optional<EndedPart> Lacking(const State& state, SweepId id) {
   return EndedPart{.sweep = id, .mark = ended->second.mark};
 }
 
-void Forget(State& state, SweepId id) {
-  const auto ended = state.ended.find(id);
-  state.by_key.erase(ended->second.idempotency_key);
-  state.ended.erase(ended);
-}
-
 }  // namespace
 
 std::vector<EndedPart> EndedParts(const State& state) {
@@ -81,8 +75,15 @@ void AddEnded(State& state, const Sweep& sweep) {
                            .saved = std::move(saved)};
   state.reopenable.push_back(sweep.id);
   if (state.reopenable.size() <= kReopenableSweeps) return;
-  Forget(state, state.reopenable.front());
-  state.reopenable.pop_front();
+  ForgetEnded(state, state.reopenable.front());
+}
+
+void ForgetEnded(State& state, SweepId id) {
+  const auto ended = state.ended.find(id);
+  if (ended == state.ended.end()) return;
+  state.by_key.erase(ended->second.idempotency_key);
+  state.ended.erase(ended);
+  std::erase(state.reopenable, id);
 }
 
 Status ReadEnded(const State& state, SweepId id, Sweep& sweep) {

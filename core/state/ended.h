@@ -41,6 +41,9 @@ Status BringBack(State& state, EndedPart part);
 // when they are too many.
 void AddEnded(State& state, const Sweep& sweep);
 
+// It cannot be opened again; whether it could does not matter.
+void ForgetEnded(State& state, SweepId id);
+
 // The sweep as it was left, without the checkpoints and pins that it has lost since. REQUIRES:
 // nothing of it is lacking.
 Status ReadEnded(const State& state, SweepId id, Sweep& sweep);

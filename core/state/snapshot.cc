@@ -91,13 +91,14 @@ void Fields(A& archive, Like<A, RecordChange>& change) {
 template <class A>
 void PlainFields(A& archive, Like<A, State>& state) {
   archive(state.ended, state.reopenable, state.by_key, state.executors, state.folders, state.ending,
-          state.reservation, state.removals, state.changes, state.last_seq, state.last_time,
-          state.last_sweep, state.last_epoch, state.last_incarnation);
+          state.reservation, state.removals, state.deleted, state.sweep_removals, state.changes,
+          state.last_seq, state.last_time, state.last_sweep, state.last_epoch,
+          state.last_incarnation);
 }
 
 namespace {
 
-constexpr uint32_t kForm = 21;
+constexpr uint32_t kForm = 22;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

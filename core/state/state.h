@@ -239,6 +239,12 @@ inline bool TakesGangs(const Executor& executor) {
   return !executor.lost && !executor.drain && executor.problem.empty() && !executor.aside;
 }
 
+// What stands for the data folder that it keeps its files in; of one that says nothing of it, its
+// name.
+inline const std::string& FolderOf(const Executor& executor) {
+  return executor.folder.empty() ? executor.name : executor.folder;
+}
+
 // Why nothing starts on one that is not lost: "drained"; empty: something may.
 std::string WhyClosed(const Executor& executor);
 
@@ -287,6 +293,9 @@ struct State {
   std::optional<Reservation> reservation;
   // Checkpoints whose files are to go, by the executor that holds them, with their paths.
   std::map<std::string, std::map<CheckpointId, std::string>> removals;
+  std::set<SweepId> deleted;
+  // Deleted sweeps whose files are to go, by the data folder that may have some (FolderOf).
+  std::map<std::string, std::set<SweepId>> sweep_removals;
   std::deque<RecordChange> changes;  // in order
   EventSeq last_seq{0};
   Time last_time;

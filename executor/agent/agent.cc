@@ -26,10 +26,10 @@
 #include "executor/health/health_watch.h"
 #include "executor/processes/boot_clock.h"
 #include "executor/transfer/checkpoint_fetcher.h"
-#include "executor/transfer/checkpoint_remover.h"
 #include "executor/transfer/checkpoint_sender.h"
 #include "executor/transfer/direct_pieces.h"
 #include "executor/transfer/direct_sender.h"
+#include "executor/transfer/remover.h"
 #include "executor/transfer/server_pieces.h"
 #include "tls/certificate.h"
 
@@ -186,7 +186,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   Machine machine_;
   std::unique_ptr<gang::Supervisor> supervisor_;
   FetchingGangs gangs_;
-  CheckpointRemover remover_;
+  Remover remover_;
   LogReader log_reader_;
   CheckpointSender sender_;
   ServerPieces server_pieces_;
@@ -224,10 +224,14 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                  OnFact(fact);
                });
              }),
-      remover_(folders_,
-               [this](const v1::CheckpointRemoval& removal) {
-                 Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
-               }),
+      remover_(folders_, {.checkpoint =
+                              [this](const v1::CheckpointRemoval& removal) {
+                                Post([this, removal] { machine_.OnRemoved(removal, TakeTime()); });
+                              },
+                          .sweep =
+                              [this](uint64_t sweep) {
+                                Post([this, sweep] { machine_.OnSweepRemoved(sweep, TakeTime()); });
+                              }}),
       log_reader_(folders_,
                   [this](v1::LogChunk chunk) {
                     Post([this, chunk = std::move(chunk)] { machine_.OnLog(chunk); });

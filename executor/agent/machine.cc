@@ -182,9 +182,11 @@ void Machine::On(const v1::Refusal& refusal) {
 
 void Machine::On(v1::Desired desired, const Now& now) {
   if (exit_) return;
-  files_.Remove(desired.removals());
+  removals_.checkpoints = desired.removals();
+  removals_.sweeps.assign(desired.deleted_sweeps().begin(), desired.deleted_sweeps().end());
   reconciler_.Want(std::move(desired));
   Reconcile(now);
+  Remove();
 }
 
 void Machine::On(const v1::Ack& ack, const Now& now) {
@@ -333,7 +335,17 @@ void Machine::OnFact(const gang::Fact& fact, const Now& now) {
   if (!ended) return;
   reconciler_.OnEnded(fact.attempt);
   DropDeadlineIfAllEnded();
-  if (!exit_) Reconcile(now);  // another may have waited for its GPUs
+  if (exit_) return;
+  Reconcile(now);  // another may have waited for its GPUs
+  if (!removals_.sweeps.empty()) Remove();
+}
+
+// But no sweep of which a gang is still here, being torn down: it writes into its folders.
+void Machine::Remove() {
+  Removals removals = removals_;
+  for (const gang::AttemptId& attempt : reconciler_.Live())
+    std::erase(removals.sweeps, attempt.sweep);
+  files_.Remove(removals);
 }
 
 void Machine::OnRemoved(const v1::CheckpointRemoval& removal, const Now& now) {
@@ -344,6 +356,13 @@ void Machine::OnRemoved(const v1::CheckpointRemoval& removal, const Now& now) {
   removed.set_trial(removal.trial());
   removed.set_attempt(removal.attempt());
   removed.set_step(removal.step());
+  outbox_.Add(std::move(fact));
+}
+
+void Machine::OnSweepRemoved(uint64_t sweep, const Now& now) {
+  v1::Fact fact;
+  fact.set_time_us(now.wall_us);
+  fact.mutable_sweep_removed()->set_sweep(sweep);
   outbox_.Add(std::move(fact));
 }
 

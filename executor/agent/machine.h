@@ -18,6 +18,7 @@
 #include "executor/gang/spec.h"
 #include "executor/health/host_health.h"
 #include "executor/processes/boot_clock.h"
+#include "executor/transfer/removals.h"
 
 namespace attune::agent {
 
@@ -78,11 +79,9 @@ class Gangs {
 // What lies on this host's disk.
 class Files {
  public:
-  using Removals = google::protobuf::RepeatedPtrField<v1::CheckpointRemoval>;
-
   virtual ~Files() = default;
-  // All checkpoints that should be gone, those included that are being deleted already;
-  // Machine::OnRemoved() follows for each, once.
+  // All that should be gone, including what is being deleted already; Machine::OnRemoved() or
+  // OnSweepRemoved() follows for each, once.
   virtual void Remove(const Removals& removals) = 0;
   // Reads a piece of a rank's log; Machine::OnLog() follows, and no other is asked for before.
   virtual void ReadLog(const v1::LogRequest& request) = 0;
@@ -117,6 +116,7 @@ class Machine {
 
   void OnFact(const gang::Fact& fact, const Now& now);
   void OnRemoved(const v1::CheckpointRemoval& removal, const Now& now);
+  void OnSweepRemoved(uint64_t sweep, const Now& now);
   void OnLog(v1::LogChunk chunk);
 
   // What is known of the host from now on. The server is told of its problem when that changes, and
@@ -166,6 +166,7 @@ class Machine {
   void GiveUpIfAlone(const Now& now);
   gang::BootClock::time_point GiveUpAt() const;
   void CancelAll(gang::CancelReason reason);
+  void Remove();
   void Reconcile(const Now& now);
   bool Act(const Reconciler::Actions& actions, const Now& now);
   void ResendIfDue(const Now& now);
@@ -185,6 +186,7 @@ class Machine {
   const gang::BootClock::time_point ends_;
   Outbox outbox_;
   Reconciler reconciler_;
+  Removals removals_;  // that the server wants
   Backoff backoff_;
 
   Connection connection_ = Connection::kNone;

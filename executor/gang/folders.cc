@@ -14,9 +14,12 @@ namespace fs = std::filesystem;
 
 Folders::Folders(const fs::path& data) : data_(fs::absolute(data).lexically_normal()) {}
 
+fs::path Folders::Sweep(uint64_t sweep) const {
+  return data_ / "sweeps" / ("s" + std::to_string(sweep));
+}
+
 fs::path Folders::Trial(const AttemptId& attempt) const {
-  return data_ / "sweeps" / ("s" + std::to_string(attempt.sweep)) / "trials" /
-         std::to_string(attempt.trial);
+  return Sweep(attempt.sweep) / "trials" / std::to_string(attempt.trial);
 }
 
 fs::path Folders::Attempt(const AttemptId& attempt) const {

@@ -22,6 +22,7 @@ class Folders {
   // Workers run in other folders, so `data` is made absolute.
   explicit Folders(const std::filesystem::path& data);
 
+  std::filesystem::path Sweep(uint64_t sweep) const;
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;
   std::filesystem::path Files(const AttemptId& attempt) const;  // of the program's own

@@ -1,6 +1,7 @@
 #include "executor/gang/gang.h"
 
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -380,6 +381,7 @@ void Gang::ReadOn() {
 void Gang::SendYield() {
   Rank* rank = RankZero();
   if (rank && !log_reports_) rank->Send(ToLine(channel::Yield{}));
+  spdlog::info("{} is to wait for a verdict at its next report", ToString(spec_.attempt));
 }
 
 // A program that has never written to its channel may be one that does not know of it, and its

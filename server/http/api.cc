@@ -86,6 +86,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kSweeps, "", Own<&Api::CreateSweep>},
       {"POST", kSweeps, "validate", Own<&Api::ValidateSweep>},
       {"GET", kSweep, "", Own<&Api::GetSweep>},
+      {"DELETE", kSweep, "", By<kControl, &Control::DeleteSweep>},
       {"POST", kSweep, "pause", By<kControl, &Control::PauseSweep>},
       {"POST", kSweep, "resume", By<kControl, &Control::ResumeSweep>},
       {"POST", kSweep, "stop", By<kControl, &Control::StopSweep>},

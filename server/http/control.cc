@@ -135,6 +135,29 @@ Response Control::EditSweep(const Request& request, const Target& target) {
   return answers_.Sweep(target.sweep(), kAccepted, EffectOf(*events));
 }
 
+Response Control::DeleteSweep(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const SweepId id = target.sweep();
+  const auto seen = reader_.LastSeq();
+  if (!seen.ok()) return Problem(seen.error());
+  const auto pinned = reader_.Pinned(id);
+  if (!pinned.ok()) return Problem(pinned.error());
+  if (*pinned) {
+    const std::string name = ToString(**pinned);
+    return Problem(409, "sweep " + ToString(id) + " stays: its checkpoint " + name +
+                            " is pinned; let go of it with `attune checkpoint unpin " + name + "`");
+  }
+  const auto events = backend_.Execute(attune::DeleteSweep{id, *seen}, request.actor);
+  if (!events.ok()) return Problem(events.error());
+  int64_t executors = 0;
+  backend_.Look([&](const Brain& brain) { executors = std::ssize(brain.state().executors); });
+  return JsonAnswer({{"id", ToString(id)},
+                     {"state", "deleted"},
+                     {"effect", "deleted; " + Plural(executors, "executor") +
+                                    (executors == 1 ? " deletes" : " delete") + " its files"}},
+                    kAccepted);
+}
+
 // ---- Trials --------------------------------------------------------------------------------
 
 Response Control::EnqueueTrial(const Request& request, const Target& target) {

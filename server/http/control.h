@@ -27,6 +27,7 @@ class Control {
   Response KillSweep(const Request& request, const Target& target);
   Response ExtendSweep(const Request& request, const Target& target);
   Response EditSweep(const Request& request, const Target& target);
+  Response DeleteSweep(const Request& request, const Target& target);
 
   Response EnqueueTrial(const Request& request, const Target& target);
   Response KillTrial(const Request& request, const Target& target);

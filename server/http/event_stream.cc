@@ -34,6 +34,8 @@ class Translator {
   void operator()(const SweepReopened& fact) { AddSweepState(SweepState::kRunning, fact.reason); }
   void operator()(const SweepEnded& fact) { AddSweepState(fact.state, fact.reason); }
 
+  void operator()(const SweepDeleted&) { Add("sweep_deleted", Json::object()); }
+
   void operator()(const SweepStopping& fact) {
     Add("sweep_changed",
         {{"state", nullptr}, {"reason", fact.reason}, {"stopping", Name(fact.outcome)}});

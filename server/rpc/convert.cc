@@ -103,6 +103,24 @@ v1::Action ActionOf(VerdictKind verdict) {
   return v1::STOP;
 }
 
+void AddRemovals(const State& state, const std::string& executor, v1::Desired& desired) {
+  if (const auto removals = state.removals.find(executor); removals != state.removals.end()) {
+    for (const auto& [checkpoint, path] : removals->second) {
+      v1::CheckpointRemoval& removal = *desired.add_removals();
+      removal.set_sweep(checkpoint.trial.sweep.value);
+      removal.set_trial(checkpoint.trial.number.value);
+      removal.set_attempt(checkpoint.attempt);
+      removal.set_step(checkpoint.step.value);
+      removal.set_path(path);
+    }
+  }
+  const auto known = state.executors.find(executor);
+  if (known == state.executors.end()) return;
+  const auto sweeps = state.sweep_removals.find(FolderOf(known->second));
+  if (sweeps == state.sweep_removals.end()) return;
+  for (const SweepId sweep : sweeps->second) desired.add_deleted_sweeps(sweep.value);
+}
+
 // Those that can send what the trial's live attempt goes on from, the one that saved it first.
 std::vector<std::string> SendersFor(const State& state, const Trial& trial) {
   Origin origin = OriginOf(state, trial);
@@ -248,6 +266,8 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
       return RecordFact{epoch, FromProto(attempt, std::move(*fact.mutable_ended()))};
     case v1::Fact::kRemoved:
       return RecordRemoval{FromProto(fact.removed())};
+    case v1::Fact::kSweepRemoved:
+      return RecordSweepRemoval{SweepId(fact.sweep_removed().sweep()), {}};
     case v1::Fact::FACT_NOT_SET:
       return std::nullopt;
   }
@@ -274,16 +294,7 @@ v1::Desired ToDesired(const State& state, const std::string& executor,
   for (const Trial* trial : UnwantedOn(state, executor)) {
     *desired.add_unwanted() = ToProto(trial->live->id, trial->live->epoch);
   }
-  const auto removals = state.removals.find(executor);
-  if (removals == state.removals.end()) return desired;
-  for (const auto& [checkpoint, path] : removals->second) {
-    v1::CheckpointRemoval& removal = *desired.add_removals();
-    removal.set_sweep(checkpoint.trial.sweep.value);
-    removal.set_trial(checkpoint.trial.number.value);
-    removal.set_attempt(checkpoint.attempt);
-    removal.set_step(checkpoint.step.value);
-    removal.set_path(path);
-  }
+  AddRemovals(state, executor, desired);
   return desired;
 }
 

@@ -158,6 +158,8 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
   Hear(*session, now);
   for (Command& command : batch.commands) {
     if (auto* record = std::get_if<RecordFact>(&command)) record->executor = session->hello.name();
+    if (auto* removal = std::get_if<RecordSweepRemoval>(&command))
+      removal->executor = session->hello.name();
   }
   if (!started_) session->deaf = true;
   // What comes after a gap must not be acknowledged.
@@ -382,10 +384,10 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
     }
   }
   const Touched::Executors touched = touched_.By(events);
-  if (touched.removals) {
-    for (auto& [id, session] : sessions_) {
-      if (session.removals && !session.closing) SendDesired(session, brain);
-    }
+  for (auto& [id, session] : sessions_) {
+    const bool concerned = touched.all || (touched.removals && session.removals);
+    if (concerned && session.stage == Stage::kJoined && !session.closing)
+      SendDesired(session, brain);
   }
   for (const std::string& name : touched.names) {
     const auto executor = executors_.find(name);
@@ -407,7 +409,7 @@ void Sessions::SendDesired(Session& session, const Brain& brain) {
   std::string serialised = desired.SerializeAsString();
   if (session.revision > 0 && serialised == session.desired) return;
   session.desired = std::move(serialised);
-  session.removals = desired.removals_size() > 0;
+  session.removals = desired.removals_size() > 0 || desired.deleted_sweeps_size() > 0;
   desired.set_revision(++session.revision);
   session.link->Send(std::move(message));
 }

@@ -48,7 +48,10 @@ Touched::Executors Touched::By(std::span<const Event> events) {
       where_[assigned->attempt.trial] = HostsOf(assigned->ranks);
     if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
       touched.names.insert(dropped->executor);
-    if (std::holds_alternative<CheckpointRemoved>(event.fact)) touched.removals = true;
+    if (std::holds_alternative<CheckpointRemoved>(event.fact) ||
+        std::holds_alternative<SweepRemoved>(event.fact))
+      touched.removals = true;
+    if (std::holds_alternative<SweepDeleted>(event.fact)) touched.all = true;
     if (const auto trial = TrialOf(event.fact)) {
       Add(*trial, touched);
     } else if (const auto sweep = SweepOf(event.fact)) {

@@ -18,6 +18,7 @@ class Touched {
   struct Executors {
     std::set<std::string> names;
     bool removals = false;  // and all that are to remove something
+    bool all = false;       // and all others
   };
 
   void Load(const State& state);

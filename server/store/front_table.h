@@ -24,6 +24,9 @@ class FrontTable {
 
   void Write(sqlite::Transaction& transaction);
 
+  // Nothing more is to be written of the sweep.
+  void Forget(SweepId sweep) { fronts_.erase(sweep); }
+
   // After a rollback.
   void Forget() { fronts_.clear(); }
 

@@ -101,6 +101,11 @@ void Progress::WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial
       best_metrics_, trial.sweep.value, trial.number.value);
 }
 
+void Progress::Forget(SweepId sweep) {
+  goals_.erase(sweep);
+  front_.Forget(sweep);
+}
+
 Progress::Entry& Progress::EntryOf(sqlite::Transaction& transaction, const TrialId& trial) {
   const auto [place, added] = trials_.try_emplace(trial);
   if (!added) return place->second;

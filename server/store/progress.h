@@ -53,6 +53,9 @@ class Progress {
   void Forget(const TrialId& trial) { trials_.erase(trial); }
   void ForgetAll();
 
+  // Nothing more is to be written of a sweep none of whose trials has a live attempt.
+  void Forget(SweepId sweep);
+
  private:
   struct Entry {
     EventSeq last{0};         // not in the row yet; 0: there is none

@@ -45,6 +45,12 @@ std::optional<double> Present(double value) {
   return value;
 }
 
+// Those with rows of each sweep, by `sweep`.
+constexpr const char* kTablesOfSweeps[] = {
+    "sweeps",    "trials", "trial_counts", "requests",    "attempts",     "policies",
+    "decisions", "clones", "front",        "checkpoints", "report_index",
+};
+
 constexpr std::string_view kPromote = "promote";  // beside verdicts on reports
 
 // Who a verdict is about, and what its trial goes on with.
@@ -197,6 +203,15 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepS
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact) {
   transaction.Run("UPDATE sweeps SET state = ?, reason = ?, ended = ? WHERE sweep = ?",
                   Name(fact.state), fact.reason, FormatTime(event.time), fact.sweep.value);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepDeleted& fact) {
+  progress_.Forget(fact.sweep);
+  transaction.Run(
+      "DELETE FROM requests WHERE sweep = 0 AND seq = (SELECT seq FROM sweeps WHERE sweep = ?)",
+      fact.sweep.value);
+  for (const char* table : kTablesOfSweeps)
+    transaction.Run("DELETE FROM " + std::string(table) + " WHERE sweep = ?", fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

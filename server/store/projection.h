@@ -58,6 +58,7 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const SweepDeleted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptAssigned& fact);

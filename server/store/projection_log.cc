@@ -137,7 +137,8 @@ void Projection::IndexReports(sqlite::Transaction& transaction, EventSeq first, 
   if (begin == end) return;
   transaction.Run(
       "INSERT INTO report_index (sweep, trial, seq) SELECT sweep, trial, seq FROM events"
-      " WHERE seq > ? AND seq <= ? AND kind = 'trial_reported' ORDER BY sweep, trial, seq",
+      " WHERE seq > ? AND seq <= ? AND kind = 'trial_reported'"
+      " AND sweep IN (SELECT sweep FROM sweeps) ORDER BY sweep, trial, seq",
       begin, end);
 }
 

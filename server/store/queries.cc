@@ -355,6 +355,20 @@ Result<KeptRow> ReadCheckpoint(sqlite::Connection& connection, const CheckpointI
                                          "` shows those there are"};
 }
 
+Result<std::optional<CheckpointId>> ReadPinned(sqlite::Connection& connection, SweepId sweep) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT trial, attempt, step FROM checkpoints"
+      " WHERE sweep = ? AND pinned AND dropped IS NULL ORDER BY trial, step, attempt LIMIT 1",
+      sweep.value);
+  std::optional<CheckpointId> pinned;
+  if (rows.Next())
+    pinned = CheckpointId{{sweep, TrialNumber(static_cast<uint32_t>(rows.Integer(0)))},
+                          static_cast<uint32_t>(rows.Integer(1)),
+                          Step(rows.Integer(2))};
+  if (!rows.status().ok()) return rows.status().error();
+  return pinned;
+}
+
 Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNumber first,
                           int trials) {
   KeptPage page;

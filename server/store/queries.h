@@ -31,6 +31,7 @@ Status ReadDecisions(sqlite::Connection& connection, const TrialId& id,
 Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                        std::vector<CheckpointRow>& checkpoints);
 Result<KeptRow> ReadCheckpoint(sqlite::Connection& connection, const CheckpointId& id);
+Result<std::optional<CheckpointId>> ReadPinned(sqlite::Connection& connection, SweepId sweep);
 Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNumber first,
                           int trials);
 Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,

@@ -143,6 +143,11 @@ Result<KeptRow> Reader::Checkpoint(const CheckpointId& id) {
   });
 }
 
+Result<std::optional<CheckpointId>> Reader::Pinned(SweepId sweep) {
+  return InSnapshot<std::optional<CheckpointId>>(
+      [&](sqlite::Connection& connection) { return ReadPinned(connection, sweep); });
+}
+
 Result<TrialRow> Reader::Trial(const TrialId& id) {
   return InSnapshot<TrialRow>(
       [&](sqlite::Connection& connection) { return ReadTrial(connection, id); });

@@ -209,6 +209,8 @@ class Reader {
   Result<KeptPage> Checkpoints(SweepId sweep, TrialNumber first, int trials);
   // One of a trial's, be it kept or dropped. kNotFound.
   Result<KeptRow> Checkpoint(const CheckpointId& id);
+  // The first of the sweep's that a person has pinned; null when none is.
+  Result<std::optional<CheckpointId>> Pinned(SweepId sweep);
   Result<TrialRow> Trial(const TrialId& id);        // kNotFound
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound

@@ -70,6 +70,8 @@ constexpr std::array kMigrations = {
     "SELECT 1",
     // 12: likewise; why trials were promoted.
     "SELECT 1",
+    // 13: likewise; sweeps that are deleted.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

@@ -232,7 +232,7 @@ std::string ViewsSql() {
     FROM report_index AS i CROSS JOIN events AS e ON e.seq = i.seq
   UNION ALL
     SELECT seq, sweep, trial, time, kind, version, payload FROM events
-    WHERE kind = 'trial_reported'
+    WHERE kind = 'trial_reported' AND sweep IN (SELECT sweep FROM sweeps)
       AND seq > (SELECT max(seq) / )sql" +
          every + " * " + every + R"sql( FROM events);
 

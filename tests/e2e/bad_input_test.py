@@ -65,15 +65,11 @@ class Program(EndToEnd):
         return {"parameters": {"x": {"min": 0.0, "max": 1.0}, "mode": {"value": mode}}, **more}
 
     def failure(self):
-        database = sqlite3.connect(self.data / "attune.db")
-        with database:
-            return database.execute("SELECT failure FROM attempts ORDER BY trial, number").fetchone()[0]
+        return self.rows("SELECT failure FROM attempts ORDER BY trial, number")[0][0]
 
     def failures(self):
-        database = sqlite3.connect(self.data / "attune.db")
-        with database:
-            return [text for text, in database.execute(
-                "SELECT failure FROM attempts WHERE failure IS NOT NULL AND outcome = 'failed'")]
+        return [text for text, in self.rows(
+            "SELECT failure FROM attempts WHERE failure IS NOT NULL AND outcome = 'failed'")]
 
     def test_that_does_not_exist(self):
         code, out, err = self.attune("run", self.write(sweep(command=["./no-such-program"])),

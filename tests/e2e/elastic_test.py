@@ -43,10 +43,12 @@ class Elastic(Fleet):
     def run_sweep(self, file, *args):
         return super().run_sweep(file, *args, "--lease", LEASE_S)
 
-    def await_growth(self, after=0):
-        """Until a gang is asked to make room for one with more workers; why, and where in the log."""
+    def await_growth(self, attempt=1, after=0):
+        """Until this attempt's gang on host a knows that it is to make room for one with more workers; why, and
+        where in the log."""
         _, data = self.await_event(lambda kind, data: kind == "trial_yielding" and
                                    data["verdict"] == "resize", after)
+        self.executors["a"].await_stderr(rf"s1/0\.{attempt} is to wait for a verdict")
         return data["reason"], data["seq"]
 
     def await_attempt(self, number):
@@ -101,7 +103,7 @@ class Elastic(Fleet):
         gates[6].close()
         self.await_report(trial=0, step=7)
         self.start_host("b")
-        reason, _ = self.await_growth(seq)
+        reason, _ = self.await_growth(attempt=3, after=seq)
         self.assertEqual(reason, "2 of 4 workers; room for 4")
         gates[8].close()
 

@@ -12,7 +12,6 @@ import os
 import pathlib
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -77,10 +76,6 @@ class Fleet(EndToEnd):
         code = self.run_.wait()
         self.assertEqual(code, 0, self.run_.stderr)
         return json.loads(self.run_.stdout)
-
-    def rows(self, query):
-        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
-            return database.execute(query).fetchall()
 
     def ranks(self, attempt=1):
         """The process of each rank of this attempt, as they have said; all have begun."""

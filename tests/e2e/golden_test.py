@@ -1,9 +1,7 @@
 """Decisions that were worked out by hand (tests/data/golden_traces), taken with real processes; the same files run in
 virtual time in tests/conformance/golden_traces_test.cc."""
 
-import contextlib
 import json
-import sqlite3
 import sys
 import unittest
 
@@ -26,10 +24,6 @@ ORDER BY 1"""
 
 
 class GoldenTraces(EndToEnd):
-    def rows(self, query):
-        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
-            return database.execute(query).fetchall()
-
     def decisions(self):
         """As the files have them."""
         lines = []

@@ -3,13 +3,11 @@
     KILLS=1000 ATTUNE_SEED=7 python3 tests/e2e/kill_test.py
 """
 
-import contextlib
 import json
 import os
 import pathlib
 import random
 import re
-import sqlite3
 import time
 import unittest
 
@@ -86,11 +84,9 @@ class KilledServer(EndToEnd):
     def await_removals(self):
         """Until the executors have deleted whatever was dropped; no event tells of that."""
         patience = time.monotonic() + PATIENCE_S
-        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as log:
-            while log.execute("SELECT count(*) FROM checkpoints WHERE dropped IS NOT NULL"
-                              " AND removed IS NULL").fetchone()[0]:
-                self.assertLess(time.monotonic(), patience)
-                time.sleep(POLL_S)
+        while self.rows("SELECT 1 FROM checkpoints WHERE dropped IS NOT NULL AND removed IS NULL"):
+            self.assertLess(time.monotonic(), patience)
+            time.sleep(POLL_S)
 
     def check_checkpoints(self):
         """On the disk lies what the log keeps, whole, and nothing else; nobody refers to another."""

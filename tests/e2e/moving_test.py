@@ -205,6 +205,38 @@ class Moving(EndToEnd):
         self.assertEqual(code, 1)
         self.assertIn("holds checkpoints of another server", err)
 
+    def test_a_deleted_sweep_leaves_nothing_behind_whoever_is_killed(self):
+        storage = self.folder / "storage"
+        self.serve("--storage-path", storage)
+        self.start_executor("a")
+        self.start_executor("b")
+        self.create(stop={"max_trials": 2}, checkpoint={"every": 1, "keep_last": 1})
+        self.completed()
+        self.until(lambda: list(storage.glob("s1/*/1-4/manifest.json")))
+        files = [self.homes / name / "sweeps/s1" for name in ("a", "b")]
+        self.assertTrue(all(folder.is_dir() for folder in files), "each has had a trial")
+        self.executors["a"].kill()
+        self.verb("checkpoint", "pin", "s1/0/1-4")
+        code, _, err = self.attune("sweep", "rm", "s1", "--data-dir", self.data)
+        self.assertEqual(code, 1)
+        self.assertIn("let go of it with `attune checkpoint unpin s1/0/1-4`", err)
+        self.verb("checkpoint", "unpin", "s1/0/1-4")
+        self.assertEqual(self.verb("sweep", "rm", "s1"), "sweep s1: deleted; 2 executors delete its files")
+        self.server.kill()
+
+        self.serve("--storage-path", storage)
+        self.start_executor("a")
+        self.until(lambda: not any(folder.exists() for folder in [*files, storage / "s1"]))
+        code, _, err = self.attune("sweep", "get", "s1", "--data-dir", self.data)
+        self.assertEqual(code, 3)
+        self.assertEqual(json.loads(self.verb("sweep", "list", "-o", "json")), {"sweeps": []})
+        told = "SELECT payload ->> '$.executor' FROM events WHERE kind = 'sweep_removed' ORDER BY 1"
+        self.until(lambda: self.rows(told) == [("a",), ("b",)])
+        self.server.popen.terminate()
+        self.server.wait()
+        code, _, err = self.attune("db", "check", "--decisions", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,6 @@
 """Where gangs go: labels that sweeps ask for, executors that are drained or no good; with real processes."""
 
-import contextlib
 import json
-import sqlite3
 import sys
 import unittest
 
@@ -109,8 +107,7 @@ class Placement(EndToEnd):
 
     def newest_event(self):
         """The number of the log's newest event."""
-        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
-            return database.execute("SELECT max(seq) FROM events").fetchone()[0]
+        return self.rows("SELECT max(seq) FROM events")[0][0]
 
     def on_log(self, action):
         return {"max_restarts": 0, "backoff": "0s", "on_log": [{"pattern": "uncorrectable ECC", "action": action}]}

@@ -2,7 +2,6 @@
 
 import os
 import resource
-import sqlite3
 import sys
 import unittest
 
@@ -22,9 +21,7 @@ class Flood(EndToEnd):
                                 checkpoint={}))
         self.assertEqual(self.attune("run", file, "--data-dir", self.data, "--port", 0)[0], 0)
 
-        with sqlite3.connect(self.data / "attune.db") as log:
-            stored, = log.execute("SELECT count(*) FROM events WHERE kind = 'trial_reported'").fetchone()
-        self.assertEqual(stored, REPORTS)
+        self.assertEqual(self.rows("SELECT count(*) FROM events WHERE kind = 'trial_reported'"), [(REPORTS,)])
         resident_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         print(f"{REPORTS} reports, at most {resident_mb:.0f} MB resident")
         self.assertLess(resident_mb, RESIDENT_MB_MAX)

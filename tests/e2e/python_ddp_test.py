@@ -7,7 +7,6 @@ wheel.
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 import unittest
@@ -74,10 +73,7 @@ class Ddp(EndToEnd):
                         "samples_per_step": {"value": 512}},
             scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2})
         self.assertEqual(code, 0, err)
-        database = sqlite3.connect(self.data / "attune.db")
-        decisions = database.execute(
-            "SELECT trial, rung, value, verdict FROM decisions WHERE rung > 0 ORDER BY seq").fetchall()
-        database.close()
+        decisions = self.rows("SELECT trial, rung, value, verdict FROM decisions WHERE rung > 0 ORDER BY seq")
         rungs = {1: [], 2: []}
         for trial, rung, value, verdict in decisions:
             rungs[rung].append(value)
@@ -111,9 +107,7 @@ class Ddp(EndToEnd):
     def test_the_rank_that_raised_is_blamed_and_not_the_one_that_lost_it(self):
         code, _, err = self.torchrun_script("raise")
         self.assertEqual(code, 5, err)
-        database = sqlite3.connect(self.data / "attune.db")
-        failure = database.execute("SELECT failure FROM attempts").fetchone()[0]
-        database.close()
+        failure = self.rows("SELECT failure FROM attempts")[0][0]
         self.assertIn("rank 1", failure)
         self.assertIn("the learning rate is too green", failure)
 

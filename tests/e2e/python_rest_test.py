@@ -1,9 +1,12 @@
 """`attune.client` against a real server: sweeps that run, that are asked for, and what goes wrong."""
 
 import concurrent.futures
+import datetime
 import os
+import pathlib
 import re
 import sys
+import types
 import unittest
 from unittest import mock
 
@@ -11,6 +14,7 @@ from support import EndToEnd, PATIENCE_S, ROOT, sweep
 
 sys.path.insert(0, str(ROOT / "clients/python"))
 
+import attune.tensorboard  # noqa: E402
 from attune.client import Error, Server  # noqa: E402
 
 ASKED = {"name": "asked", "metric": {"name": "loss", "mode": "min"},
@@ -69,6 +73,18 @@ class Running(Client):
         self.assertIn("it ends now", created.stop())
         self.assertEqual(created.wait(PATIENCE_S)["state"], "stopped")
 
+    def test_an_ended_sweep_is_deleted_and_only_that(self):
+        server = self.server("--with-executor")
+        created = server.create(sweep())
+        with self.assertRaisesRegex(Error, "attune sweep kill s1"):
+            created.delete()
+        created.kill()
+        with self.assertRaisesRegex(Error, "has ended as killed"):
+            created.wait(PATIENCE_S)
+        created.delete()
+        self.assertEqual(server.sweeps(), [])
+        created.delete()  # as when the first answer was lost
+
     def test_a_sweep_that_fails_says_why(self):
         created = self.server("--with-executor").create(
             sweep(command=["/bin/false"], stop={"max_trials": 1}, failure={"max_restarts": 0}))
@@ -85,6 +101,75 @@ class Running(Client):
             Server(data_dir=self.data, token="wrong").sweeps()
         with self.assertRaisesRegex(Error, "no server runs on"):
             Server(data_dir=self.folder)
+
+
+class Recorded:
+    """In place of tensorboardX, which is not among what tests need: what would stand in its files."""
+    __module__ = "tensorboardX"
+
+    def __init__(self, folder, filename_suffix):
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if list(folder.iterdir()):
+            raise AssertionError("an earlier file is there")
+        (folder / ("events.out.tfevents.1" + filename_suffix)).touch()
+        self.scalars, self.config, self.best, self.closed = [], None, None, False
+        Recorded.runs[folder] = self
+
+    def add_scalar(self, name, value, step, time):
+        self.scalars.append((name, step, value))
+        assert abs(time - datetime.datetime.now().timestamp()) < 2 * PATIENCE_S
+
+    def add_hparams(self, config, best, name):
+        assert name == "."
+        self.config, self.best = config, best
+
+    def flush(self):
+        pass
+
+    def close(self):
+        self.closed = True
+
+
+class TensorBoard(Client):
+    def setUp(self):
+        super().setUp()
+        stub = types.ModuleType("tensorboardX")
+        stub.SummaryWriter, Recorded.runs = Recorded, {}
+        patch = mock.patch.dict(sys.modules, {"torch.utils.tensorboard": None, "tensorboardX": stub})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def check(self, answer, created):
+        trials = created.trials()
+        self.assertEqual(answer["state"], "completed")
+        self.assertEqual({folder.relative_to(self.folder / "runs") for folder in Recorded.runs},
+                         {pathlib.Path(f"s1/trial-{number}") for number in range(8)})
+        for trial in trials:
+            run = Recorded.runs[self.folder / "runs" / "s1" / f"trial-{trial['number']}"]
+            history = created.trial(trial["number"])["history"]
+            self.assertEqual(run.scalars, [("score", each["step"], each["metrics"]["score"]) for each in history])
+            self.assertEqual((run.config, run.best), (trial["config"], {"best/score": trial["best"]}))
+            self.assertTrue(run.closed)
+
+    def test_each_trial_is_a_run_that_grows_while_the_sweep_does(self):
+        gate = self.close_gate(2)
+        created = self.server("--with-executor").create(sweep())
+        self.await_report(trial=0, step=1)
+        begun = attune.tensorboard.write(created, self.folder / "runs", follow=False)
+        self.assertEqual(begun["state"], "running")
+        first = Recorded.runs[self.folder / "runs/s1/trial-0"]
+        self.assertEqual(([step for _, step, _ in first.scalars], first.config), ([1], None))
+        writing = self.aside(attune.tensorboard.write, created, self.folder / "runs")
+        gate.close()
+        self.check(writing.result(PATIENCE_S), created)
+
+    def test_without_a_library_it_says_which_to_install(self):
+        created = self.server("--with-executor").create(self.write(sweep(stop={"max_trials": 1})))
+        created.wait(PATIENCE_S)
+        with mock.patch.dict(sys.modules, {"tensorboardX": None}):
+            with self.assertRaisesRegex(ImportError, "pip install tensorboardX"):
+                attune.tensorboard.write(created, self.folder / "runs")
 
 
 class AskAndTell(Client):

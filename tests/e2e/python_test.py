@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import sqlite3
 import sys
 import unittest
 
@@ -28,11 +27,6 @@ class PythonGang(EndToEnd):
         for pid in pids:
             self.assertFalse(pathlib.Path("/proc", pid).exists(), f"process {pid} is left")
         return code, json.loads(run.stdout), "\n".join(run.stderr)
-
-    def rows(self, query, *values):
-        database = sqlite3.connect(self.data / "attune.db")
-        with database:
-            return database.execute(query, values).fetchall()
 
     def serve(self):
         serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)

@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -188,6 +189,11 @@ class EndToEnd(unittest.TestCase):
         status, answer = self.request("/api/v1" + path)
         self.assertEqual(status, 200, answer)
         return answer
+
+    def rows(self, query, *values):
+        """What the database answers, whether its server runs or not."""
+        with contextlib.closing(sqlite3.connect(self.data / "attune.db")) as database:
+            return database.execute(query, values).fetchall()
 
     def await_event(self, condition, after=0):
         """The first event (kind, data) of the log after `after` that the condition accepts."""

@@ -116,6 +116,7 @@ SearchSpace People::OtherRanges(const SearchSpace& space) {
 
 std::optional<Command> People::WhimAbout(const SweepBook& sweep) {
   if (edit_ && Integer(0, 2) == 0) return Edit(sweep);
+  if (Ended(sweep.state) && Integer(0, 9) == 0) return DeleteSweep{sweep.id, books_.last_seq};
   switch (Integer(0, 9)) {
     case 0:
     case 1:

@@ -16,6 +16,7 @@ constexpr std::pair<Variant, std::string_view> kNames[] = {
     {Variant::kFreesDonor, "frees-donor"},
     {Variant::kForgetsEarlier, "forgets-earlier"},
     {Variant::kForgetsRemovals, "forgets-removals"},
+    {Variant::kForgetsDeletedSweeps, "forgets-deleted-sweeps"},
     {Variant::kIgnoresReservation, "ignores-reservation"},
     {Variant::kReleasesWhenAway, "releases-when-away"},
     {Variant::kRecordsTwice, "records-twice"},

@@ -220,8 +220,9 @@ std::string World::Unfinished() const {
              std::to_string(sweep.Live()) + " gangs";
     for (const auto& [number, trial] : sweep.trials) {
       for (const CheckpointBook& checkpoint : trial.checkpoints) {
-        if (checkpoint.dropped && !checkpoint.removed &&
-            !books_.executors.at(checkpoint.executor).lost)
+        if (books_.executors.at(checkpoint.executor).lost) continue;
+        if (sweep.deleted ? reality_.HasFile(checkpoint.ref.path)
+                          : checkpoint.dropped && !checkpoint.removed)
           return checkpoint.ref.path + " was dropped and is not deleted";
       }
     }

@@ -102,6 +102,14 @@ class Rest:
         headers = {"Content-Type": content_type, "Idempotency-Key": secrets.token_hex(16)}
         return self._request("POST", path, query, body, headers, document)
 
+    def delete(self, path):
+        """What is gone already is gone: the answer to an earlier attempt may have been lost."""
+        try:
+            self._request("DELETE", path, None, None, {}, "")
+        except Error as error:
+            if error.status != 404:
+                raise
+
     def pages(self, path, name):
         """All of a list that comes in pages."""
         found, page = [], ""

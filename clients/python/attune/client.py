@@ -31,7 +31,7 @@ from attune._trial import numbers, spoken
 
 __all__ = ["Error", "Server", "Sweep", "Trial"]
 
-_GOES_ON = ("pending", "running", "paused")
+GOES_ON = ("pending", "running", "paused")
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
 
 
@@ -101,6 +101,13 @@ class Sweep:
         """All of them as they are now, by number."""
         return [_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials")]
 
+    def trial(self, number):
+        """One of them, with its `history`, `attempts_list`, `decisions` and `checkpoints`."""
+        answer = self._rest.get(f"{self._path}/trials/{number}")
+        for report in [answer, *answer["history"]]:
+            _read_metrics(report)
+        return answer
+
     def curves(self, metric=None):
         """What was reported of a metric, else of the sweep's own: a dict of `number`, `steps`, `values` and
         `clones` a trial."""
@@ -114,9 +121,9 @@ class Sweep:
 
         Raises Error if it has failed or was killed, TimeoutError if it goes on after `timeout` seconds.
         """
-        for _ in _moments(timeout):
+        for _ in moments(timeout):
             answer = self.get()
-            if answer["state"] not in _GOES_ON:
+            if answer["state"] not in GOES_ON:
                 break
         else:
             raise TimeoutError(f"sweep {self.id} has not ended within {timeout} s")
@@ -139,6 +146,10 @@ class Sweep:
     def kill(self):
         """Every trial ends now."""
         return self._steer("kill")
+
+    def delete(self):
+        """Of the sweep, which has ended, nothing stays: no trial, checkpoint, log or file."""
+        self._rest.delete(self._path)
 
     def _steer(self, verb):
         return self._rest.post(f"{self._path}:{verb}")["effect"]
@@ -175,11 +186,11 @@ class Sweep:
         return self.best()
 
     def _ask(self, lease, gives_up):
-        for _ in _moments():
+        for _ in moments():
             answer = self._rest.post(self._path + "/trials:ask", {"lease": lease} if lease else {})
             if answer["trial"] is not None:
                 return Trial(self._rest, self._path, answer)
-            if answer["state"] not in _GOES_ON or gives_up():
+            if answer["state"] not in GOES_ON or gives_up():
                 return None
 
     def _work(self, objective, lease, over):
@@ -257,7 +268,7 @@ class Trial:
             if error.status != 409:
                 raise
             trial = self._rest.get(self._path)
-            if trial["state"] in _GOES_ON:
+            if trial["state"] in GOES_ON:
                 raise  # it is another asker's now
             self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
             return None
@@ -274,7 +285,7 @@ def _read_metrics(report):
     return report
 
 
-def _moments(timeout=None):
+def moments(timeout=None):
     """Now, and again after pauses that grow; to the end of the timeout, if there is one."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     pause = _PAUSE_S_MIN

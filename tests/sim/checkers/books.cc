@@ -75,6 +75,8 @@ class Recorder {
     Of(fact.sweep).thinks.reset();
   }
   void operator()(const SweepEnded& fact) { Rest(Of(fact.sweep), fact.state); }
+  void operator()(const SweepDeleted& fact) { Of(fact.sweep).deleted = true; }
+  void operator()(const SweepRemoved&) {}
   void operator()(const SearchExhausted& fact) {
     Of(fact.sweep).exhausted = true;
     Of(fact.sweep).thinks.reset();

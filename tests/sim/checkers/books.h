@@ -76,6 +76,7 @@ struct SweepBook {
   std::optional<SweepState> stopping;
   bool exhausted = false;
   std::optional<ProposalNumber> thinks;  // of it
+  bool deleted = false;
   int reopened = 0;
   int edited = 0;
   std::map<TrialNumber, TrialBook> trials;

@@ -20,6 +20,10 @@ class Checkpoints final : public Checker {
 
   void AtEnd() override {
     for (const auto& [id, sweep] : books_.sweeps) {
+      if (sweep.deleted) {
+        Gone(sweep);
+        continue;
+      }
       Over(sweep);
       for (const auto& [number, trial] : sweep.trials) {
         for (const CheckpointBook& checkpoint : trial.checkpoints) Settled(checkpoint);
@@ -91,6 +95,15 @@ class Checkpoints final : public Checker {
     if (checkpoint.dropped == reality_.HasFile(checkpoint.ref.path))
       Find(checkpoint.ref.path +
            (checkpoint.dropped ? " was dropped, and is there" : " is kept, and is gone"));
+  }
+
+  void Gone(const SweepBook& sweep) {
+    for (const auto& [number, trial] : sweep.trials) {
+      for (const CheckpointBook& checkpoint : trial.checkpoints) {
+        if (!books_.executors.at(checkpoint.executor).lost && reality_.HasFile(checkpoint.ref.path))
+          Find(checkpoint.ref.path + " is there, and its sweep was deleted");
+      }
+    }
   }
 
   // Nothing of the sweep runs or waits: what is left is of its best results, pinned, or what the

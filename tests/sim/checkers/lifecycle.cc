@@ -15,6 +15,9 @@ class Lifecycle final : public Checker {
     if (event.seq.value != books_.last_seq.value + 1) Find("the log has a gap");
     if (event.time < books_.last_time) Find("time goes back in the log");
     now_ = event.time;
+    if (const auto sweep = SweepOf(event.fact);
+        sweep && IsDeleted(*sweep) && !std::holds_alternative<SweepRemoved>(event.fact))
+      Find("sweep " + ToString(*sweep) + " was deleted, and more is told of it");
     std::visit([this](const auto& fact) { On(fact); }, event.fact);
   }
 
@@ -60,6 +63,19 @@ class Lifecycle final : public Checker {
       if (!Ended(trial.state) || trial.live)
         Find("sweep " + ToString(fact.sweep) + " ends before trial " + ToString(trial.id));
     }
+  }
+  void On(const SweepDeleted& fact) {
+    const SweepBook* sweep = books_.Find(fact.sweep);
+    if (sweep == nullptr || !Ended(sweep->state))
+      Find("sweep " + ToString(fact.sweep) + " is deleted, and has not ended");
+  }
+  void On(const SweepRemoved& fact) {
+    if (!IsDeleted(fact.sweep))
+      Find("sweep " + ToString(fact.sweep) + " is removed, and was not to be");
+  }
+  bool IsDeleted(SweepId id) const {
+    const SweepBook* sweep = books_.Find(id);
+    return sweep != nullptr && sweep->deleted;
   }
   void On(const SearchExhausted& fact) {
     const SweepBook* sweep = Open(fact.sweep, "is exhausted");

@@ -22,6 +22,12 @@ bool Reality::IsSent(const std::string& path) const {
                              [&](const auto& entry) { return Reads(entry.first, path); });
 }
 
+void Reality::SweepDeleted(const std::string& path, const std::string& executor) {
+  std::erase_if(files_, [&](const auto& file) {
+    return file.first.starts_with(path + "/") && file.second == folders_.at(executor);
+  });
+}
+
 void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec) {
   Gang gang{.attempt = IdOf(spec.attempt), .executor = executor};
   for (const gang::RankSlot& slot : spec.ranks) {

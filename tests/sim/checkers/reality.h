@@ -75,6 +75,8 @@ class Reality {
     files_[path] = folders_.at(executor);
   }
   void FileDeleted(const std::string& path) { files_.erase(path); }
+  // Whatever lies below this path in the folder that the executor sees.
+  void SweepDeleted(const std::string& path, const std::string& executor);
   bool HasFile(const std::string& path) const { return files_.contains(path); }
 
  private:

@@ -56,6 +56,10 @@ struct Teller {
   std::string operator()(const SweepEnded& f) const {
     return ToString(f.sweep) + " ended: " + std::string(Name(f.state)) + Why(f.reason);
   }
+  std::string operator()(const SweepDeleted& f) const { return ToString(f.sweep) + " deleted"; }
+  std::string operator()(const SweepRemoved& f) const {
+    return ToString(f.sweep) + " removed by " + f.executor;
+  }
   std::string operator()(const SearchExhausted& f) const {
     return ToString(f.sweep) + " searcher exhausted";
   }

@@ -89,6 +89,7 @@ void Host::Exit() {
   step_soon_ = frozen_ = leaving_ = unwell_ = false;
   step_at_ = agent::Machine::kNever;
   removals_.clear();
+  sweep_removals_.clear();
   said_.clear();
   said_seq_ = 0;
   deferred_.clear();
@@ -229,15 +230,27 @@ void Host::Acknowledged(uint64_t seq) {
 
 // ---- files ----------------------------------------------------------------------------------
 
-void Host::Remove(const Removals& removals) {
+void Host::Remove(const agent::Removals& removals) {
   std::erase_if(removals_, [&](const std::string& path) {
-    return std::ranges::find(removals, path, &v1::CheckpointRemoval::path) == removals.end();
+    return std::ranges::find(removals.checkpoints, path, &v1::CheckpointRemoval::path) ==
+           removals.checkpoints.end();
   });
-  for (const v1::CheckpointRemoval& removal : removals) {
+  for (const v1::CheckpointRemoval& removal : removals.checkpoints) {
     if (!removals_.insert(removal.path()).second) continue;
     After(around_.random.Integer(0, kDeleteUs), [this, removal] {
       around_.reality.FileDeleted(removal.path());
       machine_->OnRemoved(removal, Now());
+      StepSoon();
+    });
+  }
+  std::erase_if(sweep_removals_, [&](uint64_t sweep) {
+    return std::ranges::find(removals.sweeps, sweep) == removals.sweeps.end();
+  });
+  for (const uint64_t sweep : removals.sweeps) {
+    if (!sweep_removals_.insert(sweep).second) continue;
+    After(around_.random.Integer(0, kDeleteUs), [this, sweep] {
+      around_.reality.SweepDeleted(gang::Folders(kDataDir).Sweep(sweep), name_);
+      machine_->OnSweepRemoved(sweep, Now());
       StepSoon();
     });
   }

@@ -46,7 +46,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Connect() override;
   void Write(v1::FromExecutor message) override;
   void Close() override;
-  void Remove(const Removals& removals) override;
+  void Remove(const agent::Removals& removals) override;
   void ReadLog(const v1::LogRequest& request) override;
   void Deliver(const v1::CheckpointRequest&) override {}
 
@@ -74,7 +74,8 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   bool step_soon_ = false;
   gang::BootClock::time_point step_at_ = agent::Machine::kNever;
   std::set<std::string> removals_;  // under way or done, by path
-  std::deque<v1::Fact> said_;       // and not acknowledged
+  std::set<uint64_t> sweep_removals_;
+  std::deque<v1::Fact> said_;  // and not acknowledged
   uint64_t said_seq_ = 0;
 
   bool leaving_ = false;

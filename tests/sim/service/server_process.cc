@@ -39,6 +39,7 @@ class ServerProcess::Link final : public server::ExecutorLink {
  private:
   void Tamper(v1::Desired& desired) const {
     if (process_.stage_.variant == Variant::kForgetsRemovals) desired.clear_removals();
+    if (process_.stage_.variant == Variant::kForgetsDeletedSweeps) desired.clear_deleted_sweeps();
     if (process_.stage_.variant == Variant::kResumesTwice) AddThoseResumedElsewhere(desired);
   }
 

@@ -26,6 +26,7 @@ struct FakeServer::Parts {
   std::condition_variable changed;
   std::map<std::string, Recorded> gets;
   std::map<std::string, Recorded> posts;
+  std::map<std::string, Recorded> deletes;
   std::vector<std::string> requests;
   std::string last_body;
   std::string last_event_id;
@@ -107,6 +108,9 @@ FakeServer::FakeServer() : parts_(std::make_unique<Parts>()) {
   parts.http.Post(any, [&parts](const auto& request, auto& response) {
     if (parts.Admit(request, response)) parts.Reply(parts.posts, request, response);
   });
+  parts.http.Delete(any, [&parts](const auto& request, auto& response) {
+    if (parts.Admit(request, response)) parts.Reply(parts.deletes, request, response);
+  });
   parts.http.Get("/version", [](const auto&, auto& response) {
     response.set_content(R"({"version": "9.8.7", "api": "v1"})", "application/json");
   });
@@ -141,6 +145,11 @@ void FakeServer::AnswerText(const std::string& path, std::string body,
 void FakeServer::AnswerPost(const std::string& path, Json body, int status) {
   const std::lock_guard lock(parts_->mutex);
   parts_->posts[path] = {.status = status, .body = body.dump()};
+}
+
+void FakeServer::AnswerDelete(const std::string& path, Json body, int status) {
+  const std::lock_guard lock(parts_->mutex);
+  parts_->deletes[path] = {.status = status, .body = body.dump()};
 }
 
 void FakeServer::Tell(const std::string& kind, Json data) { TellAsOne({{kind, std::move(data)}}); }

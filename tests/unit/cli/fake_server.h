@@ -32,6 +32,7 @@ class FakeServer {
   void AnswerText(const std::string& path, std::string body,
                   std::map<std::string, std::string> headers = {});
   void AnswerPost(const std::string& path, Json body, int status);
+  void AnswerDelete(const std::string& path, Json body, int status);
 
   // Adds an event to the log that /events tells.
   void Tell(const std::string& kind, Json data);

@@ -8,6 +8,7 @@ namespace attune::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // Verbs that change something, against a server that says what follows.
 class Steer : public testing::Test {
@@ -70,6 +71,27 @@ TEST_F(Steer, RetryOfASweepTriesItsFailedTrialsAgain) {
                  {{"trials", {TrialJson(0, "completed")}}, {"next_page_token", ""}});
   EXPECT_EQ(Attune({"sweep", "retry", "s1"}).err,
             "sweep s1 has no failed trial; see also --killed\n");
+}
+
+TEST_F(Steer, RmDeletesOneSweepAfterTheOtherUntilOneStays) {
+  const auto gone = [](const std::string& id) {
+    return Json{
+        {"id", id}, {"state", "deleted"}, {"effect", "deleted; 2 executors delete its files"}};
+  };
+  server_.AnswerDelete("/sweeps/s1", gone("s1"), 202);
+  server_.AnswerDelete("/sweeps/s3", gone("s3"), 202);
+  EXPECT_EQ(Attune({"sweep", "rm", "s1", "s3"}).err,
+            "sweep s1: deleted; 2 executors delete its files\n"
+            "sweep s3: deleted; 2 executors delete its files\n");
+  EXPECT_EQ(Json::parse(Attune({"sweep", "rm", "s1", "s3", "-o", "json"}).out),
+            (Json{{"deleted", {"s1", "s3"}}}));
+  server_.AnswerDelete("/sweeps/s2", {{"title", "Conflict"}, {"detail", "sweep s2 has not ended"}},
+                       409);
+  const Ran ran = Attune({"sweep", "rm", "s1", "s2", "s3"});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_THAT(ran.err, HasSubstr("sweep s1: deleted"));
+  EXPECT_THAT(ran.err, HasSubstr("sweep s2 has not ended"));
+  EXPECT_THAT(ran.err, Not(HasSubstr("sweep s3")));
 }
 
 TEST_F(Steer, EditSendsAMergePatchOfTheSweepFile) {

@@ -7,6 +7,7 @@ namespace attune {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -111,6 +112,83 @@ TEST_F(Ended, ADropSinceTheEndLooksAtWhatIsLeft) {
   ASSERT_TRUE(loaded.Load(snapshot).ok());
   EXPECT_EQ(SaveState(loaded.state()), snapshot);
   EXPECT_THAT(loaded.state().ended.at(id.sweep).dropped, Contains(first.checkpoint));
+}
+
+// A sweep that runs, and s1, which has ended with a checkpoint on `box`.
+class Deleted : public Ended {
+ protected:
+  Deleted() { Create(testing::ToySpec()); }
+
+  DeleteSweep First() const { return {SweepId(1), brain.state().last_seq}; }
+  std::set<SweepId> Removals(const std::string& folder) const {
+    const auto found = brain.state().sweep_removals.find(folder);
+    return found != brain.state().sweep_removals.end() ? found->second : std::set<SweepId>();
+  }
+};
+
+TEST_F(Deleted, ItIsOfTheLogAloneAndEveryFolderIsToLoseItsFiles) {
+  JoinWithFolder("left", {.cpus = 1}, "shared");
+  JoinWithFolder("right", {.cpus = 1}, "shared");
+  Lose("left");
+  Do(First());
+  for (const std::string folder : {"box", "shared"})
+    EXPECT_THAT(Removals(folder), ElementsAre(SweepId(1)));
+  EXPECT_THAT(brain.state().ended, IsEmpty());
+  EXPECT_THAT(brain.state().reopenable, IsEmpty());
+  EXPECT_FALSE(brain.state().by_key.contains("key"));
+  const auto snapshot = SaveState(brain.state());
+  Brain loaded(algorithms, [](const std::string&) { return true; });
+  ASSERT_TRUE(loaded.Load(snapshot).ok());
+  EXPECT_EQ(SaveState(loaded.state()), snapshot);
+
+  for (const Command& command :
+       {Command(First()), Command(extend_), Command(KillSweep{SweepId(1)}),
+        Command(PinCheckpoint{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true})}) {
+    EXPECT_EQ(Refused(command).code, ErrorCode::kNotFound);
+    EXPECT_THAT(Refused(command).message, HasSubstr("it was deleted"));
+  }
+
+  // Whoever sees the folder may say it, and says it once.
+  EXPECT_EQ(Do(RecordSweepRemoval{SweepId(1), "right"}).size(), 1u);
+  EXPECT_THAT(Removals("shared"), IsEmpty());
+  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "left"}), IsEmpty());
+  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(2), "box"}), IsEmpty());
+  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "nobody"}), IsEmpty());
+  Do(RecordSweepRemoval{SweepId(1), "box"});
+  EXPECT_THAT(brain.state().sweep_removals, IsEmpty());
+}
+
+TEST_F(Deleted, NotBeforeItsEndNorAfterSomethingElseHasHappenedToIt) {
+  EXPECT_THAT(Refused(DeleteSweep{SweepId(2), brain.state().last_seq}).message,
+              HasSubstr("`attune sweep kill s2`"));
+  const DeleteSweep stale = First();
+  Do(PinCheckpoint{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true});
+  EXPECT_THAT(Refused(stale).message, HasSubstr("has changed since it was looked at"));
+  EXPECT_EQ(Refused(DeleteSweep{SweepId(9), {}}).code, ErrorCode::kNotFound);
+}
+
+TEST_F(Deleted, ItsCheckpointsAreRemovedWithAllTheRest) {
+  const CheckpointId first{{SweepId(1), TrialNumber(0)}, 1, Step(1)};
+  log.push_back({.seq = EventSeq(brain.state().last_seq.value + 1),
+                 .time = brain.state().last_time,
+                 .fact = CheckpointDropped{first, "box", "/data/step-1", ""}});
+  brain.Replay(log.back());
+  ASSERT_TRUE(brain.state().removals.at("box").contains(first));
+  Do(First());
+  EXPECT_THAT(brain.state().removals, IsEmpty());
+  EXPECT_THAT(Do(RecordRemoval{first}), IsEmpty());
+}
+
+TEST_F(Deleted, AnExecutorThatIsForgottenTakesItsWordWithIt) {
+  JoinWithFolder("left", {.cpus = 1}, "own");
+  JoinWithFolder("right", {.cpus = 1}, "shared");
+  JoinWithFolder("other", {.cpus = 1}, "shared");
+  Do(First());
+  Lose("left");
+  Lose("right");
+  Wait(8 * 24 * 3600);
+  EXPECT_THAT(Removals("own"), IsEmpty());
+  EXPECT_THAT(Removals("shared"), ElementsAre(SweepId(1)));
 }
 
 TEST_F(Ended, TheOldestAreForgottenWithTheirKeys) {

@@ -162,6 +162,26 @@ TEST_F(Growth, NorIntoThatOfOneThatWaitsOutItsBackoff) {
   EXPECT_EQ(Size(1), 2u);
 }
 
+TEST_F(Growth, NorOntoAnExecutorThatEndsTooSoon) {
+  for (const double left : {30, 3600}) {
+    Host("a", 2);
+    Create(Elastic(8, 2));
+    Report(0, 1, 0.5);
+    Save(0, 1);
+    Do(JoinExecutor{.name = "b",
+                    .instance = std::to_string(left),
+                    .resources = {.gpus = 4},
+                    .spans = true,
+                    .folder = "shared",
+                    .time_left = Seconds(kGrowAfter + left)});
+    Wait(kGrowAfter);
+    EXPECT_EQ(Grows(0), left == 3600);
+    Do(KillSweep{id()});
+    Finish(0);
+    Lose("b");
+  }
+}
+
 TEST_F(Growth, OneTooLargeForEveryExecutorIsNotWaitedFor) {
   StartSmall();
   const SweepId small = id();

@@ -54,12 +54,32 @@ TEST_F(MachineTest, RemovalsArePassedOnAndWhatIsGoneIsAFact) {
   v1::ToExecutor message = Wanting({});
   message.mutable_desired()->add_removals()->set_step(9);
   Receive(std::move(message));
-  ASSERT_EQ(removals_.size(), 1);
-  machine_.OnRemoved(removals_[0], At());
+  ASSERT_EQ(removals_.checkpoints.size(), 1);
+  machine_.OnRemoved(removals_.checkpoints[0], At());
   Step();
   const auto messages = Written(v1::FromExecutor::kFacts);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].facts().facts(0).removed().step(), 9);
+}
+
+TEST_F(MachineTest, ADeletedSweepGoesOnceItsGangsHaveAndThatIsAFact) {
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  v1::ToExecutor message = Wanting({});
+  message.mutable_desired()->add_deleted_sweeps(Attempt(0).sweep);
+  message.mutable_desired()->add_deleted_sweeps(77);
+  Receive(std::move(message));
+  EXPECT_THAT(removals_.sweeps, ElementsAre(77u));
+  End(0);
+  EXPECT_THAT(removals_.sweeps, ElementsAre(Attempt(0).sweep, 77u));
+
+  Written();
+  Written(v1::FromExecutor::kFacts);
+  machine_.OnSweepRemoved(77, At());
+  Step();
+  const auto messages = Written(v1::FromExecutor::kFacts);
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_EQ(messages[0].facts().facts(0).sweep_removed().sweep(), 77u);
 }
 
 // ---- the end

@@ -59,6 +59,33 @@ describe('stopping and killing', () => {
   });
 });
 
+describe('deleting', () => {
+  it('asks first, and leaves the page of what is gone', async () => {
+    const world = smallWorld();
+    world.changeSweep('s1', 'completed', 'all trials have ended');
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    const other = await harness.open(server, '/sweeps/s1/trials/0');
+    await other.getByRole('heading', { name: 'Trial 0' }).waitFor();
+    await page.getByRole('button', { name: 'Delete…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete fashion-mnist?' });
+    await dialog.getByText('trials will be gone, with their checkpoints').waitFor();
+    await dialog.getByRole('button', { name: 'Delete for good' }).click();
+    await page.getByText('No sweep yet').waitFor();
+    expect(server.requests).toContain('DELETE /sweeps/s1');
+    await other.getByText('No such sweep').waitFor();
+  });
+
+  it('of what somebody else has deleted the page says so', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByRole('button', { name: 'Kill…' }).waitFor();
+    world.deleteSweep('s1');
+    await page.getByText('This sweep was deleted').waitFor();
+  });
+});
+
 describe('pausing', () => {
   it('says how many trials leave, and turns into resuming', async () => {
     const server = await harness.serve(smallWorld());

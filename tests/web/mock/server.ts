@@ -5,7 +5,7 @@ import { extname, join, normalize } from 'node:path';
 
 import type { AttuneEvent } from '../../../web/src/api/events';
 import type { Problem, TrialDetail } from '../../../web/src/api/types';
-import { Refusal, steer } from './steering';
+import { Refusal, deleteSweep, steer } from './steering';
 import { logKey, type World } from './world';
 
 export const token = 'test-token';
@@ -84,6 +84,7 @@ export class MockServer {
     if (!this.world.sweeps.has(id)) {
       return problem(response, 404, 'No such sweep', `There is no sweep ${id}.`);
     }
+    if (request.method === 'DELETE') return json(response, 202, deleteSweep(this.world, id));
     if (verb === 'replay') return void this.replay(id, request, response);
     const steers = verb ?? (request.method === 'POST' ? 'enqueue' : undefined);
     if (steers) return void this.steer(id, rest ?? '', steers, request, response);

@@ -67,6 +67,11 @@ function steerSweep(world: World, id: string, verb: string, body: Body): object 
   return { ...sweep, effect };
 }
 
+export function deleteSweep(world: World, id: string): object {
+  world.deleteSweep(id);
+  return { id, state: 'deleted', effect: 'deleted; 2 executors delete its files' };
+}
+
 function steerTrial(world: World, trial: TrialDetail, verb: string, body: Body): object {
   const { number } = trial;
   if (verb === 'kill') {

@@ -119,6 +119,12 @@ export class World {
     return made;
   }
 
+  deleteSweep(id: string): void {
+    this.sweeps.delete(id);
+    this.trials.delete(id);
+    this.emit('sweep_deleted', { sweep: id });
+  }
+
   addTrial(sweep: string, config: Config, state: TrialState = 'pending'): TrialDetail {
     const all = this.trialsOf(sweep);
     const trial: TrialDetail = {

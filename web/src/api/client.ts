@@ -138,6 +138,10 @@ export const api = {
   steerSweep(id: string, verb: SweepVerb, body: object = {}): Promise<Steered<Sweep>> {
     return postJson(`${sweepPath(id)}:${verb}`, body);
   },
+  async deleteSweep(id: string): Promise<{ effect: string }> {
+    const response = await request(sweepPath(id), { method: 'DELETE' });
+    return (await response.json()) as { effect: string };
+  },
   enqueue(id: string, config: Config): Promise<TrialDetail> {
     return postJson(`${sweepPath(id)}/trials`, { config });
   },

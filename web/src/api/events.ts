@@ -50,6 +50,9 @@ export type SweepEdited = EventBase & {
   limits: Limits;
   changes: string[];
 };
+export type SweepDeleted = EventBase & {
+  kind: 'sweep_deleted';
+};
 export type TrialCreated = TrialEventBase & {
   kind: 'trial_created';
   config: Config;
@@ -130,6 +133,7 @@ export type AttuneEvent =
   | SweepChanged
   | SweepExtended
   | SweepEdited
+  | SweepDeleted
   | TrialCreated
   | TrialChanged
   | TrialYielding
@@ -148,6 +152,7 @@ export const eventKinds: readonly EventKind[] = [
   'sweep_changed',
   'sweep_extended',
   'sweep_edited',
+  'sweep_deleted',
   'trial_created',
   'trial_changed',
   'trial_yielding',

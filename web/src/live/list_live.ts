@@ -57,8 +57,19 @@ export class LiveList {
     this.marked.clear();
     await this.guarded(async (aborted) => {
       const fresh = new Map<string, Sweep>();
-      for (const id of ids) fresh.set(id, await api.sweep(id, aborted));
-      this.sweeps.value = this.sweeps.peek()?.map((sweep) => fresh.get(sweep.id) ?? sweep);
+      const gone = new Set<string>();
+      for (const id of ids) {
+        try {
+          fresh.set(id, await api.sweep(id, aborted));
+        } catch (error) {
+          if (!(error instanceof ApiError && error.status === 404)) throw error;
+          gone.add(id); // deleted
+        }
+      }
+      this.sweeps.value = this.sweeps
+        .peek()
+        ?.filter((sweep) => !gone.has(sweep.id))
+        .map((sweep) => fresh.get(sweep.id) ?? sweep);
     });
   });
 

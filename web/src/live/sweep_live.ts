@@ -86,10 +86,18 @@ export class LiveSweep {
 
   private take(events: AttuneEvent[]): void {
     if (!this.model) return;
+    if (events.some((event) => event.kind === 'sweep_deleted' && event.sweep === this.id))
+      return this.end();
     const stale = this.model.apply(events) || this.stale;
     this.stale = false;
     this.bump();
     if (stale) this.refreshHeader();
+  }
+
+  private end(): void {
+    this.close();
+    const title = 'This sweep was deleted';
+    this.error.value = new ApiError({ title, status: 404, detail: '' });
   }
 
   private bump(): void {

@@ -56,7 +56,9 @@ export class LiveTrial {
       this.trial.value = trial;
       this.error.value = undefined;
     } catch (error) {
-      this.error.value = explain(error);
+      const problem = explain(error);
+      if (problem?.status === 404) this.trial.value = undefined; // deleted with its sweep
+      this.error.value = problem;
     }
   });
 
@@ -68,7 +70,8 @@ export class LiveTrial {
       if (
         event.kind === 'sweep_changed' ||
         event.kind === 'sweep_extended' ||
-        event.kind === 'sweep_edited'
+        event.kind === 'sweep_edited' ||
+        event.kind === 'sweep_deleted'
       )
         rare = true;
       if (trial?.waiting && event.kind !== 'trial_reported') rare = true;

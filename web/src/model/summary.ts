@@ -110,8 +110,12 @@ export function limitsSummary(limits: Limits): string {
 }
 
 /** What a person is about to do, with what it costs. */
-export function confirmation(verb: 'stop' | 'kill', sweep: Sweep): string {
+export function confirmation(verb: 'stop' | 'kill' | 'delete', sweep: Sweep): string {
   const { running, pending, paused } = sweep.trials;
+  if (verb === 'delete') {
+    const trials = Object.values(sweep.trials).reduce((all, some) => all + some, 0);
+    return `Its ${plural(trials, 'trial')} will be gone, with their checkpoints, logs and files. Nothing brings them back.`;
+  }
   const waiting = pending + paused;
   if (verb === 'stop') {
     const first =

@@ -5,6 +5,7 @@ import { api, type SweepVerb } from '../api/client';
 import type { Config, Sweep } from '../api/types';
 import { isLive } from '../model/states';
 import { confirmation } from '../model/summary';
+import { navigate } from '../router';
 import { Confirm } from '../ui/dialog';
 import { useSteering } from './steering';
 import { EnqueueDialog, ExtendDialog } from './sweep_dialogs';
@@ -19,7 +20,7 @@ export function SweepActions({
   onActed(): void;
   children: ComponentChildren;
 }): JSX.Element {
-  const [asked, setAsked] = useState<'stop' | 'kill' | 'extend' | 'enqueue'>();
+  const [asked, setAsked] = useState<'stop' | 'kill' | 'delete' | 'extend' | 'enqueue'>();
   const { outcome, press, answer } = useSteering();
   const steer = async (verb: SweepVerb, body?: object): Promise<{ effect: string }> => {
     const steered = await api.steerSweep(sweep.id, verb, body);
@@ -29,6 +30,11 @@ export function SweepActions({
   const enqueue = async (config: Config): Promise<{ effect: string }> => {
     const { number } = await api.enqueue(sweep.id, config);
     return { effect: `trial ${number} comes before any further proposal` };
+  };
+  const remove = async (): Promise<{ effect: string }> => {
+    const deleted = await api.deleteSweep(sweep.id);
+    navigate('/');
+    return deleted;
   };
   const close = (): void => setAsked(undefined);
   const name = sweep.name || sweep.id;
@@ -69,6 +75,11 @@ export function SweepActions({
               Kill…
             </button>
           )}
+          {!live && (
+            <button type="button" class="danger-quiet" onClick={() => setAsked('delete')}>
+              Delete…
+            </button>
+          )}
         </div>
       </div>
       {outcome}
@@ -79,6 +90,16 @@ export function SweepActions({
           action={asked === 'kill' ? 'Kill now' : 'Stop the sweep'}
           danger={asked === 'kill'}
           onYes={() => answer(() => steer(asked))}
+          onClose={close}
+        />
+      )}
+      {asked === 'delete' && (
+        <Confirm
+          title={`Delete ${name}?`}
+          text={confirmation(asked, sweep)}
+          action="Delete for good"
+          danger
+          onYes={() => answer(remove)}
           onClose={close}
         />
       )}

@@ -71,6 +71,25 @@ TEST_F(ControlTest, KillEndsEveryTrial) {
   EXPECT_EQ(sweep.at("trials").at("killed"), 2);
 }
 
+TEST_F(ControlTest, AnEndedSweepIsDeletedUnlessACheckpointOfItIsPinned) {
+  EXPECT_THAT(Parsed(client_->Delete("/api/v1/sweeps/s2"), 409).at("detail"),
+              HasSubstr("attune sweep kill s2"));
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
+  PostJson("/api/v1/sweeps/s1/trials/0/checkpoints/1-3:pin", "", 202);
+  EXPECT_THAT(Parsed(client_->Delete("/api/v1/sweeps/s1"), 409).at("detail"),
+              HasSubstr("attune checkpoint unpin s1/0/1-3"));
+  PostJson("/api/v1/sweeps/s1/trials/0/checkpoints/1-3:unpin", "", 202);
+  const Json deleted = Parsed(client_->Delete("/api/v1/sweeps/s1"), 202);
+  EXPECT_EQ(deleted.at("id"), "s1");
+  EXPECT_EQ(deleted.at("state"), "deleted");
+  EXPECT_THAT(deleted.at("effect"), HasSubstr("its files"));
+  for (const std::string path : {"", "/trials", "/trials/0", "/curves", "/checkpoints"})
+    GetJson("/api/v1/sweeps/s1" + path, 404);
+  EXPECT_THAT(Parsed(client_->Delete("/api/v1/sweeps/s1"), 404).at("detail"),
+              HasSubstr("it was deleted"));
+  Parsed(client_->Delete("/api/v1/sweeps/s9"), 404);
+}
+
 TEST_F(ControlTest, AnEndedSweepCannotBePaused) {
   backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1:pause", "", 409).at("detail"),

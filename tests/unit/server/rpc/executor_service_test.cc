@@ -177,6 +177,25 @@ TEST_F(ExecutorServiceTest, ADroppedCheckpointIsToBeRemovedUntilItIs) {
   executor.AwaitDesired([](const auto& d) { return d.removals_size() == 0; });
 }
 
+TEST_F(ExecutorServiceTest, ADeletedSweepIsToBeRemovedUntilItIs) {
+  FakeExecutor executor(rpc->LocalChannel());
+  const SweepId sweep = CreateSweep();
+  const auto desired =
+      executor.AwaitDesired([](const auto& d) { return d.assignments_size() == 2; });
+  ASSERT_TRUE(conductor->Execute(KillSweep{sweep}).ok());
+  for (const v1::Assignment& assignment : desired.assignments())
+    executor.Say(assignment.attempt(),
+                 [](v1::Fact& fact) { fact.mutable_ended()->set_outcome(v1::Ended::CANCELLED); });
+  executor.AwaitDesired([](const auto& d) { return d.unwanted_size() == 0; });
+  while (!conductor->Execute(DeleteSweep{sweep, EventSeq(1'000'000)}).ok()) {
+  }
+  executor.AwaitDesired([&](const auto& d) {
+    return d.deleted_sweeps_size() == 1 && d.deleted_sweeps(0) == sweep.value;
+  });
+  executor.SaySweepRemoved(sweep.value);
+  executor.AwaitDesired([](const auto& d) { return d.deleted_sweeps_size() == 0; });
+}
+
 TEST_F(ExecutorServiceTest, AReconnectKeepsTheGangsOfTheSameProcess) {
   CreateSweep();
   {

@@ -117,6 +117,14 @@ class FakeExecutor {
     stream_->Write(message);
   }
 
+  void SaySweepRemoved(uint64_t sweep) {
+    v1::FromExecutor message;
+    v1::Fact& fact = *message.mutable_facts()->add_facts();
+    fact.set_seq(++seq_);
+    fact.mutable_sweep_removed()->set_sweep(sweep);
+    stream_->Write(message);
+  }
+
   void SayGoodbye() {
     v1::FromExecutor message;
     message.mutable_goodbye();

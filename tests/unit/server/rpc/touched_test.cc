@@ -28,12 +28,13 @@ class TouchedTest : public ::testing::Test {
     const Touched::Executors by = touched.By(events);
     for (const auto& [name, executor] : brain.state().executors) {
       const v1::Desired desired = ToDesired(brain.state(), name);
-      const bool looked = by.names.contains(name) || (by.removals && removing.contains(name));
+      const bool looked =
+          by.all || by.names.contains(name) || (by.removals && removing.contains(name));
       if (!looked) {
         EXPECT_EQ(wanted[name], desired.SerializeAsString()) << name;
       }
       wanted[name] = desired.SerializeAsString();
-      if (desired.removals_size() > 0) removing.insert(name);
+      if (desired.removals_size() + desired.deleted_sweeps_size() > 0) removing.insert(name);
     }
     return by;
   }
@@ -91,6 +92,23 @@ TEST_F(TouchedTest, WhereAGangMeetsIsToldToAllOfIt) {
   EXPECT_EQ(told.address(), "10.0.0.3");
   EXPECT_EQ(told.master_port(), 4000u);
   EXPECT_EQ(told.host(), "");
+}
+
+TEST_F(TouchedTest, ADeletedSweepTouchesAllUntilItIsRemoved) {
+  Do(CreateSweep{attune::testing::ToySpec(), "", ""});
+  const SweepId sweep = brain.state().last_sweep;
+  Do(KillSweep{sweep});
+  for (const auto& [name, executor] : brain.state().executors) {
+    for (const Trial* trial : UnwantedOn(brain.state(), name)) {
+      const AttemptEnded ended{.attempt = trial->live->id, .outcome = Outcome::kKilled};
+      Do(RecordFact{trial->live->epoch, ended, name});
+    }
+  }
+  EXPECT_TRUE(Do(DeleteSweep{sweep, brain.state().last_seq}).all);
+  EXPECT_EQ(ToDesired(brain.state(), "c").deleted_sweeps(0), sweep.value);
+  EXPECT_TRUE(Do(RecordSweepRemoval{sweep, "c"}).removals);
+  EXPECT_EQ(ToDesired(brain.state(), "c").deleted_sweeps_size(), 0);
+  EXPECT_EQ(ToDesired(brain.state(), "b").deleted_sweeps_size(), 1);
 }
 
 TEST_F(TouchedTest, AnEndTouchesWhereItWasAndWhereTheNextBegins) {

@@ -1,4 +1,4 @@
-#include "executor/transfer/checkpoint_remover.h"
+#include "executor/transfer/remover.h"
 
 #include <gmock/gmock.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class CheckpointRemoverTest : public testing::Test {
+class RemoverTest : public testing::Test {
  protected:
   // Of trial 3 of sweep 1, by attempt 2.
   v1::CheckpointRemoval Removal(int64_t step) {
@@ -45,11 +45,18 @@ class CheckpointRemoverTest : public testing::Test {
     gang::WriteFile(Path(step) / "manifest.json", "{}");
   }
 
-  void Want(const std::vector<v1::CheckpointRemoval>& removals) {
-    remover_->Want({removals.begin(), removals.end()});
+  void Want(const std::vector<v1::CheckpointRemoval>& checkpoints,
+            std::vector<uint64_t> sweeps = {}) {
+    remover_->Want({{checkpoints.begin(), checkpoints.end()}, std::move(sweeps)});
   }
 
-  // The step of the next checkpoint that is said to be gone.
+  void Note(int64_t removed) {
+    const std::lock_guard lock(mutex_);
+    removed_.push_back(removed);
+    changed_.notify_all();
+  }
+
+  // The step of the next checkpoint that is said to be gone; of a sweep its negated number.
   int64_t NextRemoved() {
     std::unique_lock lock(mutex_);
     const bool came = changed_.wait_for(lock, gang::kDeadline, [&] { return !removed_.empty(); });
@@ -74,15 +81,14 @@ class CheckpointRemoverTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<int64_t> removed_;
-  std::unique_ptr<CheckpointRemover> remover_ =
-      std::make_unique<CheckpointRemover>(folders_, [this](const v1::CheckpointRemoval& removal) {
-        const std::lock_guard lock(mutex_);
-        removed_.push_back(removal.step());
-        changed_.notify_all();
-      });
+  std::unique_ptr<Remover> remover_ = std::make_unique<Remover>(
+      folders_,
+      Remover::Removed{
+          .checkpoint = [this](const v1::CheckpointRemoval& removal) { Note(removal.step()); },
+          .sweep = [this](uint64_t sweep) { Note(-static_cast<int64_t>(sweep)); }});
 };
 
-TEST_F(CheckpointRemoverTest, DeletesWhatIsWantedGoneAndNothingElse) {
+TEST_F(RemoverTest, DeletesWhatIsWantedGoneAndNothingElse) {
   MakeCheckpoint(1);
   MakeCheckpoint(2);
   Want({Removal(1)});
@@ -90,12 +96,12 @@ TEST_F(CheckpointRemoverTest, DeletesWhatIsWantedGoneAndNothingElse) {
   EXPECT_THAT(Left(), ElementsAre("step-2-attempt-2"));
 }
 
-TEST_F(CheckpointRemoverTest, MissingIsGone) {
+TEST_F(RemoverTest, MissingIsGone) {
   Want({Removal(7)});
   EXPECT_EQ(NextRemoved(), 7);
 }
 
-TEST_F(CheckpointRemoverTest, SaysItOnceHoweverOftenItIsWanted) {
+TEST_F(RemoverTest, SaysItOnceHoweverOftenItIsWanted) {
   Want({Removal(1)});
   Want({Removal(1)});
   EXPECT_EQ(NextRemoved(), 1);
@@ -103,7 +109,7 @@ TEST_F(CheckpointRemoverTest, SaysItOnceHoweverOftenItIsWanted) {
   EXPECT_EQ(NextRemoved(), 2);
 }
 
-TEST_F(CheckpointRemoverTest, FinishesWhatACrashLeftHalfDeleted) {
+TEST_F(RemoverTest, FinishesWhatACrashLeftHalfDeleted) {
   fs::create_directories(checkpoints_ / ".removed-step-1-attempt-2");
   gang::WriteFile(checkpoints_ / ".removed-step-1-attempt-2" / "model.safetensors", "half");
   Want({Removal(1)});
@@ -111,7 +117,7 @@ TEST_F(CheckpointRemoverTest, FinishesWhatACrashLeftHalfDeleted) {
   EXPECT_THAT(Left(), IsEmpty());
 }
 
-TEST_F(CheckpointRemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
+TEST_F(RemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
   const fs::path outside = dir_.path() / "step-1-attempt-2";
   fs::create_directories(outside);
   MakeCheckpoint(4);
@@ -129,7 +135,22 @@ TEST_F(CheckpointRemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
   EXPECT_TRUE(fs::exists(Path(4)));
 }
 
-TEST_F(CheckpointRemoverTest, FailureIsLoggedOnceAndTriedAgain) {
+TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
+  MakeCheckpoint(1);
+  gang::WriteFile(folders_.Sweep(1) / "notes.txt", "of anybody's");
+  const fs::path other = folders_.Checkpoints({.sweep = 11, .trial = 3});
+  fs::create_directories(other);
+  const fs::path half = folders_.Sweep(1).parent_path() / ".removed-s1";
+  fs::create_directories(half / "trials");  // of a deletion that a crash has cut off
+  Want({}, {1, 7});
+  EXPECT_EQ(NextRemoved(), -1);
+  EXPECT_EQ(NextRemoved(), -7);
+  EXPECT_FALSE(fs::exists(folders_.Sweep(1)));
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_TRUE(fs::exists(other));
+}
+
+TEST_F(RemoverTest, FailureIsLoggedOnceAndTriedAgain) {
   std::ostringstream log;
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(

@@ -1,0 +1,99 @@
+#include "executor/transfer/remover.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Why it could not be deleted; empty when it is gone, or was not there.
+std::string Remove(const fs::path& folder) {
+  if (folder.empty())
+    return "it is not where this executor keeps its checkpoints; delete it by hand";
+  const fs::path doomed = folder.parent_path() / (".removed-" + folder.filename().string());
+  std::error_code failed;
+  fs::remove_all(doomed, failed);  // of a deletion that was interrupted
+  if (!failed) fs::rename(folder, doomed, failed);
+  if (failed && failed != std::errc::no_such_file_or_directory) return failed.message();
+  fs::remove_all(doomed, failed);
+  return failed ? failed.message() : "";
+}
+
+}  // namespace
+
+Remover::Remover(gang::Folders folders, Removed removed)
+    : folders_(std::move(folders)), removed_(std::move(removed)), thread_([this] { Run(); }) {}
+
+Remover::~Remover() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void Remover::Want(const Removals& wanted) {
+  std::vector<Removal> removals = ToRemovals(wanted);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [&](const auto& known) {
+    return known.second.state != State::kQueued &&
+           std::ranges::find(removals, known.first, &Removal::name) == removals.end();
+  });
+  for (Removal& removal : removals) {
+    const auto [entry, is_new] = known_.try_emplace(removal.name);
+    if (!is_new && entry->second.state != State::kFailed) continue;
+    entry->second.state = State::kQueued;
+    queue_.push_back(std::move(removal));
+  }
+  changed_.notify_all();
+}
+
+std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const {
+  std::vector<Removal> removals;
+  for (const v1::CheckpointRemoval& checkpoint : wanted.checkpoints) {
+    fs::path folder =
+        folders_.Checkpoints({.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
+        gang::CheckpointFolder(checkpoint.step(), checkpoint.attempt());
+    if (checkpoint.path() != folder) folder.clear();
+    removals.push_back({.name = "checkpoint " + checkpoint.path(),
+                        .folder = std::move(folder),
+                        .removed = [this, checkpoint] { removed_.checkpoint(checkpoint); }});
+  }
+  for (const uint64_t sweep : wanted.sweeps) {
+    fs::path folder = folders_.Sweep(sweep);
+    removals.push_back({.name = "sweep " + folder.string(),
+                        .folder = std::move(folder),
+                        .removed = [this, sweep] { removed_.sweep(sweep); }});
+  }
+  return removals;
+}
+
+void Remover::Run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    if (stop_) return;
+    const Removal removal = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    const std::string problem = Remove(removal.folder);
+    if (problem.empty()) removal.removed();
+    lock.lock();
+    OnRemoved(removal.name, problem);
+  }
+}
+
+void Remover::OnRemoved(const std::string& name, const std::string& problem) {
+  Entry& entry = known_[name];
+  entry.state = problem.empty() ? State::kDone : State::kFailed;
+  if (problem.empty() || std::exchange(entry.complained, true)) return;
+  spdlog::error("cannot delete the {}: {}", name, problem);
+}
+
+}  // namespace attune::agent

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/gang/folders.h"
+#include "executor/transfer/removals.h"
+
+namespace attune::agent {
+
+// Deletes what the server wants to be gone, on a thread of its own: gigabytes take their time.
+//
+// A folder is renamed to a hidden name first, so that a crash never leaves half of one under its
+// full name. Of what the server names as a checkpoint, nothing is touched that lies outside of the
+// data folder's checkpoints.
+class Remover {
+ public:
+  // Called on the remover's thread, once for each that is gone.
+  struct Removed {
+    std::function<void(const v1::CheckpointRemoval&)> checkpoint;
+    std::function<void(uint64_t sweep)> sweep;
+  };
+
+  Remover(gang::Folders folders, Removed removed);
+  ~Remover();  // finishes the deletion at hand
+
+  // All that should be gone. What is under way or done is not done again; what failed is tried
+  // again. Any thread.
+  void Want(const Removals& removals);
+
+ private:
+  struct Removal {
+    std::string name;              // for people, and one of its own
+    std::filesystem::path folder;  // empty: it is not where it should be, and stays
+    std::function<void()> removed;
+  };
+  enum class State { kQueued, kDone, kFailed };
+  struct Entry {
+    State state = State::kQueued;
+    bool complained = false;
+  };
+
+  std::vector<Removal> ToRemovals(const Removals& removals) const;
+  void Run();
+  void OnRemoved(const std::string& name, const std::string& problem);
+
+  const gang::Folders folders_;
+  const Removed removed_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Removal> queue_;           // under mutex_, as is all below
+  std::map<std::string, Entry> known_;  // by name; those no longer wanted are forgotten
+  bool stop_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace attune::agent
