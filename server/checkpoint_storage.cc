@@ -49,8 +49,10 @@ bool RemoveFolder(const fs::path& folder) {
   const fs::path doomed = folder.parent_path() / (kRemoved + folder.filename().string());
   std::error_code failed;
   fs::remove_all(doomed, failed);
-  fs::rename(folder, doomed, failed);
-  if (failed == std::errc::no_such_file_or_directory) return true;
+  if (!failed) {
+    fs::rename(folder, doomed, failed);
+    if (failed == std::errc::no_such_file_or_directory) return true;
+  }
   if (!failed) fs::remove_all(doomed, failed);
   if (failed) spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
   return !failed;
@@ -135,6 +137,12 @@ void CheckpointStorage::Remove(const CheckpointId& id) const {
 
 bool CheckpointStorage::Remove(SweepId sweep) const {
   return RemoveFolder(path_ / ToString(sweep));
+}
+
+bool CheckpointStorage::Holds(SweepId sweep) const {
+  std::error_code absent;
+  return fs::exists(path_ / ToString(sweep), absent) ||
+         fs::exists(path_ / (kRemoved + ToString(sweep)), absent);
 }
 
 }  // namespace attune::server

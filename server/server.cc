@@ -27,7 +27,8 @@ std::string Address(const std::string& host, int port) {
          std::to_string(port);
 }
 
-// By which a server knows its storage again: the token stays what it is as long as the data folder.
+// By which a server knows its storage and its sweeps' files again: the token stays what it is as
+// long as the data folder.
 std::string OwnerWord(const std::string& token) {
   return checkpoints::Sha256::HexOf("storage of " + token).substr(0, 16);
 }
@@ -77,6 +78,7 @@ struct Server::Parts {
         conductor(*options.algorithms, store, SteadyClock()),
         thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
         executors(conductor, {.token = folder.token(),
+                              .server = OwnerWord(folder.token()),
                               .lease_ttl = options.lease_ttl,
                               .read_piece =
                                   [this](const CheckpointId& id, const std::string& file,

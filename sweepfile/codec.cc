@@ -104,7 +104,8 @@ void AddProgram(const Program& program, Json& json) {
 Json GangToJson(const GangSpec& gang) {
   Json json = {{"workers", gang.workers},
                {"cpus_per_worker", gang.per_worker.cpus},
-               {"gpus_per_worker", gang.per_worker.gpus},
+               {"gpus_per_worker",
+                gang.gpu_percent < 100 ? Json(GpusPerWorker(gang)) : Json(gang.per_worker.gpus)},
                {"memory_per_worker", FormatSize(gang.per_worker.memory_bytes)},
                {"placement", Name(gang.placement)}};
   if (gang.min_workers > 0) {

@@ -329,8 +329,9 @@ const Section& ResourcesKeys() {
            .fallback = Text("oldest"),
            .one_of = {"oldest", "best", "even"}},
           {.name = "gpus_per_worker",
-           .type = KeyType::kInteger,
-           .help = "GPUs of each worker",
+           .type = KeyType::kNumber,
+           .help = "GPUs of each worker; of trials with one worker also a share of one, such as "
+                   "0.25, in hundredths: other trials have the rest",
            .fallback = Integer(0),
            .min = 0,
            .max = kMaxInt},

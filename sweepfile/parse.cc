@@ -234,10 +234,10 @@ class SpecReader {
     const Fields resources = Section(ResourcesKeys());
     spec_.gang = {.workers = Int(resources, "workers"),
                   .per_worker = {.cpus = Int(resources, "cpus_per_worker"),
-                                 .gpus = Int(resources, "gpus_per_worker"),
                                  .memory_bytes = resources.Get<int64_t>("memory_per_worker")},
                   .placement = *PlacementNamed(resources.Get<std::string>("placement"))};
     spec_.gang.required = ReadRequirements(resources.spot("requires"), faults_);
+    ReadGpus(resources);
     ReadElastic(resources);
     spec_.max_concurrent_trials = Int(file_, "max_concurrent_trials");
     spec_.priority = Int(file_, "priority");
@@ -264,6 +264,22 @@ class SpecReader {
       RefuseProgramKeys(failure, {"stall_timeout", "on_log"});
       RefuseProgramKeys(stop, {"max_gpu_hours"});
     }
+  }
+
+  void ReadGpus(const Fields& resources) {
+    const Value* value = resources.Find("gpus_per_worker");
+    if (value == nullptr) return;
+    if (SetGpus(*value, spec_.gang)) {
+      if (spec_.gang.gpu_percent < 100 && spec_.gang.workers > 1)
+        faults_.AtValue(resources.spot("gpus_per_worker"),
+                        "a share of a GPU is for trials with one worker, since ranks of one gang "
+                        "need a GPU each; give workers: 1, or whole GPUs");
+      return;
+    }
+    faults_.AtValue(
+        resources.spot("gpus_per_worker"),
+        FormatReal(std::get<double>(*value)) +
+            " is neither whole nor a share of one GPU in hundredths, from 0.01 to 0.99");
   }
 
   void ReadElastic(const Fields& resources) {

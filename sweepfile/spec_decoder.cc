@@ -238,7 +238,11 @@ void SpecDecoder::DecodeGang() {
   const Json& resources = Member(json_, "resources");
   spec_.gang.workers = static_cast<int>(Integer(resources, "workers", 1, kMaxInt));
   spec_.gang.per_worker.cpus = Int(resources, "cpus_per_worker");
-  spec_.gang.per_worker.gpus = Int(resources, "gpus_per_worker");
+  const Json& gpus = Member(resources, "gpus_per_worker");
+  if (gpus.is_number_float()
+          ? !SetGpus(Value(gpus.get<double>()), spec_.gang)
+          : !SetGpus(Value(int64_t{Int(resources, "gpus_per_worker")}), spec_.gang))
+    return Fail("gpus_per_worker is " + gpus.dump());
   const Result<int64_t> memory = ReadSize(Scalar(resources, "memory_per_worker"));
   if (!memory.ok()) return Fail("memory_per_worker: " + memory.error().message);
   spec_.gang.per_worker.memory_bytes = *memory;

@@ -113,12 +113,17 @@ class Rows {
   Output& out_;
 };
 
-// An export of no rows does not say whether there is such a sweep.
-Status FindSweep(const std::string& database, SweepId sweep) {
+// An export of no rows does not say whether there is such a sweep. Of one that was deleted there
+// are events alone.
+Status FindSweep(const std::string& database, SweepId sweep, bool deleted_too) {
   const auto connection = server::OpenBeside(database);
   if (!connection.ok()) return connection.error();
   server::sqlite::Rows rows =
-      (*connection)->Query("SELECT 1 FROM log.sweeps WHERE sweep = ?1", sweep.value);
+      (*connection)
+          ->Query(
+              "SELECT 1 FROM log.sweeps WHERE sweep = ?1"
+              " UNION ALL SELECT 1 FROM log.events WHERE ?2 AND sweep = ?1 LIMIT 1",
+              sweep.value, deleted_too);
   if (rows.Next() || !rows.status().ok()) return rows.status();
   return Error{ErrorCode::kNotFound, "there is no sweep " + ToString(sweep) + " in " + database};
 }
@@ -135,7 +140,8 @@ ExitCode ExportRows(const DbFlags& flags, Console& console) {
     const auto sweep = ParseSweepId(flags.sweep);
     if (!sweep.ok()) return Fail(console, sweep.error());
     options.sweep = *sweep;
-    if (const Status found = FindSweep(flags.database(), *sweep); !found.ok())
+    const bool of_events = options.what == ExportOptions::What::kEvents;
+    if (const Status found = FindSweep(flags.database(), *sweep, of_events); !found.ok())
       return Fail(console, found.error());
   }
   Rows rows(flags.file, console.out);

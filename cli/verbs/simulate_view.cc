@@ -27,7 +27,7 @@ double SlotHours(const Simulated& simulated) {
 }
 
 double GpuHours(const Simulated& simulated) {
-  return SlotHours(simulated) * simulated.spec.gang.per_worker.gpus;
+  return SlotHours(simulated) * GpusPerWorker(simulated.spec.gang);
 }
 
 // Of the slots, while the sweep ran.
@@ -37,9 +37,12 @@ double Utilisation(const Simulated& simulated) {
 }
 
 std::string Slots(const Simulated& simulated) {
-  const int gpus = simulated.spec.gang.per_worker.gpus;
+  const GangSpec& gang = simulated.spec.gang;
+  const int gpus = gang.per_worker.gpus;
   const int executors = simulated.assumed.executors;
-  return Count(simulated.assumed.slots, "slot") + (gpus > 0 ? " of " + Count(gpus, "GPU") : "") +
+  const std::string each =
+      gang.gpu_percent < 100 ? FormatNumber(GpusPerWorker(gang)) + " GPU" : Count(gpus, "GPU");
+  return Count(simulated.assumed.slots, "slot") + (gpus > 0 ? " of " + each : "") +
          (executors > 1 ? " on " + Count(executors, "executor") : "");
 }
 

@@ -213,15 +213,19 @@ ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
 // One after the other, until one cannot be deleted.
 ExitCode Rm(const SweepFlags& flags, Console& console, Api& api) {
   Json deleted = Json::array();
+  ExitCode code = ExitCode::kSuccess;
   for (const std::string& id : flags.ids) {
     const Result<Json> answer = api.DeleteSweep(id);
-    if (!answer.ok()) return Fail(console, answer.error());
+    if (!answer.ok()) {
+      code = Fail(console, answer.error());
+      break;
+    }
     deleted.push_back(id);
     if (!flags.output.json())
       console.err.Print("sweep " + id + ": " + Clean(TextAt(*answer, "effect")));
   }
   if (flags.output.json()) console.out.Print(Dump({{"deleted", deleted}}, 2));
-  return ExitCode::kSuccess;
+  return code;
 }
 
 ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {

@@ -124,6 +124,13 @@ void ForgetLost(const State& state, Time now, const Agenda& agenda, Facts& facts
   if (const auto removals = state.removals.find(name); removals != state.removals.end())
     reason += "; " + std::to_string(removals->second.size()) +
               " checkpoints that it was to delete stay on it";
+  const std::string& folder = FolderOf(state.executors.at(name));
+  const bool others = std::ranges::any_of(state.executors, [&](const auto& other) {
+    return other.first != name && FolderOf(other.second) == folder;
+  });
+  if (const auto sweeps = state.sweep_removals.find(folder);
+      sweeps != state.sweep_removals.end() && !others)
+    reason += "; files of " + std::to_string(sweeps->second.size()) + " deleted sweeps stay on it";
   facts.push_back(ExecutorForgotten{name, std::move(reason)});
 }
 

@@ -12,23 +12,27 @@ namespace {
 // looked at whenever anything is.
 constexpr int64_t kRoundingUs = 10'000;
 
-double DominantShare(const Resources& used, const Resources& total) {
+double DominantShare(const Occupied& used, const Occupied& total) {
   const auto share = [](auto part, auto whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
   };
-  return std::max({share(used.cpus, total.cpus), share(used.gpus, total.gpus),
+  return std::max({share(used.cpus, total.cpus), share(used.gpu_percent, total.gpu_percent),
                    share(used.memory_bytes, total.memory_bytes)});
 }
 
-Agenda::Turn TurnOf(const State& state, const Sweep& sweep, const Resources& total) {
+Agenda::Turn TurnOf(const State& state, const Sweep& sweep, const Occupied& total) {
   const bool reserves = state.reservation && state.reservation->sweep == sweep.id;
   return {-sweep.spec.priority, !reserves, DominantShare(sweep.used, total), sweep.id};
 }
 
-void Add(const Resources& more, int sign, Resources& total) {
+void Add(const Occupied& more, int sign, Occupied& total) {
   total.cpus += sign * more.cpus;
-  total.gpus += sign * more.gpus;
+  total.gpu_percent += sign * more.gpu_percent;
   total.memory_bytes += sign * more.memory_bytes;
+}
+
+Occupied AllOf(const Resources& resources) {
+  return {resources.cpus, int64_t{100} * resources.gpus, resources.memory_bytes};
 }
 
 }  // namespace
@@ -108,11 +112,11 @@ void Agenda::TakeExecutor(const State& state, const std::string& name) {
     shares_stale_ = true;
     MoreRoom();  // also for those whose checkpoint has become unavailable
     if (before != present_.end()) {
-      Add(before->second.total, -1, total_);
+      Add(AllOf(before->second.total), -1, total_);
       present_.erase(before);
     }
     if (present) {
-      Add(present->total, 1, total_);
+      Add(AllOf(present->total), 1, total_);
       present_.emplace(name, *present);
     }
   }

@@ -82,13 +82,14 @@ class Agenda {
   struct Kind {
     int workers = 0;
     Resources per_worker;
+    int gpu_percent = 100;
     bool masked = false;  // slots are reserved before it
     Requirements required;
     double needs = 0;
     std::set<std::string> avoided;
     auto Key() const {
-      return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes, masked,
-                      required, needs, avoided);
+      return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes,
+                      gpu_percent, masked, required, needs, avoided);
     }
     bool operator<(const Kind& other) const { return Key() < other.Key(); }
   };
@@ -126,12 +127,12 @@ class Agenda {
   std::map<SweepId, Time> due_of_;
 
   struct Owner {
-    Resources used;  // by its sweeps together
+    Occupied used;  // by its sweeps together
     std::set<Turn> turns;
   };
   struct Use {
     std::string owner;
-    Resources used;
+    Occupied used;
   };
   std::map<std::string, Owner> owners_;
   std::map<SweepId, Use> use_of_;
@@ -149,7 +150,7 @@ class Agenda {
     bool operator==(const Present&) const = default;
   };
   std::map<std::string, Present> present_;  // executors that are not lost
-  Resources total_;                         // of these
+  Occupied total_;                          // of these
   bool shares_stale_ = false;               // total_ has changed since turns were made
 
   bool may_start_ = true;

@@ -276,11 +276,9 @@ class Decider {
   }
 
   Status operator()(const RecordSweepRemoval& command) {
-    const auto executor = state_.executors.find(command.executor);
-    if (executor == state_.executors.end()) return {};
-    const auto removals = state_.sweep_removals.find(FolderOf(executor->second));
+    const auto removals = state_.sweep_removals.find(command.folder);
     if (removals != state_.sweep_removals.end() && removals->second.contains(command.sweep))
-      Add(SweepRemoved{command.sweep, command.executor});
+      Add(SweepRemoved{command.sweep, command.folder, command.executor});
     return {};
   }
 

@@ -1,6 +1,10 @@
 #include "core/brain/executors.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "core/brain/record.h"
 #include "core/log/joining.h"
@@ -39,6 +43,9 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
     if (present->instance == command.instance) return {};
     Lose(state, *present, "its process was replaced by another", now, facts);
   }
+  std::vector<SweepId> deleted;
+  std::ranges::copy_if(command.sweeps, std::back_inserter(deleted),
+                       [&](SweepId id) { return state.deleted.contains(id); });
   facts.push_back(ExecutorJoined{.name = command.name,
                                  .instance = command.instance,
                                  .incarnation = Incarnation(state.last_incarnation.value + 1),
@@ -47,7 +54,8 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
                                  .spans = command.spans,
                                  .folder = command.folder,
                                  .labels = command.labels,
-                                 .time_left = command.time_left});
+                                 .time_left = command.time_left,
+                                 .deleted = std::move(deleted)});
   return {};
 }
 

@@ -89,9 +89,7 @@ int RoomFor(const State& state, const Small& small, Hosts& hosts) {
     const Host* seen = hosts.Find(slot.executor);
     if (seen == nullptr) return 0;  // it is away
     Host host = *seen;
-    host.cpus_free += slot.cpus;
-    host.memory_free += slot.memory_bytes;
-    host.gpus_free.insert(host.gpus_free.end(), slot.gpus.begin(), slot.gpus.end());
+    GiveBack(slot, host);
     hosts.Mask(std::move(host));
   }
   GangRequest request = RequestFor(state, *small.sweep);

@@ -129,7 +129,8 @@ struct JoinExecutor {
   bool spans = false;  // gangs can have ranks here and elsewhere
   std::string folder;  // identity of its data folder (ExecutorJoined); empty: not known
   Labels labels;
-  Seconds time_left{0};  // until it has to end; 0: as long as it likes
+  Seconds time_left{0};              // until it has to end; 0: as long as it likes
+  std::vector<SweepId> sweeps = {};  // of which its data folder has files
 };
 
 // Nothing more starts on an executor until it is resumed, whatever becomes of its process; what
@@ -186,10 +187,11 @@ struct RecordRemoval {
   CheckpointId checkpoint;
 };
 
-// The files of a deleted sweep are gone where this executor keeps its own. Said again, it changes
-// nothing.
+// The files of a deleted sweep are gone from a data folder, an executor says. Said again, it
+// changes nothing.
 struct RecordSweepRemoval {
   SweepId sweep;
+  std::string folder;  // FolderOf(executor)
   std::string executor;
 };
 

@@ -45,8 +45,14 @@ struct RankSlot {
   int cpus = 1;
   std::vector<int> gpus;  // indices of the executor's GPUs
   int64_t memory_bytes = 0;
+  int gpu_percent = 100;  // what it has of each of them; others may have the rest
   bool operator==(const RankSlot&) const = default;
 };
+
+// What it has of GPUs altogether: 200 of two.
+inline int GpuPercent(const RankSlot& slot) {
+  return static_cast<int>(slot.gpus.size()) * slot.gpu_percent;
+}
 
 struct CheckpointRef {
   Step step;
@@ -170,10 +176,11 @@ struct SweepDeleted {  // one that has ended, for good; whoever holds files of i
   static constexpr std::string_view kKind = "sweep_deleted";
   SweepId sweep;
 };
-struct SweepRemoved {  // the files of a deleted one that this executor sees are gone
+struct SweepRemoved {  // the files of a deleted one are gone from this data folder
   static constexpr std::string_view kKind = "sweep_removed";
   SweepId sweep;
-  std::string executor;
+  std::string folder;    // FolderOf(executor)
+  std::string executor;  // that says so
 };
 inline constexpr std::string_view kInitialPoints = "initial_points";
 inline constexpr std::string_view kEnqueued = "enqueued";
@@ -354,6 +361,7 @@ struct ExecutorJoined {
   std::string folder;
   Labels labels;
   Seconds time_left{0};  // until it has to end, from this event on; 0: as long as it likes
+  std::vector<SweepId> deleted = {};  // deleted sweeps of which its data folder has files
 };
 struct ExecutorLost {
   static constexpr std::string_view kKind = "executor_lost";

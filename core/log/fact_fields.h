@@ -241,6 +241,7 @@ void Fields(A& archive, Like<A, SweepDeleted>& fact) {
 template <class A>
 void Fields(A& archive, Like<A, SweepRemoved>& fact) {
   About(archive, fact.sweep);
+  archive("folder", fact.folder);
   archive("executor", fact.executor);
 }
 template <class A>

@@ -43,6 +43,9 @@ void Fields(A& archive, Like<A, RankSlot>& slot) {
   archive("cpus", slot.cpus);
   archive("gpus", slot.gpus);
   archive("memory_bytes", slot.memory_bytes);
+  int share = slot.gpu_percent < 100 ? slot.gpu_percent : 0;
+  archive.Sparse("gpu_percent", share);
+  if constexpr (A::kReads) slot.gpu_percent = share > 0 ? share : 100;
 }
 template <class A>
 void Fields(A& archive, Like<A, CheckpointRef>& ref) {
@@ -191,7 +194,7 @@ void Fields(A& archive, Like<A, Program>& program) {
 template <class A>
 void Fields(A& archive, Like<A, GangSpec>& gang) {
   archive(gang.workers, gang.min_workers, gang.grow_after, gang.grow, gang.per_worker,
-          gang.placement, gang.required);
+          gang.gpu_percent, gang.placement, gang.required);
 }
 template <class A>
 void Fields(A& archive, Like<A, CheckpointPolicy>& policy) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace attune {
 
@@ -43,6 +44,23 @@ std::optional<Choice> Named(std::string_view name, const Names<Choice>& names) {
 }
 
 }  // namespace
+
+bool SetGpus(const Value& gpus, GangSpec& gang) {
+  double number = -1;
+  if (const auto* whole = std::get_if<int64_t>(&gpus)) number = static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&gpus)) number = *real;
+  const double percent = std::round(number * 100);
+  if (percent >= 1 && percent < 100 && std::abs(number * 100 - percent) < 1e-9) {
+    gang.per_worker.gpus = 1;
+    gang.gpu_percent = static_cast<int>(percent);
+    return true;
+  }
+  if (number != std::floor(number) || number < 0 || number > std::numeric_limits<int>::max())
+    return false;
+  gang.per_worker.gpus = static_cast<int>(number);
+  gang.gpu_percent = 100;
+  return true;
+}
 
 std::string_view Name(PlacementPolicy policy) { return NameOf(policy, kPlacementPolicies); }
 std::optional<PlacementPolicy> PlacementNamed(std::string_view name) {

@@ -70,10 +70,19 @@ struct GangSpec {
   Seconds grow_after{60};
   GrowthPolicy grow = GrowthPolicy::kOldest;
   Resources per_worker{.cpus = 1};
+  int gpu_percent = 100;  // below 100: its one worker takes so much of one GPU (per_worker.gpus: 1)
   PlacementPolicy placement = PlacementPolicy::kPack;
   Requirements required;  // labels of the executors that it runs on
   bool operator==(const GangSpec&) const = default;
 };
+
+// 0.25: a quarter of one.
+inline double GpusPerWorker(const GangSpec& gang) {
+  return gang.per_worker.gpus * gang.gpu_percent / 100.0;
+}
+
+// As gpus_per_worker of a sweep file has them. False: neither whole nor hundredths of one.
+bool SetGpus(const Value& gpus, GangSpec& gang);
 
 // Which checkpoints are made and which stay. Beside what the policy keeps, a checkpoint stays while
 // something refers to it: a trial that will go on from it, a clone, the sweep's best, a person.

@@ -97,9 +97,7 @@ void Applier::operator()(const SweepDeleted& fact) {
 }
 
 void Applier::operator()(const SweepRemoved& fact) {
-  const auto executor = state_.executors.find(fact.executor);
-  if (executor == state_.executors.end()) return;
-  const auto removals = state_.sweep_removals.find(FolderOf(executor->second));
+  const auto removals = state_.sweep_removals.find(fact.folder);
   if (removals == state_.sweep_removals.end()) return;
   removals->second.erase(fact.sweep);
   if (removals->second.empty()) state_.sweep_removals.erase(removals);
@@ -149,6 +147,8 @@ void Applier::operator()(const ExecutorJoined& fact) {
   else
     state_.ending.erase(fact.name);
   if (!fact.folder.empty()) state_.folders[fact.folder].insert(fact.name);
+  if (!fact.deleted.empty())
+    state_.sweep_removals[FolderOf(executor)].insert(fact.deleted.begin(), fact.deleted.end());
   Touch(fact.name);
   for (int gpu = 0; gpu < fact.resources.gpus; ++gpu) executor.host.gpus_free.push_back(gpu);
   state_.last_incarnation = fact.incarnation;
@@ -292,28 +292,22 @@ void Applier::MakeAlgorithms(Sweep& sweep) {
 void Applier::Occupy(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
   Executor& executor = state_.executors.at(slot.executor);
   executor.attempts.emplace(trial.live->epoch, trial.id);
-  executor.host.cpus_free -= slot.cpus;
-  executor.host.memory_free -= slot.memory_bytes;
-  for (int gpu : slot.gpus) std::erase(executor.host.gpus_free, gpu);
+  Take(slot, executor.host);
   Touch(slot.executor);
   sweep.used.cpus += slot.cpus;
-  sweep.used.gpus += static_cast<int>(slot.gpus.size());
+  sweep.used.gpu_percent += GpuPercent(slot);
   sweep.used.memory_bytes += slot.memory_bytes;
 }
 
 void Applier::Release(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
   Touch(slot.executor);
-  sweep.gpu_seconds += static_cast<double>(slot.gpus.size()) * 1e-6 *
-                       static_cast<double>(now_.us - trial.live->decided.us);
+  sweep.gpu_seconds +=
+      GpuPercent(slot) / 100.0 * 1e-6 * static_cast<double>(now_.us - trial.live->decided.us);
   Executor& executor = state_.executors.at(slot.executor);
   executor.attempts.erase(trial.live->epoch);
-  executor.host.cpus_free += slot.cpus;
-  executor.host.memory_free += slot.memory_bytes;
-  std::vector<int>& gpus = executor.host.gpus_free;
-  gpus.insert(gpus.end(), slot.gpus.begin(), slot.gpus.end());
-  std::ranges::sort(gpus);
+  GiveBack(slot, executor.host);
   sweep.used.cpus -= slot.cpus;
-  sweep.used.gpus -= static_cast<int>(slot.gpus.size());
+  sweep.used.gpu_percent -= GpuPercent(slot);
   sweep.used.memory_bytes -= slot.memory_bytes;
 }
 

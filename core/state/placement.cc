@@ -1,7 +1,9 @@
 #include "core/state/placement.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +18,12 @@ std::string Gibibytes(int64_t bytes) {
   constexpr int64_t kGibibyte = int64_t{1} << 30;
   const int64_t tenths = bytes % kGibibyte * 10 / kGibibyte;
   return std::to_string(bytes / kGibibyte) + "." + std::to_string(tenths) + " GiB";
+}
+
+// Of a request that is for shares of GPUs, as many of these.
+std::string Gpus(const GangRequest& request, int64_t n) {
+  if (request.gpu_percent == 100) return Count(n, "GPU");
+  return Count(n, "share") + " of " + std::to_string(request.gpu_percent) + " % of a GPU";
 }
 
 // Of numbers that are not negative; what is too large for the type is its largest number.
@@ -35,6 +43,42 @@ int Capacity(const Resources& per_worker, const Resources& room) {
   bound(per_worker.cpus, room.cpus);
   bound(per_worker.memory_bytes, room.memory_bytes);
   return static_cast<int>(capacity);
+}
+
+// The hosts as a gang sees them whose one worker takes a share: each share that a GPU has room for
+// counts as a GPU of its own.
+class InShares {
+ public:
+  InShares(const GangRequest& request, const Hosts& whole) {
+    for (const Host* host : whole.All()) Add(request, *host);
+    for (const Host& host : own_) hosts_.Put(host);
+  }
+  const Hosts& hosts() const { return hosts_; }
+
+ private:
+  void Add(const GangRequest& request, const Host& whole) {
+    std::vector<std::pair<int, int>> gpus;  // what is free of each, and its index
+    for (const auto& [gpu, percent] : whole.shared) gpus.emplace_back(percent, gpu);
+    for (const int gpu : whole.gpus_free) gpus.emplace_back(100, gpu);
+    if (request.placement == PlacementPolicy::kSpread)
+      std::ranges::stable_sort(gpus, std::ranges::greater(), &std::pair<int, int>::first);
+    else
+      std::ranges::sort(gpus);
+    Host& host = own_.emplace_back(whole);
+    host.gpus_free.clear();
+    for (const auto& [percent, gpu] : gpus)
+      host.gpus_free.insert(host.gpus_free.end(),
+                            static_cast<size_t>(percent / request.gpu_percent), gpu);
+    host.total.gpus = Product(host.total.gpus, 100 / request.gpu_percent);
+  }
+
+  std::deque<Host> own_;
+  Hosts hosts_;
+};
+
+// Null: the gang takes whole GPUs, or none.
+std::unique_ptr<InShares> SharesOf(const GangRequest& request, const Hosts& whole) {
+  return request.gpu_percent < 100 ? std::make_unique<InShares>(request, whole) : nullptr;
 }
 
 bool Allowed(const GangRequest& request, const Host& host) {
@@ -68,15 +112,17 @@ std::vector<const Host*> Spanning(const GangRequest& request, const Hosts& hosts
 }
 
 // The slots of the ranks that follow those there are.
-void AddRanks(const Resources& per_worker, const Host& host, int workers,
+void AddRanks(const GangRequest& request, const Host& host, int workers,
               std::vector<RankSlot>& ranks) {
+  const Resources& per_worker = request.per_worker;
   auto gpu = host.gpus_free.begin();
   for (int local_rank = 0; local_rank < workers; ++local_rank) {
     ranks.push_back({.executor = host.name,
                      .local_rank = local_rank,
                      .cpus = per_worker.cpus,
                      .gpus = {gpu, gpu + per_worker.gpus},
-                     .memory_bytes = per_worker.memory_bytes});
+                     .memory_bytes = per_worker.memory_bytes,
+                     .gpu_percent = request.gpu_percent});
     gpu += per_worker.gpus;
   }
 }
@@ -182,11 +228,11 @@ std::vector<Share> Over(const GangRequest& request, int workers, const Hosts& ho
 std::vector<RankSlot> PlaceAll(const GangRequest& request, int workers, const Hosts& hosts) {
   std::vector<RankSlot> ranks;
   if (const Host* host = One(request, workers, hosts)) {
-    AddRanks(request.per_worker, *host, workers, ranks);
+    AddRanks(request, *host, workers, ranks);
     return ranks;
   }
   for (const Share& share : Over(request, workers, hosts))
-    AddRanks(request.per_worker, *share.host, share.workers, ranks);
+    AddRanks(request, *share.host, share.workers, ranks);
   return ranks;
 }
 
@@ -221,6 +267,7 @@ GangRequest RequestFor(const GangSpec& gang) {
   return {.min_workers = MinWorkers(gang),
           .max_workers = gang.workers,
           .per_worker = gang.per_worker,
+          .gpu_percent = gang.gpu_percent,
           .placement = gang.placement,
           .required = gang.required};
 }
@@ -230,7 +277,37 @@ bool Lasts(const Host& host, Seconds needs, Time now) {
   return static_cast<double>(host.ends.us - now.us) >= needs.value * 1e6;
 }
 
-int WorkersThatFit(const GangRequest& request, const Hosts& hosts) {
+void Take(const RankSlot& slot, Host& host) {
+  host.cpus_free -= slot.cpus;
+  host.memory_free -= slot.memory_bytes;
+  for (const int gpu : slot.gpus) {
+    const auto shared = host.shared.find(gpu);
+    if (shared != host.shared.end()) {
+      shared->second -= slot.gpu_percent;
+      continue;
+    }
+    std::erase(host.gpus_free, gpu);
+    if (slot.gpu_percent < 100) host.shared.emplace(gpu, 100 - slot.gpu_percent);
+  }
+}
+
+void GiveBack(const RankSlot& slot, Host& host) {
+  host.cpus_free += slot.cpus;
+  host.memory_free += slot.memory_bytes;
+  for (const int gpu : slot.gpus) {
+    const auto shared = host.shared.find(gpu);
+    if (shared != host.shared.end()) {
+      shared->second += slot.gpu_percent;
+      if (shared->second < 100) continue;
+      host.shared.erase(shared);
+    }
+    host.gpus_free.insert(std::ranges::upper_bound(host.gpus_free, gpu), gpu);
+  }
+}
+
+int WorkersThatFit(const GangRequest& request, const Hosts& whole) {
+  const auto in_shares = SharesOf(request, whole);
+  const Hosts& hosts = in_shares ? in_shares->hosts() : whole;
   int64_t workers = 0;
   for (const Host* host : hosts.All()) {
     if (Allowed(request, *host)) workers += Capacity(request.per_worker, host->Free());
@@ -248,7 +325,9 @@ bool Within(const Resources& need, const Resources& room) {
   return need.cpus <= room.cpus && need.gpus <= room.gpus && need.memory_bytes <= room.memory_bytes;
 }
 
-std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts) {
+std::vector<RankSlot> Place(const GangRequest& request, const Hosts& whole) {
+  const auto in_shares = SharesOf(request, whole);
+  const Hosts& hosts = in_shares ? in_shares->hosts() : whole;
   std::optional<GangRequest> near;
   if (request.near) {
     near = request;
@@ -263,7 +342,9 @@ std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts) {
   return {};
 }
 
-std::string Shortage(const GangRequest& request, const Hosts& all) {
+std::string Shortage(const GangRequest& request, const Hosts& whole) {
+  const auto in_shares = SharesOf(request, whole);
+  const Hosts& all = in_shares ? in_shares->hosts() : whole;
   std::vector<const Host*> hosts = Chosen(request, all);
   if (hosts.empty() && request.only) return Unreadable(request, all);
   const std::string with = request.required.empty() ? "" : " with " + ToString(request.required);
@@ -300,7 +381,7 @@ std::string Shortage(const GangRequest& request, const Hosts& all) {
   const std::string where = with.empty() ? "" : " on executors" + with;
   std::string text;
   if (need.gpus > 0 && short_of(need.gpus, gpus)) {
-    text = "needs " + Count(need.gpus, "GPU") + where + list(gpus, plain);
+    text = "needs " + Gpus(request, need.gpus) + where + list(gpus, plain);
   } else if (short_of(need.memory_bytes, memory)) {
     text = "needs " + Gibibytes(need.memory_bytes) + " of memory" + where + list(memory, Gibibytes);
   } else {
@@ -313,7 +394,9 @@ std::string Shortage(const GangRequest& request, const Hosts& all) {
   return text;
 }
 
-std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& hosts) {
+std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& whole) {
+  const auto in_shares = SharesOf(request, whole);
+  const Hosts& hosts = in_shares ? in_shares->hosts() : whole;
   const int workers = request.min_workers;
   const Resources need = Times(request.per_worker, workers);
   const auto shortage = [&](const Host& host) {

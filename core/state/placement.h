@@ -18,7 +18,8 @@ struct Host {
   Resources total;
   int cpus_free = 0;
   int64_t memory_free = 0;
-  std::vector<int> gpus_free;  // indices, ascending
+  std::vector<int> gpus_free;  // indices of those of which nothing is taken, ascending
+  std::map<int, int> shared;   // of GPUs of which some shares are taken: what is free, in percent
   bool spans = false;          // gangs can have ranks here and elsewhere
   Labels labels;
   Seconds lives{0};  // from when it joined until it has to end; 0: as long as it likes
@@ -27,11 +28,16 @@ struct Host {
   Resources Free() const { return {cpus_free, static_cast<int>(gpus_free.size()), memory_free}; }
 };
 
+// What a rank occupies is taken, or given back. REQUIRES: it is there.
+void Take(const RankSlot& slot, Host& host);
+void GiveBack(const RankSlot& slot, Host& host);
+
 // What the next gang of a sweep needs.
 struct GangRequest {
   int min_workers = 1;
   int max_workers = 1;
   Resources per_worker;
+  int gpu_percent = 100;  // GangSpec
   PlacementPolicy placement = PlacementPolicy::kPack;
   std::string preferred;  // executor that is taken where it has room
   // Rank 0 can be on these executors only; the others where it is, or beside it.
@@ -88,6 +94,7 @@ class Hosts {
   struct Entry {
     const Host* host;
     Room room;
+    int gpus_percent;  // all that is free of its GPUs
   };
   using Place = std::set<Room>::const_iterator;
 
@@ -107,9 +114,10 @@ class Hosts {
 // those that span: full ones and a last one that they fill best (kPack), or evenly (kSpread). Where
 // rank 0 is bound (GangRequest::only, or near), the roomiest of its executors comes first, and the
 // others beside it. Ranks of one executor are consecutive, and local_rank counts within it. GPUs
-// are whole and of one rank only. Executors that lack a label that is asked for
-// (GangRequest::required) end too soon (GangRequest::needs) or are to be avoided are as good as
-// none.
+// are whole and of one rank only, but for shares (GangRequest::gpu_percent): these fill the GPU of
+// which least is left first, or the one of which most is (kSpread). Executors that lack a label
+// that is asked for (GangRequest::required) end too soon (GangRequest::needs) or are to be avoided
+// are as good as none.
 std::vector<RankSlot> Place(const GangRequest& request, const Hosts& hosts);
 
 // Whether it lasts for so long, or never has.

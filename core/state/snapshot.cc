@@ -43,6 +43,10 @@ void Fields(A& archive, Like<A, EarlyFailures>& early) {
   archive(early.count, early.trials, early.executors);
 }
 template <class A>
+void Fields(A& archive, Like<A, Occupied>& occupied) {
+  archive(occupied.cpus, occupied.gpu_percent, occupied.memory_bytes);
+}
+template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
   archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.owner, sweep.state, sweep.stopping_as,
           sweep.reason, sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported,
@@ -59,8 +63,8 @@ void Fields(A& archive, Like<A, EndedSweep>& ended) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {
-  archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free, host.spans,
-          host.labels, host.lives, host.ends);
+  archive(host.name, host.total, host.cpus_free, host.memory_free, host.gpus_free, host.shared,
+          host.spans, host.labels, host.lives, host.ends);
 }
 template <class A>
 void Fields(A& archive, Like<A, Drain>& drain) {

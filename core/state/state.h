@@ -117,6 +117,13 @@ struct EarlyFailures {
   void Note(TrialNumber trial, const Failure& failure);
 };
 
+// What gangs occupy, or could.
+struct Occupied {
+  int cpus = 0;
+  int64_t gpu_percent = 0;  // 25: a quarter of a GPU
+  int64_t memory_bytes = 0;
+};
+
 struct Sweep {
   SweepId id;
   SweepSpec spec;
@@ -153,7 +160,7 @@ struct Sweep {
   std::map<std::string, TrialNumber> by_key;      // idempotency keys of requests for trials
   // Executors that its failure.on_log has excluded, as those processes that they were.
   std::map<std::string, Incarnation> excluded;
-  Resources used;                 // by gangs
+  Occupied used;                  // by gangs
   std::array<int, 7> by_state{};  // trials, indexed by TrialState
   Front front;                    // its best reports
   std::optional<Best> reached;    // the first report that has reached the targets
@@ -239,10 +246,12 @@ inline bool TakesGangs(const Executor& executor) {
   return !executor.lost && !executor.drain && executor.problem.empty() && !executor.aside;
 }
 
-// What stands for the data folder that it keeps its files in; of one that says nothing of it, its
-// name.
+// What stands for the data folder that an executor keeps its files in: what it says, or its name.
+inline const std::string& FolderOf(const std::string& name, const std::string& folder) {
+  return folder.empty() ? name : folder;
+}
 inline const std::string& FolderOf(const Executor& executor) {
-  return executor.folder.empty() ? executor.name : executor.folder;
+  return FolderOf(executor.name, executor.folder);
 }
 
 // Why nothing starts on one that is not lost: "drained"; empty: something may.

@@ -16,12 +16,12 @@ double RanSeconds(const Sweep& sweep, Time now) {
   return static_cast<double>(sweep.ran_us + since) / kMicroseconds;
 }
 
-int Gpus(const Trial& trial) {
-  size_t gpus = 0;
+double Gpus(const Trial& trial) {
+  int percent = 0;
   for (const RankSlot& slot : trial.live->ranks) {
-    if (!trial.live->gone.contains(slot.executor)) gpus += slot.gpus.size();
+    if (!trial.live->gone.contains(slot.executor)) percent += GpuPercent(slot);
   }
-  return static_cast<int>(gpus);
+  return percent / 100.0;
 }
 
 double GpuSeconds(const Sweep& sweep, Time now) {
@@ -175,10 +175,10 @@ std::optional<Time> Deadline(const Sweep& sweep) {
     first = Later(sweep.running_since,
                   stop.max_time.value - static_cast<double>(sweep.ran_us) / kMicroseconds);
   }
-  if (stop.max_gpu_hours > 0 && sweep.used.gpus > 0) {
+  if (stop.max_gpu_hours > 0 && sweep.used.gpu_percent > 0) {
     const Time since = sweep.running_since;  // any moment does: use grows evenly
     const double left = stop.max_gpu_hours * kSecondsPerHour - GpuSeconds(sweep, since);
-    const Time then = Later(since, left / sweep.used.gpus);
+    const Time then = Later(since, left * 100 / sweep.used.gpu_percent);
     first = first ? std::min(*first, then) : then;
   }
   return first;

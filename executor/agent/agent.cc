@@ -78,6 +78,9 @@ Mailbox::Clock::time_point Wake(gang::BootClock::time_point at) {
   return Mailbox::Clock::now() + pause;
 }
 
+// The newest ones that have files here, so many, of which the server says which are deleted.
+constexpr size_t kSweepsSaid = 100'000;
+
 v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectSender& direct) {
   v1::Hello hello;
   hello.set_token(options.token);
@@ -91,6 +94,10 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   hello.set_pieces_port(direct.port());
   if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_folder(FolderIdentity(options.data_dir));
+  std::vector<uint64_t> sweeps = gang::Folders(options.data_dir).Sweeps();
+  std::ranges::sort(sweeps, std::ranges::greater());
+  if (sweeps.size() > kSweepsSaid) sweeps.resize(kSweepsSaid);
+  hello.mutable_sweeps()->Add(sweeps.begin(), sweeps.end());
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);

@@ -157,6 +157,8 @@ void Machine::On(const v1::Welcome& welcome) {
   connection_ = Connection::kWelcomed;
   welcome_by_ = kNever;
   lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
+  server_ = welcome.server();
+  removals_ = {};
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
   heartbeat_at_ = hello_sent_ + heartbeat_;  // where it was long on its way, at once
   RenewLease(hello_sent_);
@@ -182,6 +184,7 @@ void Machine::On(const v1::Refusal& refusal) {
 
 void Machine::On(v1::Desired desired, const Now& now) {
   if (exit_) return;
+  removals_.server = server_;
   removals_.checkpoints = desired.removals();
   removals_.sweeps.assign(desired.deleted_sweeps().begin(), desired.deleted_sweeps().end());
   reconciler_.Want(std::move(desired));
@@ -381,6 +384,7 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
   for (const v1::Assignment& assignment : actions.start) {
     gang::OrError<gang::GangSpec> spec = ToSpec(assignment, folders_);
     if (spec.ok()) {
+      spec.value().server = server_;
       gangs_.Run(std::move(spec.value()));
       continue;
     }

@@ -186,7 +186,8 @@ class Machine {
   const gang::BootClock::time_point ends_;
   Outbox outbox_;
   Reconciler reconciler_;
-  Removals removals_;  // that the server wants
+  std::string server_;  // its word, once it has welcomed
+  Removals removals_;   // that it wants
   Backoff backoff_;
 
   Connection connection_ = Connection::kNone;

@@ -184,10 +184,12 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
   spec.seed = assignment.seed();
   spec.world_size = static_cast<int>(assignment.world_size());
   for (const v1::RankSlot& slot : assignment.ranks()) {
-    spec.ranks.push_back({.rank = static_cast<int>(slot.rank()),
-                          .local_rank = static_cast<int>(slot.local_rank()),
-                          .cpus = static_cast<int>(slot.cpus()),
-                          .gpus = {slot.gpus().begin(), slot.gpus().end()}});
+    spec.ranks.push_back(
+        {.rank = static_cast<int>(slot.rank()),
+         .local_rank = static_cast<int>(slot.local_rank()),
+         .cpus = static_cast<int>(slot.cpus()),
+         .gpus = {slot.gpus().begin(), slot.gpus().end()},
+         .gpu_percent = slot.gpu_percent() == 0 ? 100 : static_cast<int>(slot.gpu_percent())});
   }
   spec.node_rank = static_cast<int>(assignment.node_rank());
   if (assignment.has_rendezvous()) spec.rendezvous = ToRendezvous(assignment.rendezvous());
@@ -201,6 +203,7 @@ gang::OrError<gang::GangSpec> ToSpec(const v1::Assignment& assignment,
     if (assignment.resume().has_fetch()) spec.fetch = ToFetch(assignment.resume());
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
+  spec.sweep_dir = folders.Sweep(spec.attempt.sweep);
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
   spec.files_dir = folders.Files(spec.attempt);

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <fstream>
 
 namespace attune::gang {
 
@@ -16,6 +18,20 @@ Folders::Folders(const fs::path& data) : data_(fs::absolute(data).lexically_norm
 
 fs::path Folders::Sweep(uint64_t sweep) const {
   return data_ / "sweeps" / ("s" + std::to_string(sweep));
+}
+
+std::vector<uint64_t> Folders::Sweeps() const {
+  std::vector<uint64_t> sweeps;
+  std::error_code failed;
+  for (auto entry = fs::directory_iterator(data_ / "sweeps", failed);
+       !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    uint64_t sweep = 0;
+    const char* const end = name.data() + name.size();
+    if (name[0] == 's' && std::from_chars(name.data() + 1, end, sweep).ptr == end)
+      sweeps.push_back(sweep);
+  }
+  return sweeps;
 }
 
 fs::path Folders::Trial(const AttemptId& attempt) const {
@@ -31,6 +47,21 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
 }
 
 fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
+
+std::string ReadOwner(const fs::path& sweep_dir) {
+  std::ifstream file(sweep_dir / "server");
+  std::string word;
+  file >> word;
+  return word;
+}
+
+std::optional<Error> WriteOwner(const fs::path& sweep_dir, const std::string& word) {
+  if (ReadOwner(sweep_dir) == word) return std::nullopt;
+  std::ofstream file(sweep_dir / "server", std::ios::trunc);
+  file << word << std::endl;
+  if (!file) return Error{"cannot write " + (sweep_dir / "server").string()};
+  return std::nullopt;
+}
 
 std::string CheckpointFolder(int64_t step, uint32_t attempt) {
   return "step-" + std::to_string(step) + "-attempt-" + std::to_string(attempt);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
@@ -14,6 +15,7 @@ inline constexpr size_t kLogTailBytesMax = 4096;
 
 // Where an executor keeps what its gangs write:
 //
+//   <data>/sweeps/s<sweep>/server
 //   <data>/sweeps/s<sweep>/trials/<trial>/attempts/<attempt>/rank-<r>.log
 //   <data>/sweeps/s<sweep>/trials/<trial>/checkpoints/
 //   <data>/launchers/<program>.log
@@ -23,6 +25,7 @@ class Folders {
   explicit Folders(const std::filesystem::path& data);
 
   std::filesystem::path Sweep(uint64_t sweep) const;
+  std::vector<uint64_t> Sweeps() const;  // that have a folder, in no order
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;
   std::filesystem::path Files(const AttemptId& attempt) const;  // of the program's own
@@ -40,6 +43,11 @@ std::string CheckpointFolder(int64_t step, uint32_t attempt);
 // Deletes the copy of a checkpoint that the ranks of this host have fetched from rank 0's host, and
 // would have deleted themselves had they not been killed: `.attempt-<n>-resumed-<first rank here>`.
 void RemoveFetched(const GangSpec& spec);
+
+// Whose sweep a folder has files of, as the last one that has run some of it here: a word that its
+// server has said. Empty: nobody has.
+std::string ReadOwner(const std::filesystem::path& sweep_dir);
+std::optional<Error> WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
 
 std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank);
 

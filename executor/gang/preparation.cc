@@ -7,6 +7,7 @@
 
 #include "channel/line_reader.h"
 #include "executor/gang/command_line.h"
+#include "executor/gang/folders.h"
 
 namespace attune::gang {
 namespace {
@@ -33,7 +34,7 @@ std::optional<Error> MakeFolders(const GangSpec& spec) {
     std::filesystem::create_directories(folder, failed);
     if (failed) return Error{"cannot make " + folder.string() + ": " + failed.message()};
   }
-  return std::nullopt;
+  return spec.server.empty() ? std::nullopt : WriteOwner(spec.sweep_dir, spec.server);
 }
 
 std::optional<Error> WriteConfig(const std::filesystem::path& path,
@@ -163,6 +164,9 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
     if (!std::getenv(name) && std::ranges::none_of(environment, same)) add(name, std::move(value));
   };
   add_unless_set("OMP_NUM_THREADS", std::to_string(std::max(1, slot.cpus)));
+  // Where NVIDIA's MPS runs, no more of the GPU's threads than its share.
+  if (slot.gpu_percent < 100)
+    add_unless_set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", std::to_string(slot.gpu_percent));
   // What Python prints reaches the log when it is printed, also of a rank that is killed.
   add_unless_set("PYTHONUNBUFFERED", "1");
   // Within one host NCCL's own connections need no network card, and must not wait for one.

@@ -73,6 +73,7 @@ struct RankSlot {
   int local_rank = 0;
   int cpus = 1;
   std::vector<int> gpus;  // indices of this host's GPUs
+  int gpu_percent = 100;  // what it has of each of them
 };
 
 // How this host is reached by ranks of other hosts.
@@ -106,6 +107,8 @@ struct GangSpec {
   std::optional<Resume> resume;
   std::optional<FarCheckpoint> fetch;          // that is `resume`, and has to come here first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
+  std::string server;                          // whose sweep it is, as WriteOwner has it
+  std::filesystem::path sweep_dir;             // of all of its trials
   std::filesystem::path attempt_dir;           // logs and the configuration's file
   std::filesystem::path checkpoint_dir;
   std::filesystem::path files_dir;  // where the program may leave what it likes

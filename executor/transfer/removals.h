@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
@@ -11,6 +12,7 @@ namespace attune::agent {
 struct Removals {
   google::protobuf::RepeatedPtrField<v1::CheckpointRemoval> checkpoints;
   std::vector<uint64_t> sweeps;
+  std::string server;  // whose they are (gang::WriteOwner)
 };
 
 }  // namespace attune::agent

@@ -11,20 +11,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Why it could not be deleted; empty when it is gone, or was not there.
-std::string Remove(const fs::path& folder) {
+constexpr std::chrono::minutes kTryAgain{1};
+
+}  // namespace
+
+// Why it could not be deleted; empty when it is gone, was not there, or is another server's.
+std::string Remover::Remove(const Removal& removal) {
+  const fs::path& folder = removal.folder;
   if (folder.empty())
     return "it is not where this executor keeps its checkpoints; delete it by hand";
   const fs::path doomed = folder.parent_path() / (".removed-" + folder.filename().string());
   std::error_code failed;
   fs::remove_all(doomed, failed);  // of a deletion that was interrupted
-  if (!failed) fs::rename(folder, doomed, failed);
+  if (failed) return failed.message();
+  if (removal.owner && fs::exists(folder, failed) && gang::ReadOwner(folder) != *removal.owner) {
+    spdlog::warn("the {} stays: nothing in it says that it is of the server that has deleted it",
+                 removal.name);
+    return "";
+  }
+  fs::rename(folder, doomed, failed);
   if (failed && failed != std::errc::no_such_file_or_directory) return failed.message();
   fs::remove_all(doomed, failed);
   return failed ? failed.message() : "";
 }
-
-}  // namespace
 
 Remover::Remover(gang::Folders folders, Removed removed)
     : folders_(std::move(folders)), removed_(std::move(removed)), thread_([this] { Run(); }) {}
@@ -69,6 +78,7 @@ std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const 
     fs::path folder = folders_.Sweep(sweep);
     removals.push_back({.name = "sweep " + folder.string(),
                         .folder = std::move(folder),
+                        .owner = wanted.server,
                         .removed = [this, sweep] { removed_.sweep(sweep); }});
   }
   return removals;
@@ -77,23 +87,40 @@ std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const 
 void Remover::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    const auto called = [this] { return stop_ || !queue_.empty(); };
+    if (failed_.empty())
+      changed_.wait(lock, called);
+    else if (!changed_.wait_until(lock, try_again_at_, called))
+      TryFailedAgain();
     if (stop_) return;
-    const Removal removal = std::move(queue_.front());
+    if (queue_.empty()) continue;
+    Removal removal = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    const std::string problem = Remove(removal.folder);
+    const std::string problem = Remove(removal);
     if (problem.empty()) removal.removed();
     lock.lock();
-    OnRemoved(removal.name, problem);
+    OnRemoved(std::move(removal), problem);
   }
 }
 
-void Remover::OnRemoved(const std::string& name, const std::string& problem) {
-  Entry& entry = known_[name];
+void Remover::TryFailedAgain() {
+  for (Removal& removal : std::exchange(failed_, {})) {
+    const auto known = known_.find(removal.name);
+    if (known == known_.end() || known->second.state != State::kFailed) continue;
+    known->second.state = State::kQueued;
+    queue_.push_back(std::move(removal));
+  }
+}
+
+void Remover::OnRemoved(Removal removal, const std::string& problem) {
+  Entry& entry = known_[removal.name];
   entry.state = problem.empty() ? State::kDone : State::kFailed;
-  if (problem.empty() || std::exchange(entry.complained, true)) return;
-  spdlog::error("cannot delete the {}: {}", name, problem);
+  if (problem.empty()) return;
+  if (!std::exchange(entry.complained, true))
+    spdlog::error("cannot delete the {}, and goes on trying: {}", removal.name, problem);
+  if (failed_.empty()) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
+  failed_.push_back(std::move(removal));
 }
 
 }  // namespace attune::agent

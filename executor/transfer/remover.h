@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,7 +22,7 @@ namespace attune::agent {
 //
 // A folder is renamed to a hidden name first, so that a crash never leaves half of one under its
 // full name. Of what the server names as a checkpoint, nothing is touched that lies outside of the
-// data folder's checkpoints.
+// data folder's checkpoints, nor of what it names as a sweep what is of another server's.
 class Remover {
  public:
   // Called on the remover's thread, once for each that is gone.
@@ -33,13 +35,14 @@ class Remover {
   ~Remover();  // finishes the deletion at hand
 
   // All that should be gone. What is under way or done is not done again; what failed is tried
-  // again. Any thread.
+  // again, now and each minute. Any thread.
   void Want(const Removals& removals);
 
  private:
   struct Removal {
-    std::string name;              // for people, and one of its own
-    std::filesystem::path folder;  // empty: it is not where it should be, and stays
+    std::string name;                  // for people, and one of its own
+    std::filesystem::path folder;      // empty: it is not where it should be, and stays
+    std::optional<std::string> owner;  // as it has to be (gang::ReadOwner), or it stays
     std::function<void()> removed;
   };
   enum class State { kQueued, kDone, kFailed };
@@ -48,16 +51,20 @@ class Remover {
     bool complained = false;
   };
 
+  static std::string Remove(const Removal& removal);
   std::vector<Removal> ToRemovals(const Removals& removals) const;
   void Run();
-  void OnRemoved(const std::string& name, const std::string& problem);
+  void TryFailedAgain();
+  void OnRemoved(Removal removal, const std::string& problem);
 
   const gang::Folders folders_;
   const Removed removed_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Removal> queue_;           // under mutex_, as is all below
+  std::deque<Removal> queue_;  // under mutex_, as is all below
+  std::vector<Removal> failed_;
+  std::chrono::steady_clock::time_point try_again_at_;
   std::map<std::string, Entry> known_;  // by name; those no longer wanted are forgotten
   bool stop_ = false;
 

@@ -61,6 +61,7 @@ Api::Api(Options options)
       ask_tell_(*options_.backend, *options_.reader),
       replays_(*options_.reader, *options_.algorithms),
       schedules_(*options_.reader),
+      metrics_(*options_.backend, *options_.reader, options_.version),
       checkpoints_(*options_.backend, *options_.reader),
       streams_(std::make_shared<std::atomic<int>>(0)) {}
 
@@ -114,6 +115,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "", Own<&Api::GetSchedule>},
       {"GET", "/api/v1/sweeps/{sweep}/curves", "", Own<&Api::GetCurves>},
       {"GET", "/api/v1/sweeps/{sweep}/importance", "", Own<&Api::GetImportance>},
+      {"GET", "/api/v1/metrics", "", By<&Api::metrics_, &Metrics::Get>},
       {"GET", "/api/v1/events", "", Own<&Api::StreamEvents>},
       {"GET", "/api/v1/executors", "", Own<&Api::ListExecutors>},
       {"POST", kExecutor, "drain", By<kControl, &Control::DrainExecutor>},
@@ -181,9 +183,15 @@ Result<SweepId> Api::MakeSweep(attune::CreateSweep command, const std::string& a
   const auto events = options_.backend->Execute(std::move(command), actor);
   if (!events.ok()) return events.error();
   if (!events->empty()) return std::get<SweepCreated>(events->front().fact).sweep;
-  SweepId id;  // made by a request beside this one
-  options_.backend->Look([&](const Brain& brain) { id = brain.state().by_key.at(key); });
-  return id;
+  std::optional<SweepId> id;  // made by a request beside this one
+  options_.backend->Look([&](const Brain& brain) {
+    const auto& by_key = brain.state().by_key;
+    if (const auto made = by_key.find(key); made != by_key.end()) id = made->second;
+  });
+  if (id) return *id;
+  return Error{ErrorCode::kConflict,
+               "the sweep of another request with this Idempotency-Key has "
+               "ended and was deleted meanwhile: try again"};
 }
 
 Response Api::CreateSweep(const Request& request, const Target&) {

@@ -15,6 +15,7 @@
 #include "server/http/control.h"
 #include "server/http/fleet/pilots.h"
 #include "server/http/message.h"
+#include "server/http/metrics.h"
 #include "server/http/replay.h"
 #include "server/http/route.h"
 #include "server/http/schedule.h"
@@ -82,6 +83,7 @@ class Api {
   AskTell ask_tell_;
   Replays replays_;
   Schedules schedules_;
+  Metrics metrics_;
   Checkpoints checkpoints_;
   std::shared_ptr<std::atomic<int>> streams_;
 };

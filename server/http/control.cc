@@ -149,13 +149,15 @@ Response Control::DeleteSweep(const Request& request, const Target& target) {
   }
   const auto events = backend_.Execute(attune::DeleteSweep{id, *seen}, request.actor);
   if (!events.ok()) return Problem(events.error());
-  int64_t executors = 0;
-  backend_.Look([&](const Brain& brain) { executors = std::ssize(brain.state().executors); });
-  return JsonAnswer({{"id", ToString(id)},
-                     {"state", "deleted"},
-                     {"effect", "deleted; " + Plural(executors, "executor") +
-                                    (executors == 1 ? " deletes" : " delete") + " its files"}},
-                    kAccepted);
+  int64_t folders = 0;
+  backend_.Look([&](const Brain& brain) {
+    folders = std::ranges::count_if(brain.state().sweep_removals, [&](const auto& removals) {
+      return removals.second.contains(id);
+    });
+  });
+  std::string effect = "deleted";
+  if (folders > 0) effect += "; its files go from " + Plural(folders, "data folder");
+  return JsonAnswer({{"id", ToString(id)}, {"state", "deleted"}, {"effect", effect}}, kAccepted);
 }
 
 // ---- Trials --------------------------------------------------------------------------------
@@ -177,6 +179,8 @@ Response Control::EnqueueTrial(const Request& request, const Target& target) {
     if (!earlier.ok()) return Problem(earlier.error());
     if (*earlier) trial = TrialOf((*earlier)->fact);
   }
+  if (!trial && events.ok())
+    return Problem(404, "sweep " + ToString(target.sweep()) + " was deleted");
   if (!trial) return ProblemOfBody(events.error());
   Response created = answers_.Trial(*trial, 201);
   if (created.status == 201)

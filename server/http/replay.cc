@@ -64,7 +64,7 @@ Json CourseToJson(const Summary& summary, const std::map<TrialState, int>& trial
   }
   return {{"slot_hours", hours},
           {"cpu_hours", hours * spec.gang.per_worker.cpus},
-          {"gpu_hours", hours * spec.gang.per_worker.gpus},
+          {"gpu_hours", hours * GpusPerWorker(spec.gang)},
           {"wall_seconds", summary.wall.value},
           {"peak_slots", summary.peak_slots},
           {"steps", summary.steps},

@@ -181,6 +181,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
     out_slot.set_local_rank(static_cast<uint32_t>(slot.local_rank));
     out_slot.set_cpus(static_cast<uint32_t>(slot.cpus));
     for (int gpu : slot.gpus) out_slot.add_gpus(static_cast<uint32_t>(gpu));
+    if (slot.gpu_percent < 100) out_slot.set_gpu_percent(static_cast<uint32_t>(slot.gpu_percent));
   }
   out.set_rank_zero_finished(attempt.gone.contains(attempt.ranks.front().executor));
   if (attempt.rendezvous) {
@@ -267,7 +268,7 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
     case v1::Fact::kRemoved:
       return RecordRemoval{FromProto(fact.removed())};
     case v1::Fact::kSweepRemoved:
-      return RecordSweepRemoval{SweepId(fact.sweep_removed().sweep()), {}};
+      return RecordSweepRemoval{SweepId(fact.sweep_removed().sweep()), {}, {}};
     case v1::Fact::FACT_NOT_SET:
       return std::nullopt;
   }

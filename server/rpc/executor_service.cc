@@ -37,6 +37,7 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
       fetching_(kFetchThreads),
       sessions_(*this,
                 {.token = std::move(options.token),
+                 .server = std::move(options.server),
                  .lease_ttl_us = Microseconds(options.lease_ttl),
                  .patience_us = Microseconds(options.lease_ttl + MarginOf(options.lease_ttl))}) {
   conductor_.Subscribe(this);

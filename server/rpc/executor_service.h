@@ -40,6 +40,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
                                                     uint64_t offset, uint32_t limit_bytes)>;
   struct Options {
     std::string token;
+    std::string server = {};  // Welcome.server
     std::chrono::milliseconds lease_ttl;
     ReadPiece read_piece =
         {};  // for executors that fetch checkpoints of others; by several threads

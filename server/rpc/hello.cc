@@ -43,6 +43,8 @@ std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, const std::string& to
 }
 
 JoinExecutor JoinOf(const v1::Hello& hello) {
+  std::vector<SweepId> sweeps;
+  for (const uint64_t sweep : hello.sweeps()) sweeps.emplace_back(sweep);
   return {.name = hello.name(),
           .instance = hello.instance(),
           .address = hello.address(),
@@ -50,7 +52,8 @@ JoinExecutor JoinOf(const v1::Hello& hello) {
           .spans = hello.spans(),
           .folder = hello.folder(),
           .labels = FromProto(hello.labels()),
-          .time_left = TimeLeft(hello)};
+          .time_left = TimeLeft(hello),
+          .sweeps = std::move(sweeps)};
 }
 
 }  // namespace attune::server

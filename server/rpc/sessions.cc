@@ -115,6 +115,7 @@ void Sessions::Welcome(Session& session) {
   if (std::exchange(session.welcomed, true)) return;
   v1::ToExecutor message;
   v1::Welcome& welcome = *message.mutable_welcome();
+  welcome.set_server(options_.server);
   welcome.set_lease_ttl_ms(static_cast<uint32_t>(options_.lease_ttl_us / kMillisecondUs));
   welcome.set_heartbeat_ms(
       static_cast<uint32_t>(options_.lease_ttl_us / kHeartbeatsPerLease / kMillisecondUs));
@@ -158,8 +159,10 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
   Hear(*session, now);
   for (Command& command : batch.commands) {
     if (auto* record = std::get_if<RecordFact>(&command)) record->executor = session->hello.name();
-    if (auto* removal = std::get_if<RecordSweepRemoval>(&command))
+    if (auto* removal = std::get_if<RecordSweepRemoval>(&command)) {
       removal->executor = session->hello.name();
+      removal->folder = FolderOf(session->hello.name(), session->hello.folder());
+    }
   }
   if (!started_) session->deaf = true;
   // What comes after a gap must not be acknowledged.

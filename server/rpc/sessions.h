@@ -54,6 +54,7 @@ class Sessions {
  public:
   struct Options {
     std::string token;
+    std::string server = {};  // Welcome.server
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // until an executor is lost; longer than a lease
   };

@@ -17,6 +17,7 @@ Json RanksToJson(const std::vector<RankSlot>& ranks) {
                     {"local_rank", slot.local_rank},
                     {"cpus", slot.cpus},
                     {"gpus", slot.gpus}});
+    if (slot.gpu_percent < 100) json.back()["gpu_percent"] = slot.gpu_percent;
   }
   return json;
 }

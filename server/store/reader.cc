@@ -240,6 +240,23 @@ Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sw
   });
 }
 
+Result<StateCounts> Reader::Counts() {
+  return InSnapshot<StateCounts>([](sqlite::Connection& connection) -> Result<StateCounts> {
+    const auto last = LastSeqOf(connection);
+    if (!last.ok()) return last.error();
+    StateCounts counts{.last = EventSeq(static_cast<uint64_t>(*last))};
+    for (const auto& [sql, states] :
+         {std::pair("SELECT state, count(*) FROM sweeps GROUP BY state", &counts.sweeps),
+          std::pair("SELECT state, sum(trials) FROM trial_counts GROUP BY state",
+                    &counts.trials)}) {
+      sqlite::Rows rows = connection.Query(sql);
+      while (rows.Next()) (*states)[std::string(rows.Text(0))] = rows.Integer(1);
+      if (!rows.status().ok()) return rows.status().error();
+    }
+    return counts;
+  });
+}
+
 Result<EventSeq> Reader::LastSeq() {
   return InSnapshot<EventSeq>([](sqlite::Connection& connection) -> Result<EventSeq> {
     const auto last = LastSeqOf(connection);

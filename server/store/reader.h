@@ -186,6 +186,13 @@ struct EventsPage {
   EventSeq seen;  // there is nothing more to send up to here
 };
 
+// How many there are in each state; none where that is absent.
+struct StateCounts {
+  EventSeq last;  // of the log
+  std::map<std::string, int64_t> sweeps;
+  std::map<std::string, int64_t> trials;
+};
+
 // Queries on an Attune database, each on a consistent snapshot of it. Any thread; a query takes one
 // of a few read-only connections and never holds up the writer.
 class Reader {
@@ -196,6 +203,8 @@ class Reader {
 
   static Result<std::unique_ptr<Reader>> Open(const std::string& path);
   ~Reader();
+
+  Result<StateCounts> Counts();
 
   // Newest first, below `before`; nullopt: from the newest.
   Result<std::vector<SweepRow>> Sweeps(std::optional<SweepId> before, int limit);

@@ -207,6 +207,21 @@ class Placement(EndToEnd):
         trial = self.get(f"/sweeps/{sweep_id}/trials/0")
         self.assertEqual((trial["state"], trial["attempts_list"][0]["outcome"]), ("pending", "failed"))
 
+    def test_trials_share_a_gpu(self):
+        gate = self.close_gate(2)
+        self.start_executor("a", "--gpus", 1)
+        sweep_id, _ = self.create(parameters={"x": {"min": 0.0, "max": 1.0}}, stop={"max_trials": 4},
+                                   resources={"cpus_per_worker": 0, "gpus_per_worker": 0.3})
+        for trial in range(3):
+            self.await_report(trial, step=1)
+        trials = self.get(f"/sweeps/{sweep_id}/trials")["trials"]
+        self.assertEqual([trial["state"] for trial in trials], ["running"] * 3, "the fourth has no room")
+        ranks = self.get(f"/sweeps/{sweep_id}/trials/1")["attempts_list"][0]["ranks"]
+        self.assertEqual([(rank["gpus"], rank["gpu_percent"]) for rank in ranks], [([0], 30)])
+        gate.close()
+        self.completed(sweep_id)
+        self.assertEqual(self.get(f"/sweeps/{sweep_id}")["trials"]["completed"], 4)
+
     def test_an_executor_whose_time_ends_soon_is_left_in_time_and_takes_nothing_more(self):
         self.start_executor("a", "--time-left", 62)  # the last minute is for leaving
         sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 1 << 40})

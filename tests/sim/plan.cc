@@ -72,6 +72,7 @@ class Planner {
     MakeGone();
     MakeLabels();
     MakeLives();
+    MakeShares();
     if (labels_.Integer(1, 4) == 1) plan_.drains = labels_.Uniform(0.2, 3);
     if (policies_.Integer(1, 3) == 1) plan_.faults.host_ails = policies_.Uniform(0, 3);
     return std::move(plan_);
@@ -299,6 +300,20 @@ class Planner {
       int all = 0;
       for (const PlannedHost& host : plan_.executors) all += Fits(gang.per_worker, host.resources);
       gang.workers = static_cast<int>(Integer(std::min(gang.workers, all), all));
+    }
+  }
+
+  // Some gangs of one worker take a share of a GPU, or a whole one, where each host has one.
+  void MakeShares() {
+    RandomStream shares(plan_.seed, TrialNumber{}, "sim/shares");
+    if (std::ranges::any_of(plan_.executors,
+                            [](const PlannedHost& host) { return host.resources.gpus == 0; }))
+      return;
+    for (PlannedSweep& planned : plan_.sweeps) {
+      GangSpec& gang = planned.spec.gang;
+      if (planned.spec.External() || gang.workers > 1 || shares.Integer(0, 2) == 0) continue;
+      gang.per_worker.gpus = 1;
+      if (shares.Integer(0, 3) > 0) gang.gpu_percent = static_cast<int>(shares.Integer(1, 4)) * 23;
     }
   }
 

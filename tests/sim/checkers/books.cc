@@ -182,8 +182,8 @@ class Recorder {
     if (!trial.live) return;
     for (const RankSlot& slot : trial.live->ranks) {
       if (slot.executor != fact.executor) continue;
-      sweep.gpu_seconds += 1e-6 * static_cast<double>(slot.gpus.size()) *
-                           static_cast<double>(now_.us - trial.live->assigned.us);
+      sweep.gpu_seconds +=
+          1e-8 * GpuPercent(slot) * static_cast<double>(now_.us - trial.live->assigned.us);
     }
     std::erase_if(trial.live->ranks,
                   [&](const RankSlot& slot) { return slot.executor == fact.executor; });
@@ -195,8 +195,8 @@ class Recorder {
     TrialBook& trial = Of(fact.attempt.trial);
     if (!trial.live) return;
     for (const RankSlot& slot : trial.live->ranks)
-      sweep.gpu_seconds += 1e-6 * static_cast<double>(slot.gpus.size()) *
-                           static_cast<double>(now_.us - trial.live->assigned.us);
+      sweep.gpu_seconds +=
+          1e-8 * GpuPercent(slot) * static_cast<double>(now_.us - trial.live->assigned.us);
     if (books_.reservation) {
       for (const RankSlot& slot : trial.live->ranks)
         books_.reservation->ahead.erase({slot.executor, trial.live->epoch});

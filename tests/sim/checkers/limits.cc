@@ -66,8 +66,7 @@ class Limits final : public Checker {
     for (const auto& [number, trial] : sweep.trials) {
       if (!trial.live) continue;
       for (const RankSlot& slot : trial.live->ranks)
-        seconds += 1e-6 * static_cast<double>(slot.gpus.size()) *
-                   static_cast<double>(now.us - trial.live->assigned.us);
+        seconds += 1e-8 * GpuPercent(slot) * static_cast<double>(now.us - trial.live->assigned.us);
     }
     return seconds;
   }

@@ -32,7 +32,7 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
   Gang gang{.attempt = IdOf(spec.attempt), .executor = executor};
   for (const gang::RankSlot& slot : spec.ranks) {
     gang.ranks.push_back(slot.rank);
-    gang.gpus.insert(gang.gpus.end(), slot.gpus.begin(), slot.gpus.end());
+    for (const int gpu : slot.gpus) gang.gpus[gpu] += slot.gpu_percent;
   }
   const std::string who = "attempt " + ToString(gang.attempt) + " on " + executor;
 
@@ -43,10 +43,19 @@ void Reality::GangStarts(const std::string& executor, const gang::GangSpec& spec
     if (other.attempt.trial == gang.attempt.trial && !other_part)
       findings_.Report(who + " starts while attempt " + ToString(other.attempt) + " runs on " +
                        other.executor);
-    const bool shares = std::ranges::any_of(
-        gang.gpus, [&](int gpu) { return std::ranges::find(other.gpus, gpu) != other.gpus.end(); });
-    if (other.executor == executor && shares)
-      findings_.Report(who + " starts on a GPU that attempt " + ToString(other.attempt) + " holds");
+  }
+  for (const auto& [gpu, percent] : gang.gpus) {
+    int held = percent;
+    std::string holders;
+    for (const auto& [part, other] : gangs_) {
+      const auto found = other.gpus.find(gpu);
+      if (!Moves(other) || other.executor != executor || found == other.gpus.end()) continue;
+      held += found->second;
+      holders += " " + ToString(other.attempt);
+    }
+    if (held > 100)
+      findings_.Report(who + " starts on GPU " + std::to_string(gpu) + ", which is held by" +
+                       holders);
   }
   // Rank 0 alone reads it, and others get it from there. Here it trains without waiting for them,
   // so that they may start when it has ended and what it went on from is gone.

@@ -84,7 +84,7 @@ class Reality {
     AttemptId attempt;
     std::string executor;
     std::vector<int> ranks;
-    std::vector<int> gpus;
+    std::map<int, int> gpus;  // and what it has of each, in percent
     bool doomed = false;
   };
 

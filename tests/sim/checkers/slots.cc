@@ -7,8 +7,8 @@
 namespace attune::sim {
 namespace {
 
-// Slots are held once, GPUs are whole, and a gang gets a slot for every rank on executors that are
-// there, or nothing.
+// Slots are held once, GPUs are whole or shared out once, and a gang gets a slot for every rank on
+// executors that are there, or nothing.
 class Slots final : public Checker {
  public:
   using Checker::Checker;
@@ -22,7 +22,7 @@ class Slots final : public Checker {
  private:
   struct Use {
     Resources held;
-    std::set<int> gpus;
+    std::map<int, int> gpus;  // in percent
   };
 
   void Assigned(const AttemptAssigned& fact) {
@@ -42,7 +42,7 @@ class Slots final : public Checker {
     for (const AttemptBook* attempt : books_.Live()) Add(attempt->ranks, fact.attempt, used);
     for (const RankSlot& slot : fact.ranks) {
       if (slot.cpus != gang.per_worker.cpus || std::ssize(slot.gpus) != gang.per_worker.gpus ||
-          slot.memory_bytes != gang.per_worker.memory_bytes)
+          slot.memory_bytes != gang.per_worker.memory_bytes || slot.gpu_percent != gang.gpu_percent)
         Find(ToString(fact.attempt) + " has another slot than its sweep asks for");
     }
     Add(fact.ranks, fact.attempt, used);
@@ -55,7 +55,7 @@ class Slots final : public Checker {
       }
       const Resources& total = executor->second.resources;
       if (use.held.cpus > total.cpus || use.held.memory_bytes > total.memory_bytes ||
-          (!use.gpus.empty() && *use.gpus.rbegin() >= total.gpus))
+          (!use.gpus.empty() && use.gpus.rbegin()->first >= total.gpus))
         Find(ToString(fact.attempt) + ": more is held on " + name + " than there is");
     }
   }
@@ -104,9 +104,9 @@ class Slots final : public Checker {
       use.held.cpus += slot.cpus;
       use.held.memory_bytes += slot.memory_bytes;
       for (int gpu : slot.gpus) {
-        if (!use.gpus.insert(gpu).second)
-          Find(ToString(why) + ": GPU " + std::to_string(gpu) + " of " + slot.executor +
-               " is held twice");
+        if ((use.gpus[gpu] += slot.gpu_percent) > 100)
+          Find(ToString(why) + ": of GPU " + std::to_string(gpu) + " of " + slot.executor + " " +
+               std::to_string(use.gpus[gpu]) + " % are held");
       }
     }
   }

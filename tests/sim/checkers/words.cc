@@ -84,6 +84,7 @@ struct Teller {
     for (const RankSlot& slot : f.ranks) {
       text += ", " + slot.executor + ":" + Text(slot.cpus);
       for (int gpu : slot.gpus) text += " gpu" + Text(gpu);
+      if (slot.gpu_percent < 100) text += " (" + Text(slot.gpu_percent) + " %)";
     }
     if (f.resume) text += ", from " + f.resume->path;
     return text + Why(f.idempotency_key) + Why(f.reason);

@@ -76,13 +76,13 @@ TEST_F(Steer, RetryOfASweepTriesItsFailedTrialsAgain) {
 TEST_F(Steer, RmDeletesOneSweepAfterTheOtherUntilOneStays) {
   const auto gone = [](const std::string& id) {
     return Json{
-        {"id", id}, {"state", "deleted"}, {"effect", "deleted; 2 executors delete its files"}};
+        {"id", id}, {"state", "deleted"}, {"effect", "deleted; its files go from 2 data folders"}};
   };
   server_.AnswerDelete("/sweeps/s1", gone("s1"), 202);
   server_.AnswerDelete("/sweeps/s3", gone("s3"), 202);
   EXPECT_EQ(Attune({"sweep", "rm", "s1", "s3"}).err,
-            "sweep s1: deleted; 2 executors delete its files\n"
-            "sweep s3: deleted; 2 executors delete its files\n");
+            "sweep s1: deleted; its files go from 2 data folders\n"
+            "sweep s3: deleted; its files go from 2 data folders\n");
   EXPECT_EQ(Json::parse(Attune({"sweep", "rm", "s1", "s3", "-o", "json"}).out),
             (Json{{"deleted", {"s1", "s3"}}}));
   server_.AnswerDelete("/sweeps/s2", {{"title", "Conflict"}, {"detail", "sweep s2 has not ended"}},

@@ -129,6 +129,8 @@ class Town {
     if (OneIn(2)) spec.gang.min_workers = static_cast<int>(Integer(1, spec.gang.workers));
     spec.gang.grow_after = Seconds(static_cast<double>(Integer(0, 6)));
     if (spec.gang.per_worker.cpus == 0) spec.gang.per_worker.gpus = 1;
+    if (spec.gang.workers == 1 && spec.gang.per_worker.gpus == 1)
+      spec.gang.gpu_percent = static_cast<int>(Integer(1, 4)) * 25;
     if (OneIn(4)) spec.gang.required = {{"kind", {"new"}}};
     spec.priority = static_cast<int>(Integer(0, 1));
     spec.stop.max_trials = static_cast<int>(Integer(1, 8));

@@ -40,6 +40,40 @@ TEST_F(Contention, AHigherPriorityIsServedFirst) {
   EXPECT_EQ(Gangs(high), 2u);
 }
 
+TEST_F(Contention, AShareThatIsGivenBackIsRoomForTheNext) {
+  Join("gpus", {.gpus = 1});
+  SweepSpec shares = Gangs(1);
+  shares.gang.gpu_percent = 30;
+  const SweepId id = Create(shares);
+  EXPECT_EQ(Gangs(id), 3u);
+  FreeOne(id);
+  EXPECT_EQ(Gangs(id), 3u);
+}
+
+TEST_F(Contention, SharesCountAsShares) {
+  Join("gpus", {.gpus = 2});
+  SweepSpec quarters = Gangs(1);
+  quarters.gang.gpu_percent = 25;
+  const SweepId first = Create(quarters);
+  ASSERT_EQ(Gangs(first), 8u);
+  SweepSpec halves = Gangs(1);
+  halves.gang.gpu_percent = 50;
+  const SweepId second = Create(halves);
+  for (int i = 0; i < 8; ++i) FreeOne(first);
+  EXPECT_EQ(Gangs(first), 4u) << "a GPU for each sweep";
+  EXPECT_EQ(Gangs(second), 2u);
+}
+
+TEST_F(Contention, AGangThatNeedsAWholeGpuIsNotStarvedByShares) {
+  Join("gpus", {.gpus = 1});
+  SweepSpec shares = Gangs(1);
+  shares.gang.gpu_percent = 50;
+  const SweepId small = Create(shares);
+  const SweepId large = Create(Gangs(1));
+  for (int i = 0; i < 2; ++i) FreeOne(small);
+  EXPECT_EQ(Gangs(large), 1u);
+}
+
 TEST_F(Contention, EqualsShareByTheirDominantResource) {
   Join("gpus", {.gpus = 8});
   const SweepId twos = Create(Gangs(2));

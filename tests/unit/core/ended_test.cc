@@ -149,12 +149,12 @@ TEST_F(Deleted, ItIsOfTheLogAloneAndEveryFolderIsToLoseItsFiles) {
   }
 
   // Whoever sees the folder may say it, and says it once.
-  EXPECT_EQ(Do(RecordSweepRemoval{SweepId(1), "right"}).size(), 1u);
+  EXPECT_EQ(Do(RecordSweepRemoval{SweepId(1), "shared", "right"}).size(), 1u);
   EXPECT_THAT(Removals("shared"), IsEmpty());
-  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "left"}), IsEmpty());
-  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(2), "box"}), IsEmpty());
-  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "nobody"}), IsEmpty());
-  Do(RecordSweepRemoval{SweepId(1), "box"});
+  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "shared", "left"}), IsEmpty());
+  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(2), "box", "box"}), IsEmpty());
+  EXPECT_THAT(Do(RecordSweepRemoval{SweepId(1), "nowhere", "nobody"}), IsEmpty());
+  Do(RecordSweepRemoval{SweepId(1), "box", "box"});
   EXPECT_THAT(brain.state().sweep_removals, IsEmpty());
 }
 
@@ -186,9 +186,28 @@ TEST_F(Deleted, AnExecutorThatIsForgottenTakesItsWordWithIt) {
   Do(First());
   Lose("left");
   Lose("right");
-  Wait(8 * 24 * 3600);
+  std::vector<std::string> reasons;
+  for (const Event& event : Wait(8 * 24 * 3600)) {
+    if (const auto* forgotten = std::get_if<ExecutorForgotten>(&event.fact))
+      reasons.push_back(forgotten->reason);
+  }
+  EXPECT_THAT(reasons, ElementsAre("it was lost a week ago; files of 1 deleted sweeps stay on it",
+                                   "it was lost a week ago"))
+      << "another sees the folder of `right`";
   EXPECT_THAT(Removals("own"), IsEmpty());
   EXPECT_THAT(Removals("shared"), ElementsAre(SweepId(1)));
+}
+
+TEST_F(Deleted, AnExecutorThatComesWithFilesOfItIsToDeleteThem) {
+  Do(First());
+  Do(RecordSweepRemoval{SweepId(1), "box", "box"});
+  const auto joined = Do(JoinExecutor{.name = "back",
+                                      .instance = "a",
+                                      .resources = {.cpus = 1},
+                                      .folder = "mounted again",
+                                      .sweeps = {SweepId(1), SweepId(2), SweepId(9)}});
+  EXPECT_THAT(Find<ExecutorJoined>(joined)->deleted, ElementsAre(SweepId(1)));
+  EXPECT_THAT(Removals("mounted again"), ElementsAre(SweepId(1)));
 }
 
 TEST_F(Ended, TheOldestAreForgottenWithTheirKeys) {

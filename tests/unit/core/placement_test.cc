@@ -92,6 +92,53 @@ TEST(Placement, EveryRankGetsGpusOfItsOwn) {
   EXPECT_EQ(ranks[2].local_rank, 2);
 }
 
+// Of one worker, which takes so much of a GPU.
+GangSpec Share(int percent, PlacementPolicy placement = PlacementPolicy::kPack) {
+  return {.per_worker = {.cpus = 0, .gpus = 1}, .gpu_percent = percent, .placement = placement};
+}
+
+// On which GPU of the host the gang is placed, which it takes; -1: there is no room.
+int TakeGpu(const GangSpec& gang, Host& host, std::vector<RankSlot>* taken = nullptr) {
+  const std::vector<RankSlot> slots = Placed(gang, {host});
+  if (slots.empty()) return -1;
+  EXPECT_EQ(slots[0].gpu_percent, gang.gpu_percent);
+  Take(slots[0], host);
+  if (taken != nullptr) taken->push_back(slots[0]);
+  return slots[0].gpus[0];
+}
+
+TEST(Placement, SharesFillTheGpuOfWhichLeastIsLeft) {
+  Host host = MakeHost("a", 4, 2);
+  std::vector<RankSlot> taken;
+  for (const int gpu : {0, 0, 1, 1, -1}) EXPECT_EQ(TakeGpu(Share(40), host, &taken), gpu);
+  EXPECT_EQ(Refused(Share(40), {host}), "needs 1 share of 40 % of a GPU: a has 0 free");
+  EXPECT_THAT(Refused(Gang(1, {.cpus = 0, .gpus = 1}), {host}),
+              testing::StartsWith("needs 1 GPU:"));
+  EXPECT_EQ(TakeGpu(Share(20), host), 0) << "of one that has room for it";
+
+  GiveBack(taken[2], host);
+  EXPECT_EQ(TakeGpu(Share(60), host, &taken), 1);
+  for (const size_t i : {3, 4}) GiveBack(taken[i], host);
+  EXPECT_THAT(host.gpus_free, testing::ElementsAre(1)) << "it is whole again";
+  EXPECT_EQ(TakeGpu(Gang(1, {.cpus = 0, .gpus = 1}), host), 1);
+  EXPECT_EQ(WorkersThatFit(RequestFor(Share(10)), Hosts({host})), 0);
+}
+
+TEST(Placement, SpreadSharesGoWhereMostIsFree) {
+  Host host = MakeHost("a", 4, 2);
+  for (const int gpu : {0, 1, 0, 1, 0, 1, -1})
+    EXPECT_EQ(TakeGpu(Share(33, PlacementPolicy::kSpread), host), gpu);
+}
+
+TEST(Placement, AShareIsOnTheHostThatItFillsBest) {
+  Host large = MakeHost("large", 4, 4);
+  Host small = MakeHost("small", 4, 1);
+  EXPECT_EQ(Placed(Share(50), {large, small})[0].executor, "small");
+  EXPECT_TRUE(Nearest(RequestFor(Share(50)), Hosts({MakeHost("none", 4)})).empty());
+  TakeGpu(Share(60), small);
+  EXPECT_EQ(Placed(Share(50), {large, small})[0].executor, "large");
+}
+
 TEST(Placement, TheShortResourceIsNamed) {
   Host n3 = MakeHost("n3", 64, 8);
   n3.gpus_free.resize(6);

@@ -77,6 +77,18 @@ TEST_F(Stoppers, GpuHoursAreCountedWhileGangsHoldThem) {
   EXPECT_NE(Find<SweepStopping>(Wait(900)), nullptr);
 }
 
+TEST_F(Stoppers, AShareOfAGpuCountsAsOne) {
+  SweepSpec spec = Spec({.max_gpu_hours = 1});
+  spec.gang = {.per_worker = {.cpus = 0, .gpus = 1}, .gpu_percent = 25};
+  spec.max_concurrent_trials = 2;
+  Join("gpus", {.gpus = 1});
+  Create(spec);
+  EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 7200e6, 10);
+  Wait(3600);
+  Finish(0);
+  EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 3600e6, 20);
+}
+
 TEST_F(Stoppers, ASweepEndsWhenItsTrialsBringNothingBetter) {
   Create(Spec({.patience = 2}));
   Report(0, 1, 2);

@@ -155,6 +155,12 @@ TEST_F(GangTest, GpusAreCountedAmongThoseThatTheExecutorWasGiven) {
   EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
   EXPECT_THAT(Log(spec), HasSubstr("CUDA_VISIBLE_DEVICES=GPU-5a3f,4\n"));
 
+  GangSpec share = PlainWorker({"env:CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"});
+  share.ranks[0].gpus = {1};
+  share.ranks[0].gpu_percent = 25;
+  EXPECT_EQ(Run(share).outcome, Outcome::kFinished);
+  EXPECT_THAT(Log(share), HasSubstr("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25\n"));
+
   GangSpec beyond = PlainWorker({});
   beyond.ranks[0].gpus = {3};
   const Failure failure = RunToFailure(beyond);

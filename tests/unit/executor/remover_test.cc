@@ -47,7 +47,7 @@ class RemoverTest : public testing::Test {
 
   void Want(const std::vector<v1::CheckpointRemoval>& checkpoints,
             std::vector<uint64_t> sweeps = {}) {
-    remover_->Want({{checkpoints.begin(), checkpoints.end()}, std::move(sweeps)});
+    remover_->Want({{checkpoints.begin(), checkpoints.end()}, std::move(sweeps), "ours"});
   }
 
   void Note(int64_t removed) {
@@ -137,6 +137,8 @@ TEST_F(RemoverTest, NothingOutsideOfTheTrialsCheckpointsIsTouched) {
 
 TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   MakeCheckpoint(1);
+  ASSERT_FALSE(gang::WriteOwner(folders_.Sweep(1), "theirs"));
+  ASSERT_FALSE(gang::WriteOwner(folders_.Sweep(1), "ours"));
   gang::WriteFile(folders_.Sweep(1) / "notes.txt", "of anybody's");
   const fs::path other = folders_.Checkpoints({.sweep = 11, .trial = 3});
   fs::create_directories(other);
@@ -148,6 +150,17 @@ TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   EXPECT_FALSE(fs::exists(folders_.Sweep(1)));
   EXPECT_FALSE(fs::exists(half));
   EXPECT_TRUE(fs::exists(other));
+}
+
+TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
+  for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
+  ASSERT_FALSE(gang::WriteOwner(folders_.Sweep(2), "theirs"));
+  Want({}, {2, 3});
+  EXPECT_EQ(NextRemoved(), -2);
+  EXPECT_EQ(NextRemoved(), -3);
+  EXPECT_TRUE(fs::exists(folders_.Sweep(2) / "trials"));
+  EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials")) << "nobody has said whose it is";
+  EXPECT_THAT(folders_.Sweeps(), testing::UnorderedElementsAre(2u, 3u));
 }
 
 TEST_F(RemoverTest, FailureIsLoggedOnceAndTriedAgain) {

@@ -254,6 +254,17 @@ TEST(Codec, ALabelWithOneValueIsWrittenAsATextAndWithSeveralAsAList) {
   EXPECT_FALSE(SpecFromJson(json).ok());
 }
 
+TEST(Codec, AShareOfAGpuComesBackAsItWas) {
+  for (const int percent : {1, 7, 25, 29, 57, 99, 100}) {
+    SweepSpec spec = Spec(With("resources: {gpus_per_worker: 1}\n"));
+    spec.gang.gpu_percent = percent;
+    const auto read = SpecFromJson(Json::parse(ToJson(spec).dump()));
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(read->gang, spec.gang) << percent;
+    EXPECT_EQ(Spec(ResolvedYaml(spec)).gang, spec.gang) << percent;
+  }
+}
+
 TEST(ResolvedYaml, IsForPeople) {
   EXPECT_EQ(ResolvedYaml(Spec(With("env: {A: yes}\ninitial_points: [{lr: 1}]\n"))),
             "apiVersion: attune/v1\n"

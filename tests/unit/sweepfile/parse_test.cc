@@ -320,6 +320,28 @@ TEST(ParseSweep, NoAlgorithmIsTriedWithWhatIsWrong) {
   }
 }
 
+TEST(ParseSweep, AWorkerMayTakeAShareOfAGpu) {
+  const std::string file =
+      "command: [train]\nmetric: {name: loss, mode: min}\nstop: {max_trials: 4}\n"
+      "parameters: {lr: {min: 0.1, max: 1.0}}\nresources: {gpus_per_worker: ";
+  const auto gang = [&](const std::string& gpus) { return Parse(file + gpus + "}\n").spec->gang; };
+  EXPECT_EQ(gang("0.25").per_worker.gpus, 1);
+  EXPECT_EQ(gang("0.25").gpu_percent, 25);
+  EXPECT_EQ(gang("0.07").gpu_percent, 7);
+  for (const std::string whole : {"3", "3.0"}) {
+    EXPECT_EQ(gang(whole).per_worker.gpus, 3);
+    EXPECT_EQ(gang(whole).gpu_percent, 100);
+  }
+  EXPECT_EQ(gang("0").per_worker.gpus, 0);
+  for (const std::string wrong : {"1.5", "0.005", "0.333", "0.999"})
+    EXPECT_THAT(FaultsOf(file + wrong + "}\n"),
+                HasSubstr("resources.gpus_per_worker: " + wrong + " is neither whole nor a share"));
+  EXPECT_THAT(FaultsOf(file + "-1}\n"), HasSubstr("resources.gpus_per_worker: "));
+  EXPECT_THAT(
+      FaultsOf(file + "0.5, workers: 2}\n"),
+      HasSubstr("resources.gpus_per_worker: a share of a GPU is for trials with one worker"));
+}
+
 TEST(ParseSweep, AliasBesideItsKeyIsAFault) {
   EXPECT_THAT(FaultsOf("command: [a]\nmetric: {name: a, mode: min, goal: maximize}\n"
                        "parameters: {a: {value: 1}}\n"),

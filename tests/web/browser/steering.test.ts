@@ -71,7 +71,8 @@ describe('deleting', () => {
     const dialog = page.getByRole('dialog', { name: 'Delete fashion-mnist?' });
     await dialog.getByText('trials will be gone, with their checkpoints').waitFor();
     await dialog.getByRole('button', { name: 'Delete for good' }).click();
-    await page.getByText('No sweep yet').waitFor();
+    await page.locator('a[href="/sweeps/s2"]').first().waitFor();
+    expect(await page.locator('a[href="/sweeps/s1"]').count()).toBe(0);
     expect(server.requests).toContain('DELETE /sweeps/s1');
     await other.getByText('No such sweep').waitFor();
   });

@@ -69,7 +69,7 @@ function steerSweep(world: World, id: string, verb: string, body: Body): object 
 
 export function deleteSweep(world: World, id: string): object {
   world.deleteSweep(id);
-  return { id, state: 'deleted', effect: 'deleted; 2 executors delete its files' };
+  return { id, state: 'deleted', effect: 'deleted; its files go from 2 data folders' };
 }
 
 function steerTrial(world: World, trial: TrialDetail, verb: string, body: Body): object {

@@ -10,6 +10,16 @@ import { throttle } from './throttle';
 const refreshMs = 1000;
 const sparkRefreshMs = 5000;
 
+/** What is read of a sweep, or undefined where it is no more. */
+async function unlessDeleted<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
 /** All sweeps. An event marks its sweep, and marked sweeps are read again at most once a second. */
 export class LiveList {
   readonly sweeps = signal<Sweep[] | undefined>(undefined);
@@ -59,12 +69,9 @@ export class LiveList {
       const fresh = new Map<string, Sweep>();
       const gone = new Set<string>();
       for (const id of ids) {
-        try {
-          fresh.set(id, await api.sweep(id, aborted));
-        } catch (error) {
-          if (!(error instanceof ApiError && error.status === 404)) throw error;
-          gone.add(id); // deleted
-        }
+        const sweep = await unlessDeleted(api.sweep(id, aborted));
+        if (sweep) fresh.set(id, sweep);
+        else gone.add(id);
       }
       this.sweeps.value = this.sweeps
         .peek()
@@ -80,8 +87,9 @@ export class LiveList {
       for (const id of ids) {
         const mode = this.sweeps.peek()?.find((sweep) => sweep.id === id)?.metric.mode;
         if (!mode) continue;
-        const { trials } = await api.curves(id, undefined, aborted);
-        const curves = trials.map((wire) => [wire.number, Curve.fromWire(wire)] as const);
+        const read = await unlessDeleted(api.curves(id, undefined, aborted));
+        if (!read) continue;
+        const curves = read.trials.map((wire) => [wire.number, Curve.fromWire(wire)] as const);
         this.sparks.value = new Map(this.sparks.peek()).set(id, bestSoFar(curves, mode));
       }
     });

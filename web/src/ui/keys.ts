@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
 
@@ -9,7 +9,8 @@ function isTyping(target: EventTarget | null): boolean {
 
 /** Keys of the whole page: single letters, ignored while typing and while a dialog is open. */
 export function useKeys(keys: Keys): void {
-  useEffect(() => {
+  // Before the rows are seen, so that no key is lost that is pressed at once.
+  useLayoutEffect(() => {
     const handle = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (isTyping(event.target) || document.querySelector('dialog[open]')) return;

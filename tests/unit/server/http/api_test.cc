@@ -430,5 +430,17 @@ TEST_F(ApiTest, HealthIsToldToAnyone) {
   EXPECT_EQ(GetJson("/readyz", 503).at("detail"), "the disk is full");
 }
 
+TEST_F(ApiTest, MetricsAreInPrometheusForm) {
+  const auto answer = client_->Get("/api/v1/metrics");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_THAT(answer->get_header_value("Content-Type"), HasSubstr("version=0.0.4"));
+  for (const std::string line :
+       {"# TYPE attune_trials gauge\n", "attune_trials{state=\"completed\"} 1.0\n",
+        "attune_sweeps{state=\"running\"} ", "attune_ready 1.0\n",
+        "attune_executor_cpus{executor=\"box\",state=\"used\"} 1.0\n"})
+    EXPECT_THAT(answer->body, HasSubstr(line));
+}
+
 }  // namespace
 }  // namespace attune::server
