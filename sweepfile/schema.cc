@@ -76,7 +76,8 @@ Json KeySchema(const Key& key) {
       }
     }
   }
-  const bool number = key.type == KeyType::kInteger || key.type == KeyType::kReal;
+  const bool number =
+      key.type == KeyType::kInteger || key.type == KeyType::kReal || key.type == KeyType::kNumber;
   if (key.min && number) schema["minimum"] = Bound(*key.min);
   if (key.max && number) schema["maximum"] = Bound(*key.max);
   if (key.fallback) {
@@ -165,7 +166,8 @@ std::string TypeCell(const Key& key) {
   if (key.type == KeyType::kDuration && key.min) {
     text += " ≥ " + FormatDuration(Seconds{*key.min});
   }
-  if (key.type != KeyType::kInteger && key.type != KeyType::kReal) return text;
+  if (key.type != KeyType::kInteger && key.type != KeyType::kReal && key.type != KeyType::kNumber)
+    return text;
   constexpr double kWorthSaying = 2147483647;
   if (key.min) text += " ≥ " + Bound(*key.min).dump();
   if (key.max && *key.max < kWorthSaying) text += ", ≤ " + Bound(*key.max).dump();

@@ -142,9 +142,11 @@ Result<slurm::Situation> Look(Api& api, const Labels& labels) {
       for (const auto& [name, value] : At(executor, "labels").items()) its[name] = value;
       if (!Match(required, its)) barred.insert(TextAt(executor, "name"));
     }
+    // Of gangs that take shares so many have a GPU together.
+    const int64_t a_gpu = 100 / std::clamp<int64_t>(WholeAt(each, "gpu_percent", 100), 1, 100);
     situation.wanted.push_back(
         {.sweep = TextAt(each, "sweep"),
-         .gangs = static_cast<int>(WholeAt(each, "gangs")),
+         .gangs = static_cast<int>((WholeAt(each, "gangs") + a_gpu - 1) / a_gpu),
          .workers = static_cast<int>(WholeAt(each, "workers", 1)),
          .min_workers = static_cast<int>(WholeAt(each, "min_workers", 1)),
          .worker = RoomAt(each, "cpus_per_worker", "gpus_per_worker", "memory_per_worker"),

@@ -83,13 +83,14 @@ class Agenda {
     int workers = 0;
     Resources per_worker;
     int gpu_percent = 100;
+    PlacementPolicy placement = PlacementPolicy::kPack;
     bool masked = false;  // slots are reserved before it
     Requirements required;
     double needs = 0;
     std::set<std::string> avoided;
     auto Key() const {
       return std::tie(workers, per_worker.cpus, per_worker.gpus, per_worker.memory_bytes,
-                      gpu_percent, masked, required, needs, avoided);
+                      gpu_percent, placement, masked, required, needs, avoided);
     }
     bool operator<(const Kind& other) const { return Key() < other.Key(); }
   };

@@ -46,10 +46,12 @@ void MaskReserved(const State& state, Hosts& hosts) {
     host.cpus_free = std::min(host.cpus_free, left(host.total.cpus, need.cpus, shade.cpus));
     host.memory_free = std::min(
         host.memory_free, left(host.total.memory_bytes, need.memory_bytes, shade.memory_bytes));
-    const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, shade.gpus));
-    if (host.gpus_free.size() > gpus) host.gpus_free.resize(gpus);
-    // What takes shares counts as if each were of a GPU of its own.
-    if (gpus == 0) host.shared.clear();
+    if (need.gpus > 0) {
+      const auto gpus = static_cast<size_t>(left(host.total.gpus, need.gpus, shade.gpus));
+      if (host.gpus_free.size() > gpus) host.gpus_free.resize(gpus);
+      // What takes shares counts as if each were of a GPU of its own.
+      if (gpus == 0) host.shared.clear();
+    }
     hosts.Mask(std::move(host));
   }
 }
@@ -234,9 +236,14 @@ class Round {
       request.max_workers = MostWorkers(state_, sweep, waiting, hosts_);
       if (!request.avoided.empty()) agenda_.MarkChoosy(sweep.id);
       const bool anywhere = !request.choosy;
-      const Agenda::Kind kind{
-          request.min_workers, request.per_worker,  request.gpu_percent, masked_,
-          request.required,    request.needs.value, request.avoided};
+      const Agenda::Kind kind{.workers = request.min_workers,
+                              .per_worker = request.per_worker,
+                              .gpu_percent = request.gpu_percent,
+                              .placement = request.placement,
+                              .masked = masked_,
+                              .required = request.required,
+                              .needs = request.needs.value,
+                              .avoided = request.avoided};
       const auto known = anywhere ? agenda_.without_room.find(kind) : agenda_.without_room.end();
       bool large_enough = false;
       if (known != agenda_.without_room.end()) {

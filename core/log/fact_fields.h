@@ -279,6 +279,7 @@ void Fields(A& archive, Like<A, ExecutorJoined>& fact) {
   archive.Sparse("folder", fact.folder);
   archive.Sparse("labels", fact.labels);
   archive.Sparse("time_left", fact.time_left);
+  archive.Sparse("deleted", fact.deleted);
 }
 template <class A>
 void Fields(A& archive, Like<A, ExecutorLost>& fact) {

@@ -19,8 +19,8 @@ Hosts::Hosts(const std::vector<Host>& hosts) {
 
 bool Hosts::Put(const Host& host) {
   const Resources free = host.Free();
-  int gpus_percent = 100 * free.gpus;
-  for (const auto& [gpu, percent] : host.shared) gpus_percent += percent;
+  int most = free.gpus > 0 ? 100 : 0;
+  for (const auto& [gpu, percent] : host.shared) most = std::max(most, percent);
   Room room{free.gpus, free.cpus, free.memory_bytes, host.name};
   if (host.spans) {
     spanning_.insert(host.name);
@@ -30,16 +30,16 @@ bool Hosts::Put(const Host& host) {
   const auto found = entries_.find(host.name);
   if (found == entries_.end()) {
     rooms_.insert(room);
-    entries_.emplace(host.name, Entry{&host, std::move(room), gpus_percent});
+    entries_.emplace(host.name, Entry{&host, std::move(room), most});
     return true;
   }
   const Room before = std::exchange(found->second.room, room);
-  const int percent_before = std::exchange(found->second.gpus_percent, gpus_percent);
+  const int most_before = std::exchange(found->second.most_of_a_gpu, most);
   found->second.host = &host;
-  if (before == room) return gpus_percent > percent_before;
+  if (before == room) return most > most_before;
   rooms_.erase(before);
   rooms_.insert(room);
-  return gpus_percent > percent_before || std::get<0>(room) > std::get<0>(before) ||
+  return most > most_before || std::get<0>(room) > std::get<0>(before) ||
          std::get<1>(room) > std::get<1>(before) || std::get<2>(room) > std::get<2>(before);
 }
 

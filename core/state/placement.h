@@ -94,7 +94,7 @@ class Hosts {
   struct Entry {
     const Host* host;
     Room room;
-    int gpus_percent;  // all that is free of its GPUs
+    int most_of_a_gpu;  // that is free, in percent
   };
   using Place = std::set<Room>::const_iterator;
 

@@ -94,10 +94,10 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   hello.set_pieces_port(direct.port());
   if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_folder(FolderIdentity(options.data_dir));
-  std::vector<uint64_t> sweeps = gang::Folders(options.data_dir).Sweeps();
-  std::ranges::sort(sweeps, std::ranges::greater());
-  if (sweeps.size() > kSweepsSaid) sweeps.resize(kSweepsSaid);
-  hello.mutable_sweeps()->Add(sweeps.begin(), sweeps.end());
+  const std::set<uint64_t> sweeps = gang::Folders(options.data_dir).Sweeps();
+  for (auto sweep = sweeps.rbegin(); sweep != sweeps.rend(); ++sweep) {
+    if (std::cmp_less(hello.sweeps_size(), kSweepsSaid)) hello.add_sweeps(*sweep);
+  }
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);

@@ -14,22 +14,25 @@ namespace attune::gang {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kOwnerBytesMax = 256;
+
 Folders::Folders(const fs::path& data) : data_(fs::absolute(data).lexically_normal()) {}
 
 fs::path Folders::Sweep(uint64_t sweep) const {
   return data_ / "sweeps" / ("s" + std::to_string(sweep));
 }
 
-std::vector<uint64_t> Folders::Sweeps() const {
-  std::vector<uint64_t> sweeps;
+std::set<uint64_t> Folders::Sweeps() const {
+  std::set<uint64_t> sweeps;
   std::error_code failed;
   for (auto entry = fs::directory_iterator(data_ / "sweeps", failed);
        !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
+    std::string name = entry->path().filename().string();
+    if (name.starts_with(kRemovedPrefix)) name.erase(0, kRemovedPrefix.size());
     uint64_t sweep = 0;
     const char* const end = name.data() + name.size();
-    if (name[0] == 's' && std::from_chars(name.data() + 1, end, sweep).ptr == end)
-      sweeps.push_back(sweep);
+    const auto read = std::from_chars(name.data() + 1, end, sweep);
+    if (name[0] == 's' && read.ec == std::errc() && read.ptr == end) sweeps.insert(sweep);
   }
   return sweeps;
 }
@@ -48,18 +51,26 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
 
 fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
 
-std::string ReadOwner(const fs::path& sweep_dir) {
-  std::ifstream file(sweep_dir / "server");
-  std::string word;
-  file >> word;
+OrError<std::string> ReadOwner(const fs::path& sweep_dir) {
+  const fs::path path = sweep_dir / "server";
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && errno == ENOENT) return std::string();
+  std::string word(kOwnerBytesMax, '\0');
+  const ssize_t count = file ? read(file.get(), word.data(), word.size()) : -1;
+  if (count < 0) return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  word.resize(static_cast<size_t>(count));
   return word;
 }
 
 std::optional<Error> WriteOwner(const fs::path& sweep_dir, const std::string& word) {
-  if (ReadOwner(sweep_dir) == word) return std::nullopt;
-  std::ofstream file(sweep_dir / "server", std::ios::trunc);
-  file << word << std::endl;
-  if (!file) return Error{"cannot write " + (sweep_dir / "server").string()};
+  const OrError<std::string> before = ReadOwner(sweep_dir);
+  if (before.ok() && before.value() == word) return std::nullopt;
+  const fs::path fresh = sweep_dir / ".server";
+  std::ofstream file(fresh, std::ios::trunc);
+  file << word << std::flush;
+  std::error_code failed;
+  if (file) fs::rename(fresh, sweep_dir / "server", failed);
+  if (!file || failed) return Error{"cannot write " + (sweep_dir / "server").string()};
   return std::nullopt;
 }
 

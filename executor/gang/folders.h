@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
@@ -25,7 +26,8 @@ class Folders {
   explicit Folders(const std::filesystem::path& data);
 
   std::filesystem::path Sweep(uint64_t sweep) const;
-  std::vector<uint64_t> Sweeps() const;  // that have a folder, in no order
+  // That have a folder, or one that is being deleted; in no order.
+  std::set<uint64_t> Sweeps() const;
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;
   std::filesystem::path Files(const AttemptId& attempt) const;  // of the program's own
@@ -37,6 +39,9 @@ class Folders {
   std::filesystem::path data_;
 };
 
+// Before the name of a folder that is being deleted.
+inline constexpr std::string_view kRemovedPrefix = ".removed-";
+
 // The folder of a checkpoint among those of its trial.
 std::string CheckpointFolder(int64_t step, uint32_t attempt);
 
@@ -46,7 +51,7 @@ void RemoveFetched(const GangSpec& spec);
 
 // Whose sweep a folder has files of, as the last one that has run some of it here: a word that its
 // server has said. Empty: nobody has.
-std::string ReadOwner(const std::filesystem::path& sweep_dir);
+OrError<std::string> ReadOwner(const std::filesystem::path& sweep_dir);
 std::optional<Error> WriteOwner(const std::filesystem::path& sweep_dir, const std::string& word);
 
 std::filesystem::path RankLog(const std::filesystem::path& attempt_dir, int rank);

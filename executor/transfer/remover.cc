@@ -20,14 +20,19 @@ std::string Remover::Remove(const Removal& removal) {
   const fs::path& folder = removal.folder;
   if (folder.empty())
     return "it is not where this executor keeps its checkpoints; delete it by hand";
-  const fs::path doomed = folder.parent_path() / (".removed-" + folder.filename().string());
+  const fs::path doomed =
+      folder.parent_path() / (std::string(gang::kRemovedPrefix) + folder.filename().string());
   std::error_code failed;
   fs::remove_all(doomed, failed);  // of a deletion that was interrupted
   if (failed) return failed.message();
-  if (removal.owner && fs::exists(folder, failed) && gang::ReadOwner(folder) != *removal.owner) {
-    spdlog::warn("the {} stays: nothing in it says that it is of the server that has deleted it",
-                 removal.name);
-    return "";
+  if (removal.owner && fs::exists(folder, failed)) {
+    const gang::OrError<std::string> owner = gang::ReadOwner(folder);
+    if (!owner.ok()) return owner.error();
+    if (owner.value() != *removal.owner) {
+      spdlog::warn("the {} stays: nothing in it says that it is of the server that has deleted it",
+                   removal.name);
+      return "";
+    }
   }
   fs::rename(folder, doomed, failed);
   if (failed && failed != std::errc::no_such_file_or_directory) return failed.message();

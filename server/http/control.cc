@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "server/http/body.h"
@@ -149,14 +151,13 @@ Response Control::DeleteSweep(const Request& request, const Target& target) {
   }
   const auto events = backend_.Execute(attune::DeleteSweep{id, *seen}, request.actor);
   if (!events.ok()) return Problem(events.error());
-  int64_t folders = 0;
+  std::set<std::string> folders;
   backend_.Look([&](const Brain& brain) {
-    folders = std::ranges::count_if(brain.state().sweep_removals, [&](const auto& removals) {
-      return removals.second.contains(id);
-    });
+    for (const auto& [name, executor] : brain.state().executors) folders.insert(FolderOf(executor));
   });
   std::string effect = "deleted";
-  if (folders > 0) effect += "; its files go from " + Plural(folders, "data folder");
+  if (!folders.empty())
+    effect += "; its files go from " + Plural(std::ssize(folders), "data folder");
   return JsonAnswer({{"id", ToString(id)}, {"state", "deleted"}, {"effect", effect}}, kAccepted);
 }
 

@@ -1,5 +1,6 @@
 #include "server/http/metrics.h"
 
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -49,16 +50,29 @@ class Text {
   std::string text_;
 };
 
-void AddCounts(Text& text, const std::map<std::string, int64_t>& by_state) {
-  for (const auto& [state, count] : by_state)
-    text.Add({{"state", state}}, static_cast<double>(count));
+// Of all states, so that an alert on one finds it also while there is none.
+template <size_t n>
+void AddCounts(Text& text, const std::array<std::string_view, n>& states,
+               const std::map<std::string, int64_t>& by_state) {
+  for (const std::string_view state : states) {
+    const auto found = by_state.find(std::string(state));
+    text.Add({{"state", std::string(state)}},
+             found == by_state.end() ? 0 : static_cast<double>(found->second));
+  }
 }
+
+constexpr std::array<std::string_view, 6> kSweepStates{"running", "paused", "completed",
+                                                       "stopped", "failed", "killed"};
+constexpr std::array<std::string_view, 7> kTrialStates{"pending", "running", "paused", "completed",
+                                                       "stopped", "failed",  "killed"};
+constexpr std::array<std::string_view, 6> kExecutorStates{"online", "draining",  "drained",
+                                                          "unwell", "set_aside", "lost"};
 
 void AddExecutors(Text& text, const std::vector<Backend::ExecutorStatus>& executors) {
   std::map<std::string, int64_t> by_state;
   for (const auto& executor : executors) ++by_state[executor.state];
   text.Begin("attune_executors", "gauge", "Executors by state.");
-  AddCounts(text, by_state);
+  AddCounts(text, kExecutorStates, by_state);
 
   const auto each = [&](std::string_view name, std::string_view help, auto total, auto free) {
     text.Begin(name, "gauge", help);
@@ -101,9 +115,9 @@ Response Metrics::Get(const Request&, const Target&) {
   text.Begin("attune_events_total", "counter", "Events in the log.");
   text.Add({}, static_cast<double>(counts->last.value));
   text.Begin("attune_sweeps", "gauge", "Sweeps by state.");
-  AddCounts(text, counts->sweeps);
+  AddCounts(text, kSweepStates, counts->sweeps);
   text.Begin("attune_trials", "gauge", "Trials of all sweeps by state.");
-  AddCounts(text, counts->trials);
+  AddCounts(text, kTrialStates, counts->trials);
   size_t waiting = 0;
   backend_.Look([&](const Brain& brain) { waiting = brain.Demands().size(); });
   text.Begin("attune_sweeps_waiting", "gauge", "Sweeps whose next gang finds no room.");

@@ -358,15 +358,17 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
 
 Json DemandToJson(const Demand& demand) {
   const Resources& worker = demand.request.per_worker;
-  return {{"sweep", ToString(demand.sweep)},
-          {"gangs", demand.gangs},
-          {"workers", demand.request.max_workers},
-          {"min_workers", demand.request.min_workers},
-          {"cpus_per_worker", worker.cpus},
-          {"gpus_per_worker", worker.gpus},
-          {"memory_per_worker", worker.memory_bytes},
-          {"requires", sweepfile::ToJson(demand.request.required)},
-          {"reason", demand.reason}};
+  Json json = {{"sweep", ToString(demand.sweep)},
+               {"gangs", demand.gangs},
+               {"workers", demand.request.max_workers},
+               {"min_workers", demand.request.min_workers},
+               {"cpus_per_worker", worker.cpus},
+               {"gpus_per_worker", worker.gpus},
+               {"memory_per_worker", worker.memory_bytes},
+               {"requires", sweepfile::ToJson(demand.request.required)},
+               {"reason", demand.reason}};
+  if (demand.request.gpu_percent < 100) json["gpu_percent"] = demand.request.gpu_percent;
+  return json;
 }
 
 Json ExecutorToJson(const Backend::ExecutorStatus& executor) {

@@ -50,6 +50,36 @@ TEST_F(Contention, AShareThatIsGivenBackIsRoomForTheNext) {
   EXPECT_EQ(Gangs(id), 3u);
 }
 
+TEST_F(Contention, AGangOfOneHostThatWaitsHoldsUpNoneThatSpans) {
+  JoinSpanning("a", {.gpus = 1});
+  JoinSpanning("b", {.gpus = 1});
+  SweepSpec whole = Gangs(2);
+  whole.gang.placement = PlacementPolicy::kOneHost;
+  Create(whole);
+  EXPECT_EQ(Gangs(Create(Gangs(2))), 1u);
+}
+
+TEST_F(Contention, WhereNoGpuIsReservedSharesGoOn) {
+  Join("host", {.cpus = 4, .gpus = 1});
+  SweepSpec shares = Gangs(1);
+  shares.gang.gpu_percent = 25;
+  const SweepId small = Create(shares);
+  SweepSpec wide = Gangs(1);
+  wide.gang = {.workers = 1, .per_worker = {.cpus = 4}};
+  SweepSpec narrow = Gangs(1);
+  narrow.gang = {.workers = 1, .per_worker = {.cpus = 1}};
+  const SweepId first = Create(narrow);
+  const SweepId large = Create(wide);
+  ASSERT_EQ(Gangs(first), 6u) << "with the two of another host";
+  FreeOne(first, "host");
+  ASSERT_TRUE(brain.state().reservation) << "for the wide one";
+  EXPECT_EQ(brain.state().reservation->sweep, large);
+  for (int i = 0; i < 6; ++i) {
+    FreeOne(small);
+    EXPECT_EQ(Gangs(small), 4u);
+  }
+}
+
 TEST_F(Contention, SharesCountAsShares) {
   Join("gpus", {.gpus = 2});
   SweepSpec quarters = Gangs(1);

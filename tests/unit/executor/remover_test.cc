@@ -160,7 +160,14 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   EXPECT_EQ(NextRemoved(), -3);
   EXPECT_TRUE(fs::exists(folders_.Sweep(2) / "trials"));
   EXPECT_TRUE(fs::exists(folders_.Sweep(3) / "trials")) << "nobody has said whose it is";
-  EXPECT_THAT(folders_.Sweeps(), testing::UnorderedElementsAre(2u, 3u));
+  fs::create_directories(folders_.Sweep(4) / "server");  // which cannot be read
+  Want({}, {4, 5});
+  EXPECT_EQ(NextRemoved(), -5);
+  EXPECT_TRUE(fs::exists(folders_.Sweep(4)));
+  fs::create_directories(folders_.Sweep(1).parent_path() / ".removed-s9");
+  fs::create_directories(folders_.Sweep(1).parent_path() / "s");
+  fs::create_directories(folders_.Sweep(1).parent_path() / "s99999999999999999999");
+  EXPECT_THAT(folders_.Sweeps(), ElementsAre(2u, 3u, 4u, 9u));
 }
 
 TEST_F(RemoverTest, FailureIsLoggedOnceAndTriedAgain) {

@@ -36,6 +36,13 @@ TEST(EventCodec, EveryFactComesBackAsItWas) {
   }
 }
 
+// What Fields leaves out is the same in the above, whatever it was.
+TEST(EventCodec, AnExecutorJoinedKeepsWhichDeletedSweepsItHas) {
+  const auto decoded = DecodeAgain(Encode(ExecutorJoined{.name = "a", .deleted = {SweepId(3)}}));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_EQ(std::get<ExecutorJoined>(*decoded).deleted, std::vector{SweepId(3)});
+}
+
 TEST(EventCodec, AnEmptyKeyIsNotWritten) {
   const TrialId trial(SweepId(1), TrialNumber(0));
   EXPECT_EQ(Encode(TrialCreated{trial, {}, "random"}).payload,
