@@ -26,7 +26,7 @@ class Folders {
   explicit Folders(const std::filesystem::path& data);
 
   std::filesystem::path Sweep(uint64_t sweep) const;
-  // That have a folder, or one that is being deleted; in no order.
+  // That have a folder, or one that is being deleted.
   std::set<uint64_t> Sweeps() const;
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;

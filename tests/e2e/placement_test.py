@@ -218,6 +218,9 @@ class Placement(EndToEnd):
         self.assertEqual([trial["state"] for trial in trials], ["running"] * 3, "the fourth has no room")
         ranks = self.get(f"/sweeps/{sweep_id}/trials/1")["attempts_list"][0]["ranks"]
         self.assertEqual([(rank["gpus"], rank["gpu_percent"]) for rank in ranks], [([0], 30)])
+        [demand] = self.get("/demand")["demand"]
+        self.assertEqual((demand["gpus_per_worker"], demand["gpu_percent"]), (1, 30))
+        self.assertEqual(demand["reason"], "needs 1 share of 30 % of a GPU: a has 0 free")
         gate.close()
         self.completed(sweep_id)
         self.assertEqual(self.get(f"/sweeps/{sweep_id}")["trials"]["completed"], 4)
