@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "checkpoints/download.h"
 
@@ -60,16 +59,14 @@ void BestKeeper::OnStarted(const Brain& brain) {
 
 void BestKeeper::OnDurable(std::span<const Event> events, const Brain&) {
   std::set<SweepId> changed;
-  std::vector<SweepId> deleted;
   bool joined = false;  // somebody who may have what could not be brought
   for (const Event& event : events) {
     if (const auto sweep = SweepOf(event)) changed.insert(*sweep);
-    if (const auto* gone = std::get_if<SweepDeleted>(&event.fact)) deleted.push_back(gone->sweep);
+    if (const auto* deleted = std::get_if<SweepDeleted>(&event.fact)) {
+      const std::lock_guard lock(mutex_);
+      deleted_.insert(deleted->sweep);
+    }
     joined = joined || std::holds_alternative<ExecutorJoined>(event.fact);
-  }
-  if (!deleted.empty()) {
-    const std::lock_guard lock(mutex_);
-    deleted_.insert(deleted.begin(), deleted.end());
   }
   if (joined) {
     const std::lock_guard lock(mutex_);

@@ -12,13 +12,14 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoints/removal.h"
+
 namespace attune::server {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr char kOwnerFile[] = "attune-storage";
-constexpr char kRemoved[] = ".removed-";
 
 Error Failed(const fs::path& path, int error) {
   const bool full = error == ENOSPC || error == EDQUOT;
@@ -44,16 +45,9 @@ std::optional<CheckpointId> ParseName(const TrialId& trial, const std::string& n
   return CheckpointId{trial, *attempt, Step(*step)};
 }
 
-// Under another name first: a copy that is there is whole. False: it could not be deleted.
+// False: it could not be deleted.
 bool RemoveFolder(const fs::path& folder) {
-  const fs::path doomed = folder.parent_path() / (kRemoved + folder.filename().string());
-  std::error_code failed;
-  fs::remove_all(doomed, failed);
-  if (!failed) {
-    fs::rename(folder, doomed, failed);
-    if (failed == std::errc::no_such_file_or_directory) return true;
-  }
-  if (!failed) fs::remove_all(doomed, failed);
+  const std::error_code failed = checkpoints::RemoveFolder(folder);
   if (failed) spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
   return !failed;
 }
@@ -140,9 +134,9 @@ bool CheckpointStorage::Remove(SweepId sweep) const {
 }
 
 bool CheckpointStorage::Holds(SweepId sweep) const {
+  const fs::path folder = path_ / ToString(sweep);
   std::error_code absent;
-  return fs::exists(path_ / ToString(sweep), absent) ||
-         fs::exists(path_ / (kRemoved + ToString(sweep)), absent);
+  return fs::exists(folder, absent) || fs::exists(checkpoints::PathOfRemoved(folder), absent);
 }
 
 }  // namespace attune::server

@@ -113,17 +113,13 @@ class Rows {
   Output& out_;
 };
 
-// An export of no rows does not say whether there is such a sweep. Of one that was deleted there
-// are events alone.
-Status FindSweep(const std::string& database, SweepId sweep, bool deleted_too) {
+// An export of no rows does not say whether there is such a sweep. `table`: `sweeps`, or `events`,
+// which has those that were deleted as well.
+Status FindSweep(const std::string& database, SweepId sweep, const std::string& table) {
   const auto connection = server::OpenBeside(database);
   if (!connection.ok()) return connection.error();
   server::sqlite::Rows rows =
-      (*connection)
-          ->Query(
-              "SELECT 1 FROM log.sweeps WHERE sweep = ?1"
-              " UNION ALL SELECT 1 FROM log.events WHERE ?2 AND sweep = ?1 LIMIT 1",
-              sweep.value, deleted_too);
+      (*connection)->Query("SELECT 1 FROM log." + table + " WHERE sweep = ?1 LIMIT 1", sweep.value);
   if (rows.Next() || !rows.status().ok()) return rows.status();
   return Error{ErrorCode::kNotFound, "there is no sweep " + ToString(sweep) + " in " + database};
 }
@@ -140,8 +136,8 @@ ExitCode ExportRows(const DbFlags& flags, Console& console) {
     const auto sweep = ParseSweepId(flags.sweep);
     if (!sweep.ok()) return Fail(console, sweep.error());
     options.sweep = *sweep;
-    const bool of_events = options.what == ExportOptions::What::kEvents;
-    if (const Status found = FindSweep(flags.database(), *sweep, of_events); !found.ok())
+    const std::string table = flags.what == "events" ? "events" : "sweeps";
+    if (const Status found = FindSweep(flags.database(), *sweep, table); !found.ok())
       return Fail(console, found.error());
   }
   Rows rows(flags.file, console.out);

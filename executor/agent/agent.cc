@@ -5,6 +5,8 @@
 #include <future>
 #include <optional>
 #include <random>
+#include <ranges>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -94,10 +96,9 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   hello.set_pieces_port(direct.port());
   if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_folder(FolderIdentity(options.data_dir));
-  const std::set<uint64_t> sweeps = gang::Folders(options.data_dir).Sweeps();
-  for (auto sweep = sweeps.rbegin(); sweep != sweeps.rend(); ++sweep) {
-    if (std::cmp_less(hello.sweeps_size(), kSweepsSaid)) hello.add_sweeps(*sweep);
-  }
+  const std::set<uint64_t> sweeps = SweepsIn(gang::Folders(options.data_dir));
+  for (const uint64_t sweep : sweeps | std::views::reverse | std::views::take(kSweepsSaid))
+    hello.add_sweeps(sweep);
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);

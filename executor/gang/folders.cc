@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 
@@ -18,24 +17,7 @@ constexpr size_t kOwnerBytesMax = 256;
 
 Folders::Folders(const fs::path& data) : data_(fs::absolute(data).lexically_normal()) {}
 
-fs::path Folders::Sweep(uint64_t sweep) const {
-  return data_ / "sweeps" / ("s" + std::to_string(sweep));
-}
-
-std::set<uint64_t> Folders::Sweeps() const {
-  std::set<uint64_t> sweeps;
-  std::error_code failed;
-  for (auto entry = fs::directory_iterator(data_ / "sweeps", failed);
-       !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    std::string name = entry->path().filename().string();
-    if (name.starts_with(kRemovedPrefix)) name.erase(0, kRemovedPrefix.size());
-    uint64_t sweep = 0;
-    const char* const end = name.data() + name.size();
-    const auto read = std::from_chars(name.data() + 1, end, sweep);
-    if (name[0] == 's' && read.ec == std::errc() && read.ptr == end) sweeps.insert(sweep);
-  }
-  return sweeps;
-}
+fs::path Folders::Sweep(uint64_t sweep) const { return Sweeps() / ("s" + std::to_string(sweep)); }
 
 fs::path Folders::Trial(const AttemptId& attempt) const {
   return Sweep(attempt.sweep) / "trials" / std::to_string(attempt.trial);

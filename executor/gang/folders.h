@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <set>
 #include <string>
-#include <string_view>
 
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
@@ -26,8 +24,7 @@ class Folders {
   explicit Folders(const std::filesystem::path& data);
 
   std::filesystem::path Sweep(uint64_t sweep) const;
-  // That have a folder, or one that is being deleted.
-  std::set<uint64_t> Sweeps() const;
+  std::filesystem::path Sweeps() const { return data_ / "sweeps"; }
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;
   std::filesystem::path Files(const AttemptId& attempt) const;  // of the program's own
@@ -38,9 +35,6 @@ class Folders {
 
   std::filesystem::path data_;
 };
-
-// Before the name of a folder that is being deleted.
-inline constexpr std::string_view kRemovedPrefix = ".removed-";
 
 // The folder of a checkpoint among those of its trial.
 std::string CheckpointFolder(int64_t step, uint32_t attempt);

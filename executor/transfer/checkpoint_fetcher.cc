@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoints/manifest.h"
+#include "checkpoints/removal.h"
 
 namespace attune::agent {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoints::Downloaded;
 using Clock = std::chrono::steady_clock;
-
-constexpr char kRemoved[] = ".removed-";
 
 std::string NameOfCopy(const std::string& digest) {
   return digest.starts_with(checkpoints::kDigestPrefix)
@@ -39,17 +38,9 @@ uint64_t BytesIn(const fs::path& folder) {
 
 double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-// Under another name first: a copy that is there is whole.
 void Remove(const fs::path& folder) {
-  std::error_code failed;
-  fs::path doomed = folder;
-  if (!folder.filename().string().starts_with(kRemoved)) {
-    doomed = folder.parent_path() / (kRemoved + folder.filename().string());
-    fs::remove_all(doomed, failed);
-    fs::rename(folder, doomed, failed);
-  }
-  if (!failed) fs::remove_all(doomed, failed);
-  if (failed) spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
+  if (const std::error_code failed = checkpoints::RemoveFolder(folder))
+    spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
 }
 
 }  // namespace

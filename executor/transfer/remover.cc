@@ -3,8 +3,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "checkpoints/removal.h"
 
 namespace attune::agent {
 namespace {
@@ -20,10 +24,7 @@ std::string Remover::Remove(const Removal& removal) {
   const fs::path& folder = removal.folder;
   if (folder.empty())
     return "it is not where this executor keeps its checkpoints; delete it by hand";
-  const fs::path doomed =
-      folder.parent_path() / (std::string(gang::kRemovedPrefix) + folder.filename().string());
-  std::error_code failed;
-  fs::remove_all(doomed, failed);  // of a deletion that was interrupted
+  std::error_code failed = checkpoints::RemoveFolder(checkpoints::PathOfRemoved(folder));
   if (failed) return failed.message();
   if (removal.owner && fs::exists(folder, failed)) {
     const gang::OrError<std::string> owner = gang::ReadOwner(folder);
@@ -34,9 +35,7 @@ std::string Remover::Remove(const Removal& removal) {
       return "";
     }
   }
-  fs::rename(folder, doomed, failed);
-  if (failed && failed != std::errc::no_such_file_or_directory) return failed.message();
-  fs::remove_all(doomed, failed);
+  failed = checkpoints::RemoveFolder(folder);
   return failed ? failed.message() : "";
 }
 
@@ -62,10 +61,15 @@ void Remover::Want(const Removals& wanted) {
   for (Removal& removal : removals) {
     const auto [entry, is_new] = known_.try_emplace(removal.name);
     if (!is_new && entry->second.state != State::kFailed) continue;
-    entry->second.state = State::kQueued;
-    queue_.push_back(std::move(removal));
+    entry->second.removal = std::move(removal);
+    Queue(entry->second);
   }
   changed_.notify_all();
+}
+
+void Remover::Queue(Entry& entry) {
+  entry.state = State::kQueued;
+  queue_.push_back(entry.removal.name);
 }
 
 std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const {
@@ -93,39 +97,55 @@ void Remover::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto called = [this] { return stop_ || !queue_.empty(); };
-    if (failed_.empty())
+    if (!try_again_at_)
       changed_.wait(lock, called);
-    else if (!changed_.wait_until(lock, try_again_at_, called))
+    else if (!changed_.wait_until(lock, *try_again_at_, called))
       TryFailedAgain();
     if (stop_) return;
     if (queue_.empty()) continue;
-    Removal removal = std::move(queue_.front());
+    const Removal removal = known_.at(queue_.front()).removal;
     queue_.pop_front();
     lock.unlock();
     const std::string problem = Remove(removal);
     if (problem.empty()) removal.removed();
     lock.lock();
-    OnRemoved(std::move(removal), problem);
+    OnRemoved(removal.name, problem);
   }
 }
 
 void Remover::TryFailedAgain() {
-  for (Removal& removal : std::exchange(failed_, {})) {
-    const auto known = known_.find(removal.name);
-    if (known == known_.end() || known->second.state != State::kFailed) continue;
-    known->second.state = State::kQueued;
-    queue_.push_back(std::move(removal));
+  try_again_at_.reset();
+  for (auto& [name, entry] : known_) {
+    if (entry.state == State::kFailed) Queue(entry);
   }
 }
 
-void Remover::OnRemoved(Removal removal, const std::string& problem) {
-  Entry& entry = known_[removal.name];
+// What is queued stays known, whether it is still wanted or not.
+void Remover::OnRemoved(const std::string& name, const std::string& problem) {
+  Entry& entry = known_.at(name);
   entry.state = problem.empty() ? State::kDone : State::kFailed;
   if (problem.empty()) return;
   if (!std::exchange(entry.complained, true))
-    spdlog::error("cannot delete the {}, and goes on trying: {}", removal.name, problem);
-  if (failed_.empty()) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
-  failed_.push_back(std::move(removal));
+    spdlog::error("cannot delete the {}, and goes on trying: {}", name, problem);
+  if (!try_again_at_) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
+}
+
+std::set<uint64_t> SweepsIn(const gang::Folders& folders) {
+  std::set<uint64_t> sweeps;
+  std::error_code failed;
+  for (auto entry = fs::directory_iterator(folders.Sweeps(), failed);
+       !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    std::string_view id = name;
+    if (id.starts_with(checkpoints::kRemovedPrefix))
+      id.remove_prefix(checkpoints::kRemovedPrefix.size());
+    if (!id.starts_with('s')) continue;
+    id.remove_prefix(1);
+    uint64_t sweep = 0;
+    const auto read = std::from_chars(id.begin(), id.end(), sweep);
+    if (read.ec == std::errc() && read.ptr == id.end()) sweeps.insert(sweep);
+  }
+  return sweeps;
 }
 
 }  // namespace attune::agent

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,9 +21,8 @@ namespace attune::agent {
 
 // Deletes what the server wants to be gone, on a thread of its own: gigabytes take their time.
 //
-// A folder is renamed to a hidden name first, so that a crash never leaves half of one under its
-// full name. Of what the server names as a checkpoint, nothing is touched that lies outside of the
-// data folder's checkpoints, nor of what it names as a sweep what is of another server's.
+// Of what the server names as a checkpoint nothing is touched that lies outside of the data
+// folder's checkpoints, and of what it names as a sweep nothing of another server's.
 class Remover {
  public:
   // Called on the remover's thread, once for each that is gone.
@@ -47,6 +47,7 @@ class Remover {
   };
   enum class State { kQueued, kDone, kFailed };
   struct Entry {
+    Removal removal;
     State state = State::kQueued;
     bool complained = false;
   };
@@ -54,21 +55,24 @@ class Remover {
   static std::string Remove(const Removal& removal);
   std::vector<Removal> ToRemovals(const Removals& removals) const;
   void Run();
+  void Queue(Entry& entry);
   void TryFailedAgain();
-  void OnRemoved(Removal removal, const std::string& problem);
+  void OnRemoved(const std::string& name, const std::string& problem);
 
   const gang::Folders folders_;
   const Removed removed_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Removal> queue_;  // under mutex_, as is all below
-  std::vector<Removal> failed_;
-  std::chrono::steady_clock::time_point try_again_at_;
   std::map<std::string, Entry> known_;  // by name; those no longer wanted are forgotten
+  std::deque<std::string> queue_;       // all under mutex_
+  std::optional<std::chrono::steady_clock::time_point> try_again_at_;  // what has failed
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above
 };
+
+// The sweeps of which there are files here, or what a deletion has left that was cut off.
+std::set<uint64_t> SweepsIn(const gang::Folders& folders);
 
 }  // namespace attune::agent

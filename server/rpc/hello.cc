@@ -1,7 +1,12 @@
 #include "server/rpc/hello.h"
 
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "core/base/secret.h"
 #include "core/log/joining.h"
+#include "core/state/state.h"
 #include "server/rpc/convert.h"
 
 namespace attune::server {
@@ -54,6 +59,14 @@ JoinExecutor JoinOf(const v1::Hello& hello) {
           .labels = FromProto(hello.labels()),
           .time_left = TimeLeft(hello),
           .sweeps = std::move(sweeps)};
+}
+
+void SetSpeaker(const v1::Hello& hello, Command& command) {
+  if (auto* record = std::get_if<RecordFact>(&command)) record->executor = hello.name();
+  if (auto* removal = std::get_if<RecordSweepRemoval>(&command)) {
+    removal->executor = hello.name();
+    removal->folder = FolderOf(hello.name(), hello.folder());
+  }
 }
 
 }  // namespace attune::server

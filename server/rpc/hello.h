@@ -19,4 +19,7 @@ std::optional<v1::Refusal> FaultOf(const v1::Hello& hello, const std::string& to
 // REQUIRES: no fault.
 JoinExecutor JoinOf(const v1::Hello& hello);
 
+// Who says so, in a command that asks for it.
+void SetSpeaker(const v1::Hello& hello, Command& command);
+
 }  // namespace attune::server

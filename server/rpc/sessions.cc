@@ -157,13 +157,7 @@ void Sessions::OnFacts(SessionId id, FactBatch batch, Time now) {
   Session* session = Speaker(id);
   if (session == nullptr) return;
   Hear(*session, now);
-  for (Command& command : batch.commands) {
-    if (auto* record = std::get_if<RecordFact>(&command)) record->executor = session->hello.name();
-    if (auto* removal = std::get_if<RecordSweepRemoval>(&command)) {
-      removal->executor = session->hello.name();
-      removal->folder = FolderOf(session->hello.name(), session->hello.folder());
-    }
-  }
+  for (Command& command : batch.commands) SetSpeaker(session->hello, command);
   if (!started_) session->deaf = true;
   // What comes after a gap must not be acknowledged.
   if (session->deaf) return ReadOnOrHold(id, *session);

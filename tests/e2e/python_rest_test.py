@@ -134,9 +134,9 @@ class Recorded:
 class TensorBoard(Client):
     def setUp(self):
         super().setUp()
-        stub = types.ModuleType("tensorboardX")
-        stub.SummaryWriter, Recorded.runs = Recorded, {}
-        patch = mock.patch.dict(sys.modules, {"torch.utils.tensorboard": None, "tensorboardX": stub})
+        library = types.ModuleType("tensorboardX")
+        library.SummaryWriter, Recorded.runs = Recorded, {}
+        patch = mock.patch.dict(sys.modules, {"torch.utils.tensorboard": None, "tensorboardX": library})
         patch.start()
         self.addCleanup(patch.stop)
 

@@ -15,6 +15,11 @@ class Contention : public BrainTest {
     spec.stop.max_trials = max_trials;
     return spec;
   }
+  static SweepSpec Shares(int percent) {
+    SweepSpec spec = Gangs(1);
+    spec.gang.gpu_percent = percent;
+    return spec;
+  }
   size_t Gangs(SweepId id) const { return sweep(id).live.size(); }
   // The first gang of the sweep ends on an executor.
   std::vector<Event> FreeOne(SweepId id, const std::string& executor = "") {
@@ -42,9 +47,7 @@ TEST_F(Contention, AHigherPriorityIsServedFirst) {
 
 TEST_F(Contention, AShareThatIsGivenBackIsRoomForTheNext) {
   Join("gpus", {.gpus = 1});
-  SweepSpec shares = Gangs(1);
-  shares.gang.gpu_percent = 30;
-  const SweepId id = Create(shares);
+  const SweepId id = Create(Shares(30));
   EXPECT_EQ(Gangs(id), 3u);
   FreeOne(id);
   EXPECT_EQ(Gangs(id), 3u);
@@ -61,9 +64,7 @@ TEST_F(Contention, AGangOfOneHostThatWaitsHoldsUpNoneThatSpans) {
 
 TEST_F(Contention, WhereNoGpuIsReservedSharesGoOn) {
   Join("host", {.cpus = 4, .gpus = 1});
-  SweepSpec shares = Gangs(1);
-  shares.gang.gpu_percent = 25;
-  const SweepId small = Create(shares);
+  const SweepId small = Create(Shares(25));
   SweepSpec wide = Gangs(1);
   wide.gang = {.workers = 1, .per_worker = {.cpus = 4}};
   SweepSpec narrow = Gangs(1);
@@ -82,13 +83,9 @@ TEST_F(Contention, WhereNoGpuIsReservedSharesGoOn) {
 
 TEST_F(Contention, SharesCountAsShares) {
   Join("gpus", {.gpus = 2});
-  SweepSpec quarters = Gangs(1);
-  quarters.gang.gpu_percent = 25;
-  const SweepId first = Create(quarters);
+  const SweepId first = Create(Shares(25));
   ASSERT_EQ(Gangs(first), 8u);
-  SweepSpec halves = Gangs(1);
-  halves.gang.gpu_percent = 50;
-  const SweepId second = Create(halves);
+  const SweepId second = Create(Shares(50));
   for (int i = 0; i < 8; ++i) FreeOne(first);
   EXPECT_EQ(Gangs(first), 4u) << "a GPU for each sweep";
   EXPECT_EQ(Gangs(second), 2u);
@@ -96,9 +93,7 @@ TEST_F(Contention, SharesCountAsShares) {
 
 TEST_F(Contention, AGangThatNeedsAWholeGpuIsNotStarvedByShares) {
   Join("gpus", {.gpus = 1});
-  SweepSpec shares = Gangs(1);
-  shares.gang.gpu_percent = 50;
-  const SweepId small = Create(shares);
+  const SweepId small = Create(Shares(50));
   const SweepId large = Create(Gangs(1));
   for (int i = 0; i < 2; ++i) FreeOne(small);
   EXPECT_EQ(Gangs(large), 1u);

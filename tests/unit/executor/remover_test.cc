@@ -167,7 +167,7 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   fs::create_directories(folders_.Sweep(1).parent_path() / ".removed-s9");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s");
   fs::create_directories(folders_.Sweep(1).parent_path() / "s99999999999999999999");
-  EXPECT_THAT(folders_.Sweeps(), ElementsAre(2u, 3u, 4u, 9u));
+  EXPECT_THAT(SweepsIn(folders_), ElementsAre(2u, 3u, 4u, 9u));
 }
 
 TEST_F(RemoverTest, FailureIsLoggedOnceAndTriedAgain) {

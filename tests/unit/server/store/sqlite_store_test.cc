@@ -97,53 +97,6 @@ TEST(SqliteStore, TheTablesAreTheSameWhateverTheBatchesWere) {
   EXPECT_EQ(Tables(folder / "single.db"), Tables(folder / "whole.db"));
 }
 
-// How many rows each table has of a sweep, in those that say whose a row is.
-std::map<std::string, int64_t> RowsOf(const std::string& path, int64_t sweep) {
-  auto connection = sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadOnly, 0).value();
-  std::map<std::string, int64_t> counts;
-  sqlite::Rows tables = connection->Query(
-      "SELECT s.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c"
-      " WHERE s.type IN ('table', 'view') AND c.name = 'sweep'"
-      " AND s.name NOT IN ('events', 'ended_sweeps')");
-  while (tables.Next()) {
-    const std::string table(tables.Text(0));
-    counts[table] =
-        connection
-            ->Number("SELECT count(*) FROM " + table + " WHERE sweep = " + std::to_string(sweep))
-            .value();
-  }
-  EXPECT_TRUE(tables.status().ok());
-  return counts;
-}
-
-TEST(SqliteStore, OfADeletedSweepTheTablesHaveNothingAndOthersStay) {
-  const ScratchFolder folder;
-  const std::string path = folder / "attune.db";
-  SampleLog log;
-  auto store = OpenOrDie(path);
-  const auto append = [&](Fact fact) {
-    const Event event = log.Next(std::move(fact));
-    ASSERT_TRUE(store->Append({&event, 1}).ok());
-  };
-  ASSERT_TRUE(store->Append(log.events()).ok());
-  append(SweepCreated{.sweep = SweepId(2), .spec = SampleSpec(), .idempotency_key = "key-2"});
-  append(TrialCreated{{SweepId(2), TrialNumber(0)}, SampleConfig(0.1), "random"});
-  for (const std::string table : {"sweeps", "trials", "attempts", "checkpoints", "reports"})
-    EXPECT_GT(RowsOf(path, 1).at(table), 0) << table;
-  const auto others = RowsOf(path, 2);
-  EXPECT_EQ(others.at("trials"), 1);
-
-  append(SweepEnded{SweepId(1), SweepState::kStopped, ""});
-  append(SweepDeleted{SweepId(1)});
-  for (const bool rebuilt : {false, true}) {
-    if (rebuilt) {
-      ASSERT_TRUE(store->Rebuild().ok());
-    }
-    for (const auto& [table, rows] : RowsOf(path, 1)) EXPECT_EQ(rows, 0) << table;
-    EXPECT_EQ(RowsOf(path, 2), others);
-  }
-}
-
 TEST(SqliteStore, RebuildingGivesTheSameTables) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";

@@ -1,7 +1,8 @@
-#include "server/http/metrics.h"
+#include "server/http/fleet/metrics.h"
 
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,8 +52,7 @@ class Text {
 };
 
 // Of all states, so that an alert on one finds it also while there is none.
-template <size_t n>
-void AddCounts(Text& text, const std::array<std::string_view, n>& states,
+void AddCounts(Text& text, std::span<const std::string_view> states,
                const std::map<std::string, int64_t>& by_state) {
   for (const std::string_view state : states) {
     const auto found = by_state.find(std::string(state));
