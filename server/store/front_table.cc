@@ -21,12 +21,26 @@ bool Has(const Front& front, const Best& report) {
   });
 }
 
+// Empty where the text is damaged.
+std::vector<double> ValuesOf(std::string_view text) {
+  std::vector<double> values;
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_array()) return values;
+  for (const Json& value : json) {
+    if (!value.is_number()) return {};
+    values.push_back(value.get<double>());
+  }
+  return values;
+}
+
 }  // namespace
 
 void FrontTable::Offer(sqlite::Transaction& transaction, const std::vector<Objective>& objectives,
                        EventSeq seq, const TrialReported& fact, std::vector<double> values) {
   const SweepId sweep = fact.attempt.trial.sweep;
-  Entry& entry = EntryOf(transaction, sweep);
+  Entry* const known = EntryOf(transaction, objectives.size(), sweep);
+  if (known == nullptr) return;
+  Entry& entry = *known;
   Best report{.trial = fact.attempt.trial.number,
               .attempt = fact.attempt.number,
               .step = fact.report.step,
@@ -67,22 +81,31 @@ void FrontTable::Write(sqlite::Transaction& transaction, SweepId sweep, Entry& e
   entry.fresh.clear();
 }
 
-FrontTable::Entry& FrontTable::EntryOf(sqlite::Transaction& transaction, SweepId sweep) {
-  const auto [place, added] = fronts_.try_emplace(sweep);
-  Entry& entry = place->second;
-  if (!added) return entry;
+FrontTable::Entry* FrontTable::EntryOf(sqlite::Transaction& transaction, size_t objectives,
+                                       SweepId sweep) {
+  if (const auto known = fronts_.find(sweep); known != fronts_.end()) return &known->second;
+  Entry entry;
   sqlite::Rows rows = transaction.connection().Query(
       "SELECT trial, attempt, step, objectives FROM front WHERE sweep = ? ORDER BY seq",
       sweep.value);
   while (rows.Next()) {
+    auto values = ValuesOf(rows.Text(3));
+    if (values.size() != objectives) {
+      transaction.Fail({ErrorCode::kInternal,
+                        "the table front cannot be read: objectives of sweep " + ToString(sweep)});
+      return nullptr;
+    }
     entry.now.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
                          .attempt = static_cast<uint32_t>(rows.Integer(1)),
                          .step = Step(rows.Integer(2)),
-                         .values = Json::parse(rows.Text(3)).get<std::vector<double>>()});
+                         .values = std::move(values)});
   }
-  if (!rows.status().ok()) transaction.Fail(rows.status().error());
+  if (!rows.status().ok()) {
+    transaction.Fail(rows.status().error());
+    return nullptr;
+  }
   entry.written = entry.now;
-  return entry;
+  return &fronts_.emplace(sweep, std::move(entry)).first->second;
 }
 
 }  // namespace attune::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ class FrontTable {
     bool changed = false;
   };
 
-  Entry& EntryOf(sqlite::Transaction& transaction, SweepId sweep);
+  // Null: what the table says cannot be read.
+  Entry* EntryOf(sqlite::Transaction& transaction, size_t objectives, SweepId sweep);
   static void Write(sqlite::Transaction& transaction, SweepId sweep, Entry& entry);
 
   std::map<SweepId, Entry> fronts_;  // of sweeps that report

@@ -22,7 +22,9 @@ void Progress::Add(sqlite::Transaction& transaction, EventSeq seq, const TrialRe
   if (!std::exchange(entry.listed, true)) changed_.push_back(trial);
   entry.last = seq;
 
-  const Goals& goals = GoalsOf(transaction, trial.sweep);
+  const Goals* const known = GoalsOf(transaction, trial.sweep);
+  if (known == nullptr) return;
+  const Goals& goals = *known;
   auto values = ValuesThatCount(goals.objectives, goals.constraints, fact.report.metrics);
   if (values.empty()) return;
   const double value = values.front();
@@ -117,21 +119,24 @@ Progress::Entry& Progress::EntryOf(sqlite::Transaction& transaction, const Trial
   return place->second;
 }
 
-const Progress::Goals& Progress::GoalsOf(sqlite::Transaction& transaction, SweepId sweep) {
-  const auto [place, added] = goals_.try_emplace(sweep);
-  if (!added) return place->second;
+const Progress::Goals* Progress::GoalsOf(sqlite::Transaction& transaction, SweepId sweep) {
+  if (const auto known = goals_.find(sweep); known != goals_.end()) return &known->second;
+  Goals goals;
   sqlite::Rows rows =
       transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
   if (rows.Next()) {
     auto spec = sweepfile::SpecFromJson(Json::parse(rows.Text(0), nullptr, false));
-    if (spec.ok()) {
-      place->second = {std::move(spec->objectives), std::move(spec->constraints)};
-    } else {
+    if (!spec.ok()) {
       transaction.Fail(spec.error());
+      return nullptr;
     }
+    goals = {std::move(spec->objectives), std::move(spec->constraints)};
   }
-  if (!rows.status().ok()) transaction.Fail(rows.status().error());
-  return place->second;
+  if (!rows.status().ok()) {
+    transaction.Fail(rows.status().error());
+    return nullptr;
+  }
+  return &goals_.emplace(sweep, std::move(goals)).first->second;
 }
 
 }  // namespace attune::server

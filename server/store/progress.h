@@ -75,7 +75,8 @@ class Progress {
     std::vector<Objective> objectives;
     std::vector<Constraint> constraints;
   };
-  const Goals& GoalsOf(sqlite::Transaction& transaction, SweepId sweep);
+  // Null: what the table says cannot be read.
+  const Goals* GoalsOf(sqlite::Transaction& transaction, SweepId sweep);
   void WriteRowOf(sqlite::Transaction& transaction, const TrialId& trial, Entry& entry);
   bool NextRound(EventSeq last);
 

@@ -39,7 +39,7 @@ class Projection {
 
   // Learns from the file what rows are behind the log up to `last`, where an earlier process has
   // left some.
-  void CatchUp(sqlite::Transaction& transaction, EventSeq last);
+  void CatchUp(sqlite::Transaction& transaction, EventSeq last, Care care);
 
   // Forgets what it remembers of rows; needed after a rollback.
   void Forget();

@@ -32,15 +32,16 @@ bool Projection::OfTables(const Error& error) {
 
 void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> batch, Care care) {
   if (!transaction.status().ok() || batch.empty()) return;
-  if (!caught_up_) CatchUp(transaction, EventSeq(batch.front().seq.value - 1));
+  if (!caught_up_) CatchUp(transaction, EventSeq(batch.front().seq.value - 1), care);
   for (const Event& event : batch) {
-    // A report changes nothing before its row is written.
-    if (care == Care::kNone || std::holds_alternative<TrialReported>(event.fact)) {
+    if (care == Care::kNone) {
       Change(transaction, event);
       continue;
     }
     // First what the change would write of the trial's reports: undone with it, it would be lost.
-    if (const auto trial = TrialOf(event.fact))
+    // A report writes nothing.
+    if (const auto trial = TrialOf(event.fact);
+        trial && !std::holds_alternative<TrialReported>(event.fact))
       Show(transaction, event.seq, [&] { progress_.Write(transaction, *trial); });
     Show(transaction, event.seq, [&] { Change(transaction, event); });
   }
@@ -79,7 +80,7 @@ void Projection::WriteAll(sqlite::Transaction& transaction, EventSeq last) {
   WriteRows(transaction, last, kAllRows, Care::kEach);
 }
 
-void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last) {
+void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last, Care care) {
   caught_up_ = true;
   std::optional<EventSeq> behind;
   {
@@ -92,7 +93,9 @@ void Projection::CatchUp(sqlite::Transaction& transaction, EventSeq last) {
   const Status read = ReadLog(transaction.connection(), *behind, [&](const Event& event) {
     if (event.seq > last) return;
     if (const auto* report = std::get_if<TrialReported>(&event.fact)) {
-      progress_.Add(transaction, event.seq, *report);
+      const auto add = [&] { progress_.Add(transaction, event.seq, *report); };
+      if (care == Care::kNone) return add();
+      Show(transaction, event.seq, add);
     } else if (std::holds_alternative<AttemptAssigned>(event.fact) ||
                std::holds_alternative<AttemptEnded>(event.fact)) {
       progress_.Forget(*TrialOf(event.fact));  // with these its row was written

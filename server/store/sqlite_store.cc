@@ -102,10 +102,15 @@ Status SqliteStore::MendTables() {
   const auto behind = connection_->Number("SELECT count(*) FROM behind");
   if (!behind.ok()) return behind.error();
   if (*behind == 0) return {};
-  sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
-  projection_.CatchUp(transaction, last_seq_);
-  projection_.WriteAll(transaction, last_seq_);
-  return transaction.Commit();
+  Status caught_up;
+  {
+    sqlite::Transaction transaction(*connection_, sqlite::Transaction::Kind::kWrite);
+    projection_.CatchUp(transaction, last_seq_, Projection::Care::kNone);
+    projection_.WriteAll(transaction, last_seq_);
+    caught_up = transaction.Commit();
+  }
+  if (!caught_up.ok() && Projection::OfTables(caught_up.error())) return Rebuild();
+  return caught_up;
 }
 
 Status SqliteStore::Append(std::span<const Event> batch) {

@@ -39,6 +39,13 @@ class TableFaults : public ::testing::Test {
     EXPECT_TRUE(number.ok()) << number.error().message;
     return number.ok() ? *number : -1;
   }
+  // As somebody does who writes to the database.
+  void Execute(const std::string& sql) {
+    auto connection =
+        sqlite::Connection::Open(path_, sqlite::Connection::Mode::kReadWriteCreate, 0).value();
+    const Status done = connection->Execute(sql);
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  }
   void ExpectSound() {
     const auto findings = CheckDatabase(path_).value();
     for (const Finding& finding : findings) EXPECT_EQ(finding.fault, std::nullopt) << finding.what;
@@ -116,6 +123,27 @@ TEST_F(TableFaults, TheNextStartMakesTheTablesAnewOnce) {
   EXPECT_EQ(done, 0u);
 }
 
+TEST_F(TableFaults, ReportsOfADamagedFrontAreInTheLogAndLeftOutUntilTheNextStart) {
+  Open();
+  Append(log_.events());
+  double best = 0.871;
+  for (const std::string damaged : {"[0.8", "0.8", "{}", R"(["a"])", "[0.8, 1]"}) {
+    SCOPED_TRACE(damaged);
+    Open();
+    Execute("UPDATE front SET objectives = '" + damaged + "'");
+    best += 0.001;
+    Append(TrialReported{{{SweepId(1), TrialNumber(3)}, 1},
+                         {.step = Step(4), .metrics = {{"accuracy", best}}}});
+    Append(TrialEnded{{SweepId(1), TrialNumber(2)}, TrialState::kKilled, "by a person"});
+    EXPECT_EQ(Number("SELECT seq FROM unshown WHERE retry"),
+              static_cast<int64_t>(store_->LastSeq().value) - 1);
+    Open();
+    EXPECT_EQ(Number("SELECT count(*) FROM unshown"), 0);
+    EXPECT_EQ(Trial(3).best, best);
+    ExpectSound();
+  }
+}
+
 TEST_F(TableFaults, NoKindOfFactIsRefused) {
   Open();
   Append(log_.events());
@@ -182,6 +210,16 @@ TEST_F(ManyTrials, WhatAProcessLeavesBehindIsBroughtUpByTheNext) {
   Open();
   EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
   EXPECT_EQ(Trial(Id(170).number.value).seconds, Seconds(2));
+  ExpectSound();
+}
+
+TEST_F(ManyTrials, AStartThatFindsADamagedFrontMakesTheTablesAnew) {
+  Report(1, 0.9);
+  ASSERT_EQ(Number("SELECT count(*) FROM behind"), 1);
+  store_.reset();
+  Execute("UPDATE front SET objectives = '[0.9'");
+  Open();
+  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
   ExpectSound();
 }
 
