@@ -25,7 +25,7 @@ class FrontTable {
 
   void Write(sqlite::Transaction& transaction);
 
-  // Nothing more is to be written of the sweep.
+  // REQUIRES: it is written, or is not to be written any more.
   void Forget(SweepId sweep) { fronts_.erase(sweep); }
 
   // After a rollback.

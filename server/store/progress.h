@@ -53,7 +53,8 @@ class Progress {
   void Forget(const TrialId& trial) { trials_.erase(trial); }
   void ForgetAll();
 
-  // Nothing more is to be written of a sweep none of whose trials has a live attempt.
+  // Forgets what a sweep's reports are judged by and its front, which is written, or is not to be
+  // written any more. A later report reads both again.
   void Forget(SweepId sweep);
 
  private:

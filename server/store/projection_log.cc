@@ -52,6 +52,9 @@ void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> 
   } else {
     Show(transaction, batch.back().seq, [&] { progress_.WriteFronts(transaction); });
   }
+  for (const Event& event : batch) {
+    if (const auto* ended = std::get_if<SweepEnded>(&event.fact)) progress_.Forget(ended->sweep);
+  }
   IndexReports(transaction, batch.front().seq, batch.back().seq);
 }
 
