@@ -15,6 +15,14 @@ constexpr size_t kBatch = 4096;      // events
 constexpr int kFaultsNamedMax = 10;  // of the file, by SQLite
 const char* const kRestore = ": restore the database from a backup";
 
+// 0, and a fault, where it cannot be counted.
+int64_t Count(sqlite::Connection& connection, const std::string& sql, Finding& finding) {
+  const auto count = connection.Number(sql);
+  if (count.ok()) return *count;
+  if (!finding.fault) finding.fault = count.error().message + kRestore;
+  return 0;
+}
+
 std::string Events(uint64_t count) { return std::to_string(count) + " events"; }
 
 Finding CheckFile(sqlite::Connection& connection) {
@@ -27,8 +35,7 @@ Finding CheckFile(sqlite::Connection& connection) {
   }
   if (!rows.status().ok()) faults = rows.status().error().message;
   if (!faults.empty()) finding.fault = faults + kRestore;
-  const auto pages = connection.Number("PRAGMA log.page_count");
-  finding.seen = std::to_string(pages.ok() ? *pages : 0) + " pages";
+  finding.seen = std::to_string(Count(connection, "PRAGMA log.page_count", finding)) + " pages";
   return finding;
 }
 
@@ -75,20 +82,21 @@ Result<int64_t> Differences(sqlite::Connection& connection, const std::string& t
 // Events that the tables have not taken.
 Finding CheckUnshown(sqlite::Connection& connection) {
   Finding finding{.what = "tables"};
-  const auto unshown = connection.Number("SELECT count(*) FROM log.unshown");
-  finding.seen = std::to_string(unshown.ok() ? *unshown : 0) + " events left out";
+  finding.seen = std::to_string(Count(connection, "SELECT count(*) FROM log.unshown", finding)) +
+                 " events left out";
   sqlite::Rows rows = connection.Query("SELECT seq, reason FROM log.unshown ORDER BY seq LIMIT 1");
   if (rows.Next())
     finding.fault = "event " + std::to_string(rows.Integer(0)) + " is in the log alone (" +
                     std::string(rows.Text(1)) +
                     "): start the server again, or a later version, which makes the tables anew";
+  if (!rows.status().ok()) finding.fault = rows.status().error().message + kRestore;
   return finding;
 }
 
 Finding CheckTable(sqlite::Connection& connection, const std::string& table) {
   Finding finding{.what = "table " + table};
-  const auto rows = connection.Number("SELECT count(*) FROM log." + table);
-  finding.seen = std::to_string(rows.ok() ? *rows : 0) + " rows";
+  finding.seen =
+      std::to_string(Count(connection, "SELECT count(*) FROM log." + table, finding)) + " rows";
   const auto differences = Differences(connection, table);
   if (!differences.ok()) {
     finding.fault = differences.error().message + kRestore;

@@ -88,6 +88,13 @@ TEST_F(Offline, ATableThatSaysOtherThanTheLogIsFound) {
                                          HasSubstr("table attempts: 1 rows")));
 }
 
+TEST_F(Offline, WhatCannotBeReadOfTheEventsLeftOutIsAFault) {
+  Execute("ALTER TABLE unshown RENAME COLUMN reason TO why");
+  EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("tables: using the database: no such column")));
+  Execute("DROP TABLE unshown");
+  EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("tables: using the database: no such table")));
+}
+
 TEST_F(Offline, ADamagedPageIsFound) {
   store_.reset();
   std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
