@@ -3,16 +3,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "checkpoints/removal.h"
+#include "server/whole_file.h"
 
 namespace attune::server {
 namespace {
@@ -21,11 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr char kOwnerFile[] = "attune-storage";
 
-Error Failed(const fs::path& path, int error) {
-  const bool full = error == ENOSPC || error == EDQUOT;
-  return {full ? ErrorCode::kStorageFull : ErrorCode::kDenied,
-          "--storage-path: cannot write " + path.string() + ": " + std::strerror(error)};
-}
+Error OfOption(const Error& error) { return {error.code, "--storage-path: " + error.message}; }
 
 template <typename T>
 std::optional<T> Number(std::string_view text) {
@@ -58,18 +52,18 @@ Result<CheckpointStorage> CheckpointStorage::Open(const fs::path& path, const st
   const fs::path folder = fs::absolute(path);
   std::error_code failed;
   fs::create_directories(folder, failed);
-  if (failed) return Failed(folder, failed.value());
+  if (failed) return OfOption(SystemError("cannot write " + folder.string(), failed.value()));
   const fs::path mark = folder / kOwnerFile;
-  std::string known;
-  std::ifstream(mark) >> known;
-  if (!known.empty() && known != owner)
-    return Error{ErrorCode::kConflict,
-                 "--storage-path: " + folder.string() +
-                     " holds checkpoints of another server; give each server a folder of its own"};
-  if (known.empty()) {
-    std::ofstream file(mark);
-    file << owner << std::endl;
-    if (!file) return Failed(mark, errno);
+  const auto known = ReadWord(mark);
+  if (!known.ok()) return OfOption(known.error());
+  if (!known->empty() && *known != owner)
+    return OfOption(
+        {ErrorCode::kConflict,
+         folder.string() +
+             " holds checkpoints of another server; give each server a folder of its own"});
+  if (known->empty()) {
+    if (Status marked = WriteWhole(mark, owner + "\n"); !marked.ok())
+      return OfOption(marked.error());
   }
   return CheckpointStorage(folder);
 }

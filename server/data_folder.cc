@@ -9,25 +9,19 @@
 #include <spdlog/spdlog.h>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
+#include "server/whole_file.h"
 #include "tls/join.h"
 
 namespace attune::server {
 namespace {
 
-constexpr size_t kTokenBytes = 24;
-
-Error SystemError(const std::string& what) {
-  const int number = errno;
-  const ErrorCode code =
-      number == ENOSPC || number == EDQUOT ? ErrorCode::kStorageFull : ErrorCode::kDenied;
-  return {code, what + ": " + std::strerror(number)};
-}
+constexpr size_t kWordBytes = 24;
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -36,46 +30,33 @@ std::string ReadFile(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Whole and durable, or not at all; readable by its owner only.
-Status WriteFile(const std::filesystem::path& path, const std::string& text) {
-  const std::filesystem::path temporary = path.string() + ".new";
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return SystemError("cannot write " + path.string());
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       fsync(file) == 0;
-  const Error error = SystemError("cannot write " + path.string());
-  close(file);
-  if (!written) {
-    unlink(temporary.c_str());
-    return error;
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0)
-    return SystemError("cannot write " + path.string());
-  const int folder = open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = folder >= 0 && fsync(folder) == 0;
-  const Error unsynced = SystemError("cannot sync " + path.parent_path().string());
-  if (folder >= 0) close(folder);
-  if (!synced) return unsynced;
-  return {};
-}
-
-std::string RandomToken() {
-  std::array<unsigned char, kTokenBytes> bytes{};
+std::string RandomWord() {
+  std::array<unsigned char, kWordBytes> bytes{};
   ATTUNE_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   constexpr char kDigits[] = "0123456789abcdef";
-  std::string token;
+  std::string word;
   for (const unsigned char byte : bytes) {
-    token += kDigits[byte >> 4];
-    token += kDigits[byte & 15];
+    word += kDigits[byte >> 4];
+    word += kDigits[byte & 15];
   }
-  return token;
+  return word;
 }
 
-std::string TokenIn(const std::filesystem::path& path) {
-  std::string token = ReadFile(path);
-  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0)
-    token.pop_back();
-  return token;
+// The word that a file of the folder holds, which is `what`; where there is none, `made` from now
+// on.
+Result<std::string> WordIn(const std::filesystem::path& file, const std::string& what,
+                           const std::function<std::string()>& made) {
+  const auto known = ReadWord(file);
+  if (!known.ok()) return known.error();
+  const std::string word = known->empty() ? made() : *known;
+  if (known->empty()) {
+    if (Status written = WriteWhole(file, word + "\n"); !written.ok()) return written.error();
+  }
+  const auto join = tls::ParseJoin(word);
+  if (join && join->token == word) return word;
+  return Error{ErrorCode::kInvalid, file.string() + " holds no " + what +
+                                        ", which is one word of printable ASCII: write one, or "
+                                        "remove the file for a new one"};
 }
 
 std::string Holder(const std::filesystem::path& folder) {
@@ -97,24 +78,15 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
         "cannot make the data folder " + path.string() + ": " + error.message() +
             "; give another with --data-dir"};
   const int lock = open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return SystemError("cannot write to the data folder " + path.string());
+  if (lock < 0) return SystemError("cannot write to the data folder " + path.string(), errno);
   DataFolder folder(path, lock);
   if (flock(lock, LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kConflict, "the data folder " + path.string() +
                                            " is in use by another server" + Holder(path) +
                                            ": stop that one, or give another with --data-dir"};
-  const std::filesystem::path token_file = path / "token";
-  folder.token_ = TokenIn(token_file);
-  if (folder.token_.empty()) {
-    folder.token_ = RandomToken();
-    if (Status written = WriteFile(token_file, folder.token_ + "\n"); !written.ok())
-      return written.error();
-  }
-  const auto join = tls::ParseJoin(folder.token_);
-  if (!join || join->token != folder.token_)
-    return Error{ErrorCode::kInvalid, token_file.string() +
-                                          " holds no token, which is one word of printable ASCII: "
-                                          "write one, or remove the file for a new one"};
+  auto token = WordIn(path / "token", "token", RandomWord);
+  if (!token.ok()) return token.error();
+  folder.token_ = std::move(token).value();
   std::error_code ignored;
   if (!std::filesystem::exists(folder.database(), ignored) &&
       std::filesystem::exists(path / "sweeps", ignored))
@@ -136,7 +108,7 @@ DataFolder::~DataFolder() {
 
 Status DataFolder::Announce(const std::string& http_url, const std::string& rpc_target) {
   const nlohmann::json running = {{"pid", getpid()}, {"http", http_url}, {"rpc", rpc_target}};
-  return WriteFile(path_ / "server.json", running.dump() + "\n");
+  return WriteWhole(path_ / "server.json", running.dump() + "\n");
 }
 
 Result<tls::Identity> DataFolder::Identity() const {
@@ -152,12 +124,12 @@ Result<tls::Identity> DataFolder::Identity() const {
   }
   const auto made = tls::MakeIdentity();
   if (!made) return Error{ErrorCode::kInternal, "OpenSSL cannot make a certificate"};
-  if (Status written = WriteFile(file, tls::ToPem(*made)); !written.ok()) return written.error();
+  if (Status written = WriteWhole(file, tls::ToPem(*made)); !written.ok()) return written.error();
   return *made;
 }
 
 Status DataFolder::WriteJoin(const std::string& word) const {
-  return WriteFile(path_ / "join", word + "\n");
+  return WriteWhole(path_ / "join", word + "\n");
 }
 
 }  // namespace attune::server

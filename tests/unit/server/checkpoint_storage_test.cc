@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace attune::server {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 CheckpointId Id(uint32_t trial, uint32_t attempt, int64_t step) {
@@ -37,6 +39,31 @@ TEST(CheckpointStorage, WhatWasBegunIsRemovedButThatOfTheBest) {
   }
   EXPECT_THAT(left, UnorderedElementsAre("0/2-900", "0/.2-900.part-0123"));
   EXPECT_THAT(storage.Of(SweepId{1}), UnorderedElementsAre(Id(0, 2, 900)));
+}
+
+TEST(CheckpointStorage, AnotherServersIsRefused) {
+  const attune::testing::ScratchFolder scratch;
+  ASSERT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
+  EXPECT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
+  const auto other = CheckpointStorage::Open(scratch.path(), "you");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, ErrorCode::kConflict);
+}
+
+TEST(CheckpointStorage, AnEmptyMarkIsThatOfNobody) {
+  const attune::testing::ScratchFolder scratch;
+  std::ofstream(scratch / "attune-storage").close();
+  EXPECT_TRUE(CheckpointStorage::Open(scratch.path(), "me").ok());
+  EXPECT_FALSE(CheckpointStorage::Open(scratch.path(), "you").ok());
+}
+
+TEST(CheckpointStorage, AMarkThatCannotBeReadIsNotTakenForNone) {
+  const attune::testing::ScratchFolder scratch;
+  fs::create_directory(scratch / "attune-storage");
+  const auto opened = CheckpointStorage::Open(scratch.path(), "me");
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ErrorCode::kDenied);
+  EXPECT_THAT(opened.error().message, HasSubstr("--storage-path: cannot read"));
 }
 
 }  // namespace
