@@ -15,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "checkpoints/sha256.h"
 #include "server/whole_file.h"
 #include "tls/join.h"
 
@@ -88,8 +89,15 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
   if (!token.ok()) return token.error();
   folder.token_ = std::move(token).value();
   std::error_code ignored;
-  if (!std::filesystem::exists(folder.database(), ignored) &&
-      std::filesystem::exists(path / "sweeps", ignored))
+  const bool is_new = !std::filesystem::exists(folder.database(), ignored);
+  // Servers of earlier versions were known by a word made of their token.
+  auto id = WordIn(path / "server-id", "word by which the server knows what is its own", [&] {
+    return is_new ? RandomWord()
+                  : checkpoints::Sha256::HexOf("storage of " + folder.token_).substr(0, 16);
+  });
+  if (!id.ok()) return id.error();
+  folder.id_ = std::move(id).value();
+  if (is_new && std::filesystem::exists(path / "sweeps", ignored))
     spdlog::warn("{} has no database and begins anew; what an earlier one knew of {} is lost",
                  path.string(), (path / "sweeps").string());
   return folder;
@@ -98,7 +106,8 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
 DataFolder::DataFolder(DataFolder&& other) noexcept
     : path_(std::move(other.path_)),
       lock_(std::exchange(other.lock_, -1)),
-      token_(std::move(other.token_)) {}
+      token_(std::move(other.token_)),
+      id_(std::move(other.id_)) {}
 
 DataFolder::~DataFolder() {
   if (lock_ < 0) return;

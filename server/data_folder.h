@@ -9,11 +9,12 @@
 namespace attune::server {
 
 // A server's data folder, held by this process alone until it is destroyed: database, token,
-// certificate, and the address of the running server for clients on this machine.
+// the server's own word, certificate, and the address of the running server for clients on this
+// machine.
 class DataFolder {
  public:
-  // Makes the folder and its token when they are absent. kConflict when another server holds it,
-  // kDenied or kStorageFull when it cannot be written.
+  // Makes the folder, its token and the server's word when they are absent. kConflict when another
+  // server holds it, kDenied or kStorageFull when it cannot be written.
   static Result<DataFolder> Open(const std::filesystem::path& path);
 
   DataFolder(DataFolder&& other) noexcept;
@@ -33,6 +34,8 @@ class DataFolder {
   std::filesystem::path database() const { return path_ / "attune.db"; }
   const std::filesystem::path& path() const { return path_; }
   const std::string& token() const { return token_; }
+  // By which the server knows its storage and its sweeps' files again, whatever its token is.
+  const std::string& id() const { return id_; }
 
  private:
   DataFolder(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
@@ -40,6 +43,7 @@ class DataFolder {
   std::filesystem::path path_;
   int lock_ = -1;
   std::string token_;
+  std::string id_;
 };
 
 }  // namespace attune::server

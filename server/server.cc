@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "checkpoints/sha256.h"
 #include "server/best_keeper.h"
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
@@ -25,12 +24,6 @@ namespace {
 std::string Address(const std::string& host, int port) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
          std::to_string(port);
-}
-
-// By which a server knows its storage and its sweeps' files again: the token stays what it is as
-// long as the data folder.
-std::string OwnerWord(const std::string& token) {
-  return checkpoints::Sha256::HexOf("storage of " + token).substr(0, 16);
 }
 
 // Sweeps whose searchers think at the same time; more take turns.
@@ -78,7 +71,7 @@ struct Server::Parts {
         conductor(*options.algorithms, store, SteadyClock()),
         thinker(conductor, [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
         executors(conductor, {.token = folder.token(),
-                              .server = OwnerWord(folder.token()),
+                              .server = folder.id(),
                               .lease_ttl = options.lease_ttl,
                               .read_piece =
                                   [this](const CheckpointId& id, const std::string& file,
@@ -179,7 +172,7 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   if (!folder.ok()) return folder.error();
   std::optional<CheckpointStorage> storage;
   if (!options.storage_path.empty()) {
-    auto opened = CheckpointStorage::Open(options.storage_path, OwnerWord(folder->token()));
+    auto opened = CheckpointStorage::Open(options.storage_path, folder->id());
     if (!opened.ok()) return opened.error();
     storage = std::move(opened).value();
   }

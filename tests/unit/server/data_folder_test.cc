@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "checkpoints/sha256.h"
 #include "tests/support/scratch_folder.h"
 
 namespace attune::server {
@@ -19,16 +20,44 @@ class DataFolderTest : public ::testing::Test {
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;
   }
+  std::string Id() { return DataFolder::Open(folder_.path()).value().id(); }
 
   const attune::testing::ScratchFolder folder_;
 };
 
+TEST_F(DataFolderTest, ItsServerStaysTheSameWhenTheTokenChanges) {
+  const std::string id = Id();
+  Write("token", "another\n");
+  EXPECT_EQ(DataFolder::Open(folder_.path()).value().token(), "another");
+  EXPECT_EQ(Id(), id);
+}
+
+TEST_F(DataFolderTest, ServersWithTheSameTokenAreNotTheSame) {
+  Write("token", "secret\n");
+  const attune::testing::ScratchFolder other;
+  std::ofstream(other / "token") << "secret\n";
+  EXPECT_NE(Id(), DataFolder::Open(other.path()).value().id());
+}
+
+// What its storage and its executors' folders are marked with.
+TEST_F(DataFolderTest, OneOfAnEarlierVersionKeepsTheWordThatItsTokenGave) {
+  Write("token", "secret\n");
+  Write("attune.db", "");
+  const std::string derived = checkpoints::Sha256::HexOf("storage of secret").substr(0, 16);
+  EXPECT_EQ(Id(), derived);
+  Write("token", "another\n");
+  EXPECT_EQ(Id(), derived);
+}
+
 TEST_F(DataFolderTest, AWordWithBlanksIsRefusedAndNamed) {
-  Write("token", "two words\n");
-  const auto opened = DataFolder::Open(folder_.path());
-  ASSERT_FALSE(opened.ok());
-  EXPECT_EQ(opened.error().code, ErrorCode::kInvalid);
-  EXPECT_THAT(opened.error().message, HasSubstr(folder_ / "token"));
+  for (const std::string name : {"token", "server-id"}) {
+    Write(name, "two words\n");
+    const auto opened = DataFolder::Open(folder_.path());
+    ASSERT_FALSE(opened.ok()) << name;
+    EXPECT_EQ(opened.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(opened.error().message, HasSubstr(folder_ / name));
+    std::filesystem::remove(folder_ / name);
+  }
 }
 
 TEST_F(DataFolderTest, ATokenThatCannotBeReadIsNotReplaced) {
