@@ -14,13 +14,27 @@ namespace {
 
 using checkpoints::Downloaded;
 
-// A report comes after the checkpoint of its step, and a better one may follow at once.
+// A better one may follow at once.
 constexpr std::chrono::milliseconds kSettles{500};
 constexpr std::chrono::seconds kAgain{5};  // after a failure; later ones wait longer
 constexpr std::chrono::seconds kAgainMax{320};
 
-// The sweep whose best checkpoints this may have changed.
-std::optional<SweepId> SweepOf(const Event& event) {
+// Of the many reports only those that are on their sweep's front.
+bool IsBest(const TrialReported& fact, const State& state) {
+  const Sweep* const sweep = state.Find(fact.attempt.trial.sweep);
+  return sweep != nullptr && std::ranges::any_of(sweep->front, [&](const Best& best) {
+           return best.trial == fact.attempt.trial.number && best.step == fact.report.step &&
+                  best.attempt == fact.attempt.number;
+         });
+}
+
+}  // namespace
+
+std::optional<SweepId> SweepWithOtherBest(const Event& event, const State& state) {
+  if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
+    if (!IsBest(*reported, state)) return std::nullopt;
+    return reported->attempt.trial.sweep;
+  }
   if (const auto* saved = std::get_if<CheckpointSaved>(&event.fact))
     return saved->attempt.trial.sweep;
   if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
@@ -29,8 +43,6 @@ std::optional<SweepId> SweepOf(const Event& event) {
   if (const auto* deleted = std::get_if<SweepDeleted>(&event.fact)) return deleted->sweep;
   return std::nullopt;
 }
-
-}  // namespace
 
 BestKeeper::BestKeeper(const CheckpointStorage& storage, CheckpointSource& source, Reader& reader)
     : storage_(storage), source_(source), reader_(reader), thread_([this] { Run(); }) {}
@@ -57,11 +69,11 @@ void BestKeeper::OnStarted(const Brain& brain) {
   for (const auto& [id, ended] : brain.state().ended) LookAt(id, now);
 }
 
-void BestKeeper::OnDurable(std::span<const Event> events, const Brain&) {
+void BestKeeper::OnDurable(std::span<const Event> events, const Brain& brain) {
   std::set<SweepId> changed;
   bool joined = false;  // somebody who may have what could not be brought
   for (const Event& event : events) {
-    if (const auto sweep = SweepOf(event)) changed.insert(*sweep);
+    if (const auto sweep = SweepWithOtherBest(event, brain.state())) changed.insert(*sweep);
     if (const auto* deleted = std::get_if<SweepDeleted>(&event.fact)) {
       const std::lock_guard lock(mutex_);
       deleted_.insert(deleted->sweep);

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <thread>
@@ -14,6 +15,9 @@
 #include "server/store/reader.h"
 
 namespace attune::server {
+
+// The sweep whose best checkpoints this event may have changed, once it has led to this state.
+std::optional<SweepId> SweepWithOtherBest(const Event& event, const State& state);
 
 // Brings the checkpoints of each sweep's best reports to the storage, whatever becomes of the
 // executors that hold them, and drops copies that are of the best no more, once the better ones are
