@@ -62,9 +62,7 @@ void BestKeeper::OnStarted(const Brain& brain) {
     const std::lock_guard lock(mutex_);
     deleted_ = brain.state().deleted;
   }
-  for (const SweepId id : brain.state().deleted) {
-    if (storage_.Holds(id)) LookAt(id, now);
-  }
+  for (const SweepId id : brain.state().deleted) LookAt(id, now);
   for (const auto& [id, sweep] : brain.state().sweeps) LookAt(id, now);
   for (const auto& [id, ended] : brain.state().ended) LookAt(id, now);
 }

@@ -127,10 +127,4 @@ bool CheckpointStorage::Remove(SweepId sweep) const {
   return RemoveFolder(path_ / ToString(sweep));
 }
 
-bool CheckpointStorage::Holds(SweepId sweep) const {
-  const fs::path folder = path_ / ToString(sweep);
-  std::error_code absent;
-  return fs::exists(folder, absent) || fs::exists(checkpoints::PathOfRemoved(folder), absent);
-}
-
 }  // namespace attune::server

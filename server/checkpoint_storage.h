@@ -24,7 +24,6 @@ class CheckpointStorage {
   std::vector<CheckpointId> Of(SweepId sweep) const;
   void Remove(const CheckpointId& id) const;
   bool Remove(SweepId sweep) const;  // all of it; false: not all could be deleted
-  bool Holds(SweepId sweep) const;   // something of it, or something that is to be deleted
   // Copies that were begun, but those of these, and deletions that were.
   void RemoveUnfinished(SweepId sweep, const std::set<CheckpointId>& but) const;
 
