@@ -115,7 +115,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "", Own<&Api::GetSchedule>},
       {"GET", "/api/v1/sweeps/{sweep}/curves", "", Own<&Api::GetCurves>},
       {"GET", "/api/v1/sweeps/{sweep}/importance", "", Own<&Api::GetImportance>},
-      {"GET", "/api/v1/metrics", "", By<&Api::metrics_, &Metrics::Get>},
+      {"GET", "/api/v1/metrics", "", By<&Api::metrics_, &MetricsPage::Get>},
       {"GET", "/api/v1/events", "", Own<&Api::StreamEvents>},
       {"GET", "/api/v1/executors", "", Own<&Api::ListExecutors>},
       {"POST", kExecutor, "drain", By<kControl, &Control::DrainExecutor>},

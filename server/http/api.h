@@ -83,7 +83,7 @@ class Api {
   AskTell ask_tell_;
   Replays replays_;
   Schedules schedules_;
-  Metrics metrics_;
+  MetricsPage metrics_;
   Checkpoints checkpoints_;
   std::shared_ptr<std::atomic<int>> streams_;
 };

@@ -104,7 +104,7 @@ void AddExecutors(Text& text, const std::vector<Backend::ExecutorStatus>& execut
 
 }  // namespace
 
-Response Metrics::Get(const Request&, const Target&) {
+Response MetricsPage::Get(const Request&, const Target&) {
   const auto counts = reader_.Counts();
   if (!counts.ok()) return Problem(counts.error());
   Text text;

@@ -8,10 +8,10 @@
 namespace attune::server {
 
 // What the server has and does, in Prometheus' text format.
-class Metrics {
+class MetricsPage {
  public:
   // All outlive the object.
-  Metrics(Backend& backend, Reader& reader, const std::string& version)
+  MetricsPage(Backend& backend, Reader& reader, const std::string& version)
       : backend_(backend), reader_(reader), version_(version) {}
 
   Response Get(const Request&, const Target&);
