@@ -197,10 +197,10 @@ struct StateCounts {
 // of a few read-only connections and never holds up the writer.
 class Reader {
  public:
-  // REQUIRES: a SqliteStore has made or migrated the file.
   // One that looks for its database when it is first asked.
   static std::unique_ptr<Reader> At(const std::string& path);
 
+  // REQUIRES: a SqliteStore has made or migrated the file.
   static Result<std::unique_ptr<Reader>> Open(const std::string& path);
   ~Reader();
 
