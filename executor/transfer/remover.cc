@@ -26,7 +26,9 @@ std::string Remover::Remove(const Removal& removal) {
     return "it is not where this executor keeps its checkpoints; delete it by hand";
   std::error_code failed = checkpoints::RemoveFolder(checkpoints::PathOfRemoved(folder));
   if (failed) return failed.message();
-  if (removal.owner && fs::exists(folder, failed)) {
+  const bool is_there = fs::exists(folder, failed);
+  if (failed) return failed.message();
+  if (removal.owner && is_there) {
     const gang::OrError<std::string> owner = gang::ReadOwner(folder);
     if (!owner.ok()) return owner.error();
     if (owner.value() != *removal.owner) {

@@ -170,6 +170,14 @@ TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   EXPECT_THAT(SweepsIn(folders_), ElementsAre(2u, 3u, 4u, 9u));
 }
 
+TEST_F(RemoverTest, ASweepThatCannotBeLookedAtStays) {
+  fs::create_directories(folders_.Sweep(1).parent_path());
+  fs::create_directory_symlink(folders_.Sweep(1), folders_.Sweep(1));  // ELOOP
+  Want({}, {1, 2});
+  EXPECT_EQ(NextRemoved(), -2);
+  EXPECT_TRUE(fs::is_symlink(folders_.Sweep(1)));
+}
+
 TEST_F(RemoverTest, FailureIsLoggedOnceAndTriedAgain) {
   std::ostringstream log;
   const auto before = spdlog::default_logger();
