@@ -264,12 +264,7 @@ class Job {
         return written;
       if (fdatasync(file.get()) != 0) return Failed("sync", path, errno);
     }
-    std::error_code failed;
-    for (const auto& entry : fs::recursive_directory_iterator(part_, failed)) {
-      if (!entry.is_directory()) continue;
-      if (Problem synced = Sync(entry.path()); !synced.ok()) return synced;
-    }
-    if (Problem synced = Sync(part_); !synced.ok()) return synced;
+    if (Problem synced = SyncFolders(); !synced.ok()) return synced;
     if (renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, out_.c_str(), RENAME_NOREPLACE) != 0) {
       if (errno == EEXIST) return CheckOut();
       // Not every filesystem knows the flag.
@@ -277,6 +272,19 @@ class Job {
         return Failed("make", out_, errno);
     }
     return Sync(out_.parent_path());
+  }
+
+  Problem SyncFolders() const {
+    std::error_code failed;
+    for (auto entry = fs::recursive_directory_iterator(part_, failed);
+         !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
+      std::error_code unknown;
+      const bool is_folder = entry->is_directory(unknown);
+      if (unknown) return Failed("read", entry->path(), unknown.value());
+      if (!is_folder) continue;
+      if (Problem synced = Sync(entry->path()); !synced.ok()) return synced;
+    }
+    return failed ? Failed("read", part_, failed.value()) : Sync(part_);
   }
 
   Problem Corrupt(std::string_view file, const std::string& why) const {
