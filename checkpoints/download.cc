@@ -306,9 +306,7 @@ class Job {
 Downloaded Download(const DownloadSource& source, const fs::path& out,
                     const std::function<void(uint64_t, uint64_t)>& progress,
                     uint64_t disk_free_bytes_min) {
-  if (!source.digest.starts_with(kDigestPrefix) ||
-      source.digest.find_first_not_of("0123456789abcdef", kDigestPrefix.size()) !=
-          std::string::npos) {
+  if (!IsDigest(source.digest)) {
     Downloaded none;
     none.fault = Fault::kCorrupt;
     none.error = "checkpoint " + source.name + " has the digest \"" + source.digest +

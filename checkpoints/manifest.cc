@@ -24,6 +24,10 @@ std::string FaultOf(const std::string& name, const Listed& listed) {
 
 }  // namespace
 
+bool IsDigest(std::string_view digest) {
+  return digest.starts_with(kDigestPrefix) && IsSha256(digest.substr(kDigestPrefix.size()));
+}
+
 Manifest ReadManifest(std::string_view text, std::string_view digest) {
   const std::string found = std::string(kDigestPrefix) + Sha256::HexOf(text);
   if (found != digest)

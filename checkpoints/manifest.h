@@ -12,6 +12,10 @@ inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kDigestPrefix = "sha256:";  // of a checkpoint's digest
 inline constexpr size_t kManifestBytesMax = 64 << 20;
 
+// Whether this is a checkpoint's digest: sha256: and 64 lower-case hex digits. What is none names
+// no folder.
+bool IsDigest(std::string_view digest);
+
 struct Listed {
   uint64_t bytes = 0;
   std::string sha256;  // 64 hex digits
@@ -25,7 +29,7 @@ struct Manifest {
   std::map<std::string, Listed> files;  // all but the manifest; NameFault() has no fault to find
 };
 
-// `digest`: that of the checkpoint, sha256: and 64 hex digits, which the text has to have.
+// `digest`: that of the checkpoint, which the text has to have.
 Manifest ReadManifest(std::string_view text, std::string_view digest);
 
 }  // namespace attune::checkpoints

@@ -119,6 +119,11 @@ void CheckpointFetcher::Run() {
 }
 
 Fetched CheckpointFetcher::Bring(Job job) {
+  const std::string name = gang::ToString(job.checkpoint.name);
+  if (!checkpoints::IsDigest(job.digest))
+    return {.error = "checkpoint " + name + " could not be brought here: it has the digest \"" +
+                     job.digest + "\", which is none",
+            .is_final = true};
   const fs::path copy = folder_ / NameOfCopy(job.digest);
   std::error_code absent;
   if (fs::exists(copy, absent)) {
@@ -137,7 +142,6 @@ Fetched CheckpointFetcher::Bring(Job job) {
     job.checkpoint.servers.clear();
     done = Download(job, copy, transfer);
   }
-  const std::string name = gang::ToString(job.checkpoint.name);
   if (done.fault != Downloaded::Fault::kNone && done.fault != Downloaded::Fault::kThere)
     return {.error = "checkpoint " + name + " could not be brought here: " + done.error,
             .is_final = transfer.is_final || done.fault == Downloaded::Fault::kCorrupt};

@@ -143,8 +143,10 @@ TEST_F(DownloadTest, AFileThatIsDamagedAtItsSourceIsNamed) {
 TEST_F(DownloadTest, AManifestOfAnotherDigestIsRefused) {
   files_["manifest.json"] += " ";
   EXPECT_THAT(Get().error, HasSubstr("its digest is sha256:"));
-  digest_ = "";
-  EXPECT_THAT(Get().error, HasSubstr("is none"));
+  for (const char* none : {"", "sha256:", "sha256:0123456789abcdef"}) {
+    digest_ = none;
+    EXPECT_THAT(Get().error, HasSubstr("is none")) << none;
+  }
 }
 
 TEST_F(DownloadTest, ANameThatLeadsOutOfTheFolderIsRefused) {

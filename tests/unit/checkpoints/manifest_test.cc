@@ -51,6 +51,13 @@ TEST(Manifest, ANameThatLeadsOutOfTheFolderIsRefused) {
   }
 }
 
+TEST(Digest, IsTheHashesNameAnd64LowerCaseHexDigits) {
+  EXPECT_TRUE(IsDigest("sha256:" + kHash));
+  for (const std::string& none : {kHash, "sha256:" + kHash.substr(1), "sha256:" + kHash + "0",
+                                  "sha256:" + kHash.substr(1) + "A", std::string("sha256:..")})
+    EXPECT_FALSE(IsDigest(none)) << none;
+}
+
 TEST(Manifest, WhatIsNoneIsRefused) {
   EXPECT_THAT(Read("{").error, HasSubstr("not a manifest"));
   EXPECT_THAT(Read("[]").error, HasSubstr("not a manifest"));

@@ -322,6 +322,20 @@ TEST_F(CheckpointFetcherTest, CopiesThatNoGangNeedsGoWhenTheDiskIsShort) {
   EXPECT_THAT(Copies(), ElementsAre(b_.name())) << "a gang runs from b";
 }
 
+TEST_F(CheckpointFetcherTest, ADigestThatIsNoneNamesNoFolder) {
+  Start();
+  for (const char* none : {"", "sha256:", "sha256:..", "/tmp"}) {
+    Stored made = a_;
+    made.digest = none;
+    Fetch(1, 9, made);
+    const Fetched fetched = Await(1);
+    EXPECT_THAT(fetched.error, HasSubstr("which is none")) << none;
+    EXPECT_TRUE(fetched.is_final) << none;
+    done_.clear();
+  }
+  EXPECT_THAT(source_.TakeReads(), IsEmpty());
+}
+
 TEST_F(CheckpointFetcherTest, EndsInTheMidst) {
   Start();
   source_.StandStill();
