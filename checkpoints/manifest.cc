@@ -33,14 +33,22 @@ Manifest ReadManifest(std::string_view text, std::string_view digest) {
   if (found != digest)
     return {.error = "its digest is " + found + " and not " + std::string(digest), .files = {}};
   Manifest manifest;
+  uint64_t bytes_left = kFilesBytesMax;
   try {
     const auto json = nlohmann::json::parse(text);
     if (const auto format = json.at("format").get<std::string>(); format != kFormat)
       return {.error = "its format \"" + format + "\" is not " + std::string(kFormat), .files = {}};
     for (const auto& [name, file] : json.at("files").items()) {
-      Listed listed{file.at("bytes").get<uint64_t>(), file.at("sha256").get<std::string>()};
+      // As it stands: a number below zero or with a fraction would be made another.
+      Listed listed{file.at("bytes").get_ref<const nlohmann::json::number_unsigned_t&>(),
+                    file.at("sha256").get<std::string>()};
       if (const std::string fault = FaultOf(name, listed); !fault.empty())
         return {.error = "files: \"" + name + "\" " + fault, .files = {}};
+      if (listed.bytes > bytes_left)
+        return {.error = "files: with \"" + name + "\" they have more than " +
+                         std::to_string(kFilesBytesMax) + " bytes",
+                .files = {}};
+      bytes_left -= listed.bytes;
       manifest.files.emplace(name, std::move(listed));
     }
   } catch (const nlohmann::json::exception& error) {

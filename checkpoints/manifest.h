@@ -12,6 +12,9 @@ inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kDigestPrefix = "sha256:";  // of a checkpoint's digest
 inline constexpr size_t kManifestBytesMax = 64 << 20;
 
+// Of all files of a checkpoint: what any reader of JSON tells exactly.
+inline constexpr uint64_t kFilesBytesMax = (uint64_t{1} << 53) - 1;
+
 // Whether this is a checkpoint's digest: sha256: and 64 lower-case hex digits. What is none names
 // no folder.
 bool IsDigest(std::string_view digest);

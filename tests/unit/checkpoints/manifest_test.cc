@@ -51,6 +51,19 @@ TEST(Manifest, ANameThatLeadsOutOfTheFolderIsRefused) {
   }
 }
 
+TEST(Manifest, SizesThatTogetherAreMoreThanAnyCheckpointHasAreRefused) {
+  const std::string max = std::to_string(kFilesBytesMax);
+  EXPECT_THAT(Read(With("a", kHash, max)).files,
+              ElementsAre(Pair("a", Listed{kFilesBytesMax, kHash})));
+  const std::string one_more = std::to_string(kFilesBytesMax + 1);
+  EXPECT_THAT(Read(With("a", kHash, one_more)).error, HasSubstr("more than " + max + " bytes"));
+  const std::string also = R"("b":{"bytes":1,"sha256":")" + kHash + R"("},"a)";
+  EXPECT_THAT(Read(With(also.substr(1), kHash, max)).error,
+              HasSubstr("more than " + max + " bytes"));
+  for (const char* none : {"-1", "3.5", "1e300"})
+    EXPECT_THAT(Read(With("a", kHash, none)).error, HasSubstr("not a manifest")) << none;
+}
+
 TEST(Digest, IsTheHashesNameAnd64LowerCaseHexDigits) {
   EXPECT_TRUE(IsDigest("sha256:" + kHash));
   for (const std::string& none : {kHash, "sha256:" + kHash.substr(1), "sha256:" + kHash + "0",
