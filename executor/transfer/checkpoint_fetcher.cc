@@ -97,7 +97,7 @@ void CheckpointFetcher::Run() {
   for (;;) {
     changed_.wait(lock, [this] { return stop_ || untidy_ || is_short_ || !queue_.empty(); });
     if (stop_) return;
-    if (queue_.empty()) {
+    if (queue_.empty() || is_short_) {
       const uint64_t bytes_max = is_short_ ? 0 : room_.bytes_max;
       untidy_ = false;
       is_short_ = false;

@@ -322,6 +322,25 @@ TEST_F(CheckpointFetcherTest, CopiesThatNoGangNeedsGoWhenTheDiskIsShort) {
   EXPECT_THAT(Copies(), ElementsAre(b_.name())) << "a gang runs from b";
 }
 
+TEST_F(CheckpointFetcherTest, RoomIsMadeBeforeTheNextIsBrought) {
+  Start();
+  Fetch(1, 9, a_);
+  Await(1);
+  fetcher_->Release(Attempt(1));
+  source_.TakeReads();
+  source_.FailTimes(1'000'000);
+  Fetch(2, 10, b_);
+  ASSERT_TRUE(source_.AwaitRead());
+  Fetch(3, 11, c_);
+  fetcher_->MakeRoom();
+  fetcher_->Release(Attempt(2));
+  const auto has_copy = [&] { return std::ranges::count(Copies(), a_.name()) > 0; };
+  const auto deadline = std::chrono::steady_clock::now() + CheckpointFetcher::kPatience / 2;
+  while (has_copy() && std::chrono::steady_clock::now() < deadline) sched_yield();
+  EXPECT_FALSE(has_copy());
+  EXPECT_FALSE(IsDone(3));
+}
+
 TEST_F(CheckpointFetcherTest, ADigestThatIsNoneNamesNoFolder) {
   Start();
   for (const char* none : {"", "sha256:", "sha256:..", "/tmp"}) {
