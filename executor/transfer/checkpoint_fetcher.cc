@@ -59,9 +59,9 @@ CheckpointFetcher::~CheckpointFetcher() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     abandoned_ = true;
+    source_.Cancel();
     changed_.notify_all();
   }
-  source_.Cancel();
   thread_.join();
 }
 
@@ -74,15 +74,13 @@ void CheckpointFetcher::Fetch(const gang::AttemptId& attempt, gang::FarCheckpoin
 }
 
 void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (uses_.erase(attempt) == 0) return;
-    const auto job = std::ranges::find(queue_, attempt, &Job::attempt);
-    untidy_ |= job == queue_.end();
-    changed_.notify_all();
-    if (job == queue_.end() || job != queue_.begin()) return;  // what is not at work is passed over
-    abandoned_ = true;
-  }
+  const std::lock_guard lock(mutex_);
+  if (uses_.erase(attempt) == 0) return;
+  const auto job = std::ranges::find(queue_, attempt, &Job::attempt);
+  untidy_ |= job == queue_.end();
+  changed_.notify_all();
+  if (job == queue_.end() || job != queue_.begin()) return;  // what is not at work is passed over
+  abandoned_ = true;
   source_.Cancel();
 }
 
@@ -114,6 +112,7 @@ void CheckpointFetcher::Run() {
       lock.lock();
       if (!abandoned_) done_(job.attempt, std::move(fetched));
     }
+    source_.Close();
     queue_.pop_front();
   }
 }
@@ -175,11 +174,9 @@ Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer&
       Pause();
     }
   };
-  Downloaded done = checkpoints::Download(
+  return checkpoints::Download(
       {.name = gang::ToString(job.checkpoint.name), .digest = job.digest, .read = read}, copy, {},
       room_.disk_free_bytes_min);
-  source_.Close();
-  return done;
 }
 
 bool CheckpointFetcher::IsAbandoned() {

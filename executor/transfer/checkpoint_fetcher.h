@@ -31,8 +31,9 @@ class PieceSource {
   // earlier piece, to be used again. Any thread, one at a time; so with the next.
   virtual Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
                       std::string memory) = 0;
-  virtual void Close() = 0;   // no more is read of the last checkpoint
-  virtual void Cancel() = 0;  // what is being read now fails. Any thread.
+  virtual void Close() = 0;  // no more is read of the last checkpoint
+  // What is being read fails, and what is read until Close(). Does not wait. Any thread.
+  virtual void Cancel() = 0;
 };
 
 struct Fetched {

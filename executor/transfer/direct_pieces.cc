@@ -19,15 +19,14 @@ constexpr uint64_t kPieceBytes = 1 << 20;
 
 PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const std::string& file,
                                        uint64_t offset, std::string memory) {
-  const uint64_t cancels = Cancels();
   checkpoints::Piece piece{.data = std::move(memory)};
   while (!checkpoint.servers.empty()) {
     const gang::PieceServer& server = checkpoint.servers.front();
     const std::string from = "executor " + server.executor + " at " + server.address;
     const std::string problem = ReadFrom(checkpoint, file, offset, piece);
     if (problem.empty()) return {.piece = std::move(piece), .directly_from = from};
-    Close();
-    if (Cancels() != cancels) return {.piece = {.error = "cancelled"}};
+    Disconnect();
+    if (IsCancelled()) return {.piece = {.error = "cancelled"}};
     spdlog::warn("checkpoint {} cannot be read directly from {}: {}",
                  gang::ToString(checkpoint.name), from, problem);
     checkpoint.servers.erase(checkpoint.servers.begin());
@@ -38,7 +37,7 @@ PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const st
 std::string DirectPieces::ReadFrom(const gang::FarCheckpoint& checkpoint, const std::string& file,
                                    uint64_t offset, checkpoints::Piece& piece) {
   const bool expected = file == file_ && offset == at_ && at_ < file_bytes_;
-  if (socket_ && !expected && at_ < file_bytes_) Close();  // it would have to come first
+  if (socket_ && !expected && at_ < file_bytes_) Disconnect();  // it would have to come first
   if (!socket_) {
     if (std::string problem = Connect(checkpoint.servers.front()); !problem.empty()) return problem;
   }
@@ -56,6 +55,7 @@ std::string DirectPieces::ReadFrom(const gang::FarCheckpoint& checkpoint, const 
 std::string DirectPieces::Connect(const gang::PieceServer& server) {
   {
     const std::lock_guard lock(mutex_);
+    if (cancelled_) return "cancelled";
     socket_ = NewSocket();
   }
   SetTimeouts(socket_.get(), timeouts_.connect, timeouts_.connect);
@@ -84,6 +84,15 @@ std::string DirectPieces::Ask(const gang::FarCheckpoint& checkpoint, const std::
 }
 
 void DirectPieces::Close() {
+  Disconnect();
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = false;
+  }
+  otherwise_.Close();
+}
+
+void DirectPieces::Disconnect() {
   {
     const std::lock_guard lock(mutex_);
     socket_.reset();
@@ -95,15 +104,15 @@ void DirectPieces::Close() {
 void DirectPieces::Cancel() {
   {
     const std::lock_guard lock(mutex_);
-    ++cancels_;
+    cancelled_ = true;
     if (socket_) shutdown(socket_.get(), SHUT_RDWR);
   }
   otherwise_.Cancel();
 }
 
-uint64_t DirectPieces::Cancels() {
+bool DirectPieces::IsCancelled() {
   const std::lock_guard lock(mutex_);
-  return cancels_;
+  return cancelled_;
 }
 
 }  // namespace attune::agent

@@ -31,14 +31,15 @@ class DirectPieces final : public PieceSource {
                        uint64_t offset, checkpoints::Piece& piece);
   std::string Connect(const gang::PieceServer& server);
   std::string Ask(const gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset);
-  uint64_t Cancels();
+  void Disconnect();
+  bool IsCancelled();
 
   PieceSource& otherwise_;
   const DirectTimeouts timeouts_;
 
   std::mutex mutex_;
-  gang::UniqueFd socket_;  // made and closed by the reader, under mutex_; of the first server
-  uint64_t cancels_ = 0;   // under mutex_
+  gang::UniqueFd socket_;   // made and closed by the reader, under mutex_; of the first server
+  bool cancelled_ = false;  // under mutex_
 
   // The reader's: what is on its way.
   std::string file_;

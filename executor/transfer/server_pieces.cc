@@ -28,6 +28,7 @@ PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const st
   call.set_deadline(std::chrono::system_clock::now() + kTimeout);
   {
     const std::lock_guard lock(mutex_);
+    if (cancelled_) return {.piece = {.error = "cancelled"}};
     calls_.insert(&call);
   }
   v1::CheckpointPiece piece;
@@ -43,8 +44,14 @@ PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const st
   return {.piece = {.data = std::move(*piece.mutable_data()), .file_bytes = piece.file_bytes()}};
 }
 
+void ServerPieces::Close() {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = false;
+}
+
 void ServerPieces::Cancel() {
   const std::lock_guard lock(mutex_);
+  cancelled_ = true;
   for (grpc::ClientContext* const call : calls_) call->TryCancel();
 }
 

@@ -20,14 +20,15 @@ class ServerPieces final : public PieceSource {
 
   Answer Read(gang::FarCheckpoint& checkpoint, const std::string& file, uint64_t offset,
               std::string memory) override;
-  void Close() override {}
+  void Close() override;
   void Cancel() override;
 
  private:
   v1::Executors::StubInterface& stub_;
   const std::string token_;
   std::mutex mutex_;
-  std::set<grpc::ClientContext*> calls_;  // under mutex_
+  std::set<grpc::ClientContext*> calls_;  // under mutex_, as is the next
+  bool cancelled_ = false;
 };
 
 }  // namespace attune::agent

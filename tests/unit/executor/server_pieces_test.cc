@@ -1,0 +1,23 @@
+#include "executor/transfer/server_pieces.h"
+
+#include "tests/unit/executor/fake_server.h"
+
+namespace attune::agent {
+namespace {
+
+TEST(ServerPieces, WhatIsCancelledBeforeItIsAskedForIsNotAskedForUntilTheNextCheckpoint) {
+  FakeServer server;
+  const auto stub = v1::Executors::NewStub(server.Channel());
+  ServerPieces pieces(*stub, "a token");
+  gang::FarCheckpoint checkpoint;
+  const auto error = [&] { return pieces.Read(checkpoint, "model.bin", 0, {}).piece.error; };
+  const std::string asked = error();  // of a server that knows no checkpoints
+  pieces.Cancel();
+  EXPECT_EQ(error(), "cancelled");
+  pieces.Close();
+  EXPECT_EQ(error(), asked);
+  EXPECT_NE(asked, "cancelled");
+}
+
+}  // namespace
+}  // namespace attune::agent
