@@ -5,8 +5,6 @@
 #include <future>
 #include <optional>
 #include <random>
-#include <ranges>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -80,9 +78,6 @@ Mailbox::Clock::time_point Wake(gang::BootClock::time_point at) {
   return Mailbox::Clock::now() + pause;
 }
 
-// The newest ones that have files here, so many, of which the server says which are deleted.
-constexpr size_t kSweepsSaid = 100'000;
-
 v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectSender& direct) {
   v1::Hello hello;
   hello.set_token(options.token);
@@ -96,9 +91,7 @@ v1::Hello HelloOf(const AgentOptions& options, int64_t started_us, const DirectS
   hello.set_pieces_port(direct.port());
   if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_folder(FolderIdentity(options.data_dir));
-  const std::set<uint64_t> sweeps = SweepsIn(gang::Folders(options.data_dir));
-  for (const uint64_t sweep : sweeps | std::views::reverse | std::views::take(kSweepsSaid))
-    hello.add_sweeps(sweep);
+  for (const uint64_t sweep : SweepsIn(gang::Folders(options.data_dir))) hello.add_sweeps(sweep);
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   hello.mutable_resources()->set_cpus(options.resources.cpus);
   hello.mutable_resources()->set_gpus(options.resources.gpus);

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -29,13 +30,16 @@ gang::Fact LostWithLease(const gang::Fact& fact) {
 Machine::Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link,
                  Gangs& gangs, Files& files, milliseconds give_up, gang::BootClock::time_point ends)
     : hello_(std::move(hello)),
+      sweeps_(hello_.sweeps().begin(), hello_.sweeps().end()),
       folders_(std::move(folders)),
       link_(link),
       gangs_(gangs),
       files_(files),
       give_up_(give_up),
       ends_(ends),
-      backoff_(seed) {}
+      backoff_(seed) {
+  hello_.clear_sweeps();
+}
 
 gang::BootClock::time_point Machine::Step(const Now& now) {
   LoseLeaseIfOver(now);
@@ -101,6 +105,8 @@ void Machine::Connect(const Now& now) {
   link_.Connect();
   v1::FromExecutor message;
   *message.mutable_hello() = hello_;
+  for (const uint64_t sweep : sweeps_ | std::views::reverse | std::views::take(kSweepsSaid))
+    message.mutable_hello()->add_sweeps(sweep);
   if (ends_ != kNever) {
     const auto left = std::chrono::duration_cast<milliseconds>(ends_ - now.boot);
     message.mutable_hello()->set_time_left_ms(std::max<int64_t>(left.count(), 1));
@@ -363,6 +369,7 @@ void Machine::OnRemoved(const v1::CheckpointRemoval& removal, const Now& now) {
 }
 
 void Machine::OnSweepRemoved(uint64_t sweep, const Now& now) {
+  sweeps_.erase(sweep);
   v1::Fact fact;
   fact.set_time_us(now.wall_us);
   fact.mutable_sweep_removed()->set_sweep(sweep);
@@ -385,6 +392,7 @@ bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
     gang::OrError<gang::GangSpec> spec = ToSpec(assignment, folders_);
     if (spec.ok()) {
       spec.value().server = server_;
+      sweeps_.insert(spec.value().attempt.sweep);
       gangs_.Run(std::move(spec.value()));
       continue;
     }

@@ -30,6 +30,8 @@ inline constexpr std::chrono::milliseconds kResendAfter{30'000};  // without an 
 // this process to tear them down by itself, well before the server gives them away.
 inline constexpr std::chrono::milliseconds kDeadlineMarginMax{500};
 inline constexpr size_t kLogRequestsMax = 64;
+// The newest ones that have files here, so many, of which the server says which are deleted.
+inline constexpr size_t kSweepsSaid = 100'000;
 
 // Why an agent came to its end.
 struct AgentExit {
@@ -101,9 +103,11 @@ class Machine {
  public:
   static constexpr gang::BootClock::time_point kNever = gang::BootClock::time_point::max();
 
-  // `hello` is what it introduces itself with; the seed is for the pauses before it connects again.
-  // After `give_up` without a word from the server it ends; 0: never. `ends`: when something else
-  // ends it, which the server is told. The interfaces outlive the machine.
+  // `hello` is what it introduces itself with, each time with the sweeps that have files here by
+  // then: of those that it names and those that have run since, all that are not deleted. The seed
+  // is for the pauses before it connects again. After `give_up` without a word from the server it
+  // ends; 0: never. `ends`: when something else ends it, which the server is told. The interfaces
+  // outlive the machine.
   Machine(v1::Hello hello, gang::Folders folders, uint64_t seed, ServerLink& link, Gangs& gangs,
           Files& files, std::chrono::milliseconds give_up = {},
           gang::BootClock::time_point ends = kNever);
@@ -177,7 +181,8 @@ class Machine {
   void TakeLeave(const Now& now);
   gang::BootClock::time_point NextDeadline() const;
 
-  const v1::Hello hello_;
+  v1::Hello hello_;            // but for the sweeps
+  std::set<uint64_t> sweeps_;  // that may have files here
   const gang::Folders folders_;
   ServerLink& link_;
   Gangs& gangs_;

@@ -82,6 +82,40 @@ TEST_F(MachineTest, ADeletedSweepGoesOnceItsGangsHaveAndThatIsAFact) {
   EXPECT_EQ(messages[0].facts().facts(0).sweep_removed().sweep(), 77u);
 }
 
+TEST_F(MachineTest, EachHelloNamesTheSweepsThatHaveFilesHereByThen) {
+  const auto said = [this] {
+    const auto hellos = Written(v1::FromExecutor::kHello);
+    const auto& sweeps = hellos.back().hello().sweeps();
+    return std::vector<uint64_t>(sweeps.begin(), sweeps.end());
+  };
+  const auto come_back = [this] {
+    Break();
+    Pass(Backoff::kMax);
+    GetWelcomed();
+  };
+  EXPECT_THAT(said(), IsEmpty());
+  GetWelcomed();
+  Receive(Wanting({Trial(0)}));
+  End(0);
+  come_back();
+  EXPECT_THAT(said(), ElementsAre(Attempt(0).sweep)) << "it has run since";
+  machine_.OnSweepRemoved(Attempt(0).sweep, At());
+  come_back();
+  EXPECT_THAT(said(), IsEmpty());
+}
+
+TEST_F(MachineTest, OfMoreSweepsThanAHelloHoldsItNamesTheNewest) {
+  v1::Hello hello = Hello();
+  for (uint64_t sweep = 1; sweep <= kSweepsSaid + 1; ++sweep) hello.add_sweeps(sweep);
+  Written(v1::FromExecutor::kHello);
+  Machine machine(hello, gang::Folders("/data"), 1, *this, *this, *this);
+  machine.Step(At());
+  const auto hellos = Written(v1::FromExecutor::kHello);
+  const auto& sweeps = hellos.at(0).hello().sweeps();
+  EXPECT_EQ(static_cast<size_t>(sweeps.size()), kSweepsSaid);
+  EXPECT_EQ(std::ranges::min(sweeps), 2u);
+}
+
 // ---- the end
 
 TEST_F(MachineTest, StopSaysGoodbyeFirstAndWaitsForTheLastAcknowledgement) {
