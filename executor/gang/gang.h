@@ -102,6 +102,11 @@ class Gang final : private Rank::Owner {
 
  private:
   enum class Phase { kStarting, kRunning, kEnding, kGone };
+  // A rank's ends of its channel and its log.
+  struct Outlets {
+    UniqueFd channel;
+    UniqueFd log;
+  };
 
   void OnMessage(Rank& rank, channel::FromRank message) override;
   void OnBadLine(Rank& rank, const std::string& problem) override;
@@ -122,6 +127,7 @@ class Gang final : private Rank::Owner {
   std::optional<Error> PrepareMeeting();
   SharedRendezvous Shared() const;
   EnvironmentChanges EnvironmentOf(const Rank& rank) const;
+  std::optional<Outlets> Open(Rank& rank);  // null: the gang has failed
   void SpawnAll();
   void ForkOne(size_t index);
   void OnForked(size_t index, OrError<Child> child);

@@ -85,21 +85,26 @@ EnvironmentChanges Gang::EnvironmentOf(const Rank& rank) const {
   return RankEnvironment(spec_, rank.slot(), shared.address, shared.master_port);
 }
 
+std::optional<Gang::Outlets> Gang::Open(Rank& rank) {
+  OrError<UniqueFd> channel = rank.OpenChannel();
+  OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
+  if (channel.ok() && log.ok()) return Outlets{std::move(channel.value()), std::move(log.value())};
+  Fail(FailureKind::kHost, rank.slot().rank, channel.ok() ? log.error() : channel.error());
+  return std::nullopt;
+}
+
 void Gang::SpawnAll() {
   for (auto& rank : ranks_) {
-    OrError<UniqueFd> channel = rank->OpenChannel();
-    OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank->slot().rank));
-    if (!channel.ok()) return Fail(FailureKind::kHost, rank->slot().rank, channel.error());
-    if (!log.ok()) return Fail(FailureKind::kHost, rank->slot().rank, log.error());
-
+    const std::optional<Outlets> outlets = Open(*rank);
+    if (!outlets) return;
     EnvironmentChanges environment = EnvironmentOf(*rank);
     environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
     OrError<Child> child = Spawn({.program = preparation_.program,
                                   .argv = preparation_.argv,
                                   .environment = ProgramEnvironment(environment),
                                   .working_directory = spec_.program.working_directory,
-                                  .output_fd = log.value().get(),
-                                  .inherited_fd = channel.value().get(),
+                                  .output_fd = outlets->log.get(),
+                                  .inherited_fd = outlets->channel.get(),
                                   .process_group = group_,
                                   .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
                                   .announce_fd = services_.guard.announce_fd()});
@@ -111,18 +116,15 @@ void Gang::SpawnAll() {
 
 void Gang::ForkOne(size_t index) {
   Rank& rank = *ranks_[index];
-  OrError<UniqueFd> channel = rank.OpenChannel();
-  OrError<UniqueFd> log = OpenLog(RankLog(spec_.attempt_dir, rank.slot().rank));
-  if (!channel.ok()) return Fail(FailureKind::kHost, rank.slot().rank, channel.error());
-  if (!log.ok()) return Fail(FailureKind::kHost, rank.slot().rank, log.error());
-
+  std::optional<Outlets> outlets = Open(rank);
+  if (!outlets) return;
   Launcher::ForkRequest request{
       .argv = preparation_.argv,
       .environment = EnvironmentOf(rank),
       .working_directory = spec_.program.working_directory,
       .process_group = group_,
-      .channel = std::move(channel.value()),
-      .log = std::move(log.value()),
+      .channel = std::move(outlets->channel),
+      .log = std::move(outlets->log),
       .forked = [this, index](OrError<Child> child) { OnForked(index, std::move(child)); },
       .unavailable = [this, index] { OnUnavailable(index); },
       .exited = [this,

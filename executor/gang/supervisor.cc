@@ -77,39 +77,32 @@ void Supervisor::Run(GangSpec spec) {
   loop_.Post([this, spec = std::move(spec)]() mutable { RunGang(std::move(spec)); });
 }
 
-void Supervisor::Cancel(const AttemptId& attempt, CancelReason reason) {
-  loop_.Post([this, attempt, reason] {
+template <typename Call>
+void Supervisor::Post(const AttemptId& attempt, Call call) {
+  loop_.Post([this, attempt, call = std::move(call)] {
     const auto found = gangs_.find(attempt);
-    if (found != gangs_.end()) found->second->Cancel(reason);
+    if (found != gangs_.end()) call(*found->second);
   });
+}
+
+void Supervisor::Cancel(const AttemptId& attempt, CancelReason reason) {
+  Post(attempt, [reason](Gang& gang) { gang.Cancel(reason); });
 }
 
 void Supervisor::Tell(const AttemptId& attempt, const Verdict& verdict) {
-  loop_.Post([this, attempt, verdict] {
-    const auto found = gangs_.find(attempt);
-    if (found != gangs_.end()) found->second->Tell(verdict);
-  });
+  Post(attempt, [verdict](Gang& gang) { gang.Tell(verdict); });
 }
 
 void Supervisor::Finish(const AttemptId& attempt) {
-  loop_.Post([this, attempt] {
-    const auto found = gangs_.find(attempt);
-    if (found != gangs_.end()) found->second->OnFinished();
-  });
+  Post(attempt, [](Gang& gang) { gang.OnFinished(); });
 }
 
 void Supervisor::Yield(const AttemptId& attempt) {
-  loop_.Post([this, attempt] {
-    const auto found = gangs_.find(attempt);
-    if (found != gangs_.end()) found->second->Yield();
-  });
+  Post(attempt, [](Gang& gang) { gang.Yield(); });
 }
 
 void Supervisor::Meet(const AttemptId& attempt, const channel::Rendezvous& rank_zero) {
-  loop_.Post([this, attempt, rank_zero] {
-    const auto found = gangs_.find(attempt);
-    if (found != gangs_.end()) found->second->Meet(rank_zero);
-  });
+  Post(attempt, [rank_zero](Gang& gang) { gang.Meet(rank_zero); });
 }
 
 void Supervisor::ReadOn() {

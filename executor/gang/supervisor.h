@@ -70,6 +70,9 @@ class Supervisor {
  private:
   Supervisor(Options options, FactSink sink);
 
+  // Posts a call on the attempt's gang; nothing happens if there is none by then.
+  template <typename Call>
+  void Post(const AttemptId& attempt, Call call);
   void MakeCgroups();
   std::unique_ptr<Cgroup> NewCgroup() { return cgroups_ ? cgroups_->Add() : nullptr; }
   void RunGang(GangSpec spec);
