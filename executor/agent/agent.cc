@@ -249,19 +249,20 @@ Agent::Impl::~Impl() {
 }
 
 std::optional<gang::Error> Agent::Impl::Start() {
-  gang::OrError<std::unique_ptr<gang::Supervisor>> supervisor =
-      gang::Supervisor::Start({.launcher_log_dir = folders_.Launchers(),
-                               .timing = options_.gang_timing,
-                               .launcher = options_.launcher,
-                               .cgroups = {.identity = HostIdentity(options_)},
-                               .may_read = [this] { return MayRead(); }},
-                              [this](gang::Fact fact) {
-                                ++facts_in_mailbox_;
-                                Post([this, fact = std::move(fact)] {
-                                  --facts_in_mailbox_;
-                                  OnFact(fact);
-                                });
-                              });
+  gang::OrError<std::unique_ptr<gang::Supervisor>> supervisor = gang::Supervisor::Start(
+      {.launcher_log_dir = folders_.Launchers(),
+       .timing = options_.gang_timing,
+       .launcher = options_.launcher,
+       .cgroups = {.identity = HostIdentity(options_)},
+       .may_read = [this] { return MayRead(); },
+       .discard = [this](std::filesystem::path folder) { remover_.Discard(std::move(folder)); }},
+      [this](gang::Fact fact) {
+        ++facts_in_mailbox_;
+        Post([this, fact = std::move(fact)] {
+          --facts_in_mailbox_;
+          OnFact(fact);
+        });
+      });
   if (!supervisor.ok()) return gang::Error{supervisor.error()};
   supervisor_ = std::move(supervisor.value());
   fetcher_ = std::make_unique<CheckpointFetcher>(

@@ -60,12 +60,10 @@ std::string CheckpointFolder(int64_t step, uint32_t attempt) {
   return "step-" + std::to_string(step) + "-attempt-" + std::to_string(attempt);
 }
 
-void RemoveFetched(const GangSpec& spec) {
-  if (!spec.resume || !spec.Spans() || spec.HasRankZero()) return;
-  std::error_code ignored;  // the next attempt on this host removes it
-  fs::remove_all(spec.checkpoint_dir / (".attempt-" + std::to_string(spec.attempt.attempt) +
-                                        "-resumed-" + std::to_string(spec.ranks.front().rank)),
-                 ignored);
+std::optional<fs::path> FetchedFolder(const GangSpec& spec) {
+  if (!spec.resume || !spec.Spans() || spec.HasRankZero()) return std::nullopt;
+  return spec.checkpoint_dir / (".attempt-" + std::to_string(spec.attempt.attempt) + "-resumed-" +
+                                std::to_string(spec.ranks.front().rank));
 }
 
 fs::path RankLog(const fs::path& attempt_dir, int rank) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "executor/gang/spec.h"
@@ -39,9 +40,9 @@ class Folders {
 // The folder of a checkpoint among those of its trial.
 std::string CheckpointFolder(int64_t step, uint32_t attempt);
 
-// Deletes the copy of a checkpoint that the ranks of this host have fetched from rank 0's host, and
-// would have deleted themselves had they not been killed: `.attempt-<n>-resumed-<first rank here>`.
-void RemoveFetched(const GangSpec& spec);
+// Where ranks of this host put the copy of a checkpoint that they fetch from rank 0's host:
+// `.attempt-<n>-resumed-<first rank here>`; nullopt: they fetch none.
+std::optional<std::filesystem::path> FetchedFolder(const GangSpec& spec);
 
 // Whose sweep a folder has files of, as the last one that has run some of it here: a word that its
 // server has said. Empty: nobody has.

@@ -309,7 +309,9 @@ bool Gang::has_rank(pid_t pid) const {
 
 void Gang::Conclude() {
   phase_ = Phase::kGone;
-  RemoveFetched(spec_);
+  // Ranks that were killed have not deleted it themselves.
+  if (const auto fetched = FetchedFolder(spec_); fetched && services_.discard)
+    services_.discard(*fetched);
   if (group_ != 0) {
     ReapGroup(group_);
     services_.guard.Remove(group_);

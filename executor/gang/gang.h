@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -66,6 +67,7 @@ class Gang final : private Rank::Owner {
     FactSink facts;
     // Whether there is room for more facts now; null: always.
     std::function<bool()> may_read;
+    std::function<void(std::filesystem::path)> discard;  // as Supervisor::Options has it
     // Whether a child of this process is a guard, a launcher, or a rank of some gang; whether some
     // other gang runs.
     std::function<bool(pid_t)> is_known;

@@ -136,6 +136,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .launcher_for = [this](const LaunchedProgram& program) { return LauncherFor(program); },
       .facts = sink_,
       .may_read = options_.may_read,
+      .discard = options_.discard,
       .is_known = [this](pid_t pid) { return IsKnown(pid); },
       .others_run =
           [this](const AttemptId& id) {

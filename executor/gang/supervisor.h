@@ -35,6 +35,10 @@ class Supervisor {
     // facts. Where not, workers wait once their channels are full, until ReadOn(). Null: there
     // always is.
     std::function<bool()> may_read;
+    // Called on the supervision thread with a folder that nobody needs any more, which may be
+    // there: to be deleted by a thread that may wait for the disk. Null: it stays for the next
+    // attempt on this host, which removes it.
+    std::function<void(std::filesystem::path)> discard;
   };
 
   // REQUIRES: main called MaybeRunGuard(); without, it is an error.

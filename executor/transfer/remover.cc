@@ -69,6 +69,12 @@ void Remover::Want(const Removals& wanted) {
   changed_.notify_all();
 }
 
+void Remover::Discard(fs::path folder) {
+  const std::lock_guard lock(mutex_);
+  discarded_.push_back(std::move(folder));
+  changed_.notify_all();
+}
+
 void Remover::Queue(Entry& entry) {
   entry.state = State::kQueued;
   queue_.push_back(entry.removal.name);
@@ -98,11 +104,20 @@ std::vector<Remover::Removal> Remover::ToRemovals(const Removals& wanted) const 
 void Remover::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto called = [this] { return stop_ || !queue_.empty(); };
+    const auto called = [this] { return stop_ || !queue_.empty() || !discarded_.empty(); };
     if (!try_again_at_)
       changed_.wait(lock, called);
     else if (!changed_.wait_until(lock, *try_again_at_, called))
       TryFailedAgain();
+    if (!discarded_.empty()) {
+      const fs::path folder = std::move(discarded_.front());
+      discarded_.pop_front();
+      lock.unlock();
+      std::error_code ignored;
+      fs::remove_all(folder, ignored);
+      lock.lock();
+      continue;
+    }
     if (stop_) return;
     if (queue_.empty()) continue;
     const Removal removal = known_.at(queue_.front()).removal;

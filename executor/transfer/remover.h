@@ -19,7 +19,8 @@
 
 namespace attune::agent {
 
-// Deletes what the server wants to be gone, on a thread of its own: gigabytes take their time.
+// Deletes what the server wants to be gone, and what gangs leave that nobody needs, on a thread of
+// its own: gigabytes take their time.
 //
 // Of what the server names as a checkpoint nothing is touched that lies outside of the data
 // folder's checkpoints, and of what it names as a sweep nothing of another server's.
@@ -32,11 +33,15 @@ class Remover {
   };
 
   Remover(gang::Folders folders, Removed removed);
-  ~Remover();  // finishes the deletion at hand
+  ~Remover();  // finishes the deletion at hand, and of what was discarded
 
   // All that should be gone. What is under way or done is not done again; what failed is tried
   // again, now and each minute. Any thread.
   void Want(const Removals& removals);
+
+  // Deletes a folder that is known by no name, so that a half of one is no harm: it is tried once.
+  // Any thread.
+  void Discard(std::filesystem::path folder);
 
  private:
   struct Removal {
@@ -66,6 +71,7 @@ class Remover {
   std::condition_variable changed_;
   std::map<std::string, Entry> known_;  // by name; those no longer wanted are forgotten
   std::deque<std::string> queue_;       // all under mutex_
+  std::deque<std::filesystem::path> discarded_;
   std::optional<std::chrono::steady_clock::time_point> try_again_at_;  // what has failed
   bool stop_ = false;
 

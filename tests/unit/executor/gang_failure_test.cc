@@ -7,6 +7,7 @@ namespace attune::gang {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -226,7 +227,10 @@ TEST_F(GangFailure, LaggardIsNamedWhenRanksOfOtherHostsHaveFinished) {
   EXPECT_EQ(WaitForEnded(spec).failure->kind, FailureKind::kStall);
 }
 
-TEST_F(GangFailure, WhatRanksOfThisHostHaveFetchedGoesWithTheGang) {
+TEST_F(GangFailure, WhatRanksOfThisHostHaveFetchedIsDiscardedWithTheGang) {
+  std::vector<std::filesystem::path> discarded;
+  StartSupervisor(
+      {.discard = [&](std::filesystem::path folder) { discarded.push_back(std::move(folder)); }});
   GangSpec spec = PlainWorker({"hang"}, 1);
   spec.world_size = 2;
   spec.ranks[0].rank = 1;
@@ -235,15 +239,11 @@ TEST_F(GangFailure, WhatRanksOfThisHostHaveFetchedGoesWithTheGang) {
   spec.resume = channel::Resume{.step = 1, .path = dir_.path() / "elsewhere"};
   const std::string attempt = std::to_string(spec.attempt.attempt);
   const auto mine = spec.checkpoint_dir / (".attempt-" + attempt + "-resumed-1");
-  const auto others = spec.checkpoint_dir / (".attempt-" + attempt + "-resumed-0");
-  std::filesystem::create_directories(mine / "inside");
-  std::filesystem::create_directories(others);
   supervisor_->Run(spec);
   ASSERT_TRUE(facts_.Wait<Started>(spec.attempt));
   supervisor_->Cancel(spec.attempt, CancelReason::kUnwanted);
   WaitForEnded(spec);
-  EXPECT_FALSE(std::filesystem::exists(mine));
-  EXPECT_TRUE(std::filesystem::exists(others));
+  EXPECT_THAT(discarded, ElementsAre(mine));
 }
 
 TEST_F(GangFailure, MissingProgramSaysWhereItWasLookedFor) {

@@ -152,6 +152,15 @@ TEST_F(RemoverTest, OfASweepAllGoesAndNothingOfOthers) {
   EXPECT_TRUE(fs::exists(other));
 }
 
+TEST_F(RemoverTest, WhatIsDiscardedGoesAndNobodyIsToldOfIt) {
+  const fs::path folder = checkpoints_ / ".attempt-2-resumed-1";
+  fs::create_directories(folder / "inside");
+  remover_->Discard(folder);
+  Want({Removal(1)});
+  EXPECT_EQ(NextRemoved(), 1);
+  EXPECT_FALSE(fs::exists(folder));
+}
+
 TEST_F(RemoverTest, AnotherServersSweepOfTheSameNumberStays) {
   for (const uint64_t sweep : {2, 3}) fs::create_directories(folders_.Sweep(sweep) / "trials");
   ASSERT_FALSE(gang::WriteOwner(folders_.Sweep(2), "theirs"));
