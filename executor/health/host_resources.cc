@@ -13,31 +13,21 @@
 #include <string_view>
 
 #include "executor/gang/preparation.h"
+#include "executor/processes/cgroup.h"
 
 namespace attune::agent {
 namespace {
 
 namespace fs = std::filesystem;
 
-// This process's folder in the unified hierarchy, e.g. `user.slice/session-1.scope`.
-fs::path OwnCgroup(const fs::path& proc) {
-  std::ifstream file(proc / "self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("0::/")) return line.substr(4);
-  }
-  return {};
-}
-
-// Calls `visit` with every cgroup folder from the root down to this process's own.
+// Calls `visit` with every cgroup folder from the root that is seen down to this process's own.
 template <typename Visit>
 void ForEachCgroup(const SystemRoots& roots, Visit visit) {
-  fs::path folder = roots.cgroup;
+  const gang::OrError<gang::OwnCgroup> own = gang::FindOwnCgroup(roots.proc);
+  if (!own.ok()) return;
+  fs::path folder = own.value().mount;
   visit(folder);
-  for (const fs::path& part : OwnCgroup(roots.proc)) {
-    folder /= part;
-    visit(folder);
-  }
+  for (const fs::path& part : own.value().below) visit(folder /= part);
 }
 
 uint32_t Cpus(const SystemRoots& roots) {

@@ -16,7 +16,6 @@ struct HostResources {
 // Where the system shows itself; a test shows another one.
 struct SystemRoots {
   std::filesystem::path proc = "/proc";
-  std::filesystem::path cgroup = "/sys/fs/cgroup";
   std::filesystem::path dev = "/dev";
 };
 

@@ -119,22 +119,6 @@ OrError<Mount> FindMount(const fs::path& proc) {
   return Error{"no cgroup2 filesystem is mounted"};
 }
 
-// The folder of the cgroup that this process is in.
-OrError<fs::path> OwnFolder(const fs::path& proc) {
-  OrError<Mount> mount = FindMount(proc);
-  if (!mount.ok()) return Error{mount.error()};
-  const std::string own = ValueOf(Read(proc / "self/cgroup"), "0::");
-  const std::string& root = mount.value().root;
-  const std::string below = root == "/"             ? own
-                            : own.starts_with(root) ? own.substr(root.size())
-                                                    : "";
-  if (own.empty() || own.find("/..") != std::string::npos || (below.empty() && own != root)) {
-    return Error{"the cgroup of this process, '" + own + "', is not in " +
-                 mount.value().point.string()};
-  }
-  return (mount.value().point / fs::path(below).relative_path()).lexically_normal();
-}
-
 // FNV-1a: identities hold paths, which names of folders cannot.
 std::string Hash(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325u;
@@ -166,6 +150,21 @@ std::optional<Error> TryOut(const Cgroup& cgroup) {
 }
 
 }  // namespace
+
+OrError<OwnCgroup> FindOwnCgroup(const fs::path& proc) {
+  OrError<Mount> mount = FindMount(proc);
+  if (!mount.ok()) return Error{mount.error()};
+  const std::string own = ValueOf(Read(proc / "self/cgroup"), "0::");
+  const std::string& root = mount.value().root;
+  const std::string below = root == "/"                   ? own
+                            : own.starts_with(root + "/") ? own.substr(root.size())
+                                                          : "";
+  if (own.empty() || own.find("/..") != std::string::npos || (below.empty() && own != root)) {
+    return Error{"the cgroup of this process, '" + own + "', is not in " +
+                 mount.value().point.string()};
+  }
+  return OwnCgroup{mount.value().point, fs::path(below).relative_path().lexically_normal()};
+}
 
 Cgroup::Cgroup(Cgroups& all, fs::path folder, UniqueFd descriptor)
     : all_(all), folder_(std::move(folder)), descriptor_(std::move(descriptor)) {}
@@ -204,13 +203,14 @@ std::vector<UniqueFd> Cgroup::Kill() {
 }
 
 OrError<std::unique_ptr<Cgroups>> Cgroups::Make(const Options& options) {
-  OrError<fs::path> own = OwnFolder(options.proc);
-  if (!own.ok()) return Error{own.error()};
+  const OrError<OwnCgroup> found = FindOwnCgroup(options.proc);
+  if (!found.ok()) return Error{found.error()};
+  const fs::path own = found.value().folder();
   const std::string prefix = "attune-" + Hash(options.identity) + "-";
-  EndEarlier(own.value(), prefix);
-  std::string folder = own.value() / (prefix + "XXXXXX");
+  EndEarlier(own, prefix);
+  std::string folder = own / (prefix + "XXXXXX");
   if (!mkdtemp(folder.data())) {
-    return Error{"cannot make " + (own.value() / prefix).string() + "…: " + Reason()};
+    return Error{"cannot make " + (own / prefix).string() + "…: " + Reason()};
   }
   std::unique_ptr<Cgroups> all(new Cgroups(folder));
   OrError<std::unique_ptr<Cgroup>> first = all->AddOne();

@@ -13,6 +13,17 @@ namespace attune::gang {
 
 class Cgroups;
 
+// Where this process is in the version 2 hierarchy, as far as it sees that.
+struct OwnCgroup {
+  std::filesystem::path mount;
+  std::filesystem::path below;  // from there to its own cgroup; empty: that is the mount's root
+
+  std::filesystem::path folder() const { return mount / below; }
+};
+
+// An error says why it is in none. `proc` is /proc; a test has another one.
+OrError<OwnCgroup> FindOwnCgroup(const std::filesystem::path& proc);
+
 // One cgroup: what was started in it stays in it with all that it starts, whatever that does to its
 // environment, its session and its parents. Removed with this object, or soon after, once empty.
 class Cgroup {

@@ -30,7 +30,7 @@ class HostHealthTest : public testing::Test {
   HealthCheck Check(HealthLimits limits = {}) {
     return {{.data_dir = "/data",
              .limits = limits,
-             .roots = {.proc = dir_.path() / "proc", .cgroup = dir_.path() / "cgroup"},
+             .roots = {.proc = dir_.path() / "proc"},
              .read_disk = [this](const fs::path& folder) -> gang::OrError<FileSystem> {
                EXPECT_EQ(folder, "/data");
                if (!fault_.empty()) return gang::Error{fault_};
@@ -143,6 +143,8 @@ TEST_F(HostHealthTest, MemoryIsAProblemBelowItsLimitUntilAQuarterMoreIsFree) {
 TEST_F(HostHealthTest, MemoryIsWhatACgroupHasLeftIfThatIsLess) {
   HealthCheck check = Check();
   Write("proc/self/cgroup", "0::/jobs/one\n");
+  Write("proc/self/mountinfo",
+        "30 23 0:26 / " + (dir_.path() / "cgroup").string() + " rw - cgroup2 cgroup2 rw\n");
   Write("cgroup/jobs/one/memory.max", "max\n");
   Write("cgroup/jobs/memory.max", std::to_string(100 * kMiB) + "\n");
   Write("cgroup/jobs/memory.current", std::to_string(99 * kMiB) + "\n");

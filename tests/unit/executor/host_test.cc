@@ -19,10 +19,14 @@ class DetectResourcesTest : public testing::Test {
     gang::WriteFile(dir_.path() / path, text);
   }
 
+  // Of the hierarchy the folder `root` is seen at `cgroup`.
+  void Mount(const std::string& root) {
+    Write("proc/self/mountinfo", "30 23 0:26 " + root + " " + (dir_.path() / "cgroup").string() +
+                                     " rw - cgroup2 cgroup2 rw\n");
+  }
+
   HostResources Detect() {
-    return DetectResources({.proc = dir_.path() / "proc",
-                            .cgroup = dir_.path() / "cgroup",
-                            .dev = dir_.path() / "dev"});
+    return DetectResources({.proc = dir_.path() / "proc", .dev = dir_.path() / "dev"});
   }
 
   TempDir dir_;
@@ -37,6 +41,7 @@ TEST_F(DetectResourcesTest, ThisHostHasSomething) {
 TEST_F(DetectResourcesTest, MemoryIsTheHostsUnlessACgroupGrantsLess) {
   Write("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n");
   EXPECT_EQ(Detect().memory_bytes, 1024u * 1024);
+  Mount("/");
   Write("proc/self/cgroup", "0::/jobs/one\n");
   Write("cgroup/jobs/one/memory.max", "max\n");
   EXPECT_EQ(Detect().memory_bytes, 1024u * 1024);
@@ -44,7 +49,23 @@ TEST_F(DetectResourcesTest, MemoryIsTheHostsUnlessACgroupGrantsLess) {
   EXPECT_EQ(Detect().memory_bytes, 5000u);
 }
 
+TEST_F(DetectResourcesTest, LimitsAreSeenWherePartOfTheHierarchyIsMounted) {
+  Mount("/jobs");
+  Write("proc/self/cgroup", "0::/jobs/one\n");
+  Write("cgroup/one/memory.max", "5000\n");
+  Write("cgroup/one/cpu.max", "100000 100000\n");
+  EXPECT_EQ(Detect().memory_bytes, 5000u);
+  EXPECT_EQ(Detect().cpus, 1u);
+  Write("proc/self/cgroup", "0::/jobs\n");
+  EXPECT_EQ(Detect().memory_bytes, 0u);
+  Write("cgroup/memory.max", "4000\n");
+  EXPECT_EQ(Detect().memory_bytes, 4000u);
+  Write("proc/self/cgroup", "0::/jobs2/one\n");
+  EXPECT_EQ(Detect().memory_bytes, 0u) << "another's";
+}
+
 TEST_F(DetectResourcesTest, CpuTimeLimitCountsInWholeCpus) {
+  Mount("/");
   Write("proc/self/cgroup", "0::/jobs/one\n");
   Write("cgroup/jobs/one/cpu.max", "190000 100000\n");
   EXPECT_EQ(Detect().cpus, 1u);
