@@ -1,14 +1,13 @@
 #include "executor/agent/data_folder.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "executor/agent/random_word.h"
+#include "executor/processes/write_whole.h"
 
 namespace attune::agent {
 namespace {
@@ -20,24 +19,18 @@ std::string ReadWord(const std::filesystem::path& path) {
   return word;
 }
 
-bool WriteDurably(const std::filesystem::path& path, const std::string& text) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return false;
-  const bool durable =
-      write(file, text.data(), text.size()) == std::ssize(text) && fsync(file) == 0;
-  return close(file) == 0 && durable;
-}
-
 // Whole or not at all, and in place of none but an empty one, which is all that a full disk or a
 // power cut left of it.
 void WriteWord(const std::filesystem::path& path) {
   const std::string word = RandomWord();
   const std::filesystem::path draft = path.string() + "." + word;
-  if (WriteDurably(draft, word + "\n") && link(draft.c_str(), path.c_str()) != 0 &&
+  if (!gang::WriteWhole(draft, word + "\n") && link(draft.c_str(), path.c_str()) != 0 &&
       errno == EEXIST && ReadWord(path).empty()) {
     [[maybe_unused]] const int replaced = rename(draft.c_str(), path.c_str());
   }
   unlink(draft.c_str());
+  // A lost name would make another folder of this one, whose checkpoints are nobody's.
+  [[maybe_unused]] const auto unsynced = gang::SyncFolder(path.parent_path());
 }
 
 }  // namespace

@@ -11,21 +11,18 @@
 #include <fstream>
 #include <utility>
 
+#include "executor/processes/write_whole.h"
+
 namespace attune::agent {
 namespace {
 
 // REQUIRES: the name is locked.
 gang::OrError<int64_t> NoteStart(const std::filesystem::path& folder, int64_t wall_us) {
   const std::filesystem::path path = folder / "started";
-  const std::filesystem::path fresh = folder / "started.new";
   int64_t previous_us = 0;
   std::ifstream(path) >> previous_us;  // 0 where there is none, or none that can be read
   const int64_t started_us = StartAfter(std::max<int64_t>(previous_us, 0), wall_us);
-  std::ofstream file(fresh);
-  file << started_us << std::endl;
-  std::error_code failed;
-  if (file) std::filesystem::rename(fresh, path, failed);
-  if (!file || failed) return gang::Error{"cannot write " + path.string() + "; is the disk full?"};
+  if (auto error = gang::WriteWhole(path, std::to_string(started_us) + "\n")) return *error;
   return started_us;
 }
 

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+
+#include "executor/processes/write_whole.h"
 
 namespace attune::gang {
 
@@ -47,13 +48,7 @@ OrError<std::string> ReadOwner(const fs::path& sweep_dir) {
 std::optional<Error> WriteOwner(const fs::path& sweep_dir, const std::string& word) {
   const OrError<std::string> before = ReadOwner(sweep_dir);
   if (before.ok() && before.value() == word) return std::nullopt;
-  const fs::path fresh = sweep_dir / ".server";
-  std::ofstream file(fresh, std::ios::trunc);
-  file << word << std::flush;
-  std::error_code failed;
-  if (file) fs::rename(fresh, sweep_dir / "server", failed);
-  if (!file || failed) return Error{"cannot write " + (sweep_dir / "server").string()};
-  return std::nullopt;
+  return WriteWhole(sweep_dir / "server", word);
 }
 
 std::string CheckpointFolder(int64_t step, uint32_t attempt) {
