@@ -203,12 +203,12 @@ void Machine::On(const v1::Ack& ack, const Now& now) {
   if (ack.heartbeat_us() > 0) {
     RenewLease(gang::BootClock::time_point(gang::BootClock::duration(ack.heartbeat_us())));
   }
-  const size_t waited = outbox_.waiting();
+  const size_t before = outbox_.unacknowledged();
   for (const gang::AttemptId& attempt : outbox_.Acknowledge(ack.seq())) {
     reconciler_.OnEndAcknowledged(attempt);
   }
-  if (outbox_.waiting() < waited) resend_at_ = now.boot + kResendAfter;
-  if (outbox_.waiting() == 0) resend_at_ = kNever;
+  if (outbox_.unacknowledged() < before) resend_at_ = now.boot + kResendAfter;
+  if (outbox_.unacknowledged() == 0) resend_at_ = kNever;
 }
 
 void Machine::OnHealth(const HostHealth& health) {

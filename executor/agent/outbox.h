@@ -33,7 +33,7 @@ class Outbox {
   // least one if there is any.
   v1::Facts TakeBatch();
   bool may_send() const { return has_unsent() && sent_bytes_ < kUnacknowledgedBytesMax; }
-  size_t waiting() const { return sent_; }  // of the facts given out, for an acknowledgement
+  size_t unacknowledged() const { return sent_; }  // of the facts given out
 
   // Everything not acknowledged goes out again.
   void Rewind() { sent_ = sent_bytes_ = 0; }
