@@ -10,7 +10,6 @@
 namespace attune::server {
 namespace {
 
-constexpr std::chrono::seconds kLogPatience{5};
 constexpr std::chrono::milliseconds kLeaseMargin{1'500};  // at most
 
 Time Now() {
@@ -90,22 +89,15 @@ void ExecutorService::OnMessage(SessionId id, v1::FromExecutor& message) {
   if (taken.has_goodbye()) return sessions_.OnGoodbye(id, taken.goodbye());
   if (taken.has_health()) return sessions_.OnHealth(id, taken.health());
   const std::string executor = sessions_.OnOther(id);
-  if (taken.has_log_chunk()) OnLogChunk(executor, taken.log_chunk());
+  if (taken.has_log_chunk()) logs_.OnAnswer(taken.log_chunk(), executor);
 }
 
 void ExecutorService::OnClosed(SessionId id) {
   std::lock_guard lock(mutex_);
   const std::string executor = sessions_.OnClosed(id);
   if (executor.empty()) return;
+  logs_.OnGone(executor);
   pieces_.OnGone(executor);
-  for (auto waiting = log_requests_.begin(); waiting != log_requests_.end();) {
-    if (waiting->second.executor != executor) {
-      ++waiting;
-      continue;
-    }
-    waiting->second.chunk.set_value(std::nullopt);
-    waiting = log_requests_.erase(waiting);
-  }
 }
 
 // ---- the conductor --------------------------------------------------------------------------
@@ -146,29 +138,19 @@ void ExecutorService::Post(Look look) {
   });
 }
 
-// ---- logs -----------------------------------------------------------------------------------
+// ---- logs and checkpoints -------------------------------------------------------------------
+
+bool ExecutorService::Send(const std::string& executor, v1::ToExecutor message) {
+  std::lock_guard lock(mutex_);
+  ExecutorLink* const link = sessions_.LinkOf(executor);
+  if (link != nullptr) link->Send(std::move(message));
+  return link != nullptr;
+}
 
 Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& executor,
                                                            const AttemptId& attempt, int rank,
                                                            int64_t offset, uint32_t limit_bytes) {
-  std::future<std::optional<v1::LogChunk>> answer;
-  uint64_t request = 0;
-  {
-    std::lock_guard lock(mutex_);
-    ExecutorLink* link = sessions_.LinkOf(executor);
-    if (link == nullptr)
-      return Error{ErrorCode::kUnavailable,
-                   "executor " + executor +
-                       ", which holds this log, is not connected: start it "
-                       "again on the same data folder"};
-    if (log_requests_.size() >= kLogRequestsMax)
-      return Error{ErrorCode::kUnavailable,
-                   std::to_string(kLogRequestsMax) +
-                       " readers of logs wait for their executors already: try again in a moment"};
-    request = ++last_log_request_;
-    LogRequest& waiting = log_requests_[request];
-    waiting.executor = executor;
-    answer = waiting.chunk.get_future();
+  auto chunk = logs_.Await(executor, [&](uint64_t request) {
     v1::ToExecutor message;
     v1::LogRequest& log = *message.mutable_log_request();
     log.set_request(request);
@@ -176,31 +158,13 @@ Result<ExecutorService::LogSlice> ExecutorService::ReadLog(const std::string& ex
     log.set_rank(static_cast<uint32_t>(rank));
     log.set_offset(offset);
     log.set_limit_bytes(limit_bytes);
-    link->Send(std::move(message));
-  }
-  const bool answered = answer.wait_for(kLogPatience) == std::future_status::ready;
-  {
-    std::lock_guard lock(mutex_);
-    log_requests_.erase(request);
-  }
-  if (!answered)
-    return Error{ErrorCode::kUnavailable, "executor " + executor + " did not answer in time"};
-  const std::optional<v1::LogChunk> chunk = answer.get();
-  if (!chunk)
-    return Error{ErrorCode::kUnavailable, "executor " + executor + " has gone before it answered"};
-  if (!chunk->error().empty()) return Error{ErrorCode::kNotFound, chunk->error()};
-  return LogSlice{
-      .data = chunk->data(), .offset = chunk->offset(), .file_bytes = chunk->file_bytes()};
+    return Send(executor, std::move(message));
+  });
+  if (!chunk.ok()) return chunk.error();
+  return LogSlice{.data = std::move(*chunk->mutable_data()),
+                  .offset = chunk->offset(),
+                  .file_bytes = chunk->file_bytes()};
 }
-
-void ExecutorService::OnLogChunk(const std::string& executor, const v1::LogChunk& chunk) {
-  const auto found = log_requests_.find(chunk.request());
-  if (found == log_requests_.end() || found->second.executor != executor) return;
-  found->second.chunk.set_value(chunk);
-  log_requests_.erase(found);
-}
-
-// ---- checkpoints ----------------------------------------------------------------------------
 
 Result<v1::CheckpointPiece> ExecutorService::ReadCheckpoint(const std::string& executor,
                                                             const PieceOf& wanted) {
@@ -214,10 +178,7 @@ Result<v1::CheckpointPiece> ExecutorService::ReadCheckpoint(const std::string& e
     piece.set_file(wanted.file);
     piece.set_offset(wanted.offset);
     piece.set_limit_bytes(wanted.limit_bytes);
-    std::lock_guard lock(mutex_);
-    ExecutorLink* const link = sessions_.LinkOf(executor);
-    if (link != nullptr) link->Send(std::move(message));
-    return link != nullptr;
+    return Send(executor, std::move(message));
   });
 }
 
@@ -226,7 +187,7 @@ grpc::ServerUnaryReactor* ExecutorService::Deliver(grpc::CallbackServerContext* 
                                                    v1::Delivered*) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   if (SameSecret(piece->token(), token_)) {
-    pieces_.OnPiece(*piece);
+    pieces_.OnAnswer(*piece);
     reactor->Finish(grpc::Status::OK);
   } else {
     reactor->Finish({grpc::StatusCode::UNAUTHENTICATED, "the token is not this server's"});

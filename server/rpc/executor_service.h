@@ -3,8 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <future>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -13,7 +11,7 @@
 #include "attune/v1/executor.grpc.pb.h"
 #include "server/conductor/conductor.h"
 #include "server/conductor/thread_pool.h"
-#include "server/rpc/piece_requests.h"
+#include "server/rpc/requests.h"
 #include "server/rpc/sessions.h"
 
 namespace attune::server {
@@ -21,9 +19,6 @@ namespace attune::server {
 // So many executors are brought pieces of others' checkpoints at once; more take turns.
 inline constexpr int kFetchThreads = 8;
 inline constexpr int kFetchesMax = 64;  // that wait for their turn
-
-// So many readers of ranks' logs wait at once, at most; each holds a thread.
-inline constexpr size_t kLogRequestsMax = 64;
 
 // The executors' side of the server: Sessions, with gRPC's streams, a lock and a steady clock. It
 // also asks executors for the logs of ranks, and for their checkpoints.
@@ -58,8 +53,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
   Reach ReachOf(const std::string& executor) const;  // as Sessions has it, as is the next
   std::optional<Sessions::Pulse> PulseOf(const std::string& executor) const;
 
-  // Part of a rank's log, from the executor that holds it; waits for the answer. kUnavailable when
-  // the executor is not connected or does not answer, or too many wait already.
+  // Part of a rank's log, from the executor that holds it; waits for the answer. Errors are those
+  // of Requests, as with the next.
   Result<LogSlice> ReadLog(const std::string& executor, const AttemptId& attempt, int rank,
                            int64_t offset, uint32_t limit_bytes);
 
@@ -71,8 +66,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
     uint64_t offset = 0;
     uint32_t limit_bytes = 0;
   };
-  // From the executor that has it; waits for the answer. kUnavailable as PieceRequests has it, and
-  // when the executor is not connected; kNotFound when it cannot read it.
+  // From the executor that has it; waits for the answer.
   Result<v1::CheckpointPiece> ReadCheckpoint(const std::string& executor, const PieceOf& wanted);
 
   // Declares lost every executor whose lease has run out. To be called a few times a lease.
@@ -101,11 +95,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
   void OnMessage(SessionId id, v1::FromExecutor& message);  // takes what facts hold
   void OnClosed(SessionId id);
 
-  struct LogRequest {
-    std::string executor;                             // that is asked
-    std::promise<std::optional<v1::LogChunk>> chunk;  // none: the executor has gone
-  };
-  void OnLogChunk(const std::string& executor, const v1::LogChunk& chunk);
+  // Whether it is connected, and now has the message to send.
+  bool Send(const std::string& executor, v1::ToExecutor message);
 
   // The conductor's, with answers that come under this object's lock.
   void Submit(Command command, Done done) override;
@@ -116,15 +107,14 @@ class ExecutorService final : public v1::Executors::CallbackService,
   Conductor& conductor_;
   const std::string token_;
   const ReadPiece read_piece_;
-  PieceRequests pieces_;
+  Requests<v1::LogChunk> logs_{kLogPatience};
+  Requests<v1::CheckpointPiece> pieces_{kPiecePatience};
   ThreadPool fetching_;
   std::atomic<int> fetches_ = 0;  // that wait
 
   // Recursive, because a conductor that stops answers in the midst of what it is asked.
   mutable std::recursive_mutex mutex_;
   Sessions sessions_;
-  std::map<uint64_t, LogRequest> log_requests_;
-  uint64_t last_log_request_ = 0;
 };
 
 }  // namespace attune::server
