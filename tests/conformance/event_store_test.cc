@@ -9,7 +9,7 @@
 #include "server/store/sqlite_store.h"
 #include "tests/support/every_fact.h"
 #include "tests/support/memory_store.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 // What every EventStore must do, whatever it keeps its events in. One more: an entry in kStores.
 namespace attune::server {

@@ -8,8 +8,8 @@
 #include "cli/algorithms.h"
 #include "core/brain/brain.h"
 #include "server/store/sqlite_store.h"
+#include "tests/support/sample_log.h"
 #include "tests/unit/cli/command_line.h"
-#include "tests/unit/server/store/sample_log.h"
 
 namespace attune::cli {
 namespace {

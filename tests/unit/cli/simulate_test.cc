@@ -7,9 +7,9 @@
 #include "cli/json.h"
 #include "server/store/sqlite_store.h"
 #include "simulator/curves.h"
+#include "tests/support/sample_log.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
-#include "tests/unit/server/store/sample_log.h"
 
 namespace attune::cli {
 namespace {

@@ -16,175 +16,39 @@
 #include "server/http/render.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 namespace attune::server {
 
-class NoSearcher final : public Searcher {
- public:
-  Suggestion Suggest(ProposalNumber) const override { return Exhausted{}; }
-  void Observe(const Event&) override {}
-  void Adapt(const SweepSpec&) override {}
-  void Save(ArchiveWriter&) const override {}
-  void Load(ArchiveReader&) override {}
-};
-
-class Thinker final : public Searcher {
- public:
-  Suggestion Suggest(ProposalNumber) const override {
-    return Proposed{{{"lr", 0.05}}, {.rule = "toy", .text = "always the same"}};
-  }
-  bool Thinks() const override { return true; }
-  void Observe(const Event&) override {}
-  void Adapt(const SweepSpec&) override {}
-  void Save(ArchiveWriter&) const override {}
-  void Load(ArchiveReader&) override {}
-};
-
-class ThreeRungs final : public Scheduler {
- public:
-  Verdict Judge(const TrialView&, const Report& report) const override {
-    return Verdict::Continue("goes on at rung " + std::to_string(report.step.value));
-  }
-  std::optional<Step> NextMilestone(const TrialView&, Step after) const override {
-    for (const Step rung : Rungs()) {
-      if (rung > after) return rung;
-    }
-    return std::nullopt;
-  }
-  void Observe(const Event&) override {}
-  void Adapt(const SweepSpec&) override {}
-  void Save(ArchiveWriter&) const override {}
-  void Load(ArchiveReader&) override {}
-  std::vector<Step> Rungs() const override { return {Step(1), Step(3), Step(9)}; }
-};
-
-inline Algorithms FakeAlgorithms() {
-  Algorithms algorithms;
-  algorithms.Add(
-      Entry<Searcher>{"random", "", {}, [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
-                        return std::unique_ptr<Searcher>(std::make_unique<NoSearcher>());
-                      }});
-  algorithms.Add(
-      Entry<Searcher>{"thinker", "", {}, [](const SweepSpec&) -> Result<std::unique_ptr<Searcher>> {
-                        return std::unique_ptr<Searcher>(std::make_unique<Thinker>());
-                      }});
-  algorithms.Add(Entry<Scheduler>{"asha",
-                                  "",
-                                  {{.name = "reduction_factor", .fallback = Value(int64_t{3})}},
-                                  [](const SweepSpec&) -> Result<std::unique_ptr<Scheduler>> {
-                                    return std::unique_ptr<Scheduler>(
-                                        std::make_unique<ThreeRungs>());
-                                  }});
-  return algorithms;
-}
+// Searchers `random`, which has nothing to propose, and `thinker`; scheduler `asha`, with rungs.
+Algorithms FakeAlgorithms();
 
 // A backend with a real brain and a real store, whose executors and disk are as a test says.
 class FakeBackend final : public Backend {
  public:
-  FakeBackend(const std::string& path, const Algorithms& algorithms)
-      : store_(SqliteStore::Open(path).value()),
-        brain_(algorithms, [](const std::string&) { return true; }) {
-    const SampleLog log;
-    for (const Event& event : log.events()) Add(event);
-  }
+  FakeBackend(const std::string& path, const Algorithms& algorithms);
+  ~FakeBackend() override;
 
-  void Add(Fact fact) {
-    const State& state = brain_.state();
-    Add(Event{EventSeq(state.last_seq.value + 1), Time{state.last_time.us + 1'000'000},
-              std::move(fact)});
-  }
+  void Add(Fact fact);
   // Until somebody has asked for what has to be thought about; then it is.
-  void Think() {
-    std::vector<Thought> thoughts;
-    {
-      std::unique_lock lock(mutex_);
-      EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(10),
-                                    [&] { return !brain_.Thoughts().empty(); }));
-      thoughts = brain_.Thoughts();
-    }
-    for (const Thought& thought : thoughts) EXPECT_TRUE(Execute(thought.Think(), "attune").ok());
-  }
-  void Wait(int64_t us) {
-    const std::lock_guard lock(mutex_);
-    Append(brain_.Advance(Time{brain_.state().last_time.us + us}));
-  }
-  void Stop() {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-    changed_.notify_all();
-  }
+  void Think();
+  void Wait(int64_t us);
+  void Stop();
 
   using Backend::Execute;
   std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
-                              const After& after) override {
-    const std::lock_guard lock(mutex_);
-    std::vector<Answer> answers;
-    for (const Command& command : commands) {
-      const bool comes = answers.empty() || (answers.back().ok() && !answers.back()->empty());
-      if (!answers.empty() && comes) Append(brain_.Advance(brain_.state().last_time));
-      answers.push_back(!refusal.ok() ? Answer(refusal.error())
-                        : comes       ? brain_.Execute(command, brain_.state().last_time, actor)
-                                      : Answer(std::vector<Event>()));
-      if (answers.back().ok()) Append(*answers.back());
-    }
-    if (another)
-      Append(brain_.Execute(*std::exchange(another, {}), brain_.state().last_time).value());
-    if (refusal.ok()) Append(brain_.Advance(brain_.state().last_time));
-    for (const Answer& answer : answers) {
-      if (answer.ok() && after) after(*answer, brain_);
-    }
-    return answers;
-  }
-  void Look(const std::function<void(const Brain&)>& look) override {
-    const std::lock_guard lock(mutex_);
-    ++looks;
-    look(brain_);
-  }
-  std::vector<ExecutorStatus> Executors() override {
-    if (before_executors) before_executors();
-    std::vector<ExecutorStatus> all = {{.name = "box",
-                                        .state = "online",
-                                        .address = "127.0.0.1",
-                                        .total = {.cpus = 2, .memory_bytes = 25'165'824'000},
-                                        .free = {.cpus = 1}}};
-    const std::lock_guard lock(mutex_);
-    for (const auto& [name, executor] : brain_.state().executors) {
-      if (name != "box") all.push_back(StatusOf(brain_.state(), executor, 1.5));
-    }
-    return all;
-  }
+                              const After& after) override;
+  void Look(const std::function<void(const Brain&)>& look) override;
+  std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,
-                           uint32_t limit_bytes) override {
-    if (!refusal.ok()) return refusal.error();
-    return LogSlice{.data = ToString(attempt) + " " + std::to_string(rank) + " " +
-                            std::to_string(offset) + " " + std::to_string(limit_bytes) + "\n",
-                    .offset = 17,
-                    .file_bytes = 40};
-  }
+                           uint32_t limit_bytes) override;
   Result<CheckpointPiece> ReadCheckpoint(const CheckpointId& checkpoint, const std::string& file,
-                                         uint64_t offset, uint32_t limit_bytes) override {
-    if (!refusal.ok()) return refusal.error();
-    return CheckpointPiece{.data = ToString(checkpoint) + " " + file + " " +
-                                   std::to_string(offset) + " " + std::to_string(limit_bytes),
-                           .file_bytes = 5'000'000};
-  }
+                                         uint64_t offset, uint32_t limit_bytes) override;
   Status Started() override { return starting; }
   Status Ready() override { return refusal; }
-  EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override {
-    std::unique_lock lock(mutex_);
-    ++waits_;
-    changed_.notify_all();
-    changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                      [&] { return stopped_ || brain_.state().last_seq > seq; });
-    return brain_.state().last_seq;
-  }
+  EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override;
   // Until a stream has nothing more to send.
-  void AwaitWaiter() {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(10),
-                                  [&, before = waits_] { return waits_ > before; }));
-  }
+  void AwaitWaiter();
 
   std::function<void()> before_executors;  // may hold a worker up
   std::optional<Command> another;          // of somebody else's, behind what comes next
@@ -193,15 +57,8 @@ class FakeBackend final : public Backend {
   std::atomic<int> looks = 0;
 
  private:
-  void Add(const Event& event) {
-    const std::lock_guard lock(mutex_);
-    brain_.Replay(event);
-    Append({event});
-  }
-  void Append(const std::vector<Event>& events) {
-    ASSERT_TRUE(store_->Append(events).ok());
-    changed_.notify_all();
-  }
+  void Add(const Event& event);
+  void Append(const std::vector<Event>& events);
 
   std::unique_ptr<SqliteStore> store_;
   std::mutex mutex_;
@@ -216,70 +73,17 @@ inline constexpr std::string_view kToken = "0123456789abcdef";
 // A server on a free port over the sample log, and a client that shows the token.
 class HttpFixture : public ::testing::Test {
  protected:
-  explicit HttpFixture(HttpLimits limits = {})
-      : limits_(limits),
-        algorithms_(FakeAlgorithms()),
-        backend_(folder_ / "attune.db", algorithms_),
-        reader_(Reader::Open(folder_ / "attune.db").value()) {
-    auto server = HttpServer::Start(ServerOptions());
-    if (!server.ok()) {
-      ADD_FAILURE() << server.error().message;
-      return;
-    }
-    server_ = std::move(server).value();
-    client_ = NewClient();
-  }
-  ~HttpFixture() override {
-    backend_.Stop();
-    server_.reset();
-  }
+  explicit HttpFixture(HttpLimits limits = {});
+  ~HttpFixture() override;
 
-  HttpServer::Options ServerOptions() {
-    return {.port = 0,
-            .token = std::string(kToken),
-            .version = "0.1.0",
-            .limits = limits_,
-            .backend = &backend_,
-            .reader = reader_.get(),
-            .algorithms = &algorithms_,
-            .assets = kAssets};
-  }
+  HttpServer::Options ServerOptions();
 
-  std::unique_ptr<httplib::Client> NewClient() const {
-    auto client = std::make_unique<httplib::Client>("127.0.0.1", server_->port());
-    client->set_default_headers({{"Authorization", "Bearer " + std::string(kToken)}});
-    client->set_keep_alive(true);
-    client->set_tcp_nodelay(true);
-    return client;
-  }
+  std::unique_ptr<httplib::Client> NewClient() const;
 
-  Json GetJson(const std::string& path, int status = 200) {
-    const auto answer = client_->Get(path);
-    return Parsed(answer, status);
-  }
+  Json GetJson(const std::string& path, int status = 200);
   Json PostJson(const std::string& path, const std::string& body = "", int status = 200,
-                const std::string& key = "") {
-    httplib::Headers headers;
-    if (!key.empty()) headers.emplace("Idempotency-Key", key);
-    const auto answer = client_->Post(path, headers, body, "application/yaml");
-    return Parsed(answer, status);
-  }
-  static Json Parsed(const httplib::Result& answer, int status) {
-    if (!answer) {
-      ADD_FAILURE() << "no answer: " << httplib::to_string(answer.error());
-      return {};
-    }
-    EXPECT_EQ(answer->status, status) << answer->body;
-    EXPECT_EQ(answer->get_header_value("Content-Type"),
-              status < 400 ? "application/json" : "application/problem+json");
-    Json json = Json::parse(answer->body, nullptr, false);
-    EXPECT_FALSE(json.is_discarded()) << answer->body;
-    if (status >= 400) {
-      EXPECT_EQ(json.value("status", 0), status);
-      EXPECT_NE(json.value("detail", ""), "");
-    }
-    return json;
-  }
+                const std::string& key = "");
+  static Json Parsed(const httplib::Result& answer, int status);
 
   static constexpr std::string_view kPacked{
       "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcb\x48\xcd\xc9\xc9\x07\x00\x86\xa6\x10\x36\x05\x00"
