@@ -118,7 +118,9 @@ function PilotRow({ pilot, executors }: { pilot: Pilot; executors: Executor[] })
       <td>{use('gpus', 'gpus_free')}</td>
       <td>{use('cpus', 'cpus_free')}</td>
       <td>{pilot.ran_seconds > 0 ? formatDuration(pilot.ran_seconds) : '–'}</td>
-      <td class="mono">{pilot.ends && pilot.ends !== 'N/A' ? pilot.ends.replace('T', ' ') : '–'}</td>
+      <td class="mono">
+        {pilot.ends && pilot.ends !== 'N/A' ? pilot.ends.replace('T', ' ') : '–'}
+      </td>
     </tr>
   );
 }

@@ -111,11 +111,7 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
       <h2 id="attempts-title">Attempts</h2>
       {trial.attempts_list.length === 0 && <p class="muted">It has not been started yet.</p>}
       {trial.attempts_list.map((attempt, index) => (
-        <AttemptCard
-          key={attempt.number}
-          attempt={attempt}
-          why={begun[index] ?? ''}
-        />
+        <AttemptCard key={attempt.number} attempt={attempt} why={begun[index] ?? ''} />
       ))}
     </section>
   );
