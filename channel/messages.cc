@@ -97,7 +97,7 @@ class Fields {
     return fallback;
   }
 
-  double Seconds(const char* name) {
+  double NotNegative(const char* name) {
     const AnyJson* field = Find(name);
     if (field && field->is_number()) {
       const double value = field->template get<double>();
@@ -284,10 +284,15 @@ void Read(const std::string& type, const UnorderedJson&, Fields<UnorderedJson>& 
   if (type == "report") {
     Report report{.step = fields.Integer("step", 1),
                   .metrics = fields.Metrics("metrics"),
-                  .seconds = fields.Seconds("seconds"),
+                  .seconds = fields.NotNegative("seconds"),
                   .waits = fields.Boolean("waits")};
-    fields.Say(MetricsProblem(report));
+    fields.Say(MetricsProblem(report.metrics));
     message = std::move(report);
+  }
+  if (type == "log") {
+    Logged logged{.step = fields.NotNegative("step"), .metrics = fields.Metrics("metrics")};
+    fields.Say(MetricsProblem(logged.metrics));
+    message = std::move(logged);
   }
   if (type == "checkpoint") {
     CheckpointSaved checkpoint{.step = fields.Integer("step", 1),
@@ -326,6 +331,12 @@ OrError<Message> Parse(std::string_view line) {
 std::string Line(const Json& json) {
   // An exception's text may be no UTF-8; the other end gets something readable.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json Object(const std::vector<std::pair<std::string, double>>& metrics) {
+  Json object = Json::object();
+  for (const auto& [name, value] : metrics) object[name] = Number(value);
+  return object;
 }
 
 Json Object(const std::vector<NamedValue>& parameters) {
@@ -396,11 +407,16 @@ std::string ToLine(const Rendezvous& rendezvous) {
 }
 
 std::string ToLine(const Report& report) {
-  Json json{{"type", "report"}, {"step", report.step}, {"seconds", report.seconds}};
-  Json& metrics = json["metrics"] = Json::object();
-  for (const auto& [name, value] : report.metrics) metrics[name] = Number(value);
+  Json json{{"type", "report"},
+            {"step", report.step},
+            {"seconds", report.seconds},
+            {"metrics", Object(report.metrics)}};
   if (report.waits) json["waits"] = *report.waits;
   return Line(json);
+}
+
+std::string ToLine(const Logged& logged) {
+  return Line({{"type", "log"}, {"step", logged.step}, {"metrics", Object(logged.metrics)}});
 }
 
 std::string ToLine(const CheckpointSaved& checkpoint) {
@@ -427,12 +443,12 @@ std::string ToLine(const ErrorText& error) {
 
 std::string ToLine(const Done&) { return Line({{"type", "done"}}); }
 
-std::string MetricsProblem(const Report& report) {
-  if (report.metrics.size() > static_cast<size_t>(kMetricsMax)) {
-    return "'metrics' has " + std::to_string(report.metrics.size()) +
-           " metrics and must be at most " + std::to_string(kMetricsMax);
+std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& metrics) {
+  if (metrics.size() > static_cast<size_t>(kMetricsMax)) {
+    return "'metrics' has " + std::to_string(metrics.size()) + " metrics and must be at most " +
+           std::to_string(kMetricsMax);
   }
-  for (const auto& [name, value] : report.metrics) {
+  for (const auto& [name, value] : metrics) {
     if (!name.empty() && name.size() <= kMetricNameBytesMax && !HasControlCharacters(name))
       continue;
     return "'metrics' has one named " + Quote(name) + " and must be named in 1 to " +

@@ -96,6 +96,12 @@ struct Report {
   std::optional<bool> waits;
 };
 
+// Points of curves between reports.
+struct Logged {
+  double step = 0;  // finite, at least 0; 2.25: a quarter of the way from step 2 to step 3
+  std::vector<std::pair<std::string, double>> metrics;  // as a report's
+};
+
 struct CheckpointSaved {
   int64_t step = 0;
   std::string path;
@@ -126,8 +132,8 @@ struct Done {};
 using FromExecutor = std::variant<Start, Rendezvous, Verdict, Yield, Unknown>;
 OrError<FromExecutor> ParseFromExecutor(std::string_view line);
 
-using FromRank = std::variant<Rendezvous, Report, CheckpointSaved, Progress, Heartbeat, ErrorText,
-                              Done, Unknown>;
+using FromRank = std::variant<Rendezvous, Report, Logged, CheckpointSaved, Progress, Heartbeat,
+                              ErrorText, Done, Unknown>;
 OrError<FromRank> ParseFromRank(std::string_view line);
 
 // A line with its newline.
@@ -136,6 +142,7 @@ std::string ToLine(const Verdict& verdict);
 std::string ToLine(const Yield& yield);
 std::string ToLine(const Rendezvous& rendezvous);
 std::string ToLine(const Report& report);
+std::string ToLine(const Logged& logged);
 std::string ToLine(const CheckpointSaved& checkpoint);
 std::string ToLine(const Progress& progress);
 std::string ToLine(const Heartbeat& heartbeat);
@@ -148,9 +155,8 @@ std::string ToLine(const Done& done);
 OrError<int64_t> StepOfTime(const std::string& time_attr, std::optional<double> value,
                             int64_t last);
 
-// Why an executor refuses the report's metrics, for their names or their number; empty if it takes
-// them.
-std::string MetricsProblem(const Report& report);
+// Why an executor refuses metrics, for their names or their number; empty if it takes them.
+std::string MetricsProblem(const std::vector<std::pair<std::string, double>>& metrics);
 
 // The parameters as a JSON object in their order, with a newline.
 std::string ToJson(const std::vector<NamedValue>& parameters);

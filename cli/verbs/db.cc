@@ -131,6 +131,7 @@ ExitCode ExportRows(const DbFlags& flags, Console& console) {
       flags.format == "csv" ? ExportOptions::Format::kCsv : ExportOptions::Format::kJsonl;
   options.what = flags.what == "events"   ? ExportOptions::What::kEvents
                  : flags.what == "trials" ? ExportOptions::What::kTrials
+                 : flags.what == "logged" ? ExportOptions::What::kLogged
                                           : ExportOptions::What::kReports;
   if (!flags.sweep.empty()) {
     const auto sweep = ParseSweepId(flags.sweep);
@@ -185,7 +186,7 @@ void AddDbVerbs(CLI::App& app, Action& chosen) {
       ->check(CLI::IsMember({"csv", "jsonl"}))
       ->capture_default_str();
   rows->add_option("--what", flags->what, "which rows")
-      ->check(CLI::IsMember({"trials", "reports", "events"}))
+      ->check(CLI::IsMember({"trials", "reports", "logged", "events"}))
       ->capture_default_str();
   rows->add_option("--sweep", flags->sweep, "only this sweep's")->type_name("SWEEP");
   rows->add_option("-o,--output", flags->file, "instead of stdout")->type_name("FILE");

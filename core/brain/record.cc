@@ -155,6 +155,10 @@ class Recorder {
     }
   }
 
+  void operator()(const MetricsLogged& fact) {
+    if (fact.number > trial_.live->logged) facts_.push_back(fact);
+  }
+
   void operator()(const AttemptEnded& fact) { End(fact, false); }
 
   void End(AttemptEnded ended, bool over) {

@@ -177,7 +177,7 @@ struct LoseExecutor {
 struct RecordFact {
   Epoch epoch;
   std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
-               CheckpointSaved, AttemptEnded>
+               MetricsLogged, CheckpointSaved, AttemptEnded>
       fact;
   std::string executor;  // that says it; empty: whoever asked for the trial, or its only executor
 };

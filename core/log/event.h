@@ -261,6 +261,15 @@ struct TrialReported {
   AttemptId attempt;
   Report report;
 };
+// What a program logs between reports (Context::Log): points of curves, and nothing else. No
+// searcher, scheduler or limit sees them.
+struct MetricsLogged {
+  static constexpr std::string_view kKind = "metrics_logged";
+  AttemptId attempt;
+  int64_t number = 0;  // from 1 on within the attempt: what is said again is known by it
+  double step = 0;     // in the trial's steps: 2.25 is a quarter of the way from step 2 to step 3
+  Metrics metrics;
+};
 struct TrialYielding {  // gets this verdict at the next report that waits; kContinue: any
   static constexpr std::string_view kKind = "trial_yielding";
   TrialId trial;
@@ -412,11 +421,11 @@ using AnyFact =
                  SweepStopping, SweepEnded, SweepDeleted, SweepRemoved, SearchExhausted,
                  ProposalBegun, SearchWaits, TrialCreated, TrialReopened, AttemptAssigned,
                  AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
-                 TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved, CheckpointPinned,
-                 CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded,
-                 TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
-                 ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorSetAside,
-                 ExecutorReadmitted, ExecutorExcluded, ExecutorForgotten>;
+                 MetricsLogged, TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved,
+                 CheckpointPinned, CheckpointDropped, CheckpointRemoved, AttemptPartEnded,
+                 AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased,
+                 ExecutorJoined, ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
+                 ExecutorSetAside, ExecutorReadmitted, ExecutorExcluded, ExecutorForgotten>;
 
 template <class T>
 concept FactKind =

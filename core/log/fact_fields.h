@@ -165,6 +165,13 @@ void Fields(A& archive, Like<A, TrialReported>& fact) {
   Fields(archive, fact.report);
 }
 template <class A>
+void Fields(A& archive, Like<A, MetricsLogged>& fact) {
+  About(archive, fact.attempt);
+  archive("number", fact.number);
+  archive("step", fact.step);
+  archive("metrics", fact.metrics);
+}
+template <class A>
 void Fields(A& archive, Like<A, TrialYielding>& fact) {
   About(archive, fact.trial);
   Fields(archive, fact.verdict);

@@ -35,6 +35,7 @@ class Applier {
   void operator()(const AttemptFirstStep& fact);
   void operator()(const RendezvousOpened& fact);
   void operator()(const TrialReported& fact);
+  void operator()(const MetricsLogged& fact);
   void operator()(const TrialYielding& fact);
   void operator()(const TrialDecided& fact);
   void operator()(const TrialPromoted& fact);

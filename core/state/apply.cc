@@ -323,7 +323,7 @@ void Apply(State& state, const Event& event) {
     if (state.changes.size() > kRecordChanges) state.changes.pop_front();
   }
   const auto id = SweepOf(event.fact);
-  if (!id) return;
+  if (!id || std::holds_alternative<MetricsLogged>(event.fact)) return;
   if (!state.touched.all) state.touched.sweeps.insert(*id);
   const auto sweep = state.sweeps.find(*id);
   if (sweep == state.sweeps.end()) return;  // it has ended with this event

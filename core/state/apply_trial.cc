@@ -148,6 +148,10 @@ void Applier::operator()(const TrialReported& fact) {
           {trial.id.number, fact.attempt.number, fact.report.step, std::move(values)});
 }
 
+void Applier::operator()(const MetricsLogged& fact) {
+  TrialAt(fact.attempt.trial).live->logged = fact.number;
+}
+
 void Applier::operator()(const TrialYielding& fact) {
   std::optional<Verdict>& yield = TrialAt(fact.trial).yield;
   yield.reset();

@@ -19,7 +19,7 @@ template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
   archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
           attempt.fell, attempt.failure, attempt.rendezvous, attempt.resume, attempt.decided,
-          attempt.seconds, attempt.verdict, attempt.verdict_step, attempt.lease,
+          attempt.seconds, attempt.logged, attempt.verdict, attempt.verdict_step, attempt.lease,
           attempt.lease_until);
 }
 template <class A>
@@ -102,7 +102,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 22;
+constexpr uint32_t kForm = 23;
 
 // Changes with most changes of the fields, for the day when somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

@@ -40,6 +40,7 @@ struct Attempt {
   std::optional<CheckpointRef> resume;
   Time decided;
   Seconds seconds{0};  // trained, by its newest report
+  int64_t logged = 0;  // MetricsLogged::number of its newest
   Seconds lease{0};    // 0: it is an executor's
   Time lease_until;    // it is lost then
 

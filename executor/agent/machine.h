@@ -144,7 +144,8 @@ class Machine {
   const AgentExit& exit() const { return *exit_; }  // REQUIRES: done()
 
   // Facts gather here faster than the server takes them: until this is false again, nothing more
-  // should be read from gangs. Only their reports wait then, and in the end those who make them.
+  // should be read from gangs. Only what they report and log waits then, and in the end those who
+  // do.
   bool is_full() const { return outbox_.is_full(); }
 
   // Whether the server has ever taken it.

@@ -84,6 +84,15 @@ v1::Ended::Outcome ToProto(gang::Outcome outcome) {
   return v1::Ended::OUTCOME_UNSPECIFIED;
 }
 
+void Add(const std::vector<std::pair<std::string, double>>& metrics,
+         google::protobuf::RepeatedPtrField<v1::Metric>& out) {
+  for (const auto& [name, value] : metrics) {
+    v1::Metric& metric = *out.Add();
+    metric.set_name(name);
+    metric.set_value(value);
+  }
+}
+
 // Fills the one field of `out` that this kind of fact has.
 struct Fill {
   v1::Fact& out;
@@ -106,11 +115,13 @@ struct Fill {
     message.set_step(report.step);
     message.set_seconds(report.seconds);
     message.set_waits(report.waits.value_or(false));
-    for (const auto& [name, value] : report.metrics) {
-      v1::Metric& metric = *message.add_metrics();
-      metric.set_name(name);
-      metric.set_value(value);
-    }
+    Add(report.metrics, *message.mutable_metrics());
+  }
+  void operator()(const gang::NumberedLog& log) const {
+    v1::Logged& message = *out.mutable_logged();
+    message.set_number(log.number);
+    message.set_step(log.logged.step);
+    Add(log.logged.metrics, *message.mutable_metrics());
   }
   void operator()(const gang::CheckpointSaved& checkpoint) const {
     v1::CheckpointSaved& message = *out.mutable_checkpoint();

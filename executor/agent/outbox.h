@@ -22,8 +22,8 @@ inline constexpr size_t kFactOverheadBytes = 256;  // in memory, beside its byte
 // Facts in the order in which they happened, numbered from 1 and kept until the server has
 // acknowledged them.
 //
-// While the server is away they gather here: for a gang that makes a report a second, about 100
-// bytes a second, and never for longer than the lease. While the server answers and its disk is
+// While the server is away they gather here: for a gang that reports or logs once a second, about
+// 100 bytes a second, and never for longer than the lease. While the server answers and its disk is
 // full or slow, they may be many: then is_full() says that no more should be made.
 class Outbox {
  public:

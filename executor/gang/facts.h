@@ -44,11 +44,18 @@ struct Ended {
   std::optional<Failure> failure;  // with kFailed
 };
 
+// What rank 0 has logged, numbered from 1 within the attempt.
+struct NumberedLog {
+  int64_t number = 0;
+  Logged logged;
+};
+
 // A report among facts says whether rank 0 waits.
 struct Fact {
   AttemptId attempt;
   int64_t time_us = 0;  // wall clock, microseconds since 1970
-  std::variant<Started, FirstStep, SharedRendezvous, Report, CheckpointSaved, Ended> what;
+  std::variant<Started, FirstStep, SharedRendezvous, Report, NumberedLog, CheckpointSaved, Ended>
+      what;
 };
 
 // Called on the supervision thread, in order; must not block. Ended is an attempt's last fact.

@@ -98,6 +98,15 @@ void Gang::On(Rank& rank, Report report) {
   Take(std::move(report));
 }
 
+void Gang::On(Rank& rank, Logged logged) {
+  if (rank.slot().rank != 0) {
+    return Fail(
+        FailureKind::kProtocol, rank.slot().rank,
+        "rank " + std::to_string(rank.slot().rank) + " has logged metrics; only rank 0 may");
+  }
+  if (!leaves_ && !logged.metrics.empty()) Emit(NumberedLog{++logged_, std::move(logged)});
+}
+
 void Gang::Take(Report report) {
   const int64_t step = report.step;
   if (step <= last_step_) {

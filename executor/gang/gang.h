@@ -118,6 +118,7 @@ class Gang final : private Rank::Owner {
 
   void On(Rank& rank, const channel::Rendezvous& rendezvous);
   void On(Rank& rank, Report report);
+  void On(Rank& rank, Logged logged);
   void On(Rank& rank, CheckpointSaved checkpoint);
   void On(Rank& rank, const channel::Progress& progress);
   void On(Rank& rank, const channel::Heartbeat& heartbeat);
@@ -187,6 +188,7 @@ class Gang final : private Rank::Owner {
   std::optional<channel::Rendezvous> rendezvous_;
   std::vector<int> stepped_;  // ranks that have finished their first step
   int64_t last_step_;
+  int64_t logged_ = 0;  // how often rank 0 has logged something
   int64_t milestone_;
   std::optional<int64_t> waiting_at_;  // rank 0 waits for the verdict on this step
   std::optional<Verdict> verdict_;     // not yet delivered

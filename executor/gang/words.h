@@ -8,6 +8,7 @@ namespace attune::gang {
 
 using channel::Action;
 using channel::CheckpointSaved;
+using channel::Logged;
 using channel::NamedValue;
 using channel::Report;
 using channel::Resume;

@@ -113,6 +113,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Own<&Api::GetLogs>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/explanation", "", Own<&Api::Explain>},
       {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "", Own<&Api::GetSchedule>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logged", "", Own<&Api::GetLogged>},
       {"GET", "/api/v1/sweeps/{sweep}/curves", "", Own<&Api::GetCurves>},
       {"GET", "/api/v1/sweeps/{sweep}/importance", "", Own<&Api::GetImportance>},
       {"GET", "/api/v1/metrics", "", By<&Api::metrics_, &MetricsPage::Get>},
@@ -329,6 +330,22 @@ Response Api::GetCurves(const Request& request, const Target& target) {
   response.body = CurvesToText(metric, *curves);
   response.Set("Cache-Control", "no-store");
   return response;
+}
+
+Response Api::GetLogged(const Request& request, const Target& target) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const auto after = IntegerQuery(request, "after", 0, 0, kMost);
+  if (!after.ok()) return Problem(after.error());
+  const auto limit = IntegerQuery(request, "limit", kLoggedDefault, 1, kLoggedMax);
+  if (!limit.ok()) return Problem(limit.error());
+  if (const auto trial = options_.reader->Trial(target.trial); !trial.ok())
+    return Problem(trial.error());
+  const auto logged = options_.reader->LoggedBy(
+      target.trial, EventSeq(static_cast<uint64_t>(*after)), static_cast<int>(*limit));
+  if (!logged.ok()) return Problem(logged.error());
+  Json list = Json::array();
+  for (const LoggedRow& row : *logged) list.push_back(LoggedToJson(row));
+  return JsonAnswer({{"logged", std::move(list)}});
 }
 
 Response Api::GetImportance(const Request& request, const Target& target) {

@@ -25,6 +25,8 @@
 namespace attune::server {
 
 inline constexpr int kTrialsPageMax = 1'000;
+inline constexpr int kLoggedDefault = 1'000;
+inline constexpr int kLoggedMax = 10'000;
 inline constexpr int kSweepsPageMax = 1'000;
 inline constexpr int kSweepsPageDefault = 100;
 inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
@@ -68,6 +70,7 @@ class Api {
   Response GetSchedule(const Request& request, const Target& target);
   Response GetLogs(const Request& request, const Target& target);
   Response GetCurves(const Request& request, const Target& target);
+  Response GetLogged(const Request& request, const Target& target);
   Response GetImportance(const Request& request, const Target& target);
   Response StreamEvents(const Request& request, const Target& target);
   Response ListDemands(const Request& request, const Target& target);

@@ -92,6 +92,12 @@ class Translator {
                            {"metrics", sweepfile::ToJson(fact.report.metrics)}});
   }
 
+  void operator()(const MetricsLogged& fact) {
+    Add("metrics_logged", {{"attempt", fact.attempt.number},
+                           {"step", fact.step},
+                           {"metrics", sweepfile::ToJson(fact.metrics)}});
+  }
+
   void operator()(const TrialDecided& fact) {
     const Reason& reason = fact.verdict.reason;
     Json decision = {{"step", fact.step.value},

@@ -158,6 +158,13 @@ void AppendList(std::string& text, const std::vector<T>& items, Write write) {
   text += ']';
 }
 
+void AppendReals(std::string& text, const std::vector<double>& values) {
+  AppendList(text, values, [&](double value) {
+    const bool finite = std::isfinite(value);
+    text += finite ? FormatReal(value) : '"' + FormatReal(value) + '"';
+  });
+}
+
 }  // namespace
 
 Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const LiveSweep& live) {
@@ -189,6 +196,7 @@ Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const Li
           {"trials", CountsToJson(sweep)},
           {"best", BestToJson(sweep.Best())},
           {"front", FrontToJson(sweep.front)},
+          {"logged", sweep.logged},
           {"edited", EditToJson(sweep.edit)},
           {"waiting", live.waiting},
           {"stopping", live.stopping}};
@@ -304,6 +312,14 @@ Json ImportancesToJson(const std::string& metric, const Importances& importances
   return json;
 }
 
+Json LoggedToJson(const LoggedRow& row) {
+  return {{"seq", row.seq.value},
+          {"time", FormatTime(row.time)},
+          {"attempt", row.attempt},
+          {"step", row.step},
+          {"metrics", sweepfile::ToJson(row.metrics)}};
+}
+
 std::string CurvesToText(const std::string& metric, const Curves& curves) {
   std::string text = "{\"metric\":" + Dump(Json(metric)) +
                      ",\"seq\":" + std::to_string(curves.seq.value) + ",\"trials\":";
@@ -311,10 +327,13 @@ std::string CurvesToText(const std::string& metric, const Curves& curves) {
     text += "{\"number\":" + std::to_string(curve.trial.value) + ",\"steps\":";
     AppendList(text, curve.steps, [&](int64_t step) { text += std::to_string(step); });
     text += ",\"values\":";
-    AppendList(text, curve.values, [&](double value) {
-      const bool finite = std::isfinite(value);
-      text += finite ? FormatReal(value) : '"' + FormatReal(value) + '"';
-    });
+    AppendReals(text, curve.values);
+    if (!curve.logged_steps.empty()) {
+      text += ",\"logged_steps\":";
+      AppendReals(text, curve.logged_steps);
+      text += ",\"logged_values\":";
+      AppendReals(text, curve.logged_values);
+    }
     text += ",\"clones\":";
     AppendList(text, curve.clones, [&](const Clone& clone) {
       text += "{\"donor\":" + std::to_string(clone.donor.value) +

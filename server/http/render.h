@@ -30,6 +30,7 @@ Json KeptToJson(SweepId sweep, const std::vector<KeptRow>& kept);
 Json DetailToJson(const TrialDetail& detail, const std::string& waiting);
 
 Json ImportancesToJson(const std::string& metric, const Importances& importances);
+Json LoggedToJson(const LoggedRow& row);
 // As text: built without a document, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves);
 

@@ -55,14 +55,22 @@ CheckpointSaved FromProto(const AttemptId& attempt, v1::CheckpointSaved&& saved)
       static_cast<int64_t>(saved.bytes())};
 }
 
+Metrics FromProto(const google::protobuf::RepeatedPtrField<v1::Metric>& values) {
+  Metrics metrics;
+  for (const v1::Metric& metric : values) metrics[metric.name()] = metric.value();
+  return metrics;
+}
+
 TrialReported FromProto(const AttemptId& attempt, const v1::Report& report) {
   TrialReported fact{
       attempt,
       {.step = Step(report.step()), .seconds = Seconds(report.seconds()), .waits = report.waits()}};
-  for (const v1::Metric& metric : report.metrics()) {
-    fact.report.metrics[metric.name()] = metric.value();
-  }
+  fact.report.metrics = FromProto(report.metrics());
   return fact;
+}
+
+MetricsLogged FromProto(const AttemptId& attempt, const v1::Logged& logged) {
+  return {attempt, logged.number(), logged.step(), FromProto(logged.metrics())};
 }
 
 AttemptEnded FromProto(const AttemptId& attempt, v1::Ended&& ended) {
@@ -261,6 +269,8 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
     }
     case v1::Fact::kReport:
       return RecordFact{epoch, FromProto(attempt, fact.report())};
+    case v1::Fact::kLogged:
+      return RecordFact{epoch, FromProto(attempt, fact.logged())};
     case v1::Fact::kCheckpoint:
       return RecordFact{epoch, FromProto(attempt, std::move(*fact.mutable_checkpoint()))};
     case v1::Fact::kEnded:

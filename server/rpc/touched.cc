@@ -14,9 +14,9 @@ bool ChangesNothing(const Fact& fact) {
   return std::visit(
       []<class F>(const F&) {
         return OneOf<F, SweepCreated, SearchExhausted, TrialCreated, AttemptRenewed, AttemptStarted,
-                     AttemptFirstStep, TrialReported, CheckpointSaved, CheckpointPinned,
-                     TrialRequeued, SlotsReserved, ReservationReleased, ExecutorJoined,
-                     ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
+                     AttemptFirstStep, TrialReported, MetricsLogged, CheckpointSaved,
+                     CheckpointPinned, TrialRequeued, SlotsReserved, ReservationReleased,
+                     ExecutorJoined, ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
                      ExecutorSetAside, ExecutorReadmitted, ExecutorExcluded>;
       },
       fact);

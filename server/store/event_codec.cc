@@ -8,7 +8,7 @@
 #include "core/log/fact_fields.h"
 #include "server/store/json.h"
 #include "server/store/json_archive.h"
-#include "server/store/report_form.h"
+#include "server/store/measured_form.h"
 
 namespace attune::server {
 namespace {
@@ -47,28 +47,37 @@ Error Corrupt(const StoredFact& stored, const std::string& what) {
   return {ErrorCode::kCorrupt, "event of kind " + std::string(stored.kind) + ": " + what};
 }
 
-// The members of a report that is written in another way than WriteReport's.
-Json WithNames(const Json& report) {
-  return {{"attempt", report.at(0)},
-          {"step", report.at(1)},
-          {"seconds", report.at(2)},
-          {"metrics", report.at(3)},
-          {"waits", report.size() > 4 ? report.at(4) : Json(false)}};
+// The members of what is measured and written in another way than WriteMeasured's.
+Json WithNames(std::string_view kind, const Json& list) {
+  if (kind == MetricsLogged::kKind)
+    return {{"attempt", list.at(0)},
+            {"number", list.at(1)},
+            {"step", list.at(2)},
+            {"metrics", list.at(3)}};
+  return {{"attempt", list.at(0)},
+          {"step", list.at(1)},
+          {"seconds", list.at(2)},
+          {"metrics", list.at(3)},
+          {"waits", list.size() > 4 ? list.at(4) : Json(false)}};
 }
 
-std::optional<TrialReported> QuicklyDecoded(const StoredFact& stored) {
-  using Known = TrialReported;
-  if (stored.kind != Known::kKind || stored.version != Known::kVersion) return std::nullopt;
+std::optional<Fact> QuicklyDecoded(const StoredFact& stored) {
+  const bool is_report =
+      stored.kind == TrialReported::kKind && stored.version == TrialReported::kVersion;
+  if (!is_report && stored.kind != MetricsLogged::kKind) return std::nullopt;
   if (!stored.sweep || !stored.trial) return std::nullopt;
-  ReportScanner scanner(stored.payload);
-  TrialReported fact{
-      .attempt = {{*stored.sweep, *stored.trial}, scanner.attempt()},
-      .report = {.step = Step(scanner.step()), .seconds = Seconds(scanner.seconds())}};
-  Metrics& metrics = fact.report.metrics;
+  MeasuredScanner scanner(stored.payload);
+  Metrics metrics;
   while (scanner.NextMetric()) metrics.emplace_hint(metrics.end(), scanner.name(), scanner.value());
   if (!scanner.ok()) return std::nullopt;
-  fact.report.waits = scanner.waits();
-  return fact;
+  const AttemptId attempt{{*stored.sweep, *stored.trial}, scanner.attempt()};
+  if (!is_report)
+    return Fact(MetricsLogged{attempt, scanner.count(), scanner.real(), std::move(metrics)});
+  return Fact(TrialReported{attempt,
+                            {.step = Step(scanner.count()),
+                             .metrics = std::move(metrics),
+                             .seconds = Seconds(scanner.real()),
+                             .waits = scanner.waits()}});
 }
 
 }  // namespace
@@ -80,8 +89,8 @@ EncodedFact Encode(const Fact& fact) {
       [&]<class T>(const T& known) {
         encoded.kind = T::kKind;
         encoded.version = VersionOf<T>();
-        if constexpr (std::is_same_v<T, TrialReported>) {
-          WriteReport(known, encoded.payload);
+        if constexpr (std::is_same_v<T, TrialReported> || std::is_same_v<T, MetricsLogged>) {
+          WriteMeasured(known, encoded.payload);
         } else {
           Json json = Json::object();
           JsonWriter archive(json);
@@ -94,7 +103,7 @@ EncodedFact Encode(const Fact& fact) {
 }
 
 Result<Fact> Decode(const StoredFact& stored) {
-  if (auto report = QuicklyDecoded(stored)) return Fact(*std::move(report));
+  if (auto measured = QuicklyDecoded(stored)) return *std::move(measured);
   for (const Decoder& decoder : kDecoders) {
     if (decoder.kind != stored.kind) continue;
     if (stored.version > decoder.version)
@@ -104,7 +113,7 @@ Result<Fact> Decode(const StoredFact& stored) {
                                  ": use the Attune that wrote it");
     try {
       Json json = Json::parse(stored.payload);
-      if (stored.kind == TrialReported::kKind && json.is_array()) json = WithNames(json);
+      if (json.is_array()) json = WithNames(stored.kind, json);
       return decoder.read({stored.sweep, stored.trial}, json);
     } catch (const Json::exception& error) {
       return Corrupt(stored, error.what());

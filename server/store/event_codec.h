@@ -11,7 +11,7 @@
 namespace attune::server {
 
 // How a fact lies in the log: a row's columns and, as JSON, what they do not say: an object, for
-// reports an array (report_form.h).
+// reports an array (measured_form.h).
 //
 // Kinds are the names of the facts in snake_case. Doubles come back bit for bit (the strings "nan",
 // "inf" and "-inf" stand for what JSON cannot carry). Fields that this program does not know are

@@ -69,6 +69,16 @@ Source SourceOf(ExportOptions::What what) {
            {kTime, "time"},
            {kReal, "seconds"},
            {kObject, "metrics"}}};
+    case ExportOptions::What::kLogged:
+      return {
+          "SELECT sweep, trial, attempt, step, time, metrics FROM log.logged"
+          " WHERE ?1 IS NULL OR sweep = ?1 ORDER BY seq",
+          {{kPlain, "sweep"},
+           {kPlain, "trial"},
+           {kPlain, "attempt"},
+           {kReal, "step"},
+           {kTime, "time"},
+           {kObject, "metrics"}}};
   }
   return {};
 }

@@ -11,7 +11,7 @@
 namespace attune::server {
 
 struct ExportOptions {
-  enum class What { kEvents, kTrials, kReports };
+  enum class What { kEvents, kTrials, kReports, kLogged };
   enum class Format { kCsv, kJsonl };
   What what = What::kTrials;
   Format format = Format::kCsv;

@@ -6,7 +6,7 @@
 
 #include "server/store/event_log.h"
 #include "server/store/json.h"
-#include "server/store/report_form.h"
+#include "server/store/measured_form.h"
 
 namespace attune::server {
 namespace {

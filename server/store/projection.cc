@@ -5,6 +5,7 @@
 
 #include "server/store/format_time.h"
 #include "server/store/json.h"
+#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
@@ -48,8 +49,9 @@ std::optional<double> Present(double value) {
 
 // Those with rows of each sweep, by `sweep`.
 constexpr const char* kTablesOfSweeps[] = {
-    "sweeps",    "trials", "trial_counts", "requests",    "attempts",     "policies",
-    "decisions", "clones", "front",        "checkpoints", "report_index",
+    "sweeps",       "trials",       "trial_counts",   "requests", "attempts",
+    "policies",     "decisions",    "clones",         "front",    "checkpoints",
+    "report_index", "logged_index", "logged_metrics",
 };
 
 constexpr std::string_view kPromote = "promote";  // beside verdicts on reports
@@ -202,12 +204,14 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepS
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact) {
+  logged_.erase(fact.sweep);
   transaction.Run("UPDATE sweeps SET state = ?, reason = ?, ended = ? WHERE sweep = ?",
                   Name(fact.state), fact.reason, FormatTime(event.time), fact.sweep.value);
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepDeleted& fact) {
   progress_.Forget(fact.sweep);
+  logged_.erase(fact.sweep);
   transaction.Run(
       "DELETE FROM requests WHERE sweep = 0 AND seq = (SELECT seq FROM sweeps WHERE sweep = ?)",
       fact.sweep.value);
@@ -274,6 +278,27 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Attemp
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const TrialReported& fact) {
   progress_.Add(transaction, event.seq, fact);
+}
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const MetricsLogged& fact) {
+  const SweepId sweep = fact.attempt.trial.sweep;
+  std::set<std::string, std::less<>>& known = LoggedMetricsOf(transaction, sweep);
+  for (const auto& [name, value] : fact.metrics) {
+    if (known.size() >= kLoggedMetricsMax || known.contains(name)) continue;
+    transaction.Run("INSERT INTO logged_metrics (sweep, name) VALUES (?, ?)", sweep.value, name);
+    if (transaction.status().ok()) known.insert(name);
+  }
+}
+
+std::set<std::string, std::less<>>& Projection::LoggedMetricsOf(sqlite::Transaction& transaction,
+                                                                SweepId sweep) {
+  const auto [place, added] = logged_.try_emplace(sweep);
+  if (!added) return place->second;
+  sqlite::Rows rows = transaction.connection().Query(
+      "SELECT name FROM logged_metrics WHERE sweep = ?", sweep.value);
+  while (rows.Next()) place->second.emplace(rows.Text(0));
+  if (!rows.status().ok()) transaction.Fail(rows.status().error());
+  return place->second;
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
+#include <string>
 
 #include "core/log/event.h"
 #include "server/store/event_log.h"
@@ -66,6 +69,7 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptStarted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);
+  void On(sqlite::Transaction& transaction, const Event& event, const MetricsLogged& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialDecided& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialPromoted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const CheckpointSaved& fact);
@@ -85,9 +89,12 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorSetAside& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const ExecutorReadmitted& fact);
 
-  void IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last);
+  std::set<std::string, std::less<>>& LoggedMetricsOf(sqlite::Transaction& transaction,
+                                                      SweepId sweep);
+  void IndexCurves(sqlite::Transaction& transaction, EventSeq first, EventSeq last);
 
   Progress progress_;
+  std::map<SweepId, std::set<std::string, std::less<>>> logged_;  // names that have a row
   bool caught_up_ = false;
   bool rebuilding_ = false;
 };

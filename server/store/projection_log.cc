@@ -39,9 +39,10 @@ void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> 
       continue;
     }
     // First what the change would write of the trial's reports: undone with it, it would be lost.
-    // A report writes nothing.
-    if (const auto trial = TrialOf(event.fact);
-        trial && !std::holds_alternative<TrialReported>(event.fact))
+    // What is measured writes nothing of them.
+    const auto trial = TrialOf(event.fact);
+    if (trial && !std::holds_alternative<TrialReported>(event.fact) &&
+        !std::holds_alternative<MetricsLogged>(event.fact))
       Show(transaction, event.seq, [&] { progress_.Write(transaction, *trial); });
     Show(transaction, event.seq, [&] { Change(transaction, event); });
   }
@@ -55,7 +56,7 @@ void Projection::Apply(sqlite::Transaction& transaction, std::span<const Event> 
   for (const Event& event : batch) {
     if (const auto* ended = std::get_if<SweepEnded>(&event.fact)) progress_.Forget(ended->sweep);
   }
-  IndexReports(transaction, batch.front().seq, batch.back().seq);
+  IndexCurves(transaction, batch.front().seq, batch.back().seq);
 }
 
 void Projection::Show(sqlite::Transaction& transaction, EventSeq seq,
@@ -134,18 +135,26 @@ void Projection::Rebuild(sqlite::Transaction& transaction, const OnProgress& pro
 
 void Projection::Forget() {
   progress_.ForgetAll();
+  logged_.clear();
   caught_up_ = false;
 }
 
-void Projection::IndexReports(sqlite::Transaction& transaction, EventSeq first, EventSeq last) {
-  const uint64_t begin = (first.value - 1) / kReportIndexEvery * kReportIndexEvery;
-  const uint64_t end = last.value / kReportIndexEvery * kReportIndexEvery;
+void Projection::IndexCurves(sqlite::Transaction& transaction, EventSeq first, EventSeq last) {
+  const uint64_t begin = (first.value - 1) / kCurveIndexEvery * kCurveIndexEvery;
+  const uint64_t end = last.value / kCurveIndexEvery * kCurveIndexEvery;
   if (begin == end) return;
-  transaction.Run(
-      "INSERT INTO report_index (sweep, trial, seq) SELECT sweep, trial, seq FROM events"
-      " WHERE seq > ? AND seq <= ? AND kind = 'trial_reported'"
-      " AND sweep IN (SELECT sweep FROM sweeps) ORDER BY sweep, trial, seq",
-      begin, end);
+  const auto index = [&](const std::string& table, std::string_view kind) {
+    transaction.Run("INSERT INTO " + table +
+                        " (sweep, trial, seq) SELECT sweep, trial, seq FROM events"
+                        " WHERE seq > ? AND seq <= ? AND kind = ?"
+                        " AND sweep IN (SELECT sweep FROM sweeps) ORDER BY sweep, trial, seq",
+                    begin, end, kind);
+  };
+  index("report_index", TrialReported::kKind);
+  // Where nobody logs anything the events are not looked through again.
+  const auto logged = transaction.connection().Number("SELECT count(*) FROM logged_metrics");
+  if (!logged.ok()) return transaction.Fail(logged.error());
+  if (*logged > 0) index("logged_index", MetricsLogged::kKind);
 }
 
 }  // namespace attune::server

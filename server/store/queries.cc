@@ -6,7 +6,6 @@
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
-#include "server/store/report_form.h"
 
 namespace attune::server {
 namespace {
@@ -34,6 +33,13 @@ Status ReadCounts(sqlite::Connection& connection, SweepRow& sweep) {
   sqlite::Rows rows = connection.Query(
       "SELECT state, trials FROM trial_counts WHERE sweep = ? AND trials > 0", sweep.id.value);
   while (rows.Next()) sweep.trials.emplace(rows.Text(0), rows.Integer(1));
+  return rows.status();
+}
+
+Status ReadLoggedNames(sqlite::Connection& connection, SweepRow& sweep) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT name FROM logged_metrics WHERE sweep = ? ORDER BY name", sweep.id.value);
+  while (rows.Next()) sweep.logged.emplace_back(rows.Text(0));
   return rows.status();
 }
 
@@ -106,29 +112,6 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
           .metrics = MetricsColumn(rows, 11),
           .best = OptionalReal(rows, 12),
           .checkpoint = rows.OptionalText(13)};
-}
-
-struct Point {
-  int64_t step = 0;
-  double value = 0;
-};
-
-// A report's value of one metric, if it has that. Curves read every report of a sweep, so nothing
-// else of it is kept.
-Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view metric) {
-  std::optional<Point> point;
-  ReportScanner scanner(rows.Text(6));
-  while (scanner.NextMetric()) {
-    if (scanner.name() == metric) point = {scanner.step(), scanner.value()};
-  }
-  if (scanner.ok()) return point;
-
-  const auto event = EventOf(rows);  // written otherwise
-  if (!event.ok()) return event.error();
-  const Report& report = std::get<TrialReported>(event->fact).report;
-  const auto found = report.metrics.find(metric);
-  if (found == report.metrics.end()) return std::optional<Point>();
-  return std::optional<Point>({report.step.value, found->second});
 }
 
 AttemptRow AttemptOfRow(const sqlite::Rows& rows) {
@@ -222,6 +205,7 @@ Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId
   for (SweepRow& sweep : sweeps) {
     if (Status read = ReadCounts(connection, sweep); !read.ok()) return read.error();
     if (Status read = ReadFront(connection, sweep); !read.ok()) return read.error();
+    if (Status read = ReadLoggedNames(connection, sweep); !read.ok()) return read.error();
   }
   return sweeps;
 }
@@ -407,45 +391,6 @@ Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, Swe
   }
   if (!rows.status().ok()) return rows.status().error();
   return results;
-}
-
-// Into curves that are in order of their trials.
-Status ReadClones(sqlite::Connection& connection, SweepId sweep, std::vector<Curve>& curves) {
-  sqlite::Rows rows = connection.Query(
-      "SELECT trial, donor, step FROM clones WHERE sweep = ? ORDER BY seq", sweep.value);
-  while (rows.Next()) {
-    const TrialNumber trial(static_cast<uint32_t>(rows.Integer(0)));
-    const auto curve = std::ranges::lower_bound(curves, trial, {}, &Curve::trial);
-    if (curve == curves.end() || curve->trial != trial) continue;
-    curve->clones.push_back(
-        {TrialNumber(static_cast<uint32_t>(rows.Integer(1))), Step(rows.Integer(2))});
-  }
-  return rows.status();
-}
-
-Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep,
-                          const std::string& metric) {
-  if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
-  const auto last = LastSeqOf(connection);
-  if (!last.ok()) return last.error();
-  Curves curves{.seq = EventSeq(static_cast<uint64_t>(*last))};
-  sqlite::Rows rows = connection.Query(
-      "SELECT seq, sweep, trial, time, kind, version, payload FROM report_events"
-      " WHERE sweep = ? ORDER BY trial, seq",
-      sweep.value);
-  while (rows.Next()) {
-    const auto point = PointOf(rows, metric);
-    if (!point.ok()) return point.error();
-    if (!*point) continue;
-    const TrialNumber trial(static_cast<uint32_t>(rows.Integer(2)));
-    if (curves.trials.empty() || curves.trials.back().trial != trial)
-      curves.trials.push_back({.trial = trial});
-    curves.trials.back().steps.push_back((*point)->step);
-    curves.trials.back().values.push_back((*point)->value);
-  }
-  if (!rows.status().ok()) return rows.status().error();
-  if (Status read = ReadClones(connection, sweep, curves.trials); !read.ok()) return read.error();
-  return curves;
 }
 
 }  // namespace attune::server

@@ -37,6 +37,5 @@ Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNu
 Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connection,
                                                    const TrialId& id, std::optional<Step> step);
 Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep);
-Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric);
 
 }  // namespace attune::server

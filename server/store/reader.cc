@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "server/store/curves.h"
 #include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/queries.h"
@@ -215,6 +216,11 @@ Result<std::vector<TrialResult>> Reader::Results(SweepId sweep) {
 Result<Curves> Reader::CurvesOf(SweepId sweep, const std::string& metric) {
   return InSnapshot<Curves>(
       [&](sqlite::Connection& connection) { return ReadCurves(connection, sweep, metric); });
+}
+
+Result<std::vector<LoggedRow>> Reader::LoggedBy(const TrialId& trial, EventSeq after, int limit) {
+  return InSnapshot<std::vector<LoggedRow>>(
+      [&](sqlite::Connection& connection) { return ReadLogged(connection, trial, after, limit); });
 }
 
 Result<EventsPage> Reader::EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit) {

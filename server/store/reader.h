@@ -50,6 +50,7 @@ struct SweepRow {
   std::optional<SweepEdit> edit;
   std::vector<std::string> warm_start;  // what it has taken of each earlier sweep, in words
   std::vector<BestTrial> front;         // its best reports, as they were reported
+  std::vector<std::string> logged;      // names of what its trials log between reports, sorted
 
   // The one that is the best in the first objective; null when there is none.
   const BestTrial* Best() const;
@@ -171,9 +172,21 @@ struct Clone {
 
 struct Curve {
   TrialNumber trial;
+  // Of its reports as they came: a step that is not new replaces what lies from there on.
   std::vector<int64_t> steps;
   std::vector<double> values;
+  // Of what was logged between reports, without what later attempts have replaced: growing.
+  std::vector<double> logged_steps = {};
+  std::vector<double> logged_values = {};
   std::vector<Clone> clones = {};  // in order of time
+};
+
+struct LoggedRow {
+  EventSeq seq;
+  Time time;
+  uint32_t attempt = 0;
+  double step = 0;
+  Metrics metrics;
 };
 
 struct Curves {
@@ -238,6 +251,8 @@ class Reader {
 
   // Every report that has the metric, in order of step. kNotFound: no such sweep.
   Result<Curves> CurvesOf(SweepId sweep, const std::string& metric);
+  // What the trial has logged, as the events after `after` tell, at most `limit` of them.
+  Result<std::vector<LoggedRow>> LoggedBy(const TrialId& trial, EventSeq after, int limit);
 
   // The next events of seq > after, at most `limit`; with a sweep, its own and the executors'.
   Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);

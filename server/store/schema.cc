@@ -72,6 +72,8 @@ constexpr std::array kMigrations = {
     "SELECT 1",
     // 13: likewise; sweeps that are deleted.
     "SELECT 1",
+    // 14: likewise; what trials log between reports.
+    "SELECT 1",
 };
 
 Result<int64_t> Pragma(sqlite::Connection& connection, const std::string& name) {

@@ -1,6 +1,38 @@
 #include "server/store/tables.h"
 
+#include <string_view>
+
+#include "core/log/event.h"
+
 namespace attune::server {
+
+namespace {
+
+// Rows of the log of one kind, found by sweep and trial: up to the last multiple of
+// kCurveIndexEvery through the index NAME_index, after it by looking at each event.
+std::string EventsOf(std::string_view name, std::string_view kind) {
+  std::string sql = R"sql(
+  DROP VIEW IF EXISTS {name}_events;
+
+  CREATE VIEW {name}_events AS
+    SELECT i.seq, i.sweep, i.trial, e.time, e.kind, e.version, e.payload
+    FROM {name}_index AS i CROSS JOIN events AS e ON e.seq = i.seq
+  UNION ALL
+    SELECT seq, sweep, trial, time, kind, version, payload FROM events
+    WHERE kind = '{kind}' AND sweep IN (SELECT sweep FROM sweeps)
+      AND seq > (SELECT max(seq) / {every} * {every} FROM events);
+)sql";
+  const auto fill = [&](std::string_view place, std::string_view text) {
+    for (size_t at = sql.find(place); at != std::string::npos; at = sql.find(place, at))
+      sql.replace(at, place.size(), text);
+  };
+  fill("{name}", name);
+  fill("{kind}", kind);
+  fill("{every}", std::to_string(kCurveIndexEvery));
+  return sql;
+}
+
+}  // namespace
 
 std::string TablesSql() {
   return R"sql(
@@ -14,6 +46,8 @@ std::string TablesSql() {
   DROP TABLE IF EXISTS main.executors;
   DROP TABLE IF EXISTS main.front;
   DROP TABLE IF EXISTS main.report_index;
+  DROP TABLE IF EXISTS main.logged_index;
+  DROP TABLE IF EXISTS main.logged_metrics;
   DROP TABLE IF EXISTS main.behind;
   DROP TABLE IF EXISTS main.unshown;
   DROP TABLE IF EXISTS main.trial_counts;
@@ -206,6 +240,19 @@ std::string TablesSql() {
     PRIMARY KEY (sweep, trial, seq)
   ) WITHOUT ROWID;
 
+  CREATE TABLE logged_index (
+    sweep INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    PRIMARY KEY (sweep, trial, seq)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE logged_metrics (
+    sweep INTEGER NOT NULL,
+    name  TEXT    NOT NULL,
+    PRIMARY KEY (sweep, name)
+  ) WITHOUT ROWID;
+
   CREATE TABLE behind (
     one INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL
@@ -219,22 +266,14 @@ std::string TablesSql() {
 )sql";
 }
 
-// Rows of the log that are reports, found by sweep and trial: up to the last multiple of
-// kReportIndexEvery through the index, after it by looking at each event.
 std::string ViewsSql() {
-  const std::string every = std::to_string(kReportIndexEvery);
-  return R"sql(
-  DROP VIEW IF EXISTS reports;
-  DROP VIEW IF EXISTS report_events;
-
-  CREATE VIEW report_events AS
-    SELECT e.seq, i.sweep, i.trial, e.time, e.kind, e.version, e.payload
-    FROM report_index AS i CROSS JOIN events AS e ON e.seq = i.seq
-  UNION ALL
-    SELECT seq, sweep, trial, time, kind, version, payload FROM events
-    WHERE kind = 'trial_reported' AND sweep IN (SELECT sweep FROM sweeps)
-      AND seq > (SELECT max(seq) / )sql" +
-         every + " * " + every + R"sql( FROM events);
+  return "DROP VIEW IF EXISTS reports; DROP VIEW IF EXISTS logged;" +
+         EventsOf("report", TrialReported::kKind) + EventsOf("logged", MetricsLogged::kKind) +
+         R"sql(
+  CREATE VIEW logged AS
+    SELECT seq, sweep, trial, time, payload ->> '$[0]' AS attempt, payload ->> '$[2]' AS step,
+           payload -> '$[3]' AS metrics
+    FROM logged_events;
 
   CREATE VIEW reports AS
     SELECT seq, sweep, trial, time,

@@ -16,11 +16,15 @@ std::string ViewsSql();
 // of trials know the log only up to its `seq`; `unshown` has the events that the tables could not
 // take, and whether to `retry` when the server starts.
 inline constexpr std::array kDerivedTables = {
-    "sweeps",      "policies",  "trials", "attempts",     "decisions",    "clones",
-    "checkpoints", "executors", "front",  "report_index", "trial_counts", "requests"};
+    "sweeps",   "policies",     "trials",       "attempts",      "decisions",
+    "clones",   "checkpoints",  "executors",    "front",         "report_index",
+    "requests", "trial_counts", "logged_index", "logged_metrics"};
+
+// Of the metrics that a sweep's trials log so many have a name there; others are in the log alone.
+inline constexpr size_t kLoggedMetricsMax = 1'000;
 
 // An index that grows with every report would touch a page a trial in each batch. This one grows by
 // so many events at once, in order of trials; what came after is few enough to look through.
-inline constexpr uint64_t kReportIndexEvery = 16'384;
+inline constexpr uint64_t kCurveIndexEvery = 16'384;
 
 }  // namespace attune::server

@@ -148,18 +148,22 @@ class TensorBoard(Client):
         for trial in trials:
             run = Recorded.runs[self.folder / "runs" / "s1" / f"trial-{trial['number']}"]
             history = created.trial(trial["number"])["history"]
-            self.assertEqual(run.scalars, [("score", each["step"], each["metrics"]["score"]) for each in history])
+            reported = [("score", each["step"], each["metrics"]["score"]) for each in history]
+            logged = [("logged/halfway", each["step"], each["metrics"]["score"] / 2) for each in history]
+            self.assertEqual(sorted(run.scalars), logged + reported)
             self.assertEqual((run.config, run.best), (trial["config"], {"best/score": trial["best"]}))
             self.assertTrue(run.closed)
 
     def test_each_trial_is_a_run_that_grows_while_the_sweep_does(self):
         gate = self.close_gate(2)
-        created = self.server("--with-executor").create(sweep())
+        created = self.server("--with-executor").create(
+            sweep(parameters={"x": {"min": 0.0, "max": 1.0}, "mode": {"value": "logs"}}))
         self.await_report(trial=0, step=1)
         begun = attune.tensorboard.write(created, self.folder / "runs", follow=False)
         self.assertEqual(begun["state"], "running")
         first = Recorded.runs[self.folder / "runs/s1/trial-0"]
-        self.assertEqual(([step for _, step, _ in first.scalars], first.config), ([1], None))
+        self.assertEqual(([(name, step) for name, step, _ in first.scalars], first.config),
+                         ([("score", 1), ("logged/halfway", 1)], None))
         writing = self.aside(attune.tensorboard.write, created, self.folder / "runs")
         gate.close()
         self.check(writing.result(PATIENCE_S), created)

@@ -44,6 +44,14 @@ class Package(PythonGang):
         self.serve()
         self.check_histories_are_whole()
         self.assertTrue(self.rows("SELECT * FROM attempts WHERE resumed_from > 0"))
+        self.check_logged()
+
+    def check_logged(self):
+        """Each trial has logged halfway to each of its reports, also across attempts."""
+        reported, logged = ({curve["number"]: curve[steps]
+                             for curve in self.get(f"/sweeps/s1/curves?metric={metric}")["trials"]}
+                            for metric, steps in (("score", "steps"), ("halfway", "logged_steps")))
+        self.assertEqual(logged, {number: [step - 0.5 for step in steps] for number, steps in reported.items()})
 
     def test_is_judged_by_samples_where_those_are_its_time(self):
         scheduler = {"name": "asha", "time_attr": "samples", "min": 100, "max": 400, "reduction_factor": 2,

@@ -70,9 +70,9 @@ bool IsOneOf(const attune::Fact& fact) {
 // Of the brain, beside what it was told.
 bool IsDecision(const attune::Event& event) {
   return !IsOneOf<attune::AttemptRenewed, attune::AttemptStarted, attune::AttemptFirstStep,
-                  attune::RendezvousOpened, attune::TrialReported, attune::CheckpointSaved,
-                  attune::CheckpointRemoved, attune::AttemptEnded, attune::ExecutorJoined,
-                  attune::ExecutorLost>(event.fact);
+                  attune::RendezvousOpened, attune::TrialReported, attune::MetricsLogged,
+                  attune::CheckpointSaved, attune::CheckpointRemoved, attune::AttemptEnded,
+                  attune::ExecutorJoined, attune::ExecutorLost>(event.fact);
 }
 
 int Run(Variant variant) {

@@ -1,5 +1,6 @@
 #include "trainable/channel/messages.h"
 
+#include <cmath>
 #include <map>
 #include <utility>
 #include <variant>
@@ -29,8 +30,19 @@ std::string ToLine(const ReportLine& report) {
                              .metrics = {report.metrics.begin(), report.metrics.end()},
                              .seconds = report.seconds,
                              .waits = report.waits};
-  if (const std::string problem = MetricsProblem(line); !problem.empty()) {
+  if (const std::string problem = channel::MetricsProblem(line.metrics); !problem.empty()) {
     throw Error("Report: " + problem);
+  }
+  return ToLine(line);
+}
+
+std::string ToLogLine(double step, const Metrics& metrics) {
+  if (!std::isfinite(step) || step < 0) {
+    throw Error("Log: the step is " + std::to_string(step) + " and must be finite and at least 0");
+  }
+  const channel::Logged line{.step = step, .metrics = {metrics.begin(), metrics.end()}};
+  if (const std::string problem = channel::MetricsProblem(line.metrics); !problem.empty()) {
+    throw Error("Log: " + problem);
   }
   return ToLine(line);
 }

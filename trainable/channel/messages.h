@@ -29,8 +29,9 @@ struct ReportLine {
   bool waits = false;  // rank 0 goes no further before it has a verdict
 };
 
-// Throws Error where a metric's name is one that an executor refuses, or there are too many.
+// These throw Error where a metric's name is one that an executor refuses, or there are too many.
 std::string ToLine(const ReportLine& report);
+std::string ToLogLine(double step, const Metrics& metrics);
 std::string ToLine(const CheckpointInfo& checkpoint);
 
 std::vector<channel::NamedValue> ToParameters(const Config& config);

@@ -239,6 +239,10 @@ void LocalGang::On(Rank& rank, const channel::Report& report) {
   Send(rank, ToLine(channel::Verdict{.step = report.step, .action = channel::Action::kStop}));
 }
 
+void LocalGang::On(Rank&, const channel::Logged& logged) {
+  if (events_.logged) events_.logged(logged);
+}
+
 void LocalGang::On(Rank&, const channel::CheckpointSaved& checkpoint) {
   if (events_.checkpoint) events_.checkpoint(checkpoint);
 }

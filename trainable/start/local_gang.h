@@ -55,6 +55,7 @@ class LocalGang {
  public:
   struct Events {
     std::function<void(const channel::Report&)> report;
+    std::function<void(const channel::Logged&)> logged;
     std::function<void(const channel::CheckpointSaved&)> checkpoint;
     std::function<void(int index, pid_t pid)> started;
     // It said anything, and may say nothing more for as long.
@@ -114,6 +115,7 @@ class LocalGang {
 
   void On(Rank& rank, const channel::Rendezvous& rendezvous);
   void On(Rank& rank, const channel::Report& report);
+  void On(Rank& rank, const channel::Logged& logged);
   void On(Rank& rank, const channel::CheckpointSaved& checkpoint);
   void On(Rank& rank, const channel::ErrorText& error);
   void On(Rank& rank, const channel::Heartbeat& heartbeat);

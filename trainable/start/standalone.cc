@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <utility>
 
@@ -95,6 +96,11 @@ int Supervise(LocalLauncher launcher, const StandaloneOptions& options,
                       << ToText({report.metrics.begin(), report.metrics.end()}) << "  ("
                       << static_cast<std::int64_t>(report.seconds * 10) / 10.0 << " s)"
                       << std::endl;
+          },
+      .logged =
+          [](const channel::Logged& logged) {
+            std::cout << "at step " << std::setprecision(12) << logged.step << "  "
+                      << ToText({logged.metrics.begin(), logged.metrics.end()}) << std::endl;
           },
       .checkpoint = [&](const channel::CheckpointSaved& saved) { checkpoint = saved.path; }};
   LocalGang gang(launcher, std::move(starts), options.args, std::move(events));

@@ -283,6 +283,15 @@ bool Context::Report(const Metrics& metrics, CheckpointDirectory checkpoint) {
   });
 }
 
+void Context::Log(const Metrics& metrics, double step) {
+  std::string line = trainable::ToLogLine(step, metrics);
+  if (rank() != 0 || metrics.empty()) return;
+  state_->saver.NoteSilence({});
+  state_->channel.SendSoon(std::move(line));
+  state_->silent = false;
+  state_->heartbeat = Clock::now();
+}
+
 CheckpointDirectory Context::PrepareCheckpointDirectory() const {
   if (state_->start.checkpoint_dir.empty()) return CheckpointDirectory();
   return CheckpointDirectory(state_->NewWriter(step() + 1), /*kept=*/rank() == 0);

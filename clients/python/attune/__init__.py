@@ -26,7 +26,7 @@ from attune._checkpoint import CheckpointError
 from attune._control import LostPeer
 from attune._trial import PUBLIC, TrialEnded, current
 
-__all__ = ["CheckpointError", "LostPeer", "TrialEnded", "heartbeat", "init", "progress", "report",
+__all__ = ["CheckpointError", "LostPeer", "TrialEnded", "heartbeat", "init", "log", "progress", "report",
            *PUBLIC]
 
 
@@ -57,6 +57,19 @@ def report(metrics, step=None, checkpoint=None, every_rank=False):
     Raises ValueError for metrics or a step that cannot be, LostPeer when another rank has gone.
     """
     current().report(metrics, step, checkpoint, every_rank)
+
+
+def log(metrics, step):
+    """Logs values between reports, such as the loss of every hundredth batch: points of the trial's curves.
+
+    `step` counts as that of reports does: 2.25 is a quarter of the way from the report of step 2 to that of
+    step 3. Nothing is decided by what is logged, and nobody is waited for, but for room where the server cannot
+    store what comes. Only rank 0 says something. Once a trial goes on from a checkpoint, what it logs replaces what an earlier
+    attempt had logged from there on.
+
+    Raises ValueError for metrics or a step that cannot be.
+    """
+    current().log(metrics, step)
 
 
 def progress():

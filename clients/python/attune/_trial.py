@@ -153,6 +153,21 @@ class Trial:
             message = message.encode("utf-8", "replace").decode()[:ERROR_CHARACTERS_MAX]
             self._channel.send("error", message=message, lost_peer=lost_peer)
 
+    def log(self, metrics, step):
+        try:
+            at = float(step)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            at = math.nan
+        if not 0 <= at < math.inf:
+            raise ValueError(f"step is {step!r} and must be a finite number of at least 0")
+        values = numbers(metrics)
+        if self.rank != 0 or not values:
+            return
+        if self.by_hand:
+            print(f"at step {at:.12g}  {_text(values)}", flush=True)
+        else:
+            self._channel.send("log", step=at, metrics=_spoken(values))
+
     # ---- reports
 
     def report(self, metrics, step, checkpoint, every_rank):
@@ -163,8 +178,7 @@ class Trial:
         values = numbers(metrics)
         if self.by_hand:
             if self.rank == 0:
-                text = "  ".join(f"{name}={value:.6g}" for name, value in values.items())
-                print(f"step {step}  {text}", flush=True)
+                print(f"step {step}  {_text(values)}", flush=True)
             self.step = self.time = step
         elif self.rank == 0:
             self._lead(values, step, checkpoint, every_rank)
@@ -188,7 +202,7 @@ class Trial:
         elif checkpoint and every_rank:
             self._tell({"step": step, "save": None})
         if reports:
-            self._channel.send("report", step=now, metrics={k: spoken(v) for k, v in metrics.items()},
+            self._channel.send("report", step=now, metrics=_spoken(metrics),
                                seconds=time.monotonic() - self._began, waits=waits)
         self.step, self.time = step, now
         self._send_progress(time.monotonic())
@@ -319,6 +333,14 @@ def spoken(value):
     """A number as the channel has it: JSON has neither NaN nor infinities."""
     return value if math.isfinite(value) else "nan" if math.isnan(value) else (
         "inf" if value > 0 else "-inf")
+
+
+def _spoken(metrics):
+    return {name: spoken(value) for name, value in metrics.items()}
+
+
+def _text(metrics):
+    return "  ".join(f"{name}={value:.6g}" for name, value in metrics.items())
 
 
 def is_lost_peer(error):

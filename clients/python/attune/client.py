@@ -33,6 +33,7 @@ __all__ = ["Error", "Server", "Sweep", "Trial"]
 
 GOES_ON = ("pending", "running", "paused")
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
+_POINTS_MAX = 10_000  # of what was logged, in one answer
 
 
 class Server:
@@ -108,12 +109,26 @@ class Sweep:
             _read_metrics(report)
         return answer
 
+    def logged(self, number, after=0):
+        """What a trial has logged between reports, in order: `seq`, `time`, `attempt`, `step`, `metrics`; with
+        `after`, behind that `seq`."""
+        while True:
+            points = self._rest.get(f"{self._path}/trials/{number}/logged", after=after,
+                                    limit=_POINTS_MAX)["logged"]
+            for point in points:
+                yield _read_metrics(point)
+            if len(points) < _POINTS_MAX:
+                return
+            after = points[-1]["seq"]
+
     def curves(self, metric=None):
-        """What was reported of a metric, else of the sweep's own: a dict of `number`, `steps`, `values` and
-        `clones` a trial."""
+        """What was reported or logged of a metric, else of the sweep's own: a dict of `number`, `steps`, `values`,
+        `clones`, and where something was logged of it `logged_steps` and `logged_values`, a trial."""
         trials = self._rest.get(self._path + "/curves", metric=metric or self.metric)["trials"]
         for trial in trials:
-            trial["values"] = [float(value) for value in trial["values"]]
+            for values in ("values", "logged_values"):
+                if values in trial:
+                    trial[values] = [float(value) for value in trial[values]]
         return trials
 
     def wait(self, timeout=None):

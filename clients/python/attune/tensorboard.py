@@ -20,7 +20,8 @@ def write(sweep, folder, follow=True):
     """Writes the reports of all trials of an attune.client.Sweep into `folder`, run by run: `s1/trial-7`.
 
     With `follow`, until the sweep has ended; else what there is now. What an earlier call has written of the
-    sweep is replaced. The reports carry the times at which the server has had them. Once a trial has ended its
+    sweep is replaced. The reports carry the times at which the server has had them. What a trial has logged
+    between reports is there as `logged/…`, counted as it came: TensorBoard's steps are whole. Once a trial has ended its
     configuration stands among TensorBoard's hyperparameters, with the metrics of its best report as `best/…`.
     Returns what the sweep's get() says in the end.
     """
@@ -31,7 +32,7 @@ def write(sweep, folder, follow=True):
             number = trial["number"]
             if number not in runs:
                 runs[number] = _Run(sweep, number, pathlib.Path(folder, sweep.id, f"trial-{number}"))
-            runs[number].follow(trial)
+            runs[number].follow(trial, logs=bool(answer["logged"]))
         if not follow or answer["state"] not in GOES_ON:
             break
     for run in runs.values():
@@ -47,12 +48,20 @@ class _Run:
         # The hyperparameters go to a file of their own, which may be made in the same second.
         self._writer = _writer_class()(str(folder), filename_suffix=".reports")
         self._seen, self._written = None, 0
+        self._logged, self._logged_seq = 0, 0
         self._summed_up = False
 
-    def follow(self, trial):
-        if trial == self._seen:
+    def follow(self, trial, logs):
+        if trial != self._seen:
+            self._seen = trial
+            self._write_reports()
+        elif trial["state"] != "running":
             return
-        self._seen = trial
+        if logs or trial["state"] not in GOES_ON:
+            self._write_logged()
+        self._writer.flush()
+
+    def _write_reports(self):
         detail = self._sweep.trial(self._number)
         for report in detail["history"][self._written:]:
             for name, value in report["metrics"].items():
@@ -61,7 +70,13 @@ class _Run:
         if detail["state"] not in GOES_ON and not self._summed_up:
             self._summed_up = True
             self._sum_up(detail)
-        self._writer.flush()
+
+    def _write_logged(self):
+        for point in self._sweep.logged(self._number, after=self._logged_seq):
+            self._logged_seq = point["seq"]
+            self._logged += 1
+            for name, value in point["metrics"].items():
+                self._writer.add_scalar(f"logged/{name}", value, self._logged, _seconds(point["time"]))
 
     def _sum_up(self, detail):
         best = detail["best"]

@@ -38,6 +38,7 @@ for step in itertools.count(attune.step + 1):
     if mode == "out-of-step" and last and step == 2:
         step = 5
     attune.progress()
+    attune.log({"halfway": config["x"]}, step - 0.5)
     try:
         attune.report({"score": config["x"] * (1 - 0.5 ** step), "samples": attune.time + 32.5},
                       step, checkpoint=save, every_rank=True)

@@ -116,6 +116,8 @@ def main():
             if config.get("mode") == "die-saved" and step == config["at"] and start["attempt"] == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
         score = config["x"] * (1 - 0.5 ** step)
+        if config.get("mode") == "logs":
+            channel.send(type="log", step=step - 0.5, metrics={"halfway": score / 2})
         channel.send(type="report", step=step, metrics={"score": score},
                      seconds=time.monotonic() - began, waits=decides)
         channel.send(type="progress", step=step)

@@ -44,6 +44,12 @@ class Attempts final : public Checker {
       Find(ToString(fact.attempt) + " reports step " + std::to_string(fact.report.step.value) +
            " after step " + std::to_string(trial->last_step.value));
   }
+  void On(const MetricsLogged& fact) {
+    Live(fact.attempt, "logs");
+    if (fact.number != ++logged_[fact.attempt])
+      Find(ToString(fact.attempt) + " logs for the " + std::to_string(fact.number) +
+           ". time, and that is recorded as the " + std::to_string(logged_[fact.attempt]) + ".");
+  }
   void On(const TrialDecided& fact) { Live(fact.attempt, "is judged"); }
   void On(const CheckpointSaved& fact) {
     Live(fact.attempt, "saves a checkpoint");
@@ -74,6 +80,7 @@ class Attempts final : public Checker {
   }
 
   std::set<AttemptId> stepped_;
+  std::map<AttemptId, int64_t> logged_;
 };
 
 }  // namespace

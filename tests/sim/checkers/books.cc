@@ -123,6 +123,7 @@ class Recorder {
   void operator()(const AttemptStarted&) {}
   void operator()(const AttemptFirstStep&) {}
   void operator()(const RendezvousOpened&) {}
+  void operator()(const MetricsLogged&) {}
 
   static void LetGoOfDonor(TrialBook& trial) {
     trial.donor.reset();

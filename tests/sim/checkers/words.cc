@@ -104,6 +104,10 @@ struct Teller {
       text += ", " + name + " " + FormatReal(value);
     return text + (f.report.waits ? ", and waits" : "");
   }
+  std::string operator()(const MetricsLogged& f) const {
+    return ToString(f.attempt) + " logs for the " + std::to_string(f.number) + ". time, at step " +
+           FormatReal(f.step);
+  }
   std::string operator()(const TrialYielding& f) const {
     return ToString(f.trial) + " is to yield: " + Text(f.verdict);
   }

@@ -239,6 +239,10 @@ void TrainingGangs::Say(Gang& gang) {
   const TrialId trial = TrialOf(attempt);
   const double loss = around_.value(trial, gang.config, said.step);
   const Metrics metrics = MetricsAt(trial, said.step, loss);
+  const double halfway = static_cast<double>(said.step.value) - 0.5;
+  if (said.step.value % 2 == 0)
+    Emit(gang,
+         gang::NumberedLog{++gang.logged, {.step = halfway, .metrics = {{"batch_loss", loss}}}});
   around_.reality.Reported(Epoch(attempt.epoch), said.step);
   Emit(gang, gang::Report{.step = said.step.value,
                           .metrics = {metrics.begin(), metrics.end()},

@@ -55,6 +55,7 @@ class TrainingGangs final : public agent::Gangs {
     Phase phase = Phase::kStarting;
     bool met = false;  // a part without rank 0: it knows where that listens
     bool stepped = false;
+    int64_t logged = 0;
     double seconds = 0;
   };
 

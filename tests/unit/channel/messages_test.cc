@@ -54,6 +54,18 @@ TEST(Messages, SecondsThatAreNotFiniteOrNegativeAreRefused) {
   EXPECT_FALSE(ParseFromRank(ReportText("1e999")).ok());
 }
 
+TEST(Messages, WhatIsLoggedHasAStepThatMayBeNoWholeOne) {
+  const auto with = [](const std::string& step, const std::string& metrics = "{}") {
+    return R"({"type":"log","step":)" + step + R"(,"metrics":)" + metrics + "}";
+  };
+  EXPECT_TRUE(ParseFromRank(with("0")).ok());
+  EXPECT_TRUE(ParseFromRank(with("0.5", R"({"loss":"inf"})")).ok());
+  EXPECT_THAT(Problem(with("-1")), HasSubstr("'step' is '-1' and must be a finite number"));
+  EXPECT_THAT(Problem(with("\"nan\"")), HasSubstr("'step'"));
+  EXPECT_THAT(Problem(with("1", R"({"":1})")), HasSubstr("'metrics' has one named ''"));
+  EXPECT_THAT(Problem(with("1", R"({"a":"b"})")), HasSubstr("'metrics' has 'a'"));
+}
+
 TEST(Messages, ReportsAndCheckpointsBeginAtStepOne) {
   EXPECT_THAT(Problem(R"({"type":"report","step":0,"seconds":1,"metrics":{}})"),
               HasSubstr("'step' is '0' and must be an integer from 1"));
@@ -276,6 +288,7 @@ TEST(Messages, EachSurvivesARoundTrip) {
                          .seconds = 1.5,
                          .waits = true});
   ExpectRoundTrip(Report{.step = kIntegerMax});
+  ExpectRoundTrip(Logged{.step = 2.25, .metrics = {{"a", NAN}, {"b", 0.1}}});
   ExpectRoundTrip(CheckpointSaved{.step = 1,
                                   .path = "/p\"q",
                                   .digest = "sha256:" + std::string(64, 'a'),

@@ -119,6 +119,20 @@ class Reports(Client):
         rank = self.rank("attune.report({'a': float('nan'), 'b': float('-inf'), 'c': 0.1, 'd': 3})")
         self.assertEqual(rank.receive("report")["metrics"], {"a": "nan", "b": "-inf", "c": 0.1, "d": 3.0})
 
+    def test_logs_between_reports_without_waiting(self):
+        rank = self.rank("attune.log({'a': float('nan')}, step=0.25)\nattune.log({'a': 1}, 1)", milestone=1)
+        self.assertEqual([(line["step"], line["metrics"]) for line in (rank.receive("log"), rank.receive("log"))],
+                         [(0.25, {"a": "nan"}), (1.0, {"a": 1.0})])
+        self.assertEqual(rank.end()[0], 0)
+
+    def test_what_cannot_be_logged_is_refused(self):
+        for call, message in (("{'a': 1}, -1", "step is -1 and must be a finite number of at least 0"),
+                              ("{'a': 1}, float('nan')", "step is nan"), ("{'a': 1}, 'x'", "step is 'x'"),
+                              ("{'a': 'x'}, 1", "metric 'a' is 'x', which is not one number")):
+            rank = self.rank(f"attune.log({call})")
+            self.assertIn(message, rank.receive("error")["message"])
+            self.assertEqual(rank.end()[0], 1)
+
     def test_steps_and_metrics_that_cannot_be_are_refused(self):
         for call, message in (("{'a': 1}, step=0", "step is 0 and must be a whole number above 0"),
                               ("{'a': 1}, step=1.5", "step is 1.5"),

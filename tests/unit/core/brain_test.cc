@@ -5,6 +5,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TEST_F(BrainTest, AsManyGangsStartAsFit) {
   Create(testing::ToySpec());
@@ -96,6 +97,22 @@ TEST_F(BrainTest, AStartAndAFirstStepToldTwiceCountOnce) {
   EXPECT_THAT(Tell(0, AttemptStarted{.pids = {7}}), IsEmpty());
   Tell(0, AttemptFirstStep{});
   EXPECT_THAT(Tell(0, AttemptFirstStep{}), IsEmpty());
+}
+
+TEST_F(BrainTest, WhatIsLoggedIsRecordedOnceAndChangesNothingElse) {
+  Create(testing::ToySpec());
+  Report(0, 2, 0.9);
+  const Trial before = trial(0);
+  // A metric of the sweep's own, too, and far beyond where a report would be judged.
+  const MetricsLogged logged{.number = 1, .step = 5.5, .metrics = {{"score", 1e9}}};
+  EXPECT_THAT(Tell(0, logged), SizeIs(1));
+  EXPECT_THAT(Tell(0, logged), IsEmpty()) << "it was said before";
+  EXPECT_THAT(Tell(0, MetricsLogged{.number = 2, .step = 1}), SizeIs(1));
+  EXPECT_EQ(trial(0).last_step, before.last_step);
+  EXPECT_EQ(trial(0).milestone, before.milestone);
+  EXPECT_EQ(trial(0).best, before.best);
+  Fail(0);
+  EXPECT_THAT(Tell(0, logged), SizeIs(1)) << "each attempt counts anew";
 }
 
 TEST_F(BrainTest, AFactOfASupersededEpochChangesNothing) {

@@ -306,6 +306,12 @@ TEST_F(GangFailure, TooLongLineIsQuoted) {
   EXPECT_THAT(failure.message, HasSubstr("a line longer than 1048576 bytes: 'xxx"));
 }
 
+TEST_F(GangFailure, LogFromAnotherRankIsRefused) {
+  const Failure failure = RunToFailure(PlainWorker({"1/log:1", "hang"}, 2));
+  EXPECT_EQ(failure.kind, FailureKind::kProtocol);
+  EXPECT_EQ(failure.message, "rank 1 has logged metrics; only rank 0 may");
+}
+
 TEST_F(GangFailure, ReportFromAnotherRankIsRefused) {
   const Failure failure = RunToFailure(PlainWorker({"1/report:1", "hang"}, 2));
   EXPECT_EQ(failure.kind, FailureKind::kProtocol);

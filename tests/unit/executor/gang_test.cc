@@ -242,6 +242,16 @@ TEST_F(GangTest, ReportsAndCheckpointsBecomeFactsInOrder) {
   EXPECT_EQ(checkpoint->bytes, 12u);
 }
 
+TEST_F(GangTest, WhatIsLoggedBetweenReportsIsToldNumbered) {
+  const GangSpec spec = PlainWorker({"log:0.5", "log:0.25", "report:1", "log:0.25"});
+  EXPECT_EQ(Run(spec).outcome, Outcome::kFinished);
+  const auto last = facts_.Wait<NumberedLog>(spec.attempt, 3);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->number, 3);
+  EXPECT_EQ(last->logged.step, 0.25);
+  EXPECT_EQ(last->logged.metrics.front(), std::pair(std::string("loss"), 0.5));
+}
+
 TEST_F(GangTest, FirstStepIsToldOnceWhenEveryRankHasMadeIt) {
   const GangSpec spec =
       PlainWorker({"0/progress:0", "0/progress:1", "1/progress:1", "progress:2"}, 2);

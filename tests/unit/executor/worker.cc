@@ -75,6 +75,9 @@ void Do(const std::string& verb, const std::string& argument) {
   if (verb == "report") {
     Send({{"type", "report"}, {"step", step()}, {"seconds", 0.5}, {"metrics", {{"loss", 0.25}}}});
   }
+  if (verb == "log") {
+    Send({{"type", "log"}, {"step", std::stod(argument)}, {"metrics", {{"loss", 0.5}}}});
+  }
   if (verb == "ask") {
     Send({{"type", "report"},
           {"step", step()},

@@ -81,6 +81,7 @@ void Checkpoints(attune::Context& context) {
   bool going_on = true;
   while (going_on) {
     const attune::Metrics metrics = {{"step", static_cast<double>(context.step() + 1)}};
+    if (mode == "logs") context.Log(metrics, static_cast<double>(context.step()) + 0.5);
     if (mode == "directory") {
       attune::CheckpointDirectory directory = context.PrepareCheckpointDirectory();
       torch::save(model, directory.path() / "model.pt");

@@ -45,11 +45,13 @@ class Fit : public attune::DistributedTrainable {
 
   attune::Metrics Step() override {
     double loss_of_epoch = 0;
+    auto at = static_cast<double>(context().step());
     for (auto& batch : *loader_) {
       sgd_->zero_grad();
       const auto loss = torch::mse_loss(model_(batch.data), batch.target);
       loss.backward();
       sgd_->step();
+      context().Log({{"batch_loss", loss.item<double>()}}, at += 0.25);
       loss_of_epoch += loss.item<double>();
     }
     return context().ReduceMean({{"loss", loss_of_epoch}});

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "attune/error.h"
 
 namespace attune::trainable {
@@ -34,6 +36,21 @@ TEST(Messages, MetricsThatAnExecutorRefusesAreNotSent) {
   EXPECT_NO_THROW(ToLine(report));
   report.metrics["one more"] = 1;
   EXPECT_THROW(ToLine(report), Error);
+}
+
+TEST(Messages, WhatAnExecutorRefusesIsNotLogged) {
+  EXPECT_NO_THROW(ToLogLine(0, {{"a", std::nan("")}}));
+  EXPECT_THAT(
+      [] {
+        ToLogLine(-0.5, {{"a", 1}});
+      },
+      ThrowsMessage<Error>(HasSubstr("Log: the step")));
+  EXPECT_THROW(ToLogLine(std::nan(""), {{"a", 1}}), Error);
+  EXPECT_THAT(
+      [] {
+        ToLogLine(1, {{"", 1}});
+      },
+      ThrowsMessage<Error>(HasSubstr("Log: 'metrics' has one named ''")));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -76,6 +77,23 @@ TEST_F(Saving, GoesOnInTheBackgroundAndReportsWaitForIt) {
   }
   EXPECT_THAT(reports, ElementsAre("report 1", "checkpoint 2", "report 2", "report 3",
                                    "checkpoint 4", "report 4", "checkpoint 5", "report 5"));
+}
+
+TEST_F(Saving, IsNotWaitedForByWhatIsLogged) {
+  SlowDisk();
+  start_["checkpoint_every"] = 2;
+  FakeGang gang = Gang(2, "logs");
+  gang.RelayRendezvous();
+  for (const double at : {0.5, 1.5, 2.5}) {
+    const json logged = gang.Await(0, "log");
+    EXPECT_EQ(logged["step"], at);
+    EXPECT_EQ(logged["metrics"]["step"], at + 0.5);
+  }
+  EXPECT_THAT(Steps(gang.seen(0)), AllOf(Contains("report 1"), Not(Contains("report 2"))));
+  while (gang.Await(1, "progress")["step"] != 3) {
+  }
+  EXPECT_THAT(Steps(gang.seen(1)), Each(StartsWith("progress"))) << "only rank 0 says something";
+  const UniqueFd back(open(disk().c_str(), O_WRONLY | O_CLOEXEC));
 }
 
 TEST_F(Saving, InTheBackgroundEndsNoSilenceThatWasAnnounced) {

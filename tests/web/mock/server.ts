@@ -96,11 +96,16 @@ export class MockServer {
     if (rest === '/trials') return this.listTrials(id, url, response);
     if (rest === '/importance') return this.importance(id, url, response);
     if (rest === '/curves') return this.curves(id, url, response);
-    const trial = /^\/trials\/(\d+)(\/logs|\/schedule)?$/.exec(rest);
+    const trial = /^\/trials\/(\d+)(\/logs|\/logged|\/schedule)?$/.exec(rest);
     const found = trial && this.world.trialsOf(id)[Number(trial[1])];
     if (!found)
       return problem(response, 404, 'No such trial', `Sweep ${id} has no ${rest.slice(1)}.`);
     if (trial[2] === '/logs') return this.log(found, url, response);
+    if (trial[2] === '/logged') {
+      const after = Number(url.searchParams.get('after'));
+      const points = this.world.logged.get(`${id}/${found.number}`) ?? [];
+      return json(response, 200, { logged: points.filter(({ seq }) => seq > after) });
+    }
     if (trial[2] === '/schedule') {
       const alone = { schedule: [{ step: 0, trial: found.number, config: found.config }] };
       return json(response, 200, this.world.schedules.get(`${id}/${found.number}`) ?? alone);

@@ -6,6 +6,7 @@ import type {
   Decision,
   Executor,
   Importance,
+  LoggedPoint,
   PilotFleet,
   Replay,
   Schedule,
@@ -36,6 +37,7 @@ export class World {
   readonly replays = new Map<string, Replay>();
   /** By sweep and trial, s1/3. */
   readonly schedules = new Map<string, Schedule>();
+  readonly logged = new Map<string, LoggedPoint[]>();
   /** By sweep and trial, s1/3: whose checkpoints it has gone on from. */
   readonly clones = new Map<string, WireCurve['clones']>();
   readonly events: AttuneEvent[] = [];
@@ -107,6 +109,7 @@ export class World {
       },
       best: null,
       front: [],
+      logged: [],
       edited: null,
       waiting: '',
       stopping: '',
@@ -233,6 +236,17 @@ export class World {
       seconds,
       metrics,
     });
+  }
+
+  /** What a trial logs between its reports. */
+  logMetrics(trial: TrialDetail, step: number, metrics: WireMetrics): void {
+    const { sweep: id, number, attempts: attempt } = trial;
+    const sweep = this.sweep(id);
+    sweep.logged = [...new Set([...sweep.logged, ...Object.keys(metrics)])].sort();
+    this.emit('metrics_logged', { sweep: id, trial: number, attempt, step, metrics });
+    const key = `${id}/${number}`;
+    const point = { seq: this.seq, time: this.now(), attempt, step, metrics };
+    this.logged.set(key, [...(this.logged.get(key) ?? []), point]);
   }
 
   checkpoint(trial: TrialDetail, bytes = 431_232): void {

@@ -33,6 +33,20 @@ describe('a curve', () => {
     expect(made.values).toEqual([0.1, 0.2, 0.35]);
   });
 
+  it('keeps reports where an attempt that resumed logs, and the other way round', () => {
+    const made = curve([1, 2, 3], [1, 2, 3]);
+    for (const step of [0.5, 2.5, 3.5]) made.log(step, step);
+    made.log(1.5, 1.5);
+    expect(made.steps).toEqual([0.5, 1, 1.5, 2, 3]);
+    made.append(2, 20);
+    expect(made.steps).toEqual([0.5, 1, 1.5, 2]);
+    made.log(2.5, 2.5);
+    made.append(2.5, 25);
+    made.log(2.5, 0);
+    expect(made.steps).toEqual([0.5, 1, 1.5, 2, 2.5]);
+    expect(made.values).toEqual([0.5, 1, 1.5, 20, 25]);
+  });
+
   it('has at a step the last value up to it', () => {
     const made = curve([2, 4], [0.2, 0.4]);
     expect([1, 2, 3, 4, 9].map((step) => made.at(step))).toEqual([undefined, 0.2, 0.2, 0.4, 0.4]);
@@ -48,11 +62,15 @@ describe('a curve', () => {
   });
 
   it('forgets clones of which another one leaves nothing', () => {
-    const made = curve([1], [0.1], [
-      { donor: 1, step: 2 },
-      { donor: 2, step: 4 },
-      { donor: 3, step: 4 },
-    ]);
+    const made = curve(
+      [1],
+      [0.1],
+      [
+        { donor: 1, step: 2 },
+        { donor: 2, step: 4 },
+        { donor: 3, step: 4 },
+      ],
+    );
     expect(made.clones.map(({ donor }) => donor)).toEqual([1, 3]);
   });
 

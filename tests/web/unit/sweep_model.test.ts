@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { AttuneEvent } from '../../../web/src/api/events';
 import type { Sweep } from '../../../web/src/api/types';
 import { SweepModel } from '../../../web/src/model/sweep_model';
+import { curveOf } from '../../../web/src/model/trial_model';
 import { randomStream } from '../mock/random';
 import { runAsha, smallWorld } from '../mock/scenarios';
 import { World } from '../mock/world';
@@ -10,12 +11,15 @@ import { World } from '../mock/world';
 /** What a page reads at this moment: copies, since the world goes on changing its own. */
 function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
   const trials = structuredClone(world.trialsOf(id));
-  const curves = trials.map(({ number, history }) => ({
-    number,
-    steps: history.map((point) => point.step),
-    values: history.map((point) => point.metrics[metric] ?? 'nan'),
-    clones: [],
-  }));
+  const curves = trials.map(({ number, history }) => {
+    const points = history.filter((point) => metric in point.metrics);
+    return {
+      number,
+      steps: points.map((point) => point.step),
+      values: points.map((point) => point.metrics[metric] ?? 'nan'),
+      clones: [],
+    };
+  });
   const seq = world.seq;
   return new SweepModel(
     structuredClone(world.sweep(id)),
@@ -166,6 +170,34 @@ describe('a sweep kept current by events', () => {
     expect(model.curves.get(10)?.values.at(-1)).toBe(0.001);
     expect(model.trials.get(10)?.best).toBe(before);
     expect([...model.metricNames].sort()).toEqual(['accuracy', 'loss']);
+  });
+
+  it('draws what is logged between reports, and counts it as none', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1', 'batch_loss');
+    const { step, best } = model.trials.get(10) ?? {};
+    world.logMetrics(world.trial('s1', 10), 0.5, { batch_loss: 2 });
+    world.logMetrics(world.trial('s1', 10), 0.75, { batch_loss: 1, accuracy: 1 });
+    expect(model.apply(since(world, model))).toBe(false);
+    expect(model.curves.get(10)?.steps).toEqual([0.5, 0.75]);
+    expect(model.trials.get(10)).toMatchObject({ step, best });
+    expect(model.metricNames.has('batch_loss')).toBe(true);
+    expect(snapshot(world, 's1').metricNames.has('batch_loss')).toBe(true);
+  });
+});
+
+describe('the curve of a trial', () => {
+  const at = (steps: number[]) => steps.map((step) => ({ step, metrics: { loss: step, lr: 1 } }));
+
+  it('has what was reported and what was logged, by step', () => {
+    const curve = curveOf(at([1, 2]), at([0.5, 1, 1.5, 1.75, 1.25]), 'loss');
+    expect(curve.steps).toEqual([0.5, 1, 1.25, 2]);
+    expect(curveOf(at([]), at([0.5, 0.25]), 'lr').steps).toEqual([0.25]);
+  });
+
+  it('has no reports that others have replaced, as those of a clone', () => {
+    const curve = curveOf(at([1, 2, 3, 4, 2, 3]), at([3.5]), 'loss');
+    expect(curve.steps).toEqual([1, 2, 3, 3.5]);
   });
 });
 

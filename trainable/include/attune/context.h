@@ -129,6 +129,17 @@ class Context {
   [[nodiscard]] bool Report(const Metrics& metrics, const Checkpoint& checkpoint);
   [[nodiscard]] bool Report(const Metrics& metrics, CheckpointDirectory checkpoint);
 
+  // Logs values between reports, such as the loss of every hundredth batch: points of the trial's
+  // curves, at `step` in the trial's own steps, where 2.25 is a quarter of the way from the report
+  // of step 2 to that of step 3. Nothing is decided by them, and nobody is waited for, but for room
+  // where the server cannot store what comes. Those of ranks other than 0 are ignored. After a
+  // resume the points that an earlier attempt logged from there on are replaced. A sign of life, as
+  // Heartbeat().
+  //
+  // Throws attune::Error where the step is negative or not finite, or a name is one that Report()
+  // would refuse.
+  void Log(const Metrics& metrics, double step);
+
   // A folder for the checkpoint of the coming report.
   CheckpointDirectory PrepareCheckpointDirectory() const;
 

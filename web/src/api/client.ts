@@ -3,6 +3,7 @@ import type {
   Curves,
   Executor,
   Importance,
+  LoggedPoint,
   PilotFleet,
   Problem,
   Replay,
@@ -108,6 +109,20 @@ export const api = {
   },
   trial(id: string, number: number, signal?: AbortSignal): Promise<TrialDetail> {
     return getJson(`${sweepPath(id)}/trials/${number}`, signal);
+  },
+  /** What it has logged between reports, as the events after `after` tell. */
+  async logged(id: string, number: number, after: number, signal?: AbortSignal) {
+    const most = 10_000;
+    const points: LoggedPoint[] = [];
+    for (;;) {
+      const from = points.at(-1)?.seq ?? after;
+      const { logged } = await getJson<{ logged: LoggedPoint[] }>(
+        `${sweepPath(id)}/trials/${number}/logged?after=${from}&limit=${most}`,
+        signal,
+      );
+      points.push(...logged);
+      if (logged.length < most) return points;
+    }
   },
   curves(id: string, metric?: string, signal?: AbortSignal): Promise<Curves> {
     const query = metric ? `?metric=${encodeURIComponent(metric)}` : '';

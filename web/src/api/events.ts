@@ -81,6 +81,13 @@ export type TrialReported = TrialEventBase & {
   seconds: number;
   metrics: WireMetrics;
 };
+export type MetricsLogged = TrialEventBase & {
+  kind: 'metrics_logged';
+  attempt: number;
+  /** 2.25: a quarter of the way from step 2 to step 3. */
+  step: number;
+  metrics: WireMetrics;
+};
 export type TrialDecided = TrialEventBase &
   Omit<Decision, 'time'> & {
     kind: 'trial_decided';
@@ -138,6 +145,7 @@ export type AttuneEvent =
   | TrialChanged
   | TrialYielding
   | TrialReported
+  | MetricsLogged
   | TrialDecided
   | AttemptChanged
   | CheckpointSaved
@@ -157,6 +165,7 @@ export const eventKinds: readonly EventKind[] = [
   'trial_changed',
   'trial_yielding',
   'trial_reported',
+  'metrics_logged',
   'trial_decided',
   'attempt_changed',
   'checkpoint_saved',

@@ -123,6 +123,8 @@ export interface Sweep {
   best: Best | null;
   /** The reports that no other is better than in everything, as they came. */
   front: Best[];
+  /** Names of the metrics that its trials log between reports. */
+  logged: string[];
   edited: Edit | null;
   waiting: string;
   /** As what a sweep that starts nothing more will have ended. */
@@ -223,6 +225,16 @@ export interface Checkpoint {
   reason: string;
 }
 
+/** What a trial logs between reports. */
+export interface LoggedPoint {
+  seq: number;
+  time: string;
+  attempt: number;
+  /** 2.25: a quarter of the way from step 2 to step 3. */
+  step: number;
+  metrics: WireMetrics;
+}
+
 export interface TrialDetail extends Trial {
   rationale: Rationale | null;
   history: HistoryPoint[];
@@ -244,8 +256,12 @@ export interface Importance {
 
 export interface WireCurve {
   number: number;
+  /** Of reports, as they came: a step that is not new replaces what lies from there on. */
   steps: number[];
   values: WireNumber[];
+  /** Of what was logged between them, if anything was. They grow. */
+  logged_steps?: number[];
+  logged_values?: WireNumber[];
   /** In order of time: whose checkpoints the trial has gone on from, and of which step. */
   clones: { donor: number; step: number }[];
 }

@@ -102,7 +102,7 @@ export class LiveList {
   private take(events: AttuneEvent[]): void {
     let created = false;
     for (const event of events) {
-      if (event.kind === 'executor_changed') continue;
+      if (event.kind === 'executor_changed' || event.kind === 'metrics_logged') continue;
       if (event.kind === 'sweep_created') created = true;
       this.marked.add(event.sweep);
       if (event.kind === 'trial_reported' && this.sparks.peek().has(event.sweep)) {

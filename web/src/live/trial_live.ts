@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
-import type { AttuneEvent } from '../api/events';
-import type { Sweep, TrialDetail } from '../api/types';
+import type { AttuneEvent, MetricsLogged, TrialReported } from '../api/events';
+import type { LoggedPoint, Sweep, TrialDetail } from '../api/types';
 import { appendReport } from '../model/trial_model';
 import { yieldingAfter, type Yielding } from '../model/yielding';
 import { explain, openStream } from './session';
@@ -18,11 +18,15 @@ export class LiveTrial {
   readonly sweep = signal<Sweep | undefined>(undefined);
   readonly trial = signal<TrialDetail | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
+  /** Between its reports. */
+  readonly logged = signal<readonly LoggedPoint[]>([]);
   /** As far as events told; the trial itself does not say. */
   readonly yielding = signal<Yielding | undefined>(undefined);
   /** Grows with each report: a hint that the logs have grown too. */
   readonly reports = signal(0);
 
+  /** Read until here, and behind it perhaps known by events. */
+  private loggedUntil = 0;
   private readonly abort = new AbortController();
   private readonly closeStream: () => void;
 
@@ -51,6 +55,7 @@ export class LiveTrial {
       const [sweep, trial] = await Promise.all([
         api.sweep(this.id, aborted),
         api.trial(this.id, this.number, aborted),
+        this.readLogged(aborted),
       ]);
       this.sweep.value = sweep;
       this.trial.value = trial;
@@ -62,8 +67,28 @@ export class LiveTrial {
     }
   });
 
+  private async readLogged(aborted: AbortSignal): Promise<void> {
+    const points = await api.logged(this.id, this.number, this.loggedUntil, aborted);
+    this.loggedUntil = points.at(-1)?.seq ?? this.loggedUntil;
+    this.addLogged(points);
+  }
+
+  /** Points that are known already change nothing. */
+  private addLogged(points: readonly LoggedPoint[]): void {
+    const known = this.logged.peek();
+    const [first, last] = [points[0]?.seq ?? 0, known.at(-1)?.seq ?? 0];
+    if (points.length === 0) return;
+    if (first > last) {
+      this.logged.value = [...known, ...points];
+      return;
+    }
+    const bySeq = new Map([...known, ...points].map((point) => [point.seq, point]));
+    this.logged.value = [...bySeq.values()].sort((a, b) => a.seq - b.seq);
+  }
+
   private take(events: AttuneEvent[]): void {
     let trial = this.trial.peek();
+    const logged: LoggedPoint[] = [];
     let rare = false;
     for (const event of events) {
       // What a trial waits for changes with its sweep, with executors and with other trials.
@@ -74,17 +99,26 @@ export class LiveTrial {
         event.kind === 'sweep_deleted'
       )
         rare = true;
-      if (trial?.waiting && event.kind !== 'trial_reported') rare = true;
+      if (trial?.waiting && !isMeasured(event)) rare = true;
       if ('trial' in event && event.trial !== this.number) continue;
       this.yielding.value = yieldingAfter(event, this.yielding.peek());
       if (!('trial' in event)) continue;
-      if (event.kind !== 'trial_reported') rare = true;
+      if (!isMeasured(event)) rare = true;
+      else if (event.kind === 'metrics_logged') logged.push(event);
       else if (trial) trial = appendReport(trial, event, this.sweep.peek()?.metric);
     }
+    this.addLogged(logged);
+    // The sweep knows which metrics are logged.
+    const names = new Set(this.sweep.peek()?.logged);
+    rare ||= logged.some(({ metrics }) => Object.keys(metrics).some((name) => !names.has(name)));
     if (trial !== this.trial.peek()) {
       this.trial.value = trial;
       this.reports.value += 1;
     }
     if (rare) this.refresh();
   }
+}
+
+function isMeasured(event: AttuneEvent): event is TrialReported | MetricsLogged {
+  return event.kind === 'trial_reported' || event.kind === 'metrics_logged';
 }

@@ -1,4 +1,4 @@
-import type { Metric, WireCurve } from '../api/types';
+import type { Metric, WireCurve, WireNumber } from '../api/types';
 import { better, fromWire } from './numbers';
 
 /** From behind a step on a trial trains what another one had become by then. */
@@ -7,17 +7,50 @@ export interface Clone {
   step: number;
 }
 
-/** One metric of one trial over its steps. Steps strictly grow. */
+export interface Point {
+  step: number;
+  value: number;
+}
+
+/**
+ * One metric of one trial over its steps, which strictly grow: what was reported, at whole steps, and
+ * what was logged between reports. At a step that has both the report counts.
+ */
 export class Curve {
   readonly steps: number[] = [];
   readonly values: number[] = [];
   /** Where it goes on from others' checkpoints. Their steps strictly grow. */
   readonly clones: Clone[] = [];
+  /** Which points were logged; parallel to them. */
+  private readonly logged: boolean[] = [];
 
   static fromWire(wire: WireCurve): Curve {
-    const curve = new Curve();
-    wire.steps.forEach((step, i) => curve.append(step, fromWire(wire.values[i] ?? 'nan')));
+    const points = (steps: number[], values: WireNumber[]): Point[] =>
+      steps.map((step, i) => ({ step, value: fromWire(values[i] ?? 'nan') }));
+    const curve = Curve.of(
+      points(wire.steps, wire.values),
+      points(wire.logged_steps ?? [], wire.logged_values ?? []),
+    );
     wire.clones.forEach((clone) => curve.clone(clone));
+    return curve;
+  }
+
+  /** Of points as they came, each kind by itself. */
+  static of(reported: readonly Point[], logged: readonly Point[]): Curve {
+    const reports = standing(reported);
+    const between = standing(logged);
+    const curve = new Curve();
+    let next = 0;
+    const takeUntil = (step: number): void => {
+      for (; next < between.length && (between[next] as Point).step < step; next += 1)
+        curve.push(between[next] as Point, true);
+    };
+    for (const report of reports) {
+      takeUntil(report.step);
+      if (between[next]?.step === report.step) next += 1;
+      curve.push(report, false);
+    }
+    takeUntil(Infinity);
     return curve;
   }
 
@@ -25,17 +58,39 @@ export class Curve {
     return this.steps.length;
   }
 
+  /** A report more; see add(). */
+  append(step: number, value: number): void {
+    this.add({ step, value }, false);
+  }
+
+  /** Something logged more; see add(). */
+  log(step: number, value: number): void {
+    this.add({ step, value }, true);
+  }
+
   /**
    * A step that is not new comes from an attempt that resumed before it: what the newer attempt
-   * reports replaces the older attempt's points from there on.
+   * reports replaces the older attempt's reports from there on, and what it logs what that logged.
    */
-  append(step: number, value: number): void {
-    while (this.steps.length > 0 && (this.steps.at(-1) as number) >= step) {
-      this.steps.pop();
-      this.values.pop();
+  private add(point: Point, logged: boolean): void {
+    const behind: [Point, boolean][] = [];
+    let covered = false;
+    while (this.length > 0 && (this.steps.at(-1) as number) >= point.step) {
+      const last = { step: this.steps.pop() as number, value: this.values.pop() as number };
+      const kind = this.logged.pop() as boolean;
+      if (kind === logged) continue;
+      if (last.step > point.step) behind.push([last, kind]);
+      else covered = logged;
+      if (covered) behind.push([last, kind]);
     }
+    if (!covered) this.push(point, logged);
+    for (const [kept, kind] of behind.reverse()) this.push(kept, kind);
+  }
+
+  private push({ step, value }: Point, logged: boolean): void {
     this.steps.push(step);
     this.values.push(value);
+    this.logged.push(logged);
   }
 
   /** A clone replaces what the trial had become by that step, and with it earlier clones. */
@@ -64,6 +119,16 @@ export class Curve {
     }
     return best;
   }
+}
+
+// Without those that a later one at the same step or an earlier one has replaced.
+function standing(points: readonly Point[]): Point[] {
+  const left: Point[] = [];
+  for (const point of points) {
+    while (left.length > 0 && (left.at(-1) as Point).step >= point.step) left.pop();
+    left.push(point);
+  }
+  return left;
 }
 
 /** Index of the first element greater than the value, in an ascending array. */

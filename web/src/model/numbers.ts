@@ -40,6 +40,11 @@ export function formatMetric(value: number): string {
   return minus(value.toPrecision(Math.max(significantDigits, wholeDigits(magnitude))));
 }
 
+/** A step: whole, or to two decimals where something was logged between reports. */
+export function formatStep(step: number): string {
+  return Number.isInteger(step) ? String(step) : step.toFixed(2);
+}
+
 /** A configuration's value: exact, because it is an input; only long tails are shortened. */
 export function formatConfig(value: ConfigValue | undefined): string {
   if (value === undefined) return '';

@@ -1,4 +1,10 @@
-import type { AttuneEvent, TrialChanged, TrialDecided, TrialReported } from '../api/events';
+import type {
+  AttuneEvent,
+  MetricsLogged,
+  TrialChanged,
+  TrialDecided,
+  TrialReported,
+} from '../api/events';
 import type { Curves, Sweep, Trial } from '../api/types';
 import { Curve } from './curve';
 import { counts, joinsFront } from './front';
@@ -27,7 +33,7 @@ export function rowOf(trial: Trial): TrialRow {
 export class SweepModel {
   readonly trials = new Map<number, TrialRow>();
   readonly curves = new Map<number, Curve>();
-  /** Names of all metrics any trial has reported. */
+  /** Names of all metrics any trial has reported or logged. */
   readonly metricNames: Set<string>;
   /** Last event contained. */
   seq: number;
@@ -41,7 +47,7 @@ export class SweepModel {
     readonly curveMetric: string,
   ) {
     this.seq = this.snapshotSeq = curves.seq;
-    this.metricNames = new Set([sweep.metric.name]);
+    this.metricNames = new Set([sweep.metric.name, ...sweep.logged]);
     for (const trial of trials) {
       this.trials.set(trial.number, rowOf(trial));
       for (const name of Object.keys(trial.metrics)) this.metricNames.add(name);
@@ -135,6 +141,9 @@ export class SweepModel {
         return false;
       case 'trial_reported':
         return this.report(event);
+      case 'metrics_logged':
+        this.draw(event);
+        return false;
       case 'trial_decided':
         this.update(event.trial, (row) => ({
           ...row,
@@ -159,15 +168,7 @@ export class SweepModel {
   }
 
   private report(event: TrialReported): boolean {
-    for (const name of Object.keys(event.metrics)) this.metricNames.add(name);
-
-    const drawn = event.metrics[this.curveMetric];
-    if (drawn !== undefined) {
-      let curve = this.curves.get(event.trial);
-      if (!curve) this.curves.set(event.trial, (curve = new Curve()));
-      curve.append(event.step, fromWire(drawn));
-    }
-
+    this.draw(event);
     const { name, mode } = this.sweep.metric;
     const judged = counts(this.sweep, event.metrics) ? event.metrics[name] : undefined;
     const value = judged === undefined ? undefined : fromWire(judged);
@@ -181,6 +182,16 @@ export class SweepModel {
     if (value === undefined) return false;
     const best = this.takeBest(event, value);
     return best || (this.sweep.metrics.length > 1 && joinsFront(this.sweep, event.metrics));
+  }
+
+  private draw({ kind, trial, step, metrics }: TrialReported | MetricsLogged): void {
+    for (const name of Object.keys(metrics)) this.metricNames.add(name);
+    const drawn = metrics[this.curveMetric];
+    if (drawn === undefined) return;
+    let curve = this.curves.get(trial);
+    if (!curve) this.curves.set(trial, (curve = new Curve()));
+    if (kind === 'trial_reported') curve.append(step, fromWire(drawn));
+    else curve.log(step, fromWire(drawn));
   }
 
   private takeBest(event: TrialReported, value: number): boolean {

@@ -1,6 +1,6 @@
 import type { TrialReported } from '../api/events';
-import type { Metric, Schedule, TrialDetail } from '../api/types';
-import { Curve, type Clone } from './curve';
+import type { LoggedPoint, Metric, Schedule, Sweep, TrialDetail } from '../api/types';
+import { Curve, type Clone, type Point } from './curve';
 import { better, fromWire } from './numbers';
 
 /** The trial with a report more; one that it already contains changes nothing. */
@@ -29,20 +29,26 @@ export function appendReport(
   };
 }
 
-/** Names of all metrics the trial has reported, the sweep's own first. */
-export function metricNames(trial: TrialDetail, metric: Metric): string[] {
-  const names = new Set([metric.name]);
+/** Names of all metrics the trial has reported, and of what its sweep's trials log; the sweep's own first. */
+export function metricNames(trial: TrialDetail, sweep: Sweep): string[] {
+  const names = new Set([sweep.metric.name]);
   for (const point of trial.history) for (const name of Object.keys(point.metrics)) names.add(name);
-  return [...names];
+  return [...names, ...sweep.logged.filter((name) => !names.has(name))];
 }
 
-export function curveOf(trial: TrialDetail, metric: string): Curve {
-  const curve = new Curve();
-  for (const point of trial.history) {
-    const value = point.metrics[metric];
-    if (value !== undefined) curve.append(point.step, fromWire(value));
-  }
-  return curve;
+type Measured = Pick<LoggedPoint, 'step' | 'metrics'>;
+
+export function curveOf(
+  history: readonly Measured[],
+  logged: readonly Measured[],
+  metric: string,
+): Curve {
+  const of = (points: readonly Measured[]): Point[] =>
+    points.flatMap(({ step, metrics }) => {
+      const value = metrics[metric];
+      return value === undefined ? [] : [{ step, value: fromWire(value) }];
+    });
+  return Curve.of(of(history), of(logged));
 }
 
 /** Where the trial went on from another's checkpoint, of what its weights come from now. */

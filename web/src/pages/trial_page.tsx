@@ -1,10 +1,10 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import type { Schedule, Sweep, TrialDetail } from '../api/types';
+import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/types';
 import { LiveTrial } from '../live/trial_live';
 import type { Clone } from '../model/curve';
-import { formatMetric, fromWire, plural } from '../model/numbers';
+import { formatMetric, formatStep, fromWire, plural } from '../model/numbers';
 import { beginnings, trialSentence } from '../model/reason';
 import { beginningsSummary } from '../model/rungs';
 import { rowOf } from '../model/sweep_model';
@@ -48,7 +48,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
       <TrialHead sweep={sweep} trial={trial} yielding={live.yielding.value} />
       <div class="overview">
         <section class="panel" aria-label="Learning curve">
-          <TrialCurve sweep={sweep} trial={trial} parts={parts} />
+          <TrialCurve sweep={sweep} trial={trial} logged={live.logged.value} parts={parts} />
         </section>
         <div class="side">
           <section class="panel card" aria-labelledby="config-title">
@@ -144,31 +144,33 @@ function Neighbours({ sweep, number }: { sweep: Sweep; number: number }): JSX.El
 function TrialCurve({
   sweep,
   trial,
+  logged,
   parts,
 }: {
   sweep: Sweep;
   trial: TrialDetail;
+  logged: readonly LoggedPoint[];
   parts: Schedule['schedule'];
 }): JSX.Element {
   const { query } = place.value;
-  const names = metricNames(trial, sweep.metric);
+  const names = metricNames(trial, sweep);
   const wanted = query.get('metric');
   const metric = wanted !== null && names.includes(wanted) ? wanted : sweep.metric.name;
   const epoch = paintEpoch.value;
   const clones = useMemo(() => clonesOf(parts, trial.number), [parts, trial.number]);
   const lines = useMemo((): Line[] => {
-    const curve = curveOf(trial, metric);
+    const curve = curveOf(trial.history, logged, metric);
     if (curve.length === 0) return [];
     for (const clone of clones) curve.clone(clone);
     const color = token(colorToken(trial, 'state'));
     return [{ number: trial.number, curve, color, faint: false, live: trial.state === 'running' }];
-  }, [trial.history, trial.state, metric, epoch, clones]);
+  }, [trial.history, logged, trial.state, metric, epoch, clones]);
   const judged = trial.decisions.map((decision) => decision.rung ?? decision.step);
   const last = lines[0]?.curve.values.at(-1);
   return (
     <CurveChart
       lines={lines}
-      version={trial.history.length}
+      version={trial.history.length + logged.length}
       metric={metric}
       time={sweep.time_attr || 'step'}
       logarithmic={query.get('y') === 'log'}
@@ -181,7 +183,7 @@ function TrialCurve({
         last === undefined
           ? `No report of ${metric} yet.`
           : [
-              `${metric} ${formatMetric(last)} at step ${trial.step}, ${plural(trial.history.length, 'report')}.`,
+              `${metric} ${formatMetric(last)} at step ${formatStep(lines[0]?.curve.steps.at(-1) ?? trial.step)}, ${plural(trial.history.length, 'report')}.`,
               judged.length > 0 && 'Dashed: the scheduler decided.',
               clones.length > 0 && `Gaps: it went on from ${clonesText(clones)}.`,
             ]

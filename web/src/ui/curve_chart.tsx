@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { formatMetric, plural } from '../model/numbers';
+import { formatMetric, formatStep, plural } from '../model/numbers';
 import { ChartHead, LogCheck } from './chart_head';
 import { CurvePlot, type Line, type PlotContent } from './curve_plot';
 import { paintEpoch } from './theme';
@@ -128,7 +128,7 @@ function Tooltip({ line, metric }: { line: Line; metric: string }): JSX.Element 
   return (
     <div class="plot-tip" aria-hidden="true">
       <b>trial {line.number}</b> {metric} {formatMetric(line.curve.values[last] ?? NaN)} at step{' '}
-      {line.curve.steps[last]}
+      {formatStep(line.curve.steps[last] ?? NaN)}
       {line.curve.clones.map(({ donor, step }) => `, cloned trial ${donor} at step ${step}`)}
     </div>
   );
@@ -155,7 +155,7 @@ function CurveTable({
             <th scope="col">trial</th>
             {steps.map((step) => (
               <th key={step} scope="col" class="number">
-                {time} {step}
+                {time} {formatStep(step)}
               </th>
             ))}
           </tr>

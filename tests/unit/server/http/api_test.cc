@@ -269,6 +269,31 @@ TEST_F(ApiTest, CurvesAreColumns) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=other").at("trials").size(), 0u);
 }
 
+TEST_F(ApiTest, WhatIsLoggedComesInOrder) {
+  const AttemptId attempt{{SweepId(1), TrialNumber(3)}, 2};
+  backend_.Add(AttemptAssigned{.attempt = attempt, .epoch = Epoch(9)});
+  for (int64_t number = 1; number <= 3; ++number)
+    backend_.Add(MetricsLogged{attempt,
+                               number,
+                               static_cast<double>(number) / 4,
+                               {{"batch_loss", number == 2 ? std::nan("") : 0.5}}});
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("logged").dump(), R"(["batch_loss"])");
+  const Json all = GetJson("/api/v1/sweeps/s1/trials/3/logged").at("logged");
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].at("attempt"), 2);
+  EXPECT_EQ(all[1].at("step"), 0.5);
+  EXPECT_EQ(all[1].at("metrics").dump(), R"({"batch_loss":"nan"})");
+  const std::string behind = all[0].at("seq").dump();
+  EXPECT_EQ(
+      GetJson("/api/v1/sweeps/s1/trials/3/logged?limit=1&after=" + behind).at("logged").dump(),
+      Json::array({all[1]}).dump());
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=batch_loss").at("trials").dump(),
+            R"([{"number":3,"steps":[],"values":[],"logged_steps":[0.25,0.5,0.75],)"
+            R"("logged_values":[0.5,"nan",0.5],"clones":[]}])");
+  GetJson("/api/v1/sweeps/s1/trials/99/logged", 404);
+  GetJson("/api/v1/sweeps/s1/trials/3/logged?limit=0", 400);
+}
+
 TEST_F(ApiTest, WhatIsNotThereIs404) {
   for (const std::string path :
        {"/api/v1/sweeps/s9", "/api/v1/sweeps/1", "/api/v1/sweeps/s9/trials",

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "server/store/sqlite_store.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 namespace attune::server {
 namespace {
@@ -40,7 +40,9 @@ TEST(DeletedSweep, LeavesNothingInTheTablesAndOthersStay) {
   ASSERT_TRUE(store->Append(log.events()).ok());
   append(SweepCreated{.sweep = SweepId(2), .spec = SampleSpec(), .idempotency_key = "key-2"});
   append(TrialCreated{{SweepId(2), TrialNumber(0)}, SampleConfig(0.1), "random"});
-  for (const std::string table : {"sweeps", "trials", "attempts", "checkpoints", "reports"})
+  append(MetricsLogged{{{SweepId(1), TrialNumber(3)}, 1}, 1, 0.5, {{"batch_loss", 1}}});
+  for (const std::string table :
+       {"sweeps", "trials", "attempts", "checkpoints", "reports", "logged", "logged_metrics"})
     EXPECT_GT(RowsOf(path, 1).at(table), 0) << table;
   const auto others = RowsOf(path, 2);
   EXPECT_EQ(others.at("trials"), 1);

@@ -6,7 +6,7 @@
 #include "server/store/check.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 namespace attune::server {
 namespace {

@@ -10,7 +10,7 @@
 #include "server/store/json.h"
 #include "server/store/json_archive.h"
 #include "tests/support/every_fact.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 namespace attune::server {
 namespace {

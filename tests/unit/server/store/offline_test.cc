@@ -9,7 +9,7 @@
 #include "server/store/check.h"
 #include "server/store/export.h"
 #include "server/store/sqlite_store.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 namespace attune::server {
 namespace {
@@ -83,9 +83,12 @@ TEST_F(Offline, APayloadThatCannotBeReadIsFoundAndNamed) {
 }
 
 TEST_F(Offline, ATableThatSaysOtherThanTheLogIsFound) {
-  Execute("UPDATE trials SET best = 9 WHERE number = 0; DELETE FROM attempts WHERE trial = 1");
+  Execute(
+      "UPDATE trials SET best = 9 WHERE number = 0; DELETE FROM attempts WHERE trial = 1;"
+      "INSERT INTO logged_metrics (sweep, name) VALUES (1, 'nobody logs it')");
   EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("table trials: 2 rows are not what the log"),
-                                         HasSubstr("table attempts: 1 rows")));
+                                         HasSubstr("table attempts: 1 rows"),
+                                         HasSubstr("table logged_metrics: 1 rows")));
 }
 
 TEST_F(Offline, WhatCannotBeReadOfTheEventsLeftOutIsAFault) {

@@ -10,7 +10,8 @@
 
 #include "server/store/format_time.h"
 #include "server/store/sqlite_store.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "server/store/tables.h"
+#include "tests/support/sample_log.h"
 
 namespace attune::server {
 namespace {
@@ -18,6 +19,8 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class ReaderTest : public ::testing::Test {
  protected:
@@ -179,6 +182,56 @@ TEST_F(ReaderTest, CurvesSayWhereTheyGoOnFromAnothers) {
                 " at " + std::to_string(clone.step.value) + "; ";
   }
   EXPECT_EQ(clones, "1 of 0 at 3; 1 of 2 at 3; ");
+}
+
+TEST_F(ReaderTest, CurvesHaveWhatWasLoggedBetweenReports) {
+  const TrialId trial(SweepId(1), TrialNumber(3));  // which has reported steps 1 and 2
+  const auto log = [&](uint32_t attempt, int64_t number, double step, Metrics metrics) {
+    Add(MetricsLogged{{trial, attempt}, number, step, std::move(metrics)});
+  };
+  log(1, 1, 0.5, {{"batch_loss", 5}, {"loss", 5}});
+  log(1, 2, 1.5, {{"batch_loss", 4}, {"loss", 4}});
+  log(1, 3, 2.5, {{"batch_loss", 3}});
+  log(1, 4, 2.75, {{"other", 1}});
+  EXPECT_THAT(reader_->Sweep(SweepId(1))->logged, ElementsAre("batch_loss", "loss", "other"));
+
+  auto curves = reader_->CurvesOf(SweepId(1), "batch_loss");
+  ASSERT_EQ(curves->trials.size(), 1u);
+  EXPECT_EQ(curves->trials[0].trial, TrialNumber(3));
+  EXPECT_THAT(curves->trials[0].steps, IsEmpty());
+  EXPECT_THAT(curves->trials[0].logged_steps, ElementsAre(0.5, 1.5, 2.5));
+  curves = reader_->CurvesOf(SweepId(1), "loss");
+  EXPECT_EQ(curves->trials.size(), 4u);
+  EXPECT_THAT(curves->trials[3].steps, ElementsAre(1, 2));
+  EXPECT_THAT(curves->trials[3].logged_steps, ElementsAre(0.5, 1.5));
+
+  // The next attempt goes on from step 1, and logs from there.
+  log(2, 1, 1.25, {{"batch_loss", 2}});
+  curves = reader_->CurvesOf(SweepId(1), "batch_loss");
+  EXPECT_THAT(curves->trials[0].logged_steps, ElementsAre(0.5, 1.25));
+  EXPECT_THAT(curves->trials[0].logged_values, ElementsAre(5, 2));
+
+  const auto first = reader_->LoggedBy(trial, EventSeq(0), 2);
+  ASSERT_EQ(first->size(), 2u);
+  EXPECT_EQ(first->at(1).step, 1.5);
+  const auto rest = reader_->LoggedBy(trial, first->at(1).seq, 9);
+  ASSERT_EQ(rest->size(), 3u);
+  EXPECT_EQ(rest->at(2).attempt, 2u);
+  EXPECT_THAT(reader_->LoggedBy(Trial(0), EventSeq(0), 9).value(), IsEmpty());
+  EXPECT_THAT(reader_->Detail(trial)->history, SizeIs(2)) << "they are no reports";
+}
+
+TEST_F(ReaderTest, OnlySoManyLoggedMetricsHaveCurves) {
+  const TrialId trial(SweepId(1), TrialNumber(3));
+  Metrics metrics;
+  for (size_t i = 0; i <= kLoggedMetricsMax; ++i) metrics[std::to_string(10'000 + i)] = 1;
+  Add(MetricsLogged{{trial, 1}, 1, 0.5, metrics});
+  ASSERT_TRUE(store_->Rebuild().ok());
+  Add(MetricsLogged{{trial, 1}, 2, 0.75, {{"one more", 1}, {"10000", 2}}});
+  EXPECT_THAT(reader_->Sweep(SweepId(1))->logged, SizeIs(kLoggedMetricsMax));
+  EXPECT_THAT(reader_->CurvesOf(SweepId(1), "10000")->trials[0].logged_values, ElementsAre(1, 2));
+  EXPECT_THAT(reader_->CurvesOf(SweepId(1), "one more")->trials, IsEmpty());
+  EXPECT_THAT(reader_->LoggedBy(trial, EventSeq(0), 9).value(), SizeIs(2)) << "all are in the log";
 }
 
 TEST_F(ReaderTest, ResultsAreThoseOfTrialsThatAreOver) {

@@ -13,7 +13,7 @@
 #include "server/store/reader.h"
 #include "server/store/schema.h"
 #include "server/store/tables.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 namespace attune::server {
 namespace {
@@ -110,7 +110,8 @@ TEST(SqliteStore, RebuildingGivesTheSameTables) {
   EXPECT_EQ(Tables(path), before);
 }
 
-// Of one report each; the events before them are the sample log's.
+// Of one report each, and of something logged behind it; the events before them are the sample
+// log's.
 std::vector<Event> ManyReports(SampleLog& log, size_t count) {
   std::vector<Event> events;
   for (size_t i = 0; i < count; ++i) {
@@ -118,11 +119,14 @@ std::vector<Event> ManyReports(SampleLog& log, size_t count) {
     const auto step = static_cast<int64_t>(10 + i / 4);
     const Report report{.step = Step(step), .metrics = {{"accuracy", 1.0 / (1.0 + double(i))}}};
     events.push_back(log.Next(TrialReported{{trial, 1}, report}));
+    const auto number = static_cast<int64_t>(i / 4) + 1;
+    events.push_back(log.Next(
+        MetricsLogged{{trial, 1}, number, static_cast<double>(step) + 0.5, {{"batch_loss", 0.5}}}));
   }
   return events;
 }
 
-TEST(SqliteStore, EveryReportIsFoundWhetherItIsIndexedYetOrNot) {
+TEST(SqliteStore, AllThatIsMeasuredIsFoundWhetherItIsIndexedYetOrNot) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
   auto store = OpenOrDie(path);
@@ -130,17 +134,21 @@ TEST(SqliteStore, EveryReportIsFoundWhetherItIsIndexedYetOrNot) {
   ASSERT_TRUE(store->Append(log.events()).ok());
   auto reader = Reader::Open(path).value();
   const size_t already = reader->Detail({SweepId(1), TrialNumber(3)})->history.size();
-  const std::vector<Event> reports = ManyReports(log, 2 * kReportIndexEvery);
+  const std::vector<Event> reports = ManyReports(log, kCurveIndexEvery);
   size_t appended = 0;
-  for (const size_t until : {kReportIndexEvery / 2, kReportIndexEvery, 2 * kReportIndexEvery}) {
+  for (const size_t until : {kCurveIndexEvery / 2, kCurveIndexEvery, 2 * kCurveIndexEvery}) {
     ASSERT_TRUE(store->Append(std::span(reports).subspan(appended, until - appended)).ok());
     appended = until;
     const auto trial = reader->Detail({SweepId(1), TrialNumber(3)});
     ASSERT_TRUE(trial.ok()) << trial.error().message;
-    EXPECT_EQ(trial->history.size() - already, until / 4);
+    EXPECT_EQ(trial->history.size() - already, until / 8);
+    const auto logged = reader->LoggedBy(trial->trial.id, EventSeq(0), static_cast<int>(until));
+    EXPECT_EQ(logged->size(), until / 8);
+    EXPECT_EQ(logged->back().step, 9.5 + static_cast<double>(until / 8));
     EXPECT_TRUE(
         std::ranges::is_sorted(trial->history, {}, [](const ReportRow& row) { return row.time; }));
     EXPECT_EQ(reader->CurvesOf(SweepId(1), "accuracy")->trials.size(), 4u);
+    EXPECT_EQ(reader->CurvesOf(SweepId(1), "batch_loss")->trials.size(), 4u);
   }
   const auto before = Tables(path);
   ASSERT_TRUE(store->Rebuild().ok());

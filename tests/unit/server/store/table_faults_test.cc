@@ -11,7 +11,7 @@
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/every_fact.h"
-#include "tests/unit/server/store/sample_log.h"
+#include "tests/support/sample_log.h"
 
 // What goes wrong beside the log, or below it.
 namespace attune::server {

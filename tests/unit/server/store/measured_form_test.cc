@@ -1,4 +1,4 @@
-#include "server/store/report_form.h"
+#include "server/store/measured_form.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TrialReported Report(Metrics metrics) {
 
 std::string Written(const TrialReported& fact) {
   std::string text;
-  WriteReport(fact, text);
+  WriteMeasured(fact, text);
   return text;
 }
 
@@ -32,43 +32,62 @@ Result<Fact> Read(const std::string& payload) {
                  .payload = payload});
 }
 
-TEST(ReportForm, TheScannerReadsWhatWasWritten) {
+TEST(MeasuredForm, TheScannerReadsWhatWasWritten) {
   const std::string text = Written(Report({{"accuracy", 1.0}, {"loss", 1e-310}}));
-  ReportScanner scanner(text);
+  MeasuredScanner scanner(text);
   Metrics metrics;
   while (scanner.NextMetric()) metrics.emplace(scanner.name(), scanner.value());
   EXPECT_TRUE(scanner.ok());
   EXPECT_EQ(scanner.attempt(), 3u);
-  EXPECT_EQ(scanner.step(), 4);
-  EXPECT_EQ(scanner.seconds(), 0.25);
+  EXPECT_EQ(scanner.count(), 4);
+  EXPECT_EQ(scanner.real(), 0.25);
   EXPECT_THAT(metrics, ElementsAre(Pair("accuracy", 1.0), Pair("loss", 1e-310)));
 }
 
-TEST(ReportForm, RealsStayReals) {
+TEST(MeasuredForm, WhatIsLoggedComesBackAlsoWrittenOtherwise) {
+  const MetricsLogged logged{{TrialId(SweepId(1), TrialNumber(2)), 3}, 7, 2.25, {{"lr", 0.5}}};
+  std::string text;
+  WriteMeasured(logged, text);
+  EXPECT_EQ(text, R"([3,7,2.25,{"lr":0.5}])");
+  for (const std::string& payload : {text, std::string(R"([3, 7, 2.25, {"l\u0072": 0.5}])")}) {
+    const auto read = Decode({.kind = "metrics_logged",
+                              .sweep = SweepId(1),
+                              .trial = TrialNumber(2),
+                              .payload = payload});
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    const auto& fact = std::get<MetricsLogged>(*read);
+    EXPECT_EQ(fact.attempt, logged.attempt);
+    EXPECT_EQ(fact.number, 7);
+    EXPECT_EQ(fact.step, 2.25);
+    EXPECT_EQ(fact.metrics, logged.metrics);
+  }
+}
+
+TEST(MeasuredForm, RealsStayReals) {
   EXPECT_EQ(Written(Report({{"a", 2.0}, {"b", -0.0}, {"c", 1e22}})),
             R"([3,4,0.25,{"a":2.0,"b":-0.0,"c":1e+22}])");
 }
 
-TEST(ReportForm, AReportWithoutMetricsIsWhole) {
-  ReportScanner scanner("[3,4,0.25,{}]");
+TEST(MeasuredForm, AReportWithoutMetricsIsWhole) {
+  MeasuredScanner scanner("[3,4,0.25,{}]");
   EXPECT_FALSE(scanner.NextMetric());
   EXPECT_TRUE(scanner.ok());
 }
 
-TEST(ReportForm, NamesThatNeedEscapesComeBack) {
+TEST(MeasuredForm, NamesThatNeedEscapesComeBack) {
   const Metrics metrics = {{"a\"b", 1.0}, {"c\\d", 2.0}, {"tab\t", 3.0}, {"größe", 4.0}, {"", 5.0}};
   const auto read = Read(Written(Report(metrics)));
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(std::get<TrialReported>(*read).report.metrics, metrics);
 }
 
-TEST(ReportForm, JsonThatIsWrittenOtherwiseIsReadToo) {
+TEST(MeasuredForm, JsonThatIsWrittenOtherwiseIsReadToo) {
   const auto read = Read("[ 3, 4, 0.25, { \"loss\" : 2 }, false, \"of the future\" ]");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(std::get<TrialReported>(*read).report.metrics.at("loss"), 2.0);
 }
 
-TEST(ReportForm, ACutPayloadIsCorruptWhereverTheCutIs) {
+TEST(MeasuredForm, ACutPayloadIsCorruptWhereverTheCutIs) {
   const std::string whole = Written(Report({{"loss", std::nan("")}, {"other", 0.5}}));
   for (size_t size = 0; size < whole.size(); ++size) {
     const auto read = Read(whole.substr(0, size));

@@ -1,4 +1,4 @@
-#include "server/store/report_form.h"
+#include "server/store/measured_form.h"
 
 #include <algorithm>
 #include <array>
@@ -43,6 +43,19 @@ void WriteReal(double value, std::string& out) {
   WriteNumber(value, out);
 }
 
+void WriteFields(const AttemptId& attempt, int64_t count, double real, const Metrics& metrics,
+                 std::string& out) {
+  out.reserve(out.size() + (metrics.size() + 2) * 2 * kDigits);
+  out += '[';
+  WriteNumber(attempt.number, out);
+  out += ',';
+  WriteNumber(count, out);
+  out += ',';
+  WriteReal(real, out);
+  out += ',';
+  WriteMetrics(metrics, out);
+}
+
 }  // namespace
 
 void WriteMetrics(const Metrics& metrics, std::string& out) {
@@ -62,26 +75,24 @@ void WriteMetrics(const Metrics& metrics, std::string& out) {
   out += '}';
 }
 
-void WriteReport(const TrialReported& fact, std::string& out) {
-  out.reserve(out.size() + (fact.report.metrics.size() + 2) * 2 * kDigits);
-  out += '[';
-  WriteNumber(fact.attempt.number, out);
-  out += ',';
-  WriteNumber(fact.report.step.value, out);
-  out += ',';
-  WriteReal(fact.report.seconds.value, out);
-  out += ',';
-  WriteMetrics(fact.report.metrics, out);
-  out += fact.report.waits ? ",true]" : "]";
+void WriteMeasured(const TrialReported& fact, std::string& out) {
+  const Report& report = fact.report;
+  WriteFields(fact.attempt, report.step.value, report.seconds.value, report.metrics, out);
+  out += report.waits ? ",true]" : "]";
 }
 
-ReportScanner::ReportScanner(std::string_view payload)
+void WriteMeasured(const MetricsLogged& fact, std::string& out) {
+  WriteFields(fact.attempt, fact.number, fact.step, fact.metrics, out);
+  out += ']';
+}
+
+MeasuredScanner::MeasuredScanner(std::string_view payload)
     : at_(payload.data()), end_(payload.data() + payload.size()) {
-  ok_ = Take('[') && TakeNumber(attempt_) && Take(',') && TakeNumber(step_) && Take(',') &&
-        TakeReal(seconds_) && Take(',') && Take('{');
+  ok_ = Take('[') && TakeNumber(attempt_) && Take(',') && TakeNumber(count_) && Take(',') &&
+        TakeReal(real_) && Take(',') && Take('{');
 }
 
-bool ReportScanner::NextMetric() {
+bool MeasuredScanner::NextMetric() {
   if (!ok_) return false;
   if (Take('}')) {
     waits_ = Take(",true");
@@ -93,27 +104,27 @@ bool ReportScanner::NextMetric() {
   return (TakeName() && Take(':') && TakeReal(value_)) || Fault();
 }
 
-bool ReportScanner::Take(char expected) {
+bool MeasuredScanner::Take(char expected) {
   if (at_ == end_ || *at_ != expected) return false;
   ++at_;
   return true;
 }
 
-bool ReportScanner::Take(std::string_view expected) {
+bool MeasuredScanner::Take(std::string_view expected) {
   if (!std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(expected)) return false;
   at_ += expected.size();
   return true;
 }
 
 template <class Number>
-bool ReportScanner::TakeNumber(Number& number) {
+bool MeasuredScanner::TakeNumber(Number& number) {
   const auto [next, error] = std::from_chars(at_, end_, number);
   if (error != std::errc()) return false;
   at_ = next;
   return true;
 }
 
-bool ReportScanner::TakeReal(double& real) {
+bool MeasuredScanner::TakeReal(double& real) {
   if (at_ == end_ || *at_ != '"') return TakeNumber(real);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const auto& [word, value] : {std::pair<std::string_view, double>{"\"nan\"", std::nan("")},
@@ -125,7 +136,7 @@ bool ReportScanner::TakeReal(double& real) {
   return false;
 }
 
-bool ReportScanner::TakeName() {
+bool MeasuredScanner::TakeName() {
   if (!Take('"')) return false;
   const char* const close = std::find(at_, end_, '"');
   name_ = {at_, static_cast<size_t>(close - at_)};
@@ -133,6 +144,6 @@ bool ReportScanner::TakeName() {
   return Plain(name_) && Take('"');
 }
 
-bool ReportScanner::Fault() { return ok_ = false; }
+bool MeasuredScanner::Fault() { return ok_ = false; }
 
 }  // namespace attune::server

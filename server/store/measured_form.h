@@ -6,23 +6,25 @@
 
 #include "core/log/event.h"
 
-// How a report lies in the log since version 2 of its kind: [attempt,step,seconds,{metrics}], with
-// `true` as a fifth element when rank 0 waits for the verdict.
-// Nearly every event is a report, so these are written and read without a tree of JSON.
+// How what is measured lies in the log: a report since version 2 of its kind as
+// [attempt,step,seconds,{metrics}], with `true` as a fifth element when rank 0 waits for the
+// verdict, and what is logged between reports as [attempt,number,step,{metrics}].
+// Nearly every event is one of these, so they are written and read without a tree of JSON.
 namespace attune::server {
 
 // Appends to `out`. Reals keep every bit and always have a point or an exponent.
-void WriteReport(const TrialReported& fact, std::string& out);
+void WriteMeasured(const TrialReported& fact, std::string& out);
+void WriteMeasured(const MetricsLogged& fact, std::string& out);
 
 // The metrics alone: {"loss":0.125,"other":"nan"}.
 void WriteMetrics(const Metrics& metrics, std::string& out);
 
-// Reads a report as WriteReport writes it, field by field, and allocates nothing. What is JSON but
+// Reads them as WriteMeasured writes them, field by field, and allocates nothing. What is JSON but
 // written in another way (spaces, escapes in a name) counts as a fault: a JSON parser reads that.
-class ReportScanner {
+class MeasuredScanner {
  public:
   // The payload outlives the scanner. Reads all but the metrics.
-  explicit ReportScanner(std::string_view payload);
+  explicit MeasuredScanner(std::string_view payload);
 
   // Steps to the next metric; false after the last one and at a fault.
   bool NextMetric();
@@ -34,8 +36,8 @@ class ReportScanner {
   bool waits() const { return waits_; }
 
   uint32_t attempt() const { return attempt_; }
-  int64_t step() const { return step_; }
-  double seconds() const { return seconds_; }
+  int64_t count() const { return count_; }  // the second element: a step or a number
+  double real() const { return real_; }  // the third: seconds, or a step that may be no whole one
 
  private:
   bool Take(char expected);
@@ -52,8 +54,8 @@ class ReportScanner {
   bool ok_ = true;
   bool waits_ = false;
   uint32_t attempt_ = 0;
-  int64_t step_ = 0;
-  double seconds_ = 0;
+  int64_t count_ = 0;
+  double real_ = 0;
   std::string_view name_;
   double value_ = 0;
 };
