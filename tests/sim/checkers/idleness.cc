@@ -32,7 +32,7 @@ class Idleness final : public Checker {
 
   void OnEvent(const Event& event) override {
     const auto id = SweepOf(event.fact);
-    if (!id) return;
+    if (!id || std::holds_alternative<MetricsLogged>(event.fact)) return;  // that wakes nobody
     if (const auto* created = std::get_if<SweepCreated>(&event.fact)) Know(*created);
     const auto known = minds_.find(*id);
     if (known == minds_.end()) return;

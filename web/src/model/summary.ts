@@ -3,7 +3,7 @@ import type { Axis } from './axes';
 import { brushText, type Brushes } from './brush';
 import type { Curve } from './curve';
 import { besideMeaning, type Along, type Dot } from './history';
-import { formatCount, formatMetric, fromWire, plural } from './numbers';
+import { formatCount, formatMetric, formatStep, fromWire, plural } from './numbers';
 import { trialStates } from './states';
 import { formatDuration } from './time';
 
@@ -17,7 +17,7 @@ export function curvesSummary(
   if (drawn.length === 0) return `No trial has reported ${metric} yet.`;
   const steps = drawn.map((curve) => curve.steps.at(-1) as number);
   const reach = steps.reduce((most, step) => Math.max(most, step), 0);
-  const parts = [`${metric} of ${plural(drawn.length, 'trial')} up to step ${reach}.`];
+  const parts = [`${metric} of ${plural(drawn.length, 'trial')} up to step ${formatStep(reach)}.`];
   const { best } = sweep;
   if (best && metric === sweep.metric.name) {
     parts.push(

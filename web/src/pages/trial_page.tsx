@@ -165,7 +165,7 @@ function TrialCurve({
     const color = token(colorToken(trial, 'state'));
     return [{ number: trial.number, curve, color, faint: false, live: trial.state === 'running' }];
   }, [trial.history, logged, trial.state, metric, epoch, clones]);
-  const judged = trial.decisions.map((decision) => decision.rung ?? decision.step);
+  const judged = trial.decisions.map(({ rung, step }) => rung || step);
   const last = lines[0]?.curve.values.at(-1);
   return (
     <CurveChart
