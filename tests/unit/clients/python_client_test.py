@@ -425,10 +425,12 @@ class Page(Client):
     def test_blocks_of_the_page_run(self):
         page = (PACKAGE.parents[1] / "docs/python.md").read_text()
         # Those about torch and servers run in tests/e2e.
-        report, _, resume, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
+        report, log, _, resume, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
         run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("step 11  loss=0.003125", run.stdout)
+        run = self.by_hand("train_batch, loader, epoch = float, range(200), 3\nif True:\n" + log)
+        self.assertEqual(run.stdout, "at step 2  batch_loss=0\nat step 2.5  batch_loss=100\n", run.stderr)
         # A torch that draws nothing: each rank takes its part of the batch.
         run = self.by_hand("from types import SimpleNamespace as Thing\n"
                            "generator = Thing(manual_seed=lambda seed: None)\n"

@@ -45,13 +45,11 @@ class Fit : public attune::DistributedTrainable {
 
   attune::Metrics Step() override {
     double loss_of_epoch = 0;
-    auto at = static_cast<double>(context().step());
     for (auto& batch : *loader_) {
       sgd_->zero_grad();
       const auto loss = torch::mse_loss(model_(batch.data), batch.target);
       loss.backward();
       sgd_->step();
-      context().Log({{"batch_loss", loss.item<double>()}}, at += 0.25);
       loss_of_epoch += loss.item<double>();
     }
     return context().ReduceMean({{"loss", loss_of_epoch}});
@@ -121,6 +119,10 @@ class Thorough {
         model_(context.PrepareModel(torch::nn::Linear(2, 1),
                                     {.gradient_compression = attune::GradientCompression::kBf16})),
         sgd_(model_->parameters(), 0.1) {}
+
+  void LogLoss(const at::Tensor& loss, int batch) {
+    context_.Log({{"batch_loss", loss.item<double>()}}, context_.step() + batch / 100.0);
+  }
 
   void Accumulate(const std::vector<at::Tensor>& parts) {
     sgd_.zero_grad();
@@ -219,6 +221,7 @@ int Hooked(int argc, char** argv) {
 void Docs(attune::Context& context) {
   Thorough thorough(context);
   const at::Tensor x = torch::ones({4, 2});
+  thorough.LogLoss(x.sum(), /*batch=*/25);
   thorough.Accumulate({x, x * 2});
   thorough.MixedPrecision(x, torch::zeros({4, 1}));
   thorough.Collect();
