@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "checkpoints/download.h"
 
@@ -61,8 +62,9 @@ void BestKeeper::OnStarted(const Brain& brain) {
   {
     const std::lock_guard lock(mutex_);
     deleted_ = brain.state().deleted;
+    tidy_ = false;
+    changed_.notify_all();
   }
-  for (const SweepId id : brain.state().deleted) LookAt(id, now);
   for (const auto& [id, sweep] : brain.state().sweeps) LookAt(id, now);
   for (const auto& [id, ended] : brain.state().ended) LookAt(id, now);
 }
@@ -103,9 +105,25 @@ bool BestKeeper::FailedBefore(SweepId sweep) {
   return again_.contains(sweep);
 }
 
+// Of sweeps that were deleted nothing is there; what could not be deleted is due again.
+void BestKeeper::Tidy(std::unique_lock<std::mutex>& lock) {
+  const std::set<SweepId> deleted = deleted_;
+  lock.unlock();
+  std::vector<SweepId> left;
+  for (const SweepId id : deleted) {
+    if (!Stopping() && !storage_.Remove(id)) left.push_back(id);
+  }
+  lock.lock();
+  for (const SweepId id : left) due_.try_emplace(id, Clock::now() + kAgain);
+}
+
 void BestKeeper::Run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
+    if (!std::exchange(tidy_, true)) {
+      Tidy(lock);
+      continue;
+    }
     const auto next =
         std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
     if (next == due_.end()) {

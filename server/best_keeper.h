@@ -37,6 +37,7 @@ class BestKeeper final : public Listener {
   using Clock = std::chrono::steady_clock;
 
   void LookAt(SweepId sweep, Clock::time_point at);
+  void Tidy(std::unique_lock<std::mutex>& lock);
   void Run();
   bool Keep(SweepId sweep);  // false: something could not be brought now
   bool Bring(const CheckpointId& id, const std::string& digest);
@@ -53,6 +54,7 @@ class BestKeeper final : public Listener {
   std::map<SweepId, Clock::time_point> due_;       // sweeps to look at, and when
   std::map<SweepId, std::chrono::seconds> again_;  // those that failed, and how long they wait
   std::set<SweepId> deleted_;                      // of which no copy is to stay
+  bool tidy_ = true;                               // whether what they had left was deleted
   bool stop_ = false;
 
   std::thread thread_;  // last: it uses all of the above

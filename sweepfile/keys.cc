@@ -11,7 +11,6 @@ constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1: exact in JSON
 constexpr double kMaxInt = 2147483647;
 constexpr double kMaxStep = 9007199254740991;
 constexpr int kMaxWorkers = 100'000;
-constexpr double kDay = 86'400;
 
 Value Integer(int64_t value) { return value; }
 Value Text(std::string text) { return text; }

@@ -62,9 +62,10 @@ Json WithNames(std::string_view kind, const Json& list) {
 }
 
 std::optional<Fact> QuicklyDecoded(const StoredFact& stored) {
-  const bool is_report =
-      stored.kind == TrialReported::kKind && stored.version == TrialReported::kVersion;
+  const bool is_report = stored.kind == TrialReported::kKind;
   if (!is_report && stored.kind != MetricsLogged::kKind) return std::nullopt;
+  if (stored.version != (is_report ? VersionOf<TrialReported>() : VersionOf<MetricsLogged>()))
+    return std::nullopt;
   if (!stored.sweep || !stored.trial) return std::nullopt;
   MeasuredScanner scanner(stored.payload);
   Metrics metrics;

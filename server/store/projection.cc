@@ -5,7 +5,6 @@
 
 #include "server/store/format_time.h"
 #include "server/store/json.h"
-#include "server/store/tables.h"
 
 namespace attune::server {
 namespace {
@@ -278,27 +277,6 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Attemp
 void Projection::On(sqlite::Transaction& transaction, const Event& event,
                     const TrialReported& fact) {
   progress_.Add(transaction, event.seq, fact);
-}
-
-void Projection::On(sqlite::Transaction& transaction, const Event&, const MetricsLogged& fact) {
-  const SweepId sweep = fact.attempt.trial.sweep;
-  std::set<std::string, std::less<>>& known = LoggedMetricsOf(transaction, sweep);
-  for (const auto& [name, value] : fact.metrics) {
-    if (known.size() >= kLoggedMetricsMax || known.contains(name)) continue;
-    transaction.Run("INSERT INTO logged_metrics (sweep, name) VALUES (?, ?)", sweep.value, name);
-    if (transaction.status().ok()) known.insert(name);
-  }
-}
-
-std::set<std::string, std::less<>>& Projection::LoggedMetricsOf(sqlite::Transaction& transaction,
-                                                                SweepId sweep) {
-  const auto [place, added] = logged_.try_emplace(sweep);
-  if (!added) return place->second;
-  sqlite::Rows rows = transaction.connection().Query(
-      "SELECT name FROM logged_metrics WHERE sweep = ?", sweep.value);
-  while (rows.Next()) place->second.emplace(rows.Text(0));
-  if (!rows.status().ok()) transaction.Fail(rows.status().error());
-  return place->second;
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

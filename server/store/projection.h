@@ -14,8 +14,9 @@
 namespace attune::server {
 
 // The tables for people (docs/database.md): sweeps, trials, attempts, decisions, checkpoints and
-// executors, and the index of reports. They say nothing that the log does not: each batch of events
-// changes them in the transaction that appends it, and Rebuild makes them from the log alone.
+// executors, and the indices of what is measured. They say nothing that the log does not: each
+// batch of events changes them in the transaction that appends it, and Rebuild makes them from the
+// log alone.
 //
 // Errors stay in the transaction.
 class Projection {

@@ -139,6 +139,29 @@ void Projection::Forget() {
   caught_up_ = false;
 }
 
+// ---- what is measured ----------------------------------------------------------------------
+
+void Projection::On(sqlite::Transaction& transaction, const Event&, const MetricsLogged& fact) {
+  const SweepId sweep = fact.attempt.trial.sweep;
+  std::set<std::string, std::less<>>& known = LoggedMetricsOf(transaction, sweep);
+  for (const auto& [name, value] : fact.metrics) {
+    if (known.size() >= kLoggedMetricsMax || !known.insert(name).second) continue;
+    transaction.Run("INSERT INTO logged_metrics (sweep, name) VALUES (?, ?)", sweep.value, name);
+  }
+  if (!transaction.status().ok()) logged_.erase(sweep);  // what has no row, to be read again
+}
+
+std::set<std::string, std::less<>>& Projection::LoggedMetricsOf(sqlite::Transaction& transaction,
+                                                                SweepId sweep) {
+  const auto [place, added] = logged_.try_emplace(sweep);
+  if (!added) return place->second;
+  sqlite::Rows rows = transaction.connection().Query(
+      "SELECT name FROM logged_metrics WHERE sweep = ?", sweep.value);
+  while (rows.Next()) place->second.emplace(rows.Text(0));
+  if (!rows.status().ok()) transaction.Fail(rows.status().error());
+  return place->second;
+}
+
 void Projection::IndexCurves(sqlite::Transaction& transaction, EventSeq first, EventSeq last) {
   const uint64_t begin = (first.value - 1) / kCurveIndexEvery * kCurveIndexEvery;
   const uint64_t end = last.value / kCurveIndexEvery * kCurveIndexEvery;

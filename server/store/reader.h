@@ -249,7 +249,7 @@ class Reader {
   // first one, none where no report counts, with the configuration of now.
   Result<std::vector<TrialResult>> Results(SweepId sweep);
 
-  // Every report that has the metric, in order of step. kNotFound: no such sweep.
+  // Every report that has the metric, and what was logged of it. kNotFound: no such sweep.
   Result<Curves> CurvesOf(SweepId sweep, const std::string& metric);
   // What the trial has logged, as the events after `after` tell, at most `limit` of them.
   Result<std::vector<LoggedRow>> LoggedBy(const TrialId& trial, EventSeq after, int limit);

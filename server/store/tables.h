@@ -7,8 +7,8 @@
 // The form of what is derived from the log.
 namespace attune::server {
 
-// Makes the tables for people (docs/database.md) and the index of reports, empty, in place of those
-// there are; then the views.
+// Makes the tables for people (docs/database.md) and the indices of what is measured, empty, in
+// place of those there are; then the views.
 std::string TablesSql();
 std::string ViewsSql();
 

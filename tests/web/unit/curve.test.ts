@@ -38,6 +38,7 @@ describe('a curve', () => {
     for (const step of [0.5, 2.5, 3.5]) made.log(step, step);
     made.log(1.5, 1.5);
     expect(made.steps).toEqual([0.5, 1, 1.5, 2, 3]);
+    expect([made.best('max'), made.best('min')]).toEqual([3, 1]);
     made.append(2, 20);
     expect(made.steps).toEqual([0.5, 1, 1.5, 2]);
     made.log(2.5, 2.5);

@@ -25,6 +25,8 @@ export class LiveTrial {
   /** Grows with each report: a hint that the logs have grown too. */
   readonly reports = signal(0);
 
+  /** Logged metrics that events have told of. */
+  private readonly namesSeen = new Set<string>();
   /** Read until here, and behind it perhaps known by events. */
   private loggedUntil = 0;
   private readonly abort = new AbortController();
@@ -108,9 +110,12 @@ export class LiveTrial {
       else if (trial) trial = appendReport(trial, event, this.sweep.peek()?.metric);
     }
     this.addLogged(logged);
-    // The sweep knows which metrics are logged.
-    const names = new Set(this.sweep.peek()?.logged);
-    rare ||= logged.some(({ metrics }) => Object.keys(metrics).some((name) => !names.has(name)));
+    // The sweep knows which metrics are logged. There may be more than it lists.
+    for (const name of logged.flatMap(({ metrics }) => Object.keys(metrics))) {
+      if (this.namesSeen.has(name)) continue;
+      this.namesSeen.add(name);
+      rare ||= !this.sweep.peek()?.logged.includes(name);
+    }
     if (trial !== this.trial.peek()) {
       this.trial.value = trial;
       this.reports.value += 1;

@@ -71,6 +71,7 @@ export class Curve {
   /**
    * A step that is not new comes from an attempt that resumed before it: what the newer attempt
    * reports replaces the older attempt's reports from there on, and what it logs what that logged.
+   * What a report has covered does not come back when that report is replaced.
    */
   private add(point: Point, logged: boolean): void {
     const behind: [Point, boolean][] = [];
@@ -112,11 +113,13 @@ export class Curve {
     return i >= 0 ? this.values[i] : undefined;
   }
 
+  /** Of what was reported: nothing is judged by what is logged. */
   best(mode: Metric['mode']): number | undefined {
     let best: number | undefined;
-    for (const value of this.values) {
-      if (best === undefined || better(mode, value, best)) best = value;
-    }
+    this.values.forEach((value, i) => {
+      if (this.logged[i] !== true && (best === undefined || better(mode, value, best)))
+        best = value;
+    });
     return best;
   }
 }
