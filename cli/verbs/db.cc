@@ -4,9 +4,9 @@
 
 #include "cli/algorithms.h"
 #include "cli/verbs/verb.h"
-#include "server/store/check.h"
-#include "server/store/export.h"
-#include "server/store/offline.h"
+#include "server/store/offline/check.h"
+#include "server/store/offline/export.h"
+#include "server/store/offline/offline.h"
 
 namespace attune::cli {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "cli/algorithms.h"
 #include "core/brain/brain.h"
-#include "server/store/check.h"
 #include "server/store/event_codec.h"
 #include "server/store/json.h"
+#include "server/store/offline/check.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/every_fact.h"
 #include "tests/support/scratch_folder.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "server/store/check.h"
+#include "server/store/offline/check.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/sample_log.h"

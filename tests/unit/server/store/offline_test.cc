@@ -1,4 +1,4 @@
-#include "server/store/offline.h"
+#include "server/store/offline/offline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "server/store/check.h"
-#include "server/store/export.h"
+#include "server/store/offline/check.h"
+#include "server/store/offline/export.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/sample_log.h"
 

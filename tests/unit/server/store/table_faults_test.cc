@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <map>
 
-#include "server/store/check.h"
+#include "server/store/offline/check.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/every_fact.h"

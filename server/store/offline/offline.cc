@@ -1,4 +1,4 @@
-#include "server/store/offline.h"
+#include "server/store/offline/offline.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "server/store/check.h"
+#include "server/store/offline/check.h"
 #include "server/store/schema.h"
 
 namespace attune::server {

@@ -1,11 +1,11 @@
-#include "server/store/export.h"
+#include "server/store/offline/export.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "server/store/format_time.h"
 #include "server/store/json.h"
-#include "server/store/offline.h"
+#include "server/store/offline/offline.h"
 
 namespace attune::server {
 namespace {

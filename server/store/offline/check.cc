@@ -1,10 +1,10 @@
-#include "server/store/check.h"
+#include "server/store/offline/check.h"
 
 #include <span>
 
 #include "core/brain/audit.h"
 #include "server/store/event_log.h"
-#include "server/store/offline.h"
+#include "server/store/offline/offline.h"
 #include "server/store/projection.h"
 #include "server/store/tables.h"
 
