@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <sstream>
 #include <utility>
 
 #include "attune/checkpoint.h"
@@ -99,7 +100,9 @@ int Supervise(LocalLauncher launcher, const StandaloneOptions& options,
           },
       .logged =
           [](const channel::Logged& logged) {
-            std::cout << "at step " << std::setprecision(12) << logged.step << "  "
+            std::ostringstream at;
+            at << std::setprecision(12) << logged.step;
+            std::cout << "at step " << at.str() << "  "
                       << ToText({logged.metrics.begin(), logged.metrics.end()}) << std::endl;
           },
       .checkpoint = [&](const channel::CheckpointSaved& saved) { checkpoint = saved.path; }};

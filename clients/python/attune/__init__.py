@@ -64,8 +64,8 @@ def log(metrics, step):
 
     `step` counts as that of reports does: 2.25 is a quarter of the way from the report of step 2 to that of
     step 3. Nothing is decided by what is logged, and nobody is waited for, but for room where the server cannot
-    store what comes. Only rank 0 says something. Once a trial goes on from a checkpoint, what it logs replaces what an earlier
-    attempt had logged from there on.
+    store what comes. Only rank 0 says something. Once a trial goes on from a checkpoint, what it logs replaces
+    what an earlier attempt had logged from there on.
 
     Raises ValueError for metrics or a step that cannot be.
     """

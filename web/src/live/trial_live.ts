@@ -77,10 +77,10 @@ export class LiveTrial {
 
   /** Points that are known already change nothing. */
   private addLogged(points: readonly LoggedPoint[]): void {
+    const first = points[0];
+    if (!first) return;
     const known = this.logged.peek();
-    const [first, last] = [points[0]?.seq ?? 0, known.at(-1)?.seq ?? 0];
-    if (points.length === 0) return;
-    if (first > last) {
+    if (first.seq > (known.at(-1)?.seq ?? 0)) {
       this.logged.value = [...known, ...points];
       return;
     }

@@ -80,9 +80,8 @@ export class Curve {
       const last = { step: this.steps.pop() as number, value: this.values.pop() as number };
       const kind = this.logged.pop() as boolean;
       if (kind === logged) continue;
-      if (last.step > point.step) behind.push([last, kind]);
-      else covered = logged;
-      if (covered) behind.push([last, kind]);
+      covered = logged && last.step === point.step;
+      if (covered || last.step > point.step) behind.push([last, kind]);
     }
     if (!covered) this.push(point, logged);
     for (const [kept, kind] of behind.reverse()) this.push(kept, kind);
