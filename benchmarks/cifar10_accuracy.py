@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "ddp"))
-import python_torch
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+import python_torch  # noqa: E402
 
 LR, MOMENTUM, DECAY, WIDTH, BATCH, WORLD = 0.05, 0.9, 5e-4, 16, 128, 2
 DATA = pathlib.Path(os.environ.get("ATTUNE_DATA_DIR", "/usr/share/datasets/fashion-mnist"))
@@ -113,7 +113,7 @@ def train(rank, folder, seed, samples, epochs):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     seeds, samples, epochs = (list(map(int, sys.argv[2:])) + [5, 6000, 3][len(sys.argv) - 2:])
-    environment = python_torch.environment(build)
+    environment = python_torch.environment_of(build)
     if environment is None:
         return
     if seeds < 2:

@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 
-import python_torch
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "scripts"))
+import python_torch  # noqa: E402
 
-HERE = pathlib.Path(__file__).parent
 MODELS = {"convnet": 30, "resnet18": 1, "mlp": 15}  # steps a turn
 ROUNDS = 11
 WARM_UP = 11  # steps; by then the times of the first ten have been taken
@@ -125,7 +126,7 @@ def compare(model, build, environment, folder):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    environment = python_torch.environment(build)
+    environment = python_torch.environment_of(build)
     if environment is None:
         return
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

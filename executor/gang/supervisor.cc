@@ -167,9 +167,11 @@ OrError<WarmStart> Supervisor::LauncherFor(const LaunchedProgram& program) {
       ReadLauncherNote(program.path) != static_cast<uint32_t>(channel::kLauncherProtocol))
     return WarmStart{};
   if (!program.is_same_for_all) return start;
+  Launcher::Options options = options_.launcher;
+  if (python) options.ready_wait = options_.python_ready_wait;
   auto launcher = Launcher::Start(
       loop_, *guard_, NewCgroup(), identity.value(), program,
-      options_.launcher_log_dir / (program.path.filename().string() + ".log"), options_.launcher);
+      options_.launcher_log_dir / (program.path.filename().string() + ".log"), options);
   if (!launcher.ok()) return Error{launcher.error()};
   start.launcher = launcher.value().get();
   launchers_.push_back({std::move(launcher.value()), Loop::Clock::now()});

@@ -30,6 +30,9 @@ class Supervisor {
     std::filesystem::path launcher_log_dir;
     GangTiming timing;
     Launcher::Options launcher;
+    // In place of launcher.ready_wait, where Python loads: a rank that was spawned would import the
+    // same, from a later start and beside it.
+    std::chrono::milliseconds python_ready_wait{10'000};
     Cgroups::Options cgroups;
     // Asked on the supervision thread before channels are read: whether there is room for more
     // facts. Where not, workers wait once their channels are full, until ReadOn(). Null: there

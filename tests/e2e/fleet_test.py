@@ -17,8 +17,8 @@ import sys
 import time
 import unittest
 
-from python_ddp_test import ENVIRONMENT
 from support import BUILD, EndToEnd, FASHION_MNIST, ProcessExit, ROOT, free_port, sweep
+from torch_environment import ENVIRONMENT, needs_torch
 
 WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 SMALL = {"command": [FASHION_MNIST], "metric": {"name": "accuracy", "mode": "max"},
@@ -203,7 +203,7 @@ class Sdk(Fleet):
         self.assertRegex(first[2], "on executor b: rank [23] was killed by SIGKILL")
 
 
-@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
+@needs_torch
 class Torch(Fleet):
     def setUp(self):
         super().setUp()

@@ -1,7 +1,6 @@
 """Gangs of Python with torch: the example, and a script that only knows torchrun.
 
-Skipped where Python has no torch: neither its own, nor the one that benchmarks/ddp has made of LibTorch's
-wheel.
+Skipped where Python has no torch: neither its own nor the one of scripts/setup.
 """
 
 import json
@@ -9,34 +8,14 @@ import os
 import re
 import subprocess
 import sys
-import unittest
 
-from support import BUILD, EndToEnd, ROOT, sweep
+from support import EndToEnd, ROOT, sweep
+from torch_environment import ENVIRONMENT, main
 
 EXAMPLE = ROOT / "examples/python_ddp"
 SCRIPT = ROOT / "tests/e2e/programs/torchrun_script.py"
 
 
-def environment_with_torch():
-    """The environment in which this Python imports torch and the package; None if there is none."""
-    made = BUILD / "benchmarks/ddp/python"
-    cache = (BUILD / "CMakeCache.txt").read_text()
-    found = re.search(r"^ATTUNE_TORCH_FOUND_DIR:INTERNAL=(.*)/torch$", cache, re.M)
-    candidates = [{}, {"PYTHONPATH": f"{made / 'packages'}:{found.group(1) if found else ''}",
-                       "LD_LIBRARY_PATH": str(made / "libraries")}]
-    for changes in candidates:
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **changes}
-        environment["PYTHONPATH"] = f"{ROOT / 'clients/python'}:{environment.get('PYTHONPATH', '')}"
-        if subprocess.run([sys.executable, "-c", "import torch.distributed"], env=environment,
-                          capture_output=True).returncode == 0:
-            return environment
-    return None
-
-
-ENVIRONMENT = environment_with_torch()
-
-
-@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
 class Ddp(EndToEnd):
     def setUp(self):
         super().setUp()
@@ -60,6 +39,8 @@ class Ddp(EndToEnd):
         self.assertEqual(code, 0, err)
         self.assertGreater(result["best"]["metrics"]["accuracy"], 0.4)
         self.assertTrue(os.path.exists(result["best"]["checkpoint"] + "/state.pt"))
+        said = "".join(log.read_text() for log in (self.data / "launchers").iterdir())
+        self.assertEqual(said, "")  # not of threads: what torch and numpy start ends before a fork
 
     def test_the_example_is_judged_as_the_rule_says(self):
         """Successive halving worked out from the values alone: of the n that have come to a rung, the
@@ -113,4 +94,4 @@ class Ddp(EndToEnd):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -1,6 +1,6 @@
 """attune.torch's prepare_model and prepare_data_loader, alone and in gangs of two.
 
-Skipped where Python has no torch, as python_ddp_test.py says.
+Skipped where Python has no torch: neither its own nor the one of scripts/setup.
 """
 
 import json
@@ -9,8 +9,8 @@ import subprocess
 import sys
 import unittest
 
-from python_ddp_test import ENVIRONMENT
 from support import EndToEnd, PATIENCE_S, ROOT, free_port, sweep
+from torch_environment import ENVIRONMENT, main
 
 SCRIPT = ROOT / "tests/e2e/programs/prepared_script.py"
 NUMBERS = list(range(10))
@@ -36,7 +36,6 @@ def flat(batches):
     return [number for batch in batches for number in batch]
 
 
-@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
 class GangOfTwo(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -88,7 +87,6 @@ class GangOfTwo(unittest.TestCase):
             self.assertIn(f"the loader has a {name}Sampler, which does not share samples out", refusal)
 
 
-@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
 class GangOfOne(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -107,7 +105,6 @@ class GangOfOne(unittest.TestCase):
         self.assertEqual(self.rank["moved"], ["meta", "meta", "text"])
 
 
-@unittest.skipUnless(ENVIRONMENT, f"no torch for {sys.executable}: pip install torch, or make bench once")
 class Page(EndToEnd):
     def test_its_block_trains_in_a_gang(self):
         self.environment.update(ENVIRONMENT)
@@ -139,4 +136,4 @@ class Page(EndToEnd):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

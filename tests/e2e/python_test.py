@@ -106,13 +106,17 @@ class WarmStart(PythonGang):
                    str(HERE / "programs/python_worker.py")]
         return super().spec(**{"command": command, **changes})
 
-    def test_ranks_are_forked_from_one_launcher(self):
-        run = self.run_sweep(self.write(self.spec(stop={"max_trials": 4}, max_concurrent_trials=1)))
+    def launchers(self, spec):
+        """The processes that the ranks of a sweep of four gangs were forked from."""
+        run = self.run_sweep(self.write(spec))
         self.assertEqual(run.wait(), 0, run.stderr)
         logs = [log.read_text() for log in self.data.glob("sweeps/s1/trials/*/attempts/1/rank-*.log")]
-        parents = {re.search(r"a child of (\d+)", text).group(1) for text in logs}
         self.assertEqual(len(logs), 8)
-        launchers = parents - {str(run.popen.pid)}  # ranks are spawned while it is not ready
+        parents = {re.search(r"a child of (\d+)", text).group(1) for text in logs}
+        return parents - {str(run.popen.pid)}  # ranks are spawned while it is not ready
+
+    def test_ranks_are_forked_from_one_launcher(self):
+        launchers = self.launchers(self.spec(stop={"max_trials": 4}, max_concurrent_trials=1))
         self.assertEqual(len(launchers), 1)
         self.assertFalse(pathlib.Path("/proc", launchers.pop()).exists())
 
@@ -124,6 +128,18 @@ class WarmStart(PythonGang):
         failure = self.rows("SELECT failure FROM attempts")[0][0]
         self.assertIn("rank 1", failure)
         self.assertIn("ValueError: the learning rate is too green", failure)
+
+    def test_imports_whose_threads_end_before_a_fork_do_no_harm(self):
+        (self.folder / "forkable.py").write_text(
+            "import os, threading\n"
+            "end = threading.Event()\n"
+            "thread = threading.Thread(target=end.wait)\n"
+            "thread.start()\n"
+            "os.register_at_fork(before=lambda: (end.set(), thread.join()))\n")
+        command = [sys.executable, "-B", "-m", "attune.launcher", "--import", "forkable",
+                   str(HERE / "programs/python_worker.py")]
+        launchers = self.launchers(self.spec(command=command, stop={"max_trials": 4}, max_concurrent_trials=1))
+        self.assertEqual(len(launchers), 1)
 
     def test_imports_that_start_threads_leave_ranks_to_be_spawned(self):
         (self.folder / "threaded.py").write_text(

@@ -5,7 +5,7 @@
 As the `command` of a sweep file, without placeholders. An executor starts it once a host
 (docs/worker-channel.md, "Launchers"); it imports torch, or the modules that are named, and forks a rank
 whenever it is asked to, in milliseconds. The script runs in the ranks alone, from its file each time.
-By hand, or where the imports have started threads, which a fork would lose, the script runs as with
+By hand, or where the imports have left threads, which a fork would lose, the script runs as with
 `python3 train.py`.
 """
 
@@ -143,9 +143,17 @@ def _import(modules):
                    if importlib.util.find_spec("torch")]
     for name in modules:
         importlib.import_module(name)
+    if "torch" in sys.modules and importlib.util.find_spec("torch._dynamo"):
+        # DistributedDataParallel and optimizers import it at their first use, for seconds.
+        importlib.import_module("torch._dynamo")
 
 
 def _check_single_threaded():
+    # Libraries that know of forks end their threads before one, as numpy's OpenBLAS does.
+    probe = os.fork()
+    if probe == 0:
+        os._exit(0)
+    os.waitpid(probe, 0)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         sys.exit(f"attune.launcher: its imports have started threads ({threads} run), which a fork would "
@@ -159,10 +167,22 @@ def _distinguish():
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     if "torch" in sys.modules:
-        torch = sys.modules["torch"]
-        torch.seed()
-        if os.environ.get("OMP_NUM_THREADS", "").isdigit():
-            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        sys.modules["torch"].seed()
+    if os.environ.get("OMP_NUM_THREADS", "").isdigit():
+        threads = int(os.environ["OMP_NUM_THREADS"])
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
+        _set_openblas_threads(threads)
+
+
+def _set_openblas_threads(threads):
+    with open("/proc/self/maps") as maps:
+        paths = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps if "openblas" in line}
+    for library in map(ctypes.CDLL, paths):
+        for form in "openblas_set_num_threads", "scipy_openblas_set_num_threads":
+            for name in form, form + "64_":
+                if hasattr(library, name):
+                    getattr(library, name)(threads)
 
 
 def main():

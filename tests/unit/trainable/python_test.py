@@ -1,9 +1,8 @@
 """A checkpoint of the SDK is read in Python, and one of Python's by the SDK.
 
-    python_test.py GANG_PROGRAM
+    scripts/python_torch.py python3 python_test.py GANG_PROGRAM
 
-Skipped where this Python has no torch or no safetensors. benchmarks/ddp/python_torch.py makes the
-wheel that setup installs importable; `pip install safetensors numpy` is the rest.
+Skipped where this Python has no torch or no safetensors.
 """
 
 import hashlib
