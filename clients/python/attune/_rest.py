@@ -48,6 +48,12 @@ def find_server(server, token, token_file, data_dir):
     return url, token, named_by if server else folder / "server.json"
 
 
+def find_own(data_dir):
+    """The same, of the server that runs on a data folder."""
+    folder = pathlib.Path(data_dir)
+    return _running(folder), _first_line(folder / "token"), folder / "server.json"
+
+
 def _running(folder):
     """The address of the server that runs on a data folder."""
     file = folder / "server.json"

@@ -25,11 +25,13 @@ import time
 import traceback
 import urllib.parse
 
+from attune import function
 from attune._channel import ERROR_CHARACTERS_MAX
-from attune._rest import Error, Rest, find_server
+from attune._rest import Error, Rest, find_own, find_server
+from attune._serve import Serving
 from attune._trial import numbers, spoken
 
-__all__ = ["Error", "Server", "Sweep", "Trial"]
+__all__ = ["Error", "LocalServer", "Server", "Sweep", "Trial"]
 
 GOES_ON = ("pending", "running", "paused")
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
@@ -48,12 +50,17 @@ class Server:
     def __init__(self, server=None, token=None, token_file=None, data_dir="attune-data", patience=60):
         self._rest = Rest(functools.partial(find_server, server, token, token_file, data_dir), patience)
 
-    def create(self, sweep, directory=None):
+    def create(self, sweep, directory=None, train=None):
         """A new Sweep, of a sweep file's path, its text (several lines, or beginning with `{`), or a dict of
         what it would say.
 
         `directory` is what relative paths in it mean: the file's own folder, or else the current one.
+
+        `train`, with a dict that has no command, is a function of a module or script that executors can import,
+        too: each rank of a trial calls `train(config)`, as `attune.function` says.
         """
+        if train is not None:
+            sweep = _of_function(sweep, train)
         query, document = {}, ""
         if hasattr(sweep, "items"):
             text = json.dumps(sweep, indent=2, allow_nan=False, default=os.fspath)
@@ -74,6 +81,53 @@ class Server:
     def sweeps(self):
         """All of them, the newest first."""
         return [Sweep(self._rest, each) for each in self._rest.pages("/sweeps", "sweeps")]
+
+
+class LocalServer(Server):
+    """The server of a data folder of this machine's: the one that runs on it or, where none does, one that is
+    started, with an executor, and ends with this.
+
+        with LocalServer() as server:
+            print(server.create({...}, train=train).wait())
+
+    Without `with` it ends by stop(), or with the program. Its trials then go on with the next server of that
+    folder, from their checkpoints. `attune` is the program, and `options` go to its `serve`, as in
+    `["--port", "7070"]`; what it says is passed on to sys.stderr.
+    """
+
+    def __init__(self, data_dir="attune-data", attune="attune", options=(), patience=60):
+        if "ATTUNE_RANK" in os.environ:
+            raise Error("a trial wants a server of its own: what a script does beside its trials has to stand "
+                        'behind `if __name__ == "__main__":`')
+        self._find = functools.partial(find_own, data_dir)
+        self._serving, refusal = None, None
+        try:
+            self._serving = Serving(attune, data_dir, options)
+        except Error as error:  # perhaps since one runs on the folder
+            refusal = error
+        try:
+            self._rest = Rest(self._find, patience)
+            self._rest.get("/sweeps", page_size=1)
+        except Error as error:
+            raise refusal or error from None
+
+    @property
+    def page(self):
+        """The address that opens the web page."""
+        url, token, _ = self._find()
+        return f"{url}/login?token={token}"
+
+    def stop(self):
+        """Ends the server, if this has started it; running trials leave, and go on with the next one."""
+        if self._serving:
+            self._serving.stop()
+            self._serving = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
 
 class Sweep:
@@ -287,6 +341,16 @@ class Trial:
                 raise  # it is another asker's now
             self.verdict, self.reason = "stop", trial["reason"]  # a person's doing
             return None
+
+
+def _of_function(sweep, train):
+    """The sweep whose trials are that function."""
+    if not hasattr(sweep, "items"):
+        raise ValueError("train= goes with a sweep that is a dict; a sweep file says `command`")
+    if "command" in sweep:
+        raise ValueError("the sweep has a command and is given train=; either says what its trials run")
+    metric = sweep.get("metric")
+    return {**sweep, "command": function.command(train, metric["name"] if isinstance(metric, dict) else None)}
 
 
 def _path(id):

@@ -1,6 +1,7 @@
 """Warm start: a process that has imported what takes long, and forks the ranks of gangs.
 
     python3 -m attune.launcher [--import MODULE,…] train.py ARGUMENTS
+    python3 -m attune.launcher [--import MODULE,…] -m MODULE ARGUMENTS
 
 As the `command` of a sweep file, without placeholders. An executor starts it once a host
 (docs/worker-channel.md, "Launchers"); it imports torch, or the modules that are named, and forks a rank
@@ -10,6 +11,7 @@ By hand, or where the imports have left threads, which a fork would lose, the sc
 """
 
 import ctypes
+import functools
 import gc
 import importlib
 import importlib.util
@@ -190,8 +192,9 @@ def main():
     if arguments and arguments[0] == "--import":
         modules = [name for name in "".join(arguments[1:2]).split(",") if name]
         arguments = arguments[2:]
-    if not arguments:
-        sys.exit("usage: python3 -m attune.launcher [--import MODULE,…] SCRIPT [ARGUMENT…]")
+    is_module = arguments[:1] == ["-m"]
+    if len(arguments) <= is_module:
+        sys.exit("usage: python3 -m attune.launcher [--import MODULE,…] (SCRIPT | -m MODULE) [ARGUMENT…]")
     descriptor = os.environ.pop("ATTUNE_LAUNCHER_FD", None)
     if descriptor is not None:
         _import(modules)
@@ -200,9 +203,10 @@ def main():
         gc.freeze()  # what is imported stays shared with the children
         Launcher(int(descriptor)).serve()
         _distinguish()
-    sys.argv = arguments
-    sys.path[0] = str(pathlib.Path(arguments[0]).resolve().parent)
-    runpy.run_path(arguments[0], run_name="__main__")
+    sys.argv = arguments[is_module:]
+    sys.path[0] = os.getcwd() if is_module else str(pathlib.Path(arguments[0]).resolve().parent)
+    run = functools.partial(runpy.run_module, alter_sys=True) if is_module else runpy.run_path
+    run(sys.argv[0], run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""A server that runs for a program."""
+
+import atexit
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+
+from attune._rest import Error
+
+
+class Serving:
+    """`attune serve --with-executor` on a data folder, from when it answers until stop() or the program's end.
+
+    What it says goes to sys.stderr. Raises Error, in its words, where it does not start.
+    """
+
+    def __init__(self, attune, data_dir, options):
+        program = shutil.which(attune)
+        if program is None:
+            raise Error(f"there is no program {attune!r}: put Attune's into PATH, or name it with attune=FILE")
+        # Trials find the package where this program has found it.
+        paths = [str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]
+        self._process = subprocess.Popen(
+            [program, "serve", "--with-executor", "--data-dir", data_dir, *options], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            start_new_session=True)  # Ctrl-C is for the program, which ends it
+        try:
+            self._await_page()
+        except BaseException:
+            self._process.kill()
+            self._end()
+            raise
+        self._reader = threading.Thread(target=self._pass_on, daemon=True)
+        self._reader.start()
+        atexit.register(self.stop)
+
+    def _await_page(self):
+        said = ""
+        for line in self._process.stderr:
+            said += line
+            if line.startswith("page "):  # it serves
+                sys.stderr.write(said)
+                return
+        raise Error(said.strip() or f"attune serve ended with {self._process.wait()} and said nothing")
+
+    def _pass_on(self):
+        for line in self._process.stderr:
+            sys.stderr.write(line)
+
+    def stop(self):
+        """Returns when it has ended, and no trial runs any more."""
+        atexit.unregister(self.stop)
+        self._process.terminate()
+        self._reader.join()
+        self._end()
+
+    def _end(self):
+        self._process.wait()
+        self._process.stderr.close()

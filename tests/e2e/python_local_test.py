@@ -1,0 +1,152 @@
+"""Sweeps whose trials are a function of a Python program, on a server that the program starts."""
+
+import contextlib
+import functools
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+from unittest import mock
+
+from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT
+
+sys.path[:0] = [str(ROOT / "clients/python"), str(ROOT / "tests/e2e/programs")]
+
+import tuned_script  # noqa: E402
+from attune.client import Error, LocalServer  # noqa: E402
+
+ANY_PORT = ["--port", "0", "--rpc-port", "0"]
+
+
+class Local(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch.dict(os.environ, self.environment, PYTHONDONTWRITEBYTECODE="1")
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.said = io.StringIO()
+
+    def local(self, **options):
+        with contextlib.redirect_stderr(self.said):
+            server = LocalServer(**{"data_dir": self.data, "attune": ATTUNE, "options": ANY_PORT, **options})
+        self.addCleanup(server.stop)
+        return server
+
+    def script(self, **environment):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python"), **environment}
+        return subprocess.run([sys.executable, tuned_script.__file__, ATTUNE, self.data], text=True,
+                              env=environment, cwd=self.folder, capture_output=True, timeout=PATIENCE_S)
+
+
+class Functions(Local):
+    def run_function(self, function, **changes):
+        sweep = self.local().create({**tuned_script.SWEEP, **changes}, train=function)
+        sweep.wait(PATIENCE_S)
+        return sweep
+
+    def test_a_function_reports_and_is_stopped_early(self):
+        trials = self.run_function(tuned_script.train, stop={"max_trials": 9}).trials()
+        self.assertEqual({trial["state"] for trial in trials}, {"completed", "stopped"})
+        self.assertEqual({trial["step"] for trial in trials}, {1, 4})
+
+    def test_a_function_returns_its_value(self):
+        sweep = self.run_function(tuned_script.value, scheduler={"name": "fifo"})
+        best = sweep.best()
+        self.assertEqual(best["value"], tuned_script.value(best["config"]))
+
+    def test_a_function_returns_its_metrics_and_its_ranks_are_forked(self):
+        trials = self.run_function(tuned_script.metrics, scheduler={"name": "fifo"},
+                                   max_concurrent_trials=1).trials()
+        self.assertLessEqual(len({trial["metrics"]["parent"] for trial in trials}), 2)  # the executor, at first
+        self.assertEqual((self.data / "launchers" / f"{os.path.basename(sys.executable)}.log").read_text(), "")
+
+    def test_a_function_that_returns_what_is_no_number_fails_its_trial(self):
+        with self.assertRaisesRegex(Error, "failed"):
+            self.run_function(tuned_script.word)
+        self.assertIn("metric 'loss' is 'good'", self.rows("SELECT failure FROM attempts")[0][0])
+
+    def test_what_ranks_could_not_find_is_refused(self):
+        server = self.local()
+        for wrong, why in ((lambda config: 0, "<lambda>"), (functools.partial(tuned_script.train), "partial"),
+                           (eval("lambda: 0", {"__name__": "builtins"}), "neither a lambda")):
+            with self.assertRaisesRegex(ValueError, why):
+                server.create(tuned_script.SWEEP, train=wrong)
+        with self.assertRaisesRegex(ValueError, "which is no file"):
+            server.create(tuned_script.SWEEP, train=print)
+        with self.assertRaisesRegex(ValueError, "has a command"):
+            server.create({**tuned_script.SWEEP, "command": ["true"]}, train=tuned_script.train)
+        with self.assertRaisesRegex(ValueError, "is a dict"):
+            server.create("sweep.yaml", train=tuned_script.train)
+        self.assertEqual(server.sweeps(), [])
+
+
+class Scripts(Local):
+    def test_a_script_tunes_a_function_of_its_own(self):
+        run = self.script()
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads(run.stdout), self.rows("SELECT min(best) FROM trials")[0][0])
+        self.assertIn("\npage ", "\n" + run.stderr)
+        self.assertFalse((self.data / "server.json").exists())  # the server has ended
+
+    def test_the_script_of_the_page_runs(self):
+        page = (ROOT / "docs/python.md").read_text()
+        script = next(block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "LocalServer(" in block)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python"),
+                       "PATH": f"{os.path.dirname(ATTUNE)}:{os.environ['PATH']}"}
+        run = subprocess.run([sys.executable, self.write(script, "tune.py")], text=True, env=environment,
+                             cwd=self.folder, capture_output=True, timeout=PATIENCE_S)
+        self.assertRegex(run.stdout, r"^\{'lr': 0\.\d+, 'width': \d+\}$", run.stderr)
+
+    def test_a_script_without_a_guard_is_told_of_it(self):
+        run = self.script(UNGUARDED="1")
+        self.assertIn("sweep s1 has ended as failed", run.stderr)
+        self.assertIn("a trial wants a server of its own", self.rows("SELECT failure FROM attempts")[0][0])
+
+
+class Servers(Local):
+    def test_a_server_that_is_there_is_used_and_left_alone(self):
+        first = self.local()
+        with self.local() as second:
+            self.assertEqual(second.page, first.page)
+        self.assertEqual(first.sweeps(), [])
+        first.stop()
+        with self.assertRaisesRegex(Error, "no server runs on"):
+            first.page
+        self.assertEqual(self.local().sweeps(), [])  # another
+
+    def test_a_sweep_goes_on_with_the_next_server(self):
+        first = self.local()
+        first.create(tuned_script.SWEEP, train=tuned_script.train)
+        self.await_report(trial=0, step=1)
+        first.stop()
+        sweep = self.local().sweep("s1")
+        self.assertEqual(sweep.wait(PATIENCE_S)["state"], "completed")
+        self.assertEqual(len(sweep.trials()), 4)
+
+    def test_a_server_outlives_a_program_that_is_killed(self):
+        program = ("import os, signal, sys\n"
+                   "from attune.client import LocalServer\n"
+                   "server = LocalServer(sys.argv[1], sys.argv[2], sys.argv[3:])\n"
+                   "print(server.page, flush=True)\n"
+                   "os.kill(os.getpid(), signal.SIGKILL)\n")
+        run = subprocess.run([sys.executable, "-c", program, self.data, ATTUNE, *ANY_PORT], text=True,
+                             env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python")},
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S)
+        server = self.local()
+        self.assertEqual(server.page + "\n", run.stdout)
+
+    def test_why_a_server_does_not_start_is_said(self):
+        with self.assertRaisesRegex(Error, "no program 'no-such-program'"):
+            self.local(attune="no-such-program")
+        with self.assertRaisesRegex(Error, "--no-such-option"):
+            self.local(options=["--no-such-option"])
+        self.data.write_text("not a folder")
+        with self.assertRaisesRegex(Error, "data"):
+            self.local()
+
+
+if __name__ == "__main__":
+    unittest.main()
