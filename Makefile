@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test sim sanitize cuda bench reference format lint setup clean help
+.PHONY: build demo test sim sanitize cuda bench package reference format lint setup clean help
 
 build: setup ## Build everything
 	@scripts/build
@@ -35,6 +35,10 @@ cuda: ## Compile the SDK's CUDA code, also where there is no CUDA
 
 bench: setup ## Build for release and run the benchmarks
 	@scripts/build --preset release bench
+
+package: setup ## Pack attune for any Linux on x86-64, as an archive and as a wheel with the Python package
+	@scripts/build --preset release portable
+	@ls build-release/packages/*
 
 reference: setup ## Make the reference of the SDK's headers, as pages for a browser
 	@scripts/build reference

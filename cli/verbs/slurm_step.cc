@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "executor/processes/own_program.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/pilot.h"
 
@@ -34,7 +35,7 @@ Result<std::unique_ptr<SlurmStep>> SlurmStep::Start(const std::filesystem::path&
   const std::filesystem::path data = std::filesystem::absolute(data_dir).lexically_normal();
   const std::filesystem::path place = data / "slurm";
   std::error_code error;
-  const slurm::PilotPlaces places{.program = std::filesystem::read_symlink("/proc/self/exe", error),
+  const slurm::PilotPlaces places{.program = gang::OwnProgram(),
                                   .server = server.rpc_target(),
                                   .token_file = data / "join",
                                   .data_dir = data,

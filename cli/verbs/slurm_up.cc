@@ -16,6 +16,7 @@
 #include "cli/text/numbers.h"
 #include "cli/verbs/slurm_view.h"
 #include "cli/verbs/verb.h"
+#include "executor/processes/own_program.h"
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/keeper.h"
@@ -41,12 +42,6 @@ std::string ThisHost() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
-}
-
-// The program that this is, at a path that other processes can start.
-std::filesystem::path ThisProgram() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error);
 }
 
 // The server's address for pilots, of what it says itself: HOST:PORT.
@@ -253,7 +248,7 @@ Status Prepare(const SlurmUpFlags& flags, const std::string& for_pilots, slurm::
       std::filesystem::absolute(flags.shared.empty() ? flags.server.data_dir : flags.shared)
           .lexically_normal();
   const std::filesystem::path place = fleet.shared / "slurm";
-  keeper.places.program = flags.program.empty() ? ThisProgram() : flags.program;
+  keeper.places.program = flags.program.empty() ? gang::OwnProgram() : flags.program;
   keeper.places.server = for_pilots;
   keeper.places.token_file = place / "join";
   keeper.places.data_dir = fleet.shared;

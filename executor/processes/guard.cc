@@ -18,6 +18,7 @@
 
 #include "channel/sockets.h"
 #include "executor/processes/cgroup.h"
+#include "executor/processes/own_program.h"
 #include "executor/processes/process_group.h"
 
 namespace attune::gang {
@@ -116,7 +117,7 @@ OrError<pid_t> Guard::Launch() {
   auto& [ours, theirs] = ends.value();
   // Its own session: neither Ctrl-C at a terminal nor a signal to our group may reach it.
   OrError<Child> child =
-      Spawn({.program = "/proc/self/exe",
+      Spawn({.program = OwnProgram(),
              .argv = {"attune-guard", std::string(kGuardArgument), cgroups_.string()},
              .environment = ProgramEnvironment({}),
              .inherited_fd = theirs.get(),

@@ -6,12 +6,13 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
 from unittest import mock
 
-from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT
+from support import ATTUNE, EndToEnd, PATIENCE_S, ProcessExit, ROOT
 
 sys.path[:0] = [str(ROOT / "clients/python"), str(ROOT / "tests/e2e/programs")]
 
@@ -130,13 +131,15 @@ class Servers(Local):
         program = ("import os, signal, sys\n"
                    "from attune.client import LocalServer\n"
                    "server = LocalServer(sys.argv[1], sys.argv[2], sys.argv[3:])\n"
-                   "print(server.page, flush=True)\n"
+                   "print(server.page, server._serving._process.pid, flush=True)\n"
                    "os.kill(os.getpid(), signal.SIGKILL)\n")
         run = subprocess.run([sys.executable, "-c", program, self.data, ATTUNE, *ANY_PORT], text=True,
                              env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python")},
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S)
-        server = self.local()
-        self.assertEqual(server.page + "\n", run.stdout)
+        page, pid = run.stdout.split()
+        self.addCleanup(ProcessExit(int(pid)).wait)
+        self.addCleanup(os.kill, int(pid), signal.SIGTERM)
+        self.assertEqual(self.local().page, page)
 
     def test_why_a_server_does_not_start_is_said(self):
         with self.assertRaisesRegex(Error, "no program 'no-such-program'"):

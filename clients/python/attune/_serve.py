@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 
 from attune._rest import Error
@@ -18,7 +19,7 @@ class Serving:
     """
 
     def __init__(self, attune, data_dir, options):
-        program = shutil.which(attune)
+        program = shutil.which(attune) or shutil.which(attune, path=sysconfig.get_path("scripts"))
         if program is None:
             raise Error(f"there is no program {attune!r}: put Attune's into PATH, or name it with attune=FILE")
         # Trials find the package where this program has found it.

@@ -91,8 +91,8 @@ class LocalServer(Server):
             print(server.create({...}, train=train).wait())
 
     Without `with` it ends by stop(), or with the program. Its trials then go on with the next server of that
-    folder, from their checkpoints. `attune` is the program, and `options` go to its `serve`, as in
-    `["--port", "7070"]`; what it says is passed on to sys.stderr.
+    folder, from their checkpoints. `attune` is the program, looked for in PATH and beside Python; `options` go to its
+    `serve`, as in `["--port", "7070"]`; what it says is passed on to sys.stderr.
     """
 
     def __init__(self, data_dir="attune-data", attune="attune", options=(), patience=60):

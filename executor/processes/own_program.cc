@@ -1,0 +1,22 @@
+#include "executor/processes/own_program.h"
+
+#include <errno.h>
+
+#include <system_error>
+
+namespace attune::gang {
+namespace {
+
+constexpr char kSelf[] = "/proc/self/exe";
+constexpr char kLoader[] = "attune-loader";  // as packaging/attune.sh starts it
+
+}  // namespace
+
+std::filesystem::path OwnProgram() {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::read_symlink(kSelf, error);
+  if (file.filename() == kLoader) return program_invocation_name;
+  return std::filesystem::exists(file, error) ? file : kSelf;
+}
+
+}  // namespace attune::gang
