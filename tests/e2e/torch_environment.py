@@ -28,9 +28,12 @@ NO_TORCH = f"no torch for {sys.executable}: pip install torch, or run scripts/se
 needs_torch = unittest.skipUnless(ENVIRONMENT, NO_TORCH)
 
 
-def main():
-    """unittest.main() of a file whose every test needs torch."""
+def main(*modules):
+    """unittest.main() of a file whose every test needs torch, and these modules."""
     if not ENVIRONMENT:
         print("SKIPPED:", NO_TORCH)  # CTest looks for it
+    elif modules and subprocess.run([sys.executable, "-c", f"import {','.join(modules)}"], env=ENVIRONMENT,
+                                    capture_output=True).returncode != 0:
+        print("SKIPPED: no", *modules)
     else:
         unittest.main()

@@ -12,7 +12,7 @@ of Attune's, by torchrun, or by hand as a gang of one; only with the first is an
 
 Known of the trial, as attributes of this module: `config` (name → value), `rank`, `world_size`,
 `local_rank`, `local_world_size`, `device` ("cpu" or "cuda:N"), `cpus` (cores of this rank), `seed` (the
-same on all ranks and attempts), `sweep`, `trial`, `attempt`, `step` (the last one that is done, 0 at
+same on all ranks and attempts, below 2^31), `sweep`, `trial`, `attempt`, `step` (the last one that is done, 0 at
 the beginning), `time` (what the sweep measures time in, where its `time_attr` names a metric: that of
 the last report, rounded down; else `step`), `max_step` (the last time that the sweep wants, as far as
 it is known; 0: none),
@@ -49,7 +49,7 @@ def report(metrics, step=None, checkpoint=None, every_rank=False):
 
     `checkpoint(folder)` is called when a checkpoint is due (at milestones, and as the sweep file's
     `checkpoint.every` says) and writes files into `folder`, a pathlib.Path. Rank 0 calls it alone, with
-    `every_rank` all ranks do, each writing files of its own. The folder is kept when all is written.
+    `every_rank` all ranks do, each writing files of its own, or none. The folder is kept when all is written.
 
     Returns when training goes on. Otherwise raises TrialEnded, on all ranks at the same step, which
     ends the program with exit status 0 if nothing catches it.

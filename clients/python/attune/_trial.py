@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import sys
+import tempfile
 import threading
 import time
 import unicodedata
@@ -27,6 +28,11 @@ _LONG_SILENCE_S = 30 * 60  # before the first sign of training, and while a chec
 _PROGRESS_INTERVAL_S = 1.0
 _SAVE_INTERVAL_S = 60  # between two checkpoints that nobody asked for, or longer:
 _SAVE_SHARE = 20  # saving takes a twentieth of the time at most
+
+
+def short_seed(seed):
+    """What numpy takes (32 bits), and has room for a step or a rank to be added."""
+    return seed % 2**31
 
 
 class TrialEnded(SystemExit):
@@ -66,7 +72,7 @@ class Trial:
         self.local_world_size = start.get("local_world_size", self.world_size)
         self._address = start.get("address", "127.0.0.1")
         self.device, self.cpus = start.get("device", "cpu"), start.get("cpus", 1)
-        self.seed = start.get("seed", 0)
+        self.seed = short_seed(start.get("seed", 0))
         self.config = Config(start.get("config", {}))
         self.max_step = start.get("max_step", 0)
         self.checkpoint_dir = start.get("checkpoint_dir") or None
@@ -283,13 +289,17 @@ class Trial:
     def _save_part(self, save, folder):
         if folder is None:
             return
-        if not os.path.isdir(folder):
-            raise _checkpoint.CheckpointError(
-                f"{folder}: rank 0 writes the checkpoint there on another host, and this host has no "
-                "such folder; every_rank in a gang over several hosts needs a data folder that all of "
-                "them share")
         self.heartbeat(_LONG_SILENCE_S)
-        save(pathlib.Path(folder))
+        if os.path.isdir(folder):
+            save(pathlib.Path(folder))
+        else:  # rank 0 is on another host; this one may take part in what is gathered there
+            with tempfile.TemporaryDirectory() as own:
+                save(pathlib.Path(own))
+                if written := os.listdir(own):
+                    raise _checkpoint.CheckpointError(
+                        f"{folder}: rank 0 writes the checkpoint there on another host, and this host has no such "
+                        f"folder for {', '.join(sorted(written))}; files of ranks on several hosts need a data "
+                        "folder that all of them share")
         self._control.say({"saved": True})
 
     # ---- the other ranks

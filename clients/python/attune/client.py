@@ -29,7 +29,7 @@ from attune import function
 from attune._channel import ERROR_CHARACTERS_MAX
 from attune._rest import Error, Rest, find_own, find_server
 from attune._serve import Serving
-from attune._trial import numbers, spoken
+from attune._trial import numbers, short_seed, spoken
 
 __all__ = ["Error", "LocalServer", "Server", "Sweep", "Trial"]
 
@@ -291,7 +291,7 @@ class Trial:
     def __init__(self, rest, sweep, answer):
         self._rest, self._path = rest, f"{sweep}/trials/{answer['trial']}"
         self.number, self.config = answer["trial"], answer["config"]
-        self.attempt, self.epoch, self.seed = answer["attempt"], answer["epoch"], answer["seed"]
+        self.attempt, self.epoch, self.seed = answer["attempt"], answer["epoch"], short_seed(answer["seed"])
         self.milestone, self.max_step = answer["milestone"], answer["max_step"]
         self.step = rest.get(self._path)["step"] if self.attempt > 1 else 0
         self.verdict, self.reason = "continue", ""

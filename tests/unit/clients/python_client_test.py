@@ -90,6 +90,10 @@ class Reports(Client):
         rank = self.rank("print(attune.init({'lr': 9, 'width': 8}), attune.config is attune.init())")
         self.assertEqual(rank.end()[1], "{'lr': 0.1, 'width': 8} True\n")
 
+    def test_seeds_are_what_numpy_takes(self):
+        rank = self.rank("print(attune.seed)", seed=2**52 + 2**31 + 5)
+        self.assertEqual(rank.end()[1], "5\n")
+
     def test_an_unknown_parameter_says_what_to_do(self):
         rank = self.rank("attune.config['depth']")
         error = rank.receive("error")["message"]
@@ -312,6 +316,20 @@ class Gang(Client):
         path = pathlib.Path(ranks[0].receive("checkpoint")["path"])
         self.assertEqual({f.name for f in path.iterdir()},
                          {"0", "1", "attune-config.json", "manifest.json"})
+
+    def test_ranks_of_other_hosts_take_part_in_saving_if_they_write_nothing(self):
+        script = ("import os\n"
+                  "if attune.rank == 1: os.path.isdir = lambda path: False  # as on another host\n"
+                  "def save(folder):\n"
+                  "    print('saves')\n"
+                  "    if attune.rank in attune.config['writers']: (folder / str(attune.rank)).touch()\n"
+                  "attune.report({'a': 1}, checkpoint=save, every_rank=True)")
+        start = {"checkpoint_dir": str(self.folder), "checkpoint_every": 1}
+        ranks, _ = self.gang(script, config={"writers": [0]}, **start)
+        self.assertIn("0", [f.name for f in pathlib.Path(ranks[0].receive("checkpoint")["path"]).iterdir()])
+        self.assertEqual(ranks[1].end()[:2], (0, "saves\n"))
+        ranks, _ = self.gang(script, config={"writers": [0, 1]}, **start)
+        self.assertIn("this host has no such folder for 1", ranks[1].receive("error")["message"])
 
     def test_a_rank_that_left_is_a_lost_peer_to_the_other(self):
         ranks, _ = self.gang("attune.report({'a': 1})\n"

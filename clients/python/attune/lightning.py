@@ -1,0 +1,103 @@
+"""Lightning's Trainer as a rank of a gang of Attune's; needs `lightning` or `pytorch_lightning`.
+
+    trainer = Trainer(max_epochs=attune.max_step or 10, callbacks=[ReportCallback()], **trainer_options())
+    trainer.fit(model, data, ckpt_path=checkpoint())
+"""
+
+import importlib
+import sys
+
+import attune
+
+_FILE = "lightning.ckpt"
+# The two packages have classes of their own, which do not mix: the one that the script has imported counts.
+_PACKAGES = {"pytorch_lightning": "lightning_fabric", "lightning.pytorch": "lightning.fabric"}
+
+
+def _find():
+    for name in _PACKAGES:
+        if name in sys.modules:
+            return name
+    try:
+        importlib.import_module("lightning.pytorch")
+        return "lightning.pytorch"
+    except ImportError:
+        return "pytorch_lightning"
+
+
+_pytorch = importlib.import_module(_find())
+_environments = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins.environments")
+
+
+class _Environment(_environments.TorchElasticEnvironment):
+    """What an executor sets is what torchrun does, also in a job of Slurm's."""
+
+    @staticmethod
+    def detect():
+        return True
+
+
+def trainer_options():
+    """Options of a Trainer: the gang's ranks and devices, and files, bars and tables left to Attune.
+
+    The ranks are in DistributedDataParallel, as many on each host. By hand it is a Trainer with one device.
+    """
+    options = {"accelerator": "gpu" if attune.device.startswith("cuda") else "cpu",
+               "devices": attune.local_world_size, "enable_checkpointing": False, "enable_progress_bar": False,
+               "logger": False}
+    if attune.world_size > 1:
+        options.update(num_nodes=attune.world_size // attune.local_world_size, strategy="ddp",
+                       plugins=[_Environment()])
+    elif attune.by_hand:
+        options["accelerator"] = "auto"
+    return options
+
+
+def checkpoint():
+    """For `ckpt_path` of `Trainer.fit`: the file to go on from, or None."""
+    return str(attune.checkpoint / _FILE) if attune.checkpoint else None
+
+
+class ReportCallback(_pytorch.Callback):
+    """Reports what the module has logged, at the end of each epoch, with a checkpoint where one is due.
+
+    `metrics` are the names that count, all if left out. Those in `log`, which the module logs with `on_step=True`,
+    are logged besides, every `log_every_n_steps` batches. `on="validation_end"`: each validation is a step instead,
+    for epochs that are long. Each batch is a sign of life. When the trial is to end, `fit` raises what
+    `attune.report` does.
+    """
+
+    def __init__(self, metrics=None, log=(), on="train_epoch_end"):
+        if on not in ("train_epoch_end", "validation_end"):
+            raise ValueError(f'on is {on!r} and must be "train_epoch_end" or "validation_end"')
+        self._metrics, self._log, self._on = metrics, tuple(log), on
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        if self._on == "train_epoch_end":
+            self._report(trainer, trainer.current_epoch + 1)
+
+    def on_validation_end(self, trainer, pl_module):
+        if self._on == "validation_end" and trainer.state.fn == "fit" and not trainer.sanity_checking:
+            self._report(trainer, None)
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        attune.progress()
+        if not self._log or (batch_idx + 1) % trainer.log_every_n_steps:
+            return
+        now = trainer.logged_metrics  # NAME_step, where the mean of the epoch is asked for, too
+        values = {name: now.get(f"{name}_step", now.get(name)) for name in self._log}
+        part = (batch_idx + 1) / trainer.num_training_batches  # of an epoch
+        step = trainer.current_epoch if self._on == "train_epoch_end" else attune.step
+        attune.log({name: value for name, value in values.items() if value is not None}, step + part)
+
+    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        attune.progress()
+
+    def _report(self, trainer, step):
+        def save(folder):
+            trainer.save_checkpoint(folder / _FILE)
+
+        values = {name: value for name, value in trainer.callback_metrics.items()
+                  if self._metrics is None or name in self._metrics}
+        # All ranks: the Trainer waits for them, and has the first write.
+        attune.report(values, step, save, every_rank=True)
