@@ -443,7 +443,7 @@ class Page(Client):
     def test_blocks_of_the_page_run(self):
         page = (PACKAGE.parents[1] / "docs/python.md").read_text()
         # Those about torch and servers run in tests/e2e.
-        report, log, _, resume, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
+        report, log, _, _, resume, share, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
         run = self.by_hand("train = lambda lr, width: lr / width\n" + report + "model, epoch = None, 11\n" + resume)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("step 11  loss=0.003125", run.stdout)
