@@ -27,10 +27,19 @@ struct FreeLimits {
   std::optional<int64_t> memory_bytes;
 };
 
+// The page and REST by HTTPS, for other machines.
+struct HttpsOptions {
+  std::string host;  // to listen at
+  int port = 7443;
+  std::filesystem::path certificate;  // PEM
+  std::filesystem::path key;          // the same
+};
+
 struct ServeOptions {
   std::filesystem::path data_dir = "attune-data";
   std::string host = "127.0.0.1";      // of the page and REST
   std::optional<int> http_port;        // absent: the usual one, or any free one where that is taken
+  std::optional<HttpsOptions> https;   // and of these by HTTPS
   std::string rpc_host = "127.0.0.1";  // for executors; with TLS where it is no loopback address
   std::optional<int> rpc_port;         // the same
   bool rpc = true;                     // listen for executors of other processes
@@ -73,6 +82,7 @@ class RunningServer {
  public:
   virtual ~RunningServer() = default;
   virtual Endpoint endpoint() const = 0;
+  virtual std::string https_url() const = 0;   // for other machines; empty where it has none
   virtual std::string rpc_target() const = 0;  // empty when it does not listen for executors
   virtual tls::Join join() const = 0;
 };

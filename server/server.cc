@@ -104,6 +104,7 @@ struct Server::Parts {
                                            .port = options.http_port,
                                            .token = folder.token(),
                                            .version = ATTUNE_VERSION,
+                                           .https = options.https,
                                            .backend = &backend,
                                            .reader = reader.get(),
                                            .algorithms = options.algorithms,
@@ -183,6 +184,8 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Server::~Server() = default;
+
+std::string Server::https_url() const { return parts_->http->https_url(); }
 
 std::string Server::http_url() const {
   return "http://" + Address(parts_->host, parts_->http->port());

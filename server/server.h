@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,10 +23,11 @@ struct ServerOptions {
   std::filesystem::path data_dir;          // database, token, logs, checkpoints; made when absent
   std::string host = "127.0.0.1";          // of the page and REST
   int http_port = 7070;                    // 0: any free one
-  std::string rpc_host = "127.0.0.1";      // where executors connect to
-  int rpc_port = 7071;                     // 0: any free one
-  bool rpc_tls = false;                    // executors must speak TLS
-  bool rpc = true;                         // listen for executors of other processes
+  std::optional<HttpServer::Options::Https> https;  // the same for other machines
+  std::string rpc_host = "127.0.0.1";               // where executors connect to
+  int rpc_port = 7071;                              // 0: any free one
+  bool rpc_tls = false;                             // executors must speak TLS
+  bool rpc = true;                                  // listen for executors of other processes
   std::chrono::milliseconds lease_ttl{15'000};
   // Where copies of sweeps' best checkpoints outlive executors; empty: nowhere.
   std::filesystem::path storage_path;
@@ -38,8 +40,9 @@ struct ServerOptions {
 //
 // Start fails with a message for people when the data folder is held by another server
 // (kConflict), its database is newer than this program or damaged (kCorrupt), a port is taken
-// (kUnavailable), or the folder cannot be written (kDenied, kStorageFull). While it runs,
-// `DATA-DIR/server.json` holds {"pid", "http", "rpc"} for clients on this machine.
+// (kUnavailable), TLS cannot be spoken with the files of `https` (kInvalid), or the folder cannot
+// be written (kDenied, kStorageFull). While it runs, `DATA-DIR/server.json` holds {"pid", "http",
+// "rpc"} for clients on this machine.
 class Server {
  public:
   static Result<std::unique_ptr<Server>> Start(const ServerOptions& options);
@@ -49,6 +52,7 @@ class Server {
   ~Server();
 
   std::string http_url() const;    // http://127.0.0.1:7070
+  std::string https_url() const;   // https://tuner.example.org:7443; empty without HTTPS
   std::string rpc_target() const;  // 127.0.0.1:7071; empty when it does not listen
   std::string token() const;
   std::string join() const;  // what executors join with (tls/join.h), as in DATA-DIR/join

@@ -49,7 +49,8 @@ std::string Reason(httplib::Error error) {
     case httplib::Error::SSLConnection:
     case httplib::Error::SSLLoadingCerts:
     case httplib::Error::SSLServerVerification:
-      return "its certificate cannot be verified";
+      return "its certificate is of no authority that this machine trusts, or not for this name "
+             "(SSL_CERT_FILE names a file of others to trust)";
     default:
       return httplib::to_string(error);
   }

@@ -85,12 +85,20 @@ std::span<const server::Asset> Page() {
 
 // A port that nobody asked for by name is any free one where the usual one is taken.
 Result<std::unique_ptr<server::Server>> StartWherePossible(const ServeOptions& options) {
+  std::optional<server::HttpServer::Options::Https> https;
+  if (options.https) {
+    https = {.host = options.https->host,
+             .port = options.https->port,
+             .certificate = options.https->certificate,
+             .key = options.https->key};
+  }
   server::ServerOptions wanted{
       .algorithms = &AllAlgorithms(),
       .assets = Page(),
       .data_dir = options.data_dir,
       .host = options.host,
       .http_port = options.http_port.value_or(kHttpPort),
+      .https = std::move(https),
       .rpc_host = options.rpc_host,
       .rpc_port = options.rpc_port.value_or(kRpcPort),
       .rpc_tls = !IsLoopback(options.rpc_host),
@@ -163,6 +171,7 @@ class LocalServer final : public RunningServer {
   Endpoint endpoint() const override {
     return {.url = server_->http_url(), .token = server_->token(), .source = "this process"};
   }
+  std::string https_url() const override { return server_->https_url(); }
   std::string rpc_target() const override {
     if (!rpc_) return "";
     const std::string target = server_->rpc_target();

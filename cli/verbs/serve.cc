@@ -9,8 +9,21 @@ struct ServeFlags {
   ServeOptions options;
   std::vector<std::string> labels;
   FreeFlags free_min;
+  HttpsOptions https;
   bool insecure = false;
 };
+
+// HTTPS is wanted with all that it takes, or not at all.
+Result<std::optional<HttpsOptions>> Https(const HttpsOptions& flags) {
+  if (flags.host.empty() && flags.certificate.empty() && flags.key.empty())
+    return std::optional<HttpsOptions>();
+  if (flags.host.empty() || flags.certificate.empty() || flags.key.empty())
+    return Error{
+        ErrorCode::kInvalid,
+        "--https-host, --tls-cert, --tls-key: HTTPS takes all three, the address to listen "
+        "at and a certificate with its key"};
+  return std::optional(flags);
+}
 
 ExitCode Serve(const ServeFlags& flags, Console& console) {
   if (!IsLoopback(flags.options.host) && !flags.insecure) {
@@ -18,10 +31,14 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
                 {ErrorCode::kInvalid,
                  "--host " + flags.options.host +
                      ": other machines would reach this server without TLS, and everyone on the "
-                     "way would read its token\nbehind a proxy with TLS or in a network you trust, "
-                     "add --insecure-no-tls"});
+                     "way would read its token\nserve them with --https-host, --tls-cert and "
+                     "--tls-key; or behind a proxy with TLS, or in a network you trust, add "
+                     "--insecure-no-tls"});
   }
   ServeOptions options = flags.options;
+  const Result<std::optional<HttpsOptions>> https = Https(flags.https);
+  if (!https.ok()) return Fail(console, https.error());
+  options.https = *https;
   const Result<Labels> labels = ReadLabels(flags.labels);
   if (!labels.ok()) return Fail(console, labels.error());
   options.labels = *labels;
@@ -42,6 +59,10 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   Result<std::unique_ptr<RunningServer>> server = console.host.start_server(options);
   if (!server.ok()) return Fail(console, server.error());
   console.err.Print("page       " + LoginUrl((*server)->endpoint()));
+  if (Endpoint endpoint = (*server)->endpoint(); !(*server)->https_url().empty()) {
+    endpoint.url = (*server)->https_url();
+    console.err.Print("           " + LoginUrl(endpoint));
+  }
   console.err.Print("token      " + (flags.options.data_dir / "token").string());
   console.err.Print("executors  " + ExecutorCommand(**server, flags.options.data_dir));
   console.interrupt.Wait();
@@ -75,6 +96,21 @@ void AddServeVerb(CLI::App& app, Action& chosen) {
                    "for executors; 7071, or any free one where it is taken")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
+  verb->add_option(
+          "--https-host", flags->https.host,
+          "address of the page and REST for other machines, by HTTPS; 0.0.0.0: all of this "
+          "machine's")
+      ->type_name("ADDRESS");
+  verb->add_option("--https-port", flags->https.port, "of the page and REST by HTTPS")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--tls-cert", flags->https.certificate,
+                   "its certificate, and those up to the authority, in PEM; read again when it "
+                   "changes")
+      ->type_name("FILE");
+  verb->add_option("--tls-key", flags->https.key, "the certificate's private key, in PEM")
+      ->type_name("FILE");
   verb->add_option("--lease", options.lease_seconds,
                    "of silence, until an executor tears its gangs down")
       ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))

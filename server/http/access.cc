@@ -64,7 +64,8 @@ std::optional<std::string> Cookie(const Request& request, std::string_view name)
 
 bool IsApi(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
 
-Access::Access(std::string host, Token token) : host_(std::move(host)), token_(std::move(token)) {
+Access::Access(std::string host, std::shared_ptr<const Certificate> certificate, Token token)
+    : host_(std::move(host)), certificate_(std::move(certificate)), token_(std::move(token)) {
   ATTUNE_CHECK(!token_.secret.empty());
 }
 
@@ -96,8 +97,9 @@ Response Access::Login(const Request& request) const {
     return Problem(401, "the token is not this server's: open the address that attune prints");
   Response response{.status = 303};
   response.Set("Location", "/")
-      .Set("Set-Cookie",
-           std::string(kCookie) + "=" + token_.secret + "; Path=/; HttpOnly; SameSite=Strict")
+      .Set("Set-Cookie", std::string(kCookie) + "=" + token_.secret +
+                             "; Path=/; HttpOnly; SameSite=Strict" +
+                             (request.secure ? "; Secure" : ""))
       .Set("Cache-Control", "no-store")
       .Set("Referrer-Policy", "no-referrer");
   return response;
@@ -106,6 +108,7 @@ Response Access::Login(const Request& request) const {
 bool Access::KnownHost(std::string_view name) const {
   if (SameName(name, "localhost") || name == "127.0.0.1" || name == "[::1]") return true;
   if (SameName(name, host_) || name == "[" + host_ + "]") return true;
+  if (certificate_ && certificate_->IsFor(name)) return true;
   // Listening everywhere: any address may be ours, and an address is no name that can be rebound.
   const bool everywhere = host_ == "0.0.0.0" || host_ == "::";
   return everywhere && (IsAddress(name) || SameName(name, MachineName()));

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "server/http/message.h"
+#include "server/http/wire/certificate.h"
 
 namespace attune::server {
 
@@ -14,12 +16,13 @@ struct Token {
   std::string secret;
 };
 
-// Who may ask what. Loopback names are always this server's; a page of another origin, or one that
-// reached us under a name of its own (DNS rebinding), is refused.
+// Who may ask what. Loopback names are always this server's, and those in its certificate; a page
+// of another origin, or one that reached us under a name of its own (DNS rebinding), is refused.
 class Access {
  public:
-  // `host`: the address the server listens on. REQUIRES: the token's secret is not empty.
-  Access(std::string host, Token token);
+  // `host`: the address the server listens on. `certificate`: of those who come by TLS; null:
+  // nobody does. REQUIRES: the token's secret is not empty.
+  Access(std::string host, std::shared_ptr<const Certificate> certificate, Token token);
 
   // The refusal of a request, or nothing when it may go on: then `request.actor` says in whose
   // name.
@@ -32,8 +35,9 @@ class Access {
   bool KnownHost(std::string_view host) const;
   bool Authenticated(const Request& request) const;
 
-  std::string host_;
-  Token token_;
+  const std::string host_;
+  const std::shared_ptr<const Certificate> certificate_;
+  const Token token_;
 };
 
 // Whether a path is the API's (as opposed to the page's own files and the health checks).

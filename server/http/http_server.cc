@@ -1,9 +1,11 @@
 #include "server/http/http_server.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/base/check.h"
 #include "server/http/access.h"
@@ -41,9 +43,10 @@ HttpLimits WithinDescriptors(HttpLimits limits) {
 
 class HttpServer::Parts {
  public:
-  explicit Parts(Options options)
+  Parts(Options options, std::shared_ptr<Certificate> certificate)
       : options_(std::move(options)),
-        access_(options_.host, {std::string(kAdmin), options_.token}),
+        certificate_(std::move(certificate)),
+        access_(options_.host, certificate_, {std::string(kAdmin), options_.token}),
         pages_(options_.assets),
         api_({.backend = options_.backend,
               .reader = options_.reader,
@@ -54,9 +57,20 @@ class HttpServer::Parts {
         exchange_([this](const Request& request) { return Answer(request); }) {}
 
   Status Listen() {
-    const auto listening = Exchange::Listen(options_.host, options_.port, kBacklog);
+    const auto listening = Exchange::Listen(options_.host, options_.port, "--port", kBacklog);
     if (!listening.ok()) return listening.error();
     port_ = listening->port;
+    std::vector<Connections::Listener> listeners{{.socket = listening->socket, .certificate = {}}};
+    if (options_.https) {
+      const auto secure =
+          Exchange::Listen(options_.https->host, options_.https->port, "--https-port", kBacklog);
+      if (!secure.ok()) {
+        ::close(listening->socket);
+        return secure.error();
+      }
+      https_port_ = secure->port;
+      listeners.push_back({.socket = secure->socket, .certificate = certificate_});
+    }
     connections_ = std::make_unique<Connections>(
         Connections::Parts{
             .exchange = &exchange_,
@@ -65,7 +79,7 @@ class HttpServer::Parts {
             .reader = options_.reader,
             .limits = WithinDescriptors(options_.limits),
         },
-        listening->socket);
+        std::move(listeners));
     return {};
   }
 
@@ -74,6 +88,14 @@ class HttpServer::Parts {
   }
 
   int port() const { return port_; }
+
+  std::string https_url() const {
+    if (!options_.https) return "";
+    std::string name = options_.https->host;
+    if (!certificate_->IsFor(name) && !certificate_->Name().empty()) name = certificate_->Name();
+    if (name.find(':') != std::string::npos) name = "[" + name + "]";
+    return "https://" + name + ":" + std::to_string(https_port_);
+  }
 
  private:
   // A body is read only after access is granted.
@@ -110,16 +132,24 @@ class HttpServer::Parts {
   }
 
   const Options options_;
+  const std::shared_ptr<Certificate> certificate_;  // null without HTTPS
   const Access access_;
   const Pages pages_;
   Api api_;
   Exchange exchange_;
   std::unique_ptr<Connections> connections_;
   int port_ = 0;
+  int https_port_ = 0;
 };
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options) {
-  auto parts = std::make_unique<Parts>(std::move(options));
+  std::shared_ptr<Certificate> certificate;
+  if (options.https) {
+    auto loaded = Certificate::Load(options.https->certificate, options.https->key);
+    if (!loaded.ok()) return loaded.error();
+    certificate = std::move(loaded).value();
+  }
+  auto parts = std::make_unique<Parts>(std::move(options), std::move(certificate));
   if (Status listening = parts->Listen(); !listening.ok()) return listening.error();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(parts)));
 }
@@ -131,5 +161,7 @@ HttpServer::~HttpServer() = default;
 void HttpServer::Stop() { parts_->Stop(); }
 
 int HttpServer::port() const { return parts_->port(); }
+
+std::string HttpServer::https_url() const { return parts_->https_url(); }
 
 }  // namespace attune::server

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,6 +26,16 @@ class HttpServer {
     std::string version;
     HttpLimits limits;
 
+    // The same once more, for other machines: by HTTPS, which writes so that the process has to
+    // ignore SIGPIPE.
+    struct Https {
+      std::string host = "0.0.0.0";
+      int port = 7443;  // 0: any free one
+      std::filesystem::path certificate;
+      std::filesystem::path key;
+    };
+    std::optional<Https> https;
+
     // All outlive the server.
     Backend* backend = nullptr;
     Reader* reader = nullptr;
@@ -36,8 +48,8 @@ class HttpServer {
 
   // Listens, and serves on threads of its own. The process may have as many descriptors afterwards
   // as the limits need; where the system gives fewer, there are fewer connections. kUnavailable
-  // when the port is taken, kDenied when it may not be used. REQUIRES: no null pointer, and a
-  // token.
+  // when a port is taken, kDenied when it may not be used, kInvalid when TLS cannot be spoken with
+  // the files. REQUIRES: no null pointer, and a token.
   static Result<std::unique_ptr<HttpServer>> Start(Options options);
 
   // Stops.
@@ -48,6 +60,8 @@ class HttpServer {
   void Stop();
 
   int port() const;
+  // https://HOST:PORT, by a name that the certificate has if there is one; empty without HTTPS.
+  std::string https_url() const;
 
  private:
   class Parts;

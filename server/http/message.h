@@ -28,6 +28,7 @@ struct Request {
   std::multimap<std::string, std::string, CaseInsensitive> headers;
   std::string body;
   int unread = 0;       // the status that says why the body was not read; 0: it was
+  bool secure = false;  // it came by TLS
   bool patient = true;  // whether an answer may be put off (Response::later)
   std::string actor;    // the name of the token it came with
 

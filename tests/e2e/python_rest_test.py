@@ -5,6 +5,7 @@ import datetime
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import types
 import unittest
@@ -101,6 +102,37 @@ class Running(Client):
             Server(data_dir=self.data, token="wrong").sweeps()
         with self.assertRaisesRegex(Error, "no server runs on"):
             Server(data_dir=self.folder)
+
+
+class Https(Client):
+    def setUp(self):
+        super().setUp()
+        self.certificate = self.folder / "cert.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", self.folder / "key.pem", "-out", self.certificate, "-days", "2",
+                        "-subj", "/CN=attune", "-addext", "subjectAltName=DNS:localhost"],
+                       check=True, capture_output=True)
+
+    def test_clients_elsewhere_trust_a_certificate_or_are_told_that_they_do_not(self):
+        files = ["--tls-cert", self.certificate, "--tls-key", self.folder / "key.pem"]
+        serve = self.serve("--https-host", "127.0.0.1", "--https-port", 0, *files)
+        url, token = serve.await_stderr(r"(https://localhost:\d+)/login\?token=(\w+)").groups()
+        sweeps = ["sweep", "list", "--server", url, "--token-file", self.data / "token"]
+        code, _, err = self.attune(*sweeps)
+        self.assertEqual(code, 1)
+        self.assertIn("SSL_CERT_FILE", err)
+        with self.assertRaisesRegex(Error, "CERTIFICATE_VERIFY_FAILED"):
+            Server(url, token=token).sweeps()
+        with mock.patch.dict(os.environ, SSL_CERT_FILE=str(self.certificate)):
+            self.environment["SSL_CERT_FILE"] = str(self.certificate)
+            self.assertEqual(self.attune(*sweeps)[0], 0)
+            created = Server(url, token=token).create(sweep(stop={"max_trials": 1}))
+            self.assertEqual(created.get()["state"], "running")
+
+    def test_half_of_what_it_takes_is_refused(self):
+        code, _, err = self.attune("serve", "--data-dir", self.data, "--tls-cert", self.certificate)
+        self.assertEqual(code, 2)
+        self.assertIn("HTTPS takes all three", err)
 
 
 class Recorded:

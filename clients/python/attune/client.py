@@ -44,7 +44,7 @@ class Server:
 
     Its token is that of `token_file`, `token`, ATTUNE_TOKEN, or else the data folder's, where it is that
     folder's server. A server that has answered and then does not is asked again for `patience` seconds.
-    An address with https:// is that of a proxy, since the server itself has no TLS there.
+    With https:// its certificate has to be of an authority that Python trusts; SSL_CERT_FILE names a file of others.
     """
 
     def __init__(self, server=None, token=None, token_file=None, data_dir="attune-data", patience=60):

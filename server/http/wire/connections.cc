@@ -21,8 +21,8 @@
 namespace attune::server {
 namespace {
 
-constexpr uint64_t kListener = 0;  // what an epoll event is about; greater ones are connections
-constexpr uint64_t kWake = 1;
+// What an epoll event is about; the listeners follow, and then connections.
+constexpr uint64_t kWake = 0;
 constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptAtOnce = 64;
 constexpr size_t kReceiveBytes = 64 << 10;
@@ -47,13 +47,13 @@ std::string Chunk(std::string_view text) {
 
 }  // namespace
 
-Connections::Connections(Parts parts, int listening)
+Connections::Connections(Parts parts, std::vector<Listener> listeners)
     : parts_(std::move(parts)),
       limits_(parts_.limits),
-      listening_(listening),
+      listeners_(std::move(listeners)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      last_id_(kWake),
+      last_id_(kWake + listeners_.size()),
       buffer_(kReceiveBytes, '\0'),
       publisher_(
           *parts_.backend, *parts_.reader,
@@ -71,7 +71,8 @@ Connections::Connections(Parts parts, int listening)
       health_(1, limits_.connections + limits_.spare_connections),
       workers_(limits_.workers, limits_.queued) {
   ATTUNE_CHECK(epoll_ >= 0 && wake_ >= 0);
-  ATTUNE_CHECK(::fcntl(listening_, F_SETFL, O_NONBLOCK) == 0);
+  for (const Listener& listener : listeners_)
+    ATTUNE_CHECK(::fcntl(listener.socket, F_SETFL, O_NONBLOCK) == 0);
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake}};
   ATTUNE_CHECK(::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) == 0);
   thread_ = std::thread([this] { Run(); });
@@ -125,11 +126,11 @@ void Connections::Run() {
     turn.lock();
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
-      if (event.data.u64 == kListener) {
-        Accept();
-      } else if (event.data.u64 == kWake) {
+      if (event.data.u64 == kWake) {
         eventfd_t value = 0;
         ::eventfd_read(wake_, &value);
+      } else if (event.data.u64 <= kWake + listeners_.size()) {
+        Accept(listeners_[event.data.u64 - kWake - 1]);
       } else {
         Serve(event.data.u64, event.events);
       }
@@ -143,10 +144,7 @@ void Connections::Run() {
 }
 
 void Connections::Tick() {
-  if (!accepting_ && !end_) {
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = kListener}};
-    accepting_ = ::epoll_ctl(epoll_, EPOLL_CTL_ADD, listening_, &event) == 0;
-  }
+  if (!accepting_ && !end_) Listen();
   const auto now = Clock::now();
   for (auto place = connections_.begin(); place != connections_.end();) {
     const auto next = std::next(place);
@@ -199,9 +197,8 @@ void Connections::HandleMessages() {
 
 void Connections::BeginStop() {
   end_ = Clock::now() + kStopTime;
-  if (accepting_) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listening_, nullptr);
-  accepting_ = false;
-  ::close(listening_);
+  StopListening();
+  for (const Listener& listener : listeners_) ::close(listener.socket);
   for (auto place = connections_.begin(); place != connections_.end();) {
     const auto next = std::next(place);
     Connection& connection = place->second;
@@ -221,25 +218,40 @@ void Connections::BeginStop() {
 
 // ---- Connections come ----------------------------------------------------------------------
 
-void Connections::Accept() {
+void Connections::Listen() {
+  accepting_ = true;
+  for (size_t i = 0; i < listeners_.size(); ++i) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake + 1 + i}};
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listeners_[i].socket, &event) != 0 && errno != EEXIST)
+      accepting_ = false;
+  }
+}
+
+void Connections::StopListening() {
+  accepting_ = false;
+  for (const Listener& listener : listeners_)
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener.socket, nullptr);
+}
+
+void Connections::Accept(const Listener& listener) {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
-    const int socket = ::accept4(listening_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int socket = ::accept4(listener.socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return;
       // No more descriptors: the next tick looks again, and until then clients wait their turn.
-      ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listening_, nullptr);
-      accepting_ = false;
-      return;
+      return StopListening();
     }
     const int yes = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     const Place place = connections_.emplace(++last_id_, Connection{}).first;
     Connection& connection = place->second;
-    connection.socket = socket;
+    connection.socket =
+        Socket(socket, listener.certificate ? listener.certificate->Accept(socket) : nullptr);
     connection.deadline = In(limits_.head);
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = last_id_}};
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event) != 0) {
+    const bool in_clear = listener.certificate && !connection.socket.is_secure();  // no memory
+    if (in_clear || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event) != 0) {
       Close(place);
     } else if (connections_.size() - spare_open_ > limits_.connections) {
       TurnAway(connection);
@@ -266,14 +278,13 @@ void Connections::Close(Place place) {
   if (connection.follows) publisher_.Leave(place->first);
   if (connection.spare) --spare_open_;
   unread_body_bytes_ -= connection.body_bytes;
-  ::close(connection.socket);
   connections_.erase(place);
 }
 
 // One event, and then silence until it is armed again.
 void Connections::Arm(Place place, uint32_t events) {
   epoll_event event{.events = events | EPOLLONESHOT, .data = {.u64 = place->first}};
-  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, place->second.socket, &event);
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, place->second.socket.descriptor(), &event);
 }
 
 void Connections::Serve(Id id, uint32_t) {
@@ -297,7 +308,7 @@ void Connections::Serve(Id id, uint32_t) {
 
 void Connections::Receive(Place place) {
   Connection& connection = place->second;
-  const ssize_t count = ::recv(connection.socket, buffer_.data(), buffer_.size(), 0);
+  const ssize_t count = connection.socket.Receive(buffer_.data(), buffer_.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Wait(place);
   if (count <= 0) return Close(place);  // with what it has not said to the end
   if (connection.in.empty()) connection.deadline = In(limits_.head);
@@ -333,7 +344,7 @@ void Connections::Process(Place place) {
   unread_body_bytes_ += body;
   connection.deadline = In(limits_.body, chunked ? kMaxBodyBytes : body);
   if (connection.framing.expects_continue())
-    ::send(connection.socket, kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    connection.socket.Send(kContinue.data(), kContinue.size());
   Wait(place);
 }
 
@@ -362,8 +373,9 @@ void Connections::Hand(Place place) {
   connection.stage = Stage::kAnswering;
   connection.deadline.reset();
   Lane& lane = AsksForHealth(connection.framing.head()) ? health_ : workers_;
-  const bool taken = lane.Submit([this, id = place->first, request = connection.request, patient] {
-    Answered(id, parts_.exchange->Answer(*request, patient));
+  const bool taken = lane.Submit([this, id = place->first, request = connection.request, patient,
+                                  secure = connection.socket.is_secure()] {
+    Answered(id, parts_.exchange->Answer(*request, patient, secure));
   });
   if (!taken)
     Refuse(place, 503, "there are already " + std::to_string(limits_.queued) + " requests waiting",
@@ -425,9 +437,8 @@ void Connections::Write(Place place) {
   Connection& connection = place->second;
   connection.stage = Stage::kWriting;
   while (connection.written < connection.out.size()) {
-    const ssize_t count =
-        ::send(connection.socket, connection.out.data() + connection.written,
-               connection.out.size() - connection.written, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = connection.socket.Send(connection.out.data() + connection.written,
+                                                 connection.out.size() - connection.written);
     if (count > 0) {
       connection.written += static_cast<size_t>(count);
     } else if (errno == EAGAIN) {
@@ -469,7 +480,7 @@ void Connections::Finished(Place place) {
 void Connections::Linger(Place place) {
   Connection& connection = place->second;
   if (end_) return Close(place);
-  ::shutdown(connection.socket, SHUT_WR);
+  connection.socket.EndSending();
   connection.stage = Stage::kClosing;
   connection.deadline = Clock::now() + kLinger;
   connection.in = {};
@@ -478,7 +489,7 @@ void Connections::Linger(Place place) {
 
 // Of what comes on a stream, or after the last answer, only its end matters.
 void Connections::Drain(Place place) {
-  const ssize_t count = ::recv(place->second.socket, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  const ssize_t count = place->second.socket.Receive(buffer_.data(), buffer_.size());
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return Close(place);
   Arm(place, EPOLLIN);
 }

@@ -12,11 +12,13 @@
 #include <thread>
 #include <vector>
 
+#include "server/http/wire/certificate.h"
 #include "server/http/wire/exchange.h"
 #include "server/http/wire/framing.h"
 #include "server/http/wire/lane.h"
 #include "server/http/wire/limits.h"
 #include "server/http/wire/publisher.h"
+#include "server/http/wire/socket.h"
 
 namespace attune::server {
 
@@ -35,8 +37,15 @@ class Connections {
     HttpLimits limits;
   };
 
-  // Takes the socket, which listens already.
-  Connections(Parts parts, int listening);
+  // A socket that listens already, and what those who come there by TLS are shown; null: they come
+  // in clear.
+  struct Listener {
+    int socket = -1;
+    std::shared_ptr<Certificate> certificate;
+  };
+
+  // Takes the sockets.
+  Connections(Parts parts, std::vector<Listener> listeners);
   ~Connections();  // stops
 
   // Takes no more requests, ends the streams and waits for the answers being given, for a little
@@ -55,7 +64,7 @@ class Connections {
     kClosing,    // written, and waits for the client to read it
   };
   struct Connection {
-    int socket = -1;
+    Socket socket;
     Stage stage = Stage::kReading;
     bool spare = false;
     bool close = false;        // after what is being written
@@ -81,7 +90,9 @@ class Connections {
   using Place = std::map<Id, Connection>::iterator;
 
   void Run();
-  void Accept();
+  void Listen();
+  void StopListening();
+  void Accept(const Listener& listener);
   void TurnAway(Connection& connection);
   void Serve(Id id, uint32_t events);
   void Receive(Place place);
@@ -109,7 +120,7 @@ class Connections {
 
   const Parts parts_;
   const HttpLimits limits_;
-  int listening_;
+  const std::vector<Listener> listeners_;
   const int epoll_;
   const int wake_;
 

@@ -54,9 +54,12 @@ class Memory final : public httplib::Stream {
   std::string answer_;
 };
 
-Request RequestOf(const httplib::Request& from, const std::string& path, bool patient) {
-  Request request{
-      .method = from.method == "HEAD" ? "GET" : from.method, .path = path, .patient = patient};
+Request RequestOf(const httplib::Request& from, const std::string& path, bool patient,
+                  bool secure) {
+  Request request{.method = from.method == "HEAD" ? "GET" : from.method,
+                  .path = path,
+                  .secure = secure,
+                  .patient = patient};
   for (const auto& [name, value] : from.params) request.query.emplace(name, value);
   for (const auto& [name, value] : from.headers)
     request.headers.emplace(name == kAcceptEncoding ? "Accept-Encoding" : name, value);
@@ -103,15 +106,15 @@ std::string_view Reason(int status) {
   }
 }
 
-Error CannotListen(const std::string& host, int port, int system_error) {
+Error CannotListen(const std::string& host, int port, const std::string& flag, int system_error) {
   const std::string place = host + ":" + std::to_string(port);
   if (system_error == EADDRINUSE)
     return {ErrorCode::kUnavailable, "port " + std::to_string(port) + " of " + host +
-                                         " is taken by another program: choose another with "
-                                         "--port, or 0 for any free one"};
+                                         " is taken by another program: choose another with " +
+                                         flag + ", or 0 for any free one"};
   if (system_error == EACCES)
     return {ErrorCode::kDenied,
-            "may not listen on " + place + ": choose a port above 1023 with --port"};
+            "may not listen on " + place + ": choose a port above 1023 with " + flag};
   return {ErrorCode::kUnavailable,
           "cannot listen on " + place + ": " +
               (system_error == 0 ? "is the host's name right?" : std::strerror(system_error))};
@@ -134,14 +137,14 @@ class Exchange::Library final : public httplib::Server {
       const std::string length = from.get_header_value("Content-Length");
       if ((!length.empty() && length != "0") || from.has_header("Transfer-Encoding"))
         to.set_header("Connection", "close");  // its body is not read
-      Handle(RequestOf(from, run_->path, run_->patient), to);
+      Handle(RequestOf(from, run_->path, run_->patient, run_->secure), to);
       if (from.method == "HEAD") run_->follow.reset();
       return HandlerResponse::Handled;
     });
     const HandlerWithContentReader with_body = [this](const httplib::Request& from,
                                                       httplib::Response& to,
                                                       const httplib::ContentReader& read) {
-      Request request = RequestOf(from, run_->path, run_->patient);
+      Request request = RequestOf(from, run_->path, run_->patient, run_->secure);
       bool too_long = false;
       const bool whole = read([&](const char* data, size_t size) {
         too_long = request.body.size() + size > kMaxBodyBytes;  // it may have come packed
@@ -172,8 +175,8 @@ class Exchange::Library final : public httplib::Server {
     set_error_handler(on_error);
   }
 
-  Written Answer(std::string_view bytes, bool patient) {
-    Run run{.path = {}, .patient = patient};
+  Written Answer(std::string_view bytes, bool patient, bool secure) {
+    Run run{.path = {}, .patient = patient, .secure = secure};
     run_ = &run;
     Memory memory(bytes);
     bool closed = false;
@@ -198,7 +201,8 @@ class Exchange::Library final : public httplib::Server {
     return written;
   }
 
-  Result<Listening> Listen(const std::string& host, int port, int backlog) {
+  Result<Listening> Listen(const std::string& host, int port, const std::string& flag,
+                           int backlog) {
     // The library's default lets two servers share a port.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
@@ -208,9 +212,9 @@ class Exchange::Library final : public httplib::Server {
     Listening listening{.port = port};
     if (port == 0) {
       listening.port = bind_to_any_port(host);
-      if (listening.port <= 0) return CannotListen(host, port, errno);
+      if (listening.port <= 0) return CannotListen(host, port, flag, errno);
     } else if (!bind_to_port(host, port)) {
-      return CannotListen(host, port, errno);
+      return CannotListen(host, port, flag, errno);
     }
     listening.socket = svr_sock_.exchange(INVALID_SOCKET);
     ::listen(listening.socket, backlog);  // the library asks for a backlog of 5
@@ -222,6 +226,7 @@ class Exchange::Library final : public httplib::Server {
   struct Run {
     std::string path;  // decoded
     bool patient = true;
+    bool secure = false;
     bool later = false;
     std::optional<Follow> follow;
   };
@@ -242,8 +247,8 @@ thread_local Exchange::Library::Run* Exchange::Library::run_ = nullptr;
 Exchange::Exchange(Handler handle) : library_(std::make_unique<Library>(std::move(handle))) {}
 Exchange::~Exchange() = default;
 
-Written Exchange::Answer(std::string_view request, bool patient) const {
-  return library_->Answer(request, patient);
+Written Exchange::Answer(std::string_view request, bool patient, bool secure) const {
+  return library_->Answer(request, patient, secure);
 }
 
 Written Exchange::Refuse(const Response& response, bool close) {
@@ -257,8 +262,9 @@ Written Exchange::Refuse(const Response& response, bool close) {
   return {.bytes = bytes + response.body, .close = close};
 }
 
-Result<Exchange::Listening> Exchange::Listen(const std::string& host, int port, int backlog) {
-  return Library(nullptr).Listen(host, port, backlog);
+Result<Exchange::Listening> Exchange::Listen(const std::string& host, int port,
+                                             const std::string& flag, int backlog) {
+  return Library(nullptr).Listen(host, port, flag, backlog);
 }
 
 }  // namespace attune::server

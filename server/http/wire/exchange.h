@@ -29,19 +29,20 @@ class Exchange {
   ~Exchange();
 
   // `request`: all the bytes of one, as Framing found them; or its head alone, where the handler
-  // answers without the body. The connection ends then.
-  Written Answer(std::string_view request, bool patient) const;
+  // answers without the body. The connection ends then. `secure`: it came by TLS.
+  Written Answer(std::string_view request, bool patient, bool secure) const;
 
   // An answer to bytes that are no request, or to one that nobody has the time to read.
   static Written Refuse(const Response& response, bool close);
 
   // A socket that listens, and its port. 0: any free one. kUnavailable when the port is taken,
-  // kDenied when it may not be used.
+  // kDenied when it may not be used; `flag` is by what people choose another.
   struct Listening {
     int socket = -1;
     int port = 0;
   };
-  static Result<Listening> Listen(const std::string& host, int port, int backlog);
+  static Result<Listening> Listen(const std::string& host, int port, const std::string& flag,
+                                  int backlog);
 
  private:
   class Library;

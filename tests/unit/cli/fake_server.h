@@ -72,6 +72,7 @@ class FakeRunning final : public RunningServer {
  public:
   explicit FakeRunning(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
   Endpoint endpoint() const override { return endpoint_; }
+  std::string https_url() const override { return ""; }
   std::string rpc_target() const override { return ""; }
   tls::Join join() const override { return {"secret", ""}; }
 

@@ -17,6 +17,7 @@ class Listening final : public RunningServer {
  public:
   explicit Listening(tls::Join join) : join_(std::move(join)) {}
   Endpoint endpoint() const override { return {}; }
+  std::string https_url() const override { return ""; }
   std::string rpc_target() const override { return "10.0.0.5:7071"; }
   tls::Join join() const override { return join_; }
 
