@@ -114,6 +114,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddReplayVerb(app, chosen);
   AddSimulateVerb(app, chosen);
   AddSlurmVerbs(app, chosen);
+  AddTokenVerbs(app, chosen);
   AddVersionVerb(app, chosen);
 
   try {

@@ -22,8 +22,11 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LOADER = "attune-loader"  # as attune.sh and executor/processes/own_program.cc have it
-# Nothing of the machine's C library is used, so that any will do, and pip knows of none older.
-TAG = "py3-none-manylinux_2_5_x86_64"
+# Nothing of the machine's C library is used, so that any will do, and pip knows of none older. By two names, of
+# which pip before 20.3 knows the first.
+PLATFORMS = ["manylinux1_x86_64", "manylinux_2_5_x86_64"]
+# What libraries of the machine may ask for that were built for a C library before 2.34, such as NVIDIA's.
+STUBS = ["libpthread.so.0", "libdl.so.2", "librt.so.1"]
 DATE = (1980, 1, 1, 0, 0, 0)  # of every file in a wheel: the same files are the same wheel
 
 
@@ -37,6 +40,7 @@ def libraries(binary):
     if missing := re.findall(r"(\S+) => not found", said):
         sys.exit(f"portable.py: {binary} lacks {', '.join(missing)}")
     found = dict(re.findall(r"^\s*(\S+) => (/\S+)", said, re.M))
+    found.update({name: str(pathlib.Path(found["libc.so.6"]).with_name(name)) for name in STUBS})
     return re.search(r"^\s*(/\S*/ld-\S+)", said, re.M).group(1), found
 
 
@@ -89,14 +93,15 @@ def wheel(files, version, folder):
              "Summary: Tunes the hyperparameters of distributed training\nLicense: Apache-2.0\n"
              "Requires-Python: >=3.9\n")
     packed[f"{info}/METADATA"] = about.encode(), False
-    what = f"Wheel-Version: 1.0\nGenerator: attune\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+    what = "Wheel-Version: 1.0\nGenerator: attune\nRoot-Is-Purelib: false\n"
+    what += "".join(f"Tag: py3-none-{platform}\n" for platform in PLATFORMS)
     packed[f"{info}/WHEEL"] = what.encode(), False
     record = ""
     for path, (content, _) in packed.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         record += f"{path},sha256={digest},{len(content)}\n"
     packed[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode(), False
-    with zipfile.ZipFile(folder / f"attune-{version}-{TAG}.whl", "w", zipfile.ZIP_DEFLATED) as out:
+    with zipfile.ZipFile(folder / f"attune-{version}-py3-none-{'.'.join(PLATFORMS)}.whl", "w", zipfile.ZIP_DEFLATED) as out:
         for path, (content, is_program) in packed.items():
             member = zipfile.ZipInfo(path, DATE)
             member.external_attr = (0o100755 if is_program else 0o100644) << 16

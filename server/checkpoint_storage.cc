@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "checkpoints/removal.h"
-#include "server/whole_file.h"
+#include "server/folder/whole_file.h"
 
 namespace attune::server {
 namespace {

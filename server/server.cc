@@ -9,7 +9,7 @@
 #include "server/conductor/conductor.h"
 #include "server/conductor/thinker.h"
 #include "server/conductor/thread_pool.h"
-#include "server/data_folder.h"
+#include "server/folder/data_folder.h"
 #include "server/http/http_server.h"
 #include "server/rpc/executor_service.h"
 #include "server/rpc/rpc_server.h"
@@ -66,6 +66,7 @@ struct Server::Parts {
   Parts(DataFolder opened, std::optional<CheckpointStorage> opened_storage,
         const ServerOptions& options)
       : folder(std::move(opened)),
+        named_tokens(folder.path()),
         storage(std::move(opened_storage)),
         reader(Reader::At(folder.database())),
         conductor(*options.algorithms, store, SteadyClock()),
@@ -108,6 +109,7 @@ struct Server::Parts {
                                            .backend = &backend,
                                            .reader = reader.get(),
                                            .algorithms = options.algorithms,
+                                           .named_tokens = &named_tokens,
                                            .assets = options.assets,
                                            .program_exists = {}});
     if (!http_started.ok()) return http_started.error();
@@ -151,6 +153,7 @@ struct Server::Parts {
   }
 
   DataFolder folder;
+  const NamedTokens named_tokens;
   const std::optional<CheckpointStorage> storage;
   LateStore store;
   std::unique_ptr<Reader> reader;

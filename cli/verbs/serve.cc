@@ -1,3 +1,9 @@
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <thread>
+
 #include "cli/joining.h"
 #include "cli/text/numbers.h"
 #include "cli/verbs/verb.h"
@@ -11,7 +17,20 @@ struct ServeFlags {
   FreeFlags free_min;
   HttpsOptions https;
   bool insecure = false;
+  bool until_stdin_ends = false;
 };
+
+// For whoever holds the other end: it closes however that program comes to its end.
+void InterruptAtEndOfStdin(Interrupt& interrupt) {
+  std::thread([&interrupt] {
+    std::array<char, 256> ignored;
+    ssize_t count = 0;
+    do {
+      count = ::read(STDIN_FILENO, ignored.data(), ignored.size());
+    } while (count > 0 || (count < 0 && errno == EINTR));
+    interrupt.Request();
+  }).detach();
+}
 
 // HTTPS is wanted with all that it takes, or not at all.
 Result<std::optional<HttpsOptions>> Https(const HttpsOptions& flags) {
@@ -65,6 +84,7 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   }
   console.err.Print("token      " + (flags.options.data_dir / "token").string());
   console.err.Print("executors  " + ExecutorCommand(**server, flags.options.data_dir));
+  if (flags.until_stdin_ends) InterruptAtEndOfStdin(console.interrupt);
   console.interrupt.Wait();
   console.err.Print("ending");
   return ExitCode::kSuccess;
@@ -120,6 +140,9 @@ void AddServeVerb(CLI::App& app, Action& chosen) {
   AddInterface(*verb, options.interface);
   AddLabels(*verb, flags->labels);
   flags->free_min.AddTo(*verb);
+  verb->add_flag("--until-stdin-ends", flags->until_stdin_ends,
+                 "end as well when nothing more can come on stdin: with the program that holds its "
+                 "other end");
   verb->add_flag("--insecure-no-tls", flags->insecure,
                  "allow a --host that other machines can reach");
   verb->callback(

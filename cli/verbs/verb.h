@@ -29,6 +29,7 @@ void AddDbVerbs(CLI::App& app, Action& chosen);
 void AddReplayVerb(CLI::App& app, Action& chosen);
 void AddSimulateVerb(CLI::App& app, Action& chosen);
 void AddSlurmVerbs(CLI::App& app, Action& chosen);
+void AddTokenVerbs(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
 // How every verb writes.

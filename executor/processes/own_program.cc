@@ -15,7 +15,8 @@ constexpr char kLoader[] = "attune-loader";  // as packaging/attune.sh starts it
 std::filesystem::path OwnProgram() {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::read_symlink(kSelf, error);
-  if (file.filename() == kLoader) return program_invocation_name;
+  // With " (deleted)" behind it, where it was replaced.
+  if (file.filename().string().starts_with(kLoader)) return program_invocation_name;
   return std::filesystem::exists(file, error) ? file : kSelf;
 }
 

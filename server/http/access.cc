@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/base/secret.h"
+#include "core/log/event.h"
 #include "server/http/problem.h"
 
 namespace attune::server {
@@ -60,13 +61,25 @@ std::optional<std::string> Cookie(const Request& request, std::string_view name)
   return std::nullopt;
 }
 
+// The secret that a request shows.
+std::optional<std::string> Shown(const Request& request) {
+  const std::string header = request.Header("Authorization").value_or("");
+  if (header.size() > kBearer.size() && SameName(header.substr(0, kBearer.size()), kBearer))
+    return header.substr(kBearer.size());
+  return Cookie(request, kCookie);
+}
+
 }  // namespace
 
 bool IsApi(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
 
-Access::Access(std::string host, std::shared_ptr<const Certificate> certificate, Token token)
-    : host_(std::move(host)), certificate_(std::move(certificate)), token_(std::move(token)) {
-  ATTUNE_CHECK(!token_.secret.empty());
+Access::Access(std::string host, std::shared_ptr<const Certificate> certificate, std::string secret,
+               const NamedTokens* others)
+    : host_(std::move(host)),
+      certificate_(std::move(certificate)),
+      secret_(std::move(secret)),
+      others_(others) {
+  ATTUNE_CHECK(!secret_.empty());
 }
 
 std::optional<Response> Access::Refuse(Request& request) const {
@@ -80,24 +93,32 @@ std::optional<Response> Access::Refuse(Request& request) const {
         scheme != std::string::npos && SameName(std::string_view(*origin).substr(scheme + 3), host);
     if (!own) return Problem(403, "a page of " + *origin + " may not use this server");
   }
-  if (IsApi(request.path) && !Authenticated(request)) {
+  if (!IsApi(request.path)) return std::nullopt;
+  const auto token = Known(Shown(request).value_or(""));
+  if (!token) {
     Response refusal =
         Problem(401,
-                "the token of the data folder (DATA-DIR/token) is missing or wrong: send it as "
-                "'Authorization: Bearer TOKEN', or open the address that attune prints");
+                "the token, of the data folder (DATA-DIR/token) or a person's own, is missing or "
+                "wrong: send it as 'Authorization: Bearer TOKEN', or open the address that attune "
+                "prints");
     refusal.Set("WWW-Authenticate", "Bearer realm=\"attune\"");
     return refusal;
   }
-  request.actor = token_.name;
+  if (token->role == Role::kViewer && request.method != "GET" && request.method != "HEAD")
+    return Problem(403, "the token of " + token->name +
+                            " is a viewer's, who may look and change nothing: ask whoever runs the "
+                            "server for another");
+  request.actor = token->name;
   return std::nullopt;
 }
 
 Response Access::Login(const Request& request) const {
-  if (!SameSecret(request.Query("token").value_or(""), token_.secret))
+  const std::string secret = request.Query("token").value_or("");
+  if (!Known(secret))
     return Problem(401, "the token is not this server's: open the address that attune prints");
   Response response{.status = 303};
   response.Set("Location", "/")
-      .Set("Set-Cookie", std::string(kCookie) + "=" + token_.secret +
+      .Set("Set-Cookie", std::string(kCookie) + "=" + secret +
                              "; Path=/; HttpOnly; SameSite=Strict" +
                              (request.secure ? "; Secure" : ""))
       .Set("Cache-Control", "no-store")
@@ -114,12 +135,10 @@ bool Access::KnownHost(std::string_view name) const {
   return everywhere && (IsAddress(name) || SameName(name, MachineName()));
 }
 
-bool Access::Authenticated(const Request& request) const {
-  const std::string header = request.Header("Authorization").value_or("");
-  if (header.size() > kBearer.size() && SameName(header.substr(0, kBearer.size()), kBearer))
-    return SameSecret(std::string_view(header).substr(kBearer.size()), token_.secret);
-  const auto cookie = Cookie(request, kCookie);
-  return cookie && SameSecret(*cookie, token_.secret);
+std::optional<NamedToken> Access::Known(std::string_view secret) const {
+  if (SameSecret(secret, secret_))
+    return NamedToken{.name = std::string(kAdmin), .role = Role::kAdmin, .sha256 = {}};
+  return others_ == nullptr || secret.empty() ? std::nullopt : others_->Find(secret);
 }
 
 }  // namespace attune::server

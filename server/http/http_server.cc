@@ -46,7 +46,7 @@ class HttpServer::Parts {
   Parts(Options options, std::shared_ptr<Certificate> certificate)
       : options_(std::move(options)),
         certificate_(std::move(certificate)),
-        access_(options_.host, certificate_, {std::string(kAdmin), options_.token}),
+        access_(options_.host, certificate_, options_.token, options_.named_tokens),
         pages_(options_.assets),
         api_({.backend = options_.backend,
               .reader = options_.reader,

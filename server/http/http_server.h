@@ -9,6 +9,7 @@
 
 #include "core/algorithms/algorithms.h"
 #include "core/base/result.h"
+#include "server/folder/named_tokens.h"
 #include "server/http/backend.h"
 #include "server/http/pages.h"
 #include "server/http/wire/limits.h"
@@ -40,6 +41,7 @@ class HttpServer {
     Backend* backend = nullptr;
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;
+    const NamedTokens* named_tokens = nullptr;  // of people; null: there are none
     std::span<const Asset> assets;
 
     std::function<bool(const std::string& path)>
@@ -49,7 +51,7 @@ class HttpServer {
   // Listens, and serves on threads of its own. The process may have as many descriptors afterwards
   // as the limits need; where the system gives fewer, there are fewer connections. kUnavailable
   // when a port is taken, kDenied when it may not be used, kInvalid when TLS cannot be spoken with
-  // the files. REQUIRES: no null pointer, and a token.
+  // the files. REQUIRES: no null pointer but `named_tokens`, and a token.
   static Result<std::unique_ptr<HttpServer>> Start(Options options);
 
   // Stops.

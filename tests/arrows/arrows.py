@@ -50,12 +50,15 @@ ROOMS = {
     "server/store": Room(
         ("core/*", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
     ),
+    "server/folder": Room(
+        ("core/base", "checkpoints", "tls"), ("nlohmann", "openssl", "spdlog")
+    ),
     "server/conductor": Room(("core/*", "server/store"), ("spdlog",)),
     "server/rpc": Room(
         ("core/*", "server/conductor", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
     ),
     "server/http": Room(
-        ("core/*", "simulator", "sweepfile", "server/store"),
+        ("core/*", "simulator", "sweepfile", "server/folder", "server/store"),
         ("httplib", "nlohmann", "openssl", "zlib", "spdlog"),
     ),
     "server": Room(

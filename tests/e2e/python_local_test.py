@@ -1,5 +1,6 @@
 """Sweeps whose trials are a function of a Python program, on a server that the program starts."""
 
+import concurrent.futures
 import contextlib
 import functools
 import io
@@ -69,12 +70,22 @@ class Functions(Local):
             self.run_function(tuned_script.word)
         self.assertIn("metric 'loss' is 'good'", self.rows("SELECT failure FROM attempts")[0][0])
 
+    def test_a_function_that_returns_nothing_and_reports_nothing_fails_its_trial(self):
+        with self.assertRaisesRegex(Error, "failed"):
+            self.run_function(tuned_script.nothing)
+        self.assertIn("nothing has returned nothing", self.rows("SELECT failure FROM attempts")[0][0])
+
+    def test_static_methods_are_functions(self):
+        self.assertEqual(self.run_function(tuned_script.Kinds.static, scheduler={"name": "fifo"}).best()["value"], 2)
+
     def test_what_ranks_could_not_find_is_refused(self):
         server = self.local()
-        for wrong, why in ((lambda config: 0, "<lambda>"), (functools.partial(tuned_script.train), "partial"),
-                           (eval("lambda: 0", {"__name__": "builtins"}), "neither a lambda")):
-            with self.assertRaisesRegex(ValueError, why):
+        for wrong in (lambda config: 0, functools.partial(tuned_script.train), tuned_script.Kinds().method,
+                      tuned_script.Kinds.inherited, tuned_script.replaced):
+            with self.assertRaisesRegex(ValueError, "does not lead to this one"):
                 server.create(tuned_script.SWEEP, train=wrong)
+        with self.assertRaisesRegex(Error, "metric.name"):
+            server.create({**tuned_script.SWEEP, "metric": {"mode": "min"}}, train=tuned_script.train)
         with self.assertRaisesRegex(ValueError, "which is no file"):
             server.create(tuned_script.SWEEP, train=print)
         with self.assertRaisesRegex(ValueError, "has a command"):
@@ -127,19 +138,50 @@ class Servers(Local):
         self.assertEqual(sweep.wait(PATIENCE_S)["state"], "completed")
         self.assertEqual(len(sweep.trials()), 4)
 
-    def test_a_server_outlives_a_program_that_is_killed(self):
-        program = ("import os, signal, sys\n"
-                   "from attune.client import LocalServer\n"
-                   "server = LocalServer(sys.argv[1], sys.argv[2], sys.argv[3:])\n"
-                   "print(server.page, server._serving._process.pid, flush=True)\n"
-                   "os.kill(os.getpid(), signal.SIGKILL)\n")
-        run = subprocess.run([sys.executable, "-c", program, self.data, ATTUNE, *ANY_PORT], text=True,
-                             env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python")},
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S)
-        page, pid = run.stdout.split()
-        self.addCleanup(ProcessExit(int(pid)).wait)
-        self.addCleanup(os.kill, int(pid), signal.SIGTERM)
-        self.assertEqual(self.local().page, page)
+    def test_a_server_that_ended_with_another_program_is_replaced(self):
+        first, second = self.local(), self.local()
+        first.stop()
+        with contextlib.redirect_stderr(self.said):
+            self.assertEqual(second.sweeps(), [])
+        second.stop()
+        with self.assertRaisesRegex(Error, "no server runs on"):
+            first.sweeps()
+
+    def test_programs_that_begin_together_share_a_server(self):
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            runs = [pool.submit(self.script) for _ in range(3)]
+            for run in runs:
+                self.assertEqual(run.result().returncode, 0, run.result().stderr)
+        self.assertEqual(self.rows("SELECT count(*) FROM sweeps WHERE state = 'completed'"), [(3,)])
+
+    def program(self, after):
+        """What a program says that does this once it has a server."""
+        text = ("import os, signal, sys\n"
+                "from attune.client import LocalServer\n"
+                "server = LocalServer(sys.argv[1], sys.argv[2], sys.argv[3:])\n" + after)
+        return subprocess.run([sys.executable, "-c", text, self.data, ATTUNE, *ANY_PORT], text=True,
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python")},
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_S)
+
+    def test_a_server_ends_with_a_program_that_is_killed(self):
+        run = self.program("print(server._serving._process.pid, flush=True)\n"
+                           "os.kill(os.getpid(), signal.SIGKILL)\n")
+        with contextlib.suppress(ProcessLookupError):  # it has already
+            self.assertTrue(ProcessExit(int(run.stdout)).wait())
+
+    def test_forks_of_the_program_end_by_themselves_and_leave_it_alone(self):
+        run = self.program("if os.fork() == 0: sys.exit(0)\n"
+                           "print(os.wait()[1], server.sweeps())\n")
+        self.assertEqual(run.stdout, "0 []\n")
+
+    def test_it_serves_where_nobody_listens_and_stays_where_it_is(self):
+        run = self.program("sys.stderr = None\n"
+                           "server.stop()\n"
+                           "os.chdir(os.path.dirname(sys.argv[1]))\n"
+                           "again = LocalServer(os.path.basename(sys.argv[1]), sys.argv[2], sys.argv[3:])\n"
+                           "os.chdir('/')\n"
+                           "print(again.page[:5], again.sweeps())\n")
+        self.assertEqual(run.stdout, "http: []\n")
 
     def test_why_a_server_does_not_start_is_said(self):
         with self.assertRaisesRegex(Error, "no program 'no-such-program'"):

@@ -135,6 +135,26 @@ class Https(Client):
         self.assertIn("HTTPS takes all three", err)
 
 
+class Tokens(Client):
+    def test_people_have_tokens_of_their_own(self):
+        self.serve()
+        secrets = {}
+        for name, role in (("ada", "admin"), ("bob", "viewer")):
+            code, secret, _ = self.attune("token", "create", name, "--role", role, "--data-dir", self.data)
+            self.assertEqual(code, 0)
+            secrets[name] = secret.strip()
+        self.assertIn("bob", self.attune("token", "list", "--data-dir", self.data)[1])
+        ada, bob = (Server(data_dir=self.data, token=secret) for secret in secrets.values())
+        created = ada.create(sweep())
+        self.assertEqual(created.get()["owner"], "ada")
+        self.assertEqual([each.id for each in bob.sweeps()], ["s1"])
+        with self.assertRaisesRegex(Error, "the token of bob is a viewer's"):
+            bob.sweep("s1").kill()
+        self.assertEqual(self.attune("token", "rm", "bob", "--data-dir", self.data)[0], 0)
+        with self.assertRaisesRegex(Error, "token is missing or wrong"):
+            bob.sweeps()
+
+
 class Recorded:
     """In place of tensorboardX, which is not among what tests need: what would stand in its files."""
     __module__ = "tensorboardX"

@@ -98,6 +98,10 @@ class Rest:
         self._has_answered = False
         self._own = threading.local()
 
+    def give_up(self):
+        """From now on a request is sent once."""
+        self._patience_s = 0
+
     def get(self, path, **query):
         return self._request("GET", path, query, None, {}, "")
 

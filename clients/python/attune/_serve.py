@@ -19,16 +19,14 @@ class Serving:
     """
 
     def __init__(self, attune, data_dir, options):
-        program = shutil.which(attune) or shutil.which(attune, path=sysconfig.get_path("scripts"))
-        if program is None:
-            raise Error(f"there is no program {attune!r}: put Attune's into PATH, or name it with attune=FILE")
         # Trials find the package where this program has found it.
         paths = [str(pathlib.Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]
         self._process = subprocess.Popen(
-            [program, "serve", "--with-executor", "--data-dir", data_dir, *options], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+            [_find(attune), "serve", "--with-executor", "--until-stdin-ends", "--data-dir", data_dir, *options],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
             start_new_session=True)  # Ctrl-C is for the program, which ends it
+        self._of = os.getpid()
         try:
             self._await_page()
         except BaseException:
@@ -44,16 +42,17 @@ class Serving:
         for line in self._process.stderr:
             said += line
             if line.startswith("page "):  # it serves
-                sys.stderr.write(said)
-                return
+                return _say(said)
         raise Error(said.strip() or f"attune serve ended with {self._process.wait()} and said nothing")
 
     def _pass_on(self):
         for line in self._process.stderr:
-            sys.stderr.write(line)
+            _say(line)
 
     def stop(self):
-        """Returns when it has ended, and no trial runs any more."""
+        """Returns when it has ended, and no trial runs any more. A fork of the program's does nothing."""
+        if self._of != os.getpid():
+            return
         atexit.unregister(self.stop)
         self._process.terminate()
         self._reader.join()
@@ -61,4 +60,21 @@ class Serving:
 
     def _end(self):
         self._process.wait()
+        self._process.stdin.close()
         self._process.stderr.close()
+
+
+def _find(attune):
+    """The program, in PATH or where pip puts programs."""
+    scripts = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
+    program = shutil.which(attune) or shutil.which(attune, path=os.pathsep.join(scripts))
+    if program is None:
+        raise Error(f"there is no program {attune!r}: put Attune's into PATH, or name it with attune=FILE")
+    return program
+
+
+def _say(text):
+    try:
+        sys.stderr.write(text)
+    except (AttributeError, OSError, ValueError):
+        pass  # nobody listens, and the server must not wait for that

@@ -36,6 +36,7 @@ __all__ = ["Error", "LocalServer", "Server", "Sweep", "Trial"]
 GOES_ON = ("pending", "running", "paused")
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 1.0
 _POINTS_MAX = 10_000  # of what was logged, in one answer
+_STARTING_S = 10  # until a server that another program starts answers
 
 
 class Server:
@@ -48,7 +49,7 @@ class Server:
     """
 
     def __init__(self, server=None, token=None, token_file=None, data_dir="attune-data", patience=60):
-        self._rest = Rest(functools.partial(find_server, server, token, token_file, data_dir), patience)
+        self._rest = Rest(functools.partial(find_server, server, token, token_file, _absolute(data_dir)), patience)
 
     def create(self, sweep, directory=None, train=None):
         """A new Sweep, of a sweep file's path, its text (several lines, or beginning with `{`), or a dict of
@@ -90,8 +91,9 @@ class LocalServer(Server):
         with LocalServer() as server:
             print(server.create({...}, train=train).wait())
 
-    Without `with` it ends by stop(), or with the program. Its trials then go on with the next server of that
-    folder, from their checkpoints. `attune` is the program, looked for in PATH and beside Python; `options` go to its
+    Without `with` it ends by stop(), or with the program, however that ends. Its trials then go on with the next
+    server of that folder, from their checkpoints. Where another program's server was used, and has ended with that,
+    this one starts its own. `attune` is the program, looked for in PATH and beside Python; `options` go to its
     `serve`, as in `["--port", "7070"]`; what it says is passed on to sys.stderr.
     """
 
@@ -99,17 +101,37 @@ class LocalServer(Server):
         if "ATTUNE_RANK" in os.environ:
             raise Error("a trial wants a server of its own: what a script does beside its trials has to stand "
                         'behind `if __name__ == "__main__":`')
-        self._find = functools.partial(find_own, data_dir)
-        self._serving, refusal = None, None
-        try:
-            self._serving = Serving(attune, data_dir, options)
-        except Error as error:  # perhaps since one runs on the folder
-            refusal = error
-        try:
-            self._rest = Rest(self._find, patience)
-            self._rest.get("/sweeps", page_size=1)
-        except Error as error:
-            raise refusal or error from None
+        self._data_dir = _absolute(data_dir)
+        self._begin = functools.partial(Serving, attune, self._data_dir, options)
+        self._serving, self._stopped, self._lock = None, False, threading.Lock()
+        self._start()
+        self._rest = Rest(self._find, patience)
+
+    def _start(self):
+        """Starts a server, unless one runs there, or another program is starting it now."""
+        for _ in moments(_STARTING_S):
+            try:
+                self._serving = self._begin()
+                return
+            except Error as error:
+                refusal = error
+            try:
+                Rest(functools.partial(find_own, self._data_dir), 0).get("/sweeps", page_size=1)
+                return
+            except Error:
+                if "is in use by another server" not in str(refusal):
+                    raise refusal from None
+        raise refusal
+
+    def _find(self):
+        with self._lock:
+            try:
+                return find_own(self._data_dir)
+            except Error:
+                if self._stopped:
+                    raise
+                self._start()
+                return find_own(self._data_dir)
 
     @property
     def page(self):
@@ -119,6 +141,8 @@ class LocalServer(Server):
 
     def stop(self):
         """Ends the server, if this has started it; running trials leave, and go on with the next one."""
+        self._stopped = True
+        self._rest.give_up()
         if self._serving:
             self._serving.stop()
             self._serving = None
@@ -350,7 +374,12 @@ def _of_function(sweep, train):
     if "command" in sweep:
         raise ValueError("the sweep has a command and is given train=; either says what its trials run")
     metric = sweep.get("metric")
-    return {**sweep, "command": function.command(train, metric["name"] if isinstance(metric, dict) else None)}
+    return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None)}
+
+
+def _absolute(folder):
+    """The same also when the program goes elsewhere."""
+    return os.path.abspath(os.path.expanduser(folder))
 
 
 def _path(id):

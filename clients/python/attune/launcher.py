@@ -28,6 +28,7 @@ import sys
 _PROTOCOL = 1
 _PACKET_BYTES_MAX = 64 * 1024
 _PR_SET_PDEATHSIG = 1
+_SYS_PIDFD_OPEN = 434
 
 
 class Launcher:
@@ -74,7 +75,9 @@ class Launcher:
         # Here and in the child: whoever comes first, the group exists when the executor is told.
         group = request.get("process_group", 0)
         _join_group(pid, group)
-        pidfd = os.pidfd_open(pid)
+        pidfd = self._libc.syscall(_SYS_PIDFD_OPEN, pid, 0)  # not every Python has os.pidfd_open
+        if pidfd < 0:
+            sys.exit(f"attune.launcher: pidfd_open: {os.strerror(ctypes.get_errno())}")
         self._children[pid] = pidfd, group or pid
         self._send({"type": "forked", "request": request["request"], "pid": pid}, [pidfd])
         return False
@@ -179,8 +182,14 @@ def _distinguish():
 
 def _set_openblas_threads(threads):
     with open("/proc/self/maps") as maps:
-        paths = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps if "openblas" in line}
-    for library in map(ctypes.CDLL, paths):
+        paths = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps}
+    for path in paths:
+        if "openblas" not in os.path.basename(path):
+            continue
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue  # a file of another kind, or one that has been replaced meanwhile
         for form in "openblas_set_num_threads", "scipy_openblas_set_num_threads":
             for name in form, form + "64_":
                 if hasattr(library, name):

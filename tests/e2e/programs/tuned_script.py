@@ -33,6 +33,32 @@ def word(config):
     return "good"
 
 
+def nothing(config):
+    pass
+
+
+def replaced(config):
+    return 1
+
+
+replaced.__qualname__ = "metrics"  # as of one whose name another has now
+
+
+class Base:
+    @classmethod
+    def inherited(cls, config):
+        return 1
+
+
+class Kinds(Base):
+    def method(self, config):
+        return 1
+
+    @staticmethod
+    def static(config):
+        return 2
+
+
 def main():
     with LocalServer(sys.argv[2], attune=sys.argv[1], options=["--port", "0", "--rpc-port", "0"]) as server:
         print(server.create(SWEEP, train=train).wait()["best"]["value"])

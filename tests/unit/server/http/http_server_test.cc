@@ -41,6 +41,32 @@ TEST_F(HttpServerTest, TheApiWantsTheToken) {
   EXPECT_EQ(StatusWith({}, "/api/v1/nothing"), 401);
 }
 
+TEST_F(HttpServerTest, PeopleActInTheirNamesAndViewersOnlyLook) {
+  const NamedTokens tokens(folder_.path());
+  HttpServer::Options options = ServerOptions();
+  options.named_tokens = &tokens;
+  server_ = HttpServer::Start(options).value();
+  const auto as = [this](const std::string& secret) {
+    auto client = std::make_unique<httplib::Client>("127.0.0.1", server_->port());
+    client->set_default_headers({{"Authorization", "Bearer " + secret}});
+    return client;
+  };
+  const auto ada = as(tokens.Create("ada", Role::kAdmin).value());
+  const auto bob = as(tokens.Create("bob", Role::kViewer).value());
+  EXPECT_EQ(bob->Get("/api/v1/sweeps/s1")->status, 200);
+  EXPECT_EQ(bob->Head("/api/v1/sweeps/s1")->status, 200);
+  const Json refused = Parsed(bob->Post("/api/v1/sweeps/s1:pause"), 403);
+  EXPECT_THAT(refused.at("detail"), HasSubstr("the token of bob is a viewer's"));
+  Parsed(bob->Patch("/api/v1/sweeps/s1", "{}", "application/json"), 403);
+  Parsed(bob->Delete("/api/v1/sweeps/s1"), 403);
+  const std::string change = R"({"priority": 5})";
+  backend_.Add(SweepCreated{.sweep = SweepId(2), .spec = SampleSpec()});
+  const Json edited = Parsed(ada->Post("/api/v1/sweeps/s2:edit", change, "application/json"), 202);
+  EXPECT_EQ(edited.at("edited").at("actor"), "ada");
+  EXPECT_TRUE(tokens.Remove("ada").ok());
+  Parsed(ada->Get("/api/v1/sweeps/s1"), 401);
+}
+
 TEST_F(HttpServerTest, ARefusedPostIsNotReadAndTheConnectionCloses) {
   client_->set_default_headers({});
   const auto answer = client_->Post("/api/v1/sweeps", "name: x", "application/yaml");

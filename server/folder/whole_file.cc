@@ -1,4 +1,4 @@
-#include "server/whole_file.h"
+#include "server/folder/whole_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

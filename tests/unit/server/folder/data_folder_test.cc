@@ -1,4 +1,4 @@
-#include "server/data_folder.h"
+#include "server/folder/data_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,7 @@
-#include "server/data_folder.h"
+#include "server/folder/data_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,31 +15,18 @@
 #include <utility>
 
 #include "checkpoints/sha256.h"
-#include "server/whole_file.h"
+#include "server/folder/random_word.h"
+#include "server/folder/whole_file.h"
 #include "tls/join.h"
 
 namespace attune::server {
 namespace {
-
-constexpr size_t kWordBytes = 24;
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-std::string RandomWord() {
-  std::array<unsigned char, kWordBytes> bytes{};
-  ATTUNE_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string word;
-  for (const unsigned char byte : bytes) {
-    word += kDigits[byte >> 4];
-    word += kDigits[byte & 15];
-  }
-  return word;
 }
 
 // The word that a file of the folder holds, which is `what`; where there is none, `made` from now

@@ -1,0 +1,115 @@
+#include "server/folder/named_tokens.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "checkpoints/sha256.h"
+#include "core/base/secret.h"
+#include "server/folder/random_word.h"
+#include "server/folder/whole_file.h"
+
+namespace attune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kNameBytesMax = 64;
+constexpr std::chrono::seconds kCoarseTime{2};  // of a file system's clock, at most
+constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
+// Of the server's own token.
+constexpr std::string_view kReserved = "admin";
+
+bool IsName(std::string_view name) {
+  return !name.empty() && name.size() <= kNameBytesMax && name.front() != '.' &&
+         name.find_first_not_of(kNameCharacters) == name.npos;
+}
+
+std::optional<NamedToken> Parse(const std::string& name, const std::string& text) {
+  const size_t blank = text.find(' ');
+  if (blank == text.npos) return std::nullopt;
+  NamedToken token{.name = name, .sha256 = text.substr(blank + 1)};
+  if (token.sha256.size() != 64) return std::nullopt;
+  for (const Role role : {Role::kAdmin, Role::kViewer}) {
+    token.role = role;
+    if (text.substr(0, blank) == ToString(role)) return token;
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::file_time_type> ChangeOf(const fs::path& folder) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(folder, error);
+  return error ? std::nullopt : std::optional(time);
+}
+
+}  // namespace
+
+std::string_view ToString(Role role) { return role == Role::kAdmin ? "admin" : "viewer"; }
+
+NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens") {}
+
+Result<std::string> NamedTokens::Create(const std::string& name, Role role) const {
+  if (!IsName(name) || name == kReserved)
+    return Error{ErrorCode::kInvalid,
+                 "`" + name + "` is no name for a token: at most " + std::to_string(kNameBytesMax) +
+                     " of a to z, 0 to 9, `-`, `_` and `.`, the first no dot; `admin` is the "
+                     "server's own"};
+  std::error_code error;
+  fs::create_directory(folder_, error);
+  if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
+  if (error) return SystemError("cannot make " + folder_.string(), error.value());
+  if (fs::exists(folder_ / name, error))
+    return Error{ErrorCode::kConflict,
+                 name + " has a token: remove that first, with `attune token rm " + name + "`"};
+  const std::string secret = RandomWord();
+  const Status written = WriteWhole(folder_ / name, std::string(ToString(role)) + ' ' +
+                                                        checkpoints::Sha256::HexOf(secret) + '\n');
+  if (!written.ok()) return written.error();
+  return secret;
+}
+
+Status NamedTokens::Remove(const std::string& name) const {
+  if (IsName(name) && unlink((folder_ / name).c_str()) == 0) return {};
+  if (IsName(name) && errno != ENOENT)
+    return SystemError("cannot remove the token of " + name, errno);
+  return Error{ErrorCode::kNotFound, "there is no token of `" + name + "`"};
+}
+
+std::vector<NamedToken> NamedTokens::List() const {
+  std::vector<NamedToken> tokens;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename();
+    if (!IsName(name) || name.ends_with(".new")) continue;  // of a write that did not end
+    const Result<std::string> text = ReadWord(entry.path());
+    if (auto token = text.ok() ? Parse(name, *text) : std::nullopt) {
+      tokens.push_back(*std::move(token));
+    } else {
+      spdlog::warn("{} is passed over: {}", entry.path().string(),
+                   text.ok() ? "it holds no token" : text.error().message);
+    }
+  }
+  std::ranges::sort(tokens, {}, &NamedToken::name);
+  return tokens;
+}
+
+std::optional<NamedToken> NamedTokens::Find(std::string_view secret) const {
+  const std::string digest = checkpoints::Sha256::HexOf(secret);
+  const std::lock_guard lock(mutex_);
+  const auto change = ChangeOf(folder_);
+  if (!change || change != read_) {
+    // Times are coarse: only one that lies back tells that nothing has changed since.
+    const bool rests = change && *change + kCoarseTime < fs::file_time_type::clock::now();
+    read_ = rests ? change : std::nullopt;
+    known_ = List();
+  }
+  for (const NamedToken& token : known_)
+    if (SameSecret(digest, token.sha256)) return token;
+  return std::nullopt;
+}
+
+}  // namespace attune::server

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace attune::server {
+
+// A secret that nobody guesses: 48 hexadecimal digits, as the operating system gives them.
+std::string RandomWord();
+
+}  // namespace attune::server

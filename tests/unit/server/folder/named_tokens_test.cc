@@ -1,0 +1,75 @@
+#include "server/folder/named_tokens.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/scratch_folder.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class NamedTokensTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const NamedToken& token : tokens_.List()) names.push_back(token.name);
+    return names;
+  }
+
+  const attune::testing::ScratchFolder folder_;
+  const NamedTokens tokens_{folder_.path()};
+};
+
+TEST_F(NamedTokensTest, ASecretIsKnownUntilItsTokenIsRemoved) {
+  EXPECT_FALSE(tokens_.Find("").has_value());
+  const NamedTokens of_another_process(folder_.path());
+  for (int round = 0; round < 3; ++round) {  // also within one tick of the file system's clock
+    const std::string secret = of_another_process.Create("ada", Role::kAdmin).value();
+    const auto found = tokens_.Find(secret);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->name, "ada");
+    EXPECT_EQ(found->role, Role::kAdmin);
+    EXPECT_FALSE(tokens_.Find(secret + "0").has_value());
+    EXPECT_TRUE(of_another_process.Remove("ada").ok());
+    EXPECT_FALSE(tokens_.Find(secret).has_value());
+  }
+}
+
+TEST_F(NamedTokensTest, NoSecretIsKept) {
+  const std::string secret = tokens_.Create("bob", Role::kViewer).value();
+  std::ifstream file(folder_ / "tokens/bob");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(text, HasSubstr("viewer "));
+  EXPECT_EQ(text.find(secret), text.npos);
+  namespace fs = std::filesystem;
+  EXPECT_EQ(fs::status(folder_ / "tokens/bob").permissions(), fs::perms(0600));
+  EXPECT_EQ(fs::status(folder_ / "tokens").permissions(), fs::perms(0700));
+}
+
+TEST_F(NamedTokensTest, NamesArePlainAndHaveOneTokenEach) {
+  for (const char* name : {"", "admin", "Ada", "../token", "a/b", ".new", "a b"})
+    EXPECT_EQ(tokens_.Create(name, Role::kViewer).error().code, ErrorCode::kInvalid) << name;
+  EXPECT_TRUE(tokens_.Create("ada.l-1_x", Role::kViewer).ok());
+  EXPECT_EQ(tokens_.Create("ada.l-1_x", Role::kAdmin).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(tokens_.Remove("nobody").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(tokens_.Remove("../token").error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(Names(), ElementsAre("ada.l-1_x"));
+}
+
+TEST_F(NamedTokensTest, WhatHoldsNoTokenIsPassedOver) {
+  EXPECT_THAT(Names(), IsEmpty());
+  EXPECT_TRUE(tokens_.Create("ada", Role::kViewer).ok());
+  for (const char* text : {"", "viewer", "viewer 12", "owner ", "viewer  "}) {
+    std::ofstream(folder_ / "tokens/broken") << text;
+    EXPECT_THAT(Names(), ElementsAre("ada")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace attune::server
