@@ -59,8 +59,8 @@ Result<std::string> NormaliseUrl(std::string_view address) {
   const std::string_view rest = std::string_view(url).substr(url.find("://") + 3);
   if (!known || rest.empty() || rest.find('/') != std::string_view::npos) {
     return Error{ErrorCode::kInvalid, "`" + std::string(address) +
-                                          "` is not a server's address; write HOST:PORT or "
-                                          "http://HOST:PORT"};
+                                          "` is not a server's address; write HOST:PORT, "
+                                          "http://HOST:PORT or https://HOST:PORT"};
   }
   return url;
 }

@@ -1,11 +1,14 @@
 #include "server/folder/named_tokens.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 
 #include "checkpoints/sha256.h"
 #include "core/base/secret.h"
@@ -20,12 +23,14 @@ namespace fs = std::filesystem;
 constexpr size_t kNameBytesMax = 64;
 constexpr std::chrono::seconds kCoarseTime{2};  // of a file system's clock, at most
 constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
-// Of the server's own token.
-constexpr std::string_view kReserved = "admin";
+// The actors of the server's own token, and of what nobody has asked for (core/log/event.h).
+constexpr std::array<std::string_view, 2> kReserved = {"admin", "attune"};
+constexpr std::string_view kUnfinished = ".new";  // of a file that is being written
 
 bool IsName(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax && name.front() != '.' &&
-         name.find_first_not_of(kNameCharacters) == name.npos;
+         !name.ends_with(kUnfinished) && name.find_first_not_of(kNameCharacters) == name.npos &&
+         std::ranges::find(kReserved, name) == kReserved.end();
 }
 
 std::optional<NamedToken> Parse(const std::string& name, const std::string& text) {
@@ -38,6 +43,14 @@ std::optional<NamedToken> Parse(const std::string& name, const std::string& text
     if (text.substr(0, blank) == ToString(role)) return token;
   }
   return std::nullopt;
+}
+
+// Root makes what the server, as the owner of the data folder, has to read.
+void GiveToOwnerOf(const fs::path& data_dir, const fs::path& path) {
+  struct stat folder {};
+  if (geteuid() == 0 && stat(data_dir.c_str(), &folder) == 0 &&
+      lchown(path.c_str(), folder.st_uid, folder.st_gid) != 0)
+    spdlog::warn("{} stays root's: {}", path.string(), std::strerror(errno));
 }
 
 std::optional<fs::file_time_type> ChangeOf(const fs::path& folder) {
@@ -53,11 +66,11 @@ std::string_view ToString(Role role) { return role == Role::kAdmin ? "admin" : "
 NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens") {}
 
 Result<std::string> NamedTokens::Create(const std::string& name, Role role) const {
-  if (!IsName(name) || name == kReserved)
+  if (!IsName(name))
     return Error{ErrorCode::kInvalid,
                  "`" + name + "` is no name for a token: at most " + std::to_string(kNameBytesMax) +
-                     " of a to z, 0 to 9, `-`, `_` and `.`, the first no dot; `admin` is the "
-                     "server's own"};
+                     " of a to z, 0 to 9, `-`, `_` and `.`, the first no dot, the end no `.new`; "
+                     "`admin` and `attune` are the server's own"};
   std::error_code error;
   fs::create_directory(folder_, error);
   if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
@@ -69,6 +82,8 @@ Result<std::string> NamedTokens::Create(const std::string& name, Role role) cons
   const Status written = WriteWhole(folder_ / name, std::string(ToString(role)) + ' ' +
                                                         checkpoints::Sha256::HexOf(secret) + '\n');
   if (!written.ok()) return written.error();
+  GiveToOwnerOf(folder_.parent_path(), folder_);
+  GiveToOwnerOf(folder_.parent_path(), folder_ / name);
   return secret;
 }
 
@@ -84,7 +99,7 @@ std::vector<NamedToken> NamedTokens::List() const {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename();
-    if (!IsName(name) || name.ends_with(".new")) continue;  // of a write that did not end
+    if (!IsName(name)) continue;
     const Result<std::string> text = ReadWord(entry.path());
     if (auto token = text.ok() ? Parse(name, *text) : std::nullopt) {
       tokens.push_back(*std::move(token));
@@ -93,6 +108,8 @@ std::vector<NamedToken> NamedTokens::List() const {
                    text.ok() ? "it holds no token" : text.error().message);
     }
   }
+  if (error && error != std::errc::no_such_file_or_directory)
+    spdlog::warn("the tokens in {} cannot be read: {}", folder_.string(), error.message());
   std::ranges::sort(tokens, {}, &NamedToken::name);
   return tokens;
 }

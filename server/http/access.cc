@@ -85,12 +85,14 @@ Access::Access(std::string host, std::shared_ptr<const Certificate> certificate,
 std::optional<Response> Access::Refuse(Request& request) const {
   const std::string host = request.Header("Host").value_or("");
   if (!KnownHost(NameOf(host)))
-    return Problem(403, "'" + host + "' is not a name of this server: ask for it at " + host_ +
-                            " or localhost");
+    return Problem(403, "'" + host + "' is not a name of this server: ask for it at " +
+                            (request.secure ? certificate_->Name() : host_ + " or localhost"));
   if (const auto origin = request.Header("Origin")) {
     const size_t scheme = origin->find("://");
     const bool own =
-        scheme != std::string::npos && SameName(std::string_view(*origin).substr(scheme + 3), host);
+        scheme != std::string::npos &&
+        SameName(std::string_view(*origin).substr(scheme + 3), host) &&
+        (!request.secure || SameName(std::string_view(*origin).substr(0, scheme), "https"));
     if (!own) return Problem(403, "a page of " + *origin + " may not use this server");
   }
   if (!IsApi(request.path)) return std::nullopt;

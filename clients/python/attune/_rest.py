@@ -74,7 +74,7 @@ def _url(address):
         url = "http://" + ("127.0.0.1" if url.startswith(":") else "") + url
     scheme, _, rest = url.rstrip("/").partition("://")
     if scheme not in ("http", "https") or not rest or "/" in rest:
-        raise Error(f"{address!r} is not a server's address; write HOST:PORT or http://HOST:PORT")
+        raise Error(f"{address!r} is not a server's address; write HOST:PORT, http://HOST:PORT or https://HOST:PORT")
     return f"{scheme}://{rest}"
 
 

@@ -141,11 +141,12 @@ class LocalServer(Server):
 
     def stop(self):
         """Ends the server, if this has started it; running trials leave, and go on with the next one."""
-        self._stopped = True
+        with self._lock:
+            self._stopped = True
+            serving, self._serving = self._serving, None
         self._rest.give_up()
-        if self._serving:
-            self._serving.stop()
-            self._serving = None
+        if serving:
+            serving.stop()
 
     def __enter__(self):
         return self

@@ -5,6 +5,7 @@
 """
 
 import importlib
+import math
 import sys
 
 import attune
@@ -29,27 +30,20 @@ _pytorch = importlib.import_module(_find())
 _environments = importlib.import_module(_PACKAGES[_pytorch.__name__] + ".plugins.environments")
 
 
-class _Environment(_environments.TorchElasticEnvironment):
-    """What an executor sets is what torchrun does, also in a job of Slurm's."""
-
-    @staticmethod
-    def detect():
-        return True
-
-
 def trainer_options():
     """Options of a Trainer: the gang's ranks and devices, and files, bars and tables left to Attune.
 
     The ranks are in DistributedDataParallel, as many on each host. By hand it is a Trainer with one device.
     """
     options = {"accelerator": "gpu" if attune.device.startswith("cuda") else "cpu",
-               "devices": attune.local_world_size, "enable_checkpointing": False, "enable_progress_bar": False,
-               "logger": False}
+               "devices": attune.local_world_size, "enable_progress_bar": False, "logger": False}
     if attune.world_size > 1:
-        options.update(num_nodes=attune.world_size // attune.local_world_size, strategy="ddp",
-                       plugins=[_Environment()])
+        options.update(num_nodes=attune.world_size // attune.local_world_size, strategy="ddp")
     elif attune.by_hand:
         options["accelerator"] = "auto"
+    if not attune.by_hand or attune.world_size > 1:
+        # An executor sets what torchrun does; said, since in a job of Slurm's the Trainer would look there.
+        options["plugins"] = [_environments.TorchElasticEnvironment()]
     return options
 
 
@@ -58,7 +52,7 @@ def checkpoint():
     return str(attune.checkpoint / _FILE) if attune.checkpoint else None
 
 
-class ReportCallback(_pytorch.Callback):
+class ReportCallback(_pytorch.callbacks.Checkpoint):
     """Reports what the module has logged, at the end of each epoch, with a checkpoint where one is due.
 
     `metrics` are the names that count, all if left out. Those in `log`, which the module logs with `on_step=True`,
@@ -71,6 +65,7 @@ class ReportCallback(_pytorch.Callback):
         if on not in ("train_epoch_end", "validation_end"):
             raise ValueError(f'on is {on!r} and must be "train_epoch_end" or "validation_end"')
         self._metrics, self._log, self._on = metrics, tuple(log), on
+        self._batches = 0  # since the last report
 
     def on_train_epoch_end(self, trainer, pl_module):
         if self._on == "train_epoch_end":
@@ -82,13 +77,18 @@ class ReportCallback(_pytorch.Callback):
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         attune.progress()
+        self._batches += 1
         if not self._log or (batch_idx + 1) % trainer.log_every_n_steps:
             return
+        batches = trainer.num_training_batches  # of a step
+        if self._on == "validation_end":
+            batches = (trainer.val_check_batch or math.inf) * (trainer.check_val_every_n_epoch or 1)
+        if math.isinf(batches):
+            return  # of data whose length nobody knows
         now = trainer.logged_metrics  # NAME_step, where the mean of the epoch is asked for, too
         values = {name: now.get(f"{name}_step", now.get(name)) for name in self._log}
-        part = (batch_idx + 1) / trainer.num_training_batches  # of an epoch
-        step = trainer.current_epoch if self._on == "train_epoch_end" else attune.step
-        attune.log({name: value for name, value in values.items() if value is not None}, step + part)
+        attune.log({name: value for name, value in values.items() if value is not None},
+                   attune.step + min(self._batches / batches, 1))
 
     def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
         attune.progress()
@@ -99,5 +99,6 @@ class ReportCallback(_pytorch.Callback):
 
         values = {name: value for name, value in trainer.callback_metrics.items()
                   if self._metrics is None or name in self._metrics}
+        self._batches = 0
         # All ranks: the Trainer waits for them, and has the first write.
         attune.report(values, step, save, every_rank=True)

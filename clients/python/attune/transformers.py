@@ -17,12 +17,13 @@ from attune.torch import device
 
 
 def training_arguments(every="epoch"):
-    """Options of TrainingArguments: an evaluation, which is a step of the trial, and a checkpoint after each epoch, in
-    `$ATTUNE_TRIAL_DIR`; bars and other reporters are off.
+    """Options of TrainingArguments: an evaluation, which is a step of the trial, and a checkpoint after each epoch, in a
+    folder of the attempt's in `$ATTUNE_TRIAL_DIR`; bars and other reporters are off.
 
     With `every=500` they come after as many of the Trainer's own steps instead, for as long as the trial may go on.
     """
-    options = {"output_dir": os.environ.get("ATTUNE_TRIAL_DIR", "trainer_output"), "seed": attune.seed,
+    folder = os.environ.get("ATTUNE_TRIAL_DIR")
+    options = {"output_dir": f"{folder}/attempt-{attune.attempt}" if folder else "trainer_output", "seed": attune.seed,
                "save_total_limit": 1, "report_to": "none", "disable_tqdm": True,
                "use_cpu": device().type == "cpu"}  # without, and without a GPU, it would train each rank alone
     if every == "epoch":
@@ -50,7 +51,18 @@ class ReportCallback(TrainerCallback):
 
     def __init__(self, metrics=None, log=()):
         self._metrics, self._log = metrics, tuple(log)
-        self._evaluated = None  # and not reported, since a checkpoint comes
+        self._evaluated = {}  # and not reported yet
+        self._trains = False
+
+    def on_train_begin(self, args, state, control, **_):
+        self._trains = True
+
+    def on_train_end(self, args, state, control, **_):
+        self._report(None)
+        self._trains = False
+
+    def on_step_begin(self, args, state, control, **_):
+        self._report(None)
 
     def on_step_end(self, args, state, control, **_):
         attune.progress()
@@ -65,14 +77,12 @@ class ReportCallback(TrainerCallback):
             attune.log(values, state.global_step / args.eval_steps if in_steps else state.epoch)
 
     def on_evaluate(self, args, state, control, metrics=None, **_):
-        self._evaluated = {name: value for name, value in metrics.items()
-                           if self._metrics is None or name in self._metrics}
-        if not control.should_save:
-            self._report(None)
+        """Of several data sets once for each; a checkpoint may follow the last."""
+        if self._trains and state.global_step > 0:
+            self._evaluated.update({name: value for name, value in metrics.items()
+                                    if self._metrics is None or name in self._metrics})
 
     def on_save(self, args, state, control, **_):
-        if self._evaluated is None:
-            return
         saved = pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}"
 
         def save(folder):
@@ -84,12 +94,13 @@ class ReportCallback(TrainerCallback):
         self._report(save)
 
     def _report(self, save):
-        metrics, self._evaluated = self._evaluated, None
-        attune.report(metrics, checkpoint=save, every_rank=save is not None)
+        metrics, self._evaluated = self._evaluated, {}
+        if metrics:
+            attune.report(metrics, checkpoint=save, every_rank=save is not None)
 
 
 def _link(source, target):
-    """The Trainer writes its files anew each time, so that one file may have both names."""
+    """An attempt writes none of its files twice, so that one file may have both names."""
     try:
         os.link(source, target)
     except OSError:

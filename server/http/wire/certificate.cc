@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -13,6 +14,8 @@
 
 namespace attune::server {
 namespace {
+
+constexpr std::chrono::minutes kRetry{1};  // of files that could not be used and have not changed
 
 // Nobody is asked for the passphrase of a key.
 int NoPassphrase(char*, int, int, void*) { return 0; }
@@ -42,14 +45,20 @@ Result<std::shared_ptr<Certificate>> Certificate::Load(std::filesystem::path cer
 }
 
 Certificate::Stamp Certificate::Now() const {
-  std::error_code error;
-  return {std::filesystem::last_write_time(certificate_, error),
-          std::filesystem::last_write_time(key_, error)};
+  Stamp stamp{};
+  for (size_t i = 0; const std::filesystem::path& file : {certificate_, key_}) {
+    struct stat found {};
+    ::stat(file.c_str(), &found);
+    stamp[i++] = static_cast<int64_t>(found.st_ino);
+    stamp[i++] = found.st_ctim.tv_sec;
+    stamp[i++] = found.st_ctim.tv_nsec;
+  }
+  return stamp;
 }
 
 // REQUIRES: nobody else uses it, or mutex_ is held.
 Status Certificate::Read() {
-  read_ = Now();
+  const Stamp stamp = Now();  // first: a change meanwhile is seen the next time
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return Error{ErrorCode::kUnavailable, "OpenSSL has no memory for TLS"};
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
@@ -65,15 +74,19 @@ Status Certificate::Read() {
                    "certificate in " +
                        certificate_.string());
   context_ = context;
+  read_ = stamp;
   return {};
 }
 
 SSL* Certificate::Accept(int socket) {
   const std::lock_guard lock(mutex_);
-  if (Now() != read_) {
+  if (const Stamp now = Now(); now != read_ && (now != refused_ || Clock::now() >= again_)) {
     // Perhaps in the midst of being replaced: what was good goes on.
-    if (const Status read = Read(); !read.ok())
+    if (const Status read = Read(); !read.ok()) {
+      refused_ = now;
+      again_ = Clock::now() + kRetry;
       spdlog::warn("the certificate of before stays in use: {}", read.error().message);
+    }
   }
   SSL* tls = SSL_new(context_.get());
   if (tls == nullptr) return nullptr;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -32,7 +35,8 @@ class Certificate {
   std::string Name() const;
 
  private:
-  using Stamp = std::pair<std::filesystem::file_time_type, std::filesystem::file_time_type>;
+  using Clock = std::chrono::steady_clock;
+  using Stamp = std::array<int64_t, 6>;  // of both files: which they are, and when they changed
 
   Certificate(std::filesystem::path certificate, std::filesystem::path key);
   Status Read();
@@ -42,7 +46,9 @@ class Certificate {
   const std::filesystem::path key_;
   mutable std::mutex mutex_;
   std::shared_ptr<SSL_CTX> context_;
-  Stamp read_;
+  Stamp read_{};
+  Stamp refused_{};  // of files that could not be used
+  Clock::time_point again_;
 };
 
 }  // namespace attune::server

@@ -343,12 +343,16 @@ void Connections::Process(Place place) {
   connection.body_bytes = body;
   unread_body_bytes_ += body;
   connection.deadline = In(limits_.body, chunked ? kMaxBodyBytes : body);
-  if (connection.framing.expects_continue())
-    connection.socket.Send(kContinue.data(), kContinue.size());
+  if (connection.framing.expects_continue() &&
+      connection.socket.Send(kContinue.data(), kContinue.size()) !=
+          static_cast<ssize_t>(kContinue.size()))
+    return Close(place);  // who takes not even that takes no answer
   Wait(place);
 }
 
-void Connections::Wait(Place place) { Arm(place, EPOLLIN | EPOLLRDHUP); }
+void Connections::Wait(Place place) {
+  Arm(place, place->second.socket.wants_room() ? EPOLLOUT : EPOLLIN | EPOLLRDHUP);
+}
 
 // A whole request, or the head of one whose body is not wanted.
 void Connections::Dispatch(Place place, size_t bytes) {
@@ -491,7 +495,7 @@ void Connections::Linger(Place place) {
 void Connections::Drain(Place place) {
   const ssize_t count = place->second.socket.Receive(buffer_.data(), buffer_.size());
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return Close(place);
-  Arm(place, EPOLLIN);
+  Arm(place, place->second.socket.wants_room() ? EPOLLOUT : EPOLLIN);
 }
 
 }  // namespace attune::server

@@ -30,7 +30,8 @@ class Connections {
  public:
   struct Parts {
     const Exchange* exchange = nullptr;  // outlives the object
-    // Whether the body of a request with this head is to be read. Quick, and does not block.
+    // Whether the body of a request with this head is to be read. Waits for no more than a small
+    // file.
     std::function<bool(const Request& head)> admits;
     Backend* backend = nullptr;  // outlive the object
     Reader* reader = nullptr;

@@ -24,11 +24,14 @@ int AtMost(size_t size) { return static_cast<int>(std::min<size_t>(size, INT_MAX
 }  // namespace
 
 Socket::Socket(Socket&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), tls_(std::exchange(other.tls_, nullptr)) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      tls_(std::exchange(other.tls_, nullptr)),
+      wants_room_(other.wants_room_) {}
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(tls_, other.tls_);
+  std::swap(wants_room_, other.wants_room_);
   return *this;
 }
 
@@ -40,6 +43,7 @@ Socket::~Socket() {
 ssize_t Socket::Receive(char* to, size_t size) {
   if (tls_ == nullptr) return ::recv(descriptor_, to, size, MSG_DONTWAIT);
   ERR_clear_error();
+  wants_room_ = false;
   const int count = SSL_read(tls_, to, AtMost(size));
   return count > 0 ? count : Failed(count);
 }
@@ -61,7 +65,9 @@ void Socket::EndSending() {
 
 // What a result of OpenSSL's means in errno.
 ssize_t Socket::Failed(int result) {
-  switch (SSL_get_error(tls_, result)) {
+  const int error = SSL_get_error(tls_, result);
+  wants_room_ = error == SSL_ERROR_WANT_WRITE;
+  switch (error) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
       errno = EAGAIN;

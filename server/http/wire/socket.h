@@ -27,6 +27,8 @@ class Socket {
   // is nothing to be had or no room now.
   ssize_t Receive(char* to, size_t size);
   ssize_t Send(const char* from, size_t size);
+  // Whether the last call came to nothing for want of room, not of bytes: TLS writes to read.
+  bool wants_room() const { return wants_room_; }
   // Says that nothing more comes.
   void EndSending();
 
@@ -35,6 +37,7 @@ class Socket {
 
   int descriptor_ = -1;
   SSL* tls_ = nullptr;
+  bool wants_room_ = false;
 };
 
 }  // namespace attune::server
