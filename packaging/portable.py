@@ -25,8 +25,8 @@ LOADER = "attune-loader"  # as attune.sh and executor/processes/own_program.cc h
 # Nothing of the machine's C library is used, so that any will do, and pip knows of none older. By two names, of
 # which pip before 20.3 knows the first.
 PLATFORMS = ["manylinux1_x86_64", "manylinux_2_5_x86_64"]
-# What libraries of the machine may ask for that were built for a C library before 2.34, such as NVIDIA's.
-STUBS = ["libpthread.so.0", "libdl.so.2", "librt.so.1"]
+# Merged into the C library with 2.34; what was built for one before it, such as NVIDIA's libraries, asks for them.
+MERGED = ["libpthread.so.0", "libdl.so.2", "librt.so.1"]
 DATE = (1980, 1, 1, 0, 0, 0)  # of every file in a wheel: the same files are the same wheel
 
 
@@ -40,7 +40,7 @@ def libraries(binary):
     if missing := re.findall(r"(\S+) => not found", said):
         sys.exit(f"portable.py: {binary} lacks {', '.join(missing)}")
     found = dict(re.findall(r"^\s*(\S+) => (/\S+)", said, re.M))
-    found.update({name: str(pathlib.Path(found["libc.so.6"]).with_name(name)) for name in STUBS})
+    found.update({name: str(pathlib.Path(found["libc.so.6"]).with_name(name)) for name in MERGED})
     return re.search(r"^\s*(/\S*/ld-\S+)", said, re.M).group(1), found
 
 

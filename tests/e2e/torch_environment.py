@@ -1,11 +1,12 @@
 """The environment of tests whose gangs import torch in Python: the machine's, or the one of scripts/setup."""
 
+import json
 import os
 import subprocess
 import sys
 import unittest
 
-from support import ROOT
+from support import EndToEnd, ROOT, sweep
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import python_torch  # noqa: E402
@@ -26,6 +27,33 @@ def environment_with_torch():
 ENVIRONMENT = environment_with_torch()
 NO_TORCH = f"no torch for {sys.executable}: pip install torch, or run scripts/setup with Python 3.11"
 needs_torch = unittest.skipUnless(ENVIRONMENT, NO_TORCH)
+
+
+class Trainers(EndToEnd):
+    """Scripts whose training loop is another library's."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment.update(ENVIRONMENT)
+
+    def pause_and_go_on(self, modules, script, *words, metric, rates):
+        """The best report of two trials: the better comes first, pauses at step 1, and goes on when the other has
+        come there."""
+        run = self.run_sweep(self.write(sweep(
+            command=[sys.executable, "-m", "attune.launcher", "--import", modules, script, *words],
+            metric={"name": metric, "mode": "min"}, parameters={"lr": {"values": rates}},
+            searcher={"name": "grid"}, max_concurrent_trials=1, stop={"max_trials": 2},
+            scheduler={"name": "asha", "min": 1, "max": 2, "reduction_factor": 2, "mode": "promote"},
+            resources={"workers": 2, "cpus_per_worker": 1})), "-o", "json")
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertEqual(self.rows("SELECT trial, resumed_from FROM attempts ORDER BY decided"),
+                         [(0, None), (1, None), (0, 1)])
+        return json.loads(run.stdout)["best"]
+
+    def check_logged_twice_an_epoch(self):
+        """Of 4 batches on each of 2 ranks, also by the attempt that went on."""
+        self.assertEqual(self.rows("SELECT trial, step FROM logged ORDER BY trial, step"),
+                         [(0, 0.5), (0, 1), (0, 1.5), (0, 2), (1, 0.5), (1, 1)])
 
 
 def main(*modules):

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "core/base/check.h"
@@ -31,18 +30,10 @@ constexpr std::chrono::milliseconds kLinger{1'000};    // for a client to read i
 constexpr std::chrono::milliseconds kStopTime{1'000};  // for clients to take what is written
 constexpr int kRetryAfterSeconds = 1;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 bool AsksForHealth(const Request& head) {
   const std::string_view path = std::string_view(head.path).substr(0, head.path.find('?'));
   return path == "/livez" || path == "/readyz";
-}
-
-std::string Chunk(std::string_view text) {
-  std::array<char, 24> size{};
-  const int digits = std::snprintf(size.data(), size.size(), "%zx\r\n", text.size());
-  std::string chunk(size.data(), static_cast<size_t>(digits));
-  return chunk.append(text).append("\r\n");
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -121,6 +123,13 @@ Error CannotListen(const std::string& host, int port, const std::string& flag, i
 }
 
 }  // namespace
+
+std::string Chunk(std::string_view text) {
+  std::array<char, 24> size{};
+  const int digits = std::snprintf(size.data(), size.size(), "%zx\r\n", text.size());
+  std::string chunk(size.data(), static_cast<size_t>(digits));
+  return chunk.append(text).append("\r\n");
+}
 
 // The library's server, without its threads and sockets.
 class Exchange::Library final : public httplib::Server {

@@ -19,6 +19,10 @@ struct Written {
   bool later = false;          // nothing is written yet: see Response::later
 };
 
+// A part of an answer that goes on, and its end.
+std::string Chunk(std::string_view text);
+inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
+
 // Between bytes and messages, by way of the HTTP library. Any thread.
 class Exchange {
  public:
