@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string Packet(const Json& json) {
+std::string PacketText(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -88,7 +88,7 @@ std::string ToPacket(const Fork& fork) {
   for (const auto& [name, value] : fork.environment) {
     environment[name] = value ? Json(*value) : Json();
   }
-  return Packet({{"type", "fork"},
+  return PacketText({{"type", "fork"},
                  {"request", fork.request},
                  {"argv", fork.argv},
                  {"env", std::move(environment)},
@@ -97,7 +97,7 @@ std::string ToPacket(const Fork& fork) {
 }
 
 std::string ToPacket(const Ready& ready) {
-  return Packet({{"type", "ready"}, {"protocol", ready.protocol}, {"pid", ready.pid}});
+  return PacketText({{"type", "ready"}, {"protocol", ready.protocol}, {"pid", ready.pid}});
 }
 
 std::string ToPacket(const Forked& forked) {
@@ -107,7 +107,7 @@ std::string ToPacket(const Forked& forked) {
   } else {
     packet["error"] = forked.error;
   }
-  return Packet(packet);
+  return PacketText(packet);
 }
 
 std::string ToPacket(const Exited& exited) {
@@ -117,7 +117,7 @@ std::string ToPacket(const Exited& exited) {
   } else {
     packet["exit_code"] = exited.exit_code;
   }
-  return Packet(packet);
+  return PacketText(packet);
 }
 
 }  // namespace attune::channel

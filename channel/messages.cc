@@ -14,12 +14,12 @@ namespace {
 
 // What is written, in the order in which it is written; and `start`, whose configuration keeps its
 // order. Each key is looked for among all before it, so what a rank sends is read without order.
-using Json = nlohmann::ordered_json;
-using UnorderedJson = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr size_t kDigestHexDigits = 64;
 
-Json Number(double value) {
+OrderedJson Number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   return value;
@@ -231,7 +231,7 @@ Rendezvous ReadRendezvous(Fields<AnyJson>& fields) {
 // it.
 constexpr int64_t kSweepIntegerMax = INT64_MAX;
 
-Start ReadStart(Fields<Json>& fields, const Json& json) {
+Start ReadStart(Fields<OrderedJson>& fields, const OrderedJson& json) {
   if (fields.Small("protocol", 0) != kProtocol) {
     fields.Complain("protocol", std::to_string(kProtocol) +
                                     ", the version that this program speaks; build it with the "
@@ -264,7 +264,7 @@ Start ReadStart(Fields<Json>& fields, const Json& json) {
   return start;
 }
 
-void Read(const std::string& type, const Json& json, Fields<Json>& fields, FromExecutor& message) {
+void Read(const std::string& type, const OrderedJson& json, Fields<OrderedJson>& fields, FromExecutor& message) {
   if (type == "start") message = ReadStart(fields, json);
   if (type == "rendezvous") message = ReadRendezvous(fields);
   if (type == "verdict") {
@@ -275,7 +275,7 @@ void Read(const std::string& type, const Json& json, Fields<Json>& fields, FromE
   if (type == "yield") message = Yield{};
 }
 
-void Read(const std::string& type, const UnorderedJson&, Fields<UnorderedJson>& fields,
+void Read(const std::string& type, const Json&, Fields<Json>& fields,
           FromRank& message) {
   if (type == "heartbeat") {
     message = Heartbeat{std::chrono::milliseconds(fields.Integer("silence_ms", 0, kSilenceMsMax))};
@@ -328,19 +328,19 @@ OrError<Message> Parse(std::string_view line) {
   return message;
 }
 
-std::string Line(const Json& json) {
+std::string Line(const OrderedJson& json) {
   // An exception's text may be no UTF-8; the other end gets something readable.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-Json Object(const std::vector<std::pair<std::string, double>>& metrics) {
-  Json object = Json::object();
+OrderedJson Object(const std::vector<std::pair<std::string, double>>& metrics) {
+  OrderedJson object = OrderedJson::object();
   for (const auto& [name, value] : metrics) object[name] = Number(value);
   return object;
 }
 
-Json Object(const std::vector<NamedValue>& parameters) {
-  Json object = Json::object();
+OrderedJson Object(const std::vector<NamedValue>& parameters) {
+  OrderedJson object = OrderedJson::object();
   for (const NamedValue& entry : parameters) {
     std::visit(
         [&](const auto& value) {
@@ -358,15 +358,15 @@ Json Object(const std::vector<NamedValue>& parameters) {
 }  // namespace
 
 OrError<FromExecutor> ParseFromExecutor(std::string_view line) {
-  return Parse<FromExecutor, Json>(line);
+  return Parse<FromExecutor, OrderedJson>(line);
 }
 
 OrError<FromRank> ParseFromRank(std::string_view line) {
-  return Parse<FromRank, UnorderedJson>(line);
+  return Parse<FromRank, Json>(line);
 }
 
 std::string ToLine(const Start& start) {
-  Json json{{"type", "start"},
+  OrderedJson json{{"type", "start"},
             {"protocol", kProtocol},
             {"sweep", start.sweep},
             {"trial", start.trial},
@@ -407,7 +407,7 @@ std::string ToLine(const Rendezvous& rendezvous) {
 }
 
 std::string ToLine(const Report& report) {
-  Json json{{"type", "report"},
+  OrderedJson json{{"type", "report"},
             {"step", report.step},
             {"seconds", report.seconds},
             {"metrics", Object(report.metrics)}};

@@ -41,6 +41,22 @@ else()
   target_compile_options(attune_options INTERFACE $<${is_test}:-O1>)  # a fifth less to compile
 endif()
 
+# Reading the same headers in every source is most of the cost of a cold build, so the sources of a
+# target are compiled together, as one translation unit. Names in anonymous namespaces must therefore
+# be unique within a target. Tools that look at single sources (clang-tidy) turn this off.
+option(ATTUNE_UNITY "Compile the sources of each target together" ON)
+
+# attune_together(TARGET [BATCH n])
+# Compiles the target's sources together: all of them, or n at a time.
+function(attune_together target)
+  cmake_parse_arguments(arg "" "BATCH" "" ${ARGN})
+  if(NOT arg_BATCH)
+    set(arg_BATCH 0)  # all
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ATTUNE_UNITY}
+                                             UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
+endfunction()
+
 # attune_library(NAME SOURCES ... [DEPENDS ...] [PRIVATE ...])
 # A static library `attune_NAME`, aliased `attune::NAME`.
 function(attune_library name)
@@ -49,6 +65,7 @@ function(attune_library name)
   add_library(attune::${name} ALIAS attune_${name})
   target_link_libraries(attune_${name} PUBLIC $<BUILD_INTERFACE:attune_options> ${arg_DEPENDS}
                                              PRIVATE ${arg_PRIVATE})
+  attune_together(attune_${name})
 endfunction()
 
 # attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds])

@@ -6,14 +6,13 @@
 
 #include "core/base/check.h"
 #include "core/base/random.h"
+#include "schedulers/text.h"
 
 namespace attune::schedulers {
 namespace {
 
 // Come to a rung before one that extrapolates promotes any.
 constexpr size_t kFirstTrials = 6;
-
-std::string Text(Step step) { return std::to_string(step.value); }
 
 }  // namespace
 

@@ -1,12 +1,12 @@
 #include "schedulers/asha.h"
 
+#include "schedulers/text.h"
+
 // How asha, extrapolate and pasha are made from a sweep file.
 namespace attune::schedulers {
 namespace {
 
-std::string Text(Step step) { return std::to_string(step.value); }
-
-Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Scheduler>> MakeAsha(const SweepSpec& spec) {
   const Asha::Options options = Asha::OptionsOf(spec);
   if (options.max == Step(0)) {
     return Error{ErrorCode::kInvalid, "scheduler.max: " + spec.scheduler.name +
@@ -80,14 +80,14 @@ Entry<Scheduler> AshaEntry() {
                        .min = 1,
                        .help = "each next one begins a rung later, for values that mislead early; "
                                "a trial's is drawn"}},
-          .make = Make};
+          .make = MakeAsha};
 }
 
 Entry<Scheduler> ExtrapolateEntry() {
   return {.name = Asha::kExtrapolate,
           .help = "pauses at growing steps, and promotes those whose curves go furthest; needs max",
           .options = {MinOption(), FactorOption(3)},
-          .make = Make};
+          .make = MakeAsha};
 }
 
 Entry<Scheduler> PashaEntry() {
@@ -96,7 +96,7 @@ Entry<Scheduler> PashaEntry() {
               "asha's promotions, up to a step that grows while the last two rungs rank "
               "differently; needs max",
           .options = {MinOption(), FactorOption(3)},
-          .make = Make};
+          .make = MakeAsha};
 }
 
 }  // namespace attune::schedulers

@@ -72,7 +72,7 @@ Value Explored(const Domain& domain, const Value* value, const Exploration& expl
   return inside ? Perturbed(domain, *inside, factor) : Draw(domain, stream);
 }
 
-std::string Text(const Value* value) {
+std::string ValueText(const Value* value) {
   if (value == nullptr) return "none";
   const auto* real = std::get_if<double>(value);
   return real != nullptr ? FormatShort(*real) : FormatValue(*value);
@@ -104,7 +104,7 @@ std::string Changes(const Config& before, const Config& after) {
     const Value* from = before.Find(name);
     const Value* to = after.Find(name);
     if (from != nullptr && to != nullptr && *from == *to) return;
-    text += (text.empty() ? "" : ", ") + name + " " + Text(from) + " → " + Text(to);
+    text += (text.empty() ? "" : ", ") + name + " " + ValueText(from) + " → " + ValueText(to);
   };
   for (const auto& [name, value] : after.entries()) changed(name);
   for (const auto& [name, value] : before.entries()) {

@@ -6,17 +6,13 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "schedulers/text.h"
 
 namespace attune::schedulers {
 namespace {
 
-using Place = Bracket::Place;
-
-constexpr std::string_view kRule = "hyperband";
+constexpr std::string_view kHyperBand = "hyperband";
 constexpr int64_t kMostTrials = 100'000;  // of a bracket
-
-std::string Text(int64_t number) { return std::to_string(number); }
-std::string Text(Step step) { return Text(step.value); }
 
 // η^s for s = 0, 1, …, as long as it is at most max / min.
 std::vector<int64_t> Powers(const HyperBand::Options& options) {
@@ -27,14 +23,14 @@ std::vector<int64_t> Powers(const HyperBand::Options& options) {
   return powers;
 }
 
-HyperBand::Options OptionsOf(const SweepSpec& spec) {
+HyperBand::Options HyperBandOptions(const SweepSpec& spec) {
   return {.min = Step(std::get<int64_t>(spec.scheduler.options.at("min"))),
           .max = spec.max_step,
           .reduction_factor = std::get<int64_t>(spec.scheduler.options.at("reduction_factor"))};
 }
 
-Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
-  const HyperBand::Options options = OptionsOf(spec);
+Result<std::unique_ptr<Scheduler>> MakeHyperBand(const SweepSpec& spec) {
+  const HyperBand::Options options = HyperBandOptions(spec);
   if (options.max == Step(0)) {
     return Error{ErrorCode::kInvalid,
                  "scheduler.max: hyperband needs max, the step at which a trial is complete"};
@@ -84,7 +80,7 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
   auto seat = SeatOf(trial.id.number);
   if (!seat || !seat->bracket.Arrives(seat->member, report.step)) {
     const auto next = NextMilestone(trial, report.step);
-    return Verdict::Continue({.rule = std::string(kRule),
+    return Verdict::Continue({.rule = std::string(kHyperBand),
                               .step = report.step,
                               .text = "goes on" + at +
                                       (next ? "nothing is decided before rung " + Text(*next)
@@ -95,8 +91,8 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
   const Bracket::Member& member = bracket.members()[seat->member];
   const Bracket::Standing standing = bracket.StandingOf(seat->member);
   const bool passed = member.level == bracket.shape().rungs.size();
-  const VerdictKind kind = member.place == Place::kWaiting          ? VerdictKind::kPause
-                           : member.place == Place::kOut && !passed ? VerdictKind::kStop
+  const VerdictKind kind = member.place == Bracket::Place::kWaiting          ? VerdictKind::kPause
+                           : member.place == Bracket::Place::kOut && !passed ? VerdictKind::kStop
                                                                     : VerdictKind::kContinue;
   Reason reason = ReasonFor(bracket, seat->first, standing);
   reason.step = report.step;
@@ -115,7 +111,7 @@ Reason HyperBand::ReasonFor(const Bracket& bracket, uint32_t first,
                             const Bracket::Standing& standing) const {
   const std::string trials =
       "trials " + Text(first) + " to " + Text(first + bracket.shape().trials - 1);
-  return {.rule = std::string(kRule) + ", " + trials,  // compared with each other only
+  return {.rule = std::string(kHyperBand) + ", " + trials,  // compared with each other only
           .rung = standing.rung,
           .value = standing.value,
           .cutoff = standing.cutoff,
@@ -168,7 +164,7 @@ std::optional<uint32_t> HyperBand::ChosenOf(const Brackets::value_type& entry,
   const auto& members = entry.second.members();
   std::optional<uint32_t> chosen;
   for (uint32_t member = 0; member < members.size(); ++member) {
-    if (members[member].place != Place::kChosen) continue;
+    if (members[member].place != Bracket::Place::kChosen) continue;
     if (chosen && members[*chosen].level >= members[member].level) continue;
     if (sweep.paused.contains(TrialNumber(entry.first + member))) chosen = member;
   }
@@ -189,14 +185,14 @@ void HyperBand::Observe(const Event& event) {
   if (found == brackets_.end()) return;
   const auto bracket = brackets_.find(found->first);
   const uint32_t member = trial->number.value - bracket->first;
-  const Place place = bracket->second.members()[member].place;
+  const Bracket::Place place = bracket->second.members()[member].place;
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const Report& report = reported->report;
     if (bracket->second.Arrives(member, report.step))
       bracket->second.Arrive(objective_, member, report.step, objective_.Of(report.metrics));
   } else if (std::holds_alternative<TrialPromoted>(event.fact) ||
              std::holds_alternative<AttemptAssigned>(event.fact)) {
-    if (place == Place::kWaiting || place == Place::kChosen)
+    if (place == Bracket::Place::kWaiting || place == Bracket::Place::kChosen)
       bracket->second.GoOn(objective_, member);
   } else if (std::holds_alternative<TrialEnded>(event.fact) ||
              std::holds_alternative<TrialReopened>(event.fact)) {
@@ -254,7 +250,7 @@ std::optional<HyperBand::Seat> HyperBand::SeatOf(TrialNumber trial) const {
 }
 
 void HyperBand::Adapt(const SweepSpec& spec) {
-  const Options options = OptionsOf(spec);
+  const Options options = HyperBandOptions(spec);
   if (options == options_) return;
   options_ = options;
   round_ = Round(options);
@@ -277,7 +273,7 @@ std::vector<Step> HyperBand::Rungs() const {
 }
 
 Entry<Scheduler> HyperBandEntry() {
-  return {.name = std::string(kRule),
+  return {.name = std::string(kHyperBand),
           .help =
               "brackets that begin with many trials for few steps, or few for many, and go on "
               "with the best; needs max",
@@ -289,7 +285,7 @@ Entry<Scheduler> HyperBandEntry() {
                        .fallback = int64_t{3},
                        .min = 2,
                        .help = "one in so many goes on, and each rung is so many times further"}},
-          .make = Make};
+          .make = MakeHyperBand};
 }
 
 }  // namespace attune::schedulers

@@ -9,15 +9,12 @@
 #include "core/base/check.h"
 #include "core/base/random.h"
 #include "core/log/fields.h"
+#include "schedulers/text.h"
 
 namespace attune::schedulers {
 namespace {
 
 constexpr double kRounding = 1e-9;  // of what a fraction of a count is computed with
-
-std::string Text(int64_t number) { return std::to_string(number); }
-std::string Text(Step step) { return Text(step.value); }
-std::string Text(TrialNumber trial) { return Text(int64_t{trial.value}); }
 
 bool Failed(TrialState state) {
   return state == TrialState::kFailed || state == TrialState::kKilled;

@@ -5,15 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "schedulers/text.h"
+
 // How pbt and pb2 are made from a sweep file.
 namespace attune::schedulers {
 namespace {
 
 constexpr const char* kPbt = "pbt";
 constexpr const char* kPb2 = "pb2";
-
-std::string Text(int64_t number) { return std::to_string(number); }
-std::string Text(Step step) { return Text(step.value); }
 
 // "lr, momentum"
 std::set<std::string> Names(const std::string& list) {
@@ -27,7 +26,7 @@ std::set<std::string> Names(const std::string& list) {
   return names;
 }
 
-Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Scheduler>> MakePbt(const SweepSpec& spec) {
   const Pbt::Options options = Pbt::OptionsOf(spec);
   if (options.max == Step(0)) {
     return Error{ErrorCode::kInvalid, "scheduler.max: " + spec.scheduler.name +
@@ -106,7 +105,7 @@ Entry<Scheduler> PbtEntry() {
           "a population whose worst members clone the best ones and explore their configuration; "
           "needs max",
       .options = CommonOptions(),
-      .make = Make};
+      .make = MakePbt};
   entry.options.insert(entry.options.begin() + 2,
                        {{.name = "resample_probability",
                          .fallback = 0.25,
@@ -133,7 +132,7 @@ Entry<Scheduler> Pb2Entry() {
           "a population as that of pbt, whose clones take the numbers that a model of all gains "
           "so far finds promising; needs max",
       .options = CommonOptions(),
-      .make = Make};
+      .make = MakePbt};
 }
 
 }  // namespace attune::schedulers

@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "schedulers/explore.h"
+#include "schedulers/text.h"
 
 namespace attune::schedulers {
 namespace {
 
-constexpr std::string_view kRule = "pbt_replay";
-
-std::string Text(Step step) { return std::to_string(step.value); }
+constexpr std::string_view kPbtReplay = "pbt_replay";
 
 Result<ConfigSchedule> ScheduleOf(const SweepSpec& spec) {
   auto schedule =
@@ -21,7 +20,7 @@ Result<ConfigSchedule> ScheduleOf(const SweepSpec& spec) {
   return schedule;
 }
 
-Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Scheduler>> MakePbtReplay(const SweepSpec& spec) {
   auto schedule = ScheduleOf(spec);
   if (!schedule.ok()) return schedule.error();
   return {std::make_unique<PbtReplay>(*std::move(schedule))};
@@ -35,7 +34,7 @@ const Config* PbtReplay::At(Step step) const {
 }
 
 Verdict PbtReplay::Judge(const TrialView& trial, const Report& report) const {
-  Reason reason{.rule = std::string(kRule), .step = report.step};
+  Reason reason{.rule = std::string(kPbtReplay), .step = report.step};
   const Config* config = At(report.step);
   if (config == nullptr || *config == trial.config) {
     reason.text = "goes on at step " + Text(report.step) + ": its schedule changes nothing there";
@@ -56,7 +55,7 @@ NextMove PbtReplay::Next(const SweepView& sweep) const {
   if (sweep.paused.empty()) return New{};
   const auto& [trial, step] = *sweep.paused.begin();
   Promote promote{.trial = trial,
-                  .reason = {.rule = std::string(kRule),
+                  .reason = {.rule = std::string(kPbtReplay),
                              .step = step,
                              .text = "goes on at step " + Text(step) + " as its schedule has it"}};
   if (const Config* config = At(step)) promote.config = *config;
@@ -67,7 +66,7 @@ NextMove PbtReplay::Next(const SweepView& sweep) const {
 void PbtReplay::Adapt(const SweepSpec& spec) { schedule_ = ScheduleOf(spec).value(); }
 
 Entry<Scheduler> PbtReplayEntry() {
-  return {.name = std::string(kRule),
+  return {.name = std::string(kPbtReplay),
           .help =
               "changes the configuration of each trial at the steps of a schedule, such as `attune "
               "trial schedule` writes",
@@ -76,7 +75,7 @@ Entry<Scheduler> PbtReplayEntry() {
                        .required = true,
                        .help = "from which steps on with which configurations: `8: lr=0.12; 16: "
                                "lr=0.1`"}},
-          .make = Make};
+          .make = MakePbtReplay};
 }
 
 }  // namespace attune::schedulers

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "schedulers/text.h"
 
 namespace attune::schedulers {
 namespace {
@@ -13,12 +14,9 @@ using Form = PercentileStopping::Form;
 
 constexpr double kMedian = 50;
 
-std::string Text(int64_t number) { return std::to_string(number); }
-std::string Text(Step step) { return Text(step.value); }
-
 std::string_view RuleOf(Form form) { return form == Form::kMedian ? "median" : "percentile"; }
 
-PercentileStopping::Options OptionsOf(const SweepSpec& spec) {
+PercentileStopping::Options PercentileOptions(const SweepSpec& spec) {
   const auto& options = spec.scheduler.options;
   const auto integer = [&](const char* name) { return std::get<int64_t>(options.at(name)); };
   const bool median = spec.scheduler.name == RuleOf(Form::kMedian);
@@ -30,8 +28,8 @@ PercentileStopping::Options OptionsOf(const SweepSpec& spec) {
           .max = spec.max_step};
 }
 
-Result<std::unique_ptr<Scheduler>> Make(const SweepSpec& spec) {
-  const PercentileStopping::Options options = OptionsOf(spec);
+Result<std::unique_ptr<Scheduler>> MakePercentileStopping(const SweepSpec& spec) {
+  const PercentileStopping::Options options = PercentileOptions(spec);
   if (options.max > Step(0) && options.grace_period >= options.max) {
     return Error{ErrorCode::kInvalid, "scheduler.grace_period: " + Text(options.grace_period) +
                                           " is not below max " + Text(options.max) +
@@ -138,7 +136,7 @@ void PercentileStopping::Observe(const Event& event) {
   sorted.insert(sorted.begin() + static_cast<ptrdiff_t>(BetterThan(statistic, sorted)), statistic);
 }
 
-void PercentileStopping::Adapt(const SweepSpec& spec) { options_ = OptionsOf(spec); }
+void PercentileStopping::Adapt(const SweepSpec& spec) { options_ = PercentileOptions(spec); }
 
 void PercentileStopping::Save(ArchiveWriter& archive) const { archive(curves_, lines_); }
 
@@ -194,7 +192,7 @@ Entry<Scheduler> MedianEntry() {
               "stops a trial whose best value is worse than the median of the others' running "
               "means",
           .options = SharedOptions(),
-          .make = Make};
+          .make = MakePercentileStopping};
 }
 
 Entry<Scheduler> PercentileEntry() {
@@ -207,7 +205,7 @@ Entry<Scheduler> PercentileEntry() {
   return {.name = std::string(RuleOf(Form::kPercentile)),
           .help = "goes on only with those among the best percent that came as far",
           .options = std::move(options),
-          .make = Make};
+          .make = MakePercentileStopping};
 }
 
 }  // namespace attune::schedulers

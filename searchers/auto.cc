@@ -51,7 +51,7 @@ SweepSpec SpecOf(const SweepSpec& spec, const std::string& searcher) {
   return own;
 }
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeAuto(const SweepSpec& spec) {
   if (auto error = WithoutEndInRange(spec, "auto")) return *error;
   for (const Auto::Stage& stage : Auto::StagesFor(spec)) {
     for (const std::string& searcher : stage.searchers) {
@@ -159,7 +159,7 @@ Entry<Searcher> AutoEntry() {
   return {.name = "auto",
           .help = "chooses among the others by the space, the metrics and the results so far",
           .options = {},
-          .make = Make};
+          .make = MakeAuto};
 }
 
 }  // namespace attune::searchers

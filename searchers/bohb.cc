@@ -10,26 +10,26 @@
 namespace attune::searchers {
 namespace {
 
-Bohb::Options OptionsOf(const AlgorithmSpec& spec) {
+Bohb::Options BohbOptions(const AlgorithmSpec& spec) {
   return {.min_points = std::get<int64_t>(spec.options.at("min_points")),
           .candidates = std::get<int64_t>(spec.options.at("candidates")),
           .good_fraction = std::get<double>(spec.options.at("good_fraction")),
           .random_fraction = std::get<double>(spec.options.at("random_fraction"))};
 }
 
-int64_t Enough(const Bohb::Options& options, const SweepSpec& spec) {
+int64_t MinPoints(const Bohb::Options& options, const SweepSpec& spec) {
   if (options.min_points > 0) return options.min_points;
   return static_cast<int64_t>(Cube(spec.space).size()) + 2;
 }
 
 Tpe::Options ModelOf(const SweepSpec& spec) {
-  const Bohb::Options options = OptionsOf(spec.searcher);
-  return {.startup_trials = Enough(options, spec),
+  const Bohb::Options options = BohbOptions(spec.searcher);
+  return {.startup_trials = MinPoints(options, spec),
           .candidates = options.candidates,
           .good_fraction = options.good_fraction};
 }
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeBohb(const SweepSpec& spec) {
   if (auto error = SeveralMetrics(spec, "bohb")) return *error;
   if (auto error = WithoutEndInRange(spec, "BOHB")) return *error;
   return {std::make_unique<Bohb>(spec)};
@@ -37,8 +37,8 @@ Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
 
 }  // namespace
 
-Bohb::Bohb(const SweepSpec& spec) : Tpe(spec, ModelOf(spec)), options_(OptionsOf(spec.searcher)) {
-  options_.min_points = Enough(options_, spec);
+Bohb::Bohb(const SweepSpec& spec) : Tpe(spec, ModelOf(spec)), options_(BohbOptions(spec.searcher)) {
+  options_.min_points = MinPoints(options_, spec);
 }
 
 Step Bohb::Reached(uint32_t trial) const {
@@ -165,8 +165,8 @@ Suggestion Bohb::Suggest(ProposalNumber proposal) const {
 }
 
 void Bohb::Adapt(const SweepSpec& spec) {
-  options_ = OptionsOf(spec.searcher);
-  options_.min_points = Enough(options_, spec);
+  options_ = BohbOptions(spec.searcher);
+  options_.min_points = MinPoints(options_, spec);
   Tpe::Adapt(spec, ModelOf(spec));
   for (uint32_t trial = 0; trial < curves_.size(); ++trial) {
     Stand(trial);  // what became of it outside of the ranges was no news
@@ -220,7 +220,7 @@ Entry<Searcher> BohbEntry() {
                        .min = 0,
                        .max = 1,
                        .help = "part of the proposals that are drawn at random"}},
-          .make = Make};
+          .make = MakeBohb};
 }
 
 }  // namespace attune::searchers

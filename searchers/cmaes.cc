@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "core/base/elementary.h"
+#include "core/base/numbers.h"
 #include "searchers/model/draw.h"
 #include "searchers/model/limit.h"
 #include "searchers/model/prior.h"
@@ -21,15 +21,14 @@ constexpr double kLeastDeviation = 1e-12;  // less is hardly another value
 constexpr double kLeastChange = 1e-12;     // of the best results, as a part of them
 constexpr double kLeastWarmStep = 0.1;     // of the initial step
 constexpr double kListRate = 0.1;          // per parent that counts
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostDoublings = 9;
 
-Cmaes::Options OptionsOf(const AlgorithmSpec& spec) {
+Cmaes::Options CmaesOptions(const AlgorithmSpec& spec) {
   return {.population = std::get<int64_t>(spec.options.at("population")),
           .initial_step = std::get<double>(spec.options.at("initial_step"))};
 }
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeCmaes(const SweepSpec& spec) {
   if (auto error = SeveralMetrics(spec, "cmaes")) return *error;
   if (auto error = WithoutEndInRange(spec, "CMA-ES")) return *error;
   return {std::make_unique<Cmaes>(spec)};
@@ -40,7 +39,7 @@ bool IsList(const Cube::Dimension& dimension) { return dimension.kind == Cube::K
 }  // namespace
 
 Cmaes::Cmaes(const SweepSpec& spec)
-    : options_(OptionsOf(spec.searcher)), seed_(spec.seed), record_(spec) {
+    : options_(CmaesOptions(spec.searcher)), seed_(spec.seed), record_(spec) {
   Begin(Point(record_.cube().size(), 0.5), Population(), options_.initial_step);
 }
 
@@ -281,7 +280,7 @@ bool Cmaes::Stands(const std::vector<uint32_t>& best_first) {
 }
 
 void Cmaes::Adapt(const SweepSpec& spec) {
-  const Options options = OptionsOf(spec.searcher);
+  const Options options = CmaesOptions(spec.searcher);
   const bool same = options == options_ && spec.space == record_.cube().space();
   options_ = options;
   record_.Adapt(spec);
@@ -332,7 +331,7 @@ Entry<Searcher> CmaesEntry() {
                    .min = 0.001,
                    .max = 1.0,
                    .help = "standard deviation at the start, as a part of each range"}},
-      .make = Make};
+      .make = MakeCmaes};
 }
 
 }  // namespace attune::searchers

@@ -14,14 +14,14 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kIndex = 10;  // how near to its parent a child is
+constexpr double kMutationIndex = 10;  // how near to its parent a child is
 
-Evolution::Options OptionsOf(const AlgorithmSpec& spec) {
+Evolution::Options EvolutionOptions(const AlgorithmSpec& spec) {
   return {.population = std::get<int64_t>(spec.options.at("population")),
           .tournament = std::get<int64_t>(spec.options.at("tournament"))};
 }
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeEvolution(const SweepSpec& spec) {
   if (auto error = WithoutEndInRange(spec, "evolution")) return *error;
   return {std::make_unique<Evolution>(spec)};
 }
@@ -29,7 +29,7 @@ Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
 }  // namespace
 
 Evolution::Evolution(const SweepSpec& spec)
-    : options_(OptionsOf(spec.searcher)),
+    : options_(EvolutionOptions(spec.searcher)),
       seed_(spec.seed),
       record_(spec),
       first_(record_, spec.seed) {}
@@ -79,7 +79,7 @@ Config Evolution::Child(uint32_t parent, RandomStream& random) const {
     const double coordinate = record_.At(parent, dimension);
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (dimension != mutated) return coordinate;
-    return Mutated(cube, dimension, coordinate, kIndex, random);
+    return Mutated(cube, dimension, coordinate, kMutationIndex, random);
   });
 }
 
@@ -103,7 +103,7 @@ void Evolution::Retire() {
 }
 
 void Evolution::Adapt(const SweepSpec& spec) {
-  options_ = OptionsOf(spec.searcher);
+  options_ = EvolutionOptions(spec.searcher);
   record_.Adapt(spec);
   first_ = FirstPopulation(record_, seed_);
   std::erase_if(population_, [this](uint32_t trial) {
@@ -140,7 +140,7 @@ Entry<Searcher> EvolutionEntry() {
                        .min = 1,
                        .max = 10'000,
                        .help = "drawn from them for each proposal; the best is its parent"}},
-          .make = Make};
+          .make = MakeEvolution};
 }
 
 }  // namespace attune::searchers

@@ -24,18 +24,18 @@ namespace {
 constexpr size_t kRoughlyFitted = 48;  // trials of a first fit, from several beginnings
 constexpr size_t kFitted = 100;        // of a second one, that goes on from there
 constexpr int kRoughEvaluations = 20;  // of a descent
-constexpr int kEvaluations = 10;
+constexpr int kRefitEvaluations = 10;
 constexpr size_t kMostPending = 100;
 constexpr size_t kGuesses = 8;     // of what pending trials come to
 constexpr size_t kGood = 5;        // trials near which candidates are drawn
 constexpr size_t kNeighbours = 5;  // of a trial that failed
 constexpr double kBelief = 2;      // exponent of the earlier sweeps' density, times results
 
-Gp::Options OptionsOf(const AlgorithmSpec& spec) {
+Gp::Options GpOptions(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials"))};
 }
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeGp(const SweepSpec& spec) {
   if (auto error = WithoutEndInRange(spec, "gp")) return *error;
   return {std::make_unique<Gp>(spec)};
 }
@@ -64,7 +64,7 @@ std::vector<uint32_t> BestAndNewest(const std::vector<uint32_t>& best_first, siz
 }  // namespace
 
 Gp::Gp(const SweepSpec& spec)
-    : options_(OptionsOf(spec.searcher)),
+    : options_(GpOptions(spec.searcher)),
       seed_(spec.seed),
       record_(spec),
       sobol_(record_.cube().size(), spec.seed) {}
@@ -80,7 +80,7 @@ void Gp::Load(ArchiveReader& archive) {
 }
 
 void Gp::Adapt(const SweepSpec& spec) {
-  options_ = OptionsOf(spec.searcher);
+  options_ = GpOptions(spec.searcher);
   record_.Adapt(spec);
   prior_ = Prior(record_);
   sobol_ = SobolSequence(record_.cube().size(), seed_);
@@ -160,7 +160,7 @@ Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
   Fitted fitted =
       fit(SpreadByRank(best_first, kRoughlyFitted), Beginnings(cube), kRoughEvaluations);
   if (best_first.size() > kRoughlyFitted) {
-    fitted = fit(BestAndNewest(best_first, kFitted), {fitted}, kEvaluations);
+    fitted = fit(BestAndNewest(best_first, kFitted), {fitted}, kRefitEvaluations);
   }
   const std::vector<uint32_t> seen = BestAndNewest(best_first, kMostObservations);
   Eigen::MatrixXd draws(std::ssize(pending), pending.empty() ? 1 : kGuesses);
@@ -287,7 +287,7 @@ Entry<Searcher> GpEntry() {
                    .min = 0,
                    .help = "results before there is a model; 0: 4 + number of parameters, 20 at "
                            "most"}},
-      .make = Make};
+      .make = MakeGp};
 }
 
 }  // namespace attune::searchers

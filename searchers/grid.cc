@@ -11,9 +11,9 @@ namespace attune::searchers {
 namespace {
 
 constexpr std::string_view kName = "grid";
-constexpr int64_t kAbsent = -1;
+constexpr int64_t kInactive = -1;
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeGrid(const SweepSpec& spec) {
   if (auto error = WithPrior(spec, "grid")) return *error;
   const Result<int64_t> count = Grid::Count(spec.space);
   if (!count.ok()) return count.error();
@@ -61,7 +61,7 @@ Suggestion Grid::Suggest(ProposalNumber) const {
 Config Grid::Here() const {
   Config config;
   for (size_t i = 0; i < turns_.size(); ++i) {
-    if (turns_[i] == kAbsent) continue;
+    if (turns_[i] == kInactive) continue;
     const Parameter& parameter = space_.parameters()[space_.order()[i]];
     config.Set(parameter.name, ValueAt(parameter.domain, turns_[i]));
   }
@@ -99,7 +99,7 @@ bool Grid::Holds(const Past& past, const Config& config) {
   for (const size_t place : past.space.order()) {
     const Parameter& parameter = past.space.parameters()[place];
     const Value* value = config.Find(parameter.name);
-    turns.push_back(kAbsent);
+    turns.push_back(kInactive);
     if (value == nullptr) continue;
     ++present;
     const int64_t count = *CountValues(parameter.domain);
@@ -129,7 +129,7 @@ void Grid::Load(ArchiveReader& archive) {
 bool Grid::Advance() {
   for (size_t i = turns_.size(); i-- > 0;) {
     const Parameter& parameter = space_.parameters()[space_.order()[i]];
-    if (turns_[i] == kAbsent || turns_[i] + 1 == *CountValues(parameter.domain)) continue;
+    if (turns_[i] == kInactive || turns_[i] + 1 == *CountValues(parameter.domain)) continue;
     ++turns_[i];
     ++place_;
     Reset(i + 1);
@@ -143,8 +143,8 @@ void Grid::Reset(size_t from) {
   Config config;
   for (size_t i = 0; i < turns_.size(); ++i) {
     const Parameter& parameter = space_.parameters()[space_.order()[i]];
-    if (i >= from) turns_[i] = space_.Active(parameter, config) ? 0 : kAbsent;
-    if (turns_[i] != kAbsent) config.Set(parameter.name, ValueAt(parameter.domain, turns_[i]));
+    if (i >= from) turns_[i] = space_.Active(parameter, config) ? 0 : kInactive;
+    if (turns_[i] != kInactive) config.Set(parameter.name, ValueAt(parameter.domain, turns_[i]));
   }
 }
 
@@ -152,7 +152,7 @@ Entry<Searcher> GridEntry() {
   return {.name = std::string(kName),
           .help = "every configuration once, in the order of the file; real ranges need a step",
           .options = {},
-          .make = Make};
+          .make = MakeGrid};
 }
 
 }  // namespace attune::searchers

@@ -14,13 +14,13 @@ namespace attune::searchers {
 namespace {
 
 constexpr double kCrossover = 0.9;  // of children, and of these half of the numbers
-constexpr double kIndex = 20;       // how near to its parents a child is
+constexpr double kDistributionIndex = 20;       // how near to its parents a child is
 
 size_t SizeOf(const AlgorithmSpec& spec) {
   return static_cast<size_t>(std::get<int64_t>(spec.options.at("population")));
 }
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeNsga2(const SweepSpec& spec) {
   if (auto error = WithoutEndInRange(spec, "NSGA-II")) return *error;
   return {std::make_unique<Nsga2>(spec)};
 }
@@ -87,11 +87,11 @@ Config Nsga2::Child(Parents& parents, RandomStream& random) const {
     double coordinate = std::isnan(alone) ? other : alone;
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (crosses && !std::isnan(other) && random.Uniform() < 0.5) {
-      coordinate = Crossed(cube, dimension, coordinate, other, kIndex, random);
+      coordinate = Crossed(cube, dimension, coordinate, other, kDistributionIndex, random);
     }
     of_both = of_both || coordinate != alone;
     if (dimension != mutated) return coordinate;
-    return Mutated(cube, dimension, coordinate, kIndex, random);
+    return Mutated(cube, dimension, coordinate, kDistributionIndex, random);
   });
   if (!of_both) parents.father = mother;
   return child;
@@ -150,7 +150,7 @@ Entry<Searcher> Nsga2Entry() {
                        .min = 4,
                        .max = 10'000,
                        .help = "trials that may be parents; the first ones are a Sobol sequence"}},
-          .make = Make};
+          .make = MakeNsga2};
 }
 
 }  // namespace attune::searchers

@@ -7,7 +7,7 @@
 namespace attune::searchers {
 namespace {
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeRandom(const SweepSpec& spec) {
   if (auto error = WithPrior(spec, "random")) return *error;
   if (auto error = WithoutEnd(spec, "random search")) return *error;
   return {std::make_unique<Random>(spec.space, spec.seed)};
@@ -32,7 +32,7 @@ Entry<Searcher> RandomEntry() {
   return {.name = "random",
           .help = "every trial drawn from the space by itself; needs a limit of the sweep",
           .options = {},
-          .make = Make};
+          .make = MakeRandom};
 }
 
 }  // namespace attune::searchers

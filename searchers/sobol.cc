@@ -8,7 +8,7 @@
 namespace attune::searchers {
 namespace {
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeSobol(const SweepSpec& spec) {
   if (auto error = WithPrior(spec, "sobol")) return *error;
   if (auto error = WithoutEnd(spec, "Sobol search")) return *error;
   return {std::make_unique<Sobol>(spec.space, spec.seed)};
@@ -36,7 +36,7 @@ Entry<Searcher> SobolEntry() {
   return {.name = "sobol",
           .help = "points that fill the space evenly (scrambled Sobol); needs a limit of the sweep",
           .options = {},
-          .make = Make};
+          .make = MakeSobol};
 }
 
 }  // namespace attune::searchers

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,7 +18,6 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMostOfSound = 1.0 / 3;  // good ones of those that did not fail
 constexpr size_t kFewest = 3;  // results of a group without which there is no model of it
 constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
@@ -33,13 +31,13 @@ constexpr double kTwins = 1e-3;            // and of what is all but the same
 constexpr double kTwinsKept = 0.2;         // where others depend: proposed nevertheless
 constexpr int kForksTried = 8;             // for the rest of them, until one is no twin
 
-Tpe::Options OptionsOf(const AlgorithmSpec& spec) {
+Tpe::Options TpeOptions(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials")),
           .candidates = std::get<int64_t>(spec.options.at("candidates")),
           .good_fraction = std::get<double>(spec.options.at("good_fraction"))};
 }
 
-Result<std::unique_ptr<Searcher>> Make(const SweepSpec& spec) {
+Result<std::unique_ptr<Searcher>> MakeTpe(const SweepSpec& spec) {
   if (auto error = WithoutEndInRange(spec, "TPE")) return *error;
   return {std::make_unique<Tpe>(spec)};
 }
@@ -56,7 +54,7 @@ size_t Tpe::Group::PlaceOf(uint32_t trial) const {
   return static_cast<size_t>(std::ranges::lower_bound(trials, trial) - trials.begin());
 }
 
-Tpe::Tpe(const SweepSpec& spec) : Tpe(spec, OptionsOf(spec.searcher)) {}
+Tpe::Tpe(const SweepSpec& spec) : Tpe(spec, TpeOptions(spec.searcher)) {}
 
 Tpe::Tpe(const SweepSpec& spec, Options options)
     : options_(options), seed_(spec.seed), record_(spec), sobol_(record_.cube().size(), spec.seed) {
@@ -224,7 +222,7 @@ void Tpe::Observe(const Event& event) {
 
 bool Tpe::Thinks() const { return options_.candidates > kQuickCandidates; }
 
-void Tpe::Adapt(const SweepSpec& spec) { Adapt(spec, OptionsOf(spec.searcher)); }
+void Tpe::Adapt(const SweepSpec& spec) { Adapt(spec, TpeOptions(spec.searcher)); }
 
 void Tpe::Adapt(const SweepSpec& spec, Options options) {
   options_ = options;
@@ -441,7 +439,7 @@ Entry<Searcher> TpeEntry() {
                        .min = 0.01,
                        .max = 0.5,
                        .help = "part of the results that counts as good, of which at most 25 do"}},
-          .make = Make};
+          .make = MakeTpe};
 }
 
 }  // namespace attune::searchers

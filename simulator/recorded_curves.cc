@@ -1,29 +1,20 @@
 #include "simulator/recorded_curves.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/base/parse_number.h"
 #include "simulator/csv.h"
 
 namespace attune::simulate {
 namespace {
 
-constexpr double kMaxSeconds = 1e8;  // of an attempt: three years
+constexpr double kMaxAttemptSeconds = 1e8;  // of an attempt: three years
 
 using Curve = RecordedCurves::Curve;
-
-template <class Number>
-std::optional<Number> ParseNumber(const std::string& text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  return number;
-}
 
 class Reader {
  public:
@@ -107,7 +98,7 @@ class Reader {
     if (const std::string text = Cell("seconds"); !text.empty()) {
       const double begun = same ? trial.seconds : 0;
       seconds = ParseNumber<double>(text).value_or(-1);
-      if (!(seconds >= begun && seconds <= kMaxSeconds))
+      if (!(seconds >= begun && seconds <= kMaxAttemptSeconds))
         return Fault("seconds `" + text +
                      "` is not a time since the attempt began, growing from "
                      "row to row");

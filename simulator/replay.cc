@@ -14,8 +14,6 @@ namespace {
 
 constexpr const char* kRecorded = "recorded";
 
-Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
-
 // Proposes what was tried, in the same order.
 class RecordedSearcher final : public Searcher {
  public:

@@ -16,8 +16,6 @@ namespace {
 
 constexpr int64_t kMaxGpus = 1'000'000;
 
-Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
-
 constexpr int64_t kTurnsBetweenQuestions = 1'000;
 
 // The slots of the executor at this place among them.

@@ -7,14 +7,9 @@
 namespace attune::sweepfile {
 namespace {
 
-constexpr double kMaxSeed = 9007199254740991;  // 2^53 - 1: exact in JSON
-constexpr double kMaxInt = 2147483647;
-constexpr double kMaxStep = 9007199254740991;
 constexpr int kMaxWorkers = 100'000;
 
-Value Integer(int64_t value) { return value; }
 Value Text(std::string text) { return text; }
-Value Duration(Seconds duration) { return duration.value; }
 
 Key OptionKey(const Option& option) {
   constexpr KeyType kTypes[] = {KeyType::kBoolean, KeyType::kInteger, KeyType::kReal,

@@ -14,6 +14,11 @@
 // words it suggests, the JSON schema and the reference in docs/sweep-file.md.
 namespace attune::sweepfile {
 
+// The largest values of an integer, a step and a seed. A double, and so JSON, holds each exactly.
+inline constexpr int64_t kMaxInt = 2147483647;
+inline constexpr int64_t kMaxStep = 9007199254740991;  // 2^53 - 1
+inline constexpr int64_t kMaxSeed = 9007199254740991;
+
 enum class KeyType {
   kText,
   kInteger,
@@ -46,6 +51,10 @@ struct Key {
   std::string alias;                                          // another name of this key
   std::vector<std::pair<std::string, std::string>> synonyms;  // other words for those of one_of
 };
+
+// Fallbacks in the form that Key holds.
+inline Value Integer(int64_t value) { return value; }
+inline Value Duration(Seconds duration) { return duration.value; }
 
 // The keys of one map of the file. `name` is its path, with NAME where any name may stand:
 // "" (the file), metric, parameters.NAME, parameters.NAME.when.NAME, constraints.NAME.

@@ -31,7 +31,7 @@ std::string Scalar(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string Key(const std::string& key) { return Scalar(Json(key)); }
+std::string KeyText(const std::string& key) { return Scalar(Json(key)); }
 
 // On one line: [a, b], {min: 0.1, max: 1.0}.
 std::string Flow(const Json& json) {
@@ -39,7 +39,7 @@ std::string Flow(const Json& json) {
   std::string text;
   for (const auto& [key, member] : json.items()) {
     if (!text.empty()) text += ", ";
-    if (json.is_object()) text += Key(key) + ": ";
+    if (json.is_object()) text += KeyText(key) + ": ";
     text += Flow(member);
   }
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
@@ -56,10 +56,10 @@ std::string ResolvedYaml(const SweepSpec& spec) {
   const Json json = ToJson(spec);
   std::string text;
   for (const auto& [key, section] : json.items()) {
-    text += Key(key) + ":";
+    text += KeyText(key) + ":";
     if (section.is_object() && !section.empty()) {
       for (const auto& [name, member] : section.items()) {
-        text += "\n  " + Key(name) + ": " + Flow(member);
+        text += "\n  " + KeyText(name) + ": " + Flow(member);
       }
     } else if (section.is_array() && HasStructure(section)) {
       for (const Json& item : section) text += "\n  - " + Flow(item);

@@ -4,13 +4,8 @@
 namespace attune::sweepfile {
 namespace {
 
-constexpr double kMaxInt = 2147483647;
-constexpr double kMaxStep = 9007199254740991;
 constexpr double kDay = 86'400;
 constexpr double kMaxPlateau = 10'000;  // reports of each trial that are remembered
-
-Value Integer(int64_t value) { return value; }
-Value Duration(Seconds duration) { return duration.value; }
 
 const Value kNone = int64_t{0};
 const Value kNoTime = 0.0;

@@ -35,8 +35,6 @@ constexpr std::array kSizeUnits{SizeUnit{"TiB", int64_t{1} << 40},
                                 SizeUnit{"kB", 1'000},
                                 SizeUnit{"B", 1}};
 
-Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 size_t Digits(std::string_view text) {
@@ -133,10 +131,10 @@ Error Expected(std::string_view what, const Node& node) {
   return Invalid("expected " + std::string(what) + ", found " + Describe(node));
 }
 
-bool Scalar(const Node& node) { return node.kind == Node::Kind::kScalar; }
+bool IsScalar(const Node& node) { return node.kind == Node::Kind::kScalar; }
 
 bool QuotedNumber(const Node& node) {
-  return Scalar(node) && node.quoted && IsNumeric(LookAt(node.text));
+  return IsScalar(node) && node.quoted && IsNumeric(LookAt(node.text));
 }
 
 // The number at the front of `text`, which is cut off.
@@ -187,7 +185,7 @@ std::string Describe(const Node& node) {
 }
 
 Result<Value> ReadValue(const Node& node) {
-  if (!Scalar(node)) return Expected("a number, text, true or false", node);
+  if (!IsScalar(node)) return Expected("a number, text, true or false", node);
   if (node.quoted) {
     if (node.text.find('\0') != node.text.npos) return Invalid("the text holds a NUL character");
     return Value(node.text);
@@ -210,17 +208,17 @@ Result<Value> ReadValue(const Node& node) {
 }
 
 Result<std::string> ReadText(const Node& node) {
-  if (!Scalar(node)) return Expected("text", node);
+  if (!IsScalar(node)) return Expected("text", node);
   if (node.text.find('\0') != node.text.npos) return Invalid("the text holds a NUL character");
   return node.text;
 }
 
 Result<bool> ReadBoolean(const Node& node) {
-  if (Scalar(node) && !node.quoted && LookAt(node.text) == Look::kBoolean) {
+  if (IsScalar(node) && !node.quoted && LookAt(node.text) == Look::kBoolean) {
     return node.text[0] == 't' || node.text[0] == 'T';
   }
   Error error = Expected("true or false", node);
-  if (Scalar(node)) {
+  if (IsScalar(node)) {
     for (const std::string_view yes : {"yes", "Yes", "on", "On", "y"}) {
       if (node.text == yes) error.message += "; write true";
     }
@@ -236,7 +234,7 @@ Result<Value> ReadNumber(const Node& node) {
   if (QuotedNumber(node)) {
     return Invalid("expected a number, found " + Describe(node) + "; remove the quotes");
   }
-  if (!Scalar(node) || node.quoted || !IsNumeric(LookAt(node.text))) {
+  if (!IsScalar(node) || node.quoted || !IsNumeric(LookAt(node.text))) {
     return Expected("a number", node);
   }
   return ReadValue(node);
@@ -246,7 +244,7 @@ Result<int64_t> ReadInteger(const Node& node) {
   if (QuotedNumber(node)) {
     return Invalid("expected an integer, found " + Describe(node) + "; remove the quotes");
   }
-  if (!Scalar(node) || node.quoted || !IsNumeric(LookAt(node.text))) {
+  if (!IsScalar(node) || node.quoted || !IsNumeric(LookAt(node.text))) {
     return Expected("an integer", node);
   }
   const Result<Value> number = ReadValue(node);
@@ -268,7 +266,7 @@ Result<double> ReadReal(const Node& node) {
 
 Result<Seconds> ReadDuration(const Node& node) {
   constexpr std::string_view kWhat = "a duration such as 90s, 10m or 2h";
-  if (!Scalar(node)) return Expected(kWhat, node);
+  if (!IsScalar(node)) return Expected(kWhat, node);
   std::string_view rest = node.text;
   const std::optional<double> number = TakeNumber(rest);
   if (number && rest.empty()) {
@@ -287,7 +285,7 @@ Result<Seconds> ReadDuration(const Node& node) {
 
 Result<int64_t> ReadSize(const Node& node) {
   constexpr std::string_view kWhat = "a size such as 512MiB or 16GiB";
-  if (!Scalar(node)) return Expected(kWhat, node);
+  if (!IsScalar(node)) return Expected(kWhat, node);
   std::string_view rest = node.text;
   // Whole numbers are read as such: 2^63 - 1 bytes is no double.
   int64_t whole = 0;

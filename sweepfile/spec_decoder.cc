@@ -10,10 +10,8 @@
 namespace attune::sweepfile {
 namespace {
 
-constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinInt64 = std::numeric_limits<int64_t>::min();
-constexpr int64_t kMaxSeed = (int64_t{1} << 53) - 1;
 
 // Keys of later versions are missing in older logs.
 bool Has(const Json& object, const char* key) { return object.is_object() && object.contains(key); }

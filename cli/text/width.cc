@@ -96,6 +96,8 @@ std::string Clean(std::string_view text) {
   return clean;
 }
 
+std::string FirstLine(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
 std::string Clip(std::string_view text, int width) {
   if (DisplayWidth(text) <= width) return std::string(text);
   if (width <= 0) return "";

@@ -12,6 +12,9 @@ int DisplayWidth(std::string_view text);
 // UTF-8 becomes '?'.
 std::string Clean(std::string_view text);
 
+// `text` up to its first line end.
+std::string FirstLine(std::string_view text);
+
 // At most `width` columns, ending in "…" when something was cut off; colours stay closed.
 std::string Clip(std::string_view text, int width);
 

@@ -20,7 +20,7 @@ std::string Counted(size_t count, const std::string& what) {
 }
 
 // pinned, by a person; stored, by the server as well.
-std::string Kept(const Json& checkpoint) {
+std::string KeptText(const Json& checkpoint) {
   std::string text = At(checkpoint, "pinned") == true ? "pinned" : "";
   if (At(checkpoint, "stored") == true) text += text.empty() ? "stored" : ", stored";
   return text;
@@ -40,7 +40,7 @@ std::vector<std::string> CheckpointLines(const Json& checkpoints, const Style& s
     table.Add({TextAt(checkpoint, "sweep") + '/' + std::to_string(trial) + '/' +
                    std::to_string(WholeAt(checkpoint, "attempt")) + '-' +
                    std::to_string(WholeAt(checkpoint, "step")),
-               best.has_value() ? FormatNumber(*best) : "", FormatBytes(size), Kept(checkpoint),
+               best.has_value() ? FormatNumber(*best) : "", FormatBytes(size), KeptText(checkpoint),
                TextAt(checkpoint, "executor"), TextAt(checkpoint, "path")});
   }
   std::vector<std::string> lines = table.Lines(style, width);

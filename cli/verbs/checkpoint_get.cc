@@ -13,7 +13,7 @@
 namespace attune::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kRedrawPeriod{100};
+constexpr std::chrono::milliseconds kBarRedrawPeriod{100};
 
 CheckpointName NameOf(const TrialName& trial, const Json& row) {
   return {trial,
@@ -35,12 +35,12 @@ const Json* Last(const Json& rows, const std::function<bool(const Json&)>& fits)
   return last;
 }
 
-bool Kept(const Json& row) { return !At(row, "dropped").is_string(); }
+bool IsKept(const Json& row) { return !At(row, "dropped").is_string(); }
 
 std::string StepsOf(const Json& rows) {
   std::string steps;
   for (const Json& row : rows) {
-    if (Kept(row)) steps += (steps.empty() ? "" : ", ") + std::to_string(WholeAt(row, "step"));
+    if (IsKept(row)) steps += (steps.empty() ? "" : ", ") + std::to_string(WholeAt(row, "step"));
   }
   return steps;
 }
@@ -135,7 +135,7 @@ Result<Json> Choose(Api& api, const std::string& name, const CheckpointChoice& c
   const Json* const row = Last(rows, [&](const Json& each) {
     if (named->checkpoint && NameOf(named->trial, each).name != named->checkpoint->name)
       return false;
-    return Kept(each) && (!named->step || WholeAt(each, "step") == *named->step);
+    return IsKept(each) && (!named->step || WholeAt(each, "step") == *named->step);
   });
   if (row != nullptr) {
     Json chosen = *row;
@@ -210,10 +210,10 @@ ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
   const std::string folder = !out.empty() ? out
                                           : trial.sweep + "-" + std::to_string(trial.number) +
                                                 "-step-" + std::to_string(WholeAt(*row, "step"));
-  auto drawn = std::chrono::steady_clock::now() - kRedrawPeriod;
+  auto drawn = std::chrono::steady_clock::now() - kBarRedrawPeriod;
   const auto progress = [&](uint64_t there, uint64_t all) {
     const auto now = std::chrono::steady_clock::now();
-    if (!console.err.live() || now - drawn < kRedrawPeriod) return;
+    if (!console.err.live() || now - drawn < kBarRedrawPeriod) return;
     drawn = now;
     console.err.Draw(
         {FormatBytes(static_cast<double>(there)) + " of " + FormatBytes(static_cast<double>(all))});
@@ -248,15 +248,15 @@ Result<CheckpointName> NameToDrop(Api& api, const std::string& name, std::option
   if (!trial.ok()) return trial.error();
   const Json& rows = At(*trial, "checkpoints");
   if (!step) {
-    const auto kept = std::ranges::count_if(rows, Kept);
+    const auto kept = std::ranges::count_if(rows, IsKept);
     if (kept == 0) return None(named->trial, rows, step);
-    if (kept == 1) return NameOf(named->trial, *Last(rows, Kept));
+    if (kept == 1) return NameOf(named->trial, *Last(rows, IsKept));
     return Error{ErrorCode::kInvalid, "`" + name + "` has " + std::to_string(kept) +
                                           ": say which with --step N, or name it like " + name +
                                           "/2-900\nsee them with `attune checkpoint list`"};
   }
   const auto of_step = [&](const Json& row) { return WholeAt(row, "step") == *step; };
-  const Json* row = Last(rows, [&](const Json& each) { return of_step(each) && Kept(each); });
+  const Json* row = Last(rows, [&](const Json& each) { return of_step(each) && IsKept(each); });
   if (row == nullptr) row = Last(rows, of_step);
   if (row == nullptr) return None(named->trial, rows, step);
   return NameOf(named->trial, *row);

@@ -5,8 +5,6 @@
 namespace attune::cli {
 namespace {
 
-constexpr int kMaxSlots = 100'000;
-
 struct ReplayFlags : ClientFlags {
   std::string sweep;
   std::string scheduler;
@@ -56,7 +54,7 @@ void AddReplayVerb(CLI::App& app, Action& chosen) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--slots", flags->slots, "workers that run at once; as many as did when absent")
-      ->check(CLI::Range(1, kMaxSlots))
+      ->check(CLI::Range(1, kMaxSimulatedSlots))
       ->type_name("N");
   flags->AddTo(*verb);
   verb->add_flag_callback(

@@ -28,7 +28,7 @@ std::string SchedulerText(const Json& scheduler) {
   return TextAt(scheduler, "name") + (text.empty() ? "" : text + ')');
 }
 
-std::string Counts(const Json& counts) {
+std::string OutcomeCounts(const Json& counts) {
   std::string text;
   for (const auto& [state, count] : counts.items()) {
     if (!count.is_number() || count.get<int64_t>() == 0) continue;
@@ -92,8 +92,8 @@ class View {
     Row(table, "time", "wall_seconds", FormatDuration);
     Row(table, "steps", "steps",
         [](double steps) { return std::to_string(static_cast<int64_t>(steps)); });
-    table.Add({Cell("trials", Colour::kDim), Counts(At(recorded_, "trials")),
-               Between(Counts(At(worst_, "trials")), Counts(At(best_, "trials"))), ""});
+    table.Add({Cell("trials", Colour::kDim), OutcomeCounts(At(recorded_, "trials")),
+               Between(OutcomeCounts(At(worst_, "trials")), OutcomeCounts(At(best_, "trials"))), ""});
     table.Add({Cell("best", Colour::kDim), BestText(At(recorded_, "best"), metric_),
                Between(BestText(At(worst_, "best"), metric_), BestText(At(best_, "best"), metric_)),
                ""});

@@ -16,7 +16,6 @@ namespace attune::cli {
 namespace {
 
 constexpr uint64_t kMaxSeed = (uint64_t{1} << 53) - 1;
-constexpr int kMaxSlots = 100'000;
 constexpr double kMinStepSeconds = 1e-6;
 constexpr double kMaxStepSeconds = 1e6;
 
@@ -83,11 +82,11 @@ void AddSimulateVerb(CLI::App& app, Action& chosen) {
   auto flags = std::make_shared<SimulateFlags>();
   AddSweepFile(*verb, flags->file);
   verb->add_option("--slots", flags->assumed.slots, "workers that run at once")
-      ->check(CLI::Range(1, kMaxSlots))
+      ->check(CLI::Range(1, kMaxSimulatedSlots))
       ->type_name("N")
       ->capture_default_str();
   verb->add_option("--executors", flags->assumed.executors, "machines that share the slots evenly")
-      ->check(CLI::Range(1, kMaxSlots))
+      ->check(CLI::Range(1, kMaxSimulatedSlots))
       ->type_name("N")
       ->capture_default_str();
   verb->add_option("--curves", flags->curves,

@@ -26,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kKeeperEnds{60};
 constexpr std::chrono::seconds kAskedFirst{15};  // then pilots are cancelled
 constexpr std::chrono::seconds kPilotsEnd{120};
-constexpr std::chrono::milliseconds kGlance{500};  // Slurm tells nobody when a job has ended
 
 struct StatusFlags : ClientFlags {};
 
@@ -42,7 +41,7 @@ Status TakeOver(slurm::FleetFolder& folder) {
     const Status locked = folder.Lock();
     if (locked.ok() || locked.error().code != ErrorCode::kConflict || Clock::now() > until)
       return locked;
-    std::this_thread::sleep_for(kGlance);
+    std::this_thread::sleep_for(kSlurmPollPeriod);
   }
 }
 
@@ -80,7 +79,7 @@ ExitCode Down(const std::filesystem::path& data_dir, Console& console) {
                                                 "; `attune slurm status` shows them"});
     most = std::max(most, left.ok() ? *left : 0);
     rounds_without = left.ok() && *left == 0 ? rounds_without + 1 : 0;
-    if (rounds_without < 2) std::this_thread::sleep_for(kGlance);
+    if (rounds_without < 2) std::this_thread::sleep_for(kSlurmPollPeriod);
   }
   folder->ForgetAsked();
   if (const Status counted = CountLast(tools, *folder); !counted.ok())

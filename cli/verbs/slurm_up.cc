@@ -29,7 +29,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How soon `attune slurm down` is noticed.
-constexpr std::chrono::milliseconds kGlance{500};
 
 Result<std::chrono::milliseconds> DurationOf(const std::string& flag, const std::string& text) {
   const std::optional<double> seconds = ParseDuration(text);
@@ -176,7 +175,7 @@ void Keep(slurm::Keeper& keeper, const slurm::FleetFolder& folder, std::chrono::
       keeper.Step(now);
       next = Clock::now() + poll;
     }
-    woken.wait_until(lock, std::min(next, Clock::now() + kGlance));
+    woken.wait_until(lock, std::min(next, Clock::now() + kSlurmPollPeriod));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,6 +11,9 @@
 #include "slurm/plan.h"
 
 namespace attune::cli {
+
+// How often a verb asks Slurm for the state of its jobs: Slurm sends no event when one ends.
+inline constexpr std::chrono::milliseconds kSlurmPollPeriod{500};
 
 // `attune slurm up`, as a person writes it.
 struct SlurmUpFlags {

@@ -16,7 +16,7 @@ constexpr int kBarWidth = 30;  // of all of the importance
 constexpr char kBeginsWith[] = "begins with";
 
 // For all that stands beside the metric and the parameters.
-int NameColumns(const Json& sweep) {
+int SweepNameColumns(const Json& sweep) {
   const std::string metric = Clean(TextAt(At(sweep, "metric"), "name"));
   int columns = std::max(kNameColumnsMin, DisplayWidth(metric));
   for (const Json& parameter : At(sweep, "parameters"))
@@ -33,7 +33,7 @@ int64_t Ended(const Json& counts) {
   return ended;
 }
 
-std::string Progress(const Json& sweep) {
+std::string ProgressText(const Json& sweep) {
   std::string text = std::to_string(Ended(At(sweep, "trials")));
   if (const int64_t max = WholeAt(sweep, "max_trials"); max > 0) text += '/' + std::to_string(max);
   return text;
@@ -44,7 +44,7 @@ std::string BestValue(const Json& sweep) {
   return value.has_value() ? FormatNumber(*value) : "";
 }
 
-std::string Counts(const Json& counts) {
+std::string StateCounts(const Json& counts) {
   std::string text;
   for (const auto& [state, count] : counts.items()) {
     if (!count.is_number() || count.get<int64_t>() == 0) continue;
@@ -195,7 +195,7 @@ std::vector<std::string> SweepTable(const Json& sweeps, double now, const Style&
     const std::string state = TextAt(sweep, "state");
     table.Add({TextAt(sweep, "id"),
                {state, ColourOfState(state)},
-               Progress(sweep),
+               ProgressText(sweep),
                BestValue(sweep),
                TextAt(At(sweep, "metric"), "name"),
                FormatDuration(SweepSeconds(sweep, now)),
@@ -206,7 +206,7 @@ std::vector<std::string> SweepTable(const Json& sweeps, double now, const Style&
 
 std::vector<std::string> SweepSections(const Json& sweep, double now, const Style& style) {
   std::vector<std::string> lines;
-  const int columns = NameColumns(sweep);
+  const int columns = SweepNameColumns(sweep);
   const auto field = [&](const std::string& name, const std::string& value) {
     if (!value.empty())
       lines.push_back(style.Paint(Colour::kDim, Pad(Clean(name), columns)) + "  " + Clean(value));
@@ -246,7 +246,7 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   if (const int64_t priority = WholeAt(sweep, "priority"); priority != 0) {
     field("priority", std::to_string(priority));
   }
-  field("trials", Counts(At(sweep, "trials")));
+  field("trials", StateCounts(At(sweep, "trials")));
 
   if (At(sweep, "metrics").size() > 1) {
     const std::vector<std::string> front = FrontSection(sweep, style);

@@ -11,7 +11,7 @@ namespace attune::cli {
 namespace {
 
 // For all that stands beside its parameters and its metrics.
-int NameColumns(const Json& trial) {
+int TrialNameColumns(const Json& trial) {
   return WidestKey(At(trial, "config"), WidestKey(At(trial, "metrics"), kNameColumnsMin));
 }
 
@@ -19,8 +19,6 @@ std::string Number(const Json& json) {
   const std::optional<double> value = NumberOf(json);
   return value.has_value() ? FormatNumber(*value) : "";
 }
-
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string Whole(const Json& object, std::string_view key) {
   return std::to_string(WholeAt(object, key));
@@ -284,7 +282,7 @@ std::vector<std::string> TrialTable(const Json& trials, const std::string& metri
 }
 
 std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width) {
-  Sections sections(style, width, NameColumns(trial));
+  Sections sections(style, width, TrialNameColumns(trial));
   const std::string state = TextAt(trial, "state");
   sections.Line(
       style.Paint(Colour::kBold, "trial " + TextAt(trial, "sweep") + '/' + Whole(trial, "number")) +

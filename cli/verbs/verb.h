@@ -32,6 +32,9 @@ void AddSlurmVerbs(CLI::App& app, Action& chosen);
 void AddTokenVerbs(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
+// Slots that a replay or a simulation may assume.
+inline constexpr int kMaxSimulatedSlots = 100'000;
+
 // How every verb writes.
 struct OutputFlags {
   std::string format = "table";

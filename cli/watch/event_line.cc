@@ -6,8 +6,6 @@
 namespace attune::cli {
 namespace {
 
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 std::string TrialChanged(const TrialRow& row, const SweepModel& sweep) {
   const std::string subject = "trial " + std::to_string(row.number);
   std::string line = WithReason(subject, row.state, FirstLine(row.reason));

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/base/numbers.h"
+
 namespace attune {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // ln 2 as a sum of which the first part has trailing zeros, so that a multiple of it is exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1;

@@ -3,22 +3,22 @@
 #include <charconv>
 #include <optional>
 
+#include "core/base/parse_number.h"
+
 namespace attune {
 namespace {
 
 // Digits as ToString prints them: no sign, no leading zero, within the type.
+// A number without leading zeros.
 template <class T>
-std::optional<T> ParseNumber(std::string_view text) {
-  if (text.empty() || (text.size() > 1 && text.front() == '0')) return std::nullopt;
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+std::optional<T> ParseIdNumber(std::string_view text) {
+  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  return ParseNumber<T>(text);
 }
 
-std::optional<SweepId> Sweep(std::string_view text) {
+std::optional<SweepId> ParseSweep(std::string_view text) {
   if (!text.starts_with('s')) return std::nullopt;
-  const auto number = ParseNumber<uint64_t>(text.substr(1));
+  const auto number = ParseIdNumber<uint64_t>(text.substr(1));
   if (!number || *number == 0) return std::nullopt;
   return SweepId(*number);
 }
@@ -46,15 +46,15 @@ std::string ToString(const CheckpointId& id) {
 }
 
 Result<SweepId> ParseSweepId(std::string_view text) {
-  if (const auto sweep = Sweep(text)) return *sweep;
+  if (const auto sweep = ParseSweep(text)) return *sweep;
   return NotAnId(text, "sweep", "s1");
 }
 
 Result<TrialId> ParseTrialId(std::string_view text) {
   const size_t slash = text.find('/');
   if (slash != std::string_view::npos) {
-    const auto sweep = Sweep(text.substr(0, slash));
-    const auto number = ParseNumber<uint32_t>(text.substr(slash + 1));
+    const auto sweep = ParseSweep(text.substr(0, slash));
+    const auto number = ParseIdNumber<uint32_t>(text.substr(slash + 1));
     if (sweep && number) return TrialId(*sweep, TrialNumber(*number));
   }
   return NotAnId(text, "trial", "s1/17");

@@ -32,6 +32,9 @@ struct Error {
   bool operator==(const Error&) const = default;
 };
 
+// An Error of code kInvalid.
+inline Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
+
 // A value or an Error. Asking a Result for what it does not hold is a broken invariant.
 template <class T>
 class [[nodiscard]] Result {

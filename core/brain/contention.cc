@@ -85,7 +85,7 @@ std::string Void(const State& state, const Agenda& agenda) {
       return "executor " + name + " ends too soon";
     if (!Match(holder->spec.gang.required, executor->second.host.labels))
       return "executor " + name + " has not " + ToString(holder->spec.gang.required) + " any more";
-    if (!Within(Times(per_worker, workers), executor->second.host.total))
+    if (!IsWithin(Times(per_worker, workers), executor->second.host.total))
       return "executor " + name + " has become too small";
   }
   return "";

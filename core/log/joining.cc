@@ -8,8 +8,6 @@
 namespace attune {
 namespace {
 
-Error Invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
-
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 Status CheckName(const std::string& name) {

@@ -10,33 +10,33 @@ namespace attune {
 namespace {
 
 template <class Choice>
-using Names = std::array<std::pair<Choice, std::string_view>, 3>;  // in the order of the enum
+using ChoiceNames = std::array<std::pair<Choice, std::string_view>, 3>;  // in the order of the enum
 
-constexpr Names<PlacementPolicy> kPlacementPolicies{{
+constexpr ChoiceNames<PlacementPolicy> kPlacementPolicies{{
     {PlacementPolicy::kPack, "pack"},
     {PlacementPolicy::kSpread, "spread"},
     {PlacementPolicy::kOneHost, "one_host"},
 }};
 
-constexpr Names<GrowthPolicy> kGrowthPolicies{{
+constexpr ChoiceNames<GrowthPolicy> kGrowthPolicies{{
     {GrowthPolicy::kOldest, "oldest"},
     {GrowthPolicy::kBest, "best"},
     {GrowthPolicy::kEven, "even"},
 }};
 
-constexpr Names<LogAction> kLogActions{{
+constexpr ChoiceNames<LogAction> kLogActions{{
     {LogAction::kRetryElsewhere, "retry_elsewhere"},
     {LogAction::kExcludeHost, "exclude_host"},
     {LogAction::kFail, "fail"},
 }};
 
 template <class Choice>
-std::string_view NameOf(Choice choice, const Names<Choice>& names) {
+std::string_view NameOf(Choice choice, const ChoiceNames<Choice>& names) {
   return names[static_cast<size_t>(choice)].second;
 }
 
 template <class Choice>
-std::optional<Choice> Named(std::string_view name, const Names<Choice>& names) {
+std::optional<Choice> Named(std::string_view name, const ChoiceNames<Choice>& names) {
   for (const auto& [choice, known] : names) {
     if (known == name) return choice;
   }

@@ -13,8 +13,6 @@ namespace {
 
 constexpr double kStepTolerance = 1e-6;  // of a step, for what division and decimals round away
 
-Error Wrong(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
-
 // Digits after the point in the shortest decimal that reads as `value`.
 int Decimals(double value) {
   const std::string text = FormatReal(value);
@@ -56,22 +54,22 @@ double StepAt(const FloatDomain& domain, int64_t index) {
 Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
   const auto number = Number(value);
   if (!number) {
-    return Wrong("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
+    return Invalid("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
                  ", not a number");
   }
-  if (!std::isfinite(*number)) return Wrong(FormatReal(*number) + " is not a finite number");
+  if (!std::isfinite(*number)) return Invalid(FormatReal(*number) + " is not a finite number");
   if (*number < domain.min) {
-    return Wrong(FormatReal(*number) + " is below min " + FormatReal(domain.min));
+    return Invalid(FormatReal(*number) + " is below min " + FormatReal(domain.min));
   }
   if (*number > domain.max) {
-    return Wrong(FormatReal(*number) + " is above max " + FormatReal(domain.max));
+    return Invalid(FormatReal(*number) + " is above max " + FormatReal(domain.max));
   }
   if (!domain.step) return Value(*number);
 
   const auto index = static_cast<int64_t>(std::round((*number - domain.min) / *domain.step));
   const double nearest = StepAt(domain, std::min(index, LastStep(domain)));
   if (std::abs(*number - nearest) > kStepTolerance * *domain.step) {
-    return Wrong(FormatReal(*number) + " is not on a step of " + FormatReal(*domain.step) +
+    return Invalid(FormatReal(*number) + " is not on a step of " + FormatReal(*domain.step) +
                  " from min " + FormatReal(domain.min) + "; the nearest is " + FormatReal(nearest));
   }
   return Value(nearest);
@@ -80,14 +78,14 @@ Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
 Result<Value> AdmitTo(const IntDomain& domain, const Value& value) {
   const int64_t* number = std::get_if<int64_t>(&value);
   if (!number) {
-    return Wrong("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
+    return Invalid("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
                  ", not an integer");
   }
   const std::string text = std::to_string(*number);
-  if (*number < domain.min) return Wrong(text + " is below min " + std::to_string(domain.min));
-  if (*number > domain.max) return Wrong(text + " is above max " + std::to_string(domain.max));
+  if (*number < domain.min) return Invalid(text + " is below min " + std::to_string(domain.min));
+  if (*number > domain.max) return Invalid(text + " is above max " + std::to_string(domain.max));
   if ((*number - domain.min) % domain.step != 0) {
-    return Wrong(text + " is not on a step of " + std::to_string(domain.step) + " from min " +
+    return Invalid(text + " is not on a step of " + std::to_string(domain.step) + " from min " +
                  std::to_string(domain.min));
   }
   return value;
@@ -104,12 +102,12 @@ Result<Value> AdmitTo(const CategoricalDomain& domain, const Value& value) {
     known += (i == 0 ? "" : ", ") + FormatValue(domain.values[i]);
   }
   if (domain.values.size() > kShown) known += ", …";
-  return Wrong("'" + FormatValue(value) + "' is not one of its values: " + known);
+  return Invalid("'" + FormatValue(value) + "' is not one of its values: " + known);
 }
 
 Result<Value> AdmitTo(const ConstantDomain& domain, const Value& value) {
   if (SameSetting(domain.value, value)) return domain.value;
-  return Wrong("'" + FormatValue(value) + "' is not its constant " + FormatValue(domain.value));
+  return Invalid("'" + FormatValue(value) + "' is not its constant " + FormatValue(domain.value));
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <utility>
+
+#include "core/base/numbers.h"
 
 namespace attune {
 namespace {
@@ -13,7 +14,6 @@ using Point = std::vector<double>;
 
 constexpr double kReference = 1.1;
 constexpr size_t kMostExact = 24;  // of a front with three objectives, in whose cube the cost goes
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Losses {
   const std::vector<double>& values;  // row after row

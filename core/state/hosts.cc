@@ -123,7 +123,7 @@ const Host* Hosts::Best(const Resources& need, PlacementPolicy placement) const 
                       sign * host.memory_free, std::string_view(host.name));
   };
   for (const auto& [name, host] : masks_) {
-    if (Within(need, host.Free()) && (best == nullptr || left_over(host) < left_over(*best)))
+    if (IsWithin(need, host.Free()) && (best == nullptr || left_over(host) < left_over(*best)))
       best = &host;
   }
   return best;

@@ -134,7 +134,7 @@ const Host* One(const GangRequest& request, int workers, const Hosts& hosts) {
   };
   if (!request.preferred.empty() && allowed(request.preferred)) {
     const Host* host = hosts.Find(request.preferred);
-    if (host != nullptr && Allowed(request, *host) && Within(need, host->Free())) return host;
+    if (host != nullptr && Allowed(request, *host) && IsWithin(need, host->Free())) return host;
   }
   if (!request.only && request.required.empty() && request.needs.value == 0 &&
       request.avoided.empty())
@@ -321,7 +321,7 @@ Resources Times(const Resources& per_worker, int workers) {
           .memory_bytes = Product<int64_t>(per_worker.memory_bytes, workers)};
 }
 
-bool Within(const Resources& need, const Resources& room) {
+bool IsWithin(const Resources& need, const Resources& room) {
   return need.cpus <= room.cpus && need.gpus <= room.gpus && need.memory_bytes <= room.memory_bytes;
 }
 
@@ -409,7 +409,7 @@ std::vector<GangPart> Nearest(const GangRequest& request, const Hosts& whole) {
   };
   const Host* nearest = nullptr;
   for (const Host* host : Chosen(request, hosts)) {
-    if (Within(need, host->total) && (nearest == nullptr || shortage(*host) < shortage(*nearest)))
+    if (IsWithin(need, host->total) && (nearest == nullptr || shortage(*host) < shortage(*nearest)))
       nearest = host;
   }
   if (nearest != nullptr) return {{nearest->name, workers}};

@@ -64,7 +64,7 @@ GangRequest RequestFor(const GangSpec& gang);
 Resources Times(const Resources& per_worker, int workers);
 
 // Whether each amount of the one is within the other's.
-bool Within(const Resources& need, const Resources& room);
+bool IsWithin(const Resources& need, const Resources& room);
 
 // The executors that gangs can be placed on, found by what is free on them.
 class Hosts {

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "core/base/numbers.h"
 
 namespace attune {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
 constexpr double kSecondsPerHour = 3600;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double RanSeconds(const Sweep& sweep, Time now) {
   const int64_t since = sweep.state == SweepState::kPaused ? 0 : now.us - sweep.running_since.us;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
 // One turn of the loop, so that a talkative rank does not starve the others.
-constexpr size_t kTurnBytesMax = 256 * 1024;
+constexpr size_t kScanBytesMax = 256 * 1024;
 constexpr std::string_view kStep = "step";
 
 RE2::Options Quiet() {
@@ -80,7 +80,7 @@ LogReports::~LogReports() = default;
 
 OrError<std::optional<Report>> LogReports::Next() {
   at_end_ = false;
-  for (size_t seen = 0; seen < kTurnBytesMax;) {
+  for (size_t seen = 0; seen < kScanBytesMax;) {
     if (const auto line = NextLine()) {
       seen += line->size() + 1;
       auto report = Read(*line);

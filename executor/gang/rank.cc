@@ -14,7 +14,7 @@ namespace attune::gang {
 namespace {
 
 // One turn of the loop, so that a talkative rank does not starve the others.
-constexpr size_t kTurnBytesMax = 256 * 1024;
+constexpr size_t kReadBytesMax = 256 * 1024;
 // After the exit: more than a socket holds, but not without end should a child of the rank have
 // inherited the channel and go on writing.
 constexpr size_t kDrainBytesMax = 4 << 20;
@@ -65,7 +65,7 @@ void Rank::Flush() {
 void Rank::OnChannel(uint32_t events) {
   if (events & EPOLLOUT) Flush();
   if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR))) return;
-  if (owner_.MayRead()) return Read(kTurnBytesMax);
+  if (owner_.MayRead()) return Read(kReadBytesMax);
   left_unread_ = true;
   channel_watch_.Reset();  // and not only its EPOLLIN: a hang-up would be told without end
 }

@@ -16,7 +16,7 @@ using Device = void*;
 using Return = int;
 constexpr Return kSuccess = 0;
 constexpr Return kNoPermission = 4;
-constexpr Return kTimeout = 10;
+constexpr Return kNvmlTimeout = 10;
 constexpr Return kGpuIsLost = 15;
 constexpr Return kResetRequired = 16;
 constexpr Return kUnknown = 999;
@@ -164,7 +164,7 @@ class GpuHealth::Nvml {
   std::string Answer(Gpu& gpu, Return code) const {
     if (code == kGpuIsLost) return "is lost";
     if (code == kResetRequired) return "has to be reset";
-    gpu.silent = code == kTimeout || code == kUnknown ? gpu.silent + 1 : 0;
+    gpu.silent = code == kNvmlTimeout || code == kUnknown ? gpu.silent + 1 : 0;
     return gpu.silent < kSilentLooks ? "" : "does not answer (NVML: " + Words(code) + ")";
   }
 

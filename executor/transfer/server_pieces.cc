@@ -8,7 +8,7 @@
 namespace attune::agent {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{30};  // longer than the server waits for who has it
+constexpr std::chrono::seconds kPieceTimeout{30};  // longer than the server waits for who has it
 
 }  // namespace
 
@@ -25,7 +25,7 @@ PieceSource::Answer ServerPieces::Read(gang::FarCheckpoint& checkpoint, const st
   request.set_limit_bytes(checkpoints::kPieceBytesMax);
 
   grpc::ClientContext call;
-  call.set_deadline(std::chrono::system_clock::now() + kTimeout);
+  call.set_deadline(std::chrono::system_clock::now() + kPieceTimeout);
   {
     const std::lock_guard lock(mutex_);
     if (cancelled_) return {.piece = {.error = "cancelled"}};

@@ -9,7 +9,7 @@
 namespace attune::searchers {
 namespace {
 
-struct Enough : std::exception {};
+struct EndsEarly : std::exception {};
 
 }  // namespace
 
@@ -18,9 +18,9 @@ double Descend(const Differentiable& function, const Eigen::VectorXd& low,
   double least = std::numeric_limits<double>::infinity();
   Eigen::VectorXd best = at;
   const auto watched = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
-    if (evaluations-- == 0) throw Enough();
+    if (evaluations-- == 0) throw EndsEarly();
     const double value = function(x, gradient);
-    if (!std::isfinite(value) || !gradient.allFinite()) throw Enough();
+    if (!std::isfinite(value) || !gradient.allFinite()) throw EndsEarly();
     if (value < least) least = value, best = x;
     return value;
   };

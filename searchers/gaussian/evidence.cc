@@ -17,7 +17,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 // Normal priors of logarithms, and their bounds.
-struct Prior {
+struct NormalPrior {
   double mean, deviation, low, high;
 
   double Penalty(double at) const {
@@ -27,15 +27,15 @@ struct Prior {
   double Slope(double at) const { return (at - mean) / (deviation * deviation); }
 };
 
-Prior LengthscalePrior(size_t dimensions) {
+NormalPrior LengthscalePrior(size_t dimensions) {
   constexpr double kRoot2 = 1.41421356237309504880;
   constexpr double kRoot3 = 1.73205080756887729353;
   return {kRoot2 + Log(static_cast<double>(dimensions)) / 2, kRoot3, -4, 8};
 }
-constexpr Prior kNoise{-9, 3, -18.4, 0.7};
-constexpr Prior kTrend{-2, 3, -14, 7};
-constexpr Prior kRipple{-5, 3, -14, 2};
-constexpr Prior kBend{0, 2, -7, 9};
+constexpr NormalPrior kNoise{-9, 3, -18.4, 0.7};
+constexpr NormalPrior kTrend{-2, 3, -14, 7};
+constexpr NormalPrior kRipple{-5, 3, -14, 2};
+constexpr NormalPrior kBend{0, 2, -7, 9};
 
 // The lower half of (L·Lᵀ)⁻¹, of the lower half of L; block by block, so that what is 0 costs
 // little.
@@ -127,8 +127,8 @@ double Evidence::operator()(const VectorXd& at, VectorXd& gradient) const {
   gradient[d + kBendAfter] =
       shape / rate * weights.dot(outcomes.derivatives) - outcomes.log_jacobian_derivative;
 
-  const Prior lengthscale = LengthscalePrior(cube_.size());
-  const auto believe = [&](Index i, const Prior& prior) {
+  const NormalPrior lengthscale = LengthscalePrior(cube_.size());
+  const auto believe = [&](Index i, const NormalPrior& prior) {
     value += prior.Penalty(at[i]);
     gradient[i] += prior.Slope(at[i]);
   };
@@ -171,7 +171,7 @@ Fitted Fit(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
   const auto d = static_cast<Index>(cube.size());
   VectorXd low(d + kMore);
   VectorXd high(d + kMore);
-  const auto bound = [&](Index i, const Prior& prior) { low[i] = prior.low, high[i] = prior.high; };
+  const auto bound = [&](Index i, const NormalPrior& prior) { low[i] = prior.low, high[i] = prior.high; };
   for (Index k = 0; k < d; ++k) bound(k, LengthscalePrior(cube.size()));
   bound(d + kNoiseAfter, kNoise);
   bound(d + kTrendAfter, kTrend);

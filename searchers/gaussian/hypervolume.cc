@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "core/base/check.h"
 #include "core/base/elementary.h"
+#include "core/base/numbers.h"
 #include "searchers/gaussian/improvement.h"
 
 namespace attune::searchers {
@@ -17,7 +17,6 @@ using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 using Eigen::VectorXd;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kThin = 1e-9;        // a side that is none; values have a deviation of about 1
 constexpr double kLeastExtent = 0.1;  // of points that are all alike
 

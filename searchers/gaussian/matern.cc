@@ -10,9 +10,9 @@ namespace {
 
 // Numbers that are computed at once: two of the registers that every x86-64 has, so that one waits
 // less for the other.
-constexpr size_t kLanes = 4;
-using Lanes = double __attribute__((vector_size(8 * kLanes)));
-using LanesBits = int64_t __attribute__((vector_size(8 * kLanes)));
+constexpr size_t kMaternLanes = 4;
+using Lanes = double __attribute__((vector_size(8 * kMaternLanes)));
+using LanesBits = int64_t __attribute__((vector_size(8 * kMaternLanes)));
 
 // x becomes its exponential, as by Exp of core/base/elementary.h, without its branches.
 // REQUIRES: -700 <= x <= 0.
@@ -52,7 +52,7 @@ void OfLanes(double* values, double* slopes) {
   constexpr double kFarthest = 9e4;  // squared; beyond, the covariance is nothing
   Lanes r;
   std::memcpy(&r, values, sizeof r);
-  for (size_t lane = 0; lane < kLanes; ++lane) r[lane] = std::sqrt(std::min(r[lane], kFarthest));
+  for (size_t lane = 0; lane < kMaternLanes; ++lane) r[lane] = std::sqrt(std::min(r[lane], kFarthest));
   const Lanes scaled = r * kRoot5;
   Lanes decay = -scaled;
   ToExp(decay);
@@ -66,12 +66,12 @@ void OfLanes(double* values, double* slopes) {
 
 void Matern52(double* values, double* slopes, size_t count) {
   size_t i = 0;
-  double unwanted[kLanes];
-  for (; i + kLanes <= count; i += kLanes) {
+  double unwanted[kMaternLanes];
+  for (; i + kMaternLanes <= count; i += kMaternLanes) {
     OfLanes(values + i, slopes != nullptr ? slopes + i : unwanted);
   }
   if (i == count) return;
-  double rest[kLanes] = {};
+  double rest[kMaternLanes] = {};
   std::copy(values + i, values + count, rest);
   OfLanes(rest, unwanted);
   std::copy(rest, rest + (count - i), values + i);

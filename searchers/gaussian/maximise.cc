@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kDrawn = 96;       // points in the whole box
 constexpr size_t kNear = 64;        // and near good ones
 constexpr size_t kClimbs = 3;       // from the best of them
-constexpr int kEvaluations = 16;    // of one climb over the numbers
+constexpr int kClimbEvaluations = 16;    // of one climb over the numbers
 constexpr int kRounds = 3;          // numbers, then values, at most so often
 constexpr int64_t kFewSteps = 16;   // are tried one by one; more are climbed like a range
 constexpr size_t kMostValues = 16;  // of a list that are tried
@@ -145,7 +145,7 @@ class Climber {
       gradient = -(gradient.array() * unit.array());
       return -value;
     };
-    Descend(loss, low, high, kEvaluations, at);
+    Descend(loss, low, high, kClimbEvaluations, at);
     Point to = from.point;
     for (Eigen::Index i = 0; i < count; ++i) {
       const size_t k = numbers[static_cast<size_t>(i)];

@@ -14,7 +14,7 @@
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kFewest = 6;          // results
+constexpr size_t kFewestResults = 6;          // results
 constexpr size_t kResultsForTerm = 3;  // at most
 constexpr double kRidge = 2e-5;        // beside as many as there are results
 constexpr double kLeastSpread = 1e-12;
@@ -139,7 +139,7 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
   const size_t most = MostResults(axes, products);
   const size_t worst = std::min(failed.size(), most / 3);
   const size_t sound = std::min(points.size(), most - worst);
-  if (sound == 0 || sound + worst < kFewest) return std::nullopt;
+  if (sound == 0 || sound + worst < kFewestResults) return std::nullopt;
   const double extent = values[sound - 1] - values[0];
   if (!(extent > 0) || !std::isfinite(extent)) return std::nullopt;
   const auto count = static_cast<Eigen::Index>(sound + worst);

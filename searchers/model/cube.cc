@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "core/base/check.h"
@@ -12,7 +11,6 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 // So narrow a range is the same on either scale, but for logarithms that cannot be told apart.
 constexpr double kNarrow = 1e-6;
 

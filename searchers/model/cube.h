@@ -8,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/numbers.h"
 #include "core/space/search_space.h"
 
 namespace attune::searchers {
 
 // A configuration as numbers, one a dimension of a Cube; NaN where its parameter is absent.
 using Point = std::vector<double>;
+inline constexpr double kAbsent = kNaN;
 
 // The search space as a unit cube: what models see of it. A dimension is a parameter that is no
 // constant, parents before what depends on them.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <numbers>
 
 #include "core/base/elementary.h"
 
@@ -31,7 +32,6 @@ using Long2 = int64_t __attribute__((vector_size(16)));
 
 constexpr size_t kBlock = 256;      // kernels whose columns stay in the nearest cache
 constexpr float kNegligible = -46;  // exponents below: a million of them are nothing
-constexpr double kLn2 = 0.69314718055994530942;
 
 // A vector of numbers that lie wherever a float may. By way of a local one: a row whose address is
 // taken is kept in memory.
@@ -99,7 +99,7 @@ ATTUNE_INLINE void AddRows(const Row* rows, size_t count, RunningSum& to) {
     }
   }
   if (top > to.most) {
-    to.sum *= Exp(kLn2 * (static_cast<double>(to.most) - static_cast<double>(top)));
+    to.sum *= Exp(std::numbers::ln2 * (static_cast<double>(to.most) - static_cast<double>(top)));
     to.most = top;
   }
   Four lanes{};

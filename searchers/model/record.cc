@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "core/base/numbers.h"
 #include "core/log/fields.h"
 #include "core/space/domain.h"
 #include "searchers/model/room.h"
@@ -13,8 +13,6 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // FNV-1a over the bits of each coordinate, all absent ones being alike.
 uint64_t Hash(const Point& point) {

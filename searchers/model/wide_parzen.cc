@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -18,7 +19,6 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kLn2 = 0.69314718055994530942;
 constexpr size_t kFirstLook = 256;  // kernels after which is looked who may still win
 constexpr double kSlack = 1e-3;     // more than rounding takes from a sum that grows
 constexpr size_t kMassCells = 512;
@@ -106,7 +106,7 @@ float WideParzen::BiasAt(size_t place) const {
     if (axes_[j].kind == Cube::Kind::kChoice) continue;
     bias += LostMass(lost_.find(widths_[j])->second, columns_[j][place]);
   }
-  return bias / static_cast<float>(kLn2);
+  return bias / static_cast<float>(std::numbers::ln2);
 }
 
 // What the exponents of kernels and the sums of them are made with.
@@ -119,7 +119,7 @@ struct WideParzen::Kernels {
 
   // Of the kernels that have been added. REQUIRES: one of them is near.
   double LogOf(const RunningSum& sum) const {
-    return kLn2 * static_cast<double>(sum.most) + Log(sum.sum / total) + height;
+    return std::numbers::ln2 * static_cast<double>(sum.most) + Log(sum.sum / total) + height;
   }
   double LogDensity(const RunningSum& sum) const {
     return sum.sum > 0 ? LogOfSum(std::array{prior, LogOf(sum)}) : prior;
@@ -137,10 +137,10 @@ WideParzen::Kernels WideParzen::Prepare() const {
     if (axes_[j].kind == Cube::Kind::kChoice) {
       const auto [same, other] = ListKernelOf(axes_[j], included_);
       kernels.listed.push_back(
-          {column, static_cast<float>(Log(same) / kLn2), static_cast<float>(Log(other) / kLn2), j});
+          {column, static_cast<float>(Log(same) / std::numbers::ln2), static_cast<float>(Log(other) / std::numbers::ln2), j});
     } else {
       kernels.height -= Log(widths_[j] * kRootOfTwoPi);
-      kernels.scaled.push_back({column, static_cast<float>(std::sqrt(0.5 / kLn2) / widths_[j]), j});
+      kernels.scaled.push_back({column, static_cast<float>(std::sqrt(0.5 / std::numbers::ln2) / widths_[j]), j});
     }
   }
   kernels.total = static_cast<double>(included_) + kPriorWeight;

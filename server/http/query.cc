@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "core/base/parse_number.h"
+
 namespace attune::server {
 namespace {
 
@@ -20,22 +22,13 @@ std::string Hex(uint64_t number) {
   return {digits.data(), end};
 }
 
-template <class T>
-std::optional<T> Parse(std::string_view text, int base = 10) {
-  T number{};
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number, base);
-  if (error != std::errc() || end != last) return std::nullopt;
-  return number;
-}
-
 }  // namespace
 
 Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,
                              int64_t min, int64_t max) {
   const auto text = request.Query(name);
   if (!text) return fallback;
-  const auto number = Parse<int64_t>(*text);
+  const auto number = ParseNumber<int64_t>(*text);
   if (!number || *number < min || *number > max)
     return Error{ErrorCode::kInvalid, std::string(name) + ": '" + *text +
                                           "' is not a whole number from " + std::to_string(min) +
@@ -50,7 +43,7 @@ std::string PageToken(std::string_view of, uint64_t next) {
 Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Request& request) {
   const std::string token = request.Query("page_token").value_or("");
   if (token.empty()) return std::optional<uint64_t>();
-  const auto masked = Parse<uint64_t>(std::string_view(token).substr(0, token.find('-')), 16);
+  const auto masked = ParseNumber<uint64_t>(std::string_view(token).substr(0, token.find('-')), 16);
   if (masked && PageToken(of, *masked ^ HashOf(of)) == token)
     return std::optional<uint64_t>(*masked ^ HashOf(of));
   return Error{ErrorCode::kInvalid,

@@ -1,8 +1,9 @@
 #include "server/http/route.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
+
+#include "core/base/parse_number.h"
 
 namespace attune::server {
 namespace {
@@ -14,22 +15,19 @@ std::string_view NextSegment(std::string_view& rest) {
   return segment;
 }
 
-// A whole number from 1 on, as we write it ourselves.
+// A whole number from 1 on, without leading zeros.
 template <class T>
-std::optional<T> ParseNumber(std::string_view text) {
-  T number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (number < 1 || text.front() == '0') return std::nullopt;
-  return number;
+std::optional<T> ParsePositive(std::string_view text) {
+  if (text.starts_with('0') || text.starts_with('-')) return std::nullopt;
+  return ParseNumber<T>(text);
 }
 
 // {attempt}-{step}
 bool ReadCheckpoint(std::string_view segment, Target& target) {
   const size_t dash = segment.find('-');
   if (dash == segment.npos) return false;
-  const auto attempt = ParseNumber<uint32_t>(segment.substr(0, dash));
-  const auto step = ParseNumber<int64_t>(segment.substr(dash + 1));
+  const auto attempt = ParsePositive<uint32_t>(segment.substr(0, dash));
+  const auto step = ParsePositive<int64_t>(segment.substr(dash + 1));
   if (!attempt || !step) return false;
   target.attempt = *attempt;
   target.step = Step(*step);

@@ -24,8 +24,6 @@ namespace {
 
 namespace optim = torch::optim;
 
-constexpr std::string_view kGroup = "group.";
-
 // The fields of each optimizer's state, in one place for reading and writing. `visit` takes a name
 // and a reference to a tensor or to an int64_t.
 template <typename State, typename Visit>
@@ -99,7 +97,7 @@ void VisitFields(optim::AdagradOptions& options, Visit visit) {
 }
 
 template <typename TheState, typename TheOptions>
-struct Kind {
+struct OptimizerKind {
   using State = TheState;
   using Options = TheOptions;
 };
@@ -108,15 +106,15 @@ struct Kind {
 template <typename Use>
 void WithKind(const optim::Optimizer& optimizer, Use use) {
   if (dynamic_cast<const optim::SGD*>(&optimizer))
-    return use(Kind<optim::SGDParamState, optim::SGDOptions>());
+    return use(OptimizerKind<optim::SGDParamState, optim::SGDOptions>());
   if (dynamic_cast<const optim::Adam*>(&optimizer))
-    return use(Kind<optim::AdamParamState, optim::AdamOptions>());
+    return use(OptimizerKind<optim::AdamParamState, optim::AdamOptions>());
   if (dynamic_cast<const optim::AdamW*>(&optimizer))
-    return use(Kind<optim::AdamWParamState, optim::AdamWOptions>());
+    return use(OptimizerKind<optim::AdamWParamState, optim::AdamWOptions>());
   if (dynamic_cast<const optim::RMSprop*>(&optimizer))
-    return use(Kind<optim::RMSpropParamState, optim::RMSpropOptions>());
+    return use(OptimizerKind<optim::RMSpropParamState, optim::RMSpropOptions>());
   if (dynamic_cast<const optim::Adagrad*>(&optimizer))
-    return use(Kind<optim::AdagradParamState, optim::AdagradOptions>());
+    return use(OptimizerKind<optim::AdagradParamState, optim::AdagradOptions>());
   throw Error(
       "checkpoint: the state of SGD, Adam, AdamW, RMSprop and Adagrad can be written and read; "
       "write another optimizer's state as a TensorMap");
@@ -141,7 +139,7 @@ std::pair<std::size_t, std::string> SplitKey(const std::string& key, const std::
 }
 
 std::string GroupKey(std::size_t group, const char* field) {
-  return std::string(kGroup) + std::to_string(group) + "." + field;
+  return std::string(kGroupPrefix) + std::to_string(group) + "." + field;
 }
 
 at::Tensor AsTensor(double value) { return at::scalar_tensor(value, at::kDouble); }
@@ -163,7 +161,7 @@ struct Hyperparameters {
   std::vector<Options> groups;
 
   Hyperparameters(const optim::Optimizer& optimizer, TensorMap& tensors, const std::string& where) {
-    const auto is_one = [](const auto& item) { return item.first.starts_with(kGroup); };
+    const auto is_one = [](const auto& item) { return item.first.starts_with(kGroupPrefix); };
     if (std::ranges::none_of(tensors, is_one)) return;
     for (const auto& group : optimizer.param_groups()) {
       Options& options = groups.emplace_back(static_cast<const Options&>(group.options()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attune/checkpoint.h"
@@ -8,6 +9,9 @@
 
 // Optimizers as named tensors, and back.
 namespace attune::trainable {
+
+// Begins the names of a group's hyperparameters.
+inline constexpr std::string_view kGroupPrefix = "group.";
 
 // State per parameter, by its place among the optimizer's parameters: "3.exp_avg", "3.step".
 // Parameters that have not been stepped yet have none. With `hyperparameters` also those of each

@@ -65,7 +65,7 @@ void VisitFields(Scheduler& scheduler, Visit visit) {
 }
 
 template <typename Scheduler>
-TensorMap Fields(const Scheduler& scheduler) {
+TensorMap FieldsOf(const Scheduler& scheduler) {
   TensorMap state;
   VisitFields(scheduler, [&](const char* name, auto value) {
     const bool real = std::floating_point<decltype(value)>;
@@ -76,7 +76,7 @@ TensorMap Fields(const Scheduler& scheduler) {
 
 template <typename Scheduler>
 void LoadFields(Scheduler& scheduler, const TensorMap& state, const std::string& where) {
-  for (const auto& [name, saved] : Fields(scheduler)) {
+  for (const auto& [name, saved] : FieldsOf(scheduler)) {
     const auto found = state.find(name);
     if (found != state.end() && found->second.numel() == 1) continue;
     throw Error(where + ": has no number " + name + ", so it is not of this kind of scheduler");
@@ -88,8 +88,8 @@ void LoadFields(Scheduler& scheduler, const TensorMap& state, const std::string&
 
 }  // namespace
 
-TensorMap StateOf(const LRScheduler& scheduler) { return Fields(scheduler); }
-TensorMap StateOf(const Plateau& scheduler) { return Fields(scheduler); }
+TensorMap StateOf(const LRScheduler& scheduler) { return FieldsOf(scheduler); }
+TensorMap StateOf(const Plateau& scheduler) { return FieldsOf(scheduler); }
 
 void LoadState(LRScheduler& scheduler, const TensorMap& state, const std::string& where) {
   LoadFields(scheduler, state, where);

@@ -15,7 +15,7 @@ namespace {
 // How long a rank that knows of a fault stays for those that do not yet.
 constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(5);
 
-std::string ToText(std::chrono::milliseconds duration) {
+std::string DurationText(std::chrono::milliseconds duration) {
   return duration.count() % 1000 == 0 ? std::to_string(duration.count() / 1000) + " s"
                                       : std::to_string(duration.count()) + " ms";
 }
@@ -69,7 +69,7 @@ void CallMonitor::Await(const std::string& name, const std::string& call,
   } catch (const c10::DistStoreError&) {
     const std::string missing = MissingRanks();
     if (!missing.empty()) {
-      throw Error(name + ": waited " + ToText(timeout) + " for rank " + missing +
+      throw Error(name + ": waited " + DurationText(timeout) + " for rank " + missing +
                   ", which has not called it; every rank has to call the same collectives in the "
                   "same order");
     }

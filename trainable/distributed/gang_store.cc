@@ -23,7 +23,6 @@ namespace {
 using Kind = StoreMessage::Kind;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kReadBytes = 64 * 1024;
 
 Clock::time_point DeadlineOf(milliseconds timeout) {
   constexpr milliseconds kTimeoutMax = std::chrono::years(1);
@@ -31,7 +30,7 @@ Clock::time_point DeadlineOf(milliseconds timeout) {
                                                                      : Clock::now() + timeout;
 }
 
-std::string ToText(const sockaddr_in& address) {
+std::string AddressText(const sockaddr_in& address) {
   std::array<char, INET_ADDRSTRLEN> text{};
   inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
   return std::string(text.data()) + ":" + std::to_string(ntohs(address.sin_port));
@@ -186,7 +185,7 @@ void GangStore::Send(std::string bytes, Clock::time_point deadline) {
 }
 
 void GangStore::Receive() {
-  std::array<char, kReadBytes> bytes;
+  std::array<char, kStoreReadBytes> bytes;
   const ssize_t count = recv(socket_.get(), bytes.data(), bytes.size(), 0);
   if (count > 0) {
     in_.Append({bytes.data(), static_cast<std::size_t>(count)});
@@ -199,7 +198,7 @@ void GangStore::Receive() {
 
 void GangStore::Lose(const std::string& why) {
   socket_.reset();
-  throw c10::DistNetworkError("the gang's store, which rank 0 keeps at " + ToText(address_) + ": " +
+  throw c10::DistNetworkError("the gang's store, which rank 0 keeps at " + AddressText(address_) + ": " +
                               why);
 }
 

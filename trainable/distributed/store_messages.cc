@@ -28,9 +28,9 @@ void AppendList(std::string& bytes, const std::vector<std::string>& items) {
 }
 
 // Takes fields off the front of a message.
-class Fields {
+class FieldReader {
  public:
-  explicit Fields(std::string_view bytes) : bytes_(bytes) {}
+  explicit FieldReader(std::string_view bytes) : bytes_(bytes) {}
 
   std::string_view Bytes(std::size_t count) {
     if (count > bytes_.size()) throw Error("the gang's store: a message ends too early");
@@ -94,14 +94,14 @@ std::optional<StoreMessage> StoreMessageReader::Next() {
     throw Error("the gang's store: something else than one of its messages came");
   }
   if (rest.size() < kHeaderBytes) return std::nullopt;
-  const auto length = Fields(rest.substr(kMagic.size(), kLengthBytes)).Integer<std::uint32_t>();
+  const auto length = FieldReader(rest.substr(kMagic.size(), kLengthBytes)).Integer<std::uint32_t>();
   if (length > kStoreMessageBytesMax) {
     throw Error("the gang's store: a message of " + std::to_string(length) + " bytes; at most " +
                 std::to_string(kStoreMessageBytesMax) + " are allowed");
   }
   if (rest.size() < kHeaderBytes + length) return std::nullopt;
 
-  Fields fields(rest.substr(kHeaderBytes, length));
+  FieldReader fields(rest.substr(kHeaderBytes, length));
   StoreMessage message;
   message.number = fields.Integer<std::uint32_t>();
   message.kind = static_cast<StoreMessage::Kind>(fields.Integer<std::uint8_t>());

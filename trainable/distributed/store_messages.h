@@ -14,6 +14,9 @@ inline constexpr std::size_t kStoreKeyBytesMax = 4 * 1024;
 inline constexpr std::size_t kStoreValueBytesMax = 1024 * 1024;
 inline constexpr std::size_t kStoreMessageBytesMax = 16 * 1024 * 1024;
 
+// Bytes that one read from a socket of the store takes at most.
+inline constexpr std::size_t kStoreReadBytes = 64 * 1024;
+
 // What the gang's store and those who use it say to each other, over TCP. On the wire: "ATS1", the
 // number of bytes that follow (4 bytes), and the fields in their order, a list as its length (4
 // bytes) and its items, an item as its length (4 bytes) and its bytes; integers are little-endian.

@@ -22,7 +22,6 @@ namespace {
 
 using Kind = StoreMessage::Kind;
 
-constexpr std::size_t kReadBytes = 64 * 1024;
 
 UniqueFd Listen(const std::string& host) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -153,7 +152,7 @@ void StoreServer::Serve(Connection& connection) {
 }
 
 void StoreServer::Receive(Connection& connection) {
-  std::array<char, kReadBytes> bytes;
+  std::array<char, kStoreReadBytes> bytes;
   const ssize_t count = recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
   if (count > 0) {
     connection.in.Append({bytes.data(), static_cast<std::size_t>(count)});

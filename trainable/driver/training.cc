@@ -27,12 +27,9 @@ constexpr const char* kOptimizer = "optimizer";
 constexpr const char* kScheduler = "scheduler";
 constexpr const char* kScaler = "scaler";
 constexpr const char* kTrainer = "trainer";
-constexpr const char* kEpoch = "epoch";
+constexpr const char* kSavedEpoch = "epoch";
 constexpr const char* kBatchFactor = "batch_factor";
 constexpr const char* kBaseRates = "base_rates";
-
-// Begins the names of an optimizer's hyperparameters, see optimizer_state.h.
-const std::string kGroup = "group.";
 
 // Of seeds: other draws than those of epochs.
 constexpr std::uint64_t kCommands = std::uint64_t{1} << 63;
@@ -170,7 +167,7 @@ TensorMap Training::State() {
   }
   Add(all, kScaler, scaler_.state_dict());
   Add(all, kTrainer,
-      {{kEpoch, at::full({1}, epoch_, at::kLong)},
+      {{kSavedEpoch, at::full({1}, epoch_, at::kLong)},
        {kBaseRates, at::tensor(base_rates_, at::kDouble)},
        {kBatchFactor, at::full({1}, batch_factor_, at::kDouble)}});
   return all;
@@ -179,10 +176,10 @@ TensorMap Training::State() {
 void Training::LoadState(const TensorMap& all, bool hyperparameters) {
   const std::string where = "state_dict";
   const TensorMap trainer = PartOf(all, kTrainer);
-  if (!trainer.contains(kEpoch) || !trainer.contains(kBatchFactor) ||
+  if (!trainer.contains(kSavedEpoch) || !trainer.contains(kBatchFactor) ||
       !trainer.contains(kBaseRates)) {
     throw Error("state_dict: is not that of a TorchTrainer: it has no " + std::string(kTrainer) +
-                "/" + kEpoch);
+                "/" + kSavedEpoch);
   }
   std::size_t index = 0;
   for (auto* module : modules()) {
@@ -195,11 +192,11 @@ void Training::LoadState(const TensorMap& all, bool hyperparameters) {
     const std::string part = NumberedPart(kOptimizer, index++);
     TensorMap saved = PartOf(all, part);
     for (std::size_t i = 0; i < optimizer->param_groups().size(); ++i) {
-      const auto rate = saved.find(kGroup + std::to_string(i) + ".lr");
+      const auto rate = saved.find(std::string(kGroupPrefix) + std::to_string(i) + ".lr");
       if (rate != saved.end()) rates.push_back(rate->second.item<double>());
     }
     if (!hyperparameters) {
-      std::erase_if(saved, [](const auto& item) { return item.first.starts_with(kGroup); });
+      std::erase_if(saved, [](const auto& item) { return item.first.starts_with(kGroupPrefix); });
     }
     trainable::LoadState(*optimizer, saved, where + ": " + part);
   }
@@ -211,7 +208,7 @@ void Training::LoadState(const TensorMap& all, bool hyperparameters) {
         scheduler);
   }
   scaler_.load_state_dict(PartOf(all, kScaler));
-  epoch_ = trainer.at(kEpoch).item<std::int64_t>();
+  epoch_ = trainer.at(kSavedEpoch).item<std::int64_t>();
   const at::Tensor saved_base = trainer.at(kBaseRates).to(at::kDouble).contiguous();
   if (saved_base.numel() != std::ssize(rates) || base_rates_.size() != rates.size()) {
     throw Error("state_dict: it has learning rates of " + std::to_string(saved_base.numel()) +

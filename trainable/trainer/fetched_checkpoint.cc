@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPieceBytes = 16 << 20;
+constexpr std::size_t kHandOnBytes = 16 << 20;
 
 bool Has(const channel::Resume& resume) {
   const fs::path file = resume.path / kManifestFile;
@@ -34,7 +34,7 @@ void Share(ProcessGroups& groups, const fs::path& from, std::int64_t bytes, NewF
   for (std::int64_t sent = 0; sent < bytes;) {
     std::string piece;
     if (file) {
-      piece = file->bytes().substr(sent, kPieceBytes);
+      piece = file->bytes().substr(sent, kHandOnBytes);
       if (piece.empty()) throw Error(from.string() + ": is shorter than its manifest says");
     }
     piece = groups.Broadcast(piece);

@@ -1,8 +1,9 @@
 #include "server/http/wire/framing.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "core/base/parse_number.h"
 
 namespace attune::server {
 namespace {
@@ -19,14 +20,6 @@ std::string_view Trim(std::string_view text) {
 bool Same(std::string_view a, std::string_view b) {
   const CaseInsensitive before;
   return !before(a, b) && !before(b, a);
-}
-
-template <class Number>
-std::optional<Number> Parse(std::string_view text, int base) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 // Whether [begin, end) has a line feed or a carriage return that is not of a pair, or a zero byte.
@@ -101,7 +94,7 @@ std::optional<Framing::Fault> Framing::Interpret() {
     chunked_ = true;
   }
   if (lengths == 1) {
-    const auto length = Parse<uint64_t>(*head_.Header("Content-Length"), 10);
+    const auto length = ParseNumber<uint64_t>(*head_.Header("Content-Length"), 10);
     if (!length) return Fault{400, "Content-Length: it is no number of bytes"};
     length_ = *length;
   }
@@ -132,7 +125,7 @@ Framing::State Framing::ReadChunks(std::string_view bytes) {
       return State::kWhole;
     }
     const std::string_view line = left.substr(0, line_end);
-    const auto size = Parse<uint64_t>(Trim(line.substr(0, line.find(';'))), 16);
+    const auto size = ParseNumber<uint64_t>(Trim(line.substr(0, line.find(';'))), 16);
     if (!size || line_end > kMaxChunkLineBytes) return Bad(400, "a chunk of the body has no size");
     if (*size > kMaxBodyBytes || chunks_bytes_ + *size > kMaxBodyBytes ||
         seen_ - head_bytes_ > kMaxChunkedBytes)

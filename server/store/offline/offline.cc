@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using sqlite::Connection;
 
-constexpr int kBusyTimeoutMs = 5'000;
+constexpr int kLockTimeoutMs = 5'000;
 
 Error NoFile(const std::string& path) {
   return {ErrorCode::kNotFound, "there is no database " + path +
@@ -65,7 +65,7 @@ Status CheckVersion(Connection& connection, const std::string& path) {
 }
 
 Status Copy(Connection& from, const std::string& to) {
-  auto target = Connection::Open(to, Connection::Mode::kReadWriteCreate, kBusyTimeoutMs);
+  auto target = Connection::Open(to, Connection::Mode::kReadWriteCreate, kLockTimeoutMs);
   if (!target.ok()) return target.error();
   sqlite3_backup* const backup =
       sqlite3_backup_init((*target)->handle(), "main", from.handle(), "log");
@@ -92,7 +92,7 @@ Status Verify(const std::string& path) {
 Result<std::unique_ptr<Connection>> OpenBeside(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return NoFile(path);
-  auto connection = Connection::Open("", Connection::Mode::kTemporary, kBusyTimeoutMs);
+  auto connection = Connection::Open("", Connection::Mode::kTemporary, kLockTimeoutMs);
   if (!connection.ok()) return connection.error();
   const std::string uri = "file:" + Escaped(fs::absolute(path).string()) + "?mode=ro";
   if (Status attached = (*connection)->Run("ATTACH ? AS log", uri); !attached.ok())
