@@ -21,6 +21,7 @@ SweepSpec Spec(int max_trials) {
       {{"min", int64_t{1}}, {"mode", std::string("stop")}, {"reduction_factor", int64_t{3}}}};
   spec.max_step = Step(81);
   spec.stop.max_trials = max_trials;
+  cli::AllAlgorithms().Complete(spec);
   return spec;
 }
 

@@ -10,4 +10,9 @@ void CheckFailed(const char* condition, const char* file, int line) {
   std::abort();
 }
 
+void ValueMissing(const char* error_message) {
+  std::fprintf(stderr, "attune: internal error: this error was not handled: %s\n", error_message);
+  std::abort();
+}
+
 }  // namespace attune::internal

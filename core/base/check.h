@@ -4,6 +4,9 @@
 // place and aborts. Never for what a user, a file or a peer may do: that is a Result.
 namespace attune::internal {
 [[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
+
+// Somebody asked a Result for its value, and it holds the error with this message.
+[[noreturn]] void ValueMissing(const char* error_message);
 }
 
 #define ATTUNE_CHECK(condition)       \

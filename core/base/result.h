@@ -49,15 +49,15 @@ class [[nodiscard]] Result {
     return std::get<1>(held_);
   }
   T& value() & {
-    ATTUNE_CHECK(ok());
+    CheckValue();
     return std::get<0>(held_);
   }
   const T& value() const& {
-    ATTUNE_CHECK(ok());
+    CheckValue();
     return std::get<0>(held_);
   }
   T&& value() && {
-    ATTUNE_CHECK(ok());
+    CheckValue();
     return std::get<0>(std::move(held_));
   }
   T& operator*() & { return value(); }
@@ -67,6 +67,10 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
  private:
+  void CheckValue() const {
+    if (!ok()) internal::ValueMissing(error().message.c_str());
+  }
+
   std::variant<T, Error> held_;
 };
 
