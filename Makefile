@@ -10,50 +10,53 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test sim sanitize cuda bench package reference format lint setup clean help
+.PHONY: setup-tests build demo test sim sanitize cuda bench package reference format lint setup clean help
 
-build: setup ## Build everything
+build: setup-tests ## Build everything
 	@scripts/build
 
 demo: setup ## Tune a small network on Fashion-MNIST on this machine, with the web page
 	@scripts/build attune fashion_mnist
 	@build/attune run examples/fashion_mnist/sweep.yaml --data-dir $(DEMO_DATA)
 
-test: setup ## Build everything and run every test
+test: setup-tests ## Build everything and run every test
 	@scripts/build
-	@ctest --test-dir build --output-on-failure -j2 $(if $(TESTS),-R '$(TESTS)')
+	@scripts/progress.py ctest ctest --test-dir build --output-on-failure -j2 $(if $(TESTS),-R '$(TESTS)')
 
-sim: setup ## Run simulated services: SEEDS=N of them, from SEED=N on
+sim: setup-tests ## Run simulated services: SEEDS=N of them, from SEED=N on
 	@scripts/build sim
 	@build/tests/sim/sim --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
 
-sanitize: setup ## Run the tests of the pure rooms under sanitizers, and the fuzzers for a while
+sanitize: setup-tests ## Run the tests of the pure rooms under sanitizers, and the fuzzers for a while
 	@scripts/sanitize
 
 cuda: ## Compile the SDK's CUDA code, also where there is no CUDA
 	@scripts/cuda
 
-bench: setup ## Build for release and run the benchmarks
+bench: setup-tests ## Build for release and run the benchmarks
 	@scripts/build --preset release bench
 
 package: setup ## Pack attune for any Linux on x86-64, as an archive and as a wheel with the Python package
 	@scripts/build --preset release portable
 	@ls build-release/packages/*
 
-reference: setup ## Make the reference of the SDK's headers, as pages for a browser
+reference: setup-tests ## Make the reference of the SDK's headers, as pages for a browser
 	@scripts/build reference
 
-format: setup ## Format the C++ sources
+format: setup-tests ## Format the C++ sources
 	@scripts/lint --fix
 
-lint: setup ## Check formatting, and clang-tidy where it is installed
+lint: setup-tests ## Check formatting, and clang-tidy where it is installed
 	@scripts/lint
 
-setup: ## Install what Attune is built from (silent when all is there)
+setup: ## Install what Attune is built from (silent if nothing is missing)
 	@scripts/setup
 
+setup-tests: ## Install that and what the tests need (silent if nothing is missing)
+	@scripts/setup tests
+
 clean: ## Remove what make built
-	@rm -rf build build-release build-asan build-tsan build-cuda build-cuda-objects
+	@rm -rf build build-debug build-release build-asan build-tsan build-cuda build-cuda-objects
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
