@@ -37,14 +37,16 @@ if(ATTUNE_SANITIZE)
                          -fsanitize=$<IF:${is_test},${of_tests},${of_rooms}> -fno-omit-frame-pointer
                          $<${is_test}:-O0>)
   target_link_options(attune_options INTERFACE -fsanitize=${ATTUNE_SANITIZE})
-else()
-  target_compile_options(attune_options INTERFACE $<${is_test}:-O1>)  # a fifth less to compile
 endif()
 
 # Reading the same headers in every source is most of the cost of a cold build, so the sources of a
 # target are compiled together, as one translation unit. Names in anonymous namespaces must therefore
 # be unique within a target. Tools that look at single sources (clang-tidy) turn this off.
 option(ATTUNE_UNITY "Compile the sources of each target together" ON)
+if(ATTUNE_UNITY)
+  # GCC takes a source that another includes for a header, where such members would be a fault.
+  target_compile_options(attune_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 
 # attune_together(TARGET [BATCH n])
 # Compiles the target's sources together: all of them, or n at a time.
@@ -68,14 +70,18 @@ function(attune_library name)
   attune_together(attune_${name})
 endfunction()
 
-# attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds])
+# attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds] [SEPARATE])
 # A GoogleTest program, registered with CTest as one test; under sanitizers it has ten times as long.
+# SEPARATE: its sources share names, so each is compiled by itself.
 function(attune_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SEPARATE" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE attune_options ${arg_DEPENDS} GTest::gmock_main)
   set_target_properties(${name} PROPERTIES ATTUNE_TEST ON)
+  if(NOT arg_SEPARATE)
+    attune_together(${name})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)

@@ -71,7 +71,7 @@ std::string Limits(const Json& sweep) {
   return text;
 }
 
-std::string Range(const Json& parameter) {
+std::string RangeText(const Json& parameter) {
   const std::string type = TextAt(parameter, "type");
   if (type == "constant") return FormatSetting(At(parameter, "value"));
   if (const Json& values = At(parameter, "values"); values.is_array()) {
@@ -263,7 +263,7 @@ std::vector<std::string> SweepSections(const Json& sweep, double now, const Styl
   if (const Json& parameters = At(sweep, "parameters"); parameters.is_array()) {
     lines.push_back("");
     lines.push_back(style.Paint(Colour::kBold, "parameters"));
-    for (const Json& parameter : parameters) field(TextAt(parameter, "name"), Range(parameter));
+    for (const Json& parameter : parameters) field(TextAt(parameter, "name"), RangeText(parameter));
   }
   return lines;
 }

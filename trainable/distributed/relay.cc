@@ -128,8 +128,8 @@ UniqueFd Join(std::span<const std::uint8_t> place) {
 }
 
 bool Knows(const UniqueFd& socket, const Password& password) {
-  constexpr timeval kPatience{.tv_sec = 2, .tv_usec = 0};
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+  constexpr timeval kPasswordTimeout{.tv_sec = 2, .tv_usec = 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPasswordTimeout, sizeof(kPasswordTimeout));
   Password said{};
   return recv(socket.get(), said.data(), said.size(), MSG_WAITALL) == std::ssize(said) &&
          said == password;

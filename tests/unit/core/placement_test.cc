@@ -333,7 +333,7 @@ TEST(Placement, TheBestHostIsFoundAmongMany) {
                           sign * host.memory_free, host.name);
       };
       for (const auto& [name, host] : seen) {
-        if (Within(need, host.Free()) && (best == nullptr || left(host) < left(*best)))
+        if (IsWithin(need, host.Free()) && (best == nullptr || left(host) < left(*best)))
           best = &host;
       }
       const Host* found = hosts.Best(need, placement);
