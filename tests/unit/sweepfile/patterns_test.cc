@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::string With(const std::string& on_log) {
+std::string WithLogPatterns(const std::string& on_log) {
   return "command: [/bin/true]\nmetric: {name: loss, mode: min}\nparameters: {}\n"
          "scheduler: {max: 3}\nstop: {max_trials: 1}\nfailure: {on_log: " +
          on_log + "}\n";
@@ -21,7 +21,7 @@ std::string With(const std::string& on_log) {
 
 TEST(OnLog, PoliciesAreReadInTheirOrderAndComeBackFromTheResolvedFile) {
   const SweepSpec spec = Spec(
-      With("[{pattern: 'ECC|Xid', action: exclude_host}, {pattern: NCCL, action: retry_elsewhere}, "
+      WithLogPatterns("[{pattern: 'ECC|Xid', action: exclude_host}, {pattern: NCCL, action: retry_elsewhere}, "
            "{pattern: out of memory, action: fail}]"));
   EXPECT_THAT(spec.failure.on_log, ElementsAre(LogPolicy{"ECC|Xid", LogAction::kExcludeHost},
                                                LogPolicy{"NCCL", LogAction::kRetryElsewhere},
@@ -41,11 +41,11 @@ TEST(OnLog, WhatIsWrongWithAPolicyIsToldWhereItStands) {
        "sweep.yaml:6:58: failure.on_log[1].pattern: stands here twice"},
   };
   for (const auto& [policies, fault] : cases)
-    EXPECT_THAT(FaultsOf(With(policies)), StartsWith(fault));
+    EXPECT_THAT(FaultsOf(WithLogPatterns(policies)), StartsWith(fault));
 }
 
 TEST(OnLog, AWrongActionHidesNoWrongPattern) {
-  const std::string faults = FaultsOf(With("[{pattern: '(', action: retry}]"));
+  const std::string faults = FaultsOf(WithLogPatterns("[{pattern: '(', action: retry}]"));
   EXPECT_THAT(faults, HasSubstr("failure.on_log[0].pattern: is no regular expression"));
   EXPECT_THAT(faults, HasSubstr("failure.on_log[0].action: "));
 }
@@ -55,7 +55,7 @@ TEST(OnLog, ThereAreNotMoreThanTheLimit) {
   for (size_t i = 0; i <= kMaxLogPolicies; ++i)
     policies +=
         (i == 0 ? "[" : ", ") + std::string("{pattern: p") + std::to_string(i) + ", action: fail}";
-  EXPECT_THAT(FaultsOf(With(policies + "]")),
+  EXPECT_THAT(FaultsOf(WithLogPatterns(policies + "]")),
               StartsWith("sweep.yaml:6:11: failure.on_log: has more than 32 patterns"));
 }
 
