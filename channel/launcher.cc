@@ -89,11 +89,11 @@ std::string ToPacket(const Fork& fork) {
     environment[name] = value ? Json(*value) : Json();
   }
   return PacketText({{"type", "fork"},
-                 {"request", fork.request},
-                 {"argv", fork.argv},
-                 {"env", std::move(environment)},
-                 {"cwd", fork.working_directory},
-                 {"process_group", fork.process_group}});
+                     {"request", fork.request},
+                     {"argv", fork.argv},
+                     {"env", std::move(environment)},
+                     {"cwd", fork.working_directory},
+                     {"process_group", fork.process_group}});
 }
 
 std::string ToPacket(const Ready& ready) {

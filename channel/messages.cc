@@ -264,7 +264,8 @@ Start ReadStart(Fields<OrderedJson>& fields, const OrderedJson& json) {
   return start;
 }
 
-void Read(const std::string& type, const OrderedJson& json, Fields<OrderedJson>& fields, FromExecutor& message) {
+void Read(const std::string& type, const OrderedJson& json, Fields<OrderedJson>& fields,
+          FromExecutor& message) {
   if (type == "start") message = ReadStart(fields, json);
   if (type == "rendezvous") message = ReadRendezvous(fields);
   if (type == "verdict") {
@@ -275,8 +276,7 @@ void Read(const std::string& type, const OrderedJson& json, Fields<OrderedJson>&
   if (type == "yield") message = Yield{};
 }
 
-void Read(const std::string& type, const Json&, Fields<Json>& fields,
-          FromRank& message) {
+void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& message) {
   if (type == "heartbeat") {
     message = Heartbeat{std::chrono::milliseconds(fields.Integer("silence_ms", 0, kSilenceMsMax))};
   }
@@ -361,28 +361,26 @@ OrError<FromExecutor> ParseFromExecutor(std::string_view line) {
   return Parse<FromExecutor, OrderedJson>(line);
 }
 
-OrError<FromRank> ParseFromRank(std::string_view line) {
-  return Parse<FromRank, Json>(line);
-}
+OrError<FromRank> ParseFromRank(std::string_view line) { return Parse<FromRank, Json>(line); }
 
 std::string ToLine(const Start& start) {
   OrderedJson json{{"type", "start"},
-            {"protocol", kProtocol},
-            {"sweep", start.sweep},
-            {"trial", start.trial},
-            {"attempt", start.attempt},
-            {"rank", start.rank},
-            {"world_size", start.world_size},
-            {"local_rank", start.local_rank},
-            {"local_world_size", start.local_world_size},
-            {"device", start.device},
-            {"cpus", start.cpus},
-            {"seed", start.seed},
-            {"config", Object(start.parameters)},
-            {"milestone", start.milestone},
-            {"max_step", start.max_step},
-            {"checkpoint_every", start.checkpoint_every},
-            {"checkpoint_dir", start.checkpoint_dir}};
+                   {"protocol", kProtocol},
+                   {"sweep", start.sweep},
+                   {"trial", start.trial},
+                   {"attempt", start.attempt},
+                   {"rank", start.rank},
+                   {"world_size", start.world_size},
+                   {"local_rank", start.local_rank},
+                   {"local_world_size", start.local_world_size},
+                   {"device", start.device},
+                   {"cpus", start.cpus},
+                   {"seed", start.seed},
+                   {"config", Object(start.parameters)},
+                   {"milestone", start.milestone},
+                   {"max_step", start.max_step},
+                   {"checkpoint_every", start.checkpoint_every},
+                   {"checkpoint_dir", start.checkpoint_dir}};
   if (!start.address.empty()) json["address"] = start.address;
   if (!start.time_attr.empty()) json["time_attr"] = start.time_attr;
   if (start.resume) {
@@ -408,9 +406,9 @@ std::string ToLine(const Rendezvous& rendezvous) {
 
 std::string ToLine(const Report& report) {
   OrderedJson json{{"type", "report"},
-            {"step", report.step},
-            {"seconds", report.seconds},
-            {"metrics", Object(report.metrics)}};
+                   {"step", report.step},
+                   {"seconds", report.seconds},
+                   {"metrics", Object(report.metrics)}};
   if (report.waits) json["waits"] = *report.waits;
   return Line(json);
 }

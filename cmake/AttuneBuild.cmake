@@ -44,19 +44,15 @@ endif()
 # be unique within a target. Tools that look at single sources (clang-tidy) turn this off.
 option(ATTUNE_UNITY "Compile the sources of each target together" ON)
 if(ATTUNE_UNITY)
-  # GCC takes a source that another includes for a header, where such members would be a fault.
+  # GCC warns about members with types of anonymous namespaces outside the main file. Here the main file
+  # is generated and includes the sources.
   target_compile_options(attune_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 
-# attune_together(TARGET [BATCH n])
-# Compiles the target's sources together: all of them, or n at a time.
+# attune_together(TARGET)
+# Compiles the target's sources as one translation unit.
 function(attune_together target)
-  cmake_parse_arguments(arg "" "BATCH" "" ${ARGN})
-  if(NOT arg_BATCH)
-    set(arg_BATCH 0)  # all
-  endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ATTUNE_UNITY}
-                                             UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ATTUNE_UNITY} UNITY_BUILD_BATCH_SIZE 0)
 endfunction()
 
 # attune_library(NAME SOURCES ... [DEPENDS ...] [PRIVATE ...])

@@ -91,9 +91,10 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
   const Bracket::Member& member = bracket.members()[seat->member];
   const Bracket::Standing standing = bracket.StandingOf(seat->member);
   const bool passed = member.level == bracket.shape().rungs.size();
-  const VerdictKind kind = member.place == Bracket::Place::kWaiting          ? VerdictKind::kPause
-                           : member.place == Bracket::Place::kOut && !passed ? VerdictKind::kStop
-                                                                    : VerdictKind::kContinue;
+  const VerdictKind kind = member.place == Bracket::Place::kWaiting ? VerdictKind::kPause
+                           : member.place == Bracket::Place::kOut && !passed
+                               ? VerdictKind::kStop
+                               : VerdictKind::kContinue;
   Reason reason = ReasonFor(bracket, seat->first, standing);
   reason.step = report.step;
   reason.text = (kind == VerdictKind::kPause  ? "paused"

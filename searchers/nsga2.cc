@@ -13,8 +13,8 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kCrossover = 0.9;  // of children, and of these half of the numbers
-constexpr double kDistributionIndex = 20;       // how near to its parents a child is
+constexpr double kCrossover = 0.9;         // of children, and of these half of the numbers
+constexpr double kDistributionIndex = 20;  // how near to its parents a child is
 
 size_t SizeOf(const AlgorithmSpec& spec) {
   return static_cast<size_t>(std::get<int64_t>(spec.options.at("population")));

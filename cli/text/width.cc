@@ -96,7 +96,9 @@ std::string Clean(std::string_view text) {
   return clean;
 }
 
-std::string FirstLine(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+std::string FirstLine(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
 
 std::string Clip(std::string_view text, int width) {
   if (DisplayWidth(text) <= width) return std::string(text);

@@ -93,7 +93,8 @@ class View {
     Row(table, "steps", "steps",
         [](double steps) { return std::to_string(static_cast<int64_t>(steps)); });
     table.Add({Cell("trials", Colour::kDim), OutcomeCounts(At(recorded_, "trials")),
-               Between(OutcomeCounts(At(worst_, "trials")), OutcomeCounts(At(best_, "trials"))), ""});
+               Between(OutcomeCounts(At(worst_, "trials")), OutcomeCounts(At(best_, "trials"))),
+               ""});
     table.Add({Cell("best", Colour::kDim), BestText(At(recorded_, "best"), metric_),
                Between(BestText(At(worst_, "best"), metric_), BestText(At(best_, "best"), metric_)),
                ""});

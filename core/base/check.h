@@ -5,9 +5,9 @@
 namespace attune::internal {
 [[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
 
-// Somebody asked a Result for its value, and it holds the error with this message.
+// Aborts because the value of a Result was used although it holds an error with this message.
 [[noreturn]] void ValueMissing(const char* error_message);
-}
+}  // namespace attune::internal
 
 #define ATTUNE_CHECK(condition)       \
   ((condition) ? static_cast<void>(0) \

@@ -55,7 +55,7 @@ Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
   const auto number = Number(value);
   if (!number) {
     return Invalid("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
-                 ", not a number");
+                   ", not a number");
   }
   if (!std::isfinite(*number)) return Invalid(FormatReal(*number) + " is not a finite number");
   if (*number < domain.min) {
@@ -70,7 +70,8 @@ Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
   const double nearest = StepAt(domain, std::min(index, LastStep(domain)));
   if (std::abs(*number - nearest) > kStepTolerance * *domain.step) {
     return Invalid(FormatReal(*number) + " is not on a step of " + FormatReal(*domain.step) +
-                 " from min " + FormatReal(domain.min) + "; the nearest is " + FormatReal(nearest));
+                   " from min " + FormatReal(domain.min) + "; the nearest is " +
+                   FormatReal(nearest));
   }
   return Value(nearest);
 }
@@ -79,14 +80,14 @@ Result<Value> AdmitTo(const IntDomain& domain, const Value& value) {
   const int64_t* number = std::get_if<int64_t>(&value);
   if (!number) {
     return Invalid("'" + FormatValue(value) + "' is " + std::string(TypeName(value)) +
-                 ", not an integer");
+                   ", not an integer");
   }
   const std::string text = std::to_string(*number);
   if (*number < domain.min) return Invalid(text + " is below min " + std::to_string(domain.min));
   if (*number > domain.max) return Invalid(text + " is above max " + std::to_string(domain.max));
   if ((*number - domain.min) % domain.step != 0) {
     return Invalid(text + " is not on a step of " + std::to_string(domain.step) + " from min " +
-                 std::to_string(domain.min));
+                   std::to_string(domain.min));
   }
   return value;
 }

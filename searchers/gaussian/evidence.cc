@@ -171,7 +171,9 @@ Fitted Fit(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
   const auto d = static_cast<Index>(cube.size());
   VectorXd low(d + kMore);
   VectorXd high(d + kMore);
-  const auto bound = [&](Index i, const NormalPrior& prior) { low[i] = prior.low, high[i] = prior.high; };
+  const auto bound = [&](Index i, const NormalPrior& prior) {
+    low[i] = prior.low, high[i] = prior.high;
+  };
   for (Index k = 0; k < d; ++k) bound(k, LengthscalePrior(cube.size()));
   bound(d + kNoiseAfter, kNoise);
   bound(d + kTrendAfter, kTrend);

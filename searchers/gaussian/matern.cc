@@ -52,7 +52,8 @@ void OfLanes(double* values, double* slopes) {
   constexpr double kFarthest = 9e4;  // squared; beyond, the covariance is nothing
   Lanes r;
   std::memcpy(&r, values, sizeof r);
-  for (size_t lane = 0; lane < kMaternLanes; ++lane) r[lane] = std::sqrt(std::min(r[lane], kFarthest));
+  for (size_t lane = 0; lane < kMaternLanes; ++lane)
+    r[lane] = std::sqrt(std::min(r[lane], kFarthest));
   const Lanes scaled = r * kRoot5;
   Lanes decay = -scaled;
   ToExp(decay);

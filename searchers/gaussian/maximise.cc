@@ -12,14 +12,14 @@
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kDrawn = 96;       // points in the whole box
-constexpr size_t kNear = 64;        // and near good ones
-constexpr size_t kClimbs = 3;       // from the best of them
-constexpr int kClimbEvaluations = 16;    // of one climb over the numbers
-constexpr int kRounds = 3;          // numbers, then values, at most so often
-constexpr int64_t kFewSteps = 16;   // are tried one by one; more are climbed like a range
-constexpr size_t kMostValues = 16;  // of a list that are tried
-constexpr double kOver = 1e-9;      // beyond an edge lies the next cell
+constexpr size_t kDrawn = 96;          // points in the whole box
+constexpr size_t kNear = 64;           // and near good ones
+constexpr size_t kClimbs = 3;          // from the best of them
+constexpr int kClimbEvaluations = 16;  // of one climb over the numbers
+constexpr int kRounds = 3;             // numbers, then values, at most so often
+constexpr int64_t kFewSteps = 16;      // are tried one by one; more are climbed like a range
+constexpr size_t kMostValues = 16;     // of a list that are tried
+constexpr double kOver = 1e-9;         // beyond an edge lies the next cell
 
 class Climber {
  public:

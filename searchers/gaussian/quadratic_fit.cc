@@ -14,7 +14,7 @@
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kFewestResults = 6;          // results
+constexpr size_t kFewestResults = 6;   // results
 constexpr size_t kResultsForTerm = 3;  // at most
 constexpr double kRidge = 2e-5;        // beside as many as there are results
 constexpr double kLeastSpread = 1e-12;

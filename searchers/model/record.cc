@@ -13,7 +13,6 @@
 namespace attune::searchers {
 namespace {
 
-
 // FNV-1a over the bits of each coordinate, all absent ones being alike.
 uint64_t Hash(const Point& point) {
   uint64_t hash = 0xcbf29ce484222325;

@@ -136,11 +136,12 @@ WideParzen::Kernels WideParzen::Prepare() const {
     const float* column = columns_[j].data();
     if (axes_[j].kind == Cube::Kind::kChoice) {
       const auto [same, other] = ListKernelOf(axes_[j], included_);
-      kernels.listed.push_back(
-          {column, static_cast<float>(Log(same) / std::numbers::ln2), static_cast<float>(Log(other) / std::numbers::ln2), j});
+      kernels.listed.push_back({column, static_cast<float>(Log(same) / std::numbers::ln2),
+                                static_cast<float>(Log(other) / std::numbers::ln2), j});
     } else {
       kernels.height -= Log(widths_[j] * kRootOfTwoPi);
-      kernels.scaled.push_back({column, static_cast<float>(std::sqrt(0.5 / std::numbers::ln2) / widths_[j]), j});
+      kernels.scaled.push_back(
+          {column, static_cast<float>(std::sqrt(0.5 / std::numbers::ln2) / widths_[j]), j});
     }
   }
   kernels.total = static_cast<double>(included_) + kPriorWeight;

@@ -23,7 +23,6 @@ namespace {
 using Kind = StoreMessage::Kind;
 using std::chrono::milliseconds;
 
-
 Clock::time_point DeadlineOf(milliseconds timeout) {
   constexpr milliseconds kTimeoutMax = std::chrono::years(1);
   return timeout == c10d::Store::kNoTimeout || timeout > kTimeoutMax ? Clock::time_point::max()
@@ -198,8 +197,8 @@ void GangStore::Receive() {
 
 void GangStore::Lose(const std::string& why) {
   socket_.reset();
-  throw c10::DistNetworkError("the gang's store, which rank 0 keeps at " + AddressText(address_) + ": " +
-                              why);
+  throw c10::DistNetworkError("the gang's store, which rank 0 keeps at " + AddressText(address_) +
+                              ": " + why);
 }
 
 }  // namespace attune::trainable

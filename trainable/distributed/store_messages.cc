@@ -94,7 +94,8 @@ std::optional<StoreMessage> StoreMessageReader::Next() {
     throw Error("the gang's store: something else than one of its messages came");
   }
   if (rest.size() < kHeaderBytes) return std::nullopt;
-  const auto length = FieldReader(rest.substr(kMagic.size(), kLengthBytes)).Integer<std::uint32_t>();
+  const auto length =
+      FieldReader(rest.substr(kMagic.size(), kLengthBytes)).Integer<std::uint32_t>();
   if (length > kStoreMessageBytesMax) {
     throw Error("the gang's store: a message of " + std::to_string(length) + " bytes; at most " +
                 std::to_string(kStoreMessageBytesMax) + " are allowed");

@@ -22,7 +22,6 @@ namespace {
 
 using Kind = StoreMessage::Kind;
 
-
 UniqueFd Listen(const std::string& host) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) ThrowErrno("the gang's store: socket");

@@ -20,9 +20,9 @@ std::string WithLogPatterns(const std::string& on_log) {
 }
 
 TEST(OnLog, PoliciesAreReadInTheirOrderAndComeBackFromTheResolvedFile) {
-  const SweepSpec spec = Spec(
-      WithLogPatterns("[{pattern: 'ECC|Xid', action: exclude_host}, {pattern: NCCL, action: retry_elsewhere}, "
-           "{pattern: out of memory, action: fail}]"));
+  const SweepSpec spec = Spec(WithLogPatterns(
+      "[{pattern: 'ECC|Xid', action: exclude_host}, {pattern: NCCL, action: retry_elsewhere}, "
+      "{pattern: out of memory, action: fail}]"));
   EXPECT_THAT(spec.failure.on_log, ElementsAre(LogPolicy{"ECC|Xid", LogAction::kExcludeHost},
                                                LogPolicy{"NCCL", LogAction::kRetryElsewhere},
                                                LogPolicy{"out of memory", LogAction::kFail}));
