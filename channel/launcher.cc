@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 
 #include "channel/line_reader.h"
 #include "channel/unique_fd.h"
+#include "json/parse.h"
 
 namespace attune::channel {
 namespace {
@@ -26,7 +26,7 @@ T Get(const Json& json, const char* name, T fallback) {
 // What `read` makes of the packet; whatever field is not what it should be is the error's.
 template <typename T, typename Read>
 OrError<T> Parse(std::string_view packet, const Read& read) {
-  const Json json = Json::parse(packet, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(packet);
   if (!json.is_object()) return Error{"a packet that is no JSON object: " + Quote(packet)};
   try {
     return T{read(Get<std::string>(json, "type", ""), json)};
@@ -61,7 +61,7 @@ OrError<std::optional<Fork>> ParseFork(std::string_view packet) {
 }
 
 uint64_t RequestOf(std::string_view packet) {
-  const Json json = Json::parse(packet, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(packet);
   if (!json.is_object()) return 0;
   const auto found = json.find("request");
   return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "channel/line_reader.h"
+#include "json/parse.h"
 
 namespace attune::channel {
 namespace {
@@ -312,7 +312,7 @@ void Read(const std::string& type, const Json&, Fields<Json>& fields, FromRank& 
 
 template <typename Message, typename AnyJson>
 OrError<Message> Parse(std::string_view line) {
-  const auto json = AnyJson::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson<AnyJson>(line);
   if (!json.is_object()) return Error{"not a JSON object in UTF-8: " + Quote(line)};
   const auto type = json.find("type");
   if (type == json.end() || !type->is_string()) {

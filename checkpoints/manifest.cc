@@ -1,10 +1,10 @@
 #include "checkpoints/manifest.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "checkpoints/piece.h"
 #include "checkpoints/sha256.h"
+#include "json/parse.h"
 
 namespace attune::checkpoints {
 namespace {
@@ -35,7 +35,7 @@ Manifest ReadManifest(std::string_view text, std::string_view digest) {
   Manifest manifest;
   uint64_t bytes_left = kFilesBytesMax;
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = ParseJsonOrThrow<nlohmann::json>(text);
     if (const auto format = json.at("format").get<std::string>(); format != kFormat)
       return {.error = "its format \"" + format + "\" is not " + std::string(kFormat), .files = {}};
     for (const auto& [name, file] : json.at("files").items()) {

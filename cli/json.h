@@ -4,7 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include "json/parse.h"
+
 
 namespace attune::cli {
 

@@ -1,6 +1,5 @@
 #include "server/best_keeper.h"
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <set>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "checkpoints/download.h"
+#include "logging/log.h"
 
 namespace attune::server {
 namespace {
@@ -185,7 +185,7 @@ bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
   if (done.fault == Downloaded::Fault::kNone || done.fault == Downloaded::Fault::kThere)
     return true;
   if (Stopping()) return false;
-  spdlog::log(FailedBefore(id.trial.sweep) ? spdlog::level::debug : spdlog::level::warn,
+  logging::Log(FailedBefore(id.trial.sweep) ? logging::Level::kDebug : logging::Level::kWarn,
               "the best checkpoint {} could not be copied to {}: {}", ToString(id),
               storage_.path().string(), done.error);
   return false;

@@ -1,6 +1,5 @@
 #include "server/checkpoint_storage.h"
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "checkpoints/removal.h"
+#include "logging/log.h"
 #include "server/folder/whole_file.h"
 
 namespace attune::server {
@@ -42,7 +42,7 @@ std::optional<CheckpointId> ParseName(const TrialId& trial, const std::string& n
 // False: it could not be deleted.
 bool RemoveFolder(const fs::path& folder) {
   const std::error_code failed = checkpoints::RemoveFolder(folder);
-  if (failed) spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
+  if (failed) logging::Warn("cannot delete {}: {}", folder.string(), failed.message());
   return !failed;
 }
 

@@ -1,8 +1,8 @@
 #include "server/server_backend.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "json/parse.h"
 #include "server/http/render.h"
 
 namespace attune::server {
@@ -27,7 +27,7 @@ Result<Backend::LogSlice> ServerBackend::ReadLog(const AttemptId& attempt, int r
                                                  uint32_t limit_bytes) {
   const auto row = reader_.Attempt(attempt);
   if (!row.ok()) return row.error();
-  const auto ranks = nlohmann::json::parse(row->ranks, nullptr, false);
+  const auto ranks = ParseJson<nlohmann::json>(row->ranks);
   if (ranks.is_array() && ranks.empty()) {
     return Error{ErrorCode::kNotFound,
                  "attempt " + ToString(attempt) + " was asked for from outside, and has no log"};

@@ -8,10 +8,11 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <utility>
+
+#include "json/parse.h"
 
 namespace attune::slurm {
 namespace {
@@ -99,7 +100,7 @@ Status FleetFolder::Read() {
                                            path_.parent_path().string() +
                                            ": `attune slurm up` does, or name another data folder "
                                            "with --data-dir"};
-  const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(in);
   const auto whole = [](const Json& value) { return value.is_number_integer(); };
   if (!json.is_object() || !json.contains("id") || !json["id"].is_string() ||
       !json.contains("next") || !whole(json["next"]))

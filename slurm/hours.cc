@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "json/parse.h"
 #include "slurm/fleet_folder.h"
 
 namespace attune::slurm {
@@ -49,7 +49,7 @@ Result<HoursBook> HoursBook::Open(const std::filesystem::path& folder) {
 Status HoursBook::Read() {
   std::ifstream in(file_);
   if (!in) return {};  // nothing was counted yet
-  const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(in);
   const Error corrupt{ErrorCode::kCorrupt,
                       file_.string() +
                           " cannot be read: it holds the hours that pilots have had; "

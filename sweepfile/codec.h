@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 
 #include "core/base/result.h"
 #include "core/log/sweep_spec.h"
 #include "core/space/value.h"
+#include "json/parse.h"
 
 namespace attune::sweepfile {
 

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <utility>
 
+#include "json/parse.h"
 #include "sweepfile/text.h"
 
 namespace attune::sweepfile {

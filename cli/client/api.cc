@@ -7,6 +7,8 @@
 #include <random>
 #include <sstream>
 
+#include "json/parse.h"
+
 namespace attune::cli {
 namespace {
 
@@ -19,7 +21,7 @@ const std::string kExecutors = "/api/v1/executors";
 Result<Json> JsonOf(const Result<Reply>& reply, std::string_view document = "") {
   if (!reply.ok()) return reply.error();
   if (!reply->ok()) return ErrorOf(*reply, document);
-  Json json = Json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
+  Json json = ParseJson<Json>(reply->body);
   if (!json.is_object()) {
     return Error{ErrorCode::kCorrupt,
                  "the server's answer is not what an Attune server says; is --server right?"};

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/json.h"
+#include "json/parse.h"
 
 namespace attune::cli {
 namespace {
@@ -28,7 +29,7 @@ Result<std::string> RunningUrl(const std::filesystem::path& data_dir) {
   const std::filesystem::path file = data_dir / "server.json";
   std::ifstream stream(file);
   if (!stream) return NoServer(data_dir);
-  const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(stream);
   if (!json.is_object() || !json.contains("http")) {
     return Error{ErrorCode::kCorrupt, file.string() +
                                           " does not say where the server is; "

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <chrono>
 
+#include "json/parse.h"
+
 namespace attune::cli {
 namespace {
 
@@ -95,7 +97,7 @@ bool EventStream::Connect() {
 // A fact of the log may be several events of one sequence number; only the last has it as its id,
 // so that a stream cut in between tells the fact again as a whole.
 void EventStream::Tell(const SseParser::Message& message) {
-  Json data = Json::parse(message.data, nullptr, /*allow_exceptions=*/false);
+  Json data = ParseJson<Json>(message.data);
   if (!data.is_object()) return;
   const std::optional<uint64_t> place = SeqOf(message.id);
   const uint64_t seq =

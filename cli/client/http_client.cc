@@ -7,6 +7,7 @@
 
 #include "cli/json.h"
 #include "cli/text/width.h"
+#include "json/parse.h"
 
 namespace attune::cli {
 namespace {
@@ -196,7 +197,7 @@ void HttpClient::Cancel() { connection_->client.stop(); }
 
 Error ErrorOf(const Reply& reply, std::string_view document) {
   if (reply.status == 401) return {ErrorCode::kDenied, kNoToken};
-  const Json problem = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+  const Json problem = ParseJson<Json>(reply.body);
   std::string message;
   try {
     if (problem.is_object()) {

@@ -16,6 +16,7 @@
 #include "cli/joining.h"
 #include "executor/agent/agent.h"
 #include "executor/agent/host_address.h"
+#include "logging/log.h"
 #include "server/server.h"
 #include "web/assets.h"
 
@@ -230,7 +231,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   if (options.seconds_left)
     agent.time_left = std::chrono::milliseconds(std::llround(*options.seconds_left * 1000));
   if (std::getenv("SLURM_JOB_ID") != nullptr) agent.gang_timing.leave_grace = kJobEnds;
-  spdlog::info(
+  logging::Info(
       "executor {}: {} CPUs, {} GPUs, {} MiB, {}", agent.name, resources.cpus, resources.gpus,
       resources.memory_bytes >> 20,
       host->address.empty()
@@ -243,7 +244,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   agent::Agent& running = *started.value();
   const std::chrono::milliseconds grace(std::llround(options.grace_seconds * 1000));
   const Interrupt::Subscription stop(interrupt, [&running, grace] {
-    spdlog::info("leaving: what runs here has {} s to save at its next report",
+    logging::Info("leaving: what runs here has {} s to save at its next report",
                  grace.count() / 1000);
     running.Leave(grace);
   });

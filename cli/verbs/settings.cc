@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "json/parse.h"
+
 namespace attune::cli {
 namespace {
 
@@ -44,7 +46,7 @@ Result<Json> PatchOf(const std::vector<std::string>& settings) {
       place = &(*place)[part];
     }
     const std::string text = setting.substr(equals + 1);
-    *place = Json::parse(text, nullptr, false);
+    *place = ParseJson<Json>(text);
     if (place->is_discarded()) *place = text;
   }
   return patch;

@@ -17,6 +17,7 @@
 #include "cli/verbs/slurm_view.h"
 #include "cli/verbs/verb.h"
 #include "executor/processes/own_program.h"
+#include "json/parse.h"
 #include "slurm/command.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/keeper.h"
@@ -59,7 +60,7 @@ Result<std::string> ForPilots(const std::string& rpc) {
 
 Result<std::string> RunningRpc(const std::filesystem::path& data_dir) {
   std::ifstream in(data_dir / "server.json");
-  const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(in);
   return ForPilots(json.is_object() ? TextAt(json, "rpc") : "");
 }
 

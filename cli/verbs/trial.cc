@@ -7,6 +7,7 @@
 #include "cli/watch/log_follower.h"
 #include "cli/watch/mailbox.h"
 #include "cli/watch/model.h"
+#include "json/parse.h"
 
 namespace attune::cli {
 namespace {
@@ -138,7 +139,7 @@ Result<Json> ReadConfig(const TrialFlags& flags) {
   Json config = Json::object();
   if (!flags.config_file.empty()) {
     std::ifstream file(flags.config_file);
-    config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+    config = ParseJson<Json>(file);
     if (!config.is_object()) {
       return Error{ErrorCode::kInvalid,
                    "--config: " + flags.config_file + " holds no JSON object of parameters"};

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/text/numbers.h"
+#include "json/parse.h"
 
 namespace attune::cli {
 namespace {
@@ -145,7 +146,7 @@ namespace {
 Json ValueOf(const std::string& text) {
   const bool has_plus = text.starts_with('+') && text.size() > 1 && text[1] != '-';
   const std::string number = has_plus ? text.substr(1) : text;
-  Json value = Json::parse(number, nullptr, /*allow_exceptions=*/false);
+  Json value = ParseJson<Json>(number);
   if (has_plus ? value.is_number() : value.is_primitive() && !value.is_null()) return value;
   const char* const end = number.data() + number.size();
   double real = 0;

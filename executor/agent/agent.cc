@@ -1,5 +1,7 @@
 #include "executor/agent/agent.h"
 
+#include <grpcpp/grpcpp.h>
+
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -15,6 +17,7 @@
 #include "executor/agent/fetching_gangs.h"
 #include "executor/agent/host_lock.h"
 #include "executor/agent/log_reader.h"
+#include "executor/agent/machine.h"
 #include "executor/agent/mailbox.h"
 #include "executor/agent/messages.h"
 #include "executor/agent/pinned_channel.h"

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -10,13 +8,17 @@
 #include <optional>
 #include <string>
 
-#include "executor/agent/machine.h"
+#include "executor/agent/agent_exit.h"
 #include "executor/gang/gang.h"
 #include "executor/gang/launcher.h"
 #include "executor/gang/spec.h"
 #include "executor/gang/words.h"
 #include "executor/health/host_health.h"
 #include "executor/health/host_resources.h"
+
+namespace grpc {
+class Channel;
+}
 
 namespace attune::agent {
 

@@ -1,6 +1,5 @@
 #include "executor/agent/machine.h"
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <ranges>
@@ -9,6 +8,7 @@
 
 #include "executor/agent/messages.h"
 #include "executor/gang/valid_utf8.h"
+#include "logging/log.h"
 
 namespace attune::agent {
 
@@ -46,7 +46,7 @@ gang::BootClock::time_point Machine::Step(const Now& now) {
   GiveUpIfAlone(now);
   if (connection_ == Connection::kNone && !exit_ && now.boot >= retry_at_) Connect(now);
   if (now.boot >= welcome_by_) {
-    spdlog::warn("the server did not welcome this executor within {} ms", kWelcomeTimeout.count());
+    logging::Warn("the server did not welcome this executor within {} ms", kWelcomeTimeout.count());
     Disconnect();
   }
   ResendIfDue(now);
@@ -137,7 +137,7 @@ void Machine::OnClosed(const std::string& reason, const Now& now) {
   }
   retry_at_ = now.boot + pause;
   if (reached_ && !exit_) {
-    spdlog::warn("no connection to the server ({}); trying again", reason);
+    logging::Warn("no connection to the server ({}); trying again", reason);
   }
   reached_ = false;
 }
@@ -157,7 +157,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
 }
 
 void Machine::On(const v1::Welcome& welcome) {
-  if (!reached_) spdlog::info("connected to the server");
+  if (!reached_) logging::Info("connected to the server");
   reached_ = true;
   has_joined_ = true;
   connection_ = Connection::kWelcomed;
@@ -184,7 +184,7 @@ void Machine::On(const v1::Refusal& refusal) {
     case v1::Refusal::SUPERSEDED:
       return Stop({AgentExit::Reason::kSuperseded, refusal.message()});
     default:
-      spdlog::warn("the server cannot take this executor now: {}", refusal.message());
+      logging::Warn("the server cannot take this executor now: {}", refusal.message());
   }
 }
 
@@ -214,9 +214,9 @@ void Machine::On(const v1::Ack& ack, const Now& now) {
 void Machine::OnHealth(const HostHealth& health) {
   if (health.problem != health_.problem) {
     if (health.problem.empty())
-      spdlog::info("this host is well again");
+      logging::Info("this host is well again");
     else
-      spdlog::warn("nothing more is to start here: {}", health.problem);
+      logging::Warn("nothing more is to start here: {}", health.problem);
   }
   health_ = health;
 }
@@ -301,7 +301,7 @@ void Machine::RenewLease(gang::BootClock::time_point sent) {
 void Machine::LoseLeaseIfOver(const Now& now) {
   if (now.boot < lease_until_) return;
   lease_until_ = kNever;
-  spdlog::error("nothing heard from the server for {} ms: tearing all gangs down",
+  logging::Error("nothing heard from the server for {} ms: tearing all gangs down",
                 lease_ttl_.count());
   for (const gang::AttemptId& attempt : reconciler_.Live()) lost_.insert(attempt);
   CancelAll(gang::CancelReason::kLeaseLost);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
+#include "executor/agent/agent_exit.h"
 #include "executor/agent/backoff.h"
 #include "executor/agent/outbox.h"
 #include "executor/agent/reconciler.h"
@@ -32,18 +33,6 @@ inline constexpr std::chrono::milliseconds kDeadlineMarginMax{500};
 inline constexpr size_t kLogRequestsMax = 64;
 // The newest ones that have files here, so many, of which the server says which are deleted.
 inline constexpr size_t kSweepsSaid = 100'000;
-
-// Why an agent came to its end.
-struct AgentExit {
-  enum class Reason {
-    kStopped,     // Stop() was called
-    kRefused,     // the server does not want it: token, version
-    kSuperseded,  // another process has its name now
-    kAlone,       // no word from the server for longer than it waits
-  };
-  Reason reason = Reason::kStopped;
-  std::string message;
-};
 
 // One instant, by the clocks that an executor lives by.
 struct Now {

@@ -1,7 +1,6 @@
 #include "executor/gang/gang.h"
 
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "channel/line_reader.h"
 #include "executor/gang/folders.h"
 #include "executor/processes/process_group.h"
+#include "logging/log.h"
 
 namespace attune::gang {
 namespace {
@@ -392,7 +392,7 @@ void Gang::ReadOn() {
 void Gang::SendYield() {
   Rank* rank = RankZero();
   if (rank && !log_reports_) rank->Send(ToLine(channel::Yield{}));
-  spdlog::info("{} is to wait for a verdict at its next report", ToString(spec_.attempt));
+  logging::Info("{} is to wait for a verdict at its next report", ToString(spec_.attempt));
 }
 
 // A program that has never written to its channel may be one that does not know of it, and its

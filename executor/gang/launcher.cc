@@ -1,7 +1,6 @@
 #include "executor/gang/launcher.h"
 
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 
 #include "channel/launcher.h"
 #include "executor/gang/folders.h"
+#include "logging/log.h"
 
 namespace attune::gang {
 namespace {
@@ -194,7 +194,7 @@ void Launcher::OnPacket(channel::Packet packet) {
                  "; build it with a matching SDK");
     }
     ready_ = true;
-    spdlog::info("launcher of {} is ready (pid {})", program_.path.string(), child_.pid);
+    logging::Info("launcher of {} is ready (pid {})", program_.path.string(), child_.pid);
     SendPending();
   } else if (const auto* forked = std::get_if<channel::Forked>(&message.value())) {
     OnForked(*forked, packet.descriptors.empty() ? UniqueFd() : std::move(packet.descriptors[0]));
@@ -248,7 +248,7 @@ void Launcher::Die(std::string why) {
     guard_.Remove(child_.pid);
   }
   socket_.reset();
-  spdlog::info("{}; its log is {}", death_, log_.string());
+  logging::Info("{}; its log is {}", death_, log_.string());
   for (auto& [id, pending] : std::exchange(pending_, {})) {
     if (pending.sent) {
       pending.request.forked(Error{death_});

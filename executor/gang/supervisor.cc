@@ -1,7 +1,6 @@
 #include "executor/gang/supervisor.h"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "executor/gang/command_line.h"
 #include "executor/gang/elf_note.h"
 #include "executor/gang/preparation.h"
+#include "logging/log.h"
 
 namespace attune::gang {
 namespace {
@@ -60,9 +60,9 @@ void Supervisor::MakeCgroups() {
   auto cgroups = Cgroups::Make(options_.cgroups);
   if (cgroups.ok()) {
     cgroups_ = std::move(cgroups.value());
-    spdlog::info("what ranks leave behind is ended by cgroups, in {}", cgroups_->folder().string());
+    logging::Info("what ranks leave behind is ended by cgroups, in {}", cgroups_->folder().string());
   } else {
-    spdlog::info("what ranks leave behind is found by its environment, not by cgroups: {}",
+    logging::Info("what ranks leave behind is found by its environment, not by cgroups: {}",
                  cgroups.error());
   }
 }
@@ -121,7 +121,7 @@ void Supervisor::Warm(Program program) {
                                        .argv = program.command,
                                        .environment = program.environment,
                                        .working_directory = program.working_directory});
-    if (!launcher.ok()) spdlog::warn("{}", launcher.error());
+    if (!launcher.ok()) logging::Warn("{}", launcher.error());
   });
 }
 

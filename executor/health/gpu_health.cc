@@ -1,12 +1,13 @@
 #include "executor/health/gpu_health.h"
 
 #include <dlfcn.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
+
+#include "logging/log.h"
 
 namespace attune::agent {
 namespace {
@@ -54,18 +55,18 @@ class GpuHealth::Nvml {
     std::unique_ptr<Nvml> nvml(new Nvml);
     nvml->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (nvml->library_ == nullptr) {
-      spdlog::info("GPUs are not watched: {}", dlerror());
+      logging::Info("GPUs are not watched: {}", dlerror());
       return nullptr;
     }
     nvml->Load();
     if (!nvml->init_ || !nvml->count_ || !nvml->by_index_) {
-      spdlog::warn("GPUs are not watched: {} is no NVML, or too old", name);
+      logging::Warn("GPUs are not watched: {} is no NVML, or too old", name);
       return nullptr;
     }
     const Return begun = nvml->init_();
     nvml->is_begun_ = begun == kSuccess;
     if (!nvml->is_begun_) {
-      spdlog::warn("GPUs are not watched: NVML cannot begin: {}", nvml->Words(begun));
+      logging::Warn("GPUs are not watched: NVML cannot begin: {}", nvml->Words(begun));
       return nullptr;
     }
     return nvml;
@@ -210,7 +211,7 @@ void GpuHealth::Open() {
       if (named != usable.end()) found = *named;
     }
     if (!found) {
-      spdlog::warn("GPU {} is not watched: NVML does not know it", name);
+      logging::Warn("GPU {} is not watched: NVML does not know it", name);
       continue;
     }
     found->name = name;

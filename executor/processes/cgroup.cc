@@ -4,7 +4,6 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +23,7 @@
 
 #include "channel/sockets.h"
 #include "executor/processes/spawn.h"
+#include "logging/log.h"
 
 namespace attune::gang {
 namespace {
@@ -132,9 +132,9 @@ std::string Hash(std::string_view text) {
 void EndEarlier(const fs::path& parent, const std::string& prefix) {
   for (const fs::path& folder : FoldersIn(parent)) {
     if (!folder.filename().string().starts_with(prefix)) continue;
-    spdlog::warn("ending what an earlier process has left in {}", folder.string());
+    logging::Warn("ending what an earlier process has left in {}", folder.string());
     if (EndCgroups(folder)) continue;
-    spdlog::error("what an earlier process has left in {} does not end", folder.string());
+    logging::Error("what an earlier process has left in {} does not end", folder.string());
   }
 }
 
@@ -195,7 +195,7 @@ std::vector<UniqueFd> Cgroup::Kill() {
     }
     if (!ending.empty()) return ending;
     if (std::chrono::steady_clock::now() > deadline) {
-      spdlog::error("{} has process {}, which cannot be killed with it; it is left behind",
+      logging::Error("{} has process {}, which cannot be killed with it; it is left behind",
                     folder_.string(), *members.begin());
       return ending;
     }
@@ -228,7 +228,7 @@ std::unique_ptr<Cgroup> Cgroups::Add() {
   RemoveLeft();
   OrError<std::unique_ptr<Cgroup>> cgroup = AddOne();
   if (cgroup.ok()) return std::move(cgroup.value());
-  spdlog::warn("{}; what left its session and cleared its environment may be left behind",
+  logging::Warn("{}; what left its session and cleared its environment may be left behind",
                cgroup.error());
   return nullptr;
 }

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -20,6 +19,7 @@
 #include "executor/processes/cgroup.h"
 #include "executor/processes/own_program.h"
 #include "executor/processes/process_group.h"
+#include "logging/log.h"
 
 namespace attune::gang {
 namespace {
@@ -168,13 +168,13 @@ void Guard::Restart() {
     const std::lock_guard lock(mutex_);
     child_.pidfd.reset();
   }
-  spdlog::warn("the process guard (pid {}) died; starting another", child_.pid);
+  logging::Warn("the process guard (pid {}) died; starting another", child_.pid);
   // If guards die one after another, perhaps for lack of memory, there is a pause between them.
   const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;
   restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
     const OrError<pid_t> pid = Launch();
     if (pid.ok()) return;
-    spdlog::error("cannot restart the process guard: {}", pid.error());
+    logging::Error("cannot restart the process guard: {}", pid.error());
     restart_ = loop_.After(kRestartPause, [this] { Restart(); });
   });
 }

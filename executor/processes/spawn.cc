@@ -4,7 +4,6 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,6 +19,7 @@
 
 #include "channel/launcher.h"
 #include "channel/sockets.h"
+#include "logging/log.h"
 
 namespace attune::gang {
 namespace {
@@ -145,7 +145,7 @@ std::string Explain(const SpawnRequest& request, const ChildFailure& failure) {
 void SayWithoutCgroup(int error) {
   static std::atomic_flag said;
   if (said.test_and_set()) return;
-  spdlog::warn(
+  logging::Warn(
       "processes cannot be started in their cgroup ({}) and are started without; what "
       "left its session and cleared its environment may be left behind",
       std::strerror(error));

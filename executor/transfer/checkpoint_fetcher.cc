@@ -1,6 +1,5 @@
 #include "executor/transfer/checkpoint_fetcher.h"
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +9,7 @@
 
 #include "checkpoints/manifest.h"
 #include "checkpoints/removal.h"
+#include "logging/log.h"
 
 namespace attune::agent {
 namespace {
@@ -40,7 +40,7 @@ double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void Remove(const fs::path& folder) {
   if (const std::error_code failed = checkpoints::RemoveFolder(folder))
-    spdlog::warn("cannot delete {}: {}", folder.string(), failed.message());
+    logging::Warn("cannot delete {}: {}", folder.string(), failed.message());
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Fetched CheckpointFetcher::Bring(Job job) {
     done = Download(job, copy, transfer);
   }
   if (done.fault == Downloaded::Fault::kCorrupt && !transfer.directly_from.empty()) {
-    spdlog::warn("{}; once more, by the server", done.error);
+    logging::Warn("{}; once more, by the server", done.error);
     job.checkpoint.servers.clear();
     done = Download(job, copy, transfer);
   }
@@ -145,7 +145,7 @@ Fetched CheckpointFetcher::Bring(Job job) {
     return {.error = "checkpoint " + name + " could not be brought here: " + done.error,
             .is_final = transfer.is_final || done.fault == Downloaded::Fault::kCorrupt};
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  spdlog::info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
+  logging::Info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
                gang::ToString(job.attempt), name, Megabytes(done.bytes), Megabytes(done.fetched),
                seconds,
                transfer.direct_bytes == 0

@@ -1,6 +1,5 @@
 #include "executor/transfer/direct_pieces.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "attune/v1/executor.pb.h"
 #include "checkpoints/piece.h"
+#include "logging/log.h"
 
 namespace attune::agent {
 namespace {
@@ -27,7 +27,7 @@ PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const st
     if (problem.empty()) return {.piece = std::move(piece), .directly_from = from};
     Disconnect();
     if (IsCancelled()) return {.piece = {.error = "cancelled"}};
-    spdlog::warn("checkpoint {} cannot be read directly from {}: {}",
+    logging::Warn("checkpoint {} cannot be read directly from {}: {}",
                  gang::ToString(checkpoint.name), from, problem);
     checkpoint.servers.erase(checkpoint.servers.begin());
   }

@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
@@ -18,6 +17,7 @@
 #include "checkpoints/piece.h"
 #include "executor/gang/valid_utf8.h"
 #include "executor/transfer/checkpoint_sender.h"
+#include "logging/log.h"
 
 namespace attune::agent {
 namespace {
@@ -58,7 +58,7 @@ DirectSender::DirectSender(gang::Folders folders, const std::string& address,
   if (address.empty()) return;
   gang::OrError<Listener> listener = Listen(address);
   if (!listener.ok()) {
-    spdlog::warn("checkpoints go from here by the server alone: cannot listen at {}: {}", address,
+    logging::Warn("checkpoints go from here by the server alone: cannot listen at {}: {}", address,
                  listener.error());
     return;
   }

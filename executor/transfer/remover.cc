@@ -1,6 +1,5 @@
 #include "executor/transfer/remover.h"
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "checkpoints/removal.h"
+#include "logging/log.h"
 
 namespace attune::agent {
 namespace {
@@ -32,7 +32,7 @@ std::string Remover::Remove(const Removal& removal) {
     const gang::OrError<std::string> owner = gang::ReadOwner(folder);
     if (!owner.ok()) return owner.error();
     if (owner.value() != *removal.owner) {
-      spdlog::warn("the {} stays: nothing in it says that it is of the server that has deleted it",
+      logging::Warn("the {} stays: nothing in it says that it is of the server that has deleted it",
                    removal.name);
       return "";
     }
@@ -143,7 +143,7 @@ void Remover::OnRemoved(const std::string& name, const std::string& problem) {
   entry.state = problem.empty() ? State::kDone : State::kFailed;
   if (problem.empty()) return;
   if (!std::exchange(entry.complained, true))
-    spdlog::error("cannot delete the {}, and goes on trying: {}", name, problem);
+    logging::Error("cannot delete the {}, and goes on trying: {}", name, problem);
   if (!try_again_at_) try_again_at_ = std::chrono::steady_clock::now() + kTryAgain;
 }
 

@@ -1,6 +1,5 @@
 #include "server/conductor/conductor.h"
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,6 +7,8 @@
 #include <future>
 #include <memory>
 #include <utility>
+
+#include "logging/log.h"
 
 namespace attune::server {
 namespace {
@@ -19,8 +20,8 @@ const Error kStopping{ErrorCode::kUnavailable, "the server is stopping"};
 
 // Nothing of this process may be said any more, not even by the destructors of what lives in it.
 void EndProcess(const Error& why) {
-  spdlog::critical("the server ends: {}; what is on disk decides at its next start", why.message);
-  spdlog::shutdown();
+  logging::Critical("the server ends: {}; what is on disk decides at its next start", why.message);
+  logging::Shutdown();
   std::_Exit(EXIT_FAILURE);
 }
 

@@ -5,16 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <spdlog/spdlog.h>
 #include <array>
 #include <cerrno>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
 #include "checkpoints/sha256.h"
+#include "json/parse.h"
+#include "logging/log.h"
 #include "server/folder/random_word.h"
 #include "server/folder/whole_file.h"
 #include "tls/join.h"
@@ -47,7 +47,7 @@ Result<std::string> WordIn(const std::filesystem::path& file, const std::string&
 }
 
 std::string Holder(const std::filesystem::path& folder) {
-  const auto running = nlohmann::json::parse(ReadFile(folder / "server.json"), nullptr, false);
+  const auto running = ParseJson<nlohmann::json>(ReadFile(folder / "server.json"));
   if (!running.is_object()) return "";
   return " (process " + std::to_string(running.value("pid", 0)) + ", " +
          running.value("http", std::string()) + ")";
@@ -84,7 +84,7 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
   if (!id.ok()) return id.error();
   folder.id_ = std::move(id).value();
   if (is_new && std::filesystem::exists(path / "sweeps", ignored))
-    spdlog::warn("{} has no database and begins anew; what an earlier one knew of {} is lost",
+    logging::Warn("{} has no database and begins anew; what an earlier one knew of {} is lost",
                  path.string(), (path / "sweeps").string());
   return folder;
 }

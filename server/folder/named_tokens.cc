@@ -1,6 +1,5 @@
 #include "server/folder/named_tokens.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "checkpoints/sha256.h"
 #include "core/base/secret.h"
+#include "logging/log.h"
 #include "server/folder/random_word.h"
 #include "server/folder/whole_file.h"
 
@@ -50,7 +50,7 @@ void GiveToOwnerOf(const fs::path& data_dir, const fs::path& path) {
   struct stat folder {};
   if (geteuid() == 0 && stat(data_dir.c_str(), &folder) == 0 &&
       lchown(path.c_str(), folder.st_uid, folder.st_gid) != 0)
-    spdlog::warn("{} stays root's: {}", path.string(), std::strerror(errno));
+    logging::Warn("{} stays root's: {}", path.string(), std::strerror(errno));
 }
 
 std::optional<fs::file_time_type> ChangeOf(const fs::path& folder) {
@@ -104,12 +104,12 @@ std::vector<NamedToken> NamedTokens::List() const {
     if (auto token = text.ok() ? Parse(name, *text) : std::nullopt) {
       tokens.push_back(*std::move(token));
     } else {
-      spdlog::warn("{} is passed over: {}", entry.path().string(),
+      logging::Warn("{} is passed over: {}", entry.path().string(),
                    text.ok() ? "it holds no token" : text.error().message);
     }
   }
   if (error && error != std::errc::no_such_file_or_directory)
-    spdlog::warn("the tokens in {} cannot be read: {}", folder_.string(), error.message());
+    logging::Warn("the tokens in {} cannot be read: {}", folder_.string(), error.message());
   std::ranges::sort(tokens, {}, &NamedToken::name);
   return tokens;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/state/placement.h"
+#include "json/parse.h"
 #include "server/store/format_time.h"
 #include "sweepfile/labels.h"
 
@@ -40,7 +41,7 @@ Json CountsToJson(const SweepRow& sweep) {
 
 // As it is stored, or null.
 Json RationaleToJson(const TrialRow& trial) {
-  return trial.rationale ? Json::parse(*trial.rationale, nullptr, false) : Json();
+  return trial.rationale ? ParseJson<Json>(*trial.rationale) : Json();
 }
 
 Json BestToJson(const BestTrial* best) {
@@ -125,8 +126,8 @@ Json AttemptToJson(const AttemptRow& attempt) {
           {"failure", attempt.failure},
           {"executor", attempt.executor},
           {"resumed_from", OrNull(attempt.resumed_from)},
-          {"pids", Json::parse(attempt.pids)},
-          {"ranks", Json::parse(attempt.ranks)},
+          {"pids", ParseJsonOrThrow<Json>(attempt.pids)},
+          {"ranks", ParseJsonOrThrow<Json>(attempt.ranks)},
           {"decided", attempt.decided},
           {"started", OrNull(attempt.started)},
           {"first_step", OrNull(attempt.first_step)},
@@ -292,7 +293,7 @@ Json ExplanationToJson(const TrialRow& trial, const std::optional<Explanation>& 
                {"policy_changed", false}, {"rung", Json::array()}};
   if (!explanation) return json;
   json["decision"] = DecisionToJson(explanation->decision);
-  json["policy"] = Json::parse(explanation->policy);
+  json["policy"] = ParseJsonOrThrow<Json>(explanation->policy);
   json["policy_changed"] = explanation->policy_changed;
   for (const RungRow& row : explanation->rung) {
     json["rung"].push_back(

@@ -1,11 +1,11 @@
 #include "server/rpc/sessions.h"
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "logging/log.h"
 #include "server/rpc/hello.h"
 
 namespace attune::server {
@@ -90,7 +90,7 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
   session->stage = Stage::kJoined;
   session->incarnation = executors_[session->hello.name()].incarnation;
   TakeOver(id);
-  spdlog::debug("executor {} joined", session->hello.name());
+  logging::Debug("executor {} joined", session->hello.name());
   if (session->problem) TellHealth(id, *session);
   TellLeave(id, *session);
   submissions_.Post([this, id](const Brain& brain) {
@@ -143,7 +143,7 @@ std::string Sessions::OnClosed(SessionId id) {
   if (executor != executors_.end() && executor->second.session == id) {
     executor->second.session = 0;
     left = executor->first;
-    spdlog::debug("executor {} disconnected", executor->first);
+    logging::Debug("executor {} disconnected", executor->first);
   }
   held_.erase(id);
   pending_ -= found->second.pending;

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/log/fact_fields.h"
+#include "json/parse.h"
 #include "server/store/json.h"
 #include "server/store/json_archive.h"
 #include "server/store/measured_form.h"
@@ -113,7 +114,7 @@ Result<Fact> Decode(const StoredFact& stored) {
                                  std::to_string(decoder.version) +
                                  ": use the Attune that wrote it");
     try {
-      Json json = Json::parse(stored.payload);
+      Json json = ParseJsonOrThrow<Json>(stored.payload);
       if (json.is_array()) json = WithNames(stored.kind, json);
       return decoder.read({stored.sweep, stored.trial}, json);
     } catch (const Json::exception& error) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "json/parse.h"
 #include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/measured_form.h"
@@ -24,7 +25,7 @@ bool Has(const Front& front, const Best& report) {
 // Empty where the text is damaged.
 std::vector<double> ValuesOf(std::string_view text) {
   std::vector<double> values;
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(text);
   if (!json.is_array()) return values;
   for (const Json& value : json) {
     if (!value.is_number()) return {};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "json/parse.h"
 #include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/measured_form.h"
@@ -125,7 +126,7 @@ const Progress::Goals* Progress::GoalsOf(sqlite::Transaction& transaction, Sweep
   sqlite::Rows rows =
       transaction.connection().Query("SELECT spec FROM sweeps WHERE sweep = ?", sweep.value);
   if (rows.Next()) {
-    auto spec = sweepfile::SpecFromJson(Json::parse(rows.Text(0), nullptr, false));
+    auto spec = sweepfile::SpecFromJson(ParseJson<Json>(rows.Text(0)));
     if (!spec.ok()) {
       transaction.Fail(spec.error());
       return nullptr;

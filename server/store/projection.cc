@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "json/parse.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 
@@ -95,7 +96,7 @@ Result<SweepSpec> SpecOf(sqlite::Transaction& transaction, SweepId sweep) {
     return Error{ErrorCode::kInternal,
                  "the log extends sweep " + ToString(sweep) + " but has not created it"};
   }
-  auto spec = sweepfile::SpecFromJson(Json::parse(rows.Text(0), nullptr, false));
+  auto spec = sweepfile::SpecFromJson(ParseJson<Json>(rows.Text(0)));
   if (!spec.ok()) return Error{ErrorCode::kInternal, spec.error().message};
   return spec;
 }

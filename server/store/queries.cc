@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "json/parse.h"
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
@@ -19,7 +20,7 @@ std::optional<double> OptionalReal(const sqlite::Rows& rows, int column) {
   return rows.Real(column);
 }
 
-Json ParseColumn(const sqlite::Rows& rows, int column) { return Json::parse(rows.Text(column)); }
+Json ParseColumn(const sqlite::Rows& rows, int column) { return ParseJsonOrThrow<Json>(rows.Text(column)); }
 
 Config ConfigColumn(const sqlite::Rows& rows, int column) {
   return ValueOrThrow(sweepfile::ConfigFromJson(ParseColumn(rows, column)));

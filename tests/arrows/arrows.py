@@ -25,6 +25,9 @@ class Room(NamedTuple):
 ALGORITHMS_SEE = ("core/base", "core/space", "core/log", "core/algorithms")
 
 ROOMS = {
+    # Layers over a library, so that only one source compiles its templates.
+    "json": Room((), ("nlohmann",)),
+    "logging": Room((), ("spdlog",)),
     # The brain: a function of its arguments.
     "core/base": Room(pure=True),
     "core/space": Room(("core/base",), pure=True),
@@ -43,54 +46,54 @@ ROOMS = {
     # Sweeps in virtual time.
     "simulator": Room(("core/*",), pure=True),
     # The service.
-    "sweepfile": Room(ALGORITHMS_SEE, ("yaml-cpp", "nlohmann", "re2")),
+    "sweepfile": Room(ALGORITHMS_SEE + ("json",), ("yaml-cpp", "re2")),
     "proto": Room((), ("grpc", "protobuf")),
     "tls": Room((), ("openssl",)),
-    "checkpoints": Room((), ("nlohmann", "openssl")),
+    "checkpoints": Room(("json",), ("openssl",)),
     "server/store": Room(
-        ("core/*", "sweepfile"), ("sqlite", "nlohmann", "openssl", "zlib", "spdlog")
+        ("core/*", "sweepfile", "json", "logging"), ("sqlite", "openssl", "zlib")
     ),
     "server/folder": Room(
-        ("core/base", "checkpoints", "tls"), ("nlohmann", "openssl", "spdlog")
+        ("core/base", "checkpoints", "tls", "json", "logging"), ("openssl",)
     ),
-    "server/conductor": Room(("core/*", "server/store"), ("spdlog",)),
+    "server/conductor": Room(("core/*", "server/store", "logging")),
     "server/rpc": Room(
-        ("core/*", "server/conductor", "proto", "tls"), ("grpc", "protobuf", "nlohmann", "spdlog")
+        ("core/*", "server/conductor", "proto", "tls", "logging"), ("grpc", "protobuf")
     ),
     "server/http": Room(
-        ("core/*", "simulator", "sweepfile", "server/folder", "server/store"),
-        ("httplib", "nlohmann", "openssl", "zlib", "spdlog"),
+        ("core/*", "simulator", "sweepfile", "server/folder", "server/store", "json", "logging"),
+        ("httplib", "openssl", "zlib"),
     ),
     "server": Room(
-        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls"),
-        ("grpc", "protobuf", "nlohmann", "openssl", "spdlog"),
+        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls", "json", "logging"),
+        ("grpc", "protobuf", "openssl"),
     ),
-    "channel": Room((), ("nlohmann",)),
-    "executor/processes": Room(("channel",), ("spdlog",)),
-    "executor/gang": Room(("channel", "executor/processes"), ("spdlog", "re2")),
-    "executor/health": Room(("executor/gang", "executor/processes"), ("spdlog",)),
+    "channel": Room(("json",)),
+    "executor/processes": Room(("channel", "logging")),
+    "executor/gang": Room(("channel", "executor/processes", "logging"), ("re2",)),
+    "executor/health": Room(("executor/gang", "executor/processes", "logging")),
     "executor/transfer": Room(
-        ("executor/gang", "checkpoints", "proto"), ("grpc", "protobuf", "spdlog")
+        ("executor/gang", "checkpoints", "proto", "logging"), ("grpc", "protobuf")
     ),
     "executor/agent": Room(
-        ("executor/gang", "executor/health", "executor/processes", "executor/transfer", "proto", "tls"),
-        ("grpc", "protobuf", "spdlog"),
+        ("executor/gang", "executor/health", "executor/processes", "executor/transfer", "proto", "tls", "logging"),
+        ("grpc", "protobuf"),
     ),
-    "executor": Room(("executor/*", "proto"), ("grpc", "protobuf", "nlohmann", "spdlog")),
-    "slurm": Room(("core/base",), ("nlohmann",)),
+    "executor": Room(("executor/*", "proto", "logging"), ("grpc", "protobuf")),
+    "slurm": Room(("core/base", "json")),
     "web": Room(),
     "clients/python": Room(),
     "cli": Room(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "slurm", "tls", "web"),
-        ("cli11", "httplib", "nlohmann", "openssl", "grpc", "spdlog"),
+         "executor", "executor/*", "checkpoints", "slurm", "tls", "web", "json", "logging"),
+        ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.
     "trainable/include": Room((), ("torch",)),
-    "trainable/base": Room(("trainable/include", "channel"), ("nlohmann",)),
+    "trainable/base": Room(("trainable/include", "channel", "json")),
     "trainable/channel": Room(("trainable/include", "trainable/base", "channel")),
     "trainable/checkpoints": Room(
-        ("trainable/include", "trainable/base"), ("torch", "nlohmann", "openssl")
+        ("trainable/include", "trainable/base", "json"), ("torch", "openssl")
     ),
     "trainable/data": Room(("trainable/include", "trainable/base"), ("torch",)),
     "trainable/distributed": Room(
@@ -112,8 +115,8 @@ ROOMS = {
     ),
     "trainable/driver": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
-         "trainable/start", "trainable/trainer", "channel"),
-        ("torch", "nlohmann"),
+         "trainable/start", "trainable/trainer", "channel", "json"),
+        ("torch"),
     ),
     "trainable": Room(),
     "examples/in_process": Room(("core/*", "searchers"), pure=False),

@@ -1,8 +1,8 @@
 #include "attune/config.h"
 
-#include <nlohmann/json.hpp>
 
 #include "attune/error.h"
+#include "json/parse.h"
 
 namespace attune {
 namespace {
@@ -98,7 +98,7 @@ std::string Config::ToJson() const {
 }
 
 Config Config::FromJson(std::string_view text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson<nlohmann::json>(text);
   if (!json.is_object())
     throw Error("config: not a JSON object: " + std::string(text.substr(0, 80)));
   std::map<std::string, Value> values;

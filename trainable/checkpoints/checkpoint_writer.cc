@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <regex>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -152,15 +152,34 @@ void RemoveUnfinished(const fs::path& checkpoint_dir, int attempt) {
   }
 }
 
+// Returns N if `name` is "step-S-attempt-N" or ".attempt-N", perhaps with "-" and more behind it; else 0.
+int AttemptOf(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789";
+  if (constexpr std::string_view kStep = "step-"; name.starts_with(kStep)) {
+    const std::size_t digits = name.find_first_not_of(kDigits, kStep.size());
+    if (digits == kStep.size() || digits == std::string_view::npos) return 0;
+    if (name[digits] != '-') return 0;
+    name.remove_prefix(digits);
+  } else if (!name.starts_with('.')) {
+    return 0;
+  }
+  name.remove_prefix(1);  // the "-" or the "."
+  constexpr std::string_view kAttempt = "attempt-";
+  if (!name.starts_with(kAttempt)) return 0;
+  name.remove_prefix(kAttempt.size());
+
+  int attempt = 0;
+  const char* const past = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data(), past, attempt);
+  const bool is_number = error == std::errc() && attempt > 0 && attempt < 1'000'000'000;
+  return is_number && (end == past || *end == '-') ? attempt : 0;
+}
+
 int NextAttempt(const fs::path& checkpoint_dir) {
   int attempt = 1;
   std::error_code absent;  // a folder that does not exist yet has no attempts
-  for (const auto& entry : fs::directory_iterator(checkpoint_dir, absent)) {
-    static const std::regex kName("(?:step-\\d+-|\\.)attempt-(\\d{1,9})(?:-.*)?");
-    std::smatch match;
-    const std::string name = entry.path().filename().string();
-    if (std::regex_match(name, match, kName)) attempt = std::max(attempt, std::stoi(match[1]) + 1);
-  }
+  for (const auto& entry : fs::directory_iterator(checkpoint_dir, absent))
+    attempt = std::max(attempt, AttemptOf(entry.path().filename().string()) + 1);
   return attempt;
 }
 

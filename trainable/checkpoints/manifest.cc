@@ -1,8 +1,8 @@
 #include "trainable/checkpoints/manifest.h"
 
-#include <nlohmann/json.hpp>
 
 #include "attune/error.h"
+#include "json/parse.h"
 
 namespace attune::trainable {
 namespace {
@@ -26,7 +26,7 @@ std::string ToJson(const Manifest& manifest) {
 
 Manifest ParseManifest(std::string_view text, const std::string& where) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = ParseJsonOrThrow<nlohmann::json>(text);
     if (const auto format = json.at("format").get<std::string>(); format != kFormat) {
       throw Error(where + ": format \"" + format + "\" is not " + std::string(kFormat));
     }

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "attune/error.h"
+#include "json/parse.h"
 
 namespace attune::trainable {
 namespace {
@@ -78,7 +78,7 @@ std::optional<std::uint64_t> BytesOf(const Entry& entry) {
 std::vector<Entry> ParseHeader(std::string_view header, const std::string& where) {
   std::vector<Entry> entries;
   try {
-    const auto json = nlohmann::json::parse(header);
+    const auto json = ParseJsonOrThrow<nlohmann::json>(header);
     for (const auto& [name, value] : json.items()) {
       if (name == "__metadata__") continue;
       Entry entry{.name = name,

@@ -1,10 +1,10 @@
 #include "trainable/driver/trainer_messages.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "attune/error.h"
+#include "json/parse.h"
 #include "trainable/driver/task.h"
 
 namespace attune::trainable {

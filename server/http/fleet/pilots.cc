@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "json/parse.h"
 #include "server/http/answers.h"
 #include "server/http/problem.h"
 
@@ -122,7 +123,7 @@ double SecondsSince(Pilots::Clock::time_point then) {
 Response Pilots::Report(const Request& request, const Target&) {
   Fleet fleet{.heard = Clock::now()};
   try {
-    fleet.said = TakeReport(Json::parse(request.body));
+    fleet.said = TakeReport(ParseJsonOrThrow<Json>(request.body));
   } catch (const Json::parse_error&) {
     return Problem(400, "the body is no JSON");
   } catch (const Json::exception& error) {

@@ -3,7 +3,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 #include <utility>
+
+#include "logging/log.h"
 
 namespace attune::server {
 namespace {
@@ -85,7 +86,7 @@ SSL* Certificate::Accept(int socket) {
     if (const Status read = Read(); !read.ok()) {
       refused_ = now;
       again_ = Clock::now() + kRetry;
-      spdlog::warn("the certificate of before stays in use: {}", read.error().message);
+      logging::Warn("the certificate of before stays in use: {}", read.error().message);
     }
   }
   SSL* tls = SSL_new(context_.get());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "json/parse.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/offline/offline.h"
@@ -91,7 +92,7 @@ Json Cell(const sqlite::Rows& rows, int index, Column::Kind kind) {
     case Column::Kind::kTime:
       return FormatTime(Time{rows.Integer(index)});
     case Column::Kind::kObject:
-      return Json::parse(rows.Text(index));
+      return ParseJsonOrThrow<Json>(rows.Text(index));
     case Column::Kind::kPlain:
       break;
   }
