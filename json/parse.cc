@@ -3,9 +3,6 @@
 #include <iterator>
 #include <string>
 
-template class nlohmann::basic_json<>;
-template class nlohmann::basic_json<nlohmann::ordered_map>;
-
 namespace attune {
 
 template <class Json>

@@ -3,15 +3,12 @@
 // JSON texts (RFC 8259) to values of nlohmann's library. `Json` is nlohmann::json, or
 // nlohmann::ordered_json where the order of members must survive.
 //
-// Include this header wherever you include nlohmann's. The parser and the members of both classes are
-// compiled once, in parse.cc, because they cost each other source about a second to compile.
+// Parse with these functions and not with Json::parse. The parser is compiled once, in parse.cc, because
+// it costs each other library about a second to compile.
 
 #include <istream>
 #include <nlohmann/json.hpp>
 #include <string_view>
-
-extern template class nlohmann::basic_json<>;
-extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace attune {
 
