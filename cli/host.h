@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/client/endpoint.h"
+#include "cli/doctor/facts.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "core/base/result.h"
@@ -15,6 +16,10 @@
 #include "tls/join.h"
 
 namespace attune::cli {
+
+// Of a server for which nobody names others.
+inline constexpr int kHttpPort = 7070;
+inline constexpr int kRpcPort = 7071;
 
 // Shorter leases end by the scheduler's whims, longer ones keep slots from everybody else.
 inline constexpr double kLeaseSecondsMin = 1;
@@ -96,6 +101,8 @@ struct Host {
   std::function<Status(const ExecutorOptions&, Interrupt&)> run_executor;
   // What the parts log goes to `output` from now on, line by line.
   std::function<void(Output& output, LogLevel level)> log_to;
+  // What this host is like for a server and an executor on that data folder. Changes nothing.
+  std::function<HostFacts(const std::filesystem::path& data_dir)> inspect;
 };
 
 }  // namespace attune::cli

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "cli/json.h"
+#include "cli/verbs/completion.h"
 #include "cli/verbs/verb.h"
 #include "cli/version.h"
 #include "sweepfile/suggest.h"
@@ -115,7 +116,11 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddSimulateVerb(app, chosen);
   AddSlurmVerbs(app, chosen);
   AddTokenVerbs(app, chosen);
+  AddDoctorVerb(app, chosen);
+  AddCompletionVerb(app, chosen);
   AddVersionVerb(app, chosen);
+
+  if (const auto answered = AnswerScript(app, args, console)) return *answered;
 
   try {
     std::vector<std::string> reversed(args.rbegin(), args.rend());

@@ -13,6 +13,7 @@
 
 #include "cli/algorithms.h"
 #include "cli/host/network.h"
+#include "cli/host/probe.h"
 #include "cli/joining.h"
 #include "executor/agent/agent.h"
 #include "executor/agent/host_address.h"
@@ -25,9 +26,6 @@ namespace {
 
 // Within this time all processes of a batch job are told to end.
 constexpr std::chrono::milliseconds kJobEnds{100};
-
-constexpr int kHttpPort = 7070;
-constexpr int kRpcPort = 7071;
 
 // Pieces of checkpoints go through a server and its executors one after the other: memory that is
 // mapped anew for each costs half of their speed. What the environment says goes first.
@@ -266,7 +264,10 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
 }  // namespace
 
 Host LocalHost() {
-  return {.start_server = StartServer, .run_executor = RunExecutor, .log_to = LogTo};
+  return {.start_server = StartServer,
+          .run_executor = RunExecutor,
+          .log_to = LogTo,
+          .inspect = InspectHost};
 }
 
 }  // namespace attune::cli

@@ -30,6 +30,8 @@ void AddReplayVerb(CLI::App& app, Action& chosen);
 void AddSimulateVerb(CLI::App& app, Action& chosen);
 void AddSlurmVerbs(CLI::App& app, Action& chosen);
 void AddTokenVerbs(CLI::App& app, Action& chosen);
+void AddDoctorVerb(CLI::App& app, Action& chosen);
+void AddCompletionVerb(CLI::App& app, Action& chosen);
 void AddVersionVerb(CLI::App& app, Action& chosen);
 
 // Slots that a replay or a simulation may assume.

@@ -24,6 +24,7 @@ constexpr Return kUnknown = 999;
 constexpr int kUncorrected = 1;    // nvmlMemoryErrorType_t
 constexpr int kVolatile = 0;       // nvmlEccCounterType_t: since the driver was loaded
 constexpr unsigned kUuidMax = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+constexpr unsigned kDriverVersionMax = 80;  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 
 struct MemoryInfo {
   unsigned long long total, free, used;
@@ -50,26 +51,33 @@ struct GpuHealth::Gpu {
 // The library, opened.
 class GpuHealth::Nvml {
  public:
-  // Nothing, with a line in the log, where it cannot be used.
-  static std::unique_ptr<Nvml> Open(const std::string& name) {
+  struct Opened {
+    std::unique_ptr<Nvml> nvml;  // null: it cannot be used
+    bool has_library = false;    // even one that cannot be loaded
+    std::string fault;           // why not
+  };
+
+  static Opened Open(const std::string& name) {
     std::unique_ptr<Nvml> nvml(new Nvml);
     nvml->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (nvml->library_ == nullptr) {
-      logging::Info("GPUs are not watched: {}", dlerror());
-      return nullptr;
+      const std::string fault = dlerror();
+      const bool is_absent = fault.starts_with(name) && fault.ends_with("No such file or directory");
+      return {.has_library = !is_absent, .fault = fault};
     }
     nvml->Load();
-    if (!nvml->init_ || !nvml->count_ || !nvml->by_index_) {
-      logging::Warn("GPUs are not watched: {} is no NVML, or too old", name);
-      return nullptr;
-    }
+    if (!nvml->init_ || !nvml->count_ || !nvml->by_index_)
+      return {.has_library = true, .fault = name + " is no NVML, or too old"};
     const Return begun = nvml->init_();
     nvml->is_begun_ = begun == kSuccess;
-    if (!nvml->is_begun_) {
-      logging::Warn("GPUs are not watched: NVML cannot begin: {}", nvml->Words(begun));
-      return nullptr;
-    }
-    return nvml;
+    if (!nvml->is_begun_)
+      return {.has_library = true, .fault = "NVML cannot begin: " + nvml->Words(begun)};
+    return {.nvml = std::move(nvml), .has_library = true};
+  }
+
+  std::string DriverVersion() const {
+    std::array<char, kDriverVersionMax> text{};
+    return version_ && version_(text.data(), text.size()) == kSuccess ? text.data() : "";
   }
 
   ~Nvml() {
@@ -145,6 +153,7 @@ class GpuHealth::Nvml {
     Find(init_, "nvmlInit_v2");
     Find(shutdown_, "nvmlShutdown");
     Find(words_, "nvmlErrorString");
+    Find(version_, "nvmlSystemGetDriverVersion");
     Find(count_, "nvmlDeviceGetCount_v2");
     Find(by_index_, "nvmlDeviceGetHandleByIndex_v2");
     Find(by_uuid_, "nvmlDeviceGetHandleByUUID");
@@ -174,6 +183,7 @@ class GpuHealth::Nvml {
   Return (*init_)() = nullptr;
   Return (*shutdown_)() = nullptr;
   const char* (*words_)(Return) = nullptr;
+  Return (*version_)(char*, unsigned) = nullptr;
   Return (*count_)(unsigned*) = nullptr;
   Return (*by_index_)(unsigned, Device*) = nullptr;
   Return (*by_uuid_)(const char*, Device*) = nullptr;
@@ -185,6 +195,16 @@ class GpuHealth::Nvml {
   Return (*pages_)(Device, int*) = nullptr;
 };
 
+GpuDriver ReadGpuDriver(const std::string& library) {
+  const GpuHealth::Nvml::Opened opened = GpuHealth::Nvml::Open(library);
+  GpuDriver driver{.has_library = opened.has_library, .fault = opened.fault};
+  if (opened.nvml) {
+    driver.version = opened.nvml->DriverVersion();
+    driver.gpus = static_cast<uint32_t>(opened.nvml->Usable().size());
+  }
+  return driver;
+}
+
 GpuHealth::GpuHealth(uint32_t gpus, std::optional<std::vector<std::string>> given,
                      std::string library)
     : gpus_(gpus), given_(std::move(given)), library_(std::move(library)) {}
@@ -194,8 +214,13 @@ GpuHealth::GpuHealth(GpuHealth&&) noexcept = default;
 
 // Those that NVML does not know by their names are not watched.
 void GpuHealth::Open() {
-  nvml_ = Nvml::Open(library_);
-  if (!nvml_) return;
+  Nvml::Opened opened = Nvml::Open(library_);
+  if (!opened.nvml) {
+    logging::Log(opened.has_library ? logging::Level::kWarn : logging::Level::kInfo,
+                "GPUs are not watched: {}", opened.fault);
+    return;
+  }
+  nvml_ = std::move(opened.nvml);
   const std::vector<Gpu> usable = nvml_->Usable();
   for (uint32_t number = 0; number < gpus_; ++number) {
     const std::string name =

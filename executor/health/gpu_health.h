@@ -8,6 +8,18 @@
 
 namespace attune::agent {
 
+inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
+
+// What NVIDIA's management library (NVML), which comes with the driver, says of it.
+struct GpuDriver {
+  bool has_library = false;  // even one that cannot be loaded
+  std::string fault;         // why it cannot be used; empty: it can
+  std::string version;       // of the driver: 535.104.05; empty: not known
+  uint32_t gpus = 0;         // that this process may use
+};
+
+GpuDriver ReadGpuDriver(const std::string& library = kNvmlLibrary);
+
 // Which of the GPUs that gangs are given should be given no more, by NVIDIA's management library
 // (NVML). It is opened when it is first needed: where there is none, nothing is said of GPUs.
 //
@@ -22,7 +34,7 @@ class GpuHealth {
 
   // The first `gpus` of `given`, in CUDA's names for them, or of all. `library` is for tests.
   GpuHealth(uint32_t gpus, std::optional<std::vector<std::string>> given,
-            std::string library = "libnvidia-ml.so.1");
+            std::string library = kNvmlLibrary);
   ~GpuHealth();
   GpuHealth(GpuHealth&&) noexcept;
 
@@ -31,6 +43,7 @@ class GpuHealth {
   std::vector<std::string> Look();
 
  private:
+  friend GpuDriver ReadGpuDriver(const std::string& library);
   class Nvml;
   struct Gpu;
 

@@ -47,6 +47,12 @@ uint64_t DiskFreeMin(const HealthLimits& limits, const FileSystem& disk) {
   return limits.disk_free_bytes.value_or(Least(kDiskFreeBytesMin, disk.bytes));
 }
 
+uint64_t FilesFreeMin(const FileSystem& disk) { return Least(kDiskFreeFilesMin, disk.files); }
+
+uint64_t MemoryFreeMin(const HealthLimits& limits, const HostMemory& memory) {
+  return limits.memory_free_bytes.value_or(Least(kMemoryFreeBytesMin, memory.bytes));
+}
+
 const std::string& LowMark::Judge(uint64_t free, uint64_t limit,
                                   const std::function<std::string()>& words) {
   if (problem_.empty() && free < limit) problem_ = words();
@@ -86,7 +92,7 @@ void HealthCheck::LookAtDisk(HostHealth& health) {
                   }),
       health);
   if (disk.files == 0) return;
-  const uint64_t files_min = Least(kDiskFreeFilesMin, disk.files);
+  const uint64_t files_min = FilesFreeMin(disk);
   health.disk_is_short |= disk.free_files < WellAgainAt(files_min);
   Add(files_.Judge(disk.free_files, files_min,
                    [&] {
@@ -100,8 +106,7 @@ void HealthCheck::LookAtMemory(HostHealth& health) {
   const HostMemory memory = DetectMemory(options_.roots);
   if (!memory.free_bytes) return;
   health.memory_free_bytes = *memory.free_bytes;
-  const uint64_t limit =
-      options_.limits.memory_free_bytes.value_or(Least(kMemoryFreeBytesMin, memory.bytes));
+  const uint64_t limit = MemoryFreeMin(options_.limits, memory);
   Add(memory_.Judge(*memory.free_bytes, limit,
                     [&] {
                       return "its memory has " + Size(*memory.free_bytes) + " left, less than " +

@@ -32,8 +32,10 @@ struct FileSystem {
 
 gang::OrError<FileSystem> ReadFileSystem(const std::filesystem::path& folder);
 
-// How much is to stay free on that file system.
+// How much is to stay free on that file system, in bytes and in files, and of that memory.
 uint64_t DiskFreeMin(const HealthLimits& limits, const FileSystem& disk);
+uint64_t FilesFreeMin(const FileSystem& disk);
+uint64_t MemoryFreeMin(const HealthLimits& limits, const HostMemory& memory);
 
 struct HostHealth {
   // Why no gang should start here, as one sentence's end; empty: one may. While a problem lasts its

@@ -1,6 +1,7 @@
 #include "server/http/api.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "server/http/query.h"
 #include "server/http/render.h"
 #include "server/http/schedule.h"
+#include "server/store/format_time.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::server {
@@ -429,7 +431,10 @@ Response Api::Ready(const Request&, const Target&) {
 }
 
 Response Api::Version(const Request&, const Target&) {
-  return JsonAnswer({{"version", options_.version}, {"api", "v1"}});
+  // So that a client can say how far its clock is off.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const Time time{std::chrono::duration_cast<std::chrono::microseconds>(now).count()};
+  return JsonAnswer({{"version", options_.version}, {"api", "v1"}, {"time", FormatTime(time)}});
 }
 
 }  // namespace attune::server

@@ -18,14 +18,13 @@ namespace attune::server {
 namespace {
 
 constexpr int kBacklog = 1'024;            // connections that wait to be accepted
-constexpr size_t kOtherDescriptors = 256;  // of the process: the store, executors, logs
 
 // Every connection is a descriptor: asks the system for as many as the limits need, and lowers the
 // limits to what it gives.
 HttpLimits WithinDescriptors(HttpLimits limits) {
   rlimit allowed{};
   if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0) return limits;
-  const rlim_t wanted = limits.connections + limits.spare_connections + kOtherDescriptors;
+  const rlim_t wanted = DescriptorsOf(limits);
   if (allowed.rlim_cur < wanted) {
     rlimit raised = allowed;
     raised.rlim_cur = std::min(wanted, allowed.rlim_max);
@@ -34,7 +33,7 @@ HttpLimits WithinDescriptors(HttpLimits limits) {
   if (allowed.rlim_cur < wanted) {
     const rlim_t rest = limits.spare_connections + kOtherDescriptors;
     limits.connections =
-        std::max<size_t>(allowed.rlim_cur > rest ? allowed.rlim_cur - rest : 0, 16);
+        std::max<size_t>(allowed.rlim_cur > rest ? allowed.rlim_cur - rest : 0, kFewestConnections);
   }
   return limits;
 }

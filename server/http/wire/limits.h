@@ -30,4 +30,12 @@ struct HttpLimits {
   size_t slowest_bytes_per_second = 64 << 10;  // a client that is slower is let go
 };
 
+inline constexpr size_t kOtherDescriptors = 256;  // of the process: the store, executors, logs
+inline constexpr size_t kFewestConnections = 16;  // that a server keeps, however few files it may open
+
+// How many files a server with these limits opens at most.
+constexpr size_t DescriptorsOf(const HttpLimits& limits) {
+  return limits.connections + limits.spare_connections + kOtherDescriptors;
+}
+
 }  // namespace attune::server

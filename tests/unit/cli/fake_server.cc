@@ -112,7 +112,9 @@ FakeServer::FakeServer() : parts_(std::make_unique<Parts>()) {
     if (parts.Admit(request, response)) parts.Reply(parts.deletes, request, response);
   });
   parts.http.Get("/version", [](const auto&, auto& response) {
-    response.set_content(R"({"version": "9.8.7", "api": "v1"})", "application/json");
+    response.set_content(
+        R"({"version": "9.8.7", "api": "v1", "time": "2001-01-01T00:00:00.000000Z"})",
+        "application/json");
   });
   parts.http.set_tcp_nodelay(true);
   port_ = parts.http.bind_to_any_port("127.0.0.1");

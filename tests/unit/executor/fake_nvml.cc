@@ -37,6 +37,10 @@ extern "C" {
 
 int nvmlInit_v2() { return std::getenv("FAKE_NVML") ? kSuccess : kDriverNotLoaded; }
 int nvmlShutdown() { return kSuccess; }
+int nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  std::snprintf(text, size, "535.104.05");
+  return kSuccess;
+}
 const char* nvmlErrorString(int code) {
   return code == kUnknown ? "Unknown Error" : "Driver Not Loaded";
 }

@@ -33,6 +33,26 @@ TEST_F(GpuHealthTest, WithoutADriverNothingIsSaid) {
   EXPECT_THAT(gpus.Look(), IsEmpty());
 }
 
+TEST_F(GpuHealthTest, DriverSaysItsVersionAndWhatItLetsUse) {
+  Be("ok hidden ok");
+  const GpuDriver driver = ReadGpuDriver(ATTUNE_TEST_FAKE_NVML);
+  EXPECT_TRUE(driver.has_library);
+  EXPECT_EQ(driver.fault, "");
+  EXPECT_EQ(driver.version, "535.104.05");
+  EXPECT_EQ(driver.gpus, 2u);
+}
+
+TEST_F(GpuHealthTest, DriverThatIsNotLoadedIsAFault) {
+  const GpuDriver driver = ReadGpuDriver(ATTUNE_TEST_FAKE_NVML);
+  EXPECT_TRUE(driver.has_library);
+  EXPECT_NE(driver.fault, "");
+}
+
+TEST_F(GpuHealthTest, AbsentLibraryIsNotABrokenOne) {
+  EXPECT_FALSE(ReadGpuDriver("libattune-no-such-library.so.1").has_library);
+  EXPECT_TRUE(ReadGpuDriver(__FILE__).has_library);
+}
+
 TEST_F(GpuHealthTest, GpusThatAreWellAreNoProblem) {
   Be("ok errors=0");
   GpuHealth gpus = Watch(2);

@@ -1,0 +1,235 @@
+#include "cli/host/probe.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "cli/host.h"
+#include "cli/host/listener.h"
+#include "executor/gang/preparation.h"
+#include "executor/health/gpu_health.h"
+#include "executor/health/host_health.h"
+#include "executor/health/host_resources.h"
+#include "executor/processes/cgroup.h"
+#include "server/http/wire/limits.h"
+#include "slurm/command.h"
+
+namespace attune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPythonPatience{10};
+constexpr char kNvidiaVendor[] = "0x10de";
+constexpr char kDisplayClass[] = "0x03";  // PCI's base class of GPUs, with and without screens
+
+// Prints the version of Python and, on a second line, that of the package attune: empty if there is
+// no such package, ? if it does not have one.
+constexpr char kAskPython[] = R"(
+import importlib.util, sys
+print("%d.%d.%d" % sys.version_info[:3])
+try:
+    from importlib.metadata import version
+    print(version("attune"))
+except Exception:
+    print("?" if importlib.util.find_spec("attune") else "")
+)";
+
+std::string KernelRelease() {
+  utsname name{};
+  return uname(&name) == 0 ? name.release : "";
+}
+
+DescriptorFacts Descriptors() {
+  DescriptorFacts facts;
+  rlimit allowed{};
+  if (getrlimit(RLIMIT_NOFILE, &allowed) == 0) {
+    facts.soft = allowed.rlim_cur;
+    facts.hard = allowed.rlim_max;
+  }
+  server::HttpLimits limits;
+  facts.server_full = server::DescriptorsOf(limits);
+  limits.connections = server::kFewestConnections;
+  facts.server_least = server::DescriptorsOf(limits);
+  return facts;
+}
+
+MemoryFacts Memory() {
+  const agent::HostMemory memory = agent::DetectMemory();
+  if (!memory.free_bytes) return {};
+  return {.bytes = memory.bytes,
+          .free_bytes = *memory.free_bytes,
+          .needed_bytes = agent::MemoryFreeMin({}, memory)};
+}
+
+CgroupFacts CgroupsOfHost() {
+  CgroupFacts facts{.cpus = agent::DetectResources().cpus};
+  const auto made = gang::Cgroups::Make({.identity = "doctor " + std::to_string(getpid())});
+  if (!made.ok()) facts.fault = made.error();
+  return facts;
+}
+
+std::string FirstWord(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string word;
+  stream >> word;
+  return word;
+}
+
+uint32_t GpusOnBus() {
+  uint32_t gpus = 0;
+  std::error_code failed;
+  for (const auto& device : fs::directory_iterator("/sys/bus/pci/devices", failed)) {
+    gpus += FirstWord(device.path() / "vendor") == kNvidiaVendor &&
+            FirstWord(device.path() / "class").starts_with(kDisplayClass);
+  }
+  return gpus;
+}
+
+GpuFacts Gpus() {
+  const agent::GpuDriver driver = agent::ReadGpuDriver();
+  const auto given = gang::GivenGpus();
+  GpuFacts facts{.on_bus = GpusOnBus(),
+                 .found = agent::DetectResources().gpus,
+                 .is_selected = given.has_value(),
+                 .has_library = driver.has_library,
+                 .fault = driver.fault,
+                 .driver = driver.version,
+                 .in_driver = driver.gpus};
+  if (!driver.fault.empty()) return facts;
+  agent::GpuHealth health(facts.found, given);
+  for (int look = 0; look < agent::GpuHealth::kSilentLooks; ++look) facts.problems = health.Look();
+  return facts;
+}
+
+// The folder itself or, if it is not there yet, the one in which it would be made.
+fs::path NearestFolder(fs::path path) {
+  std::error_code failed;
+  while (!fs::exists(path, failed) && path != path.parent_path()) path = path.parent_path();
+  return path;
+}
+
+FileSystemFacts FileSystemOf(const fs::path& path) {
+  FileSystemFacts facts{.path = path};
+  const fs::path folder = NearestFolder(path);
+  std::error_code failed;
+  if (!fs::is_directory(folder, failed)) {
+    facts.fault = folder == path ? "is not a folder" : folder.string() + " is not a folder";
+    return facts;
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    facts.fault = (folder == path ? "cannot be written to: "
+                                  : "cannot be made in " + folder.string() + ": ") +
+                  std::string(std::strerror(errno));
+    return facts;
+  }
+  const gang::OrError<agent::FileSystem> disk = agent::ReadFileSystem(folder);
+  if (!disk.ok()) {
+    facts.fault = disk.error();
+    return facts;
+  }
+  facts.bytes = disk.value().bytes;
+  facts.free_bytes = disk.value().free_bytes;
+  facts.needed_bytes = agent::DiskFreeMin({}, disk.value());
+  if (disk.value().files > 0) {
+    facts.free_files = disk.value().free_files;
+    facts.needed_files = agent::FilesFreeMin(disk.value());
+  }
+  return facts;
+}
+
+// Nothing would be made there for a missing mount.
+FileSystemFacts SharedMemory() {
+  const fs::path path = "/dev/shm";
+  std::error_code failed;
+  if (!fs::exists(path, failed)) return {.path = path, .fault = "is not there"};
+  return FileSystemOf(path);
+}
+
+FileSystemFacts TemporaryFolder() {
+  const char* const named = std::getenv("TMPDIR");
+  const fs::path path = named != nullptr && *named != '\0' ? named : "/tmp";
+  std::error_code failed;
+  if (!fs::exists(path, failed)) return {.path = path, .fault = "is not there"};
+  return FileSystemOf(path);
+}
+
+PortFacts Port(int port) {
+  PortFacts facts{.port = port};
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;  // as a server does, so that one which has just ended is not in the way
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool is_free =
+      fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+      bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      listen(fd, 1) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (is_free) return facts;
+  facts.is_taken = error == EADDRINUSE;
+  if (!facts.is_taken) facts.fault = std::strerror(error);
+  if (const auto listener = FindListener(port)) {
+    facts.program = listener->program;
+    facts.pid = listener->pid;
+  }
+  return facts;
+}
+
+std::optional<bool> ClockIsSynchronised() {
+  // systemd-timesyncd keeps this file; some ways of synchronising do not tell the kernel.
+  std::error_code failed;
+  if (fs::exists("/run/systemd/timesync/synchronized", failed)) return true;
+  timex state{};
+  const int clock = adjtimex(&state);
+  if (clock == -1) return std::nullopt;
+  return clock != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
+}
+
+PythonFacts Python() {
+  slurm::SystemCommands commands(kPythonPatience);
+  const Result<slurm::Ran> ran = commands.Run({"python3", "-c", kAskPython});
+  if (!ran.ok() && ran.error().code == ErrorCode::kNotFound) return {};
+  PythonFacts facts{.path = "python3"};
+  if (!ran.ok() || ran->exit_code != 0) return facts;
+  std::istringstream lines(ran->out);
+  std::string attune;
+  std::getline(lines, facts.version);
+  std::getline(lines, attune);
+  facts.has_attune = !attune.empty();
+  if (attune != "?") facts.attune_version = attune;
+  return facts;
+}
+
+}  // namespace
+
+HostFacts InspectHost(const fs::path& data_dir) {
+  return {.kernel = KernelRelease(),
+          .descriptors = Descriptors(),
+          .memory = Memory(),
+          .cgroups = CgroupsOfHost(),
+          .shared_memory = SharedMemory(),
+          .gpus = Gpus(),
+          .http_port = Port(kHttpPort),
+          .rpc_port = Port(kRpcPort),
+          .clock_is_synchronised = ClockIsSynchronised(),
+          .data_dir = FileSystemOf(fs::absolute(data_dir).lexically_normal()),
+          .temporary_dir = TemporaryFolder(),
+          .python = Python()};
+}
+
+}  // namespace attune::cli

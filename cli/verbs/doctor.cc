@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <chrono>
+
+#include "cli/doctor/checks.h"
+#include "cli/json.h"
+#include "cli/text/numbers.h"
+#include "cli/verbs/verb.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr int kHealthColumns = 9;  // the longest word, and two spaces
+constexpr int kCheckColumns = 12;  // likewise
+
+Colour ColourOfHealth(Health health) {
+  switch (health) {
+    case Health::kOk:
+      return Colour::kGreen;
+    case Health::kWarning:
+      return Colour::kYellow;
+    case Health::kMissing:
+      break;
+  }
+  return Colour::kRed;
+}
+
+double SecondsNow() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The message's first line says what is wrong, and the others what to do.
+void SetFault(const Error& error, ServerFacts& facts) {
+  const size_t line_end = std::min(error.message.find('\n'), error.message.size());
+  facts.fault = error.message.substr(0, line_end);
+  facts.remedy = error.message.substr(std::min(line_end + 1, error.message.size()));
+  if (facts.remedy.empty()) facts.remedy = "name a server that runs with --server URL";
+}
+
+ServerFacts AskServer(const ServerChoice& choice) {
+  ServerFacts facts{.is_named = !choice.server.empty()};
+  const Result<Endpoint> endpoint = ServerOf(choice);
+  if (!endpoint.ok()) {
+    // Without a name there may just be no server yet.
+    if (facts.is_named || endpoint.error().code != ErrorCode::kUnavailable)
+      SetFault(endpoint.error(), facts);
+    return facts;
+  }
+  facts.url = endpoint->url;
+  Api api(*endpoint);
+  const double asked = SecondsNow();
+  const Result<Json> answer = api.Version();
+  const double answered = SecondsNow();
+  if (!answer.ok()) {
+    SetFault(answer.error(), facts);
+    return facts;
+  }
+  facts.version = TextAt(*answer, "version");
+  if (const std::optional<double> time = ParseTime(TextAt(*answer, "time"))) {
+    facts.clock_ahead_seconds = (asked + answered) / 2 - *time;
+    facts.clock_error_seconds = (answered - asked) / 2;
+  }
+  return facts;
+}
+
+std::string Padded(std::string_view word, size_t columns) {
+  std::string text(word);
+  text.resize(std::max(columns, text.size() + 1), ' ');
+  return text;
+}
+
+void PrintFindings(const std::vector<Finding>& findings, Output& out) {
+  const Style style = out.style();
+  for (const Finding& finding : findings) {
+    out.Print(style.Paint(ColourOfHealth(finding.health),
+                          Padded(ToText(finding.health), kHealthColumns)) +
+              Padded(finding.name, kCheckColumns) + finding.detail);
+    if (!finding.remedy.empty()) out.Print(std::string(kHealthColumns, ' ') + finding.remedy);
+  }
+}
+
+Json FindingsJson(const std::vector<Finding>& findings, bool is_ready) {
+  Json checks = Json::array();
+  for (const Finding& finding : findings) {
+    checks.push_back({{"name", finding.name},
+                      {"status", std::string(ToText(finding.health))},
+                      {"detail", finding.detail},
+                      {"remedy", finding.remedy.empty() ? Json(nullptr) : Json(finding.remedy)}});
+  }
+  return {{"ready", is_ready}, {"checks", std::move(checks)}};
+}
+
+std::string CountsOf(const std::vector<Finding>& findings) {
+  const auto count = [&](Health health) {
+    return std::to_string(std::ranges::count(findings, health, &Finding::health));
+  };
+  return count(Health::kOk) + " ok, " + count(Health::kWarning) + " warnings, " +
+         count(Health::kMissing) + " missing";
+}
+
+ExitCode Diagnose(const ClientFlags& flags, Console& console) {
+  flags.output.Apply(console);
+  console.host.log_to(console.err, LogLevel::kWarning);
+  const std::vector<Finding> findings =
+      Examine(console.host.inspect(flags.server.data_dir), AskServer(flags.server));
+  const bool is_ready =
+      std::ranges::none_of(findings, [](const Finding& f) { return f.health == Health::kMissing; });
+  if (flags.output.json()) {
+    console.out.Print(Dump(FindingsJson(findings, is_ready), 2));
+  } else {
+    PrintFindings(findings, console.out);
+    console.err.Print(CountsOf(findings));
+  }
+  return is_ready ? ExitCode::kSuccess : ExitCode::kFailure;
+}
+
+}  // namespace
+
+void AddDoctorVerb(CLI::App& app, Action& chosen) {
+  CLI::App* const verb =
+      app.add_subcommand("doctor", "check what this host needs, and say how to mend it");
+  auto flags = std::make_shared<ClientFlags>();
+  flags->AddTo(*verb);
+  verb->callback([flags, &chosen] {
+    chosen = [flags](Console& console) { return Diagnose(*flags, console); };
+  });
+}
+
+}  // namespace attune::cli

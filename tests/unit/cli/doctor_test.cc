@@ -1,0 +1,300 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/doctor/checks.h"
+#include "cli/version.h"
+#include "tests/unit/cli/command_line.h"
+#include "tests/unit/cli/fake_server.h"
+
+namespace attune::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+// A host on which all is well.
+HostFacts GoodHost() {
+  HostFacts host;
+  host.kernel = "6.1.0-13-amd64";
+  host.descriptors = {.soft = 1'024, .hard = 524'288, .server_full = 2'320, .server_least = 336};
+  host.memory = {.bytes = 64 * kGiB, .free_bytes = 32 * kGiB, .needed_bytes = kGiB / 4};
+  host.cgroups = {.cpus = 16};
+  host.shared_memory = {.path = "/dev/shm", .bytes = 32 * kGiB, .free_bytes = 32 * kGiB};
+  host.http_port = {.port = 7070};
+  host.rpc_port = {.port = 7071};
+  host.clock_is_synchronised = true;
+  host.data_dir = {.path = "/data",
+                   .bytes = 500 * kGiB,
+                   .free_bytes = 100 * kGiB,
+                   .needed_bytes = kGiB,
+                   .free_files = 1'000'000,
+                   .needed_files = 10'000};
+  host.temporary_dir = {.path = "/tmp", .bytes = 500 * kGiB, .free_bytes = 100 * kGiB};
+  host.python = {
+      .path = "python3", .version = "3.11.2", .has_attune = true, .attune_version = kVersion};
+  return host;
+}
+
+Finding FindingOf(const std::string& name, const HostFacts& host, const ServerFacts& server = {}) {
+  const std::vector<Finding> findings = Examine(host, server);
+  const auto found = std::ranges::find(findings, name, &Finding::name);
+  EXPECT_NE(found, findings.end()) << name;
+  return found == findings.end() ? Finding{} : *found;
+}
+
+Health HealthOf(const std::string& name, const HostFacts& host, const ServerFacts& server = {}) {
+  const Finding finding = FindingOf(name, host, server);
+  EXPECT_EQ(finding.health == Health::kOk, finding.remedy.empty()) << name;
+  EXPECT_THAT(finding.detail, Not(IsEmpty())) << name;
+  return finding.health;
+}
+
+TEST(Doctor, FindsNothingOnAGoodHost) {
+  for (const Finding& finding : Examine(GoodHost(), {})) {
+    EXPECT_EQ(finding.health, Health::kOk) << finding.name << ": " << finding.detail;
+    EXPECT_EQ(finding.remedy, "") << finding.name;
+  }
+}
+
+TEST(Doctor, WantsLinux5_4) {
+  HostFacts host = GoodHost();
+  for (const auto& [release, health] :
+       {std::pair{"5.4", Health::kOk}, {"5.4.0-150-generic", Health::kOk}, {"10.0", Health::kOk},
+        {"5.3.18", Health::kMissing}, {"4.19.0", Health::kMissing}, {"", Health::kMissing}}) {
+    host.kernel = release;
+    EXPECT_EQ(HealthOf("kernel", host), health) << release;
+  }
+}
+
+TEST(Doctor, WantsEnoughOpenFiles) {
+  HostFacts host = GoodHost();
+  const auto health = [&](uint64_t soft, uint64_t hard) {
+    host.descriptors.soft = soft;
+    host.descriptors.hard = hard;
+    return HealthOf("open-files", host);
+  };
+  EXPECT_EQ(health(kWorkerDescriptors, 2'320), Health::kOk);
+  EXPECT_EQ(health(kWorkerDescriptors - 1, 2'320), Health::kWarning);
+  EXPECT_EQ(health(kWorkerDescriptors, 2'319), Health::kWarning);
+  EXPECT_EQ(health(336, 336), Health::kWarning);
+  EXPECT_EQ(health(335, 335), Health::kMissing);
+}
+
+TEST(Doctor, WantsTheMemoryThatAnExecutorWants) {
+  HostFacts host = GoodHost();
+  host.memory.free_bytes = host.memory.needed_bytes;
+  EXPECT_EQ(HealthOf("memory", host), Health::kOk);
+  --host.memory.free_bytes;
+  EXPECT_EQ(HealthOf("memory", host), Health::kMissing);
+  host.memory = {};  // not known
+  EXPECT_EQ(HealthOf("memory", host), Health::kOk);
+}
+
+TEST(Doctor, ManagesWithoutCgroups) {
+  HostFacts host = GoodHost();
+  host.cgroups.fault = "no cgroup2 filesystem is mounted";
+  EXPECT_EQ(HealthOf("cgroups", host), Health::kWarning);
+}
+
+TEST(Doctor, WantsSharedMemory) {
+  HostFacts host = GoodHost();
+  host.shared_memory.bytes = host.shared_memory.free_bytes = kSharedMemoryBytesMin;
+  EXPECT_EQ(HealthOf("shm", host), Health::kOk);
+  host.shared_memory.free_bytes = kSharedMemoryBytesMin - 1;
+  const std::string remedy_of_full = FindingOf("shm", host).remedy;
+  EXPECT_EQ(HealthOf("shm", host), Health::kWarning);
+  host.shared_memory.bytes = kSharedMemoryBytesMin - 1;
+  EXPECT_EQ(HealthOf("shm", host), Health::kWarning);
+  EXPECT_NE(FindingOf("shm", host).remedy, remedy_of_full);
+  host.shared_memory.fault = "is not there";
+  EXPECT_EQ(HealthOf("shm", host), Health::kMissing);
+}
+
+TEST(Doctor, NoGpuIsWellAndABrokenDriverIsNot) {
+  HostFacts host = GoodHost();
+  const auto health = [&](const GpuFacts& gpus) {
+    host.gpus = gpus;
+    return HealthOf("gpus", host);
+  };
+  const std::string fault = "NVML cannot begin: Driver/library version mismatch";
+  EXPECT_EQ(health({}), Health::kOk);
+  EXPECT_EQ(health({.has_library = true, .fault = fault}), Health::kOk);  // an image for GPUs
+  EXPECT_EQ(health({.on_bus = 1}), Health::kWarning);
+  EXPECT_EQ(health({.on_bus = 1, .has_library = true, .fault = fault}), Health::kMissing);
+  EXPECT_EQ(health({.found = 1, .has_library = true, .fault = fault}), Health::kMissing);
+  EXPECT_EQ(health({.found = 2}), Health::kWarning);  // nobody watches them
+  EXPECT_EQ(health({.found = 2, .has_library = true, .in_driver = 2}), Health::kOk);
+  EXPECT_EQ(health({.found = 8, .has_library = true, .in_driver = 2}), Health::kWarning);
+  EXPECT_EQ(health({.found = 0, .has_library = true, .in_driver = 1}), Health::kWarning);
+  EXPECT_EQ(health({.found = 1, .is_selected = true, .has_library = true, .in_driver = 2}),
+            Health::kOk);
+  EXPECT_EQ(health({.found = 0, .is_selected = true, .has_library = true, .in_driver = 2}),
+            Health::kOk);
+  EXPECT_EQ(health({.found = 1, .has_library = true, .in_driver = 1, .problems = {"its GPU 0 is lost"}}),
+            Health::kMissing);
+}
+
+TEST(Doctor, TellsAttunesPortsFromOthers) {
+  HostFacts host = GoodHost();
+  host.http_port = {.port = 7070, .is_taken = true, .program = "attune", .pid = 12};
+  host.rpc_port = {.port = 7071, .is_taken = true, .program = "nginx", .pid = 13};
+  EXPECT_EQ(HealthOf("http-port", host), Health::kOk);
+  EXPECT_EQ(HealthOf("rpc-port", host), Health::kWarning);
+  EXPECT_THAT(FindingOf("rpc-port", host).detail, HasSubstr("nginx (process 13)"));
+  EXPECT_THAT(FindingOf("rpc-port", host).remedy, HasSubstr("--rpc-port"));
+  host.http_port = {.port = 7070, .is_taken = true};  // of a process that this user may not see
+  EXPECT_EQ(HealthOf("http-port", host), Health::kWarning);
+  host.http_port = {.port = 7070, .fault = "Permission denied"};
+  EXPECT_EQ(HealthOf("http-port", host), Health::kWarning);
+}
+
+TEST(Doctor, WarnsOfAClockThatIsOff) {
+  HostFacts host = GoodHost();
+  ServerFacts server{.url = "http://box:7070", .version = kVersion};
+  const auto health = [&](std::optional<bool> synchronised, std::optional<double> ahead_seconds,
+                          double error_seconds = 0) {
+    host.clock_is_synchronised = synchronised;
+    server.clock_ahead_seconds = ahead_seconds;
+    server.clock_error_seconds = error_seconds;
+    return HealthOf("clock", host, server);
+  };
+  EXPECT_EQ(health(true, std::nullopt), Health::kOk);
+  EXPECT_EQ(health(std::nullopt, std::nullopt), Health::kOk);
+  EXPECT_EQ(health(false, std::nullopt), Health::kWarning);
+  EXPECT_EQ(health(false, 0.0), Health::kWarning);
+  EXPECT_EQ(health(true, kClockSkewSecondsMax), Health::kOk);
+  EXPECT_EQ(health(true, -kClockSkewSecondsMax), Health::kOk);
+  EXPECT_EQ(health(true, kClockSkewSecondsMax + 0.1), Health::kWarning);
+  EXPECT_EQ(health(true, -kClockSkewSecondsMax - 0.1), Health::kWarning);
+  EXPECT_EQ(health(true, kClockSkewSecondsMax + 0.1, 0.2), Health::kOk);  // a slow answer
+}
+
+TEST(Doctor, WantsRoomForData) {
+  HostFacts host = GoodHost();
+  host.data_dir.free_bytes = kDataBytesWarning;
+  EXPECT_EQ(HealthOf("data-dir", host), Health::kOk);
+  --host.data_dir.free_bytes;
+  EXPECT_EQ(HealthOf("data-dir", host), Health::kWarning);
+  host.data_dir.free_bytes = host.data_dir.needed_bytes;
+  EXPECT_EQ(HealthOf("data-dir", host), Health::kWarning);
+  --host.data_dir.free_bytes;
+  EXPECT_EQ(HealthOf("data-dir", host), Health::kMissing);
+
+  host = GoodHost();
+  host.data_dir.free_files = host.data_dir.needed_files;
+  EXPECT_EQ(HealthOf("data-dir", host), Health::kOk);
+  --host.data_dir.free_files;
+  EXPECT_EQ(HealthOf("data-dir", host), Health::kMissing);
+
+  host = GoodHost();
+  host.data_dir.fault = "cannot be written to: Permission denied";
+  EXPECT_EQ(HealthOf("data-dir", host), Health::kMissing);
+}
+
+TEST(Doctor, WantsRoomForTemporaryFiles) {
+  HostFacts host = GoodHost();
+  host.temporary_dir.free_bytes = kTemporaryBytesWarning;
+  EXPECT_EQ(HealthOf("tmp-dir", host), Health::kOk);
+  --host.temporary_dir.free_bytes;
+  EXPECT_EQ(HealthOf("tmp-dir", host), Health::kWarning);
+  host.temporary_dir.fault = "is not there";
+  EXPECT_EQ(HealthOf("tmp-dir", host), Health::kMissing);
+}
+
+TEST(Doctor, WantsTheSameVersionInPython) {
+  HostFacts host = GoodHost();
+  const auto health = [&](const PythonFacts& python) {
+    host.python = python;
+    return HealthOf("python", host);
+  };
+  EXPECT_EQ(health({}), Health::kOk);  // only trials in Python need it
+  EXPECT_EQ(health({.path = "python3"}), Health::kWarning);
+  EXPECT_EQ(health({.path = "python3", .version = "3.9.0", .has_attune = true}), Health::kOk);
+  EXPECT_EQ(health({.path = "python3", .version = "3.8.19", .has_attune = true}), Health::kWarning);
+  EXPECT_EQ(health({.path = "python3", .version = "3.11.2"}), Health::kWarning);
+  EXPECT_EQ(health({.path = "python3",
+                    .version = "3.11.2",
+                    .has_attune = true,
+                    .attune_version = "0.0.9"}),
+            Health::kWarning);
+}
+
+TEST(Doctor, WantsTheServersVersion) {
+  const HostFacts host = GoodHost();
+  EXPECT_EQ(HealthOf("server", host, {}), Health::kOk);  // there is none yet
+  EXPECT_EQ(HealthOf("server", host, {.url = "http://box:7070", .version = kVersion}), Health::kOk);
+  EXPECT_EQ(HealthOf("server", host, {.url = "http://box:7070", .version = "0.0.9"}),
+            Health::kMissing);
+  const ServerFacts silent{.url = "http://box:7070", .fault = "it does not answer", .remedy = "…"};
+  EXPECT_EQ(HealthOf("server", host, silent), Health::kWarning);
+  ServerFacts named = silent;
+  named.is_named = true;
+  EXPECT_EQ(HealthOf("server", host, named), Health::kMissing);
+}
+
+class DoctorVerb : public testing::Test {
+ protected:
+  DoctorVerb() {
+    process_.log_to = [](Output&, LogLevel) {};
+    process_.inspect = [this](const std::filesystem::path&) { return host_; };
+  }
+
+  Ran Attune(std::vector<std::string> args) {
+    args.insert(args.begin(), "doctor");
+    if (std::ranges::find(args, "--server") == args.end())
+      args.insert(args.end(), {"--data-dir", folder_.path().string()});
+    return RunAttune(args, process_, interrupt_);
+  }
+
+  ScratchFolder folder_;
+  HostFacts host_ = GoodHost();
+  Host process_;
+  Interrupt interrupt_;
+};
+
+TEST_F(DoctorVerb, FailsOnlyIfSomethingIsMissing) {
+  EXPECT_EQ(Attune({}).code, ExitCode::kSuccess);
+  host_.shared_memory.bytes = host_.shared_memory.free_bytes = 64 << 20;
+  EXPECT_EQ(Attune({}).code, ExitCode::kSuccess);
+  host_.kernel = "4.19.0";
+  EXPECT_EQ(Attune({}).code, ExitCode::kFailure);
+}
+
+TEST_F(DoctorVerb, PrintsALineForEachCheckAndARemedyBelow) {
+  host_.kernel = "4.19.0";
+  const std::string out = Attune({}).out;
+  EXPECT_THAT(out, HasSubstr("ok       attune      version "));
+  EXPECT_THAT(out, HasSubstr("\nmissing  kernel      Linux 4.19.0 is older than 5.4\n         "));
+}
+
+TEST_F(DoctorVerb, PrintsJson) {
+  host_.kernel = "4.19.0";
+  const Ran ran = Attune({"-o", "json"});
+  EXPECT_EQ(ran.code, ExitCode::kFailure);
+  EXPECT_EQ(ran.err, "");
+  const Json report = Json::parse(ran.out);
+  EXPECT_EQ(report.at("ready"), false);
+  for (const Json& check : report.at("checks")) {
+    const bool is_kernel = check.at("name") == "kernel";
+    EXPECT_EQ(check.at("status"), is_kernel ? "missing" : "ok");
+    EXPECT_EQ(check.at("remedy").is_string(), is_kernel);
+    EXPECT_TRUE(check.at("detail").is_string());
+  }
+}
+
+TEST_F(DoctorVerb, AsksTheServerForItsVersionAndClock) {
+  const FakeServer server;
+  const Json report = Json::parse(Attune({"--server", server.url(), "-o", "json"}).out);
+  std::map<std::string, std::string> statuses;
+  for (const Json& check : report.at("checks")) statuses[check.at("name")] = check.at("status");
+  EXPECT_EQ(statuses.at("server"), "missing");
+  EXPECT_EQ(statuses.at("clock"), "warning");
+}
+
+}  // namespace
+}  // namespace attune::cli
