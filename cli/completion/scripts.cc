@@ -92,9 +92,9 @@ function __attune_complete
     set -l path (string replace -r -- '^--[^=]*=' '' $current)
     switch "$kind"
         case files
-            printf '%s\n' $option(__fish_complete_path "$path")
+            printf '%s\n' "$option"(__fish_complete_path "$path")
         case folders
-            printf '%s\n' $option(__fish_complete_directories "$path" '')
+            printf '%s\n' "$option"(__fish_complete_directories "$path" '')
         case words
             printf '%s\n' $lines
     end

@@ -61,7 +61,7 @@ Finding CheckDescriptors(const DescriptorFacts& facts) {
     return Warn(limits + "; a server with many clients needs " + std::to_string(facts.server_full),
                 RaiseLimit(facts.server_full));
   if (facts.soft < kWorkerDescriptors)
-    return Warn(limits + "; an executor and its workers do not ask, and need about " +
+    return Warn(limits + "; workers do not ask, and with data loaders may need " +
                     std::to_string(kWorkerDescriptors),
                 "run `ulimit -Sn " + std::to_string(kWorkerDescriptors) +
                     "` before you start an executor, or set LimitNOFILE in its unit of systemd");
@@ -165,15 +165,15 @@ std::string SkewText(double seconds) {
 
 Finding CheckClock(const std::optional<bool>& is_synchronised, const ServerFacts& server) {
   constexpr char kSynchronise[] =
-      "run `timedatectl set-ntp true`, or start chronyd or ntpd; in a container or virtual machine, "
-      "on its host";
+      "run `timedatectl set-ntp true`, or start chronyd or ntpd; in a container, on its host";
   std::string skew;
   if (server.clock_ahead_seconds) {
     const double ahead = *server.clock_ahead_seconds;
-    skew = SkewText(ahead) + (ahead < 0 ? " behind" : " ahead of") + " the server's";
     if (std::fabs(ahead) > kClockSkewSecondsMax + server.clock_error_seconds)
-      return Warn(skew + "; leases do not mind, but HTTPS certificates and times in logs do",
+      return Warn(SkewText(ahead) + (ahead < 0 ? " behind" : " ahead of") +
+                      " the server's; leases do not mind, but HTTPS certificates and times in logs do",
                   kSynchronise);
+    skew = SkewText(ahead) + " from the server's";
   }
   if (is_synchronised == false)
     return Warn("the kernel says that nothing synchronises it" + (skew.empty() ? "" : "; " + skew),
@@ -226,8 +226,8 @@ Finding CheckPython(const PythonFacts& facts) {
                 "install a newer Python, if trials are in Python");
   if (!facts.has_attune)
     return Warn(python + " has no package attune, which scripts need to report metrics",
-                "if trials are in Python, install the package into their environment (`pip install` "
-                "of Attune's wheel), and run this there. Otherwise ignore this");
+                "install it with `pip install`, from Attune's wheel, into the environment of the "
+                "trials, and run this there. If no trial is in Python, ignore this");
   if (!facts.attune_version.empty() && facts.attune_version != kVersion)
     return Warn(python + " has attune " + facts.attune_version + "; this program is " + kVersion,
                 std::string("install version ") + kVersion + " of Attune's wheel with `pip install`");

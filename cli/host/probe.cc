@@ -35,10 +35,11 @@ constexpr std::chrono::seconds kPythonPatience{10};
 constexpr char kNvidiaVendor[] = "0x10de";
 constexpr char kDisplayClass[] = "0x03";  // PCI's base class of GPUs, with and without screens
 
-// Prints the version of Python and, on a second line, that of the package attune: empty if there is
-// no such package, ? if it does not have one.
+// Prints where Python is, its version, and that of the package attune: empty if there is no such
+// package, ? if it has no version.
 constexpr char kAskPython[] = R"(
 import importlib.util, sys
+print(sys.executable)
 print("%d.%d.%d" % sys.version_info[:3])
 try:
     from importlib.metadata import version
@@ -207,6 +208,7 @@ PythonFacts Python() {
   PythonFacts facts{.path = "python3"};
   if (!ran.ok() || ran->exit_code != 0) return facts;
   std::istringstream lines(ran->out);
+  std::getline(lines, facts.path);
   std::string attune;
   std::getline(lines, facts.version);
   std::getline(lines, attune);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <sstream>
 
 #include "cli/doctor/checks.h"
 #include "cli/json.h"
@@ -11,6 +12,8 @@ namespace {
 
 constexpr int kHealthColumns = 9;  // the longest word, and two spaces
 constexpr int kCheckColumns = 12;  // likewise
+constexpr int kColumnsElsewhere = 100;  // if stdout is no terminal
+constexpr int kRemedyColumnsMin = 40;
 
 Colour ColourOfHealth(Health health) {
   switch (health) {
@@ -62,6 +65,20 @@ ServerFacts AskServer(const ServerChoice& choice) {
   return facts;
 }
 
+// Lines of at most so many columns, broken at spaces.
+std::vector<std::string> Wrapped(const std::string& text, size_t columns) {
+  std::vector<std::string> lines;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (lines.empty() || lines.back().size() + 1 + word.size() > columns) {
+      lines.push_back(word);
+    } else {
+      lines.back() += ' ' + word;
+    }
+  }
+  return lines;
+}
+
 std::string Padded(std::string_view word, size_t columns) {
   std::string text(word);
   text.resize(std::max(columns, text.size() + 1), ' ');
@@ -70,11 +87,14 @@ std::string Padded(std::string_view word, size_t columns) {
 
 void PrintFindings(const std::vector<Finding>& findings, Output& out) {
   const Style style = out.style();
+  const int width = out.width() > 0 ? out.width() : kColumnsElsewhere;
+  const auto columns = static_cast<size_t>(std::max(width - kHealthColumns, kRemedyColumnsMin));
   for (const Finding& finding : findings) {
     out.Print(style.Paint(ColourOfHealth(finding.health),
                           Padded(ToText(finding.health), kHealthColumns)) +
               Padded(finding.name, kCheckColumns) + finding.detail);
-    if (!finding.remedy.empty()) out.Print(std::string(kHealthColumns, ' ') + finding.remedy);
+    for (const std::string& line : Wrapped(finding.remedy, columns))
+      out.Print(std::string(kHealthColumns, ' ') + line);
   }
 }
 
