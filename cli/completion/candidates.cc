@@ -158,7 +158,8 @@ std::string ToText(const Candidates& candidates) {
                                                          : "words\n";
   for (const auto& [word, about] : candidates.words) {
     std::string line = about;
-    std::ranges::replace_if(line, [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
+    std::ranges::replace_if(
+        line, [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
     text += word + (line.empty() ? "" : '\t' + line) + '\n';
   }
   return text;

@@ -27,8 +27,8 @@ struct Candidates {
 // Sweeps of the server that the command line names so far.
 using ListSweeps = std::function<std::vector<Candidate>(const ServerChoice&)>;
 
-// What may stand for the last of `words`, of which the beginning has been typed. `words` are without
-// the program's name.
+// What may stand for the last of `words`, of which the beginning has been typed. `words` are
+// without the program's name.
 Candidates FindCandidates(const CLI::App& app, const std::vector<std::string>& words,
                           const ListSweeps& list_sweeps);
 

@@ -7,7 +7,8 @@ namespace {
 
 // Bash splits words also at = and :, and replaces only the last piece of what was typed. The pieces
 // are put together again for attune, and what bash keeps is cut off its answers.
-constexpr std::string_view kBash = R"script(# bash completion for attune. Enable it with: source <(attune completion bash)
+constexpr std::string_view kBash =
+    R"script(# bash completion for attune. Enable it with: source <(attune completion bash)
 _attune() {
   local rest=${COMP_LINE:0:COMP_POINT} word piece i
   local -a words=() lines=()
@@ -79,7 +80,8 @@ else
 fi
 )script";
 
-constexpr std::string_view kFish = R"script(# fish completion for attune. Enable it with: attune completion fish | source
+constexpr std::string_view kFish =
+    R"script(# fish completion for attune. Enable it with: attune completion fish | source
 function __attune_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)

@@ -61,8 +61,8 @@ std::string ValueName(const CLI::Option& option) {
 namespace {
 
 Json DescribeOption(const CLI::Option& option, bool is_positional) {
-  return {{"names", is_positional ? std::vector{option.get_name(/*positional=*/true)}
-                                  : NamesOf(option)},
+  return {{"names",
+           is_positional ? std::vector{option.get_name(/*positional=*/true)} : NamesOf(option)},
           {"about", option.get_description()},
           {"value", ValueName(option)},
           {"values", ValuesOf(option)},
@@ -75,12 +75,9 @@ Json DescribeOption(const CLI::Option& option, bool is_positional) {
 }  // namespace
 
 Json DescribeTree(const CLI::App& app) {
-  Json tree = {{"name", app.get_name()},
-               {"about", app.get_description()},
-               {"footer", app.get_footer()},
-               {"aliases", app.get_aliases()},
-               {"positionals", Json::array()},
-               {"options", Json::array()},
+  Json tree = {{"name", app.get_name()},       {"about", app.get_description()},
+               {"footer", app.get_footer()},   {"aliases", app.get_aliases()},
+               {"positionals", Json::array()}, {"options", Json::array()},
                {"verbs", Json::array()}};
   for (const CLI::Option* option : PositionalsOf(app))
     tree["positionals"].push_back(DescribeOption(*option, true));

@@ -29,8 +29,9 @@ std::vector<std::string> ValuesOf(const CLI::Option& option);
 // What help calls its value: FILE, SECONDS; empty for a flag.
 std::string ValueName(const CLI::Option& option);
 
-// {"name", "about", "footer", "aliases", "positionals", "options", "verbs": […]}; a positional and an
-// option are {"names", "about", "value", "values", "default", "environment", "required", "many"}.
+// {"name", "about", "footer", "aliases", "positionals", "options", "verbs": […]}; a positional and
+// an option are {"names", "about", "value", "values", "default", "environment", "required",
+// "many"}.
 Json DescribeTree(const CLI::App& app);
 
 }  // namespace attune::cli

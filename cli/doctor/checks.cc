@@ -91,9 +91,9 @@ Finding CheckSharedMemory(const FileSystemFacts& facts) {
       "in a container: `docker run --shm-size=2g` or `--ipc=host`; elsewhere: `mount -o "
       "remount,size=2G /dev/shm` as root";
   if (!facts.fault.empty())
-    return Lack(facts.path.string() + ": " + facts.fault +
-                    "; NCCL and the data loaders of PyTorch need it",
-                "mount it: `mount -t tmpfs -o mode=1777,size=2G tmpfs /dev/shm` as root");
+    return Lack(
+        facts.path.string() + ": " + facts.fault + "; NCCL and the data loaders of PyTorch need it",
+        "mount it: `mount -t tmpfs -o mode=1777,size=2G tmpfs /dev/shm` as root");
   const std::string left =
       facts.path.string() + ": " + Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
   if (facts.free_bytes >= kSharedMemoryBytesMin) return Well(left);
@@ -133,10 +133,11 @@ Finding CheckGpus(const GpuFacts& facts) {
                 "run `nvidia-smi`, which should say the same. After an update of the driver, "
                 "restart the host or the container; otherwise install the driver again");
   if (facts.found > 0)
-    return Warn(WithNoun(facts.found, "NVIDIA GPU") +
-                    ", but no NVML (libnvidia-ml.so.1): executors do not notice a broken GPU",
-                "install NVML, which is part of the driver (Debian: libnvidia-ml1); in a container, "
-                "set NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+    return Warn(
+        WithNoun(facts.found, "NVIDIA GPU") +
+            ", but no NVML (libnvidia-ml.so.1): executors do not notice a broken GPU",
+        "install NVML, which is part of the driver (Debian: libnvidia-ml1); in a container, "
+        "set NVIDIA_DRIVER_CAPABILITIES=compute,utility");
   return Warn(WithNoun(facts.on_bus, "NVIDIA GPU") + " without a driver: trials cannot use it",
               "install NVIDIA's driver, if trials are to use the GPU");
 }
@@ -170,16 +171,18 @@ Finding CheckClock(const std::optional<bool>& is_synchronised, const ServerFacts
   if (server.clock_ahead_seconds) {
     const double ahead = *server.clock_ahead_seconds;
     if (std::fabs(ahead) > kClockSkewSecondsMax + server.clock_error_seconds)
-      return Warn(SkewText(ahead) + (ahead < 0 ? " behind" : " ahead of") +
-                      " the server's; leases do not mind, but HTTPS certificates and times in logs do",
-                  kSynchronise);
+      return Warn(
+          SkewText(ahead) + (ahead < 0 ? " behind" : " ahead of") +
+              " the server's; leases do not mind, but HTTPS certificates and times in logs do",
+          kSynchronise);
     skew = SkewText(ahead) + " from the server's";
   }
   if (is_synchronised == false)
     return Warn("the kernel says that nothing synchronises it" + (skew.empty() ? "" : "; " + skew),
                 kSynchronise);
-  const std::string state = is_synchronised ? "synchronised" : "the kernel does not say whether "
-                                                               "it is synchronised";
+  const std::string state = is_synchronised ? "synchronised"
+                                            : "the kernel does not say whether "
+                                              "it is synchronised";
   return Well(state + (skew.empty() ? "" : "; " + skew));
 }
 
@@ -193,8 +196,8 @@ Finding CheckDataFolder(const FileSystemFacts& facts) {
     return Lack(facts.path.string() + ": " + facts.fault,
                 "make it writable for this user, or name another folder with --data-dir");
   if (facts.free_bytes < facts.needed_bytes)
-    return Lack(
-        LeftOn(facts) + "; an executor starts no trial below " + Size(facts.needed_bytes), kOther);
+    return Lack(LeftOn(facts) + "; an executor starts no trial below " + Size(facts.needed_bytes),
+                kOther);
   if (facts.free_files < facts.needed_files)
     return Lack(facts.path.string() + ": room for " + std::to_string(facts.free_files) +
                     " more files; an executor starts no trial below " +
@@ -229,8 +232,9 @@ Finding CheckPython(const PythonFacts& facts) {
                 "install it with `pip install`, from Attune's wheel, into the environment of the "
                 "trials, and run this there. If no trial is in Python, ignore this");
   if (!facts.attune_version.empty() && facts.attune_version != kVersion)
-    return Warn(python + " has attune " + facts.attune_version + "; this program is " + kVersion,
-                std::string("install version ") + kVersion + " of Attune's wheel with `pip install`");
+    return Warn(
+        python + " has attune " + facts.attune_version + "; this program is " + kVersion,
+        std::string("install version ") + kVersion + " of Attune's wheel with `pip install`");
   return Well(python + " with attune" +
               (facts.attune_version.empty() ? "" : ' ' + facts.attune_version));
 }
@@ -241,8 +245,8 @@ Finding CheckServer(const ServerFacts& facts, const std::filesystem::path& data_
     return facts.is_named ? Lack(facts.fault, facts.remedy) : Warn(facts.fault, facts.remedy);
   if (facts.version != kVersion)
     return Lack(facts.url + " has version " + facts.version + "; this program is " + kVersion,
-                "install the same version on both: on this host " + facts.version +
-                    ", or there " + kVersion);
+                "install the same version on both: on this host " + facts.version + ", or there " +
+                    kVersion);
   return Well(facts.url + " has version " + facts.version);
 }
 

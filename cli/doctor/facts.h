@@ -19,8 +19,8 @@ struct DescriptorFacts {
 };
 
 struct MemoryFacts {
-  uint64_t bytes = 0;       // 0: not known
-  uint64_t free_bytes = 0;  // likewise
+  uint64_t bytes = 0;         // 0: not known
+  uint64_t free_bytes = 0;    // likewise
   uint64_t needed_bytes = 0;  // an executor with less free memory starts no trial
 };
 
@@ -30,13 +30,13 @@ struct CgroupFacts {
 };
 
 struct GpuFacts {
-  uint32_t on_bus = 0;      // NVIDIA's, on the PCI bus
-  uint32_t found = 0;       // that an executor would use
-  bool is_selected = false;  // CUDA_VISIBLE_DEVICES says which ones
-  bool has_library = false;  // NVML, which comes with the driver
-  std::string fault;         // why NVML cannot be used
-  std::string driver;        // version; empty: not known
-  uint32_t in_driver = 0;    // that NVML lets this process use
+  uint32_t on_bus = 0;                // NVIDIA's, on the PCI bus
+  uint32_t found = 0;                 // that an executor would use
+  bool is_selected = false;           // CUDA_VISIBLE_DEVICES says which ones
+  bool has_library = false;           // NVML, which comes with the driver
+  std::string fault;                  // why NVML cannot be used
+  std::string driver;                 // version; empty: not known
+  uint32_t in_driver = 0;             // that NVML lets this process use
   std::vector<std::string> problems;  // "its GPU 2 is lost"
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kListens[] = "0A";  // the state TCP_LISTEN in /proc/net/tcp
+constexpr char kListens[] = "0A";                         // the state TCP_LISTEN in /proc/net/tcp
 constexpr std::string_view kOfPackage = "attune-loader";  // as packaging/portable.py names it
 
 // Links in /proc/PID/fd of sockets that listen on the port: "socket:[12345]".

@@ -175,10 +175,9 @@ PortFacts Port(int port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool is_free =
-      fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-      bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-      listen(fd, 1) == 0;
+  const bool is_free = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                       bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                       listen(fd, 1) == 0;
   const int error = errno;
   if (fd >= 0) close(fd);
   if (is_free) return facts;

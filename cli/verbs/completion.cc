@@ -21,7 +21,8 @@ std::vector<Candidate> SweepsOf(ServerChoice choice) {
   if (!sweeps.ok()) return {};
   std::vector<Candidate> candidates;
   for (const Json& sweep : *sweeps)
-    candidates.push_back({TextAt(sweep, "id"), TextAt(sweep, "name") + ", " + TextAt(sweep, "state")});
+    candidates.push_back(
+        {TextAt(sweep, "id"), TextAt(sweep, "name") + ", " + TextAt(sweep, "state")});
   return candidates;
 }
 

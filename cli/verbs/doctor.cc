@@ -10,8 +10,8 @@
 namespace attune::cli {
 namespace {
 
-constexpr int kHealthColumns = 9;  // the longest word, and two spaces
-constexpr int kCheckColumns = 12;  // likewise
+constexpr int kHealthColumns = 9;       // the longest word, and two spaces
+constexpr int kCheckColumns = 12;       // likewise
 constexpr int kColumnsElsewhere = 100;  // if stdout is no terminal
 constexpr int kRemedyColumnsMin = 40;
 

@@ -21,9 +21,9 @@ constexpr Return kNvmlTimeout = 10;
 constexpr Return kGpuIsLost = 15;
 constexpr Return kResetRequired = 16;
 constexpr Return kUnknown = 999;
-constexpr int kUncorrected = 1;    // nvmlMemoryErrorType_t
-constexpr int kVolatile = 0;       // nvmlEccCounterType_t: since the driver was loaded
-constexpr unsigned kUuidMax = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+constexpr int kUncorrected = 1;             // nvmlMemoryErrorType_t
+constexpr int kVolatile = 0;                // nvmlEccCounterType_t: since the driver was loaded
+constexpr unsigned kUuidMax = 96;           // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr unsigned kDriverVersionMax = 80;  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 
 struct MemoryInfo {
@@ -62,7 +62,8 @@ class GpuHealth::Nvml {
     nvml->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (nvml->library_ == nullptr) {
       const std::string fault = dlerror();
-      const bool is_absent = fault.starts_with(name) && fault.ends_with("No such file or directory");
+      const bool is_absent =
+          fault.starts_with(name) && fault.ends_with("No such file or directory");
       return {.has_library = !is_absent, .fault = fault};
     }
     nvml->Load();

@@ -17,7 +17,7 @@
 namespace attune::server {
 namespace {
 
-constexpr int kBacklog = 1'024;            // connections that wait to be accepted
+constexpr int kBacklog = 1'024;  // connections that wait to be accepted
 
 // Every connection is a descriptor: asks the system for as many as the limits need, and lowers the
 // limits to what it gives.

@@ -31,7 +31,8 @@ struct HttpLimits {
 };
 
 inline constexpr size_t kOtherDescriptors = 256;  // of the process: the store, executors, logs
-inline constexpr size_t kFewestConnections = 16;  // that a server keeps, however few files it may open
+inline constexpr size_t kFewestConnections =
+    16;  // that a server keeps, however few files it may open
 
 // How many files a server with these limits opens at most.
 constexpr size_t DescriptorsOf(const HttpLimits& limits) {

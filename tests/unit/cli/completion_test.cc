@@ -23,7 +23,8 @@ Lines Complete(std::vector<std::string> words) {
   words.insert(words.begin(), "__complete");
   std::istringstream text(RunAttune(words).out);
   Lines lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(line.substr(0, line.find('\t')));
+  for (std::string line; std::getline(text, line);)
+    lines.push_back(line.substr(0, line.find('\t')));
   return lines;
 }
 

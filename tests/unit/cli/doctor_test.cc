@@ -63,9 +63,12 @@ TEST(Doctor, FindsNothingOnAGoodHost) {
 
 TEST(Doctor, WantsLinux5_4) {
   HostFacts host = GoodHost();
-  for (const auto& [release, health] :
-       {std::pair{"5.4", Health::kOk}, {"5.4.0-150-generic", Health::kOk}, {"10.0", Health::kOk},
-        {"5.3.18", Health::kMissing}, {"4.19.0", Health::kMissing}, {"", Health::kMissing}}) {
+  for (const auto& [release, health] : {std::pair{"5.4", Health::kOk},
+                                        {"5.4.0-150-generic", Health::kOk},
+                                        {"10.0", Health::kOk},
+                                        {"5.3.18", Health::kMissing},
+                                        {"4.19.0", Health::kMissing},
+                                        {"", Health::kMissing}}) {
     host.kernel = release;
     EXPECT_EQ(HealthOf("kernel", host), health) << release;
   }
@@ -135,8 +138,9 @@ TEST(Doctor, NoGpuIsWellAndABrokenDriverIsNot) {
             Health::kOk);
   EXPECT_EQ(health({.found = 0, .is_selected = true, .has_library = true, .in_driver = 2}),
             Health::kOk);
-  EXPECT_EQ(health({.found = 1, .has_library = true, .in_driver = 1, .problems = {"its GPU 0 is lost"}}),
-            Health::kMissing);
+  EXPECT_EQ(
+      health({.found = 1, .has_library = true, .in_driver = 1, .problems = {"its GPU 0 is lost"}}),
+      Health::kMissing);
 }
 
 TEST(Doctor, TellsAttunesPortsFromOthers) {
@@ -217,11 +221,10 @@ TEST(Doctor, WantsTheSameVersionInPython) {
   EXPECT_EQ(health({.path = "python3", .version = "3.9.0", .has_attune = true}), Health::kOk);
   EXPECT_EQ(health({.path = "python3", .version = "3.8.19", .has_attune = true}), Health::kWarning);
   EXPECT_EQ(health({.path = "python3", .version = "3.11.2"}), Health::kWarning);
-  EXPECT_EQ(health({.path = "python3",
-                    .version = "3.11.2",
-                    .has_attune = true,
-                    .attune_version = "0.0.9"}),
-            Health::kWarning);
+  EXPECT_EQ(
+      health(
+          {.path = "python3", .version = "3.11.2", .has_attune = true, .attune_version = "0.0.9"}),
+      Health::kWarning);
 }
 
 TEST(Doctor, WantsTheServersVersion) {

@@ -1,0 +1,88 @@
+"""The man pages and completions that a package brings."""
+
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ATTUNE = pathlib.Path(os.environ.get("ATTUNE_BUILD_DIR", "build")).resolve() / "attune"
+
+
+def write_documents(share):
+    subprocess.run([sys.executable, ROOT / "packaging/documents.py", ROOT / "docs/cli.md", share, "zsh/site-functions",
+                    ATTUNE], check=True)
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+class Documents(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.share = pathlib.Path(folder.name)
+        write_documents(cls.share)
+        cls.files = files_of(cls.share)
+        cls.tree = json.loads(subprocess.check_output([ATTUNE, "__describe"]))
+
+    def page(self, name):
+        return gzip.decompress(self.files[f"man/man1/{name}.1.gz"]).decode()
+
+    def test_each_verb_has_a_page_with_its_options(self):
+        self.assertEqual(len([name for name in self.files if name.startswith("man/")]), len(self.tree["verbs"]) + 1)
+        for verb in self.tree["verbs"]:
+            page = self.page(f"attune-{verb['name']}").replace("\\-", "-")
+            for each in [verb, *verb["verbs"]]:
+                for option in each["options"] if each is not verb or not verb["verbs"] else []:
+                    for name in option["names"]:
+                        self.assertIn(f"\\fB{name}\\fR", page, verb["name"])
+
+    def test_pages_have_the_words_of_the_reference(self):
+        self.assertIn("Checks the sweep file, starts a server", self.page("attune-run"))
+        self.assertIn("Deletes sweeps that have ended", self.page("attune-sweep"))
+        self.assertIn(".SH EXIT STATUS", self.page("attune"))
+
+    def test_nothing_of_markdown_is_left(self):
+        for name in self.files:
+            if name.startswith("man/"):
+                page = self.page(pathlib.Path(name).name.removesuffix(".1.gz"))
+                for line in page.split("\n"):
+                    self.assertNotRegex(line, r"`|^#|^\||\]\(|\| ---", name)
+
+    def test_shells_find_their_scripts(self):
+        for name in ("bash-completion/completions/attune", "zsh/site-functions/_attune",
+                     "fish/vendor_completions.d/attune.fish"):
+            self.assertIn(b"__complete", self.files[name])
+
+    def test_the_same_input_gives_the_same_files(self):
+        with tempfile.TemporaryDirectory() as again:
+            write_documents(again)
+            self.assertEqual(files_of(pathlib.Path(again)), self.files)
+
+    @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "no man")
+    def test_man_has_no_objection(self):
+        self.check("man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z")
+
+    @unittest.skipUnless(shutil.which("mandoc"), "no mandoc")
+    def test_mandoc_has_no_objection(self):
+        self.check("mandoc", "-T", "lint", "-W", "warning")
+
+    def check(self, *command):
+        for name in self.files:
+            if name.startswith("man/"):
+                done = subprocess.run([*command, self.share / name], capture_output=True, text=True,
+                                      env=dict(os.environ, LC_ALL="C.UTF-8"))
+                said = done.stderr + (done.stdout if command[0] == "mandoc" else "")
+                self.assertEqual((done.returncode, said), (0, ""), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
