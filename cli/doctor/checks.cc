@@ -93,7 +93,7 @@ Finding CheckSharedMemory(const FileSystemFacts& facts) {
   if (!facts.fault.empty())
     return Lack(
         facts.path.string() + ": " + facts.fault + "; NCCL and the data loaders of PyTorch need it",
-        "mount it: `mount -t tmpfs -o mode=1777,size=2G tmpfs /dev/shm` as root");
+        "as root: `mkdir -p /dev/shm && mount -t tmpfs -o mode=1777,size=2G tmpfs /dev/shm`");
   const std::string left =
       facts.path.string() + ": " + Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
   if (facts.free_bytes >= kSharedMemoryBytesMin) return Well(left);

@@ -111,10 +111,11 @@ Json FindingsJson(const std::vector<Finding>& findings, bool is_ready) {
 
 std::string CountsOf(const std::vector<Finding>& findings) {
   const auto count = [&](Health health) {
-    return std::to_string(std::ranges::count(findings, health, &Finding::health));
+    return std::ranges::count(findings, health, &Finding::health);
   };
-  return count(Health::kOk) + " ok, " + count(Health::kWarning) + " warnings, " +
-         count(Health::kMissing) + " missing";
+  const auto warnings = count(Health::kWarning);
+  return std::to_string(count(Health::kOk)) + " ok, " + std::to_string(warnings) + " warning" +
+         (warnings == 1 ? ", " : "s, ") + std::to_string(count(Health::kMissing)) + " missing";
 }
 
 ExitCode Diagnose(const ClientFlags& flags, Console& console) {
