@@ -101,7 +101,7 @@ struct Host {
   std::function<Status(const ExecutorOptions&, Interrupt&)> run_executor;
   // What the parts log goes to `output` from now on, line by line.
   std::function<void(Output& output, LogLevel level)> log_to;
-  // What this host is like for a server and an executor on that data folder. Changes nothing.
+  // What this host is like for a server and an executor on that data folder. Leaves nothing behind.
   std::function<HostFacts(const std::filesystem::path& data_dir)> inspect;
 };
 
