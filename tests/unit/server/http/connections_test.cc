@@ -16,7 +16,7 @@ using ::testing::StartsWith;
 constexpr std::string_view kLivez = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::string_view kVersion = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::string_view kLiveAnswer = "{\"status\":\"live\"}";
-constexpr std::string_view kVersionAnswer = "{\"version\":\"0.1.0\",\"api\":\"v1\"}";
+constexpr std::string_view kVersionAnswer = "{\"version\":\"0.1.0\",\"api\":\"v1\",";
 constexpr std::string_view kTokenHeader = "Authorization: Bearer 0123456789abcdef\r\n";
 
 std::string Request(std::string_view line, std::string_view headers = "") {
