@@ -22,7 +22,9 @@ Recording::Recording(SweepSpec spec, const std::vector<std::string>& metrics)
 
 void Recording::Observe(const Event& event) {
   tally_.Observe(event);
-  std::visit([&](const auto& fact) { On(fact, event.time); }, event.fact);
+  Dispatch<kCurves>(event.fact, [&](const auto& fact) -> decltype(On(fact, event.time)) {
+    On(fact, event.time);
+  });
 }
 
 Seconds Recording::Start() const {

@@ -60,8 +60,6 @@ class Recording {
   void On(const TrialPromoted& fact, Time now);
   void On(const AttemptEnded& fact, Time now);
   void On(const TrialEnded& fact, Time now);
-  template <class Fact>
-  void On(const Fact&, Time) {}
 
   void Add(Trial& trial, const Report& report, Seconds took, Step from);
   Trial& At(const TrialId& id) { return trials_.at(id.number.value); }

@@ -19,7 +19,9 @@ Tally::Tally(const SweepSpec& spec, const std::vector<Step>& rungs)
 }
 
 void Tally::Observe(const Event& event) {
-  std::visit([&](const auto& fact) { On(fact, event.time); }, event.fact);
+  Dispatch<kSummary>(event.fact, [&](const auto& fact) -> decltype(On(fact, event.time)) {
+    On(fact, event.time);
+  });
   if (over()) return;
   Occupy(0, event.time);
   summary_.wall = Ran(event.time);

@@ -73,8 +73,6 @@ class Tally {
   void On(const AttemptEnded& fact, Time now);
   void On(const TrialEnded& fact, Time now);
   void On(const SweepEnded& fact, Time now);
-  template <class Fact>
-  void On(const Fact&, Time) {}
 
   Trial& At(const TrialId& id) { return trials_[id.number.value]; }
   void Occupy(int slots, Time now);

@@ -8,7 +8,7 @@
 #include "core/brain/record.h"
 #include "core/brain/thought.h"
 #include "core/log/command.h"
-#include "core/log/fact_fields.h"
+#include "core/log/fields.h"
 #include "core/state/origin.h"
 #include "core/state/replay.h"
 
@@ -56,66 +56,88 @@ bool Counted(const Sweep& sweep, const TrialCreated& created) {
          created.proposal->value == created.trial.number.value;
 }
 
+// Whether the state has what the event's row says that it needs.
+bool HasNeeded(const State& state, const Fact& fact) {
+  const auto sweep = SweepOf(fact);
+  const auto trial = TrialOf(fact);
+  const bool was_created = sweep && *sweep <= state.last_sweep;
+  switch (InfoOf(fact).needs) {
+    case Needs::kNothing:
+      return true;
+    case Needs::kExecutor:
+      return state.executors.contains(*ExecutorOf(fact));
+    case Needs::kNewSweep:
+      return state.Find(*sweep) == nullptr;
+    case Needs::kSweep:
+      return state.Find(*sweep) != nullptr;
+    case Needs::kEndedSweep:
+      return state.ended.contains(*sweep);
+    case Needs::kGoneSweep:
+      return was_created && state.Find(*sweep) == nullptr;
+    case Needs::kCreatedSweep:
+      return was_created;
+    case Needs::kTrial:
+      return state.Find(*trial) != nullptr;
+    case Needs::kLiveAttempt: {
+      const Trial* const found = state.Find(*trial);
+      return found != nullptr && found->live;
+    }
+  }
+  return false;
+}
+
+// ---- what an event needs besides -------------------------------------------------------------
+
+// Whether the sweep's searcher is having the thought that the event answers.
+bool IsThinking(const State& state, SweepId id, std::optional<EventSeq> thought) {
+  const auto& thinking = state.Find(id)->thinking;
+  return !thought || (thinking && thinking->position == *thought);
+}
+
+bool Agrees(const State& state, const ProposalBegun& begun) {
+  const Sweep& sweep = *state.Find(begun.sweep);
+  return !sweep.thinking && begun.proposal == sweep.next_proposal;
+}
+bool Agrees(const State& state, const SearchWaits& waits) {
+  return IsThinking(state, waits.sweep, waits.thought);
+}
+bool Agrees(const State& state, const SearchExhausted& exhausted) {
+  return IsThinking(state, exhausted.sweep, exhausted.thought);
+}
+bool Agrees(const State& state, const TrialCreated& created) {
+  const Sweep& sweep = *state.Find(created.trial.sweep);
+  return created.trial.number.value == static_cast<uint32_t>(sweep.created) &&
+         IsThinking(state, created.trial.sweep, created.thought);
+}
+bool Agrees(const State& state, const AttemptAssigned& assigned) {
+  return !state.Find(assigned.attempt.trial)->live &&
+         std::ranges::all_of(assigned.ranks, [&](const RankSlot& slot) {
+           return state.executors.contains(slot.executor);
+         });
+}
+bool Agrees(const State&, const TrialDecided& decided) {
+  return decided.verdict.kind != VerdictKind::kExploit || decided.cloned;
+}
+bool Agrees(const State& state, const TrialPromoted& promoted) {
+  return state.Find(promoted.trial.sweep)->paused.contains(promoted.trial.number) &&
+         promoted.donor.has_value() == promoted.cloned.has_value();
+}
+bool Agrees(const State& state, const ExecutorExcluded& excluded) {
+  return state.executors.contains(excluded.name);
+}
+bool Agrees(const State& state, const ExecutorForgotten& forgotten) {
+  return state.executors.at(forgotten.name).attempts.empty();
+}
+
 // Whether the state has what Apply takes for granted of an event that a brain has written.
-bool Fits(const State& state, const Event& event) {
-  const Fact& fact = event.fact;
-  const auto is = [&]<class... F>() { return (std::holds_alternative<F>(fact) || ...); };
+bool CanFollow(const State& state, const Event& event) {
   if (event.seq.value != state.last_seq.value + 1) return false;
-  if (const auto* created = std::get_if<SweepCreated>(&fact))
-    return state.Find(created->sweep) == nullptr;
-  if (const auto* lost = std::get_if<ExecutorLost>(&fact))
-    return state.executors.contains(lost->name);
-  if (const auto* drained = std::get_if<ExecutorDrained>(&fact))
-    return state.executors.contains(drained->name);
-  if (const auto* resumed = std::get_if<ExecutorResumed>(&fact))
-    return state.executors.contains(resumed->name);
-  if (const auto* health = std::get_if<ExecutorHealth>(&fact))
-    return state.executors.contains(health->name);
-  if (const auto* aside = std::get_if<ExecutorSetAside>(&fact))
-    return state.executors.contains(aside->name);
-  if (const auto* readmitted = std::get_if<ExecutorReadmitted>(&fact))
-    return state.executors.contains(readmitted->name);
-  if (const auto* excluded = std::get_if<ExecutorExcluded>(&fact)) {
-    if (!state.executors.contains(excluded->name)) return false;
-  }
-  if (const auto* forgotten = std::get_if<ExecutorForgotten>(&fact)) {
-    const auto executor = state.executors.find(forgotten->name);
-    return executor != state.executors.end() && executor->second.attempts.empty();
-  }
-  const auto id = SweepOf(fact);
-  if (!id || is.operator()<CheckpointRemoved, SweepRemoved, ReservationReleased>()) return true;
-  if (is.operator()<SweepDeleted>()) return *id <= state.last_sweep && state.Find(*id) == nullptr;
-  const Sweep* sweep = state.Find(*id);
-  if (is.operator()<SweepReopened>()) return state.ended.contains(*id);
-  if (is.operator()<CheckpointPinned, CheckpointDropped>()) return *id <= state.last_sweep;
-  if (sweep == nullptr) return false;
-  const auto answers = [&](std::optional<EventSeq> thought) {
-    return !thought || (sweep->thinking && sweep->thinking->position == *thought);
-  };
-  if (const auto* begun = std::get_if<ProposalBegun>(&fact))
-    return !sweep->thinking && begun->proposal == sweep->next_proposal;
-  if (const auto* waits = std::get_if<SearchWaits>(&fact)) return answers(waits->thought);
-  if (const auto* exhausted = std::get_if<SearchExhausted>(&fact))
-    return answers(exhausted->thought);
-  if (const auto* created = std::get_if<TrialCreated>(&fact))
-    return created->trial.number.value == static_cast<uint32_t>(sweep->created) &&
-           answers(created->thought);
-  const auto number = TrialOf(fact);
-  if (!number || is.operator()<TrialReopened>()) return true;
-  const Trial* trial = state.Find(*number);
-  if (trial == nullptr) return false;
-  if (const auto* assigned = std::get_if<AttemptAssigned>(&fact)) {
-    return !trial->live && std::ranges::all_of(assigned->ranks, [&](const RankSlot& slot) {
-      return state.executors.contains(slot.executor);
-    });
-  }
-  if (const auto* decided = std::get_if<TrialDecided>(&fact);
-      decided != nullptr && decided->verdict.kind == VerdictKind::kExploit && !decided->cloned)
-    return false;
-  if (const auto* promoted = std::get_if<TrialPromoted>(&fact))
-    return sweep->paused.contains(promoted->trial.number) &&
-           promoted->donor.has_value() == promoted->cloned.has_value();
-  return trial->live || is.operator()<TrialYielding, TrialRequeued, TrialEnded>();
+  if (!HasNeeded(state, event.fact)) return false;
+  bool agrees = true;
+  Dispatch<kAudit>(event.fact, [&](const auto& fact) -> decltype(void(Agrees(state, fact))) {
+    agrees = Agrees(state, fact);
+  });
+  return agrees;
 }
 
 }  // namespace
@@ -123,7 +145,8 @@ bool Fits(const State& state, const Event& event) {
 std::optional<std::string> Auditor::Next(const Event& event) {
   if (const Status made = CanReplay(*state_.algorithms, event); !made.ok())
     return made.error().message;
-  if (!Fits(state_, event)) return "does not fit what came before it: no brain has written this";
+  if (!CanFollow(state_, event))
+    return "does not fit what came before it: no brain has written this";
   std::optional<std::string> fault;
   if (!expected_.empty()) {
     fault = CheckConsequence(event);

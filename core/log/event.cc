@@ -1,6 +1,8 @@
 #include "core/log/event.h"
 
-#include "core/log/fact_fields.h"
+#include <functional>
+
+#include "core/log/fields.h"
 
 namespace attune {
 
@@ -105,8 +107,15 @@ bool Ended(TrialState state) {
 
 namespace {
 
-// Takes what names the row of a fact, and nothing else.
-class RowArchive {
+template <class... T>
+constexpr bool AllWhole(const std::variant<T...>*) {
+  return (WholeEvent<T> && ...);
+}
+static_assert(AllWhole(static_cast<const AnyFact*>(nullptr)),
+              "an event has no row, or a member that its row does not name");
+
+// An archive that keeps the subject of a fact and ignores all other fields.
+class SubjectArchive {
  public:
   static constexpr bool kReads = false;
 
@@ -130,8 +139,8 @@ class RowArchive {
   std::optional<TrialId> trial;
 };
 
-RowArchive RowOf(const Fact& fact) {
-  RowArchive archive;
+SubjectArchive SubjectOf(const Fact& fact) {
+  SubjectArchive archive;
   std::visit([&](const auto& about) { Fields(archive, about); }, fact);
   return archive;
 }
@@ -145,15 +154,29 @@ Fact& Fact::operator=(const Fact& other) = default;
 Fact& Fact::operator=(Fact&& other) noexcept = default;
 Fact::~Fact() = default;
 
-std::optional<SweepId> SweepOf(const Fact& fact) { return RowOf(fact).sweep; }
-std::optional<TrialId> TrialOf(const Fact& fact) { return RowOf(fact).trial; }
+const EventInfo& InfoOf(const Fact& fact) {
+  return std::visit([]<class T>(const T&) -> const EventInfo& { return T::kRow.info; }, fact);
+}
 
-bool ChangesRecord(const Fact& fact) {
-  return std::holds_alternative<TrialEnded>(fact) || std::holds_alternative<AttemptEnded>(fact) ||
-         std::holds_alternative<TrialReopened>(fact) ||
-         std::holds_alternative<CheckpointSaved>(fact) ||
-         std::holds_alternative<CheckpointPinned>(fact) ||
-         std::holds_alternative<CheckpointDropped>(fact);
+std::optional<SweepId> SweepOf(const Fact& fact) { return SubjectOf(fact).sweep; }
+std::optional<TrialId> TrialOf(const Fact& fact) { return SubjectOf(fact).trial; }
+
+const std::string* ExecutorOf(const Fact& fact) {
+  return std::visit(
+      []<class T>(const T& event) -> const std::string* {
+        const auto& subject = std::invoke(T::kRow.subject, event);
+        if constexpr (std::is_same_v<decltype(subject), const std::string&>) {
+          return &subject;
+        } else {
+          return nullptr;
+        }
+      },
+      fact);
+}
+
+std::optional<ProposalNumber> UncountedProposal(const TrialCreated& fact) {
+  if (fact.origin == kInitialPoints || fact.origin == kEnqueued) return std::nullopt;
+  return ProposalNumber(fact.trial.number.value);
 }
 
 }  // namespace attune

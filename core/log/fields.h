@@ -7,7 +7,7 @@
 #include "core/log/event.h"
 #include "core/space/front.h"
 
-// What values and specifications consist of, for archives (archive.h).
+// What the values inside of events, and specifications, consist of, for archives (archive.h).
 namespace attune {
 
 template <class A>
@@ -62,6 +62,28 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive.Listed("values", "value", kept.values);
   archive("pinned", kept.pinned);
   archive.Sparse("unreported", kept.unreported);
+}
+// Without the trial, which is the subject of the event that has the record.
+template <class A>
+void Fields(A& archive, Like<A, TrialRecord>& record) {
+  archive("config", record.config);
+  archive("state", record.state);
+  archive("attempts", record.attempts);
+  archive("last_step", record.last_step);
+  archive("seconds", record.seconds);
+  archive("checkpoints", record.checkpoints);
+}
+template <class A>
+void Fields(A& archive, Like<A, Rendezvous>& rendezvous) {
+  archive("address", rendezvous.address);
+  archive("master_port", rendezvous.master_port);
+  archive.Sparse("host", rendezvous.host);
+  archive.Sparse("port", rendezvous.port);
+}
+template <class A>
+void Fields(A& archive, Like<A, GangPart>& part) {
+  archive("executor", part.executor);
+  archive("workers", part.workers);
 }
 template <class A>
 void Fields(A& archive, Like<A, Report>& report) {

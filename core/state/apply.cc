@@ -318,7 +318,7 @@ void Apply(State& state, const Event& event) {
   state.last_seq = event.seq;
   state.last_time = event.time;
   std::visit(Applier(state, event.time), event.fact);
-  if (ChangesRecord(event.fact)) {
+  if (InfoOf(event.fact).touches & kTrialRecord) {
     state.changes.push_back({*TrialOf(event.fact), event.seq});
     if (state.changes.size() > kRecordChanges) state.changes.pop_front();
   }

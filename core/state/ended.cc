@@ -11,7 +11,7 @@ namespace attune {
 namespace {
 
 // The sweep that a command may open again, or has to look at.
-std::optional<SweepId> Needs(const Command& command) {
+std::optional<SweepId> NeededSweep(const Command& command) {
   if (const auto* extend = std::get_if<ExtendSweep>(&command)) return extend->sweep;
   if (const auto* edit = std::get_if<EditSweep>(&command)) return edit->sweep;
   if (const auto* reopen = std::get_if<ReopenTrial>(&command)) return reopen->record.id.sweep;
@@ -45,7 +45,7 @@ void LetGoOfEnded(State& state, SweepId sweep) {
 }
 
 std::optional<EndedPart> Lacks(const State& state, const Command& command) {
-  const auto id = Needs(command);
+  const auto id = NeededSweep(command);
   return id ? Lacking(state, *id) : std::nullopt;
 }
 

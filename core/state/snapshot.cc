@@ -12,10 +12,6 @@ namespace attune {
 // ---- the state -------------------------------------------------------------------------------
 
 template <class A>
-void Fields(A& archive, Like<A, Rendezvous>& rendezvous) {
-  archive(rendezvous.address, rendezvous.master_port, rendezvous.host, rendezvous.port);
-}
-template <class A>
 void Fields(A& archive, Like<A, Attempt>& attempt) {
   archive(attempt.id, attempt.epoch, attempt.state, attempt.stepped, attempt.ranks, attempt.gone,
           attempt.fell, attempt.failure, attempt.rendezvous, attempt.resume, attempt.decided,

@@ -119,7 +119,7 @@ std::optional<Verdict> AtThreshold(const Threshold& threshold, const Report& rep
 }
 
 // What is farther away than anything lasts is as far.
-Time Later(Time now, double seconds) {
+Time AddSeconds(Time now, double seconds) {
   constexpr double kMost = 1e10;
   const double us = std::ceil(std::min(seconds, kMost) * kMicroseconds);
   return Time{now.us + static_cast<int64_t>(us)};
@@ -172,13 +172,13 @@ std::optional<Time> Deadline(const Sweep& sweep) {
   const StopPolicy& stop = sweep.spec.stop;
   std::optional<Time> first;
   if (stop.max_time.value > 0) {
-    first = Later(sweep.running_since,
+    first = AddSeconds(sweep.running_since,
                   stop.max_time.value - static_cast<double>(sweep.ran_us) / kMicroseconds);
   }
   if (stop.max_gpu_hours > 0 && sweep.used.gpu_percent > 0) {
     const Time since = sweep.running_since;  // any moment does: use grows evenly
     const double left = stop.max_gpu_hours * kSecondsPerHour - GpuSeconds(sweep, since);
-    const Time then = Later(since, left * 100 / sweep.used.gpu_percent);
+    const Time then = AddSeconds(since, left * 100 / sweep.used.gpu_percent);
     first = first ? std::min(*first, then) : then;
   }
   return first;

@@ -20,9 +20,6 @@ class Translator {
  public:
   Translator(const Event& event, Reader& reader) : event_(event), reader_(reader) {}
 
-  template <class T>
-  void operator()(const T&) {}  // nothing that a page shows
-
   void operator()(const SweepCreated& fact) {
     Json taken = Json::array();
     for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
@@ -78,8 +75,6 @@ class Translator {
     Add("attempt_changed", std::move(attempt));
     AddTrialState(TrialState::kRunning, "");
   }
-
-  void operator()(const AttemptRenewed&) {}
 
   void operator()(const AttemptStarted& fact) {
     Add("attempt_changed", KnownAttempt(fact.attempt, AttemptState::kRunning));
@@ -259,7 +254,8 @@ class Translator {
 
 std::vector<StreamEvent> Translate(const Event& event, Reader& reader) {
   Translator translator(event, reader);
-  std::visit(translator, event.fact);
+  Dispatch<kStream>(event.fact,
+                    [&](const auto& fact) -> decltype(translator(fact)) { translator(fact); });
   return translator.Take();
 }
 

@@ -45,8 +45,8 @@ Json ToJson(const Lineages::Lineage& lineage) {
 }  // namespace
 
 std::span<const std::string_view> Lineages::Kinds() {
-  static constexpr std::string_view kKinds[] = {TrialCreated::kKind, AttemptAssigned::kKind,
-                                                TrialDecided::kKind, TrialPromoted::kKind};
+  static constexpr std::string_view kKinds[] = {TrialCreated::kRow.info.kind, AttemptAssigned::kRow.info.kind,
+                                                TrialDecided::kRow.info.kind, TrialPromoted::kRow.info.kind};
   return kKinds;
 }
 

@@ -1,26 +1,9 @@
 #include "server/rpc/touched.h"
 
-#include <type_traits>
 #include <variant>
 
 namespace attune::server {
 namespace {
-
-template <class T, class... Kinds>
-constexpr bool OneOf = (std::is_same_v<T, Kinds> || ...);
-
-// What is only told, or is of no concern to those that run something.
-bool ChangesNothing(const Fact& fact) {
-  return std::visit(
-      []<class F>(const F&) {
-        return OneOf<F, SweepCreated, SearchExhausted, TrialCreated, AttemptRenewed, AttemptStarted,
-                     AttemptFirstStep, TrialReported, MetricsLogged, CheckpointSaved,
-                     CheckpointPinned, TrialRequeued, SlotsReserved, ReservationReleased,
-                     ExecutorJoined, ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
-                     ExecutorSetAside, ExecutorReadmitted, ExecutorExcluded>;
-      },
-      fact);
-}
 
 std::set<std::string> HostsOf(const std::vector<RankSlot>& ranks) {
   std::set<std::string> hosts;
@@ -43,24 +26,25 @@ void Touched::Load(const State& state) {
 Touched::Executors Touched::By(std::span<const Event> events) {
   Executors touched;
   for (const Event& event : events) {
-    if (ChangesNothing(event.fact)) continue;
+    const Touches touches = InfoOf(event.fact).touches;
     if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact))
       where_[assigned->attempt.trial] = HostsOf(assigned->ranks);
-    if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
-      touched.names.insert(dropped->executor);
-    if (std::holds_alternative<CheckpointRemoved>(event.fact) ||
-        std::holds_alternative<SweepRemoved>(event.fact))
-      touched.removals = true;
-    if (std::holds_alternative<SweepDeleted>(event.fact)) touched.all = true;
-    if (const auto trial = TrialOf(event.fact)) {
-      Add(*trial, touched);
-    } else if (const auto sweep = SweepOf(event.fact)) {
-      Add(*sweep, touched);
-    }
+    if (touches & kHolder) touched.names.insert(std::get<CheckpointDropped>(event.fact).executor);
+    if (touches & kRemovals) touched.removals = true;
+    if (touches & kEveryExecutor) touched.all = true;
+    if (touches & kGangs) AddGangs(event.fact, touched);
     if (const auto* ended = std::get_if<AttemptEnded>(&event.fact))
       where_.erase(ended->attempt.trial);
   }
   return touched;
+}
+
+void Touched::AddGangs(const Fact& fact, Executors& touched) const {
+  if (const auto trial = TrialOf(fact)) {
+    Add(*trial, touched);
+  } else if (const auto sweep = SweepOf(fact)) {
+    Add(*sweep, touched);
+  }
 }
 
 void Touched::Add(const TrialId& trial, Executors& touched) const {

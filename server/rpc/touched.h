@@ -25,6 +25,7 @@ class Touched {
   Executors By(std::span<const Event> events);
 
  private:
+  void AddGangs(const Fact& fact, Executors& touched) const;
   void Add(const TrialId& trial, Executors& touched) const;
   void Add(SweepId sweep, Executors& touched) const;
 

@@ -26,7 +26,7 @@ std::optional<Point> PointAt(double step, const Metrics& metrics, std::string_vi
 // The value of one metric in what was reported or logged, if it is there. Curves read all of a
 // sweep, so nothing else of it is kept.
 Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view metric) {
-  const bool is_report = rows.Text(4) == TrialReported::kKind;
+  const bool is_report = rows.Text(4) == TrialReported::kRow.info.kind;
   std::optional<Point> point;
   MeasuredScanner scanner(rows.Text(6));
   while (scanner.NextMetric()) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/log/fact_fields.h"
+#include "core/log/fields.h"
 #include "json/parse.h"
 #include "server/store/json.h"
 #include "server/store/json_archive.h"
@@ -13,15 +13,6 @@
 
 namespace attune::server {
 namespace {
-
-template <class T>
-constexpr int VersionOf() {
-  if constexpr (requires { T::kVersion; }) {
-    return T::kVersion;
-  } else {
-    return 1;
-  }
-}
 
 template <class T>
 Fact Read(const RowColumns& row, const Json& json) {
@@ -39,7 +30,7 @@ struct Decoder {
 
 template <class... T>
 constexpr auto MakeDecoders(const std::variant<T...>*) {
-  return std::array{Decoder{T::kKind, VersionOf<T>(), Read<T>}...};
+  return std::array{Decoder{T::kRow.info.kind, T::kRow.info.version, Read<T>}...};
 }
 
 constexpr auto kDecoders = MakeDecoders(static_cast<const AnyFact*>(nullptr));
@@ -50,7 +41,7 @@ Error Corrupt(const StoredFact& stored, const std::string& what) {
 
 // The members of what is measured and written in another way than WriteMeasured's.
 Json WithNames(std::string_view kind, const Json& list) {
-  if (kind == MetricsLogged::kKind)
+  if (kind == MetricsLogged::kRow.info.kind)
     return {{"attempt", list.at(0)},
             {"number", list.at(1)},
             {"step", list.at(2)},
@@ -63,10 +54,10 @@ Json WithNames(std::string_view kind, const Json& list) {
 }
 
 std::optional<Fact> QuicklyDecoded(const StoredFact& stored) {
-  const bool is_report = stored.kind == TrialReported::kKind;
-  if (!is_report && stored.kind != MetricsLogged::kKind) return std::nullopt;
-  if (stored.version != (is_report ? VersionOf<TrialReported>() : VersionOf<MetricsLogged>()))
-    return std::nullopt;
+  const bool is_report = stored.kind == TrialReported::kRow.info.kind;
+  if (!is_report && stored.kind != MetricsLogged::kRow.info.kind) return std::nullopt;
+  const EventInfo& info = is_report ? TrialReported::kRow.info : MetricsLogged::kRow.info;
+  if (stored.version != info.version) return std::nullopt;
   if (!stored.sweep || !stored.trial) return std::nullopt;
   MeasuredScanner scanner(stored.payload);
   Metrics metrics;
@@ -89,8 +80,8 @@ EncodedFact Encode(const Fact& fact) {
   if (const auto trial = TrialOf(fact)) encoded.trial = trial->number;
   std::visit(
       [&]<class T>(const T& known) {
-        encoded.kind = T::kKind;
-        encoded.version = VersionOf<T>();
+        encoded.kind = T::kRow.info.kind;
+        encoded.version = T::kRow.info.version;
         if constexpr (std::is_same_v<T, TrialReported> || std::is_same_v<T, MetricsLogged>) {
           WriteMeasured(known, encoded.payload);
         } else {

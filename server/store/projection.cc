@@ -134,11 +134,9 @@ std::string Sentence(const Failure& failure) {
 }  // namespace
 
 void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
-  std::visit(
-      [&](const auto& fact) {
-        if constexpr (requires { On(transaction, event, fact); }) On(transaction, event, fact);
-      },
-      event.fact);
+  Dispatch<kTables>(event.fact, [&](const auto& fact) -> decltype(On(transaction, event, fact)) {
+    On(transaction, event, fact);
+  });
 }
 
 void Projection::On(sqlite::Transaction& transaction, const Event& event,

@@ -53,7 +53,6 @@ class Projection {
   void Show(sqlite::Transaction& transaction, EventSeq seq, const std::function<void()>& change);
   void WriteRows(sqlite::Transaction& transaction, EventSeq last, size_t rows, Care care);
 
-  // A kind of fact without one of these changes no table.
   void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const SweepResumed& fact);
@@ -66,7 +65,6 @@ class Projection {
   void On(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptAssigned& fact);
-  void On(sqlite::Transaction&, const Event&, const AttemptRenewed&) {}
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptStarted& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
   void On(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);

@@ -173,11 +173,11 @@ void Projection::IndexCurves(sqlite::Transaction& transaction, EventSeq first, E
                         " AND sweep IN (SELECT sweep FROM sweeps) ORDER BY sweep, trial, seq",
                     begin, end, kind);
   };
-  index("report_index", TrialReported::kKind);
+  index("report_index", TrialReported::kRow.info.kind);
   // Where nobody logs anything the events are not looked through again.
   const auto logged = transaction.connection().Number("SELECT count(*) FROM logged_metrics");
   if (!logged.ok()) return transaction.Fail(logged.error());
-  if (*logged > 0) index("logged_index", MetricsLogged::kKind);
+  if (*logged > 0) index("logged_index", MetricsLogged::kRow.info.kind);
 }
 
 }  // namespace attune::server

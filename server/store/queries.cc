@@ -20,7 +20,9 @@ std::optional<double> OptionalReal(const sqlite::Rows& rows, int column) {
   return rows.Real(column);
 }
 
-Json ParseColumn(const sqlite::Rows& rows, int column) { return ParseJsonOrThrow<Json>(rows.Text(column)); }
+Json ParseColumn(const sqlite::Rows& rows, int column) {
+  return ParseJsonOrThrow<Json>(rows.Text(column));
+}
 
 Config ConfigColumn(const sqlite::Rows& rows, int column) {
   return ValueOrThrow(sweepfile::ConfigFromJson(ParseColumn(rows, column)));

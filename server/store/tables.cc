@@ -268,7 +268,7 @@ std::string TablesSql() {
 
 std::string ViewsSql() {
   return "DROP VIEW IF EXISTS reports; DROP VIEW IF EXISTS logged;" +
-         EventsOf("report", TrialReported::kKind) + EventsOf("logged", MetricsLogged::kKind) +
+         EventsOf("report", TrialReported::kRow.info.kind) + EventsOf("logged", MetricsLogged::kRow.info.kind) +
          R"sql(
   CREATE VIEW logged AS
     SELECT seq, sweep, trial, time, payload ->> '$[0]' AS attempt, payload ->> '$[2]' AS step,

@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/log/fact_fields.h"
+#include "core/log/fields.h"
 #include "tests/support/toy_algorithms.h"
 
 namespace attune::testing {

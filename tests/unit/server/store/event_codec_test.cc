@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/log/fact_fields.h"
+#include "core/log/fields.h"
 #include "server/store/json.h"
 #include "server/store/json_archive.h"
 #include "tests/support/every_fact.h"

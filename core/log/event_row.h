@@ -1,0 +1,247 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/ids.h"
+#include "core/log/archive.h"
+
+// The row of an event: all that the service knows of a kind of event besides its fields. Each event
+// has one, as its `kRow`:
+//
+//   struct TrialRequeued {
+//     TrialId trial;
+//     std::string reason;
+//     Time not_before;
+//
+//     static constexpr auto kRow = EventRow(
+//         {"trial_requeued", Needs::kTrial, kNoExecutor, Handled(kStream | kTables),
+//          Ignored(kSummary | kCurves | kAudit)},
+//         &TrialRequeued::trial,                            // what it is about
+//         Field("reason", &TrialRequeued::reason),          // every other field
+//         Field("not_before_us", &TrialRequeued::not_before));
+//   };
+//
+// The payloads of the log, snapshots, the audit and the columns of the log derive from the rows.
+namespace attune {
+
+// What the state must have for an event to be true. The audit refuses a log in which it is missing.
+enum class Needs {
+  kNothing,
+  kExecutor,      // the executor that it is about
+  kNewSweep,      // its sweep does not exist yet
+  kSweep,         // its sweep exists and has not ended
+  kEndedSweep,    // its sweep has ended and was not deleted
+  kGoneSweep,     // its sweep existed once and no longer runs
+  kCreatedSweep,  // its sweep exists, has ended or was deleted
+  kTrial,         // its trial exists and has not ended
+  kLiveAttempt,   // its trial has an attempt that has not ended
+};
+
+// Who must hear of an event, besides those that read it from the log. Flags.
+enum Touches : unsigned {
+  kNoExecutor = 0,
+  kGangs = 1,     // executors that run a gang of its sweep or trial
+  kHolder = 2,    // the executor that holds its checkpoint
+  kRemovals = 4,  // executors that wait to hear that files are gone
+  kEveryExecutor = 8,
+  kTrialRecord = 16,  // caches of the record of a trial that has ended
+};
+constexpr Touches operator|(Touches a, Touches b) {
+  return static_cast<Touches>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+
+// Those that follow the log and have code for some events only. Flags.
+enum Consumers : unsigned {
+  kNoConsumer = 0,
+  kStream = 1,   // server/http/event_stream.cc: clients see the event
+  kTables = 2,   // server/store/projection.cc: it changes a table
+  kSummary = 4,  // simulator/tally.cc: it changes the summary of a sweep
+  kCurves = 8,   // simulator/recording.cc: a replay needs it
+  kAudit = 16,   // core/brain/audit.cc: it needs more than its Needs
+  kEveryConsumer = 31,
+};
+constexpr Consumers operator|(Consumers a, Consumers b) {
+  return static_cast<Consumers>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+struct Handled {
+  Consumers by;
+  constexpr explicit Handled(Consumers consumers) : by(consumers) {}
+};
+struct Ignored {
+  Consumers by;
+  constexpr explicit Ignored(Consumers consumers) : by(consumers) {}
+};
+
+// Of an event's form in the log.
+struct Version {
+  int number;
+  constexpr explicit Version(int its_number) : number(its_number) {}
+};
+
+struct EventInfo {
+  std::string_view kind;  // its name in the log
+  int version;
+  Needs needs;
+  Touches touches;
+  Consumers consumers;
+
+  // Every consumer either handles an event or ignores it, so that nobody forgets to decide.
+  consteval EventInfo(std::string_view its_kind, Needs its_needs, Touches its_touches,
+                      Handled handled, Ignored ignored, Version its_version = Version(1))
+      : kind(its_kind),
+        version(its_version.number),
+        needs(its_needs),
+        touches(its_touches),
+        consumers(handled.by) {
+    if ((handled.by & ignored.by) != 0 || (handled.by | ignored.by) != kEveryConsumer)
+      throw "a consumer neither handles nor ignores the event, or does both";
+  }
+};
+
+// ---- fields ----------------------------------------------------------------------------------
+
+// A member of the payload.
+template <class Member>
+struct Field {
+  const char* name;
+  Member member;
+  constexpr Field(const char* its_name, Member its_member) : name(its_name), member(its_member) {}
+
+  template <class A, class T>
+  void Visit(A& archive, T& event) const {
+    archive(name, std::invoke(member, event));
+  }
+};
+
+// A member that older payloads lack. The event keeps its default then, or `fallback(event)`.
+template <class Member, class Fallback = std::nullptr_t>
+struct Later {
+  const char* name;
+  Member member;
+  Fallback fallback;
+  constexpr Later(const char* its_name, Member its_member, Fallback its_fallback = nullptr)
+      : name(its_name), member(its_member), fallback(its_fallback) {}
+
+  template <class A, class T>
+  void Visit(A& archive, T& event) const {
+    if constexpr (std::is_same_v<Fallback, std::nullptr_t>) {
+      archive.Later(name, std::invoke(member, event));
+    } else {
+      archive.Later(name, std::invoke(member, event), fallback(event));
+    }
+  }
+};
+
+// A member that the payload omits while it equals T{}.
+template <class Member>
+struct Sparse {
+  const char* name;
+  Member member;
+  constexpr Sparse(const char* its_name, Member its_member) : name(its_name), member(its_member) {}
+
+  template <class A, class T>
+  void Visit(A& archive, T& event) const {
+    archive.Sparse(name, std::invoke(member, event));
+  }
+};
+
+// A struct whose fields lie in the payload itself and not in a member of it.
+template <class Member>
+struct Inline {
+  Member member;
+  constexpr explicit Inline(Member its_member) : member(its_member) {}
+
+  template <class A, class T>
+  void Visit(A& archive, T& event) const {
+    Fields(archive, std::invoke(member, event));
+  }
+};
+
+// ---- subjects --------------------------------------------------------------------------------
+
+// The columns of the log name the sweep and the trial; the payload has the rest.
+template <class A>
+void VisitSubject(A& archive, Like<A, SweepId>& sweep) {
+  archive.Row(sweep);
+}
+template <class A>
+void VisitSubject(A& archive, Like<A, TrialId>& trial) {
+  archive.Row(trial);
+}
+template <class A>
+void VisitSubject(A& archive, Like<A, AttemptId>& attempt) {
+  archive.Row(attempt.trial);
+  archive("attempt", attempt.number);
+}
+template <class A>
+void VisitSubject(A& archive, Like<A, CheckpointId>& checkpoint) {
+  archive.Row(checkpoint.trial);
+  archive("attempt", checkpoint.attempt);
+  archive("step", checkpoint.step);
+}
+template <class A>
+void VisitSubject(A& archive, Like<A, std::string>& executor) {
+  archive("name", executor);
+}
+
+// ---- the row ---------------------------------------------------------------------------------
+
+template <class SubjectMember, class... Members>
+struct EventRow {
+  EventInfo info;
+  SubjectMember subject;
+  std::tuple<Members...> fields;
+  constexpr EventRow(EventInfo its_info, SubjectMember its_subject, Members... its_fields)
+      : info(its_info), subject(its_subject), fields(its_fields...) {}
+
+  template <class A, class T>
+  void Visit(A& archive, T& event) const {
+    VisitSubject(archive, std::invoke(subject, event));
+    std::apply([&](const auto&... field) { (field.Visit(archive, event), ...); }, fields);
+  }
+};
+
+struct AnyMember {
+  template <class T>
+  operator T() const;  // NOLINT(runtime/explicit); never defined
+};
+
+// The number of members of an aggregate.
+template <class T, class... Members>
+constexpr size_t CountMembers() {
+  if constexpr (requires { T{Members{}..., AnyMember{}}; }) {
+    return CountMembers<T, Members..., AnyMember>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+
+// The number of members that a row names. A subject inside of a member that is Inline is not one.
+template <class SubjectMember, class... Members>
+constexpr size_t CountFields(const EventRow<SubjectMember, Members...>&) {
+  return sizeof...(Members) + (std::is_member_pointer_v<SubjectMember> ? 1 : 0);
+}
+
+template <class T>
+concept HasRow = requires {
+  std::remove_cvref_t<T>::kRow.info;
+};
+
+// An event whose row names each of its members.
+template <class T>
+concept WholeEvent = HasRow<T> && CountMembers<T>()
+== CountFields(T::kRow);
+
+template <class A, HasRow T>
+void Fields(A& archive, T& event) {
+  std::remove_const_t<T>::kRow.Visit(archive, event);
+}
+
+}  // namespace attune

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Checks that a new kind of event cannot be half added: whatever is left out does not compile.
+
+    omissions_test.py COMPILER [FLAG...]
+
+Each case is a copy of a few headers with one more event, in a folder that the compiler searches first. The
+sources that follow the log are then checked with -fsyntax-only.
+"""
+
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMPILER = []
+
+EVENTS = "core/log/executor_events.h"
+LIST = "core/log/event.h"
+APPLIER = "core/state/applier.h"
+
+# What has code for some or all events, by the name of the consumer in a row.
+CONSUMERS = {
+    "kStream": "server/http/event_stream.cc",
+    "kTables": "server/store/projection.cc",
+    "kSummary": "simulator/tally.cc",
+    "kCurves": "simulator/recording.cc",
+    "kAudit": "core/brain/audit.cc",
+}
+EVERYWHERE = ["core/log/event.cc", "core/state/apply.cc", "server/store/event_codec.cc",
+              "server/rpc/touched.cc", *CONSUMERS.values()]
+
+IGNORED = "Handled(kNoConsumer), Ignored(kEveryConsumer)"
+FIELDS = ', Field("note", &ToyHappened::note)'
+
+
+def toy(handling=IGNORED, fields=FIELDS, row=True):
+    text = "struct ToyHappened {\n  SweepId sweep;\n  std::string note;\n"
+    if row:
+        text += ('  static constexpr auto kRow = EventRow({"toy_happened", Needs::kSweep, kGangs'
+                 + (f", {handling}" if handling else "") + "}, &ToyHappened::sweep" + fields + ");\n")
+    return text + "};\n"
+
+
+def read(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def replace(text, old, new):
+    assert old in text, old
+    return text.replace(old, new, 1)
+
+
+def headers(event, applied=True):
+    """{path: text} of a tree that has the event."""
+    end = "}  // namespace attune\n"
+    changed = {
+        EVENTS: replace(read(EVENTS), end, event + end),
+        LIST: replace(read(LIST), "std::variant<", "std::variant<ToyHappened, "),
+    }
+    if applied:
+        changed[APPLIER] = replace(read(APPLIER), " public:\n", " public:\n  void operator()(const ToyHappened&) {}\n")
+    return changed
+
+
+def compiles(changed, source):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in changed.items():
+            file = pathlib.Path(folder, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        command = [*COMPILER, "-std=c++20", "-fsyntax-only", "-w", f"-I{folder}", f"-I{ROOT}", ROOT / source]
+        return subprocess.run(command, capture_output=True, text=True)
+
+
+class Omissions(unittest.TestCase):
+    def check(self, cases):
+        """cases: (headers, source, part of the error or None if it compiles)."""
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            runs = pool.map(lambda case: compiles(case[0], case[1]), cases)
+        for (_, source, error), run in zip(cases, runs):
+            with self.subTest(source=source):
+                if error is None:
+                    self.assertEqual(run.returncode, 0, run.stderr[:2000])
+                else:
+                    self.assertNotEqual(run.returncode, 0)
+                    self.assertRegex(run.stderr, error)
+
+    def test_an_event_that_everyone_ignores_takes_three_files(self):
+        complete = headers(toy())
+        self.assertEqual(len(complete), 3)
+        self.check([(complete, source, None) for source in EVERYWHERE])
+
+    def test_a_part_that_is_left_out_does_not_compile(self):
+        self.check([
+            (headers(toy(row=False)), "core/log/event.cc", "kRow"),
+            (headers(toy(fields="")), "core/log/event.cc", "a member that its row does not name"),
+            (headers(toy(handling="")), "core/log/event.cc", "EventRow"),
+            (headers(toy(), applied=False), "core/state/apply.cc", "ToyHappened"),
+        ])
+
+    def test_a_consumer_that_is_not_decided_about_does_not_compile(self):
+        everyone = list(CONSUMERS)
+        self.check([
+            (headers(toy(handling="Handled(kNoConsumer), Ignored(" +
+                         " | ".join(name for name in everyone if name != left_out) + ")")),
+             "core/log/event.cc", "neither handles nor ignores") for left_out in everyone
+        ])
+
+    def test_a_consumer_without_code_for_an_event_it_handles_does_not_compile(self):
+        everyone = list(CONSUMERS)
+        self.check([
+            (headers(toy(handling=f"Handled({name}), Ignored(" +
+                         " | ".join(other for other in everyone if other != name) + ")")),
+             source, "ToyHappened") for name, source in CONSUMERS.items()
+        ])
+
+    def test_a_consumer_with_code_for_an_event_it_ignores_does_not_compile(self):
+        path = "core/log/trial_events.h"
+        row = re.search(r'"trial_created".*?\}', read(path), re.S).group(0)  # everyone handles it
+        self.assertIn("Ignored(kNoConsumer)", row)
+        cases = []
+        for name, source in CONSUMERS.items():
+            ignored = re.sub(r"Handled\([^)]*\)", "Handled(" + " | ".join(o for o in CONSUMERS if o != name) + ")", row)
+            ignored = ignored.replace("Ignored(kNoConsumer)", f"Ignored({name})")
+            cases.append(({path: replace(read(path), row, ignored)}, source, "there is code for the event"))
+        self.check(cases)
+
+
+if __name__ == "__main__":
+    COMPILER, sys.argv[1:] = sys.argv[1:], []
+    unittest.main()
