@@ -22,8 +22,12 @@
 namespace fashion_mnist {
 namespace {
 
-constexpr std::int64_t kValidationSize = 5'000;  // the last of the training images
+constexpr std::int64_t kValidationParts = 12;  // the last twelfth of the training images validates
 constexpr std::int64_t kEvaluationBatch = 250;
+
+std::int64_t ValidationBegin(const Dataset& images) {
+  return images.size() - images.size() / kValidationParts;
+}
 
 torch::nn::Sequential ModelOf(const attune::Config& config) {
   return MakeModel(config.TextOr("model", "convnet"), config.IntOr("width", 16));
@@ -70,8 +74,8 @@ class FashionMnist : public attune::DistributedTrainable {
     optimizer_ = MakeOptimizer(config, model_->parameters());
 
     const Dataset images = Dataset::Load("train");
-    train_ = images.Range(0, images.size() - kValidationSize);
-    validation_ = images.Range(images.size() - kValidationSize, images.size());
+    train_ = images.Range(0, ValidationBegin(images));
+    validation_ = images.Range(ValidationBegin(images), images.size());
     sampler_ = context().PrepareSampler(train_->size());
 
     const std::int64_t batch = config.IntOr("batch", 128);  // over all ranks together
@@ -138,7 +142,7 @@ int Evaluate(const std::string& folder) {
   const auto accuracy = [&model](const Dataset& on) {
     return CountCorrect(*model, on, torch::kCPU) / static_cast<double>(on.size());
   };
-  std::cout << "accuracy " << accuracy(images.Range(images.size() - kValidationSize, images.size()))
+  std::cout << "accuracy " << accuracy(images.Range(ValidationBegin(images), images.size()))
             << "\ntest_accuracy " << accuracy(test) << std::endl;
   return 0;
 }
