@@ -11,12 +11,17 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "benchmarks/arguments.h"
 
 namespace {
 
@@ -66,9 +71,8 @@ bool Holds(const fs::path& folder) {
   return false;
 }
 
-void Train(attune::Context& context) {
-  const fs::path folder = context.args().at(0);
-  Model model(context.args().size() > 1 ? std::stod(context.args()[1]) : 4);
+void Train(attune::Context& context, const fs::path& folder, double gibibytes) {
+  Model model(gibibytes);
   const double before = PeakBytes() - model.bytes();
   const auto peak = [&] { return (PeakBytes() - before) / model.bytes(); };
   const auto began = Clock::now();
@@ -89,4 +93,14 @@ void Train(attune::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return attune::Main(argc, argv, Train); }
+int main(int argc, char** argv) {
+  char** const end = argv + argc;
+  char** const own = std::find(argv, end, std::string_view("--"));  // arguments of this program
+  const double gibibytes = end - own > 2 ? std::atof(own[2]) : 4;
+  if (end - own < 2 || end - own > 3 || !(gibibytes > 0)) {
+    attune::benchmarks::EndWithUsage("large_checkpoint OPTION... -- DIR [GIBIBYTES]");
+  }
+  return attune::Main(argc, argv, [folder = fs::path(own[1]), gibibytes](attune::Context& context) {
+    Train(context, folder, gibibytes);
+  });
+}

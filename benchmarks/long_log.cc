@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/arguments.h"
 #include "benchmarks/bench_sweep.h"
 #include "cli/algorithms.h"
 #include "core/base/check.h"
@@ -107,8 +108,12 @@ void Write(const std::string& path, int trials, int reports, bool asked,
 }  // namespace attune::server
 
 int main(int argc, char** argv) {
-  ATTUNE_CHECK(argc > 1);
-  attune::server::Write(argv[1], argc > 2 ? std::atoi(argv[2]) : 100'000,
-                        argc > 3 ? std::atoi(argv[3]) : 100,
-                        argc > 4 && std::string_view(argv[4]) == "asked", argc > 5 ? argv[5] : "");
+  const char* usage = "long_log FILE [TRIALS [REPORTS [asked [SEARCHER]]]]";
+  const int trials = attune::benchmarks::CountArgument(argc, argv, 2, 100'000, usage);
+  const int reports = attune::benchmarks::CountArgument(argc, argv, 3, 100, usage);
+  const bool asked = argc > 4 && std::string_view(argv[4]) == "asked";
+  if (argc < 2 || asked != (argc > 4) || std::string_view(argv[1]).starts_with('-')) {
+    attune::benchmarks::EndWithUsage(usage);
+  }
+  attune::server::Write(argv[1], trials, reports, asked, argc > 5 ? argv[5] : "");
 }

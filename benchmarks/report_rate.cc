@@ -10,7 +10,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/arguments.h"
 #include "benchmarks/bench_sweep.h"
 #include "core/base/check.h"
 #include "schedulers/register.h"
@@ -349,8 +349,15 @@ void MeasureFlood(int reports) {
 }  // namespace attune::server
 
 int main(int argc, char** argv) {
-  attune::server::MeasureRate(argc > 1 ? std::atoi(argv[1]) : 500'000);
-  attune::server::MeasureLatency(argc > 2 ? std::atoi(argv[2]) : 10, false);
-  attune::server::MeasureLatency(argc > 2 ? std::atoi(argv[2]) : 10, true);
-  attune::server::MeasureFlood(argc > 3 ? std::atoi(argv[3]) : 1'000'000);
+  const auto count = [&](int place, int fallback) {
+    return attune::benchmarks::CountArgument(argc, argv, place, fallback,
+                                             "report_rate [REPORTS [SECONDS [FLOOD]]]");
+  };
+  const int reports = count(1, 500'000);
+  const int seconds = count(2, 10);
+  const int flood = count(3, 1'000'000);
+  attune::server::MeasureRate(reports);
+  attune::server::MeasureLatency(seconds, false);
+  attune::server::MeasureLatency(seconds, true);
+  attune::server::MeasureFlood(flood);
 }

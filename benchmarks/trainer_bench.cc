@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/arguments.h"
+
 namespace {
 
 namespace nn = torch::nn;
@@ -92,6 +94,8 @@ double StartAndStep() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const int rounds =
+      attune::benchmarks::CountArgument(argc, argv, 1, /*fallback=*/15, "trainer_bench [ROUNDS]");
   const auto began = Clock::now();
   attune::Init(argc, argv);
   const double first = StartAndStep();
@@ -105,7 +109,6 @@ int main(int argc, char** argv) {
             << "  the next ones           " << Median(next) << " ms (median of " << kStarts
             << ", min " << *std::ranges::min_element(next) << ")" << std::endl;
 
-  const int rounds = argc > 1 ? std::stoi(argv[1]) : 15;
   attune::TorchTrainer trainer(kDefault, {.num_workers = 2, .batch_size = kBatch});
   attune::TorchTrainer by_hand(kByHand, {.num_workers = 2, .batch_size = kBatch});
   std::vector<double> ratios;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace attune::benchmarks {
+
+// Prints the usage and ends the program with 2.
+[[noreturn]] inline void EndWithUsage(const char* usage) {
+  std::fprintf(stderr, "usage: %s\n", usage);
+  std::exit(2);
+}
+
+// The argument at `place`, a whole number from 1 on; `fallback` if there are fewer arguments. Any
+// other text ends the program with its usage.
+inline int CountArgument(int argc, char** argv, int place, int fallback, const char* usage) {
+  if (place >= argc) return fallback;
+  const std::string_view text = argv[place];
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1) EndWithUsage(usage);
+  return count;
+}
+
+}  // namespace attune::benchmarks
