@@ -3,8 +3,6 @@
 Writes the database of a sweep without a program (`long_log.cc`), starts a server on it, and asks and
 tells, one after the other, then both in one request; a wait of the disk is in each. For scale: the
 commits of one row that SQLite alone does on the same disk.
-
-    ask_rate.py BUILD_DIR [TRIALS [SEARCHER]]
 """
 
 import json
@@ -17,18 +15,16 @@ import sys
 import tempfile
 import time
 
-ROUNDS = 1000
+import driver
 
 
 class Client:
     """One connection, and no library between: that would take as long as the server does."""
 
-    def __init__(self, data):
-        host, port = json.loads((data / "server.json").read_text())["http"].removeprefix("http://").split(":")
-        self.socket = socket.create_connection((host, int(port)))
+    def __init__(self, server):
+        self.socket = socket.create_connection((server.host, server.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.host = host
-        self.token = (data / "token").read_text().strip()
+        self.host, self.token = server.host, server.token
 
     def ms(self, method, path, body=None):
         text = json.dumps(body) if body else ""
@@ -53,68 +49,66 @@ class Client:
         return piece or sys.exit("the server has closed the connection")
 
 
-def tells(values):
-    values = sorted(values)
-    return f"median {values[len(values) // 2]:.2f} ms, 99 % {values[len(values) * 99 // 100]:.2f} ms"
-
-
-def commits(folder):
+def commits(folder, rounds):
     """A second, by SQLite with the settings of the server's own database."""
     database = sqlite3.connect(folder / "scale.db", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute("CREATE TABLE rows(value)")
     began = time.monotonic()
-    for i in range(ROUNDS):
+    for i in range(rounds):
         database.execute("INSERT INTO rows VALUES (?)", (i,))
-    return ROUNDS / (time.monotonic() - began)
+    return rounds / (time.monotonic() - began)
 
 
-def measure(build, trials, searcher):
+def measure(build, trials, searcher, rounds):
     with tempfile.TemporaryDirectory(dir=pathlib.Path.cwd()) as folder:  # a disk, not memory
         data = pathlib.Path(folder)
         subprocess.run([build / "benchmarks/long_log", data / "attune.db", str(trials), "2", "asked", searcher],
                        check=True, stdout=subprocess.DEVNULL)
-        server = subprocess.Popen(
-            [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        for line in server.stderr:
-            if "http://" in line:
-                break
-        client = Client(data)
-        ask, tell, both, get = [], [], [], []
+        with driver.Server(build, data) as server:
+            ask, tell, both, get = times(Client(server), rounds)
+        rate = 1000 * rounds / (sum(ask) + sum(tell))
+        rate_of_both = 1000 * rounds / sum(both)
+        scale = commits(data, rounds)
+    ask, tell, both, get = map(driver.tells, (ask, tell, both, get))
+    print(f"{searcher} after {trials} trials: ask {ask}; tell {tell}; the sweep {get}; "
+          f"{rate:.0f} pairs a second; both in one {both}, {rate_of_both:.0f} pairs a second, "
+          f"where SQLite alone commits {scale:.0f} times", flush=True)
 
-        def report(trial, **more):
-            config = trial["config"]
-            loss = (math.log10(config["lr"]) + 3)**2 + (config["layers"] - 5)**2 / 9  # as in long_log.cc
-            return client.ms("POST", f"/trials/{trial['trial']}:tell",
-                             {"epoch": trial["epoch"], "step": 2, "metrics": {"loss": loss}, **more})
 
-        for _ in range(ROUNDS):
-            took, trial = client.ms("POST", "/trials:ask")
-            ask.append(took)
-            tell.append(report(trial)[0])
-            get.append(client.ms("GET", "")[0])
-        _, trial = client.ms("POST", "/trials:ask")
-        for _ in range(ROUNDS):
-            took, answer = report(trial, ask=True)
-            trial = answer["next"]
-            both.append(took)
-        server.terminate()
-        server.wait()
-        rate = 1000 * ROUNDS / (sum(ask) + sum(tell))
-        rate_of_both = 1000 * ROUNDS / sum(both)
-        scale = commits(data)
-    print(f"{searcher} after {trials} trials: ask {tells(ask)}; tell {tells(tell)}; the sweep {tells(get)}; "
-          f"{rate:.0f} pairs a second; both in one {tells(both)}, {rate_of_both:.0f} pairs a second, "
-          f"where SQLite alone commits {scale:.0f} times")
+def times(client, rounds):
+    """Milliseconds of each ask, tell, both in one, and of reading the sweep."""
+    ask, tell, both, get = [], [], [], []
+
+    def report(trial, **more):
+        config = trial["config"]
+        loss = (math.log10(config["lr"]) + 3)**2 + (config["layers"] - 5)**2 / 9  # as in long_log.cc
+        return client.ms("POST", f"/trials/{trial['trial']}:tell",
+                         {"epoch": trial["epoch"], "step": 2, "metrics": {"loss": loss}, **more})
+
+    for _ in range(rounds):
+        took, trial = client.ms("POST", "/trials:ask")
+        ask.append(took)
+        tell.append(report(trial)[0])
+        get.append(client.ms("GET", "")[0])
+    _, trial = client.ms("POST", "/trials:ask")
+    for _ in range(rounds):
+        took, answer = report(trial, ask=True)
+        trial = answer["next"]
+        both.append(took)
+    return ask, tell, both, get
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    searcher = sys.argv[3] if len(sys.argv) > 3 else "random"
-    measure(build, 100, searcher)
-    measure(build, int(sys.argv[2]) if len(sys.argv) > 2 else 100_000, searcher)
+    parser = driver.parser(__doc__)
+    driver.add_count(parser, "trials", 100_000, "trials before, in a second run; 100 in the first")
+    parser.add_argument("searcher", metavar="SEARCHER", nargs="?", default="random", help="(default: random)")
+    driver.add_count(parser, "rounds", 1000, "trials asked for in each way")
+    arguments = parser.parse_args()
+    for trials in (100, arguments.trials):
+        measure(arguments.build, trials, arguments.searcher, arguments.rounds)
 
 
-main()
+if __name__ == "__main__":
+    main()

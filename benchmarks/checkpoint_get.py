@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
-"""How fast checkpoints travel, beside a raw socket, one whose receiver hashes, and SHA-256 alone, all on this machine.
+"""How fast checkpoints travel on this machine, and how fast a raw socket and SHA-256 are there.
 
-    checkpoint_get.py ATTUNE [MEGABYTES] [FOLDER]
-
-`attune checkpoint get`, read by the server from its disk, and through it from an executor whose folder
-it cannot see (needs the right to mount); then from that executor directly to another, to which its trial
-has to move. FOLDER should be on a disk that is not the bottleneck, such as /dev/shm.
+`attune checkpoint get` reads a checkpoint from the server's disk, and then through the server from an executor
+whose folder the server cannot see. Last, a trial moves, and its checkpoint goes directly from one executor to
+another. To hide folders from the server takes the right to mount; without it only the first of the three runs.
 """
 
 import hashlib
 import json
 import pathlib
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,9 +17,10 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+import driver
+
 HIDING = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/checkpoint_worker.py")]
+WORKER = [sys.executable, "-B", str(driver.ROOT / "tests/e2e/programs/checkpoint_worker.py")]
 
 
 def mib_s(megabytes, seconds):
@@ -61,15 +59,13 @@ def sha256(megabytes):
     return time.monotonic() - begin
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def await_file(path):
-    while not path.exists():
-        time.sleep(0.02)
+def hiding_prefix(folder):
+    """A command that runs another one that sees nothing in the folder; None without the right to mount."""
+    for user in [], ["--map-root-user"]:
+        prefix = ["unshare", "--mount", *user, "sh", "-c", HIDING, str(folder)]
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0:
+            return prefix
+    return None
 
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -78,13 +74,14 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 class Service:
     """A server, executors with folders of their own, and a trial of so many steps."""
 
-    def __init__(self, attune, folder, hidden):
-        self.attune, self.folder, self.data, self.port = attune, folder, folder / "data", str(free_port())
-        (folder / "hosts").mkdir()
-        prefix = ["unshare", "-m", "sh", "-c", HIDING, str(folder / "hosts")] if hidden else []
+    def __init__(self, attune, folder, prefix):
+        self.attune, self.folder, self.data, self.port = attune, folder, folder / "data", str(driver.free_port())
         self.processes = [subprocess.Popen([*prefix, attune, "serve", "--data-dir", str(self.data), "--port", "0",
                                             "--rpc-port", self.port], **QUIET)]
-        await_file(self.data / "server.json")
+        while not (self.data / "server.json").exists():
+            if self.processes[0].poll() is not None:
+                sys.exit("checkpoint_get: attune serve has ended")
+            time.sleep(0.02)
 
     def executor(self, name):
         process = subprocess.Popen(
@@ -100,7 +97,7 @@ class Service:
     def train(self, megabytes, steps, *args):
         sweep = {"apiVersion": "attune/v1", "kind": "Sweep", "name": "large", "command": WORKER,
                  "metric": {"name": "score", "mode": "max"}, "parameters": {"x": {"value": 1.0}},
-                 "env": {"PYTHONPATH": str(ROOT / "clients/python"), "MEGABYTES": str(megabytes)},
+                 "env": {"PYTHONPATH": str(driver.ROOT / "clients/python"), "MEGABYTES": str(megabytes)},
                  "working_directory": str(self.folder), "scheduler": {"name": "fifo", "max": steps},
                  "resources": {"workers": 1, "cpus_per_worker": 1}, "checkpoint": {"every": 1, "keep_last": 9},
                  "stop": {"max_trials": 1}}
@@ -137,23 +134,31 @@ def move(service, megabytes):
 
 
 def main():
-    attune = str(pathlib.Path(sys.argv[1]).resolve())
-    megabytes = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
+    parser = driver.parser(__doc__)
+    driver.add_count(parser, "megabytes", 1024, "size of the checkpoint")
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", default=tempfile.gettempdir(),
+                        help="on a disk that is not the bottleneck, such as /dev/shm (default: %(default)s)")
+    arguments = parser.parse_args()
+    megabytes, where = arguments.megabytes, arguments.folder
     print("raw socket             ", mib_s(megabytes, raw_socket(megabytes)))
     print("the same, hashed       ", mib_s(megabytes, raw_socket(megabytes, hashlib.sha256())))
-    with tempfile.TemporaryFile(dir=sys.argv[3] if len(sys.argv) > 3 else None, buffering=0) as file:
+    with tempfile.TemporaryFile(dir=where, buffering=0) as file:
         print("hashed and written     ", mib_s(megabytes, raw_socket(megabytes, hashlib.sha256(), file)))
     print("SHA-256                ", mib_s(megabytes, sha256(megabytes)))
     for name, hidden, work in (("from the server's disk", False, get), ("from an executor", True, get),
                                ("from one to another", True, move)):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-get-",
-                                               dir=sys.argv[3] if len(sys.argv) > 3 else None))
-        service = Service(attune, folder, hidden)
-        try:
-            print(f"{name:23}", mib_s(megabytes, work(service, megabytes)), flush=True)
-        finally:
-            service.end()
-            shutil.rmtree(folder)
+        with tempfile.TemporaryDirectory(prefix="checkpoint-get-", dir=where) as made:
+            folder = pathlib.Path(made)
+            (folder / "hosts").mkdir()
+            prefix = hiding_prefix(folder / "hosts") if hidden else []
+            if prefix is None:
+                print(f"{name:23} left out: run it as root, or where users may mount")
+                continue
+            service = Service(str(arguments.build / "attune"), folder, prefix)
+            try:
+                print(f"{name:23}", mib_s(megabytes, work(service, megabytes)), flush=True)
+            finally:
+                service.end()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Whether examples/cifar10 learns as well as the same loop in Python: accuracy over seeds.
 
-    cifar10_accuracy.py BUILD [SEEDS [SAMPLES [EPOCHS]]]
-
 ResNet-18 of width 16, two workers, batch 128, on Fashion-MNIST from $ATTUNE_DATA_DIR. Model, data,
 crops, optimizer and schedule are those of cifar10.cc; the draws are each library's own. Prints the
 accuracy of the last epoch by seed, both means, and their difference with its standard error.
@@ -17,8 +15,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
-import python_torch  # noqa: E402
+import driver
+import python_torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "ddp"))  # ddp_steps
 
 LR, MOMENTUM, DECAY, WIDTH, BATCH, WORLD = 0.05, 0.9, 5e-4, 16, 128, 2
 DATA = pathlib.Path(os.environ.get("ATTUNE_DATA_DIR", "/usr/share/datasets/fashion-mnist"))
@@ -111,13 +111,20 @@ def train(rank, folder, seed, samples, epochs):
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    seeds, samples, epochs = (list(map(int, sys.argv[2:])) + [5, 6000, 3][len(sys.argv) - 2:])
+    parser = driver.parser(__doc__)
+    driver.add_count(parser, "seeds", 5, "seeds, 2 or more")
+    driver.add_count(parser, "samples", 6000, "images of an epoch")
+    driver.add_count(parser, "epochs", 3, "epochs")
+    arguments = parser.parse_args()
+    build, seeds, samples, epochs = arguments.build, arguments.seeds, arguments.samples, arguments.epochs
+    if seeds < 2:
+        parser.error("SEEDS: at least 2, for a standard error")
+    if not (DATA / "train-images-idx3-ubyte.gz").exists():
+        sys.exit(f"cifar10_accuracy: no Fashion-MNIST in {DATA}; install Debian's dataset-fashion-mnist, or "
+                 "name the folder of its .gz files in ATTUNE_DATA_DIR")
     environment = python_torch.environment_of(build)
     if environment is None:
         return
-    if seeds < 2:
-        sys.exit("cifar10_accuracy: SEEDS: at least 2")
     sdk, python = [], []
     for seed in range(1, seeds + 1):  # in turns, and again in turns which of them is first
         sdk.append(accuracy_of_sdk(build, seed, samples, epochs))
@@ -129,7 +136,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "rank":
+    if sys.argv[1:2] == ["rank"]:
         rank, folder, *numbers = sys.argv[2:]
         train(int(rank), folder, *map(int, numbers))
     else:

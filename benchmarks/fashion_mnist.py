@@ -1,38 +1,37 @@
 """What searchers and schedulers are worth on the Fashion-MNIST example: real trials of two workers each.
 
-    fashion_mnist.py BUILD promotion|population|searcher [SEEDS]
-
 promotion: 27 configurations, promoted by ASHA, and all of them trained to the end.
 population: pbt and pb2, and random search with as many steps.
-searcher: `auto` and `random`, on the sweep file of the example. Each sweep is cut where the one of its seed that
-    trained least had ended, so that both have trained as many steps.
+searcher: `auto` and `random`, on the sweep file of the example. Both are compared after as many steps as the
+    shorter of the two sweeps of a seed has.
 
-A step trains on 5,500 images. Accuracy is that of the best report on the 5,000 images kept for validation;
+Accuracy is that of the best report on the 5,000 images kept for validation;
 "test" is that of its checkpoint on the 10,000 test images.
 """
 
-import json
 import pathlib
 import re
-import sqlite3
 import statistics
 import subprocess
-import sys
 import tempfile
 from typing import NamedTuple
 
+import driver
+
+COMPARISONS = ("promotion", "population", "searcher")
 PARAMETERS = {
     "lr": {"min": 0.001, "max": 0.5, "scale": "log"}, "momentum": {"min": 0.5, "max": 0.95},
-    "width": {"values": [8, 16, 24]}, "batch": {"value": 128}, "samples_per_step": {"value": 5500},
+    "width": {"values": [8, 16, 24]}, "batch": {"value": 128},
 }
 # Of a population only what may change on the way.
 CHANGING = {**PARAMETERS, "width": {"value": 16}}
 
 
-def sweep(program, scheduler, seed, trials, searcher="random", parameters=PARAMETERS):
+def sweep(program, images, scheduler, seed, trials, searcher="random", parameters=PARAMETERS):
     return {
         "apiVersion": "attune/v1", "kind": "Sweep", "name": "fashion-mnist", "command": [str(program)],
-        "metric": {"name": "accuracy", "mode": "max"}, "parameters": parameters,
+        "metric": {"name": "accuracy", "mode": "max"},
+        "parameters": {**parameters, "samples_per_step": {"value": images}},
         "searcher": {"name": searcher, "seed": seed}, "scheduler": scheduler,
         "resources": {"workers": 2, "cpus_per_worker": 1}, "stop": {"max_trials": trials},
         "checkpoint": {"every": 1, "keep_last": 100},
@@ -49,10 +48,7 @@ def run(build, folder, **of_sweep):
     """The database of a sweep that has run to its end, its data in the folder."""
     program = build / "examples/fashion_mnist/fashion_mnist"
     folder.mkdir()
-    (folder / "sweep.yaml").write_text(json.dumps(sweep(program, **of_sweep)))
-    subprocess.run([build / "attune", "run", folder / "sweep.yaml", "--data-dir", folder / "data", "--port",
-                    "0", "--quiet", "-o", "json"], check=True, stdout=subprocess.DEVNULL)
-    return sqlite3.connect(folder / "data/attune.db")
+    return driver.run_sweep(build, folder, sweep(program, **of_sweep))
 
 
 def steps_of(database):
@@ -70,12 +66,13 @@ def within(build, database, steps):
     return Run(accuracy, float(re.search(r"test_accuracy (\S+)", told.stdout)[1]), steps)
 
 
-def compare(build, seeds, rows, equal_steps):
+def compare(build, seeds, images, rows, equal_steps):
     """A line for each of `rows`, a name and what its sweeps are, and differences from the last one."""
     results = {name: [] for name, _ in rows}
     for seed in range(1, seeds + 1):
         with tempfile.TemporaryDirectory() as name:
-            databases = {row: run(build, pathlib.Path(name) / row, seed=seed, **of_sweep) for row, of_sweep in rows}
+            databases = {row: run(build, pathlib.Path(name) / row, seed=seed, images=images, **of_sweep)
+                         for row, of_sweep in rows}
             trained = {row: steps_of(database) for row, database in databases.items()}
             for row, database in databases.items():
                 steps = min(trained.values()) if equal_steps else trained[row]
@@ -96,8 +93,12 @@ def compare(build, seeds, rows, equal_steps):
 
 
 def main():
-    build, what = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-    seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    parser = driver.parser(__doc__)
+    parser.add_argument("what", metavar="COMPARISON", choices=COMPARISONS, help=f"one of {', '.join(COMPARISONS)}")
+    driver.add_count(parser, "seeds", 5, "seeds")
+    driver.add_count(parser, "images", 5500, "images that a step trains on")
+    arguments = parser.parse_args()
+    what = arguments.what
     population = {"parameters": CHANGING, "trials": 6}
     whole = {"name": "fifo", "max": 12}
     rows = {
@@ -113,7 +114,8 @@ def main():
                     "scheduler": {"name": "asha", "min": 1, "max": 9, "reduction_factor": 3}})
             for name in ("auto", "random")],
     }[what]
-    compare(build, seeds, rows, equal_steps=what == "searcher")
+    compare(arguments.build, arguments.seeds, arguments.images, rows, equal_steps=what == "searcher")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,22 +3,20 @@
 Keep-alive clients ask for a sweep again and again, readers hold streams of events open, and one
 program asks and tells, so that there is something to read. Meanwhile /livez is asked for, each time
 over a new connection.
-
-    http_load.py BUILD_DIR [CLIENTS [STREAMS [SECONDS]]]
 """
 
 import http.client
 import json
 import pathlib
-import re
 import resource
 import selectors
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+import driver
 
 POLL_S = 0.5  # between two questions of one client
 SWEEP = """name: asked
@@ -29,26 +27,9 @@ scheduler: {name: fifo, max: 1}
 """
 
 
-class Server:
-    def __init__(self, build, data):
-        self.process = subprocess.Popen(
-            [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        for line in self.process.stderr:
-            if "http://" in line:
-                break
-        url = json.loads((data / "server.json").read_text())["http"]
-        self.host, port = url.removeprefix("http://").split(":")
-        self.port = int(port)
-        self.token = (data / "token").read_text().strip()
-
-    def status(self, key):
-        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(key + r":\s+(\d+)", text)[1])
-
-    def request(self, path):
-        return (f"GET {path} HTTP/1.1\r\nHost: {self.host}\r\n"
-                f"Authorization: Bearer {self.token}\r\n\r\n").encode()
+def request(server, path):
+    return (f"GET {path} HTTP/1.1\r\nHost: {server.host}\r\n"
+            f"Authorization: Bearer {server.token}\r\n\r\n").encode()
 
 
 class Load(threading.Thread):
@@ -60,11 +41,11 @@ class Load(threading.Thread):
         self.answers = self.events = self.refused = self.lost = 0
         self.selector = selectors.DefaultSelector()
         self.due = []  # when a client asks again, and its socket; in order
-        self.poll = server.request("/api/v1/sweeps/s1")
+        self.poll = request(server, "/api/v1/sweeps/s1")
         for i in range(clients):
             self.due.append((time.monotonic() + POLL_S * i / clients, self.connect("client")))
         for _ in range(streams):
-            self.connect("stream").sendall(server.request("/api/v1/events?sweep=s1"))
+            self.connect("stream").sendall(request(server, "/api/v1/events?sweep=s1"))
 
     def connect(self, kind):
         one = socket.create_connection((self.server.host, self.server.port))
@@ -103,8 +84,7 @@ class Asker(threading.Thread):
 
     def post(self, path, body=""):
         began = time.monotonic()
-        self.connection.request("POST", "/api/v1" + path, body,
-                                {"Authorization": "Bearer " + self.server.token})
+        self.connection.request("POST", "/api/v1" + path, body, self.server.headers)
         answer = self.connection.getresponse()
         text = answer.read()
         if answer.status not in (200, 201, 204):
@@ -130,20 +110,20 @@ def livez_ms(server):
 
 
 def tells(values):
-    values = sorted(values)
-    return (f"median {values[len(values) // 2]:.2f} ms, 99 % {values[len(values) * 99 // 100]:.2f} ms, "
-            f"longest {values[-1]:.2f} ms, of {len(values)}")
+    return f"{driver.tells(values)}, longest {max(values):.2f} ms, of {len(values)}"
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    clients, streams, seconds = (int(text) for text in
-                                 (sys.argv[2:] + ["500", "200", "10"][len(sys.argv) - 2:])[:3])
+    parser = driver.parser(__doc__)
+    driver.add_count(parser, "clients", 500, "clients that poll")
+    driver.add_count(parser, "streams", 200, "readers of events")
+    driver.add_count(parser, "seconds", 10, "seconds under load")
+    arguments = parser.parse_args()
+    clients, streams, seconds = arguments.clients, arguments.streams, arguments.seconds
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    with tempfile.TemporaryDirectory(dir=pathlib.Path.cwd()) as folder:  # a disk, not memory
-        data = pathlib.Path(folder)
-        server = Server(build, data)
+    with (tempfile.TemporaryDirectory(dir=pathlib.Path.cwd()) as folder,  # a disk, not memory
+          driver.Server(arguments.build, pathlib.Path(folder)) as server):
         asker = Asker(server)
         asker.post("/sweeps", SWEEP)
         quiet = [livez_ms(server) for _ in range(200)]
@@ -167,8 +147,6 @@ def main():
         print(f"  ask: {tells(asker.ask_ms)}\n  tell: {tells(asker.tell_ms)}")
         print(f"  memory: {before_mb:.0f} MB before, {server.status('VmRSS') / 1024:.0f} MB with them; "
               f"threads: {before_threads}, {server.status('Threads')}")
-        server.process.terminate()
-        server.process.wait()
 
 
 if __name__ == "__main__":

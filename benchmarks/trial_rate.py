@@ -2,19 +2,15 @@
 
 Every trial is a gang of one real worker process, forked by its program's launcher: it reports once,
 waits for the verdict on that report, and ends. Times are read from the database.
-
-    trial_rate.py BUILD_DIR [TRIALS [AT_ONCE]]
 """
 
-import datetime
-import json
 import pathlib
 import resource
-import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
+
+import driver
 
 
 def sweep(program, trials, at_once):
@@ -31,39 +27,35 @@ def sweep(program, trials, at_once):
     }
 
 
-def seconds(text):
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-
-
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    trials = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-    at_once = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+    parser = driver.parser(__doc__)
+    driver.add_count(parser, "trials", 1000, "trials")
+    driver.add_count(parser, "at_once", 8, "trials at once")
+    arguments = parser.parse_args()
+    trials, at_once = arguments.trials, arguments.at_once
+    if trials <= at_once:
+        parser.error("TRIALS: more than AT_ONCE, since the first ones do not count")
     with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "sweep.yaml"
-        file.write_text(json.dumps(sweep(build / "benchmarks/quick_trial", trials, at_once)))
-        data = pathlib.Path(folder) / "data"
         began = time.monotonic()
-        subprocess.run([build / "attune", "run", file, "--data-dir", data, "--port", "0", "--quiet",
-                        "-o", "json"], check=True, stdout=subprocess.DEVNULL)
+        database = driver.run_sweep(arguments.build, pathlib.Path(folder),
+                                    sweep(arguments.build / "benchmarks/quick_trial", trials, at_once))
         wall = time.monotonic() - began
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        rows = [[seconds(column) for column in row] for row in sqlite3.connect(data / "attune.db")
-                .execute("SELECT decided, started, first_step, ended FROM attempts "
-                         "WHERE outcome = 'finished'").fetchall()]
+        rows = database.execute("SELECT decided, started, first_step, ended FROM attempts "
+                                "WHERE outcome = 'finished' ORDER BY decided").fetchall()
     if len(rows) != trials:
         sys.exit(f"expected {trials} attempts that finished, found {len(rows)}")
     # Without the first gangs, which wait for the launcher to load LibTorch.
-    warm = sorted(rows)[at_once:]
-    span = max(row[3] for row in warm) - min(row[0] for row in warm)
+    warm = rows[at_once:]
+    span = driver.milliseconds(warm[0][0], max(row[3] for row in warm)) / 1000
     print(f"{trials} trials of one report, {at_once} at once: {len(warm) / span:.0f} trials/s "
           f"({wall:.2f} s with start and end, "
           f"{(used.ru_utime + used.ru_stime) / trials * 1000:.1f} ms CPU a trial)")
     for name, start, end in (("decided -> process", 0, 1), ("process -> first step", 1, 2),
                              ("first step -> ended", 2, 3)):
-        values = sorted((row[end] - row[start]) * 1000 for row in warm)
-        print(f"  {name:22} median {values[len(values) // 2]:6.1f} ms   "
-              f"p90 {values[int(len(values) * 0.9)]:6.1f} ms")
+        print(f"  {name:22}", driver.tells([driver.milliseconds(row[start], row[end]) for row in warm],
+                                           decimals=1, percent=90))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,11 @@
 """How long a report takes on the ranks of a gang: with a verdict, from rank 0's Report() to its return on
 the last rank, the log being on disk; and without one, on rank 0.
-
-    verdict_latency.py BUILD_DIR [REPORTS]
 """
 
-import json
 import pathlib
-import subprocess
-import sys
 import tempfile
+
+import driver
 
 INTERVAL = 10  # of decisions, in reports
 
@@ -25,37 +22,32 @@ def sweep(program, folder, workers, reports):
     }
 
 
-def tells(nanoseconds, unit, scale):
-    values = sorted(nanoseconds)
-    return (f"median {values[len(values) // 2] / scale:.2f} {unit}, "
-            f"99 % {values[len(values) * 99 // 100] / scale:.2f} {unit}")
-
-
 def measure(build, workers, reports):
     with tempfile.TemporaryDirectory(dir=pathlib.Path.cwd()) as name:  # a disk, not memory
         folder = pathlib.Path(name)
-        file = folder / "sweep.yaml"
-        file.write_text(json.dumps(sweep(build / "benchmarks/verdict_trial", folder, workers, reports)))
-        subprocess.run([build / "attune", "run", file, "--data-dir", folder / "data", "--port", "0", "--quiet",
-                        "-o", "json"], check=True, stdout=subprocess.DEVNULL)
+        driver.run_sweep(build, folder, sweep(build / "benchmarks/verdict_trial", folder, workers, reports))
         ranks = [[tuple(map(int, line.split())) for line in
                   (folder / f"report-times-{rank}").read_text().splitlines()] for rank in range(workers)]
-    judged, others = [], []
+    judged_ms, others_us = [], []
     for step, reports_of_step in enumerate(zip(*ranks), 1):
         began = reports_of_step[0][0]
         if step % INTERVAL == 0:
-            judged.append(max(returned for _, returned in reports_of_step) - began)
+            judged_ms.append((max(returned for _, returned in reports_of_step) - began) / 1e6)
         elif step > 1:  # the first one waits until all ranks are there
-            others.append(reports_of_step[0][1] - began)
-    print(f"{workers} ranks, {len(judged)} verdicts: {tells(judged, 'ms', 1e6)}; "
-          f"{len(others)} reports without one: {tells(others, 'us', 1e3)}")
+            others_us.append((reports_of_step[0][1] - began) / 1e3)
+    print(f"{workers} ranks, {len(judged_ms)} verdicts: {driver.tells(judged_ms)}; "
+          f"{len(others_us)} reports without one: {driver.tells(others_us, 'us')}")
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    reports = int(sys.argv[2]) if len(sys.argv) > 2 else 5000
+    parser = driver.parser(__doc__)
+    driver.add_count(parser, "reports", 5000, "reports of each rank")
+    arguments = parser.parse_args()
+    if arguments.reports < INTERVAL:
+        parser.error(f"REPORTS: at least {INTERVAL}, for one verdict")
     for workers in (1, 2, 4):
-        measure(build, workers, reports)
+        measure(arguments.build, workers, arguments.reports)
 
 
-main()
+if __name__ == "__main__":
+    main()

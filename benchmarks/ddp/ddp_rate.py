@@ -4,8 +4,6 @@ The same model, weights, batch, optimizer and libtorch_cpu.so, over Gloo, one th
 one and of two ranks of both live at the same time and take turns, so that whatever else the machine
 does hits both alike: a round is one turn of each, a ratio is taken within a round, and the figure is
 the median over the rounds. The losses of both have to agree after every turn.
-
-    ddp_rate.py BUILD_DIR [MODEL...]      models: convnet, resnet18, mlp
 """
 
 import os
@@ -17,11 +15,11 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "scripts"))
+sys.path.insert(0, str(HERE.parent))
+import driver  # noqa: E402
 import python_torch  # noqa: E402
 
 MODELS = {"convnet": 30, "resnet18": 1, "mlp": 15}  # steps a turn
-ROUNDS = 11
 WARM_UP = 11  # steps; by then the times of the first ten have been taken
 TOLERANCE = 1e-3  # of the loss
 
@@ -81,7 +79,7 @@ def start_python(environment, model, world_size):
         env=environment) for rank in range(world_size)]
 
 
-def compare(model, build, environment, folder):
+def compare(model, count, build, environment, folder):
     steps = MODELS[model]
     gangs = {}
     for world_size in (1, 2):
@@ -92,7 +90,7 @@ def compare(model, build, environment, folder):
     first = {name: gang.train(WARM_UP) for name, gang in gangs.items()}
     order = list(gangs)
     rounds = []
-    for number in range(ROUNDS):
+    for number in range(count):
         turns = {name: gangs[name].train(steps)
                  for name in (order if number % 2 == 0 else reversed(order))}
         for world_size in (1, 2):
@@ -118,21 +116,27 @@ def compare(model, build, environment, folder):
     leaner = statistics.median(ratios(("python", 2), ("sdk", 2), what=1))
     alone = statistics.median(ratios(("python", 1), ("sdk", 1)))
     print(f"{model}: {statistics.median(faster):.2f}x the steps a second of Python's (quartiles "
-          f"{faster[ROUNDS // 4]:.2f} to {faster[-1 - ROUNDS // 4]:.2f}), {1 / leaner:.2f}x its "
+          f"{faster[count // 4]:.2f} to {faster[-1 - count // 4]:.2f}), {1 / leaner:.2f}x its "
           f"processor time; one rank {alone:.2f}x; the same loss, {turns['sdk', 2][2]:.6g}")
     print(f"  SDK    {row('sdk')}")
     print(f"  Python {row('python')}", flush=True)
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    environment = python_torch.environment_of(build)
+    parser = driver.parser(__doc__)
+    driver.add_count(parser, "rounds", 11, "rounds")
+    parser.add_argument("models", metavar="MODEL", nargs="*", default=list(MODELS), help=f"of {', '.join(MODELS)} (default: all)")
+    arguments = parser.parse_args()
+    for model in arguments.models:
+        if model not in MODELS:
+            parser.error(f"{model}: no such model; take one of {', '.join(MODELS)}")
+    environment = python_torch.environment_of(arguments.build)
     if environment is None:
         return
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
-        for model in sys.argv[2:] or MODELS:
-            compare(model, build, environment, pathlib.Path(folder))
+        for model in arguments.models:
+            compare(model, arguments.rounds, arguments.build, environment, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -3,20 +3,19 @@
 Starts a server, asks it for trials of a sweep without a program, and tells it Branin's function, which has
 three equal minima; `nsga2` gets two objectives, whose best compromises lie on the line between their minima,
 and `bohb` steps: a trial comes nearer to its value with each, and ASHA ends most of them early, drawn smaller.
-
-    pictures.py BUILD_DIR FOLDER
 """
 
 import http.client
 import json
 import math
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-TRIALS = 60            # of most; a genetic algorithm shows itself in its later generations
-TRIALS_OF_MANY = {"nsga2": 300}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+
+TIMES = {"nsga2": 5}   # as many trials; a genetic algorithm shows itself in its later generations
 STEPS = {"bohb": 9}    # of a trial, and 1 of others
 SIZE, MARGIN = 220, 8  # of the plot, in pixels
 CELLS = 48             # of the grid that contours are drawn on
@@ -41,29 +40,10 @@ def objectives(searcher):
     return {"left": distance(0.25, 0.7), "right": distance(0.75, 0.3)}
 
 
-class Server:
-    """One that lives as long as the `with` block, for all sweeps."""
-
-    def __init__(self, build):
-        self.folder = tempfile.TemporaryDirectory()
-        data = pathlib.Path(self.folder.name)
-        self.process = subprocess.Popen(
-            [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        for line in self.process.stderr:
-            if "http://" in line:
-                break
-        url = json.loads((data / "server.json").read_text())["http"]
-        self.connection = http.client.HTTPConnection(url.removeprefix("http://"))
-        self.headers = {"Authorization": "Bearer " + (data / "token").read_text().strip()}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
-        self.folder.cleanup()
+class Server(driver.Server):
+    def __init__(self, build, data):
+        super().__init__(build, data)
+        self.connection = http.client.HTTPConnection(self.host, self.port)
 
     def post(self, path, body=None):
         self.connection.request("POST", "/api/v1" + path, body and json.dumps(body), self.headers)
@@ -74,7 +54,7 @@ class Server:
         return json.loads(text) if text else None
 
 
-def trials(server, searcher):
+def trials(server, searcher, most):
     """The places (x, y) in the order in which they were tried, and how far of all steps each was trained."""
     functions = objectives(searcher)
     steps = STEPS.get(searcher, 1)
@@ -85,7 +65,7 @@ def trials(server, searcher):
         "name": searcher, "parameters": {"x": axis, "y": axis}, "searcher": {"name": searcher, "seed": 1},
         "metrics": [{"name": name, "mode": "min"} for name in functions],
         "scheduler": {"name": "asha", "max": steps} if steps > 1 else {"name": "fifo"},
-        "stop": {"max_trials": TRIALS_OF_MANY.get(searcher, TRIALS)}})["id"]
+        "stop": {"max_trials": most}})["id"]
     places, trained = [], []
     while (trial := server.post(f"/sweeps/{sweep}/trials:ask"))["trial"] is not None:
         x, y = trial["config"]["x"], trial["config"]["y"]
@@ -148,11 +128,17 @@ def draw(searcher, places, trained):
 
 
 def main():
-    build, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
-    with Server(build) as server:
+    parser = driver.parser(__doc__)
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path, help="where the pictures go, such as docs/images")
+    driver.add_count(parser, "trials", 60, "trials in a picture; nsga2 has five times as many")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as data, Server(arguments.build, pathlib.Path(data)) as server:
         for searcher in SEARCHERS:
-            (folder / f"searcher-{searcher}.svg").write_text(draw(searcher, *trials(server, searcher)))
+            places, trained = trials(server, searcher, TIMES.get(searcher, 1) * arguments.trials)
+            file = arguments.folder / f"searcher-{searcher}.svg"
+            file.write_text(draw(searcher, places, trained))
+            print(f"{file}: {len(places)} trials", flush=True)
 
 
 if __name__ == "__main__":

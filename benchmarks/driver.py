@@ -1,0 +1,104 @@
+"""What the benchmark drivers in Python share: arguments, sweeps, servers and medians."""
+
+import argparse
+import contextlib
+import datetime
+import json
+import pathlib
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+
+def build_folder(text):
+    build = pathlib.Path(text).resolve()
+    if not (build / "attune").is_file():
+        raise argparse.ArgumentTypeError(f"{text}: has no program attune; run scripts/build")
+    return build
+
+
+def count(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number from 1 on")
+    return int(text)
+
+
+def parser(description):
+    """A parser with the argument `build`. Wrong arguments print the usage and exit with 2."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("build", metavar="BUILD", type=build_folder, help="the build folder")
+    return made
+
+
+def add_count(to, name, default, what):
+    to.add_argument(name, metavar=name.upper(), nargs="?", type=count, default=default,
+                    help=f"{what} (default: {default:,})")
+
+
+def run_sweep(build, folder, sweep, environment=None):
+    """Runs a sweep to its end, with its data in `folder`/data, and returns its database."""
+    file, data = folder / "sweep.json", folder / "data"
+    file.write_text(json.dumps(sweep))
+    subprocess.run([build / "attune", "run", file, "--data-dir", data, "--port", "0", "--quiet", "-o", "json"],
+                   check=True, stdout=subprocess.DEVNULL, env=environment)
+    return sqlite3.connect(data / "attune.db")
+
+
+class Server:
+    """`attune serve`, ready to answer. Ends with the `with` block."""
+
+    def __init__(self, build, data):
+        self.process = subprocess.Popen(
+            [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if "http://" in line:
+                break
+        else:
+            sys.exit("attune serve has ended:\n" + "".join(said))
+        self.url = json.loads((data / "server.json").read_text())["http"]
+        self.host, port = self.url.removeprefix("http://").split(":")
+        self.port = int(port)
+        self.token = (data / "token").read_text().strip()
+        self.headers = {"Authorization": "Bearer " + self.token}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def status(self, key):
+        """A number of /proc/PID/status: a count, or kB of memory."""
+        lines = pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(key + ":"))
+
+
+def free_port():
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        return probe.getsockname()[1]
+
+
+def milliseconds(start, end):
+    """Between two times of the database."""
+    start, end = (datetime.datetime.fromisoformat(time.replace("Z", "+00:00")) for time in (start, end))
+    return (end - start).total_seconds() * 1000
+
+
+def percentile(values, percent):
+    return sorted(values)[min(len(values) * percent // 100, len(values) - 1)]
+
+
+def tells(values, unit="ms", decimals=2, percent=99):
+    """The median and a percentile, in words."""
+    return (f"median {statistics.median(values):.{decimals}f} {unit}, "
+            f"{percent} % {percentile(values, percent):.{decimals}f} {unit}")
