@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "scripts"))  # python_torch, for drivers that need it
 
 
 def build_folder(text):
@@ -20,6 +20,12 @@ def build_folder(text):
     if not (build / "attune").is_file():
         raise argparse.ArgumentTypeError(f"{text}: has no program attune; run scripts/build")
     return build
+
+
+def existing_folder(text):
+    if not pathlib.Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: not a folder; make it, or name another")
+    return pathlib.Path(text)
 
 
 def count(text):
@@ -44,8 +50,10 @@ def run_sweep(build, folder, sweep, environment=None):
     """Runs a sweep to its end, with its data in `folder`/data, and returns its database."""
     file, data = folder / "sweep.json", folder / "data"
     file.write_text(json.dumps(sweep))
-    subprocess.run([build / "attune", "run", file, "--data-dir", data, "--port", "0", "--quiet", "-o", "json"],
-                   check=True, stdout=subprocess.DEVNULL, env=environment)
+    status = subprocess.run([build / "attune", "run", file, "--data-dir", data, "--port", "0", "--quiet", "-o", "json"],
+                            stdout=subprocess.DEVNULL, env=environment).returncode
+    if status != 0:
+        sys.exit(f"the sweep {sweep['name']} has failed: attune run ended with {status}; see its error above")
     return sqlite3.connect(data / "attune.db")
 
 

@@ -125,7 +125,8 @@ def compare(model, count, build, environment, folder):
 def main():
     parser = driver.parser(__doc__)
     driver.add_count(parser, "rounds", 11, "rounds")
-    parser.add_argument("models", metavar="MODEL", nargs="*", default=list(MODELS), help=f"of {', '.join(MODELS)} (default: all)")
+    parser.add_argument("models", metavar="MODEL", nargs="*", default=list(MODELS),
+                        help=f"of {', '.join(MODELS)} (default: all)")
     arguments = parser.parse_args()
     for model in arguments.models:
         if model not in MODELS:

@@ -129,7 +129,8 @@ def draw(searcher, places, trained):
 
 def main():
     parser = driver.parser(__doc__)
-    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path, help="where the pictures go, such as docs/images")
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path,
+                        help="where the pictures go, such as docs/images")
     driver.add_count(parser, "trials", 60, "trials in a picture; nsga2 has five times as many")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
