@@ -59,7 +59,7 @@ def main():
     for what, step in STEPS.items():
         for way, words in ("python3 SCRIPT", []), ("python3 -m attune.launcher SCRIPT", ["-m", "attune.launcher"]):
             first, *gangs = attempts(build, words, step, gangs_after + 1, environment)
-            print(f"  {way}, a {what}")
+            print(f"  {way}, to the first {what}")
             for name, column in (("every rank has a process", 0), ("first step on all ranks", 1)):
                 values = [gang[column] for gang in gangs]
                 print(f"    {name:32} median {statistics.median(values):7.1f}   min {min(values):7.1f}   "

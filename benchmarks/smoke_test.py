@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Runs each benchmark at a small size and checks that it ends and prints plausible figures.
+"""Runs each benchmark at a small size, and checks that it ends and prints plausible figures.
 
-    smoke_test.py BUILD_DIR [NAME...]      all of them, or those of these names
+    smoke_test.py BUILD [NAME...]      all of them, or those of these names
 
-The figures of so small a run say nothing about speed. They are plausible if there is one, and none is
-negative, infinite or NaN.
+Plausible means: the figures of FIGURES are there and above 0, and no figure is infinite or NaN. They say
+nothing about speed. Images are noise, so that no data set is needed. A benchmark also has to answer wrong
+arguments with its usage and exit status 2.
 """
 
+import concurrent.futures
+import gzip
+import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -15,76 +20,145 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-TIMEOUT_S = 60
+TIMEOUT_S = 120
+AT_ONCE = 2
 
-# name: its arguments. "{build}" is the build folder and "{folder}" a new one that is removed afterwards.
-PROGRAMS = {
-    "brain_bench": ["--benchmark_min_time=0.001", "--benchmark_filter=/100$|/1000$|Decisions"],
-    "store_bench": ["--benchmark_min_time=0.001", "--benchmark_filter=ReadTheLog|DecodeReports"],
-    "report_rate": ["2000", "1", "2000"],
-    "long_log": ["{folder}/attune.db", "50", "5"],
-    "searchers/searcher_speed": ["--benchmark_min_time=0.001", "--benchmark_filter=random|sobol|gp_5/50$"],
-    "searchers/searcher_quality": ["1", "1", "random"],
-    "searchers/searcher_warm_start": ["1", "0", "tpe"],
-    "searchers/searcher_fronts": ["1", "20"],
-    "searchers/searcher_multifidelity": ["1", "1", "random"],
-    "schedulers/scheduler_curves": ["1", "5", f"val_accuracy:max:{HERE}/schedulers/tune_trainer.csv"],
+# name: the arguments of one run or more, in one folder. "{build}" is the build folder and "{folder}" a new one
+# that is removed afterwards.
+RUNS = {
+    "brain_bench": ["--benchmark_min_time=0.001 --benchmark_filter=/100$|/1000$|Decisions"],
+    "store_bench": ["--benchmark_min_time=0.001 --benchmark_filter=ReadTheLog|DecodeReports"],
+    "report_rate": ["2000 1 2000"],
+    "long_log": ["{folder}/attune.db 50 5"],
+    "searchers/searcher_speed": ["--benchmark_min_time=0.001 --benchmark_filter=random|sobol|gp_5/50$"],
+    "searchers/searcher_quality": ["1 1 random"],
+    "searchers/searcher_warm_start": ["1 0 tpe"],
+    "searchers/searcher_fronts": ["1 20"],
+    "searchers/searcher_multifidelity": ["1 1 random"],
+    "schedulers/scheduler_curves": [f"1 5 val_accuracy:max:{HERE}/schedulers/tune_trainer.csv"],
     "trainer_bench": ["1"],
+    "large_checkpoint": ["--checkpoint-dir {folder} --checkpoint-every 1 -- {folder} 0.01",
+                         "--resume {folder}/step-1-attempt-1 -- {folder} 0.01"],
+    "trial_rate.py": ["{build} 40 4"],
+    "verdict_latency.py": ["{build} 100"],
+    "restart.py": ["{build} 50 5"],
+    "ask_rate.py": ["{build} 200 random 100"],
+    "http_load.py": ["{build} 10 4 1"],
+    "gang_start.py": ["{build} 4", "{build} 4 2"],
+    "python_gang_start.py": ["{build} 1"],
+    "ddp/ddp_rate.py": ["{build} 1 mlp"],
+    "checkpoint_get.py": ["{build} 8"],
+    "cifar10_accuracy.py": ["{build} 2 256 1"],
+    "fashion_mnist.py": ["{build} promotion 1 128", "{build} population 1 128", "{build} searcher 1 128"],
+    "searchers/pictures.py": ["{build} {folder} 4"],
 }
-DRIVERS = {
-    "trial_rate.py": ["{build}", "40", "4"],
-    "verdict_latency.py": ["{build}", "100"],
-    "restart.py": ["{build}", "50", "5"],
-    "ask_rate.py": ["{build}", "200"],
-    "http_load.py": ["{build}", "10", "4", "1"],
+GOOGLE_BENCHMARK = ("brain_bench", "store_bench", "searchers/searcher_speed")  # it has its own exit status
+
+# name: figures that every run prints, once or more often. "#" is the number.
+FIGURES = {
+    **{name: [r"/\d+\S* +# ns +# ns"] for name in GOOGLE_BENCHMARK},
+    "report_rate": [r": # durable reports/s", r"durable after # ms \(median\), # ms \(p99\)", "at most # MB resident"],
+    "long_log": ["# events"],
+    "searchers/searcher_quality": [r"\| \*\*all\*\* \| #"],
+    "searchers/searcher_warm_start": [r"(?:shifted|unrelated) \| #"],
+    "searchers/searcher_fronts": [r"\| \*\*all\*\* \| #"],
+    "searchers/searcher_multifidelity": [r"`random` \| #"],
+    "schedulers/scheduler_curves": [r"fifo` \| #"],
+    "trainer_bench": ["first of a program +# ms", "next ones +# ms", "default loop takes # times"],
+    "large_checkpoint": ["memory at most # times the state"],
+    "trial_rate.py": ["# trials/s", "# ms CPU a trial", "first step -> ended +median # ms"],
+    "verdict_latency.py": ["# verdicts: median # ms", "# reports without one: median # us"],
+    "restart.py": ["ready in # s, # MB then, # MB at most", "first 100 # ms"],
+    "ask_rate.py": ["ask median # ms", "tell median # ms", "# pairs a second", "commits # times"],
+    "http_load.py": ["quiet: median # ms", "streams: median # ms", "meanwhile # answers/s, # events/s"],
+    "gang_start.py": ["# gangs", "first training step on all ranks +median +# +min +#", "launcher cold +#"],
+    "python_gang_start.py": ["first step on all ranks +median +# +min +#"],
+    "ddp/ddp_rate.py": ["# steps/s", "mlp: #x the steps a second"],
+    "checkpoint_get.py": ["# MiB/s"],
+    "cifar10_accuracy.py": [r"(?m)^SDK #, Python #, difference"],
+    "fashion_mnist.py": [r"(?m)^\w+ +accuracy #  test #  # steps"],
+    "searchers/pictures.py": ["svg: # trials"],
 }
-SILENT = {"long_log"}  # it writes a database for other benchmarks
 
-FIGURE = re.compile(r"(?<![\w.-])-?(?:\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)\b", re.IGNORECASE)
+NO_NUMBER = re.compile(r"(?<![\w.-])-?(?:nan|inf)\b", re.IGNORECASE)
 
 
-def fault(output):
+def write_images(folder):
+    """Fashion-MNIST's four files, with few images, of noise."""
+    noise = random.Random(1)
+    for part, count in ("train", 1200), ("t10k", 200):
+        size = count.to_bytes(4, "big")
+        side = (28).to_bytes(4, "big")
+        for name, content in (
+                ("images-idx3", b"\0\0\x08\x03" + size + side + side + noise.randbytes(count * 28 * 28)),
+                ("labels-idx1", b"\0\0\x08\x01" + size + bytes(i % 10 for i in range(count)))):
+            (folder / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(content, compresslevel=1))
+
+
+def fault(name, output):
     """What is implausible about the output, or None."""
-    figures = FIGURE.findall(output)
-    if not any(re.search("[1-9]", figure) for figure in figures):
-        return "prints no figure"
-    for figure in figures:
-        if figure.lower().lstrip("-") in ("nan", "inf"):
-            return f"prints {figure}"
+    if found := NO_NUMBER.search(output):
+        return f"prints {found[0]}"
+    for line in FIGURES[name]:
+        found = list(re.finditer(line.replace("#", r"(-?\d[\d.e+-]*)"), output))
+        if not found:
+            return f"prints no figure like: {line}"
+        for match in found:
+            if min(map(float, match.groups())) <= 0:
+                return f"prints a figure that is not above 0: {match[0]}"
     return None
 
 
-def run(build, name, arguments):
-    """What went wrong, or None."""
+def start(build, name, words, folder, images):
+    """The exit status and the output of one run."""
+    program = [sys.executable, HERE / name] if name.endswith(".py") else [build / "benchmarks" / name]
+    # More threads than that wait for each other on cores that others use.
+    environment = {**os.environ, "ATTUNE_DATA_DIR": str(images), "OMP_NUM_THREADS": "1"}
+    try:
+        ended = subprocess.run(program + words, cwd=folder, env=environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return None, f"did not end within {TIMEOUT_S} s"
+    return ended.returncode, ended.stdout
+
+
+def run(build, name, images):
+    """How it went ("ok", "left out" or "FAILED"), and what was printed, if that is of interest."""
+    if name not in GOOGLE_BENCHMARK:
+        status, output = start(build, name, ["--no-such-argument"], None, images)
+        if status != 2 or "usage" not in output:
+            return "FAILED", f"wrong arguments: exit status {status}:\n{output}"
     with tempfile.TemporaryDirectory() as folder:
-        words = [word.format(build=build, folder=folder) for word in arguments]
-        command = ([sys.executable, HERE / name] if name.endswith(".py") else [build / "benchmarks" / name]) + words
-        try:
-            ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   text=True, timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            return f"did not end within {TIMEOUT_S} s"
-    if ended.returncode != 0:
-        return f"exit status {ended.returncode}:\n{ended.stdout[-2000:]}"
-    wrong = None if name in SILENT else fault(ended.stdout)
-    return wrong and f"{wrong}:\n{ended.stdout[-2000:]}"
+        for arguments in RUNS[name]:
+            words = [word.format(build=build, folder=folder) for word in arguments.split()]
+            status, output = start(build, name, words, folder, images)
+            if status != 0:
+                return "FAILED", f"exit status {status}:\n{output[-2000:]}"
+            if wrong := fault(name, output):
+                if "left out: " in output:
+                    return "left out", output
+                return "FAILED", f"{wrong}:\n{output[-2000:]}"
+    return "ok", ""
+
+
+def timed(*arguments):
+    began = time.monotonic()
+    return *run(*arguments), time.monotonic() - began
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    build, names = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
-    failed = 0
-    for name, arguments in {**PROGRAMS, **DRIVERS}.items():
-        if names and name not in names:
-            continue
-        began = time.monotonic()
-        wrong = run(build, name, arguments)
-        failed += wrong is not None
-        print(f"{'ok' if wrong is None else 'FAILED':6} {time.monotonic() - began:5.1f} s  {name}", flush=True)
-        if wrong:
-            print(wrong, flush=True)
-    sys.exit(1 if failed else 0)
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-") or not RUNS.keys() >= set(sys.argv[2:]):
+        print(__doc__, "\nNames: ", ", ".join(RUNS), sep="", file=sys.stderr)
+        sys.exit(2)
+    build, names = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:] or RUNS
+    failed = False
+    with tempfile.TemporaryDirectory() as images, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        write_images(pathlib.Path(images))
+        for name, done in [(name, pool.submit(timed, build, name, images)) for name in names]:
+            how, said, took_s = done.result()
+            failed |= how == "FAILED"
+            print(f"{how:8} {took_s:5.1f} s  {name}\n{said}", end="", flush=True)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
