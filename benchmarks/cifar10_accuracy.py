@@ -112,13 +112,11 @@ def train(rank, folder, seed, samples, epochs):
 
 def main():
     parser = driver.parser(__doc__)
-    driver.add_count(parser, "seeds", 5, "seeds, 2 or more")
+    driver.add_count(parser, "seeds", 5, "seeds")
     driver.add_count(parser, "samples", 6000, "images of an epoch")
     driver.add_count(parser, "epochs", 3, "epochs")
     arguments = parser.parse_args()
     build, seeds, samples, epochs = arguments.build, arguments.seeds, arguments.samples, arguments.epochs
-    if seeds < 2:
-        parser.error("SEEDS: at least 2, for a standard error")
     if not (DATA / "train-images-idx3-ubyte.gz").exists():
         sys.exit(f"cifar10_accuracy: no Fashion-MNIST in {DATA}; install Debian's dataset-fashion-mnist, or "
                  "name the folder of its .gz files in ATTUNE_DATA_DIR")
@@ -130,9 +128,12 @@ def main():
         sdk.append(accuracy_of_sdk(build, seed, samples, epochs))
         python.append(accuracy_of_python(environment, seed, samples, epochs))
         print(f"seed {seed}: SDK {sdk[-1]:.4f}, Python {python[-1]:.4f}", flush=True)
-    error = ((statistics.variance(sdk) + statistics.variance(python)) / seeds) ** 0.5
     print(f"SDK {statistics.mean(sdk):.4f}, Python {statistics.mean(python):.4f}, difference "
-          f"{statistics.mean(sdk) - statistics.mean(python):+.4f} ± {error:.4f} (standard error)")
+          f"{statistics.mean(sdk) - statistics.mean(python):+.4f}", end="")
+    if seeds > 1:
+        error = ((statistics.variance(sdk) + statistics.variance(python)) / seeds) ** 0.5
+        print(f" ± {error:.4f} (standard error)", end="")
+    print()
 
 
 if __name__ == "__main__":

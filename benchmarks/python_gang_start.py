@@ -22,7 +22,7 @@ attune.progress()
 attune.report({{"x": attune.config["x"]}})
 """
 STEPS = {"all-reduce": "torch.distributed.all_reduce(torch.ones(1))",
-         "step of DDP": """
+         "DDP": """
 model = attune.torch.prepare_model(torch.nn.Linear(10, 10))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 model(torch.ones(4, 10)).sum().backward()
@@ -49,6 +49,7 @@ def attempts(build, words, step, trials, environment):
 def main():
     parser = driver.parser(__doc__)
     driver.add_count(parser, "gangs", 8, "gangs after the first")
+    parser.add_argument("step", metavar="STEP", nargs="?", choices=STEPS, help="all-reduce or DDP (default: both)")
     arguments = parser.parse_args()
     build, gangs_after = arguments.build, arguments.gangs
     environment = python_torch.environment_of(build)
@@ -56,10 +57,10 @@ def main():
         return
     environment["PYTHONPATH"] = f"{driver.ROOT / 'clients/python'}:{environment['PYTHONPATH']}"
     print(f"gang start in Python, 2 ranks, {gangs_after} gangs after the first (ms from the decision)")
-    for what, step in STEPS.items():
+    for what in [arguments.step] if arguments.step else STEPS:
         for way, words in ("python3 SCRIPT", []), ("python3 -m attune.launcher SCRIPT", ["-m", "attune.launcher"]):
-            first, *gangs = attempts(build, words, step, gangs_after + 1, environment)
-            print(f"  {way}, to the first {what}")
+            first, *gangs = attempts(build, words, STEPS[what], gangs_after + 1, environment)
+            print(f"  {way}, to the first step: {what}")
             for name, column in (("every rank has a process", 0), ("first step on all ranks", 1)):
                 values = [gang[column] for gang in gangs]
                 print(f"    {name:32} median {statistics.median(values):7.1f}   min {min(values):7.1f}   "

@@ -45,11 +45,11 @@ RUNS = {
     "ask_rate.py": ["{build} 200 random 100"],
     "http_load.py": ["{build} 10 4 1"],
     "gang_start.py": ["{build} 4", "{build} 4 2"],
-    "python_gang_start.py": ["{build} 1"],
+    "python_gang_start.py": ["{build} 1 all-reduce"],
     "ddp/ddp_rate.py": ["{build} 1 mlp"],
     "checkpoint_get.py": ["{build} 8"],
-    "cifar10_accuracy.py": ["{build} 2 256 1"],
-    "fashion_mnist.py": ["{build} promotion 1 128", "{build} population 1 128", "{build} searcher 1 128"],
+    "cifar10_accuracy.py": ["{build} 1 256 1"],
+    "fashion_mnist.py": ["{build} searcher 1 128"],
     "searchers/pictures.py": ["{build} {folder} 4"],
 }
 GOOGLE_BENCHMARK = ("brain_bench", "store_bench", "searchers/searcher_speed")  # it has its own exit status
