@@ -56,7 +56,7 @@ GOOGLE_BENCHMARK = ("brain_bench", "store_bench", "searchers/searcher_speed")  #
 
 # name: figures that every run prints, once or more often. "#" is the number.
 FIGURES = {
-    **{name: [r"/\d+\S* +# ns +# ns"] for name in GOOGLE_BENCHMARK},
+    **{name: [r"(?m)^\S+ +# [num]s +# [num]s"] for name in GOOGLE_BENCHMARK},
     "report_rate": [r": # durable reports/s", r"durable after # ms \(median\), # ms \(p99\)", "at most # MB resident"],
     "long_log": ["# events"],
     "searchers/searcher_quality": [r"\| \*\*all\*\* \| #"],
