@@ -137,7 +137,8 @@ def main():
     parser = driver.parser(__doc__)
     driver.add_count(parser, "megabytes", 1024, "size of the checkpoint")
     parser.add_argument("folder", metavar="FOLDER", nargs="?", type=driver.existing_folder,
-                        default=tempfile.gettempdir(), help="on a disk that is not the bottleneck, such as /dev/shm (default: %(default)s)")
+                        default=tempfile.gettempdir(),
+                        help="on a disk that is not the bottleneck, such as /dev/shm (default: %(default)s)")
     arguments = parser.parse_args()
     megabytes, where = arguments.megabytes, arguments.folder
     print("raw socket             ", mib_s(megabytes, raw_socket(megabytes)))

@@ -46,15 +46,24 @@ def add_count(to, name, default, what):
                     help=f"{what} (default: {default:,})")
 
 
+def last_failure(database):
+    """Why the attempt that ended last has failed."""
+    row = database.execute("SELECT failure FROM attempts WHERE failure != '' ORDER BY ended DESC LIMIT 1").fetchone()
+    return row[0] if row else "see its error above"
+
+
 def run_sweep(build, folder, sweep, environment=None):
     """Runs a sweep to its end, with its data in `folder`/data, and returns its database."""
     file, data = folder / "sweep.json", folder / "data"
     file.write_text(json.dumps(sweep))
     status = subprocess.run([build / "attune", "run", file, "--data-dir", data, "--port", "0", "--quiet", "-o", "json"],
                             stdout=subprocess.DEVNULL, env=environment).returncode
+    if status != 0 and not (data / "attune.db").exists():
+        sys.exit(f"attune run ended with {status}; see its error above")
+    database = sqlite3.connect(data / "attune.db")
     if status != 0:
-        sys.exit(f"the sweep {sweep['name']} has failed: attune run ended with {status}; see its error above")
-    return sqlite3.connect(data / "attune.db")
+        sys.exit(f"the sweep {sweep['name']} has failed: {last_failure(database)}")
+    return database
 
 
 class Server:
