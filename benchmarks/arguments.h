@@ -1,9 +1,10 @@
 #pragma once
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <optional>
+
+#include "core/base/parse_number.h"
 
 namespace attune::benchmarks {
 
@@ -17,11 +18,9 @@ namespace attune::benchmarks {
 // other text ends the program with its usage.
 inline int CountArgument(int argc, char** argv, int place, int fallback, const char* usage) {
   if (place >= argc) return fallback;
-  const std::string_view text = argv[place];
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1) EndWithUsage(usage);
-  return count;
+  const std::optional<int> count = ParseNumber<int>(argv[place]);
+  if (!count || *count < 1) EndWithUsage(usage);
+  return *count;
 }
 
 }  // namespace attune::benchmarks

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "benchmarks/arguments.h"
+#include "core/base/parse_number.h"
 
 namespace {
 
@@ -96,9 +96,14 @@ void Train(attune::Context& context, const fs::path& folder, double gibibytes) {
 int main(int argc, char** argv) {
   char** const end = argv + argc;
   char** const own = std::find(argv, end, std::string_view("--"));  // arguments of this program
-  const double gibibytes = end - own > 2 ? std::atof(own[2]) : 4;
-  if (end - own < 2 || end - own > 3 || !(gibibytes > 0)) {
-    attune::benchmarks::EndWithUsage("large_checkpoint OPTION... -- DIR [GIBIBYTES]");
+  const auto has = [&](std::string_view option) { return std::find(argv, own, option) != own; };
+  const double gibibytes = end - own > 2 ? attune::ParseNumber<double>(own[2]).value_or(0) : 4;
+  // Without a folder for the checkpoint it would wait for one without end.
+  if (end - own < 2 || end - own > 3 || gibibytes <= 0 ||
+      !(has("--checkpoint-dir") || has("--resume"))) {
+    attune::benchmarks::EndWithUsage(
+        "large_checkpoint --checkpoint-dir DIR --checkpoint-every 1 -- DIR [GIBIBYTES]\n"
+        "       large_checkpoint --resume DIR/step-1-attempt-1 -- DIR [GIBIBYTES]");
   }
   return attune::Main(argc, argv, [folder = fs::path(own[1]), gibibytes](attune::Context& context) {
     Train(context, folder, gibibytes);

@@ -84,7 +84,11 @@ void Write(const std::string& path, int trials, int reports, bool asked,
   Conductor conductor(algorithms, *store, Now);
   conductor.SetReachable([](const std::string&) { return true; });
   ATTUNE_CHECK(conductor.Start().ok());
-  const auto must = [](const auto& result) { ATTUNE_CHECK(result.ok()); };
+  const auto must = [](const auto& result) {
+    if (result.ok()) return;
+    std::fprintf(stderr, "long_log: %s\n", result.error().message.c_str());
+    std::_Exit(1);
+  };
   must(conductor.Execute(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = kSlots}}));
   SweepSpec spec = Spec(trials, reports, asked, searcher);
   algorithms.Complete(spec);
