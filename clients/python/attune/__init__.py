@@ -22,6 +22,7 @@ by hand) and `by_hand` (whether there is no executor).
 docs/python.md tells the story; docs/worker-channel.md is what is spoken underneath.
 """
 
+import attune._distribution  # first: it may refuse
 from attune._checkpoint import CheckpointError
 from attune._control import LostPeer
 from attune._trial import PUBLIC, TrialEnded, current

@@ -3,6 +3,7 @@
 import atexit
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import sysconfig
 import threading
 
 from attune._rest import Error
+
+_MACHINES = ("x86_64", "aarch64")  # for which there are wheels with the program
 
 
 class Serving:
@@ -65,12 +68,21 @@ class Serving:
 
 
 def _find(attune):
-    """The program, in PATH or where pip puts programs."""
+    """The program, in PATH or in the folder into which pip installs programs."""
     scripts = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     program = shutil.which(attune) or shutil.which(attune, path=os.pathsep.join(scripts))
     if program is None:
-        raise Error(f"there is no program {attune!r}: put Attune's into PATH, or name it with attune=FILE")
+        raise Error(f"no program {attune!r} is in PATH or among pip's programs; {_remedy()}")
     return program
+
+
+def _remedy():
+    if sys.platform != "linux" or platform.machine() not in _MACHINES:
+        return (f"Attune's server runs on Linux ({', '.join(_MACHINES)}) and this is {sys.platform} "
+                f"({platform.machine()}): start `attune serve` on such a machine, and use "
+                "attune.client.Server(\"HOST:PORT\") here")
+    return ("install the wheel of attune-hpo for Linux, which has it (this package came without), put another "
+            "`attune` into PATH, or name it with attune=FILE")
 
 
 def _say(text):

@@ -380,6 +380,11 @@ def _tell_of_exceptions(trial):
     sys.excepthook = hook
 
 
+def _cpus():
+    """How many CPUs this process may use; all that there are where the system does not say, as on macOS."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _by_hand():
     """A gang of one, or the ranks that torchrun has started."""
     def value(name, otherwise):
@@ -389,7 +394,7 @@ def _by_hand():
     local_world_size = value("LOCAL_WORLD_SIZE", world_size)
     return {"rank": value("RANK", 0), "world_size": world_size, "local_rank": value("LOCAL_RANK", 0),
             "local_world_size": local_world_size,
-            "cpus": max(1, len(os.sched_getaffinity(0)) // local_world_size)}
+            "cpus": max(1, _cpus() // local_world_size)}
 
 
 def _make():

@@ -14,6 +14,8 @@ What methods return is the JSON of docs/rest-api.md, in which metrics are number
 What is refused, or cannot be asked, raises Error. All is for any thread. docs/python.md tells the story.
 """
 
+import attune._distribution  # first: it may refuse
+
 import concurrent.futures
 import functools
 import json

@@ -7,6 +7,8 @@ As the `command` of a sweep file, best behind `python3 -m attune.launcher`; `Ser
 may report as any script does. What it returns is one more report: metrics by name, or the value of NAME.
 """
 
+import attune._distribution  # first: it may refuse
+
 import argparse
 import functools
 import importlib

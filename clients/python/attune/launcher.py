@@ -10,6 +10,8 @@ By hand, or where the imports have left threads, which a fork would lose, the sc
 `python3 train.py`.
 """
 
+import attune._distribution  # first: it may refuse
+
 import ctypes
 import functools
 import gc

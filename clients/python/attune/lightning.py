@@ -4,6 +4,8 @@
     trainer.fit(model, data, ckpt_path=checkpoint())
 """
 
+import attune._distribution  # first: it may refuse
+
 import importlib
 import math
 import sys

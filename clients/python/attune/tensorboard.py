@@ -6,6 +6,8 @@
 Needs torch and tensorboard, or tensorboardX, which write these files. docs/python.md tells the story.
 """
 
+import attune._distribution  # first: it may refuse
+
 import argparse
 import datetime
 import pathlib

@@ -1,5 +1,7 @@
 """torch.distributed in a gang of Attune's; needs torch."""
 
+import attune._distribution  # first: it may refuse
+
 import atexit
 import os
 

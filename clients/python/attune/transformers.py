@@ -5,6 +5,8 @@
     trainer.train(resume_from_checkpoint=checkpoint())
 """
 
+import attune._distribution  # first: it may refuse
+
 import os
 import pathlib
 import shutil
