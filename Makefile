@@ -2,6 +2,7 @@
 #
 #   JOBS=N              compilers at a time (default: one a CPU, fewer where memory is short)
 #   TESTS=REGEX         run only the tests whose names match
+#   ARCH=MACHINE        what `make package` packs for: x86_64, aarch64 (default: both, where it can)
 #   SEEDS=N, SEED=N     how many worlds `make sim` runs (default: 1000), and the first one (1)
 #   ATTUNE_TORCH_DIR=D  another LibTorch than the one that setup installs
 
@@ -10,7 +11,7 @@ export PATH := $(CURDIR)/.deps/node/bin:$(PATH)
 DEMO_DATA := build/demo-data
 
 .DEFAULT_GOAL := build
-.PHONY: setup-tests build demo test sim sanitize cuda bench package reference format lint setup clean help
+.PHONY: setup-tests build demo test sim sanitize cuda bench package test-long reference format lint setup clean help
 
 build: setup-tests ## Build everything
 	@scripts/build
@@ -36,9 +37,11 @@ cuda: ## Compile the SDK's CUDA code, also where there is no CUDA
 bench: setup-tests ## Build for release and run the benchmarks
 	@scripts/build --preset release bench
 
-package: setup ## Pack attune for any Linux on x86-64, as an archive and as a wheel with the Python package
-	@scripts/build --preset release portable
-	@ls build-release/packages/*
+package: ## Pack attune as archives, wheels and Debian packages, in build-release/packages/
+	@packaging/pack $(ARCH)
+
+test-long: setup-tests ## Run the slow tests, as root: packages on bare systems, also for aarch64
+	@tests/long/run $(TESTS)
 
 reference: setup-tests ## Make the reference of the SDK's headers, as pages for a browser
 	@scripts/build reference
@@ -56,7 +59,7 @@ setup-tests: ## Install that and what the tests need (silent if nothing is missi
 	@scripts/setup tests
 
 clean: ## Remove what make built
-	@rm -rf build build-debug build-release build-asan build-tsan build-cuda build-cuda-objects
+	@rm -rf build build-debug build-release build-asan build-tsan build-cuda build-cuda-objects build-aarch64 build-chroots
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -13,6 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["ATTUNE_BUILD_DIR"])
+CMAKE = os.environ.get("ATTUNE_CMAKE", "cmake")
 PATIENCE_S = 60
 
 SWEEP = """
@@ -47,12 +48,16 @@ class Portable(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        made = run(sys.executable, ROOT / "packaging/portable.py", BUILD / "attune", "1.2.3", cls.folder)
-        assert made.returncode == 0, made.stderr
-        with tarfile.open(cls.folder / "attune-1.2.3-linux-x86_64.tar.gz") as archive:
+        for command in (
+                [CMAKE, "--install", BUILD, "--component", "attune", "--strip", "--prefix", cls.folder / "prefix"],
+                [sys.executable, "-B", ROOT / "packaging/portable.py", cls.folder / "prefix", cls.folder]):
+            made = run(*command)
+            assert made.returncode == 0, made.stderr
+        packed, = cls.folder.glob("*.tar.gz")
+        with tarfile.open(packed) as archive:
             archive.extractall(cls.folder)
-        cls.attune = cls.folder / "attune-1.2.3-linux-x86_64/bin/attune"
-        cls.wheel, = cls.folder.glob("*.whl")
+        cls.attune = cls.folder / packed.name[:-len(".tar.gz")] / "bin/attune"
+        cls.wheel, = cls.folder.glob("*manylinux*.whl")
 
     def sweep(self, script):
         """The command that runs a sweep of one trial, in a folder of the test's own."""
@@ -71,11 +76,17 @@ class Portable(unittest.TestCase):
         self.assertEqual([path for path in paths if not path.startswith(f"{lib}/")], [])
         self.assertGreater(len(list((lib / "licences").iterdir())), 10)
 
+    def test_it_has_what_is_installed_below_share(self):
+        installed, packed = self.folder / "prefix/share", self.attune.parents[1] / "share"
+        files = sorted(file.relative_to(installed) for file in installed.rglob("*") if file.is_file())
+        self.assertIn(pathlib.Path("doc/attune/LICENSE"), files)
+        self.assertEqual(files, sorted(file.relative_to(packed) for file in packed.rglob("*") if file.is_file()))
+
     def test_it_runs_also_by_a_link_and_with_libraries_of_others_in_the_environment(self):
         command = self.sweep("echo epoch 1 loss=2")
         link = self.place / "attune"
         link.symlink_to(self.attune)
-        done = run(link, *command[1:], "-o", "json", env={**os.environ, "LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu"})
+        done = run(link, *command[1:], "-o", "json", env={**os.environ, "LD_LIBRARY_PATH": f"/usr/lib/{os.uname().machine}-linux-gnu"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"metrics":{"loss":2.0}', done.stdout)
 
