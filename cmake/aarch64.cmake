@@ -1,0 +1,14 @@
+# Toolchain file: builds on Debian for Linux on aarch64, with Debian's compiler and libraries for arm64.
+# packaging/cross-aarch64 installs both.
+
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+
+# pkg-config would find the libraries of this machine.
+set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
+
+# Debian's name of the architecture, for CPack.
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
