@@ -40,8 +40,10 @@ bench: setup-tests ## Build for release and run the benchmarks
 package: ## Pack attune as archives, wheels and Debian packages, in build-release/packages/
 	@packaging/pack $(ARCH)
 
-test-long: setup-tests ## Run the slow tests, as root: packages on bare systems, also for aarch64
-	@tests/long/run $(TESTS)
+test-long: setup-tests ## Run the slow tests, as root: packages on bare systems, also aarch64; many seeds
+	@packaging/pack x86_64 aarch64
+	@scripts/build sim
+	@scripts/progress.py ctest ctest --test-dir build -C long -L long --output-on-failure $(if $(TESTS),-R '$(TESTS)')
 
 reference: setup-tests ## Make the reference of the SDK's headers, as pages for a browser
 	@scripts/build reference
@@ -62,4 +64,4 @@ clean: ## Remove what make built
 	@rm -rf build build-debug build-release build-asan build-tsan build-cuda build-cuda-objects build-aarch64 build-chroots
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,124 @@
+"""The server image: does what packaging/Containerfile says, in a bare Debian 12, since no registry is at hand.
+
+Knows the instructions that the file uses, and fails on others.
+"""
+
+import fcntl
+import glob
+import json
+import os
+import pathlib
+import re
+import shlex
+import socket
+import struct
+import subprocess
+import sys
+import unittest
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGES = pathlib.Path(os.environ["ATTUNE_PACKAGES"])
+CHROOT = ROOT / "build-chroots/amd64"
+PATIENCE_S = 120
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
+
+
+class Image:
+    """A Containerfile: `build` are the commands that make its root, the rest is what it declares."""
+
+    def __init__(self, text):
+        self.build, self.user, arguments = [], "root", {}
+        text = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", text, flags=re.M))
+        for line in filter(None, text.splitlines()):
+            name, rest = line.split(None, 1)
+            rest = re.sub(r"\$\{(\w+)\}", lambda match: arguments[match.group(1)], rest)
+            getattr(self, f"_{name.lower()}")(rest, arguments)
+
+    def _from(self, rest, _):
+        self.base = rest
+
+    def _arg(self, rest, arguments):
+        name, _, value = rest.partition("=")
+        arguments[name] = value
+
+    def _add(self, rest, _):
+        pattern, target = rest.split()
+        archive, = glob.glob(pattern, root_dir=PACKAGES)
+        self.build.append(f"mkdir -p {target}; tar -xzf /context/{archive} -C {target}")
+
+    def _run(self, rest, _):
+        self.build.append(rest)
+
+    def _user(self, rest, _):
+        self.user = rest
+
+    def _volume(self, rest, _):
+        self.volume = rest
+
+    def _expose(self, rest, _):
+        self.ports = [int(port) for port in rest.split()]
+
+    def _healthcheck(self, rest, _):
+        self.check = json.loads(rest.partition("CMD ")[2])
+
+    def _entrypoint(self, rest, _):
+        self.entrypoint = json.loads(rest)
+
+    def _cmd(self, rest, _):
+        self.command = json.loads(rest)
+
+    def as_user(self, words):
+        return f"setpriv --reuid={self.user} --regid={self.user} --init-groups {shlex.join(words)}"
+
+
+class Server(unittest.TestCase):
+    def setUp(self):
+        self.image = Image((ROOT / "packaging/Containerfile").read_text())
+        # For each line that it reads, the health check's exit status; at the end, the server's.
+        script = "\n".join([
+            *self.image.build, self.image.as_user([*self.image.entrypoint, "version"]),
+            f"{self.image.as_user(self.image.entrypoint + self.image.command)} 2>&1 & server=$!",
+            f"while read -r _; do status=0; {self.image.as_user(self.image.check)} >&2 || status=$?; echo $status; done",
+            "kill $server; wait $server; echo ended with $?"])
+        self.container = subprocess.Popen(
+            [ROOT / "scripts/chroot", "run", "--bind", f"{PACKAGES}:/context", CHROOT, "bash", "-euc", script],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.container.communicate)
+        self.said = []
+        for line in self.container.stdout:
+            self.said.append(line)
+            if line.startswith("page "):  # it serves
+                break
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://localhost:{self.image.ports[0]}{path}", timeout=PATIENCE_S) as answer:
+            return answer.status
+
+    def test_it_serves_as_a_user_and_keeps_data_in_the_volume(self):
+        self.assertRegex(self.said[0], r"^attune \d", self.said)
+        self.assertRegex(self.image.base, r"\bdebian:12-slim$")  # which the chroot stands in for
+        self.assertEqual(self.get("/livez"), 200)
+        self.assertEqual(self.get("/"), 200)
+        with socket.create_connection(("localhost", self.image.ports[1])):
+            pass  # executors find it
+        processes = [pathlib.Path(path) for path in glob.glob("/proc/[0-9]*/cmdline")]
+        server, = (path for path in processes if self.image.volume.encode() in path.read_bytes()
+                   and b"attune-loader" in path.read_bytes())
+        self.assertNotEqual(server.stat().st_uid, 0)
+        self.assertTrue((server.parent / "root" / self.image.volume[1:] / "token").exists())
+
+    def test_its_health_check_passes_and_it_ends_when_told_to(self):
+        said, _ = self.container.communicate("check\n", timeout=PATIENCE_S)
+        lines = said.splitlines()
+        self.assertIn("0", lines)
+        self.assertEqual(lines[-1], "ended with 0")
+
+
+if __name__ == "__main__":
+    if "ATTUNE_TEST_INSIDE" not in os.environ:  # a network of the test's own, so that the ports of the image are free
+        subprocess.run([ROOT / "scripts/chroot", "new", CHROOT, "python3-venv"], check=True)
+        os.execvpe("unshare", ["unshare", "--net", sys.executable, "-B", *sys.argv], {**os.environ, "ATTUNE_TEST_INSIDE": "1"})
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
+    unittest.main()
