@@ -35,15 +35,12 @@ MERGED = ["libpthread.so.0", "libdl.so.2", "librt.so.1"]
 
 def licences(files):
     """{name: text} of the Debian packages that the files are from."""
-    packages = set()
-    for file in files:
-        path = pathlib.Path(file).resolve()
-        # dpkg may know it under the name that it had before /lib became /usr/lib.
-        for name in path, pathlib.Path("/", *path.parts[2:]):
-            found = subprocess.run(["dpkg-query", "--search", name], capture_output=True, text=True).stdout
-            packages.update(re.findall(r"^([^:\s]+)", found, re.M))
+    paths = [pathlib.Path(file).resolve() for file in files]
+    # dpkg may know a file under the name that it had before /lib became /usr/lib.
+    names = [name for path in paths for name in (path, pathlib.Path("/", *path.parts[2:]))]
+    found = subprocess.run(["dpkg-query", "--search", *names], capture_output=True, text=True).stdout
     return {f"{package}.txt": pathlib.Path("/usr/share/doc", package, "copyright").read_bytes()
-            for package in sorted(packages)}
+            for package in sorted(set(re.findall(r"^([^:\s]+):", found, re.M)))}
 
 
 def tree(prefix):
@@ -66,7 +63,7 @@ def tree(prefix):
 
 
 def archive(files, name, folder):
-    with (gzip.GzipFile(folder / f"{name}.tar.gz", "wb", mtime=0) as packed,
+    with (gzip.GzipFile(folder / f"{name}.tar.gz", "wb", compresslevel=6, mtime=0) as packed,
           tarfile.open(fileobj=packed, mode="w") as tar):
         for path, (content, is_program) in files.items():
             member = tarfile.TarInfo(f"{name}/{path}")
