@@ -5,6 +5,7 @@ import hashlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import unittest
 import zipfile
@@ -13,7 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = pathlib.Path(os.environ["ATTUNE_PACKAGES"])
 CHROOTS = ROOT / "build-chroots"
 TO_FIRST_SWEEP_S = 60  # from `pip install FILE` to the end of the example
-PATIENCE_S = 900  # programs of another architecture are emulated
+MAKE_ENVIRONMENT = "python3 -m venv env\nPATH=/root/env/bin:$PATH\n"
+PATIENCE_S = 1800  # programs of another architecture are emulated
 
 SWEEP = """
 command: [python3, -c, "import attune; attune.init(); attune.report({'loss': attune.config['x']})"]
@@ -49,14 +51,19 @@ class System(unittest.TestCase):
         command = [ROOT / "scripts/chroot", "run"]
         for bind in (f"{PACKAGES}:/packages", *binds):
             command += ["--bind", bind]
-        done = subprocess.run([*command, CHROOTS / self.chroot, "bash", "-euo", "pipefail", "-c",
-                               "cd /root\npython3 -m venv env\nPATH=/root/env/bin:$PATH\n" + script],
-                              capture_output=True, text=True, timeout=PATIENCE_S)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
+        running = subprocess.Popen([*command, CHROOTS / self.chroot, "bash", "-euo", "pipefail", "-c",
+                                    "cd /root\n" + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        try:
+            said, errors = running.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            self.fail(f"not done after {PATIENCE_S} s: {script}")
+        self.assertEqual(running.returncode, 0, said + errors)
+        return said
 
     def install(self):
-        return f"pip install --quiet --no-index /packages/*manylinux*_{self.machine}.whl\n"
+        return f"{MAKE_ENVIRONMENT}pip install --quiet --no-index /packages/*manylinux*_{self.machine}.whl\n"
 
 
 class Installed:
@@ -98,7 +105,7 @@ class OnAarch64(Installed, System):
 
 class Files(System):
     def test_setuptools_makes_the_same_metadata(self):
-        said = self.run_in("cp -rL /package copy\npip wheel --quiet --no-deps --wheel-dir . ./copy\n"
+        said = self.run_in(MAKE_ENVIRONMENT + "cp -rL /package copy\npip wheel --quiet --no-deps --wheel-dir . ./copy\n"
                            "python3 -m zipfile -e attune_hpo-*.whl made\ncat made/*.dist-info/METADATA\n",
                            f"{ROOT / 'clients/python'}:/package", f"{ROOT / 'LICENSE'}:/LICENSE")
         with zipfile.ZipFile(next(PACKAGES.glob("*-none-any.whl"))) as packed:
