@@ -180,6 +180,13 @@ class Wheel(Folder):
             self.assertIn(remedy, done.stdout, done.stderr)
 
 
+class Pack(unittest.TestCase):
+    def test_refuses_an_architecture_before_it_builds(self):
+        done = subprocess.run([ROOT / "packaging/pack", "riscv64"], capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("riscv64", done.stderr)
+
+
 class OtherProject(Folder):
     """PyPI's `attune` in the folder of this package."""
 
