@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import unittest
 import zipfile
 
@@ -45,11 +46,13 @@ class System(unittest.TestCase):
     """A bare Debian 12 with Python."""
 
     chroot, machine, debian = "amd64", "x86_64", "amd64"
+    binds = [f"{PACKAGES}:/packages"]
+    prepare = ""  # before a sweep runs
 
     def run_in(self, script, *binds):
         """What a script prints in the system, which it cannot change."""
         command = [ROOT / "scripts/chroot", "run"]
-        for bind in (f"{PACKAGES}:/packages", *binds):
+        for bind in (*self.binds, *binds):
             command += ["--bind", bind]
         running = subprocess.Popen([*command, CHROOTS / self.chroot, "bash", "-euo", "pipefail", "-c",
                                     "cd /root\n" + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -72,11 +75,12 @@ class Installed:
         self.assertGreater(len(examples()), 1)
         for name, program in examples().items():
             with self.subTest(name):
-                said = self.run_in(self.install() + f"cat >tune.py <<'END'\n{program}\nEND\npython3 tune.py\n")
+                said = self.run_in(f"{self.install()}cat >tune.py <<'END'\n{program}\nEND\n"
+                                   f"{self.prepare}python3 tune.py\n")
                 self.assertRegex(said.splitlines()[-1], r"^\{'lr': [\d.e-]+, 'width': \d+\}$")
 
     def test_the_program_of_the_wheel_runs_workers_in_python(self):
-        said = self.run_in(self.install() + f"cat >sweep.yaml <<'END'{SWEEP}END\n"
+        said = self.run_in(f"{self.install()}cat >sweep.yaml <<'END'{SWEEP}END\n{self.prepare}"
                            "attune run sweep.yaml --quiet -o json\n")
         self.assertIn('"metrics":{"loss":1.0}', said)
 
@@ -101,6 +105,16 @@ class OnX8664(Installed, System):
 
 class OnAarch64(Installed, System):
     chroot, machine, debian = "arm64", "aarch64", "arm64"
+    prepare = "export LD_PRELOAD=/programs/subreaper.so\n"
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.binds = [*cls.binds, f"{folder.name}:/programs"]
+        subprocess.run([ROOT / "scripts/chroot", "run", "--bind", f"{ROOT / 'tests/long/programs'}:/source",
+                        "--bind", f"{folder.name}:/programs", CHROOTS / "cross-aarch64", "aarch64-linux-gnu-gcc",
+                        "-shared", "-fPIC", "-o", "/programs/subreaper.so", "/source/subreaper.c"], check=True)
 
 
 class Files(System):
