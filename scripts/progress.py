@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs a build or the tests and prints a line at least every 10 s.
 
-    progress.py ninja COMMAND...    counts what is compiled; prints what goes wrong
-    progress.py ctest COMMAND...    prints what CTest prints, and what runs while it is silent
+    progress.py cmake LOG COMMAND...    writes what CMake prints to the file LOG
+    progress.py ninja COMMAND...        counts what is compiled; prints what goes wrong
+    progress.py ctest COMMAND...        prints what CTest prints, and what runs while it is silent
 
 The exit status is the command's.
 """
 
+import contextlib
 import os
 import re
 import selectors
@@ -24,6 +26,24 @@ CTEST_END = re.compile(r"\s*(\d+)/(\d+) Test\s+#\d+: (\S+) ")
 def duration(seconds):
     minutes, seconds = divmod(round(seconds), 60)
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+class CMake:
+    """Keeps what CMake prints in a file."""
+
+    environment = {}
+
+    def __init__(self, log):
+        self.log = open(log, "w")
+        self.last = ""
+
+    def read(self, line):
+        self.last = line
+        with contextlib.suppress(OSError):  # a full disk, which CMake's exit status tells
+            print(line, file=self.log, flush=True)
+
+    def state(self, seconds):
+        return f"build: configuring, {duration(seconds)}: {self.last[:80]}"
 
 
 class Ninja:
@@ -102,13 +122,15 @@ def follow(command, progress):
 
 
 def main():
-    kinds = {"ninja": Ninja, "ctest": CTest}
-    if len(sys.argv) < 3 or sys.argv[1] not in kinds:
+    kinds = {"cmake": CMake, "ninja": Ninja, "ctest": CTest}
+    kind, *words = sys.argv[1:] or [None]
+    arguments = [words.pop(0)] if kind == "cmake" and words else []
+    if kind not in kinds or not words:
         sys.exit(__doc__)
     # The command has the same terminal, so Ctrl-C reaches it too, and this ends when it does. A handler
     # rather than SIG_IGN, which the command would inherit.
     signal.signal(signal.SIGINT, lambda *_: None)
-    status = follow(sys.argv[2:], kinds[sys.argv[1]]())
+    status = follow(words, kinds[kind](*arguments))
     sys.exit(status if status >= 0 else 128 - status)
 
 

@@ -14,6 +14,7 @@ if(EXISTS ${stamp})
 endif()
 if(NOT "${installed}" STREQUAL "${wanted}")
   message(STATUS "web: npm ci")
+  file(REMOVE ${stamp})  # an interrupted npm leaves no stamp, whichever lock file comes next
   # No package needs to run a program of its own when it is installed.
   execute_process(COMMAND ${NPM} ci --ignore-scripts --no-audit --no-fund --loglevel=error
                   WORKING_DIRECTORY ${folder} RESULT_VARIABLE status)
