@@ -1,0 +1,209 @@
+"""`make demo` on a bare Debian 12, without a network, on full disks, and interrupted in every stage.
+
+Takes about 20 minutes, and needs root, debootstrap and the network: python3 tests/install/interrupted_demo_test.py
+
+The tests run in the order of their names, in one system: each continues where the one before was stopped, so each
+also tests that an interruption breaks nothing later.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SILENCE_S = 15
+STEP_S = 3600
+# What a host may need to reach its package archives.
+HOST_FILES = ["etc/resolv.conf", "etc/hosts", "etc/pip.conf", "etc/npmrc", "root/.npmrc", "etc/ssl/certs",
+              "usr/local/share/ca-certificates", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/apt/sources.list"]
+HOST_VARIABLES = re.compile(r"(?i)(pip_|npm_config_|https?_proxy|no_proxy|ssl_cert|requests_ca|node_extra)")
+
+
+def reason_to_skip():
+    if os.geteuid() != 0:
+        return "needs root, for a chroot"
+    if not shutil.which("debootstrap"):
+        return "needs debootstrap: apt-get install debootstrap"
+    return None
+
+
+def call(*command):
+    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+
+
+def mirror():
+    """The address of the host's Debian archive."""
+    sources = [pathlib.Path("/etc/apt/sources.list"), *pathlib.Path("/etc/apt/sources.list.d").glob("*")]
+    for source in sources:
+        if source.is_file() and (found := re.search(r"(?m)^(?:deb .*?|URIs: *)(https?://\S*debian\S*)",
+                                                    source.read_text())):
+            return found[1]
+    return "http://deb.debian.org/debian"
+
+
+def make_system(system):
+    call("debootstrap", "--variant=minbase", "--include=ca-certificates,make,git", "bookworm", system, mirror())
+    (system / "etc/apt/sources.list").unlink(missing_ok=True)
+    for name in HOST_FILES:
+        source = pathlib.Path("/", name)
+        if source.is_dir():
+            shutil.copytree(source, system / name, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+        elif source.exists():
+            (system / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, system / name)
+    for name in ["proc", "sys", "dev", "dev/pts", "dev/shm"]:
+        call("mount", "--bind", f"/{name}", system / name)
+    call("git", "clone", "--quiet", ROOT, system / "src")
+
+
+@unittest.skipIf(reason_to_skip(), reason_to_skip())
+class InterruptedDemo(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.system = pathlib.Path(tempfile.mkdtemp(prefix="attune-demo-"))
+        cls.addClassCleanup(call, "rm", "-rf", "--one-file-system", cls.system)
+        make_system(cls.system)
+        for name in ["dev", "sys", "proc"]:
+            cls.addClassCleanup(call, "umount", "--recursive", "--lazy", cls.system / name)
+        cls.clone = cls.system / "src"
+
+    @contextlib.contextmanager
+    def small_disk(self, folder, megabytes):
+        """A disk of that size at a folder of the system."""
+        place = self.system / folder
+        place.mkdir(parents=True, exist_ok=True)
+        call("mount", "-t", "tmpfs", "-o", f"size={megabytes}M,mode=1777", "none", place)
+        try:
+            yield place
+        finally:
+            call("umount", "--lazy", place)
+
+    def start(self, command="make demo", network=True):
+        variables = {name: value for name, value in os.environ.items() if HOST_VARIABLES.match(name)}
+        return subprocess.Popen(
+            [*([] if network else ["unshare", "--net"]), "chroot", self.system, "sh", "-c", f"cd /src && exec {command}"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+            env={"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", **variables})
+
+    def follow(self, process, interrupt_when=None):
+        """Reads until the command ends, and presses Ctrl-C once `interrupt_when(output)`. Returns status and lines."""
+        os.set_blocking(process.stdout.fileno(), False)
+        output, silence, last, interrupted = b"", 0, time.monotonic(), False
+        deadline = last + STEP_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while True:
+                selector.select(0.1)
+                block = process.stdout.read(65536)
+                now = time.monotonic()
+                if block is not None:
+                    silence, last = max(silence, now - last), now
+                    output += block
+                    sys.stderr.write(block.decode(errors="replace"))
+                    if block == b"":
+                        break
+                if not interrupted and interrupt_when and interrupt_when(output.decode(errors="replace")):
+                    os.killpg(process.pid, signal.SIGINT)
+                    interrupted = True
+                    sys.stderr.write("^C\n")
+                if now > deadline:
+                    os.killpg(process.pid, signal.SIGKILL)
+        self.assertLess(silence, SILENCE_S)
+        self.assertEqual(interrupted, interrupt_when is not None, "it ended before it could be interrupted")
+        return process.wait(), output.decode(errors="replace").splitlines()
+
+    def fails(self, remedy, network=True):
+        status, lines = self.follow(self.start(network=network))
+        self.assertGreater(status, 0)
+        last = [line for line in lines if not line.startswith("make: ")][-1]
+        self.assertIn(remedy, last)
+
+    def stops(self, when):
+        status, lines = self.follow(self.start(), interrupt_when=when)
+        self.assertIn(status, [-signal.SIGINT, 2, 130])
+        self.assertIn("run the same command again", "\n".join(lines[-3:]))
+
+    def has_logged(self, text, file=".deps/setup.log"):
+        """A condition: the file of the clone has the text."""
+        path = self.clone / file
+        return lambda _: path.exists() and text in path.read_text(errors="replace")
+
+    def runs(self, program):
+        """A condition: a program runs in the system."""
+        def condition(_):
+            for process in pathlib.Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    if (process / "comm").read_text().strip() == program and \
+                            os.readlink(process / "root") == str(self.system):
+                        return True
+            return False
+        return condition
+
+    def test_01_no_network(self):
+        self.fails("check the network", network=False)
+
+    def test_02_packages(self):
+        with self.small_disk("var/cache/apt/archives", 40):
+            self.fails("free")
+        with self.small_disk("tmp", 1) as folder, contextlib.suppress(OSError):
+            (folder / "full").write_bytes(bytes(2 << 20))
+            self.fails("free disk space")
+        self.stops(self.has_logged("Get:1 "))
+        self.stops(self.has_logged("Unpacking gcc-12 "))
+        self.stops(self.has_logged("Setting up "))
+
+    def test_03_wheels(self):
+        with self.small_disk("src/.deps", 200):
+            self.fails("free")
+        self.stops(lambda output: "downloading LibTorch" in output)
+        self.stops(lambda _: any((self.clone / ".deps/downloads").glob("*/**/torch/lib/libtorch_cpu.so")))
+        self.assertEqual(list((self.clone / ".deps").glob("*.partial")), [])
+
+    def test_04_npm(self):
+        with self.small_disk("src/web/node_modules", 20):
+            self.fails("free")
+        self.stops(lambda output: "npm packages" in output)
+        self.fails("check the network", network=False)
+
+    def test_05_configuring(self):
+        with self.small_disk("src/build", 1) as folder:
+            (folder / "full").write_bytes(bytes(900 << 10))
+            self.fails("free")
+        self.stops(lambda output: "configuring" in output)
+
+    def test_06_compiling(self):
+        with self.small_disk("src/build", 30):
+            self.fails("free")
+        self.stops(self.runs("cc1plus"))
+        self.stops(self.runs("ld"))
+
+    def test_07_sweep(self):
+        status, _ = self.follow(self.start(), interrupt_when=lambda output: "accuracy" in output)
+        self.assertNotEqual(status, 0)
+        status, lines = self.follow(self.start())
+        self.assertEqual(status, 0, lines[-5:])
+
+    def test_08_a_clone_that_cannot_be_written(self):
+        call("mount", "--bind", self.clone, self.clone)
+        call("mount", "-o", "remount,ro,bind", self.clone)
+        try:
+            self.fails("make it writable")
+        finally:
+            call("umount", "--lazy", self.clone)
+
+
+if __name__ == "__main__":
+    # In a mount namespace, whose mounts end with this process.
+    if not reason_to_skip() and not os.environ.get("ATTUNE_IN_NAMESPACE"):
+        os.environ["ATTUNE_IN_NAMESPACE"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, __file__, *sys.argv[1:]])
+    unittest.main(verbosity=2, failfast=True)
