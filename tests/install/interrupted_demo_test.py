@@ -53,13 +53,10 @@ def mirror():
 def make_system(system):
     call("debootstrap", "--variant=minbase", "--include=ca-certificates,make,git", "bookworm", system, mirror())
     (system / "etc/apt/sources.list").unlink(missing_ok=True)
-    for name in HOST_FILES:
-        source = pathlib.Path("/", name)
-        if source.is_dir():
-            shutil.copytree(source, system / name, dirs_exist_ok=True, ignore_dangling_symlinks=True)
-        elif source.exists():
-            (system / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, system / name)
+    for source in [pathlib.Path("/", name) for name in HOST_FILES if pathlib.Path("/", name).exists()]:
+        target = system / source.parent.relative_to("/")
+        target.mkdir(parents=True, exist_ok=True)
+        call("cp", "--recursive", "--dereference", "--remove-destination", source, target)
     for name in ["proc", "sys", "dev", "dev/pts", "dev/shm"]:
         call("mount", "--bind", f"/{name}", system / name)
     call("git", "clone", "--quiet", ROOT, system / "src")
@@ -96,6 +93,7 @@ class InterruptedDemo(unittest.TestCase):
 
     def follow(self, process, interrupt_when=None):
         """Reads until the command ends, and presses Ctrl-C once `interrupt_when(output)`. Returns status and lines."""
+        self.addCleanup(process.stdout.close)
         os.set_blocking(process.stdout.fileno(), False)
         output, silence, last, interrupted = b"", 0, time.monotonic(), False
         deadline = last + STEP_S

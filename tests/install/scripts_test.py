@@ -123,7 +123,8 @@ class Scripts(unittest.TestCase):
     def test_setup_says_what_to_do_after_a_failure(self):
         for stage in ["apt-get-update", "apt-get-install", "python3", "npm"]:
             for reason, remedy in [("Temporary failure resolving 'deb.debian.org'", "check the network"),
-                                   ("[Errno 28] No space left on device", "free 3 GB")]:
+                                   ("[Errno 28] No space left on device", "free 3 GB"),
+                                   ("E: You don't have enough free space in /var/cache/apt/archives/.", "free 3 GB")]:
                 status, _, errors = self.run_script("setup", FAIL=stage, REASON=reason)
                 self.assertEqual(status, 1)
                 self.assertIn(remedy, errors.splitlines()[-1])
