@@ -74,21 +74,17 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 class Service:
     """A server, executors with folders of their own, and a trial of so many steps."""
 
-    def __init__(self, attune, folder, prefix):
-        self.attune, self.folder, self.data, self.port = attune, folder, folder / "data", str(driver.free_port())
-        self.processes = [subprocess.Popen([*prefix, attune, "serve", "--data-dir", str(self.data), "--port", "0",
-                                            "--rpc-port", self.port], **QUIET)]
-        while not (self.data / "server.json").exists():
-            if self.processes[0].poll() is not None:
-                sys.exit("checkpoint_get: attune serve has ended")
-            time.sleep(0.02)
+    def __init__(self, build, folder, prefix):
+        self.attune, self.folder, self.data, self.port = build / "attune", folder, folder / "data", driver.free_port()
+        self.server = driver.Server(build, self.data, self.port, prefix)
+        self.executors = []
 
     def executor(self, name):
         process = subprocess.Popen(
             [self.attune, "executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", "1", "--data-dir",
              str(self.folder / "hosts" / name), "--token-file", str(self.data / "token"), "--interface", "lo"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.processes.insert(0, process)
+        self.executors.append(process)
         return process
 
     def run(self, *args, **how):
@@ -105,9 +101,10 @@ class Service:
         self.run("sweep", "create", str(self.folder / "sweep.json"), *args)
 
     def end(self):
-        for process in self.processes:
+        for process in self.executors:
             process.terminate()
             process.wait()
+        self.server.__exit__()
 
 
 def get(service, megabytes):
@@ -155,7 +152,7 @@ def main():
             if prefix is None:
                 print(f"{name:23} left out: run it as root, or where users may mount")
                 continue
-            service = Service(str(arguments.build / "attune"), folder, prefix)
+            service = Service(arguments.build, folder, prefix)
             try:
                 print(f"{name:23}", mib_s(megabytes, work(service, megabytes)), flush=True)
             finally:

@@ -69,9 +69,9 @@ def run_sweep(build, folder, sweep, environment=None):
 class Server:
     """`attune serve`, ready to answer. Ends with the `with` block."""
 
-    def __init__(self, build, data):
+    def __init__(self, build, data, rpc_port=0, prefix=()):
         self.process = subprocess.Popen(
-            [build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", "0"],
+            [*prefix, build / "attune", "serve", "--data-dir", data, "--port", "0", "--rpc-port", str(rpc_port)],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         said = []
         for line in self.process.stderr:
