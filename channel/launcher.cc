@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-
 #include "channel/line_reader.h"
 #include "channel/unique_fd.h"
 #include "json/parse.h"

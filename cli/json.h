@@ -6,7 +6,6 @@
 
 #include "json/parse.h"
 
-
 namespace attune::cli {
 
 // Keeps the order of the server's answers, so that a configuration reads as in its sweep file.

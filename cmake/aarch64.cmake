@@ -9,7 +9,7 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 
 # GCC 12 notes for this architecture that it passes some types differently from GCC 9, by which nothing here was
 # compiled, and warns of what cannot happen with vectors inside Eigen.
-set(CMAKE_CXX_FLAGS_INIT "-Wno-psabi -Wno-free-nonheap-object")
+set(CMAKE_CXX_FLAGS_INIT -Wno-psabi)
 
 # pkg-config would find the libraries of this machine.
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)

@@ -3,8 +3,8 @@
 // JSON texts (RFC 8259) to values of nlohmann's library. `Json` is nlohmann::json, or
 // nlohmann::ordered_json where the order of members must survive.
 //
-// Parse with these functions and not with Json::parse. The parser is compiled once, in parse.cc, because
-// it costs each other library about a second to compile.
+// Parse with these functions and not with Json::parse. The parser is compiled once, in parse.cc,
+// because it costs each other library about a second to compile.
 
 #include <istream>
 #include <nlohmann/json.hpp>

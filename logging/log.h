@@ -5,8 +5,8 @@
 //
 //   logging::Warn("cannot delete {}: {}", folder.string(), error.message());
 //
-// spdlog writes them. Only log.cc and the place that configures the log include spdlog: its headers and
-// the formatting code behind them would cost every other library more than a second to compile.
+// spdlog writes them. Only log.cc and the place that configures the log include spdlog: its headers
+// and the formatting code behind them would cost every other library more than a second to compile.
 
 #include <fmt/core.h>
 

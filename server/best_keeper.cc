@@ -1,6 +1,5 @@
 #include "server/best_keeper.h"
 
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -186,8 +185,8 @@ bool BestKeeper::Bring(const CheckpointId& id, const std::string& digest) {
     return true;
   if (Stopping()) return false;
   logging::Log(FailedBefore(id.trial.sweep) ? logging::Level::kDebug : logging::Level::kWarn,
-              "the best checkpoint {} could not be copied to {}: {}", ToString(id),
-              storage_.path().string(), done.error);
+               "the best checkpoint {} could not be copied to {}: {}", ToString(id),
+               storage_.path().string(), done.error);
   return false;
 }
 

@@ -1,6 +1,5 @@
 #include "server/checkpoint_storage.h"
 
-
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -1,6 +1,5 @@
 #pragma once
 
-
 #include "core/base/result.h"
 #include "core/log/sweep_spec.h"
 #include "core/space/value.h"

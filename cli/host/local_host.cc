@@ -243,7 +243,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
   const std::chrono::milliseconds grace(std::llround(options.grace_seconds * 1000));
   const Interrupt::Subscription stop(interrupt, [&running, grace] {
     logging::Info("leaving: what runs here has {} s to save at its next report",
-                 grace.count() / 1000);
+                  grace.count() / 1000);
     running.Leave(grace);
   });
   const agent::AgentExit exit = running.Wait();

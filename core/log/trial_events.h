@@ -71,8 +71,8 @@ struct TrialReported {
                &TrialReported::attempt, Inline(&TrialReported::report));
 };
 
-// The program logged metrics between reports (Context::Log). They are points of curves; no searcher,
-// scheduler or limit sees them.
+// The program logged metrics between reports (Context::Log). They are points of curves; no
+// searcher, scheduler or limit sees them.
 struct MetricsLogged {
   AttemptId attempt;
   int64_t number = 0;  // counts from 1 within the attempt, so a repeated message is recognised

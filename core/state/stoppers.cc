@@ -173,7 +173,7 @@ std::optional<Time> Deadline(const Sweep& sweep) {
   std::optional<Time> first;
   if (stop.max_time.value > 0) {
     first = AddSeconds(sweep.running_since,
-                  stop.max_time.value - static_cast<double>(sweep.ran_us) / kMicroseconds);
+                       stop.max_time.value - static_cast<double>(sweep.ran_us) / kMicroseconds);
   }
   if (stop.max_gpu_hours > 0 && sweep.used.gpu_percent > 0) {
     const Time since = sweep.running_since;  // any moment does: use grows evenly

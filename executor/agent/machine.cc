@@ -1,6 +1,5 @@
 #include "executor/agent/machine.h"
 
-
 #include <algorithm>
 #include <ranges>
 #include <utility>
@@ -302,7 +301,7 @@ void Machine::LoseLeaseIfOver(const Now& now) {
   if (now.boot < lease_until_) return;
   lease_until_ = kNever;
   logging::Error("nothing heard from the server for {} ms: tearing all gangs down",
-                lease_ttl_.count());
+                 lease_ttl_.count());
   for (const gang::AttemptId& attempt : reconciler_.Live()) lost_.insert(attempt);
   CancelAll(gang::CancelReason::kLeaseLost);
   DropDeadlineIfAllEnded();

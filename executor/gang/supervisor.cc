@@ -60,10 +60,11 @@ void Supervisor::MakeCgroups() {
   auto cgroups = Cgroups::Make(options_.cgroups);
   if (cgroups.ok()) {
     cgroups_ = std::move(cgroups.value());
-    logging::Info("what ranks leave behind is ended by cgroups, in {}", cgroups_->folder().string());
+    logging::Info("what ranks leave behind is ended by cgroups, in {}",
+                  cgroups_->folder().string());
   } else {
     logging::Info("what ranks leave behind is found by its environment, not by cgroups: {}",
-                 cgroups.error());
+                  cgroups.error());
   }
 }
 

@@ -218,7 +218,7 @@ void GpuHealth::Open() {
   Nvml::Opened opened = Nvml::Open(library_);
   if (!opened.nvml) {
     logging::Log(opened.has_library ? logging::Level::kWarn : logging::Level::kInfo,
-                "GPUs are not watched: {}", opened.fault);
+                 "GPUs are not watched: {}", opened.fault);
     return;
   }
   nvml_ = std::move(opened.nvml);

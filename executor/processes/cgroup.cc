@@ -196,7 +196,7 @@ std::vector<UniqueFd> Cgroup::Kill() {
     if (!ending.empty()) return ending;
     if (std::chrono::steady_clock::now() > deadline) {
       logging::Error("{} has process {}, which cannot be killed with it; it is left behind",
-                    folder_.string(), *members.begin());
+                     folder_.string(), *members.begin());
       return ending;
     }
   }
@@ -229,7 +229,7 @@ std::unique_ptr<Cgroup> Cgroups::Add() {
   OrError<std::unique_ptr<Cgroup>> cgroup = AddOne();
   if (cgroup.ok()) return std::move(cgroup.value());
   logging::Warn("{}; what left its session and cleared its environment may be left behind",
-               cgroup.error());
+                cgroup.error());
   return nullptr;
 }
 

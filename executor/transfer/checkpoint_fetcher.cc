@@ -1,6 +1,5 @@
 #include "executor/transfer/checkpoint_fetcher.h"
 
-
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -146,12 +145,12 @@ Fetched CheckpointFetcher::Bring(Job job) {
             .is_final = transfer.is_final || done.fault == Downloaded::Fault::kCorrupt};
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   logging::Info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
-               gang::ToString(job.attempt), name, Megabytes(done.bytes), Megabytes(done.fetched),
-               seconds,
-               transfer.direct_bytes == 0
-                   ? ""
-                   : fmt::format(", {:.1f} MB directly from {}", Megabytes(transfer.direct_bytes),
-                                 transfer.directly_from));
+                gang::ToString(job.attempt), name, Megabytes(done.bytes), Megabytes(done.fetched),
+                seconds,
+                transfer.direct_bytes == 0
+                    ? ""
+                    : fmt::format(", {:.1f} MB directly from {}", Megabytes(transfer.direct_bytes),
+                                  transfer.directly_from));
   Evict(room_.bytes_max);
   return {.folder = copy};
 }

@@ -28,7 +28,7 @@ PieceSource::Answer DirectPieces::Read(gang::FarCheckpoint& checkpoint, const st
     Disconnect();
     if (IsCancelled()) return {.piece = {.error = "cancelled"}};
     logging::Warn("checkpoint {} cannot be read directly from {}: {}",
-                 gang::ToString(checkpoint.name), from, problem);
+                  gang::ToString(checkpoint.name), from, problem);
     checkpoint.servers.erase(checkpoint.servers.begin());
   }
   return otherwise_.Read(checkpoint, file, offset, std::move(piece.data));

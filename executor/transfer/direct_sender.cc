@@ -59,7 +59,7 @@ DirectSender::DirectSender(gang::Folders folders, const std::string& address,
   gang::OrError<Listener> listener = Listen(address);
   if (!listener.ok()) {
     logging::Warn("checkpoints go from here by the server alone: cannot listen at {}: {}", address,
-                 listener.error());
+                  listener.error());
     return;
   }
   listener_ = std::move(listener.value());

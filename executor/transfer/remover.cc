@@ -1,6 +1,5 @@
 #include "executor/transfer/remover.h"
 
-
 #include <algorithm>
 #include <charconv>
 #include <string_view>
@@ -33,7 +32,7 @@ std::string Remover::Remove(const Removal& removal) {
     if (!owner.ok()) return owner.error();
     if (owner.value() != *removal.owner) {
       logging::Warn("the {} stays: nothing in it says that it is of the server that has deleted it",
-                   removal.name);
+                    removal.name);
       return "";
     }
   }

@@ -1,6 +1,5 @@
 #include "server/conductor/conductor.h"
 
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

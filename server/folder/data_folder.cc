@@ -85,7 +85,7 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
   folder.id_ = std::move(id).value();
   if (is_new && std::filesystem::exists(path / "sweeps", ignored))
     logging::Warn("{} has no database and begins anew; what an earlier one knew of {} is lost",
-                 path.string(), (path / "sweeps").string());
+                  path.string(), (path / "sweeps").string());
   return folder;
 }
 

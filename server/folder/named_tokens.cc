@@ -105,7 +105,7 @@ std::vector<NamedToken> NamedTokens::List() const {
       tokens.push_back(*std::move(token));
     } else {
       logging::Warn("{} is passed over: {}", entry.path().string(),
-                   text.ok() ? "it holds no token" : text.error().message);
+                    text.ok() ? "it holds no token" : text.error().message);
     }
   }
   if (error && error != std::errc::no_such_file_or_directory)

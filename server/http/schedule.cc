@@ -45,8 +45,9 @@ Json ToJson(const Lineages::Lineage& lineage) {
 }  // namespace
 
 std::span<const std::string_view> Lineages::Kinds() {
-  static constexpr std::string_view kKinds[] = {TrialCreated::kRow.info.kind, AttemptAssigned::kRow.info.kind,
-                                                TrialDecided::kRow.info.kind, TrialPromoted::kRow.info.kind};
+  static constexpr std::string_view kKinds[] = {
+      TrialCreated::kRow.info.kind, AttemptAssigned::kRow.info.kind, TrialDecided::kRow.info.kind,
+      TrialPromoted::kRow.info.kind};
   return kKinds;
 }
 

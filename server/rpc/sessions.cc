@@ -1,6 +1,5 @@
 #include "server/rpc/sessions.h"
 
-
 #include <algorithm>
 #include <iterator>
 #include <utility>

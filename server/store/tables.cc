@@ -268,7 +268,8 @@ std::string TablesSql() {
 
 std::string ViewsSql() {
   return "DROP VIEW IF EXISTS reports; DROP VIEW IF EXISTS logged;" +
-         EventsOf("report", TrialReported::kRow.info.kind) + EventsOf("logged", MetricsLogged::kRow.info.kind) +
+         EventsOf("report", TrialReported::kRow.info.kind) +
+         EventsOf("logged", MetricsLogged::kRow.info.kind) +
          R"sql(
   CREATE VIEW logged AS
     SELECT seq, sweep, trial, time, payload ->> '$[0]' AS attempt, payload ->> '$[2]' AS step,

@@ -1,6 +1,5 @@
 #include "attune/config.h"
 
-
 #include "attune/error.h"
 #include "json/parse.h"
 

@@ -152,7 +152,8 @@ void RemoveUnfinished(const fs::path& checkpoint_dir, int attempt) {
   }
 }
 
-// Returns N if `name` is "step-S-attempt-N" or ".attempt-N", perhaps with "-" and more behind it; else 0.
+// Returns N if `name` is "step-S-attempt-N" or ".attempt-N", perhaps with "-" and more behind it;
+// else 0.
 int AttemptOf(std::string_view name) {
   constexpr std::string_view kDigits = "0123456789";
   if (constexpr std::string_view kStep = "step-"; name.starts_with(kStep)) {

@@ -1,6 +1,5 @@
 #include "trainable/checkpoints/manifest.h"
 
-
 #include "attune/error.h"
 #include "json/parse.h"
 

@@ -25,7 +25,8 @@ TEST(FactFields, EveryFactComesBackFromItsBytes) {
 TEST(FactFields, EveryKindHasAWordOfItsOwn) {
   std::set<std::string_view> kinds;
   for (const Fact& fact : testing::EveryFact()) {
-    const std::string_view kind = std::visit([](const auto& known) { return known.kRow.info.kind; }, fact);
+    const std::string_view kind =
+        std::visit([](const auto& known) { return known.kRow.info.kind; }, fact);
     EXPECT_TRUE(std::ranges::all_of(kind, [](char c) { return std::islower(c) != 0 || c == '_'; }))
         << kind;
     kinds.insert(kind);

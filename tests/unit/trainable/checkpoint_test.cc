@@ -374,9 +374,10 @@ TEST_F(Checkpoints, AKillAtAnySystemCallLeavesAWholeOneOrNoneAndNoLitter) {
 
 TEST_F(Checkpoints, NextAttemptFollowsTheHighestInTheFolder) {
   EXPECT_EQ(NextAttempt(folder_ / "absent"), 1);
-  for (const char* name : {"step-7-attempt-2", ".attempt-4-x", "step-1-attempt-3-old", "step--attempt-8",
-                           "step-1.attempt-8", "xstep-1-attempt-8", "step-1-attempt-", "attempt-8",
-                           "step-1-attempt-8x", "step-1-attempt--8", ".attempt-1234567890"})
+  for (const char* name :
+       {"step-7-attempt-2", ".attempt-4-x", "step-1-attempt-3-old", "step--attempt-8",
+        "step-1.attempt-8", "xstep-1-attempt-8", "step-1-attempt-", "attempt-8",
+        "step-1-attempt-8x", "step-1-attempt--8", ".attempt-1234567890"})
     fs::create_directory(folder_ / name);
   EXPECT_EQ(NextAttempt(folder_), 5);
 }
