@@ -63,6 +63,10 @@ esac
 
 
 class Scripts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background inherits SIG_IGN
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
