@@ -95,6 +95,7 @@ class InterruptedDemo(unittest.TestCase):
     def follow(self, process, interrupt_when=None, by=signal.SIGINT):
         """Reads until the command ends, and presses Ctrl-C once `interrupt_when(output)`. Returns status and lines."""
         self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
         os.set_blocking(process.stdout.fileno(), False)
         output, silence, last, interrupted = b"", 0, time.monotonic(), False
         deadline = last + STEP_S
