@@ -8,7 +8,7 @@ set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 
 # GCC 12 notes for this architecture that it passes some types differently from GCC 9, by which nothing here was
-# compiled, and warns of what cannot happen with vectors inside Eigen.
+# compiled.
 set(CMAKE_CXX_FLAGS_INIT -Wno-psabi)
 
 # pkg-config would find the libraries of this machine.
