@@ -8,11 +8,16 @@
 The exit status is the command's.
 """
 
+import signal
+
+# The command has the same terminal, so Ctrl-C reaches it too, and this ends when it does. A handler rather than
+# SIG_IGN, which the command would inherit. First of all, because Ctrl-C may come at once.
+signal.signal(signal.SIGINT, lambda *_: None)
+
 import contextlib
 import os
 import re
 import selectors
-import signal
 import subprocess
 import sys
 import time
@@ -127,9 +132,6 @@ def main():
     arguments = [words.pop(0)] if kind == "cmake" and words else []
     if kind not in kinds or not words:
         sys.exit(__doc__)
-    # The command has the same terminal, so Ctrl-C reaches it too, and this ends when it does. A handler
-    # rather than SIG_IGN, which the command would inherit.
-    signal.signal(signal.SIGINT, lambda *_: None)
     status = follow(words, kinds[kind](*arguments))
     sys.exit(status if status >= 0 else 128 - status)
 

@@ -160,6 +160,16 @@ class Scripts(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn(f"cannot write to {self.clone / folder}", errors)
 
+    def test_files_that_npm_could_not_write_are_an_error(self):
+        shutil.copy(ROOT / "web/npm_ci.cmake", self.clone / "web")
+        npm = self.state / "bin/npm"
+        command = [shutil.which("cmake"), f"-DNPM={npm}", "-P", self.clone / "web/npm_ci.cmake"]
+        script = "#!/bin/sh\nmkdir -p node_modules\necho '{}'\n"
+        npm.write_text(script.format("npm warn tar TAR_ENTRY_ERROR ENOSPC: no space left on device, write"))
+        self.assertNotEqual(subprocess.run(command, capture_output=True).returncode, 0)
+        npm.write_text(script.format("added 62 packages in 2s"))
+        self.assertEqual(subprocess.run(command, capture_output=True).returncode, 0)
+
     def test_build_continues_after_an_interruption(self):
         self.interrupt("build", "cmake")
         self.interrupt("build", "ninja")
