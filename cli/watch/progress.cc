@@ -10,7 +10,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedrawPeriod{250};
 constexpr std::chrono::seconds kClockRedrawPeriod{1};  // for the times it shows
-constexpr std::chrono::seconds kSummaryPeriod{60};
+// The longest silence in plain text. A person may watch the beginning; a long log needs few lines.
+constexpr std::chrono::seconds kSilenceAtFirst{10};
+constexpr std::chrono::seconds kSilenceLater{60};
+constexpr std::chrono::minutes kFrequentFor{10};
 
 class LiveBlock final : public Progress {
  public:
@@ -57,25 +60,30 @@ class PlainLines final : public Progress {
 
   void OnEvent(const ServerEvent& event, const SweepModel& sweep) override {
     const std::string line = EventLine(event, sweep);
-    if (!line.empty()) output_.Print(line);
+    if (!line.empty()) Print(line);
   }
 
   void Tick(const SweepModel& sweep, Clock::time_point now) override {
     if (const std::string stuck = sweep.stuck(); stuck != stuck_) {
       stuck_ = stuck;
-      if (!stuck.empty()) output_.Print("waiting: " + Clean(stuck));
+      if (!stuck.empty()) Print("waiting: " + Clean(stuck));
     }
-    if (now - summarised_ < kSummaryPeriod) return;
-    summarised_ = now;
-    output_.Print(SummaryLine(sweep));
+    const auto silence = now - started_ < kFrequentFor ? kSilenceAtFirst : kSilenceLater;
+    if (now - printed_ >= silence) Print(SummaryLine(sweep));
   }
 
-  void Note(std::string_view line) override { output_.Print(line); }
-  void Finish(const SweepModel& sweep) override { output_.Print(SummaryLine(sweep)); }
+  void Note(std::string_view line) override { Print(line); }
+  void Finish(const SweepModel& sweep) override { Print(SummaryLine(sweep)); }
 
  private:
+  void Print(std::string_view line) {
+    output_.Print(line);
+    printed_ = Clock::now();
+  }
+
   Output& output_;
-  Clock::time_point summarised_ = Clock::now();
+  Clock::time_point started_ = Clock::now();
+  Clock::time_point printed_ = started_;
   std::string stuck_;
 };
 
