@@ -1,6 +1,6 @@
 """`make demo` on a bare Debian 12, without a network, on full disks, and interrupted in every stage.
 
-Takes about 20 minutes, and needs root, debootstrap and the network: python3 tests/install/interrupted_demo_test.py
+Takes 5 minutes on an idle machine with two CPUs, and needs root, debootstrap and the network: python3 tests/install/interrupted_demo_test.py
 
 The tests run in the order of their names, in one system: each continues where the one before was stopped, so each
 also tests that an interruption breaks nothing later.
