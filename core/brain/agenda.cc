@@ -161,17 +161,22 @@ std::vector<SweepId> Agenda::Sweeps(Time now) {
   return {sweeps_.begin(), sweeps_.end()};
 }
 
+// A gang that needs less time than before may start or grow on an executor that ends soon. One that
+// needs more time may do so on an executor that never had that much.
+void Agenda::NoteNeeds(const State& state, const Sweep& sweep) {
+  const Seconds needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
+  const Seconds before = std::exchange(needs_of_.try_emplace(sweep.id, needs).first->second, needs);
+  if (needs == before) return;
+  may_start_ = true;
+  without_growth.clear();
+}
+
 void Agenda::Rest(const State& state, const Sweep& sweep, Time now) {
+  NoteNeeds(state, sweep);
   if (sweep.spec.External() || !MayStart(sweep) || !HasNext(sweep, now)) {
     NoTurn(sweep.id);
   } else {
     may_start_ |= !HasTurn(sweep.id) || waiting_.contains(sweep.id) || choosy_.contains(sweep.id);
-    // What needs less time than before may start on an executor that ends soon; what needs more, on
-    // one that has never had so much.
-    const Seconds needs = state.ending.empty() ? Seconds(0) : NeedsOf(sweep);
-    const Seconds before =
-        std::exchange(needs_of_.try_emplace(sweep.id, needs).first->second, needs);
-    may_start_ |= needs != before;
     SetTurn(state, sweep);
   }
   waiting_.erase(sweep.id);

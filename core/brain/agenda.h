@@ -122,6 +122,7 @@ class Agenda {
   void Forget(SweepId sweep);
   void PutHost(const State& state, const Reachable& reachable, const std::string& name);
   void MoreRoom();
+  void NoteNeeds(const State& state, const Sweep& sweep);
 
   std::set<SweepId> sweeps_;  // to look at
   std::set<std::pair<Time, SweepId>> due_;
@@ -140,7 +141,7 @@ class Agenda {
   std::map<SweepId, Turn> turn_of_;
   std::set<SweepId> waiting_;
   std::set<SweepId> choosy_;
-  std::map<SweepId, Seconds> needs_of_;  // how long a gang of it has to run
+  std::map<SweepId, Seconds> needs_of_;  // how long its gangs must be able to run
   std::set<SweepId> small_;
   std::optional<SweepId> reserver_;
 

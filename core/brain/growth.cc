@@ -167,11 +167,8 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
     if (grows && !AllSeen(state, hosts)) return;
     const int room = RoomFor(state, small, hosts);
     if (room == 0 && !grows) {
-      // The agenda forgets this when an executor has more room. It does not notice that the share
-      // of a gang grew, that an excluded executor restarted, or that the sweep needs less time than
-      // before on an executor that ends soon.
-      if (small.sweep->spec.gang.grow != GrowthPolicy::kEven && small.sweep->excluded.empty() &&
-          state.ending.empty())
+      // The agenda does not notice that a gang's share grew or that an excluded executor restarted.
+      if (small.sweep->spec.gang.grow != GrowthPolicy::kEven && small.sweep->excluded.empty())
         agenda.without_growth.insert(live.epoch);
       continue;
     }

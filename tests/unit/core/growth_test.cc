@@ -182,6 +182,26 @@ TEST_F(Growth, NorOntoAnExecutorThatEndsTooSoon) {
   }
 }
 
+TEST_F(Growth, AGangGrowsOntoAnExecutorThatEndsSoonOnceReportsTakeLessTime) {
+  const auto report = [this](int64_t step) {
+    Tell(0, TrialReported{.report = {Step(step), {{"score", 0.6}}, Seconds(40)}}, First(0));
+  };
+  Host("a", 2);
+  Create(Elastic(8, 2));
+  report(1);
+  Save(0, 1);
+  Do(JoinExecutor{.name = "b",
+                  .instance = "b",
+                  .resources = {.gpus = 4},
+                  .spans = true,
+                  .folder = "shared",
+                  .time_left = Seconds(kGrowAfter + 110)});
+  Wait(kGrowAfter);
+  ASSERT_FALSE(Grows(0)) << "110 s are left, and a report with a checkpoint needs 124";
+  for (int64_t step = 2; step <= 4; ++step) report(step);
+  EXPECT_TRUE(Grows(0)) << "it needs 92";
+}
+
 TEST_F(Growth, OneTooLargeForEveryExecutorIsNotWaitedFor) {
   StartSmall();
   const SweepId small = id();
