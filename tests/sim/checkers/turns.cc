@@ -157,24 +157,29 @@ class Turns final : public Checker {
   }
   void Shade(const AttemptAssigned& fact, const std::string& executor, const SweepBook& holder,
              int workers) {
-    Resources used{.cpus = workers * holder.spec.gang.per_worker.cpus,
-                   .gpus = workers * holder.spec.gang.per_worker.gpus};
+    const GangSpec& gang = holder.spec.gang;
+    struct Use {
+      int64_t cpus = 0;
+      int64_t gpu_percent = 0;  // of all GPUs together: gangs may share one
+    };
+    Use used{workers * gang.per_worker.cpus,
+             int64_t{workers} * gang.per_worker.gpus * gang.gpu_percent};
     const auto add = [&](const std::vector<RankSlot>& ranks) {
       for (const RankSlot& slot : ranks) {
         if (slot.executor != executor) continue;
         used.cpus += slot.cpus;
-        used.gpus += static_cast<int>(slot.gpus.size());
+        used.gpu_percent += GpuPercent(slot);
       }
     };
     for (const AttemptBook* attempt : books_.Live()) {
       if (!books_.reservation->ahead.contains({executor, attempt->epoch})) add(attempt->ranks);
     }
-    const Resources before = used;
+    const Use before = used;
     add(fact.ranks);
     // A sweep of a higher priority may have taken more of one kind than is left.
     const Resources& total = books_.executors.at(executor).resources;
     if ((used.cpus > before.cpus && used.cpus > total.cpus) ||
-        (used.gpus > before.gpus && used.gpus > total.gpus))
+        (used.gpu_percent > before.gpu_percent && used.gpu_percent > 100 * total.gpus))
       Find(ToString(fact.attempt) + " takes slots of " + executor +
            " that are reserved for sweep " + ToString(holder.id));
   }
