@@ -86,7 +86,7 @@ bool HasNeeded(const State& state, const Fact& fact) {
   return false;
 }
 
-// ---- what an event needs besides -------------------------------------------------------------
+// ---- what single events need, in addition to their row ----------------------------------------
 
 // Whether the sweep's searcher is having the thought that the event answers.
 bool IsThinking(const State& state, SweepId id, std::optional<EventSeq> thought) {
@@ -94,38 +94,38 @@ bool IsThinking(const State& state, SweepId id, std::optional<EventSeq> thought)
   return !thought || (thinking && thinking->position == *thought);
 }
 
-bool Agrees(const State& state, const ProposalBegun& begun) {
+bool IsConsistent(const State& state, const ProposalBegun& begun) {
   const Sweep& sweep = *state.Find(begun.sweep);
   return !sweep.thinking && begun.proposal == sweep.next_proposal;
 }
-bool Agrees(const State& state, const SearchWaits& waits) {
+bool IsConsistent(const State& state, const SearchWaits& waits) {
   return IsThinking(state, waits.sweep, waits.thought);
 }
-bool Agrees(const State& state, const SearchExhausted& exhausted) {
+bool IsConsistent(const State& state, const SearchExhausted& exhausted) {
   return IsThinking(state, exhausted.sweep, exhausted.thought);
 }
-bool Agrees(const State& state, const TrialCreated& created) {
+bool IsConsistent(const State& state, const TrialCreated& created) {
   const Sweep& sweep = *state.Find(created.trial.sweep);
   return created.trial.number.value == static_cast<uint32_t>(sweep.created) &&
          IsThinking(state, created.trial.sweep, created.thought);
 }
-bool Agrees(const State& state, const AttemptAssigned& assigned) {
+bool IsConsistent(const State& state, const AttemptAssigned& assigned) {
   return !state.Find(assigned.attempt.trial)->live &&
          std::ranges::all_of(assigned.ranks, [&](const RankSlot& slot) {
            return state.executors.contains(slot.executor);
          });
 }
-bool Agrees(const State&, const TrialDecided& decided) {
+bool IsConsistent(const State&, const TrialDecided& decided) {
   return decided.verdict.kind != VerdictKind::kExploit || decided.cloned;
 }
-bool Agrees(const State& state, const TrialPromoted& promoted) {
+bool IsConsistent(const State& state, const TrialPromoted& promoted) {
   return state.Find(promoted.trial.sweep)->paused.contains(promoted.trial.number) &&
          promoted.donor.has_value() == promoted.cloned.has_value();
 }
-bool Agrees(const State& state, const ExecutorExcluded& excluded) {
+bool IsConsistent(const State& state, const ExecutorExcluded& excluded) {
   return state.executors.contains(excluded.name);
 }
-bool Agrees(const State& state, const ExecutorForgotten& forgotten) {
+bool IsConsistent(const State& state, const ExecutorForgotten& forgotten) {
   return state.executors.at(forgotten.name).attempts.empty();
 }
 
@@ -133,11 +133,11 @@ bool Agrees(const State& state, const ExecutorForgotten& forgotten) {
 bool CanFollow(const State& state, const Event& event) {
   if (event.seq.value != state.last_seq.value + 1) return false;
   if (!HasNeeded(state, event.fact)) return false;
-  bool agrees = true;
-  Dispatch<kAudit>(event.fact, [&](const auto& fact) -> decltype(void(Agrees(state, fact))) {
-    agrees = Agrees(state, fact);
+  bool is_consistent = true;
+  Dispatch<kAudit>(event.fact, [&](const auto& fact) -> decltype(void(IsConsistent(state, fact))) {
+    is_consistent = IsConsistent(state, fact);
   });
-  return agrees;
+  return is_consistent;
 }
 
 }  // namespace

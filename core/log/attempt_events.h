@@ -141,7 +141,7 @@ struct CheckpointDropped {
   std::string reason;
 
   static constexpr auto kRow = EventRow(
-      {"checkpoint_dropped", Needs::kCreatedSweep, kGangs | kHolder | kTrialRecord,
+      {"checkpoint_dropped", Needs::kCreatedSweep, kGangs | kTrialRecord,
        Handled(kStream | kTables), Ignored(kSummary | kCurves | kAudit)},
       &CheckpointDropped::checkpoint, Field("executor", &CheckpointDropped::executor),
       Field("path", &CheckpointDropped::path), Field("reason", &CheckpointDropped::reason));

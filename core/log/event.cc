@@ -2,8 +2,6 @@
 
 #include <functional>
 
-#include "core/log/fields.h"
-
 namespace attune {
 
 std::string_view Name(SweepState state) {
@@ -114,35 +112,31 @@ constexpr bool AllWhole(const std::variant<T...>*) {
 static_assert(AllWhole(static_cast<const AnyFact*>(nullptr)),
               "an event has no row, or a member that its row does not name");
 
-// An archive that keeps the subject of a fact and ignores all other fields.
-class SubjectArchive {
- public:
-  static constexpr bool kReads = false;
+// The sweep, the trial and the executor that a subject names; null if it names none.
+const TrialId* TrialIn(const TrialId& trial) { return &trial; }
+const TrialId* TrialIn(const AttemptId& attempt) { return &attempt.trial; }
+const TrialId* TrialIn(const CheckpointId& checkpoint) { return &checkpoint.trial; }
+const TrialId* TrialIn(SweepId) { return nullptr; }
+const TrialId* TrialIn(const std::string&) { return nullptr; }
 
-  template <class T>
-  void operator()(const char*, const T&) {}
-  template <class T>
-  void Later(const char*, const T&) {}
-  template <class T>
-  void Later(const char*, const T&, const T&) {}
-  template <class T>
-  void Sparse(const char*, const T&) {}
-  template <class T>
-  void Listed(const char*, const char*, const T&) {}
-  void Row(SweepId id) { sweep = id; }
-  void Row(const TrialId& id) {
-    sweep = id.sweep;
-    trial = id;
-  }
+const SweepId* SweepIn(const SweepId& sweep) { return &sweep; }
+const SweepId* SweepIn(const std::string&) { return nullptr; }
+template <class Subject>
+const SweepId* SweepIn(const Subject& subject) {
+  return &TrialIn(subject)->sweep;
+}
 
-  std::optional<SweepId> sweep;
-  std::optional<TrialId> trial;
-};
+const std::string* ExecutorIn(const std::string& executor) { return &executor; }
+template <class Subject>
+const std::string* ExecutorIn(const Subject&) {
+  return nullptr;
+}
 
-SubjectArchive SubjectOf(const Fact& fact) {
-  SubjectArchive archive;
-  std::visit([&](const auto& about) { Fields(archive, about); }, fact);
-  return archive;
+// What `part` says of the subject of a fact.
+template <class Part>
+auto PartOfSubject(const Fact& fact, Part part) {
+  return std::visit(
+      [&]<class T>(const T& event) { return part(std::invoke(T::kRow.subject, event)); }, fact);
 }
 
 }  // namespace
@@ -158,20 +152,18 @@ const EventInfo& InfoOf(const Fact& fact) {
   return std::visit([]<class T>(const T&) -> const EventInfo& { return T::kRow.info; }, fact);
 }
 
-std::optional<SweepId> SweepOf(const Fact& fact) { return SubjectOf(fact).sweep; }
-std::optional<TrialId> TrialOf(const Fact& fact) { return SubjectOf(fact).trial; }
+std::optional<SweepId> SweepOf(const Fact& fact) {
+  const SweepId* const sweep = PartOfSubject(fact, [](const auto& id) { return SweepIn(id); });
+  return sweep != nullptr ? std::optional(*sweep) : std::nullopt;
+}
+
+std::optional<TrialId> TrialOf(const Fact& fact) {
+  const TrialId* const trial = PartOfSubject(fact, [](const auto& id) { return TrialIn(id); });
+  return trial != nullptr ? std::optional(*trial) : std::nullopt;
+}
 
 const std::string* ExecutorOf(const Fact& fact) {
-  return std::visit(
-      []<class T>(const T& event) -> const std::string* {
-        const auto& subject = std::invoke(T::kRow.subject, event);
-        if constexpr (std::is_same_v<decltype(subject), const std::string&>) {
-          return &subject;
-        } else {
-          return nullptr;
-        }
-      },
-      fact);
+  return PartOfSubject(fact, [](const auto& id) { return ExecutorIn(id); });
 }
 
 std::optional<ProposalNumber> UncountedProposal(const TrialCreated& fact) {

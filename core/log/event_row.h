@@ -44,14 +44,13 @@ enum class Needs {
   kLiveAttempt,   // its trial has an attempt that has not ended
 };
 
-// Who must hear of an event, besides those that read it from the log. Flags.
+// Who must hear of an event although it does not read the log. Flags.
 enum Touches : unsigned {
   kNoExecutor = 0,
   kGangs = 1,     // executors that run a gang of its sweep or trial
-  kHolder = 2,    // the executor that holds its checkpoint
-  kRemovals = 4,  // executors that wait to hear that files are gone
-  kEveryExecutor = 8,
-  kTrialRecord = 16,  // caches of the record of a trial that has ended
+  kRemovals = 2,  // executors that wait to hear that files are gone
+  kEveryExecutor = 4,
+  kTrialRecord = 8,  // caches of the record of a trial that has ended
 };
 constexpr Touches operator|(Touches a, Touches b) {
   return static_cast<Touches>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -79,7 +78,7 @@ struct Ignored {
   constexpr explicit Ignored(Consumers consumers) : by(consumers) {}
 };
 
-// Of an event's form in the log.
+// The version of an event's form in the log.
 struct Version {
   int number;
   constexpr explicit Version(int its_number) : number(its_number) {}

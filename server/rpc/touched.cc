@@ -29,7 +29,8 @@ Touched::Executors Touched::By(std::span<const Event> events) {
     const Touches touches = InfoOf(event.fact).touches;
     if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact))
       where_[assigned->attempt.trial] = HostsOf(assigned->ranks);
-    if (touches & kHolder) touched.names.insert(std::get<CheckpointDropped>(event.fact).executor);
+    if (const auto* dropped = std::get_if<CheckpointDropped>(&event.fact))
+      touched.names.insert(dropped->executor);  // it deletes the checkpoint
     if (touches & kRemovals) touched.removals = true;
     if (touches & kEveryExecutor) touched.all = true;
     if (touches & kGangs) AddGangs(event.fact, touched);
