@@ -23,24 +23,24 @@ Finding Lack(std::string detail, std::string remedy) {
 
 std::string Size(uint64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
 
-std::string WithNoun(uint64_t number, const std::string& noun) {
-  return std::to_string(number) + ' ' + noun + (number == 1 ? "" : "s");
+std::string ToText(Release release) {
+  return std::to_string(release.major) + '.' + std::to_string(release.minor);
 }
 
-// Whether a version such as 5.4 or 5.4.0-150-generic is at least `major`.`minor`.
-bool IsAtLeast(std::string_view version, int major, int minor) {
+// Whether a version such as 5.4 or 5.4.0-150-generic is at least `least`.
+bool IsAtLeast(std::string_view version, Release least) {
   int found_major = 0;
   int found_minor = 0;
   const char* const end = version.data() + version.size();
   const auto [dot, error] = std::from_chars(version.data(), end, found_major);
   if (error != std::errc()) return false;
   if (dot != end && *dot == '.') std::from_chars(dot + 1, end, found_minor);
-  return std::pair(found_major, found_minor) >= std::pair(major, minor);
+  return std::pair(found_major, found_minor) >= std::pair(least.major, least.minor);
 }
 
 Finding CheckKernel(const std::string& release) {
-  if (IsAtLeast(release, kKernelMajorMin, kKernelMinorMin)) return Well("Linux " + release);
-  return Lack("Linux " + release + " is older than 5.4",
+  if (IsAtLeast(release, kKernelMin)) return Well("Linux " + release);
+  return Lack("Linux " + release + " is older than " + ToText(kKernelMin),
               "install a newer kernel: `uname -r` shows the one that runs");
 }
 
@@ -78,12 +78,16 @@ Finding CheckMemory(const MemoryFacts& facts) {
 }
 
 Finding CheckCgroups(const CgroupFacts& facts) {
-  const std::string cpus = WithNoun(facts.cpus, "CPU") + " for trials";
+  const std::string cpus = FormatCount(facts.cpus, "CPU") + " for trials";
   if (facts.fault.empty()) return Well(cpus + "; each gang gets a cgroup");
   return Warn(facts.fault + "; an executor finds leftover processes by their environment instead",
               "run the executor as root, or under systemd with Delegate=yes; in a container, mount "
               "/sys/fs/cgroup for writing (`docker run --privileged --cgroupns=private`). If no "
               "trial hides processes, ignore this");
+}
+
+std::string LeftOn(const FileSystemFacts& facts) {
+  return facts.path.string() + ": " + Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
 }
 
 Finding CheckSharedMemory(const FileSystemFacts& facts) {
@@ -94,8 +98,7 @@ Finding CheckSharedMemory(const FileSystemFacts& facts) {
     return Lack(
         facts.path.string() + ": " + facts.fault + "; NCCL and the data loaders of PyTorch need it",
         "as root: `mkdir -p /dev/shm && mount -t tmpfs -o mode=1777,size=2G tmpfs /dev/shm`");
-  const std::string left =
-      facts.path.string() + ": " + Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
+  const std::string left = LeftOn(facts);
   if (facts.free_bytes >= kSharedMemoryBytesMin) return Well(left);
   const std::string needs = "; NCCL and data loaders with workers may need " +
                             Size(kSharedMemoryBytesMin) + " and fail with a bus error";
@@ -105,7 +108,7 @@ Finding CheckSharedMemory(const FileSystemFacts& facts) {
 }
 
 Finding CheckNvml(const GpuFacts& facts) {
-  const std::string found = WithNoun(facts.found, "NVIDIA GPU");
+  const std::string found = FormatCount(facts.found, "NVIDIA GPU");
   const std::string driver = facts.driver.empty() ? "" : ", driver " + facts.driver;
   if (!facts.problems.empty()) {
     std::string problems;
@@ -118,7 +121,7 @@ Finding CheckNvml(const GpuFacts& facts) {
   if (facts.found == 0 && facts.is_selected)
     return Well("CUDA_VISIBLE_DEVICES leaves this process no GPU");
   if (!facts.is_selected && facts.found != facts.in_driver)
-    return Warn("an executor finds " + WithNoun(facts.found, "GPU") +
+    return Warn("an executor finds " + FormatCount(facts.found, "GPU") +
                     ", but the driver lets this process use " + std::to_string(facts.in_driver),
                 "start executors with `--gpus " + std::to_string(facts.in_driver) + "`");
   return Well((facts.found == 0 ? "no NVIDIA GPU" : found) + driver);
@@ -134,11 +137,11 @@ Finding CheckGpus(const GpuFacts& facts) {
                 "restart the host or the container; otherwise install the driver again");
   if (facts.found > 0)
     return Warn(
-        WithNoun(facts.found, "NVIDIA GPU") +
+        FormatCount(facts.found, "NVIDIA GPU") +
             ", but no NVML (libnvidia-ml.so.1): executors do not notice a broken GPU",
         "install NVML, which is part of the driver (Debian: libnvidia-ml1); in a container, "
         "set NVIDIA_DRIVER_CAPABILITIES=compute,utility");
-  return Warn(WithNoun(facts.on_bus, "NVIDIA GPU") + " without a driver: trials cannot use it",
+  return Warn(FormatCount(facts.on_bus, "NVIDIA GPU") + " without a driver: trials cannot use it",
               "install NVIDIA's driver, if trials are to use the GPU");
 }
 
@@ -186,10 +189,6 @@ Finding CheckClock(const std::optional<bool>& is_synchronised, const ServerFacts
   return Well(state + (skew.empty() ? "" : "; " + skew));
 }
 
-std::string LeftOn(const FileSystemFacts& facts) {
-  return facts.path.string() + ": " + Size(facts.free_bytes) + " of " + Size(facts.bytes) + " free";
-}
-
 Finding CheckDataFolder(const FileSystemFacts& facts) {
   constexpr char kOther[] = "free some space, or name a folder on another disk with --data-dir";
   if (!facts.fault.empty())
@@ -224,9 +223,10 @@ Finding CheckPython(const PythonFacts& facts) {
     return Warn(facts.path + " does not run",
                 "run `python3 --version` to see why, and install Python again");
   const std::string python = facts.path + ' ' + facts.version;
-  if (!IsAtLeast(facts.version, kPythonMajorMin, kPythonMinorMin))
-    return Warn(python + " is older than 3.9, which the package attune needs",
-                "install a newer Python, if trials are in Python");
+  if (!IsAtLeast(facts.version, kPythonMin))
+    return Warn(
+        python + " is older than " + ToText(kPythonMin) + ", which the package attune needs",
+        "install a newer Python, if trials are in Python");
   if (!facts.has_attune)
     return Warn(python + " has no package attune, which scripts need to report metrics",
                 "install it with `pip install`, from Attune's wheel, into the environment of the "

@@ -14,10 +14,13 @@ inline constexpr uint64_t kSharedMemoryBytesMin = uint64_t{1} << 30;
 inline constexpr uint64_t kDataBytesWarning = uint64_t{10} << 30;
 inline constexpr uint64_t kTemporaryBytesWarning = uint64_t{1} << 30;
 inline constexpr double kClockSkewSecondsMax = 2;
-inline constexpr int kKernelMajorMin = 5;
-inline constexpr int kKernelMinorMin = 4;
-inline constexpr int kPythonMajorMin = 3;
-inline constexpr int kPythonMinorMin = 9;
+
+struct Release {
+  int major = 0;
+  int minor = 0;
+};
+inline constexpr Release kKernelMin{5, 4};
+inline constexpr Release kPythonMin{3, 9};
 
 enum class Health {
   kOk,

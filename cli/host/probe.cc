@@ -35,15 +35,15 @@ constexpr std::chrono::seconds kPythonPatience{10};
 constexpr char kNvidiaVendor[] = "0x10de";
 constexpr char kDisplayClass[] = "0x03";  // PCI's base class of GPUs, with and without screens
 
-// Prints where Python is, its version, and that of the package attune: empty if there is no such
-// package, ? if it has no version.
+// Prints where Python is, its version, and that of the package attune, whose distribution is named
+// attune-hpo: empty if there is no such package, ? if it has no version.
 constexpr char kAskPython[] = R"(
 import importlib.util, sys
 print(sys.executable)
 print("%d.%d.%d" % sys.version_info[:3])
 try:
     from importlib.metadata import version
-    print(version("attune"))
+    print(version("attune-hpo"))
 except Exception:
     print("?" if importlib.util.find_spec("attune") else "")
 )";

@@ -58,6 +58,10 @@ std::string FormatDuration(double seconds) {
   return Format("%lldd%02lldh", whole / 86400, whole / 3600 % 24);
 }
 
+std::string FormatCount(int64_t count, std::string_view noun) {
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string FormatBytes(double bytes) {
   static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   size_t unit = 0;

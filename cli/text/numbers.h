@@ -15,6 +15,9 @@ std::string FormatNumber(double value);
 // "850ms", "12.3s", "4m05s", "3h10m", "2d04h".
 std::string FormatDuration(double seconds);
 
+// "1 trial", "2 trials".
+std::string FormatCount(int64_t count, std::string_view noun);
+
 // "512 B", "431 KiB", "1.5 GiB".
 std::string FormatBytes(double bytes);
 

@@ -15,10 +15,6 @@ struct CheckpointFlags : ClientFlags {
   std::string out;
 };
 
-std::string Counted(size_t count, const std::string& what) {
-  return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
-}
-
 // pinned, by a person; stored, by the server as well.
 std::string KeptText(const Json& checkpoint) {
   std::string text = At(checkpoint, "pinned") == true ? "pinned" : "";
@@ -44,8 +40,8 @@ std::vector<std::string> CheckpointLines(const Json& checkpoints, const Style& s
                TextAt(checkpoint, "executor"), TextAt(checkpoint, "path")});
   }
   std::vector<std::string> lines = table.Lines(style, width);
-  lines.push_back(Counted(checkpoints.size(), "checkpoint") + " of " +
-                  Counted(trials.size(), "trial") + ", " + FormatBytes(bytes));
+  lines.push_back(FormatCount(checkpoints.size(), "checkpoint") + " of " +
+                  FormatCount(trials.size(), "trial") + ", " + FormatBytes(bytes));
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/doctor/checks.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
+#include "cli/text/width.h"
 #include "cli/verbs/verb.h"
 
 namespace attune::cli {
@@ -79,20 +80,14 @@ std::vector<std::string> Wrapped(const std::string& text, size_t columns) {
   return lines;
 }
 
-std::string Padded(std::string_view word, size_t columns) {
-  std::string text(word);
-  text.resize(std::max(columns, text.size() + 1), ' ');
-  return text;
-}
-
 void PrintFindings(const std::vector<Finding>& findings, Output& out) {
   const Style style = out.style();
   const int width = out.width() > 0 ? out.width() : kColumnsElsewhere;
   const auto columns = static_cast<size_t>(std::max(width - kHealthColumns, kRemedyColumnsMin));
   for (const Finding& finding : findings) {
-    out.Print(style.Paint(ColourOfHealth(finding.health),
-                          Padded(ToText(finding.health), kHealthColumns)) +
-              Padded(finding.name, kCheckColumns) + finding.detail);
+    out.Print(
+        style.Paint(ColourOfHealth(finding.health), Pad(ToText(finding.health), kHealthColumns)) +
+        Pad(finding.name, kCheckColumns) + finding.detail);
     for (const std::string& line : Wrapped(finding.remedy, columns))
       out.Print(std::string(kHealthColumns, ' ') + line);
   }
@@ -113,9 +108,9 @@ std::string CountsOf(const std::vector<Finding>& findings) {
   const auto count = [&](Health health) {
     return std::ranges::count(findings, health, &Finding::health);
   };
-  const auto warnings = count(Health::kWarning);
-  return std::to_string(count(Health::kOk)) + " ok, " + std::to_string(warnings) + " warning" +
-         (warnings == 1 ? ", " : "s, ") + std::to_string(count(Health::kMissing)) + " missing";
+  return std::to_string(count(Health::kOk)) + " ok, " +
+         FormatCount(count(Health::kWarning), "warning") + ", " +
+         std::to_string(count(Health::kMissing)) + " missing";
 }
 
 ExitCode Diagnose(const ClientFlags& flags, Console& console) {

@@ -1,6 +1,6 @@
-#include "cli/verbs/replay_view.h"
 #include "cli/verbs/settings.h"
 #include "cli/verbs/verb.h"
+#include "cli/views/replay_view.h"
 
 namespace attune::cli {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "cli/algorithms.h"
 #include "cli/check_sweep.h"
-#include "cli/verbs/simulate_view.h"
 #include "cli/verbs/verb.h"
+#include "cli/views/simulate_view.h"
 #include "simulator/recorded_curves.h"
 #include "simulator/simulation.h"
 

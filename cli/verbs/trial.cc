@@ -2,8 +2,8 @@
 #include <fstream>
 
 #include "cli/json.h"
-#include "cli/verbs/trial_view.h"
 #include "cli/verbs/verb.h"
+#include "cli/views/trial_view.h"
 #include "cli/watch/log_follower.h"
 #include "cli/watch/mailbox.h"
 #include "cli/watch/model.h"

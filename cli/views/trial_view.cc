@@ -1,11 +1,11 @@
-#include "cli/verbs/trial_view.h"
+#include "cli/views/trial_view.h"
 
 #include <algorithm>
 
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
 #include "cli/text/width.h"
-#include "cli/verbs/failure.h"
+#include "cli/views/failure.h"
 
 namespace attune::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/verbs/slurm_view.h"
+#include "cli/views/slurm_view.h"
 
 #include <unistd.h>
 

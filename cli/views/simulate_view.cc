@@ -1,4 +1,4 @@
-#include "cli/verbs/simulate_view.h"
+#include "cli/views/simulate_view.h"
 
 #include <cmath>
 
@@ -18,10 +18,6 @@ constexpr TrialState kFinal[] = {TrialState::kCompleted, TrialState::kStopped, T
 std::string Percent(double share) { return FormatNumber(std::round(1000 * share) / 10) + " %"; }
 double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-std::string Count(int64_t count, const std::string& noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
-
 double SlotHours(const Simulated& simulated) {
   return simulated.summary.slot_seconds / kSecondsPerHour;
 }
@@ -40,10 +36,10 @@ std::string Slots(const Simulated& simulated) {
   const GangSpec& gang = simulated.spec.gang;
   const int gpus = gang.per_worker.gpus;
   const int executors = simulated.assumed.executors;
-  const std::string each =
-      gang.gpu_percent < 100 ? FormatNumber(GpusPerWorker(gang)) + " GPU" : Count(gpus, "GPU");
-  return Count(simulated.assumed.slots, "slot") + (gpus > 0 ? " of " + each : "") +
-         (executors > 1 ? " on " + Count(executors, "executor") : "");
+  const std::string each = gang.gpu_percent < 100 ? FormatNumber(GpusPerWorker(gang)) + " GPU"
+                                                  : FormatCount(gpus, "GPU");
+  return FormatCount(simulated.assumed.slots, "slot") + (gpus > 0 ? " of " + each : "") +
+         (executors > 1 ? " on " + FormatCount(executors, "executor") : "");
 }
 
 std::string Trials(const Summary& summary) {

@@ -1,4 +1,4 @@
-#include "cli/verbs/replay_view.h"
+#include "cli/views/replay_view.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cli/verbs/sweep_view.h"
+#include "cli/views/sweep_view.h"
 
 #include <algorithm>
 #include <cmath>

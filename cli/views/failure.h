@@ -7,12 +7,12 @@
 
 namespace attune::cli {
 
-// The end of the log by which a trial's last attempt failed; empty where that is not known.
+// The end of the log of a trial's last failed attempt; empty if it is unknown.
 // REQUIRES: `trial` is what GET of one trial answers.
 std::vector<std::string> FailureLog(const Json& trial);
 
-// The same of the trial that failed last among a sweep's `trials`, under a title; empty where none
-// has failed, and where the server does not say more.
+// The same for the trial of `trials` that failed last, under a title. Empty if none failed or the
+// server does not have its log.
 std::vector<std::string> LastFailure(Api& api, const Json& trials);
 
 }  // namespace attune::cli

@@ -1,4 +1,4 @@
-#include "cli/verbs/failure.h"
+#include "cli/views/failure.h"
 
 #include <algorithm>
 
