@@ -11,8 +11,8 @@
 namespace attune::cli {
 namespace {
 
-constexpr int kHealthColumns = 9;       // the longest word, and two spaces
-constexpr int kCheckColumns = 12;       // likewise
+constexpr int kHealthColumns = 9;       // "warning" and two spaces
+constexpr int kCheckColumns = 12;       // "open-files" and two spaces
 constexpr int kColumnsElsewhere = 100;  // if stdout is no terminal
 constexpr int kRemedyColumnsMin = 40;
 
@@ -66,7 +66,7 @@ ServerFacts AskServer(const ServerChoice& choice) {
   return facts;
 }
 
-// Lines of at most so many columns, broken at spaces.
+// Breaks the text at spaces into lines of at most `columns`.
 std::vector<std::string> Wrapped(const std::string& text, size_t columns) {
   std::vector<std::string> lines;
   std::istringstream words(text);

@@ -14,7 +14,7 @@ double RealAt(const Json& object, std::string_view key) {
   return NumberOf(At(object, key)).value_or(0);
 }
 
-// The two courses' texts, or the one where they are the same.
+// The texts of both sweeps, or one text if they are equal.
 std::string Between(const std::string& a, const std::string& b) {
   return a == b ? a : a + " … " + b;
 }
@@ -161,7 +161,7 @@ class View {
         ++same;
         continue;
       }
-      // What an unknown trial was judged by is made up.
+      // An unknown trial is judged by assumed values, so their reason is not shown.
       const std::string why =
           unknown ? "recorded up to step " + std::to_string(WholeAt(At(trial, "recorded"), "step"))
                   : TextAt(worst, "reason");

@@ -8,8 +8,8 @@
 
 namespace attune::cli {
 
-// What `attune replay` prints of the server's answer: the sweep as it was beside what it had been,
-// what became of its winner, and the trials that had ended elsewhere. `width` 0: no limit.
+// The output of `attune replay`: the real sweep and the replayed one side by side, the fate of the
+// best trial, and the trials that ended elsewhere. `width` 0: no limit.
 std::vector<std::string> ReplaySections(const Json& replay, const Style& style, int width);
 
 }  // namespace attune::cli

@@ -26,7 +26,7 @@ double GpuHours(const Simulated& simulated) {
   return SlotHours(simulated) * GpusPerWorker(simulated.spec.gang);
 }
 
-// Of the slots, while the sweep ran.
+// The share of the slots that was used while the sweep ran.
 double Utilisation(const Simulated& simulated) {
   return Share(simulated.summary.slot_seconds,
                simulated.summary.wall.value * simulated.assumed.slots);

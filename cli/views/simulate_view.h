@@ -10,11 +10,11 @@
 
 namespace attune::cli {
 
-// What was simulated, and what came of it.
+// A simulated sweep and its result.
 struct Simulated {
   const SweepSpec& spec;
   const simulate::Assumptions& assumed;
-  std::string curves;  // as they were asked for
+  std::string curves;  // as the user named them
   const simulate::Summary& summary;
 };
 

@@ -9,7 +9,7 @@
 
 namespace attune::cli {
 
-// What a keeper tells the server (docs/rest-api.md, Pilots), beside what it has seen.
+// What a keeper reports to the server (docs/rest-api.md, Pilots), in addition to what it has seen.
 struct FleetFacts {
   std::string fleet;
   std::string partition;
@@ -18,12 +18,12 @@ struct FleetFacts {
 };
 Json ReportJson(const FleetFacts& facts, const slurm::KeeperView& view);
 
-// `executors`: whatever is shown of those that have joined.
+// `executors`: a text about those that have joined.
 Json PilotJson(const slurm::Job& job, Json executors);
 
 // {"held": {"nodes": 1.5, "cpus": 96, "gpus": 12}, "in_use": …, "idle": …, "unseen": …}
 Json HoursJson(const slurm::Hours& hours);
-// "GPU-hours held 12.00: 10.10 in use, 1.90 idle"; of nodes and CPUs where there are no GPUs.
+// "GPU-hours held 12.00: 10.10 in use, 1.90 idle"; nodes and CPUs if there are no GPUs.
 std::vector<std::string> HoursLines(const slurm::Hours& hours);
 
 }  // namespace attune::cli

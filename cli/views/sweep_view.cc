@@ -12,10 +12,10 @@
 namespace attune::cli {
 namespace {
 
-constexpr int kBarWidth = 30;  // of all of the importance
+constexpr int kBarWidth = 30;  // for an importance of 100 %
 constexpr char kBeginsWith[] = "begins with";
 
-// For all that stands beside the metric and the parameters.
+// Columns for everything except the metric and the parameters.
 int SweepNameColumns(const Json& sweep) {
   const std::string metric = Clean(TextAt(At(sweep, "metric"), "name"));
   int columns = std::max(kNameColumnsMin, DisplayWidth(metric));
@@ -53,7 +53,7 @@ std::string StateCounts(const Json& counts) {
   return text.empty() ? "none yet" : text;
 }
 
-// The limits there are: max_trials 40, max_time 2h.
+// The limits that are set: "max_trials 40, max_time 2h".
 std::string Limits(const Json& sweep) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) {
@@ -129,7 +129,7 @@ std::string Constraints(const Json& constraints) {
   return text;
 }
 
-// The front of a sweep with several metrics, the best in the first one first.
+// The front of a sweep with several metrics, sorted by the first.
 std::vector<std::string> FrontSection(const Json& sweep, const Style& style) {
   std::vector<Json> front;
   for (const Json& report : At(sweep, "front")) front.push_back(report);

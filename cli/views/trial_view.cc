@@ -10,7 +10,7 @@
 namespace attune::cli {
 namespace {
 
-// For all that stands beside its parameters and its metrics.
+// Columns for everything except the parameters and the metrics.
 int TrialNameColumns(const Json& trial) {
   return WidestKey(At(trial, "config"), WidestKey(At(trial, "metrics"), kNameColumnsMin));
 }
@@ -24,15 +24,15 @@ std::string Whole(const Json& object, std::string_view key) {
   return std::to_string(WholeAt(object, key));
 }
 
-// Time from one moment of an attempt to another; empty while either is missing.
+// The time between two moments of an attempt; empty while one of them is missing.
 std::string Between(const Json& attempt, const char* from, const char* to) {
   const std::optional<double> start = ParseTime(TextAt(attempt, from));
   const std::optional<double> end = ParseTime(TextAt(attempt, to));
   return start.has_value() && end.has_value() ? FormatDuration(*end - *start) : "";
 }
 
-// From the start of its first gang to its end; where one is not known, the time trained, which ends
-// with the last report.
+// The time from the start of the first gang to the end of the trial. If one is unknown, the time
+// trained, up to the last report.
 double WallSeconds(const Json& trial) {
   const Json& attempts = At(trial, "attempts_list");
   std::optional<double> start;
@@ -44,7 +44,7 @@ double WallSeconds(const Json& trial) {
   return NumberOf(At(trial, "seconds")).value_or(0);
 }
 
-// Who proposed its configuration, and why.
+// What proposed the configuration, and why.
 std::string Proposal(const Json& trial) {
   const std::string text = TextAt(At(trial, "rationale"), "text");
   const std::string origin = TextAt(trial, "origin");
@@ -84,7 +84,7 @@ class Sections {
   std::vector<std::string> lines_;
 };
 
-// What it reported last, and what is left of it.
+// The last report, and the checkpoint that remains.
 void AddMetrics(const Json& trial, Sections& sections) {
   for (const auto& [name, value] : At(trial, "metrics").items()) {
     sections.Field(name, Number(value));
@@ -92,7 +92,7 @@ void AddMetrics(const Json& trial, Sections& sections) {
   sections.Field("checkpoint", TextAt(trial, "checkpoint"));
 }
 
-// What an attempt goes on as, after the one before it.
+// How an attempt continues the one before it.
 std::string Beginning(const Json& before, const Json& decisions) {
   if (before.is_null()) return "";
   const std::string outcome = TextAt(before, "outcome");
@@ -152,7 +152,7 @@ void AddDecisions(const Json& decisions, Sections& sections) {
   sections.Add(table);
 }
 
-// Why it went on, each time that it had been paused.
+// Why the trial resumed, for each pause.
 void AddPromotions(const Json& decisions, Sections& sections) {
   Table table({{"STEP", true}, {"RULE"}, {"RUNG", true}, {"PLACE"}, {"WHY"}});
   bool any = false;
@@ -208,7 +208,7 @@ void AddHistory(const Json& history, Sections& sections) {
   sections.Add(table);
 }
 
-// The scheduler, with the options that it had.
+// The scheduler with its options.
 std::string PolicyOf(const Json& explanation) {
   Json policy = At(explanation, "policy");
   if (policy.is_null()) return "";
@@ -218,7 +218,7 @@ std::string PolicyOf(const Json& explanation) {
                (At(explanation, "policy_changed") == Json(true) ? "; edited since" : ""));
 }
 
-// Those that it was compared with, the best first.
+// The trials that it was compared with, best first.
 void AddRung(const Json& explanation, int64_t number, Sections& sections) {
   const Json& decision = At(explanation, "decision");
   const Json& rung = At(explanation, "rung");
@@ -240,7 +240,7 @@ void AddRung(const Json& explanation, int64_t number, Sections& sections) {
   sections.Add(table);
 }
 
-// What has become of the trial since it was decided on; empty where the decision says it.
+// The state of the trial since the decision; empty if the decision already says it.
 std::string Since(const Json& decision, const Json& trial) {
   std::string text = TextAt(trial, "state");
   const std::string reason = FirstLine(TextAt(trial, "reason"));
@@ -337,8 +337,8 @@ std::vector<std::string> TrainingLines(const Json& trial, const Style& style) {
                       FormatDuration(WallSeconds(trial));
   Sections lines(style, /*width=*/0, WidestKey(At(trial, "metrics"), kNameColumnsMin));
   lines.Line(reason.empty() ? title : title + ": " + Clean(FirstLine(reason)));
-  // A failure brings the last lines of the rank that caused it, which need not be the one whose
-  // log was seen.
+  // A failure has the last lines of the rank that caused it. The reader may have seen another
+  // rank's log.
   if (state == "failed") {
     for (std::string& line : FailureLog(trial)) lines.Line(std::move(line));
   }

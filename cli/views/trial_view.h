@@ -16,16 +16,15 @@ std::vector<std::string> TrialTable(const Json& trials, const std::string& metri
 // it reported.
 std::vector<std::string> TrialSections(const Json& trial, const Style& style, int width);
 
-// A decision as a sentence, what has become of the trial since, and the trials at its rung, the
-// best first; the one of this number, whose decision it is, is marked. Then why it was promoted,
-// each time. `trial` is null where nothing is known of it.
+// A decision as a sentence, the trial's state since, and the trials at its rung, best first, with
+// this trial marked. Then the reason of each promotion. `trial` is null if it is unknown.
 std::vector<std::string> ExplanationSections(const Json& explanation, int64_t number,
                                              const Json& trial, const Style& style, int width);
 
-// From which steps on its weights were trained with which configuration, and by which trial.
+// The configurations that its weights were trained with, each with its first step and its trial.
 std::vector<std::string> ScheduleTable(const Json& schedule, const Style& style, int width);
 
-// How a training of its own ended: its last metrics, its checkpoint, or why it failed.
+// How a single training ended: its last metrics and checkpoint, or why it failed.
 std::vector<std::string> TrainingLines(const Json& trial, const Style& style);
 
 }  // namespace attune::cli

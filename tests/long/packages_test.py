@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = pathlib.Path(os.environ["ATTUNE_PACKAGES"])
 CHROOTS = ROOT / "build-chroots"
 TO_FIRST_SWEEP_S = 60  # from `pip install FILE` to the end of the example
-MAKE_ENVIRONMENT = "python3 -m venv env\nPATH=/root/env/bin:$PATH\n"
+MAKE_ENVIRONMENT = "python3 -m venv env\nPATH=$HOME/env/bin:$PATH\n"
 PATIENCE_S = 1800  # programs of another architecture are emulated
 
 SWEEP = """
