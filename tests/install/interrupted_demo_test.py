@@ -1,6 +1,7 @@
 """`make demo` on a bare Debian 12, without a network, on full disks, and interrupted in every stage.
 
-Takes 5 minutes on an idle machine with two CPUs, and needs root, debootstrap and the network: python3 tests/install/interrupted_demo_test.py
+Takes 5 minutes on an idle machine with two CPUs, and needs root, debootstrap and the network. Run it by itself with
+`python3 tests/install/interrupted_demo_test.py`.
 
 The tests run in the order of their names, in one system: each continues where the one before was stopped, so each
 also tests that an interruption breaks nothing later.
@@ -22,9 +23,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SILENCE_S = 15
 STEP_S = 3600
-# What a host may need to reach its package archives.
-HOST_FILES = ["etc/resolv.conf", "etc/hosts", "etc/pip.conf", "etc/npmrc", "root/.npmrc", "etc/ssl/certs",
-              "usr/local/share/ca-certificates", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/apt/sources.list"]
+# What npm needs to reach its registry; scripts/chroot copies what apt and pip need.
+NPM_FILES = ["etc/npmrc", "usr/local/etc/npmrc", "root/.npmrc"]
 HOST_VARIABLES = re.compile(r"(?i)(pip_|npm_config_|https?_proxy|no_proxy|ssl_cert|requests_ca|node_extra)")
 
 
@@ -40,23 +40,10 @@ def call(*command):
     subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
 
 
-def mirror():
-    """The address of the host's Debian archive."""
-    sources = [pathlib.Path("/etc/apt/sources.list"), *pathlib.Path("/etc/apt/sources.list.d").glob("*")]
-    for source in sources:
-        if source.is_file() and (found := re.search(r"(?m)^(?:deb .*?|URIs: *)(https?://\S*debian\S*)",
-                                                    source.read_text())):
-            return found[1]
-    return "http://deb.debian.org/debian"
-
-
 def make_system(system):
-    call("debootstrap", "--variant=minbase", "--include=ca-certificates,make,git", "bookworm", system, mirror())
-    (system / "etc/apt/sources.list").unlink(missing_ok=True)
-    for source in [pathlib.Path("/", name) for name in HOST_FILES if pathlib.Path("/", name).exists()]:
-        target = system / source.parent.relative_to("/")
-        target.mkdir(parents=True, exist_ok=True)
-        call("cp", "--recursive", "--dereference", "--remove-destination", source, target)
+    call(ROOT / "scripts/chroot", "new", system, "make", "git")
+    for source in [pathlib.Path("/", name) for name in NPM_FILES if pathlib.Path("/", name).exists()]:
+        call("install", "-D", source, system / source.relative_to("/"))
     for name in ["proc", "sys", "dev", "dev/pts", "dev/shm"]:
         call("mount", "--bind", f"/{name}", system / name)
     call("git", "clone", "--quiet", ROOT, system / "src")
@@ -67,8 +54,9 @@ class InterruptedDemo(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background inherits SIG_IGN
-        cls.system = pathlib.Path(tempfile.mkdtemp(prefix="attune-demo-"))
-        cls.addClassCleanup(call, "rm", "-rf", "--one-file-system", cls.system)
+        folder = tempfile.mkdtemp(prefix="attune-demo-")
+        cls.addClassCleanup(call, "rm", "-rf", "--one-file-system", folder)
+        cls.system = pathlib.Path(folder, "system")
         make_system(cls.system)
         for name in ["dev", "sys", "proc"]:
             cls.addClassCleanup(call, "umount", "--recursive", "--lazy", cls.system / name)
@@ -133,8 +121,9 @@ class InterruptedDemo(unittest.TestCase):
         self.assertIn("run the same command again", "\n".join(lines[-3:]))
 
     def has_logged(self, text, file=".deps/setup.log"):
-        """A condition: the file of the clone has the text."""
+        """A condition: the command that is started next writes the text to a file of the clone."""
         path = self.clone / file
+        path.unlink(missing_ok=True)
         return lambda _: path.exists() and text in path.read_text(errors="replace")
 
     def runs(self, program):
@@ -158,7 +147,8 @@ class InterruptedDemo(unittest.TestCase):
             (folder / "full").write_bytes(bytes(1 << 20))
             self.fails("free disk space")
         self.stops(self.has_logged("Get:1 "))
-        self.follow(self.start(), self.has_logged("Unpacking gcc-12 "), signal.SIGKILL)  # dpkg holds out against SIGINT
+        unpacks = self.has_logged("Unpacking gcc-12 ")
+        self.follow(self.start(), unpacks, signal.SIGKILL)  # dpkg holds out against SIGINT
         self.stops(self.has_logged("Setting up "))
 
     def test_03_wheels(self):
