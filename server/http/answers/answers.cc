@@ -9,11 +9,11 @@ namespace attune::server {
 namespace {
 
 // What the brain knows of a sweep now. An ended one is neither waiting nor stopping.
-LiveSweep Now(const Brain& brain, const Pilots& pilots, SweepId id) {
+LiveSweep Now(const Brain& brain, const Answers::Hindering& hindering, SweepId id) {
   const Sweep* sweep = brain.state().Find(id);
   if (sweep == nullptr) return {};
   LiveSweep live{.waiting = brain.Waiting(*sweep)};
-  if (!live.waiting.empty()) live.waiting += pilots.Hindering(id);
+  if (!live.waiting.empty()) live.waiting += hindering(id);
   if (sweep->stopping_as) live.stopping = Name(*sweep->stopping_as);
   return live;
 }
@@ -25,12 +25,12 @@ bool LacksRoom(const Brain& brain, const Trial& trial) {
   return !brain.Waiting(*brain.state().Find(trial.id.sweep)).empty();
 }
 
-std::string Waiting(const Brain& brain, const Pilots& pilots, const TrialId& id) {
+std::string Waiting(const Brain& brain, const Answers::Hindering& hindering, const TrialId& id) {
   const Trial* trial = brain.state().Find(id);
   if (trial == nullptr) return "";
   const std::string waiting = brain.Waiting(*trial);
-  const std::string hindering = waiting.empty() ? "" : pilots.Hindering(id.sweep);
-  return hindering.empty() || !LacksRoom(brain, *trial) ? waiting : waiting + hindering;
+  if (waiting.empty() || !LacksRoom(brain, *trial)) return waiting;
+  return waiting + hindering(id.sweep);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ Response Answers::Sweep(SweepId id, int status, const std::string& effect) const
   auto file = reader_.SweepFile(id);
   if (!file.ok()) return Problem(file.error());
   LiveSweep live;
-  backend_.Look([&](const Brain& brain) { live = Now(brain, pilots_, id); });
+  backend_.Look([&](const Brain& brain) { live = Now(brain, hindering_, id); });
   Json json = SweepToJson(*sweep, RungsOf(sweep->spec), live);
   json["parameters"] = ParametersToJson(sweep->spec.space);
   json["file"] = std::move(file).value();
@@ -60,7 +60,7 @@ Response Answers::Trial(const TrialId& id, int status, const std::string& effect
   const auto detail = reader_.Detail(id);
   if (!detail.ok()) return Problem(detail.error());
   std::string waiting;
-  backend_.Look([&](const Brain& brain) { waiting = Waiting(brain, pilots_, id); });
+  backend_.Look([&](const Brain& brain) { waiting = Waiting(brain, hindering_, id); });
   Json json = DetailToJson(*detail, waiting);
   if (!effect.empty()) json["effect"] = effect;
   return JsonAnswer(json, status);
@@ -69,7 +69,7 @@ Response Answers::Trial(const TrialId& id, int status, const std::string& effect
 Json Answers::Sweeps(std::span<const SweepRow> rows) const {
   std::vector<LiveSweep> live;
   backend_.Look([&](const Brain& brain) {
-    for (const SweepRow& row : rows) live.push_back(Now(brain, pilots_, row.id));
+    for (const SweepRow& row : rows) live.push_back(Now(brain, hindering_, row.id));
   });
   Json list = Json::array();
   for (size_t i = 0; i < rows.size(); ++i)
@@ -80,7 +80,7 @@ Json Answers::Sweeps(std::span<const SweepRow> rows) const {
 Json Answers::Trials(std::span<const TrialRow> rows) const {
   std::vector<std::string> waiting;
   backend_.Look([&](const Brain& brain) {
-    for (const TrialRow& row : rows) waiting.push_back(Waiting(brain, pilots_, row.id));
+    for (const TrialRow& row : rows) waiting.push_back(Waiting(brain, hindering_, row.id));
   });
   Json list = Json::array();
   for (size_t i = 0; i < rows.size(); ++i) list.push_back(TrialToJson(rows[i], waiting[i]));

@@ -270,6 +270,17 @@ std::string EventText(const Event& event, Reader& reader) {
   return text;
 }
 
-std::string StreamGreeting() { return "retry: " + std::to_string(kRetryMs) + "\n\n"; }
+EventSeq EventStream::WaitForEvents(EventSeq seq, int timeout_ms) {
+  return backend_.WaitForEvents(seq, timeout_ms);
+}
+
+std::optional<EventFeed::Page> EventStream::ReadAfter(EventSeq after,
+                                                      std::optional<SweepId> sweep) {
+  const auto events = reader_.EventsAfter(after, sweep, kEventsPerTurn);
+  if (!events.ok()) return std::nullopt;  // the client comes back and is told why
+  Page page{.seen = events->seen, .text = "", .more = std::ssize(events->events) == kEventsPerTurn};
+  for (const Event& event : events->events) page.text += EventText(event, reader_);
+  return page;
+}
 
 }  // namespace attune::server

@@ -34,9 +34,6 @@ Json LoggedToJson(const LoggedRow& row);
 // As text: built without a document, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves);
 
-// What the state says of it; `silent_seconds` as in the result.
-Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
-                                 std::optional<double> silent_seconds);
 Json DemandToJson(const Demand& demand);
 Json ExecutorToJson(const Backend::ExecutorStatus& executor);
 

@@ -97,4 +97,8 @@ class Backend {
   virtual EventSeq WaitForEvents(EventSeq seq, int timeout_ms) = 0;
 };
 
+// An executor's status as the state has it. `silent_seconds` is copied into the result.
+Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
+                                 std::optional<double> silent_seconds);
+
 }  // namespace attune::server

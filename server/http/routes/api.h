@@ -1,9 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,35 +7,33 @@
 #include "server/http/answers/answers.h"
 #include "server/http/backend/backend.h"
 #include "server/http/routes/checkpoints/checkpoints.h"
+#include "server/http/routes/fleet/executors.h"
 #include "server/http/routes/fleet/pilots.h"
 #include "server/http/routes/request/route.h"
+#include "server/http/routes/service/events.h"
 #include "server/http/routes/service/metrics.h"
+#include "server/http/routes/service/service.h"
 #include "server/http/routes/sweeps/replay.h"
 #include "server/http/routes/sweeps/sweep_control.h"
+#include "server/http/routes/sweeps/sweeps.h"
 #include "server/http/routes/trials/ask_tell.h"
 #include "server/http/routes/trials/schedule.h"
+#include "server/http/routes/trials/trial_control.h"
+#include "server/http/routes/trials/trials.h"
 #include "server/http/transport/limits.h"
 #include "server/http/transport/message.h"
 #include "server/store/reader.h"
 
 namespace attune::server {
 
-inline constexpr int kTrialsPageMax = 1'000;
-inline constexpr int kLoggedDefault = 1'000;
-inline constexpr int kLoggedMax = 10'000;
-inline constexpr int kSweepsPageMax = 1'000;
-inline constexpr int kSweepsPageDefault = 100;
-inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
-
-// What is under /api/v1 (docs/rest-api.md), and the health checks: reading, creating sweeps, and
-// the way to all the rest. Any thread.
+// The routes: what is under /api/v1 (docs/rest-api.md), and the health checks. Any thread.
 class Api {
  public:
   struct Options {
     Backend* backend = nullptr;  // outlive the object
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;
-    std::function<bool(const std::string& path)> program_exists;  // empty: not asked
+    Sweeps::ProgramExists program_exists;
     std::string version;
     int streams = HttpLimits{}.streams;
   };
@@ -53,42 +47,24 @@ class Api {
   struct Route;
 
   static const std::vector<Route>& Routes();
-  template <auto handler>
-  static Response Own(Api& api, const Request& request, const Target& target);
   template <auto part, auto handler>
-  static Response By(Api& api, const Request& request, const Target& target);
-
-  Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
-  Result<SweepId> MakeSweep(attune::CreateSweep command, const std::string& actor);
-  Response CreateSweep(const Request& request, const Target& target);
-  Response ValidateSweep(const Request& request, const Target& target);
-  Response ListSweeps(const Request& request, const Target& target);
-  Response GetSweep(const Request& request, const Target& target);
-  Response ListTrials(const Request& request, const Target& target);
-  Response GetTrial(const Request& request, const Target& target);
-  Response Explain(const Request& request, const Target& target);
-  Response GetSchedule(const Request& request, const Target& target);
-  Response GetLogs(const Request& request, const Target& target);
-  Response GetCurves(const Request& request, const Target& target);
-  Response GetLogged(const Request& request, const Target& target);
-  Response GetImportance(const Request& request, const Target& target);
-  Response StreamEvents(const Request& request, const Target& target);
-  Response ListDemands(const Request& request, const Target& target);
-  Response ListExecutors(const Request& request, const Target& target);
-  Response Live(const Request& request, const Target& target);
-  Response Ready(const Request& request, const Target& target);
-  Response Version(const Request& request, const Target& target);
+  static Response Call(Api& api, const Request& request, const Target& target);
 
   Options options_;
   Pilots pilots_;
   Answers answers_;
-  Control control_;
-  AskTell ask_tell_;
-  Replays replays_;
-  Schedules schedules_;
+  Service service_;
   MetricsPage metrics_;
+  Events events_;
+  Sweeps sweeps_;
+  SweepControl sweep_control_;
+  Replays replays_;
+  Trials trials_;
+  TrialControl trial_control_;
+  AskTell ask_tell_;
+  Schedules schedules_;
   Checkpoints checkpoints_;
-  std::shared_ptr<std::atomic<int>> streams_;
+  Executors executors_;
 };
 
 }  // namespace attune::server

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "server/http/answers/event_stream.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {
@@ -47,7 +46,7 @@ Connections::Connections(Parts parts, std::vector<Listener> listeners)
       last_id_(kWake + listeners_.size()),
       buffer_(kReceiveBytes, '\0'),
       publisher_(
-          *parts_.backend, *parts_.reader,
+          *parts_.feed,
           [this](Id stream, std::optional<std::string> text) {
             const bool over = !text;
             Tell({stream, over ? std::string(kLastChunk) : Chunk(*text), over});

@@ -33,8 +33,7 @@ class Connections {
     // Whether the body of a request with this head is to be read. Waits for no more than a small
     // file.
     std::function<bool(const Request& head)> admits;
-    Backend* backend = nullptr;  // outlive the object
-    Reader* reader = nullptr;
+    EventFeed* feed = nullptr;  // outlives the object
     HttpLimits limits;
   };
 

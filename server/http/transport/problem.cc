@@ -2,9 +2,6 @@
 
 #include <utility>
 
-#include "core/base/check.h"
-#include "server/store/json.h"
-
 namespace attune::server {
 namespace {
 
@@ -37,22 +34,7 @@ std::string_view Title(int status) {
   }
 }
 
-Response Answer(int status, Json problem) {
-  Response response{.status = status, .content_type = "application/problem+json"};
-  response.body = Dump(problem);
-  response.Set("Cache-Control", "no-store");
-  return response;
-}
-
-Json Members(int status, std::string detail) {
-  return {{"type", "about:blank"},
-          {"title", Title(status)},
-          {"status", status},
-          {"detail", std::move(detail)}};
-}
-
-}  // namespace
-
+// kInvalid is 400.
 int StatusOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalid:
@@ -75,45 +57,24 @@ int StatusOf(ErrorCode code) {
   return 500;
 }
 
-Response Problem(int status, std::string detail) {
-  return Answer(status, Members(status, std::move(detail)));
+}  // namespace
+
+Response Problem(int status, std::string detail, Json errors) {
+  Json problem = {{"type", "about:blank"},
+                  {"title", Title(status)},
+                  {"status", status},
+                  {"detail", std::move(detail)}};
+  if (!errors.is_null()) problem["errors"] = std::move(errors);
+  Response response{.status = status, .content_type = "application/problem+json"};
+  response.body = Dump(problem);
+  response.Set("Cache-Control", "no-store");
+  return response;
 }
 
 Response Problem(const Error& error) {
   Response response = Problem(StatusOf(error.code), error.message);
   if (error.code == ErrorCode::kUnavailable) response.Set("Retry-After", "1");
   return response;
-}
-
-Response RefuseBody(const Error& error, std::string_view file) {
-  if (error.code != ErrorCode::kInvalid) return Problem(error);
-  const auto fault = sweepfile::FaultOf(error, file);
-  return fault ? Refuse({*fault}) : ProblemOfBody(error);
-}
-
-Response ProblemOfBody(const Error& error) {
-  return error.code == ErrorCode::kInvalid ? Problem(422, error.message) : Problem(error);
-}
-
-Response Problem(int status, std::string detail, const std::vector<sweepfile::Fault>& faults) {
-  Json problem = Members(status, std::move(detail));
-  problem["errors"] = Json::array();
-  for (const sweepfile::Fault& fault : faults) {
-    problem["errors"].push_back({{"pointer", fault.pointer},
-                                 {"line", fault.line},
-                                 {"column", fault.column},
-                                 {"message", sweepfile::Sentence(fault)}});
-  }
-  return Answer(status, std::move(problem));
-}
-
-Response Refuse(const std::vector<sweepfile::Fault>& faults) {
-  ATTUNE_CHECK(!faults.empty());
-  const bool whole = faults.size() == 1 && faults.front().pointer.empty();
-  const std::string detail = faults.size() == 1
-                                 ? sweepfile::FormatFault("line", faults.front())
-                                 : std::to_string(faults.size()) + " things are wrong";
-  return Problem(whole ? 400 : 422, detail, faults);
 }
 
 }  // namespace attune::server

@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <vector>
 
-#include "server/http/answers/event_stream.h"
-
 namespace attune::server {
 namespace {
 
-constexpr int kAwaitMs = 500;  // one wait of the backend's
+constexpr int kAwaitMs = 500;  // one wait of the feed's
 constexpr std::string_view kHeartbeat = ":\n\n";
 
 }  // namespace
 
-Publisher::Publisher(Backend& backend, Reader& reader, Deliver deliver, Happened happened)
-    : backend_(backend),
-      reader_(reader),
+Publisher::Publisher(EventFeed& feed, Deliver deliver, Happened happened)
+    : feed_(feed),
       deliver_(std::move(deliver)),
       happened_(std::move(happened)),
       awaiting_([this] { Await(); }),
@@ -58,7 +55,7 @@ void Publisher::Watch() {
   changed_.notify_all();
 }
 
-// Asks the backend only while anybody listens.
+// Asks the feed only while anybody listens.
 void Publisher::Await() {
   EventSeq seen{0};
   for (;;) {
@@ -68,7 +65,7 @@ void Publisher::Await() {
       if (stopping_) return;
     }
     const auto begun = Clock::now();
-    const EventSeq last = backend_.WaitForEvents(seen, kAwaitMs);
+    const EventSeq last = feed_.WaitForEvents(seen, kAwaitMs);
     bool watched = false;
     {
       std::unique_lock lock(mutex_);
@@ -77,7 +74,7 @@ void Publisher::Await() {
         watched = std::exchange(watched_, false);
         changed_.notify_all();
       } else if (Clock::now() - begun < std::chrono::milliseconds(kAwaitMs / 2)) {
-        // Nothing came and yet the wait was cut short: the backend stops, and we shall.
+        // Nothing came and yet the wait was cut short: the server stops, and this will.
         changed_.wait_for(lock, std::chrono::milliseconds(kAwaitMs), [&] { return stopping_; });
       }
       seen = last;
@@ -109,13 +106,13 @@ void Publisher::Publish() {
       continue;
     }
     lock.unlock();
-    std::map<Place, std::optional<Text>> known;
+    std::map<Place, std::optional<EventFeed::Page>> known;
     bool more = false;
     for (const Turn& turn : turns) {
-      const auto [text, absent] = known.try_emplace(turn.place);
-      if (absent) text->second = Read(turn.place);
-      more |= text->second && text->second->more;
-      Hand(turn, text->second);
+      const auto [page, absent] = known.try_emplace(turn.place);
+      if (absent) page->second = feed_.ReadAfter(turn.place.first, turn.place.second);
+      more |= page->second && page->second->more;
+      Hand(turn, page->second);
     }
     lock.lock();
     if (!more)
@@ -123,31 +120,24 @@ void Publisher::Publish() {
   }
 }
 
-void Publisher::Hand(const Turn& turn, const std::optional<Text>& text) {
-  const bool writes = text && (turn.silent || !text->text.empty());
+void Publisher::Hand(const Turn& turn, const std::optional<EventFeed::Page>& page) {
+  const bool writes = page && (turn.silent || !page->text.empty());
   {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(turn.stream);
     if (found == streams_.end()) return;  // it has left
     Stream& stream = found->second;
-    if (text) stream.after = std::max(stream.after, text->seen);
-    if (text && !writes) stream.wants = true;  // facts that no page shows
+    if (page) stream.after = std::max(stream.after, page->seen);
+    if (page && !writes) stream.wants = true;  // facts that no page shows
     if (writes) stream.written = Clock::now();
   }
-  if (!text) {
+  if (!page) {
     deliver_(turn.stream, std::nullopt);
   } else if (writes) {
-    deliver_(turn.stream, text->text.empty() ? std::string(kHeartbeat) : text->text);
+    deliver_(turn.stream, page->text.empty() ? std::string(kHeartbeat) : page->text);
   }
 }
 
-std::optional<Publisher::Text> Publisher::Read(const Place& place) {
-  const auto& [after, sweep] = place;
-  const auto page = reader_.EventsAfter(after, sweep, kEventsPerTurn);
-  if (!page.ok()) return std::nullopt;  // the client comes back and is told why
-  Text text{.seen = page->seen, .more = std::ssize(page->events) == kEventsPerTurn};
-  for (const Event& event : page->events) text.text += EventText(event, reader_);
-  return text;
-}
+std::string StreamGreeting() { return "retry: " + std::to_string(kRetryMs) + "\n\n"; }
 
 }  // namespace attune::server

@@ -11,14 +11,35 @@
 #include <thread>
 #include <utility>
 
-#include "server/http/backend/backend.h"
 #include "server/http/transport/message.h"
-#include "server/store/reader.h"
 
 namespace attune::server {
 
 inline constexpr int kHeartbeatMs = 15'000;  // a comment at least this often
 inline constexpr int kGatherMs = 20;         // what happens within is sent at once
+inline constexpr int kRetryMs = 2'000;       // how soon a browser comes back
+
+// The first text of every stream.
+std::string StreamGreeting();
+
+// The log as a publisher needs it: whoever knows what events mean implements it. Any thread.
+class EventFeed {
+ public:
+  virtual ~EventFeed() = default;
+
+  // Blocks until an event after `seq` is durable, `timeout_ms` has passed or the server stops;
+  // returns the last durable one.
+  virtual EventSeq WaitForEvents(EventSeq seq, int timeout_ms) = 0;
+
+  // A part of the log as a text of server-sent events.
+  struct Page {
+    EventSeq seen;  // the last event that was read
+    std::string text;
+    bool more = false;  // the log goes on after `seen`
+  };
+  // The events after that one, of one sweep or of all. nullopt: the log cannot be read.
+  virtual std::optional<Page> ReadAfter(EventSeq after, std::optional<SweepId> sweep) = 0;
+};
 
 // Writes the events streams: one thread for all of them. Streams at the same place of the log share
 // what is read and put into words. A stream gets its next text only when it has asked for it, so a
@@ -31,8 +52,8 @@ class Publisher {
   // Something is durable that was not when Watch was called; on a thread of the publisher's.
   using Happened = std::function<void()>;
 
-  // Backend and reader outlive the object.
-  Publisher(Backend& backend, Reader& reader, Deliver deliver, Happened happened);
+  // The feed outlives the object.
+  Publisher(EventFeed& feed, Deliver deliver, Happened happened);
   ~Publisher();  // stops
 
   // The stream wants what comes after that place. Any thread.
@@ -60,19 +81,12 @@ class Publisher {
     Place place;
     bool silent = false;  // for so long that something has to be written
   };
-  struct Text {
-    EventSeq seen;
-    std::string text;
-    bool more = false;  // there is, in the log
-  };
 
   void Await();
   void Publish();
-  void Hand(const Turn& turn, const std::optional<Text>& text);
-  std::optional<Text> Read(const Place& place);
+  void Hand(const Turn& turn, const std::optional<EventFeed::Page>& page);
 
-  Backend& backend_;
-  Reader& reader_;
+  EventFeed& feed_;
   const Deliver deliver_;
   const Happened happened_;
 
@@ -82,7 +96,7 @@ class Publisher {
   EventSeq durable_;
   bool watched_ = false;
   bool stopping_ = false;
-  std::thread awaiting_;    // in Backend::WaitForEvents
+  std::thread awaiting_;    // in EventFeed::WaitForEvents
   std::thread publishing_;  // reads and delivers
 };
 

@@ -1,12 +1,16 @@
 #include "server/http/routes/checkpoints/checkpoints.h"
 
+#include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "server/http/answers/answers.h"
+#include "server/http/answers/effects.h"
+#include "server/http/answers/refusal.h"
 #include "server/http/answers/render.h"
 #include "server/http/answers/trial_record.h"
-#include "server/http/routes/api.h"
+#include "server/http/routes/request/body.h"
 #include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
 
@@ -83,6 +87,33 @@ Response Checkpoints::Content(const Request& request, const Target& target) {
   response.Set("X-File-Size", std::to_string(piece->file_bytes)).Set("Cache-Control", "no-store");
   response.body = std::move(piece->data);
   return response;
+}
+
+Response Checkpoints::Pin(const Request& request, const Target& target) {
+  return SetPinned(request, target, true);
+}
+
+Response Checkpoints::Unpin(const Request& request, const Target& target) {
+  return SetPinned(request, target, false);
+}
+
+Response Checkpoints::SetPinned(const Request& request, const Target& target, bool pinned) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const auto detail = reader_.Detail(target.trial);
+  if (!detail.ok()) return Problem(detail.error());
+  const auto& all = detail->checkpoints;
+  const auto found = std::ranges::find_if(all, [&](const CheckpointRow& row) {
+    return row.attempt == target.attempt && row.step == target.step;
+  });
+  const std::string name = "checkpoint " + std::to_string(target.attempt) + "-" +
+                           std::to_string(target.step.value) + " of trial " +
+                           ToString(target.trial);
+  if (found == all.end()) return Problem(404, "there is no " + name);
+  if (found->dropped) return Problem(409, name + " is gone: " + found->reason);
+  const auto events = backend_.Execute(PinCheckpoint{target.checkpoint(), pinned}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return answers_.Trial(target.trial, kAccepted,
+                        pinned ? "it stays" : "it stays as long as something else keeps it");
 }
 
 }  // namespace attune::server

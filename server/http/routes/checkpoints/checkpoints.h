@@ -1,5 +1,6 @@
 #pragma once
 
+#include "server/http/answers/answers.h"
 #include "server/http/backend/backend.h"
 #include "server/http/routes/request/route.h"
 #include "server/http/transport/message.h"
@@ -12,11 +13,13 @@ inline constexpr int64_t kContentMaxBytes = 4 << 20;  // of a file, in one answe
 // time, are four times as fast as the largest.
 inline constexpr int64_t kContentDefaultBytes = 1 << 20;
 
-// Checkpoints: reading what is known of them, and what is in them. Any thread.
+// Checkpoints: reading what is known of them and what is in them, keeping and dropping them. Any
+// thread.
 class Checkpoints {
  public:
-  // Both outlive the object.
-  Checkpoints(Backend& backend, Reader& reader) : backend_(backend), reader_(reader) {}
+  // All outlive the object.
+  Checkpoints(Backend& backend, Reader& reader, const Answers& answers)
+      : backend_(backend), reader_(reader), answers_(answers) {}
 
   Response List(const Request& request, const Target& target);
   Response Get(const Request& request, const Target& target);
@@ -25,12 +28,16 @@ class Checkpoints {
   Response Content(const Request& request, const Target& target);
   // Drops it; twice is as good as once.
   Response Drop(const Request& request, const Target& target);
+  Response Pin(const Request& request, const Target& target);
+  Response Unpin(const Request& request, const Target& target);
 
  private:
+  Response SetPinned(const Request& request, const Target& target, bool pinned);
   Response Answer(const CheckpointId& id, int status, const std::string& effect);
 
   Backend& backend_;
   Reader& reader_;
+  const Answers& answers_;
 };
 
 }  // namespace attune::server

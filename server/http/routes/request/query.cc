@@ -50,4 +50,11 @@ Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Reques
                "page_token: '" + token + "' is not one that this list gave out: begin without one"};
 }
 
+Result<std::string> IdempotencyKey(const Request& request) {
+  std::string key = request.Header("Idempotency-Key").value_or("");
+  if (key.size() <= kIdempotencyKeyMaxBytes) return key;
+  return Error{ErrorCode::kInvalid, "Idempotency-Key: longer than " +
+                                        std::to_string(kIdempotencyKeyMaxBytes) + " bytes"};
+}
+
 }  // namespace attune::server

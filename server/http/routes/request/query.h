@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,12 @@
 #include "server/http/transport/message.h"
 
 namespace attune::server {
+
+inline constexpr int kTrialsPageMax = 1'000;
+inline constexpr size_t kIdempotencyKeyMaxBytes = 255;
+
+// The header Idempotency-Key, empty where there is none; kInvalid when it is too long.
+Result<std::string> IdempotencyKey(const Request& request);
 
 // A whole number of the query, or `fallback`; kInvalid names the parameter and its bounds.
 Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/http/answers/answers.h"
+#include "server/http/answers/refusal.h"
 #include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
 #include "simulator/replay.h"

@@ -7,7 +7,8 @@
 
 #include "core/brain/next_trial.h"
 #include "server/http/answers/answers.h"
-#include "server/http/routes/sweeps/sweep_control.h"
+#include "server/http/answers/refusal.h"
+#include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {

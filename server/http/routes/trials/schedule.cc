@@ -103,7 +103,7 @@ int Lineages::Add(Link link) {
   return static_cast<int>(links_.size()) - 1;
 }
 
-Response Schedules::ScheduleOf(const Target& target) {
+Response Schedules::Get(const Request&, const Target& target) {
   const auto trial = reader_.Trial(target.trial);
   if (!trial.ok()) return Problem(trial.error());
   const auto sweep = reader_.Sweep(target.sweep());

@@ -59,7 +59,7 @@ class Schedules {
  public:
   // The reader outlives the object.
   explicit Schedules(Reader& reader) : reader_(reader) {}
-  Response ScheduleOf(const Target& target);
+  Response Get(const Request& request, const Target& target);
 
  private:
   Reader& reader_;

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "server/http/answers/render.h"
 #include "server/http/http_server.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"

@@ -115,7 +115,7 @@ TEST_F(ReplayTest, FaultsStandAtTheirPlaces) {
 TEST_F(ReplayTest, TheScheduleOfATrialThatClonedNobodyIsASweepFileThatRuns) {
   Record(6);
   const TrialId trial(SweepId(1), TrialNumber(2));
-  const Response response = Schedules(*reader_).ScheduleOf({.trial = trial});
+  const Response response = Schedules(*reader_).Get({}, {.trial = trial});
   ASSERT_EQ(response.status, 200) << response.body;
   const std::string file = Json::parse(response.body).at("file");
   const auto parsed = sweepfile::ParseSweep(file, {.algorithms = &cli::AllAlgorithms()});
