@@ -6,6 +6,7 @@
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"
 #include "cli/verbs/settings.h"
+#include "cli/verbs/sweep_clone.h"
 #include "cli/verbs/verb.h"
 #include "cli/views/failure.h"
 #include "cli/views/sweep_view.h"
@@ -129,6 +130,39 @@ ExitCode Create(const SweepCreateFlags& flags, Console& console, Api& api) {
   const std::string id = TextAt(*sweep, "id");
   console.err.Print("sweep " + id + " created; Ctrl-C leaves it running");
   return Watch(flags, id, console, api);
+}
+
+struct SweepCloneFlags : SweepNameFlags {
+  std::vector<std::string> settings;
+  std::optional<std::string> name;
+  bool dry_run = false;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--set", settings,
+                    "a key of the sweep file and its new value in YAML, such as "
+                    "parameters.lr.max=0.1; null takes the key away; again for each")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    verb.add_option("--name", name, "of the new sweep; that of the old one when absent")
+        ->type_name("NAME");
+    verb.add_flag("--dry-run", dry_run, "print the file of the new sweep, and create none");
+    SweepNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Clone(const SweepCloneFlags& flags, Console& console, Api& api) {
+  auto settings = SettingsOf(flags.settings);
+  if (!settings.ok()) return Fail(console, settings.error());
+  if (flags.name) settings->push_back({{"name"}, Dump(Json(*flags.name))});
+  const Result<SweepDocument> document = CloneSweep(api, flags.id, *settings);
+  if (!document.ok()) return Fail(console, document.error());
+  if (flags.dry_run) {
+    console.out.Write(document->text);
+    return ExitCode::kSuccess;
+  }
+  const Result<Json> sweep = api.CreateSweep(*document);
+  if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
+  return ShowCreated(flags, *sweep, console);
 }
 
 struct SweepListFlags : ClientFlags {
@@ -386,6 +420,8 @@ void AddSweepVerbs(CLI::App& app, Action& chosen) {
   CLI::App& noun = *app.add_subcommand("sweep", "create sweeps, look at them, steer them");
   noun.require_subcommand(1);
   AddVerb<SweepCreateFlags>(noun, chosen, "create", "create a sweep from a file", Create);
+  AddVerb<SweepCloneFlags>(noun, chosen, "clone", "create a sweep like another one, with changes",
+                           Clone);
   AddVerb<SweepListFlags>(noun, chosen, "list", "all sweeps, newest first", List);
   AddVerb<SweepGetFlags>(noun, chosen, "get", "one sweep", Get);
   AddVerb<SweepImportanceFlags>(noun, chosen, "importance",

@@ -63,6 +63,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kSweeps, "", Call<&Api::sweeps_, &Sweeps::Create>},
       {"POST", kSweeps, "validate", Call<&Api::sweeps_, &Sweeps::Validate>},
       {"GET", kSweep, "", Call<&Api::sweeps_, &Sweeps::Get>},
+      {"GET", "/api/v1/sweeps/{sweep}/resolved", "", Call<&Api::sweeps_, &Sweeps::Resolved>},
       {"GET", "/api/v1/sweeps/{sweep}/curves", "", Call<&Api::sweeps_, &Sweeps::Curves>},
       {"GET", "/api/v1/sweeps/{sweep}/importance", "", Call<&Api::sweeps_, &Sweeps::Importance>},
       {"POST", kSweep, "replay", Call<&Api::replays_, &Replays::ReplaySweep>},

@@ -127,6 +127,12 @@ Response Sweeps::Get(const Request&, const Target& target) {
   return answers_.Sweep(target.sweep());
 }
 
+Response Sweeps::Resolved(const Request&, const Target& target) {
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  return JsonAnswer({{"resolved", sweepfile::ToJson(sweep->spec)}});
+}
+
 Response Sweeps::Curves(const Request& request, const Target& target) {
   std::string metric = request.Query("metric").value_or("");
   if (metric.empty()) {

@@ -38,6 +38,7 @@ class Sweeps {
   Response Validate(const Request& request, const Target& target);
   Response List(const Request& request, const Target& target);
   Response Get(const Request& request, const Target& target);
+  Response Resolved(const Request& request, const Target& target);
   Response Curves(const Request& request, const Target& target);
   Response Importance(const Request& request, const Target& target);
 

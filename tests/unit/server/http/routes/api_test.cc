@@ -371,6 +371,17 @@ TEST_F(ApiTest, AValidFileIsShownResolvedWithItsRungs) {
   EXPECT_EQ(GetJson("/api/v1/sweeps").at("sweeps").size(), 1u);
 }
 
+TEST_F(ApiTest, AResolvedSweepMakesASweepLikeItself) {
+  const std::string path =
+      PostJson(std::string("/api/v1/sweeps") + kHere, kSweepFile, 201).at("id");
+  const Json resolved = GetJson("/api/v1/sweeps/" + path + "/resolved").at("resolved");
+  EXPECT_EQ(resolved.at("name"), "tiny");
+  const std::string again = PostJson("/api/v1/sweeps", resolved.dump(), 201).at("id");
+  EXPECT_NE(again, path);
+  EXPECT_EQ(GetJson("/api/v1/sweeps/" + again + "/resolved").at("resolved"), resolved);
+  GetJson("/api/v1/sweeps/s99/resolved", 404);
+}
+
 TEST_F(ApiTest, TheBackendsRefusalsBecomeStatuses) {
   const std::vector<std::pair<ErrorCode, int>> statuses = {
       {ErrorCode::kNotFound, 404},    {ErrorCode::kConflict, 409}, {ErrorCode::kUnavailable, 503},
