@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "json/parse.h"
-#include "server/http/render.h"
 
 namespace attune::server {
 

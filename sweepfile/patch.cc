@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "sweepfile/codec.h"
 #include "sweepfile/keys.h"
@@ -73,6 +75,20 @@ void ForgetPlateau(const Node& patch, Node& into) {
   if (given("min_delta") && !given("std")) Erase(old->value, "std");
 }
 
+// Sets a key, and makes the maps on the way to it.
+void Set(Node& map, std::span<const std::string> path, const Node& value) {
+  if (path.empty()) {
+    map = value;
+    return;
+  }
+  if (map.kind != Node::Kind::kMap) map = {.kind = Node::Kind::kMap};
+  if (path.size() == 1 && value.kind == Node::Kind::kNull) return Erase(map, path.front());
+  auto known = std::ranges::find(map.entries, path.front(), &MapEntry::key);
+  if (known == map.entries.end())
+    known = map.entries.insert(known, MapEntry{.key = path.front(), .mark = {}, .value = {}});
+  Set(known->value, path.subspan(1), value);
+}
+
 }  // namespace
 
 Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOptions& options) {
@@ -110,6 +126,29 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
   parsed = ParseDocument(std::move(whole), options);
   if (parsed.spec) parsed.spec->initial_points = spec.initial_points;
   return parsed;
+}
+
+Parsed ParseEdited(std::string_view text, std::span<const Setting> settings,
+                   const ParseOptions& options) {
+  Document whole = ReadDocument(text);
+  if (!whole.root || !whole.faults.empty()) return {.spec = {}, .faults = std::move(whole.faults)};
+  Parsed parsed;
+  Faults faults(parsed.faults);
+  std::vector<Node> values;
+  Node changes{.kind = Node::Kind::kMap};
+  for (const Setting& setting : settings) {
+    Document value = ReadDocument(setting.value);
+    Place place;
+    for (const std::string& key : setting.path) place = place.Key(key);
+    for (const Fault& fault : value.faults) faults.Add(place, {}, fault.message);
+    values.push_back(value.root.value_or(Node()));
+    Set(changes, setting.path, values.back());
+  }
+  if (!parsed.faults.empty()) return parsed;
+  KeepOptions(changes, *options.algorithms, *whole.root);
+  ForgetPlateau(changes, *whole.root);
+  for (size_t i = 0; i < settings.size(); ++i) Set(*whole.root, settings[i].path, values[i]);
+  return ParseDocument(std::move(whole), options);
 }
 
 }  // namespace attune::sweepfile

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,18 @@ std::optional<Fault> FaultOf(const Error& error, std::string_view text);
 // not have are taken away too. JSON or YAML; faults stand at their places in the patch. All but the
 // initial points can be changed here; whether a sweep that has begun may is for others to say.
 Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOptions& options);
+
+// A key of a sweep file and its new value.
+struct Setting {
+  std::vector<std::string> path;  // {"parameters", "lr", "max"}
+  std::string value;              // YAML; null takes the key away
+};
+
+// Reads a sweep file after settings, in order. Each replaces the whole value of its key. If they
+// name another searcher or scheduler, options that this one does not have are taken away too.
+// Faults name the key; line and column of a setting mean nothing.
+Parsed ParseEdited(std::string_view text, std::span<const Setting> settings,
+                   const ParseOptions& options);
 
 // unknown key; did you mean reduction_factor?
 std::string Sentence(const Fault& fault);

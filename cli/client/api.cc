@@ -159,6 +159,13 @@ Result<Json> Api::Sweep(const std::string& id) {
   return GetJson({.path = kSweeps + '/' + id});
 }
 
+Result<Json> Api::ResolvedSweep(const std::string& id) {
+  if (!IsId(id)) return BadId(id);
+  Result<Json> answer = GetJson({.path = kSweeps + '/' + id + "/resolved"});
+  if (!answer.ok()) return answer;
+  return At(*answer, "resolved");
+}
+
 Result<Json> Api::Sweeps() { return AllPages(kSweeps, "sweeps"); }
 
 Result<std::string> Api::NewestSweep() {

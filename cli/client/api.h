@@ -63,6 +63,9 @@ class Api {
   // What its weights were trained with, step by step, and the sweep file that does so again.
   Result<Json> Schedule(const TrialName& trial);
 
+  // The sweep's file as it is now, with every default and absolute paths.
+  Result<Json> ResolvedSweep(const std::string& id);
+
   // Faults of the document come as `FILE:LINE:COLUMN: …`, with kInvalid.
   Result<Json> CreateSweep(const SweepDocument& document);
 

@@ -6,9 +6,18 @@
 namespace attune::cli {
 namespace {
 
+constexpr const char* kLease =
+    "the trial goes to another asker when nothing is told of it for so long";
+
 struct AskFlags : ClientFlags {
   std::string sweep;
   std::string lease;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("SWEEP", sweep, "such as s1")->required();
+    verb.add_option("--lease", lease, kLease)->type_name("DURATION");
+    ClientFlags::AddTo(verb);
+  }
 };
 
 struct TellFlags : ClientFlags {
@@ -23,10 +32,33 @@ struct TellFlags : ClientFlags {
   std::string message;
   bool ask = false;
   std::string lease;
+
+  void AddTo(CLI::App& verb);
 };
 
-constexpr const char* kLease =
-    "the trial goes to another asker when nothing is told of it for so long";
+void TellFlags::AddTo(CLI::App& verb) {
+  verb.add_option("TRIAL", trial, "SWEEP/NUMBER, such as s1/17")->required()->expected(1, 2);
+  verb.add_option("--epoch", epoch, "as ask said")->required()->check(PositiveNumber());
+  auto* const at_step =
+      verb.add_option("--step", step, "the step of the report")->check(PositiveNumber());
+  auto* const metric = verb.add_option("-m,--metric", metrics, "such as loss=0.3")
+                           ->type_name("NAME=VALUE")
+                           ->allow_extra_args(false);
+  verb.add_option("--seconds", seconds, "training time since the trial was asked for")
+      ->check(NonNegativeNumber());
+  auto* const is_done = verb.add_flag("--completed", completed, "the trial is done");
+  auto* const has_failed = verb.add_flag("--failed", failed, "the trial has failed");
+  auto* const still_runs =
+      verb.add_flag("--running", running, "there is nothing new, but it still runs");
+  verb.add_option("--message", message, "why it failed")->needs(has_failed);
+  auto* const asks_next =
+      verb.add_flag("--ask", ask, "unless the trial goes on: ask for the next one as well");
+  verb.add_option("--lease", lease, kLease)->type_name("DURATION")->needs(asks_next);
+  is_done->excludes(has_failed)->excludes(at_step)->excludes(metric);
+  has_failed->excludes(at_step)->excludes(metric);
+  still_runs->excludes(is_done)->excludes(has_failed)->excludes(at_step)->excludes(metric);
+  ClientFlags::AddTo(verb);
+}
 
 // The answer to who asks.
 ExitCode PrintTrial(const std::string& sweep, const Json& answer, Console& console) {
@@ -95,52 +127,12 @@ ExitCode Tell(const TellFlags& flags, Console& console, Api& api) {
   return asked ? PrintTrial(name->sweep, At(*answer, "next"), console) : ExitCode::kSuccess;
 }
 
-template <class Flags>
-void Add(CLI::App& verb, Action& chosen, std::shared_ptr<Flags> flags,
-         ExitCode (*act)(const Flags&, Console&, Api&)) {
-  flags->AddTo(verb);
-  verb.callback([flags, act, &chosen] {
-    chosen = [flags, act](Console& console) {
-      return WithServer(*flags, console, [&](Api& api) { return act(*flags, console, api); });
-    };
-  });
-}
-
 }  // namespace
 
 void AddAskVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const ask = app.add_subcommand(
-      "ask", "the next trial of a sweep without a program, to train it yourself");
-  auto ask_flags = std::make_shared<AskFlags>();
-  ask->add_option("SWEEP", ask_flags->sweep, "such as s1")->required();
-  ask->add_option("--lease", ask_flags->lease, kLease)->type_name("DURATION");
-  Add(*ask, chosen, ask_flags, Ask);
-
-  CLI::App* const tell = app.add_subcommand("tell", "what an asked trial came to; says what next");
-  auto flags = std::make_shared<TellFlags>();
-  tell->add_option("TRIAL", flags->trial, "SWEEP/NUMBER, such as s1/17")
-      ->required()
-      ->expected(1, 2);
-  tell->add_option("--epoch", flags->epoch, "as ask said")->required()->check(PositiveNumber());
-  auto* const step =
-      tell->add_option("--step", flags->step, "the step of the report")->check(PositiveNumber());
-  auto* const metric = tell->add_option("-m,--metric", flags->metrics, "such as loss=0.3")
-                           ->type_name("NAME=VALUE")
-                           ->allow_extra_args(false);
-  tell->add_option("--seconds", flags->seconds, "training time since the trial was asked for")
-      ->check(NonNegativeNumber());
-  auto* const completed = tell->add_flag("--completed", flags->completed, "the trial is done");
-  auto* const failed = tell->add_flag("--failed", flags->failed, "the trial has failed");
-  auto* const running =
-      tell->add_flag("--running", flags->running, "there is nothing new, but it still runs");
-  tell->add_option("--message", flags->message, "why it failed")->needs(failed);
-  auto* const next =
-      tell->add_flag("--ask", flags->ask, "unless the trial goes on: ask for the next one as well");
-  tell->add_option("--lease", flags->lease, kLease)->type_name("DURATION")->needs(next);
-  completed->excludes(failed)->excludes(step)->excludes(metric);
-  failed->excludes(step)->excludes(metric);
-  running->excludes(completed)->excludes(failed)->excludes(step)->excludes(metric);
-  Add(*tell, chosen, flags, Tell);
+  AddVerb<AskFlags>(app, chosen, "ask",
+                    "the next trial of a sweep without a program, to train it yourself", Ask);
+  AddVerb<TellFlags>(app, chosen, "tell", "what an asked trial came to; says what next", Tell);
 }
 
 }  // namespace attune::cli

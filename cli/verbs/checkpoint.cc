@@ -9,10 +9,53 @@
 namespace attune::cli {
 namespace {
 
-struct CheckpointFlags : ClientFlags {
+struct CheckpointListFlags : ClientFlags {
+  std::string sweep;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepOrNewest(verb, sweep);
+    ClientFlags::AddTo(verb);
+  }
+};
+
+struct CheckpointPinFlags : ClientFlags {
+  std::string name;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("CHECKPOINT", name, "SWEEP/NUMBER/ATTEMPT-STEP, such as s1/17/2-900")
+        ->required();
+    ClientFlags::AddTo(verb);
+  }
+};
+
+struct CheckpointGetFlags : ClientFlags {
   std::string name;  // of a checkpoint, a trial, or a sweep
   CheckpointChoice choice;
   std::string out;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option(
+            "CHECKPOINT", name,
+            "a trial such as s1/17: its newest; s1/17/2-900: that one; with --best also a sweep")
+        ->required();
+    ClientFlags::AddTo(verb);
+    verb.add_option("--step", choice.step, "the one of that step")->type_name("N");
+    verb.add_flag("--best", choice.best, "the one of the best result");
+    verb.add_option("--out", out, "the folder to make; s1-17-step-900 and the like when absent")
+        ->type_name("DIR");
+  }
+};
+
+struct CheckpointRmFlags : ClientFlags {
+  std::string name;
+  std::optional<int64_t> step;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("CHECKPOINT", name, "such as s1/17/2-900, or with --step a trial such as s1/17")
+        ->required();
+    ClientFlags::AddTo(verb);
+    verb.add_option("--step", step, "the one of that step")->type_name("N");
+  }
 };
 
 // pinned, by a person; stored, by the server as well.
@@ -45,8 +88,8 @@ std::vector<std::string> CheckpointLines(const Json& checkpoints, const Style& s
   return lines;
 }
 
-ExitCode List(const CheckpointFlags& flags, Console& console, Api& api) {
-  const Result<std::string> id = SweepOrNewest(api, flags.name);
+ExitCode List(const CheckpointListFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.sweep);
   if (!id.ok()) return Fail(console, id.error());
   const Result<Json> checkpoints = api.Checkpoints(*id);
   if (!checkpoints.ok()) return Fail(console, checkpoints.error());
@@ -58,91 +101,46 @@ ExitCode List(const CheckpointFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode SetPinned(const CheckpointFlags& flags, bool pinned, Console& console, Api& api) {
+ExitCode SetPinned(const CheckpointPinFlags& flags, bool pinned, Console& console, Api& api) {
   const Result<CheckpointName> name = CheckpointName::Parse(flags.name);
   if (!name.ok()) return Fail(console, name.error());
   return ShowEffect(flags.output, console, "checkpoint " + flags.name,
                     api.PinCheckpoint(*name, pinned));
 }
 
-ExitCode Pin(const CheckpointFlags& flags, Console& console, Api& api) {
+ExitCode Pin(const CheckpointPinFlags& flags, Console& console, Api& api) {
   return SetPinned(flags, true, console, api);
 }
 
-ExitCode Unpin(const CheckpointFlags& flags, Console& console, Api& api) {
+ExitCode Unpin(const CheckpointPinFlags& flags, Console& console, Api& api) {
   return SetPinned(flags, false, console, api);
 }
 
-ExitCode Get(const CheckpointFlags& flags, Console& console, Api& api) {
+ExitCode Get(const CheckpointGetFlags& flags, Console& console, Api& api) {
   return GetCheckpoint(flags.name, flags.choice, flags.out, flags.output, console, api);
 }
 
-ExitCode Drop(const CheckpointFlags& flags, Console& console, Api& api) {
-  const Result<CheckpointName> name = NameToDrop(api, flags.name, flags.choice.step);
+ExitCode Drop(const CheckpointRmFlags& flags, Console& console, Api& api) {
+  const Result<CheckpointName> name = NameToDrop(api, flags.name, flags.step);
   if (!name.ok()) return Fail(console, name.error());
   return ShowEffect(flags.output, console, "checkpoint " + TextOf(*name),
                     api.DropCheckpoint(*name));
 }
 
-using CheckpointAction = ExitCode (*)(const CheckpointFlags&, Console&, Api&);
-
-// The verb's argument, for the caller to describe, and what it may be told besides.
-struct Added {
-  CLI::App* verb;
-  CLI::Option* argument;
-  std::shared_ptr<CheckpointFlags> flags;
-};
-Added Add(CLI::App& noun, Action& chosen, const char* name, const char* help, const char* argument,
-          CheckpointAction action) {
-  CLI::App* const verb = noun.add_subcommand(name, help);
-  auto flags = std::make_shared<CheckpointFlags>();
-  CLI::Option* const option = verb->add_option(argument, flags->name);
-  flags->AddTo(*verb);
-  verb->callback([flags, action, &chosen] {
-    chosen = [flags, action](Console& console) {
-      return WithServer(*flags, console, [&](Api& api) { return action(*flags, console, api); });
-    };
-  });
-  return {verb, option, flags};
-}
-
-void AddStep(const Added& added) {
-  added.verb->add_option("--step", added.flags->choice.step, "the one of that step")
-      ->type_name("N");
-}
-
 }  // namespace
 
 void AddCheckpointVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("checkpoint", "list, fetch and keep checkpoints");
-  noun->require_subcommand(1);
-  Add(*noun, chosen, "list", "list the checkpoints of a sweep that are kept", "SWEEP", List)
-      .argument->description("such as s1; the newest when absent");
-  const char* const kName = "SWEEP/NUMBER/ATTEMPT-STEP, such as s1/17/2-900";
-  const char* const kOrTrial = "such as s1/17/2-900, or with --step a trial such as s1/17";
-  const Added get =
-      Add(*noun, chosen, "get", "fetch a checkpoint's folder, wherever it lies", "CHECKPOINT", Get);
-  get.argument
-      ->description(
-          "a trial such as s1/17: its newest; s1/17/2-900: that one; with --best also a "
-          "sweep")
-      ->required();
-  AddStep(get);
-  get.verb->add_flag("--best", get.flags->choice.best, "the one of the best result");
-  get.verb
-      ->add_option("--out", get.flags->out,
-                   "the folder to make; s1-17-step-900 and the like when absent")
-      ->type_name("DIR");
-  const Added rm =
-      Add(*noun, chosen, "rm", "delete a checkpoint that nothing needs", "CHECKPOINT", Drop);
-  rm.argument->description(kOrTrial)->required();
-  AddStep(rm);
-  Add(*noun, chosen, "pin", "keep a checkpoint, whatever the sweep file says", "CHECKPOINT", Pin)
-      .argument->description(kName)
-      ->required();
-  Add(*noun, chosen, "unpin", "leave a checkpoint to the sweep file again", "CHECKPOINT", Unpin)
-      .argument->description(kName)
-      ->required();
+  CLI::App& noun = *app.add_subcommand("checkpoint", "list, fetch and keep checkpoints");
+  noun.require_subcommand(1);
+  AddVerb<CheckpointListFlags>(noun, chosen, "list",
+                               "list the checkpoints of a sweep that are kept", List);
+  AddVerb<CheckpointGetFlags>(noun, chosen, "get", "fetch a checkpoint's folder, wherever it lies",
+                              Get);
+  AddVerb<CheckpointRmFlags>(noun, chosen, "rm", "delete a checkpoint that nothing needs", Drop);
+  AddVerb<CheckpointPinFlags>(noun, chosen, "pin",
+                              "keep a checkpoint, whatever the sweep file says", Pin);
+  AddVerb<CheckpointPinFlags>(noun, chosen, "unpin", "leave a checkpoint to the sweep file again",
+                              Unpin);
 }
 
 }  // namespace attune::cli

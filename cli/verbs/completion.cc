@@ -11,6 +11,22 @@
 namespace attune::cli {
 namespace {
 
+struct CompletionFlags {
+  std::string shell;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("SHELL", shell, "the shell")
+        ->required()
+        ->check(CLI::IsMember(Shells()))
+        ->type_name("SHELL");
+  }
+};
+
+ExitCode PrintScript(const CompletionFlags& flags, Console& console) {
+  console.out.Write(CompletionScript(flags.shell));
+  return ExitCode::kSuccess;
+}
+
 std::vector<Candidate> SweepsOf(ServerChoice choice) {
   const char* const named = std::getenv("ATTUNE_SERVER");
   if (choice.server.empty() && named != nullptr) choice.server = named;
@@ -43,19 +59,8 @@ std::optional<ExitCode> AnswerScript(const CLI::App& app, const std::vector<std:
 }
 
 void AddCompletionVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb =
-      app.add_subcommand("completion", "print a script that completes commands in a shell");
-  auto shell = std::make_shared<std::string>();
-  verb->add_option("SHELL", *shell, "the shell")
-      ->required()
-      ->check(CLI::IsMember(Shells()))
-      ->type_name("SHELL");
-  verb->callback([shell, &chosen] {
-    chosen = [shell](Console& console) {
-      console.out.Write(CompletionScript(*shell));
-      return ExitCode::kSuccess;
-    };
-  });
+  AddVerb<CompletionFlags>(app, chosen, "completion",
+                           "print a script that completes commands in a shell", PrintScript);
 }
 
 }  // namespace attune::cli

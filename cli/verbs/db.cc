@@ -13,13 +13,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The flags of every verb on a database.
 struct DbFlags {
   std::string data_dir = "attune-data";
-  bool decisions = false;
-  std::string file;
-  std::string format = "csv";
-  std::string what = "trials";
-  std::string sweep;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--data-dir", data_dir, "data folder, or a database itself")
+        ->type_name("DIR|FILE")
+        ->capture_default_str();
+  }
 
   // The option names a data folder, or a database itself.
   std::string database() const {
@@ -29,9 +31,16 @@ struct DbFlags {
   }
 };
 
-using DbAction = ExitCode (*)(const DbFlags&, Console&);
+struct DbCheckFlags : DbFlags {
+  bool decisions = false;
 
-ExitCode Check(const DbFlags& flags, Console& console) {
+  void AddTo(CLI::App& verb) {
+    DbFlags::AddTo(verb);
+    verb.add_flag("--decisions", decisions, "derive every proposal and verdict again");
+  }
+};
+
+ExitCode Check(const DbCheckFlags& flags, Console& console) {
   auto findings = server::CheckDatabase(flags.database());
   if (!findings.ok()) return Fail(console, findings.error());
   if (flags.decisions) {
@@ -52,7 +61,16 @@ ExitCode Check(const DbFlags& flags, Console& console) {
   return sound ? ExitCode::kSuccess : ExitCode::kFailure;
 }
 
-ExitCode Backup(const DbFlags& flags, Console& console) {
+struct DbBackupFlags : DbFlags {
+  std::string file;
+
+  void AddTo(CLI::App& verb) {
+    DbFlags::AddTo(verb);
+    verb.add_option("FILE", file, "the new file")->required();
+  }
+};
+
+ExitCode Backup(const DbBackupFlags& flags, Console& console) {
   const Status done = server::Backup(flags.database(), flags.file);
   if (!done.ok()) return Fail(console, done.error());
   std::error_code error;
@@ -124,7 +142,26 @@ Status FindSweep(const std::string& database, SweepId sweep, const std::string& 
   return Error{ErrorCode::kNotFound, "there is no sweep " + ToString(sweep) + " in " + database};
 }
 
-ExitCode ExportRows(const DbFlags& flags, Console& console) {
+struct DbExportFlags : DbFlags {
+  std::string format = "csv";
+  std::string what = "trials";
+  std::string sweep;
+  std::string file;
+
+  void AddTo(CLI::App& verb) {
+    DbFlags::AddTo(verb);
+    verb.add_option("--format", format, "csv, or a JSON object a line")
+        ->check(CLI::IsMember({"csv", "jsonl"}))
+        ->capture_default_str();
+    verb.add_option("--what", what, "which rows")
+        ->check(CLI::IsMember({"trials", "reports", "logged", "events"}))
+        ->capture_default_str();
+    verb.add_option("--sweep", sweep, "only this sweep's")->type_name("SWEEP");
+    verb.add_option("-o,--output", file, "instead of stdout")->type_name("FILE");
+  }
+};
+
+ExitCode ExportRows(const DbExportFlags& flags, Console& console) {
   using server::ExportOptions;
   ExportOptions options;
   options.format =
@@ -163,34 +200,14 @@ ExitCode Vacuum(const DbFlags& flags, Console& console) {
 }  // namespace
 
 void AddDbVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("db", "a server's database, on this machine");
-  noun->require_subcommand(1);
-  auto flags = std::make_shared<DbFlags>();
-  const auto add = [&, flags](const std::string& name, const std::string& about, DbAction action) {
-    CLI::App* const verb = noun->add_subcommand(name, about);
-    verb->add_option("--data-dir", flags->data_dir, "data folder, or a database itself")
-        ->type_name("DIR|FILE")
-        ->capture_default_str();
-    verb->callback([flags, action, &chosen] {
-      chosen = [flags, action](Console& console) { return action(*flags, console); };
-    });
-    return verb;
-  };
-  add("check", "whether the database is sound", Check)
-      ->add_flag("--decisions", flags->decisions, "derive every proposal and verdict again");
-  add("backup", "copy it to a new file, and check the copy", Backup)
-      ->add_option("FILE", flags->file, "the new file")
-      ->required();
-  CLI::App* const rows = add("export", "its rows as text", ExportRows);
-  rows->add_option("--format", flags->format, "csv, or a JSON object a line")
-      ->check(CLI::IsMember({"csv", "jsonl"}))
-      ->capture_default_str();
-  rows->add_option("--what", flags->what, "which rows")
-      ->check(CLI::IsMember({"trials", "reports", "logged", "events"}))
-      ->capture_default_str();
-  rows->add_option("--sweep", flags->sweep, "only this sweep's")->type_name("SWEEP");
-  rows->add_option("-o,--output", flags->file, "instead of stdout")->type_name("FILE");
-  add("vacuum", "give the space of deleted rows back to the disk", Vacuum);
+  CLI::App& noun = *app.add_subcommand("db", "a server's database, on this machine");
+  noun.require_subcommand(1);
+  AddVerb<DbCheckFlags>(noun, chosen, "check", "whether the database is sound", Check);
+  AddVerb<DbBackupFlags>(noun, chosen, "backup", "copy it to a new file, and check the copy",
+                         Backup);
+  AddVerb<DbExportFlags>(noun, chosen, "export", "its rows as text", ExportRows);
+  AddVerb<DbFlags>(noun, chosen, "vacuum", "give the space of deleted rows back to the disk",
+                   Vacuum);
 }
 
 }  // namespace attune::cli

@@ -132,13 +132,8 @@ ExitCode Diagnose(const ClientFlags& flags, Console& console) {
 }  // namespace
 
 void AddDoctorVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb =
-      app.add_subcommand("doctor", "check what this host needs, and say how to mend it");
-  auto flags = std::make_shared<ClientFlags>();
-  flags->AddTo(*verb);
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) { return Diagnose(*flags, console); };
-  });
+  AddVerb<ClientFlags>(app, chosen, "doctor", "check what this host needs, and say how to mend it",
+                       Diagnose);
 }
 
 }  // namespace attune::cli

@@ -16,7 +16,57 @@ struct ExecutorFlags {
   std::vector<std::string> labels;
   FreeFlags free_min;
   JoinSource join;
+
+  void AddTo(CLI::App& verb);
 };
+
+void ExecutorFlags::AddTo(CLI::App& verb) {
+  verb.add_option("--server", options.server, "the server's port for executors")
+      ->type_name("HOST:PORT");
+  verb.add_option("--join", join.word, "the word that the server prints for executors")
+      ->type_name("WORD");
+  verb.add_option("--token-file", join.file,
+                  "file with that word (or ATTUNE_TOKEN, or DATA-DIR/join)")
+      ->type_name("FILE");
+  verb.add_option("--name", options.name, "unique among executors; the host's when absent");
+  verb.add_option("--cpus", options.cpus, "to use; all when absent")
+      ->check(PositiveNumber())
+      ->type_name("N");
+  verb.add_option("--gpus", options.gpus, "to use; all when absent")
+      ->check(NonNegativeNumber())
+      ->type_name("N");
+  verb.add_option("--memory", memory, "to use, such as 16GiB; all when absent")->type_name("SIZE");
+  verb.add_option("--copies", copies,
+                  "of other hosts' checkpoints that no trial needs now, to keep for the next; "
+                  "10GiB when absent")
+      ->type_name("SIZE");
+  free_min.AddTo(verb);
+  AddInterface(verb, options.interface);
+  verb.add_option("--give-up", options.give_up_seconds,
+                  "without a word from the server, then end; wait for ever when absent")
+      ->check(PositiveNumber())
+      ->type_name("SECONDS");
+  verb.add_option("--time-left", options.seconds_left,
+                  "until a batch system or somebody else ends it: it takes no trial that could not "
+                  "save before")
+      ->check(CLI::Range(1.0, kTimeMax))
+      ->type_name("SECONDS");
+  verb.add_option("--grace", options.grace_seconds,
+                  "after Ctrl-C or SIGTERM, for what runs there to save a checkpoint at its next "
+                  "report and leave; then it is torn down")
+      ->check(CLI::Range(0.0, kTimeMax))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  AddLabels(verb, labels);
+  verb.add_option("--data-dir", options.data_dir, "logs and checkpoints of its trials")
+      ->type_name("DIR")
+      ->capture_default_str();
+  // A verb may follow instead.
+  verb.parse_complete_callback([this, &verb] {
+    if (verb.get_subcommands().empty() && options.server.empty())
+      throw CLI::RequiredError("--server");
+  });
+}
 
 ExitCode RunExecutor(const ExecutorFlags& flags, Console& console) {
   ExecutorOptions options = flags.options;
@@ -153,119 +203,58 @@ ExitCode List(const ClientFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-struct SteerFlags : ClientFlags {
+struct ExecutorNameFlags : ClientFlags {
   std::string name;
-  std::string reason;
-  bool now = false;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("NAME", name, "the executor, as `executor list` has it")->required();
+    ClientFlags::AddTo(verb);
+  }
 };
 
-ExitCode Steer(const SteerFlags& flags, const std::string& verb, Console& console, Api& api) {
-  Json body = Json::object();
-  if (!flags.reason.empty()) body["reason"] = flags.reason;
-  if (flags.now) body["now"] = true;
+struct ExecutorDrainFlags : ExecutorNameFlags {
+  std::string reason;
+  bool now = false;
+
+  void AddTo(CLI::App& verb) {
+    ExecutorNameFlags::AddTo(verb);
+    verb.add_option("--reason", reason, "why, for people")->type_name("TEXT");
+    verb.add_flag("--now", now,
+                  "what runs there saves a checkpoint at its next report and goes on elsewhere");
+  }
+};
+
+ExitCode Steer(const ExecutorNameFlags& flags, const std::string& verb, const Json& body,
+               Console& console, Api& api) {
   return ShowEffect(flags.output, console, "executor " + flags.name,
                     api.SteerExecutor(flags.name, verb, body));
 }
 
-void AddList(CLI::App& noun, Action& chosen) {
-  CLI::App* const verb =
-      noun.add_subcommand("list", "all executors: what they have, and what runs where");
-  auto flags = std::make_shared<ClientFlags>();
-  flags->AddTo(*verb);
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) {
-      return WithServer(*flags, console, [&](Api& api) { return List(*flags, console, api); });
-    };
-  });
+ExitCode Drain(const ExecutorDrainFlags& flags, Console& console, Api& api) {
+  Json body = Json::object();
+  if (!flags.reason.empty()) body["reason"] = flags.reason;
+  if (flags.now) body["now"] = true;
+  return Steer(flags, "drain", body, console, api);
 }
 
-std::shared_ptr<SteerFlags> AddSteer(CLI::App& noun, Action& chosen, const std::string& name,
-                                     const char* help, CLI::App*& verb) {
-  verb = noun.add_subcommand(name, help);
-  auto flags = std::make_shared<SteerFlags>();
-  verb->add_option("NAME", flags->name, "the executor, as `executor list` has it")->required();
-  flags->AddTo(*verb);
-  verb->callback([flags, name, &chosen] {
-    chosen = [flags, name](Console& console) {
-      return WithServer(*flags, console,
-                        [&](Api& api) { return Steer(*flags, name, console, api); });
-    };
-  });
-  return flags;
-}
-
-// Of the noun itself, where no verb follows.
-void AddRunner(CLI::App& noun, Action& chosen) {
-  CLI::App* const verb = &noun;
-  auto flags = std::make_shared<ExecutorFlags>();
-  ExecutorOptions& options = flags->options;
-  verb->add_option("--server", options.server, "the server's port for executors")
-      ->type_name("HOST:PORT");
-  verb->add_option("--join", flags->join.word, "the word that the server prints for executors")
-      ->type_name("WORD");
-  verb->add_option("--token-file", flags->join.file,
-                   "file with that word (or ATTUNE_TOKEN, or DATA-DIR/join)")
-      ->type_name("FILE");
-  verb->add_option("--name", options.name, "unique among executors; the host's when absent");
-  verb->add_option("--cpus", options.cpus, "to use; all when absent")
-      ->check(PositiveNumber())
-      ->type_name("N");
-  verb->add_option("--gpus", options.gpus, "to use; all when absent")
-      ->check(NonNegativeNumber())
-      ->type_name("N");
-  verb->add_option("--memory", flags->memory, "to use, such as 16GiB; all when absent")
-      ->type_name("SIZE");
-  verb->add_option("--copies", flags->copies,
-                   "of other hosts' checkpoints that no trial needs now, to keep for the next; "
-                   "10GiB when absent")
-      ->type_name("SIZE");
-  flags->free_min.AddTo(*verb);
-  AddInterface(*verb, options.interface);
-  verb->add_option("--give-up", options.give_up_seconds,
-                   "without a word from the server, then end; wait for ever when absent")
-      ->check(PositiveNumber())
-      ->type_name("SECONDS");
-  verb->add_option(
-          "--time-left", options.seconds_left,
-          "until a batch system or somebody else ends it: it takes no trial that could not "
-          "save before")
-      ->check(CLI::Range(1.0, kTimeMax))
-      ->type_name("SECONDS");
-  verb->add_option("--grace", options.grace_seconds,
-                   "after Ctrl-C or SIGTERM, for what runs there to save a checkpoint at its next "
-                   "report and leave; then it is torn down")
-      ->check(CLI::Range(0.0, kTimeMax))
-      ->type_name("SECONDS")
-      ->capture_default_str();
-  AddLabels(*verb, flags->labels);
-  verb->add_option("--data-dir", options.data_dir, "logs and checkpoints of its trials")
-      ->type_name("DIR")
-      ->capture_default_str();
-  verb->callback([flags, verb, &chosen] {
-    if (!verb->get_subcommands().empty()) return;
-    if (flags->options.server.empty()) throw CLI::RequiredError("--server");
-    chosen = [flags](Console& console) { return RunExecutor(*flags, console); };
-  });
+ExitCode Resume(const ExecutorNameFlags& flags, Console& console, Api& api) {
+  return Steer(flags, "resume", Json::object(), console, api);
 }
 
 }  // namespace
 
 void AddExecutorVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand(
+  CLI::App& noun = *app.add_subcommand(
       "executor", "run trials on this machine for a server elsewhere; or see to those there are");
-  noun->alias("node");
-  noun->require_subcommand(0, 1);
-  AddRunner(*noun, chosen);
-  AddList(*noun, chosen);
-  CLI::App* verb = nullptr;
-  const auto drain = AddSteer(*noun, chosen, "drain",
-                              "start nothing more there until it is resumed; what runs there "
-                              "finishes",
-                              verb);
-  verb->add_option("--reason", drain->reason, "why, for people")->type_name("TEXT");
-  verb->add_flag("--now", drain->now,
-                 "what runs there saves a checkpoint at its next report and goes on elsewhere");
-  AddSteer(*noun, chosen, "resume", "start trials there again", verb);
+  noun.alias("node");
+  noun.require_subcommand(0, 1);
+  DefineVerb<ExecutorFlags>(noun, chosen, RunExecutor);
+  AddVerb<ClientFlags>(noun, chosen, "list", "all executors: what they have, and what runs where",
+                       List);
+  AddVerb<ExecutorDrainFlags>(
+      noun, chosen, "drain",
+      "start nothing more there until it is resumed; what runs there finishes", Drain);
+  AddVerb<ExecutorNameFlags>(noun, chosen, "resume", "start trials there again", Resume);
 }
 
 }  // namespace attune::cli

@@ -10,6 +10,22 @@ struct ReplayFlags : ClientFlags {
   std::string scheduler;
   std::vector<std::string> settings;
   std::optional<int> slots;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepOrNewest(verb, sweep);
+    verb.add_option("--scheduler", scheduler, "another scheduler; its own when absent")
+        ->type_name("NAME");
+    verb.add_option("--set", settings,
+                    "an option of the scheduler, such as reduction_factor=3, or a limit, such as "
+                    "stop.max_trials=50")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    verb.add_option("--slots", slots, "workers that run at once; as many as did when absent")
+        ->check(CLI::Range(1, kMaxSimulatedSlots))
+        ->type_name("N");
+    ClientFlags::AddTo(verb);
+    output.AddJson(verb);
+  }
 };
 
 // Keys without a dot are the scheduler's.
@@ -42,28 +58,9 @@ ExitCode Replay(const ReplayFlags& flags, Console& console, Api& api) {
 }  // namespace
 
 void AddReplayVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb = app.add_subcommand(
-      "replay", "what a sweep had been under another scheduler, by what was recorded");
-  auto flags = std::make_shared<ReplayFlags>();
-  verb->add_option("SWEEP", flags->sweep, "such as s1; the newest when absent");
-  verb->add_option("--scheduler", flags->scheduler, "another scheduler; its own when absent")
-      ->type_name("NAME");
-  verb->add_option("--set", flags->settings,
-                   "an option of the scheduler, such as reduction_factor=3, or a limit, such as "
-                   "stop.max_trials=50")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  verb->add_option("--slots", flags->slots, "workers that run at once; as many as did when absent")
-      ->check(CLI::Range(1, kMaxSimulatedSlots))
-      ->type_name("N");
-  flags->AddTo(*verb);
-  verb->add_flag_callback(
-      "--json", [flags] { flags->output.format = "json"; }, "short for -o json");
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) {
-      return WithServer(*flags, console, [&](Api& api) { return Replay(*flags, console, api); });
-    };
-  });
+  AddVerb<ReplayFlags>(app, chosen, "replay",
+                       "what a sweep had been under another scheduler, by what was recorded",
+                       Replay);
 }
 
 }  // namespace attune::cli

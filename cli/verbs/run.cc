@@ -33,6 +33,8 @@ struct RunFlags {
   double lease_seconds = ServeOptions().lease_seconds;
   OutputFlags output;
 
+  void AddTo(CLI::App& verb);
+
   ServeOptions Serve() const {
     return {.data_dir = data_dir,
             .http_port = port,
@@ -46,6 +48,38 @@ struct RunFlags {
             .lease_seconds = lease_seconds};
   }
 };
+
+void RunFlags::AddTo(CLI::App& verb) {
+  verb.footer(
+      "Run again with the same file and data folder, it goes on with a sweep that has not ended.");
+  verb.add_option("FILE", file, "the sweep file")->required();
+  verb.add_option("--data-dir", data_dir, "database, logs and checkpoints")
+      ->type_name("DIR")
+      ->capture_default_str();
+  verb.add_option("--port", port, "of the page; 7070, or any free one where it is taken")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb.add_option("--rpc-host", rpc_host,
+                  "listen for other executors at this address; 0.0.0.0: all of this machine's. "
+                  "They speak TLS where other machines can reach it");
+  verb.add_option("--rpc-port", rpc_port, "listen for other executors here")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb.add_option("--lease", lease_seconds, "of silence, until an executor tears its gangs down")
+      ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  verb.add_flag("--listen", listen, "listen for other executors on the usual port, 7071");
+  verb.add_flag("--no-executor", no_executor,
+                "run no trial in this process; wait for other executors");
+  verb.add_flag("--slurm", slurm,
+                "run trials on all nodes of the Slurm allocation that this runs in");
+  AddInterface(verb, interface);
+  AddLabels(verb, labels);
+  free_min.AddTo(verb);
+  verb.add_flag("--quiet", quiet, "no progress; only the outcome and errors");
+  output.AddTo(verb);
+}
 
 // A file's name as a shell takes it back.
 std::string Quoted(const std::string& word) {
@@ -215,41 +249,7 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
 }  // namespace
 
 void AddRunVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb = app.add_subcommand("run", "run a sweep on this machine, to its end");
-  verb->footer(
-      "Run again with the same file and data folder, it goes on with a sweep that has not ended.");
-  auto flags = std::make_shared<RunFlags>();
-  verb->add_option("FILE", flags->file, "the sweep file")->required();
-  verb->add_option("--data-dir", flags->data_dir, "database, logs and checkpoints")
-      ->type_name("DIR")
-      ->capture_default_str();
-  verb->add_option("--port", flags->port, "of the page; 7070, or any free one where it is taken")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  verb->add_option("--rpc-host", flags->rpc_host,
-                   "listen for other executors at this address; 0.0.0.0: all of this machine's. "
-                   "They speak TLS where other machines can reach it");
-  verb->add_option("--rpc-port", flags->rpc_port, "listen for other executors here")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  verb->add_option("--lease", flags->lease_seconds,
-                   "of silence, until an executor tears its gangs down")
-      ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))
-      ->type_name("SECONDS")
-      ->capture_default_str();
-  verb->add_flag("--listen", flags->listen, "listen for other executors on the usual port, 7071");
-  verb->add_flag("--no-executor", flags->no_executor,
-                 "run no trial in this process; wait for other executors");
-  verb->add_flag("--slurm", flags->slurm,
-                 "run trials on all nodes of the Slurm allocation that this runs in");
-  AddInterface(*verb, flags->interface);
-  AddLabels(*verb, flags->labels);
-  flags->free_min.AddTo(*verb);
-  verb->add_flag("--quiet", flags->quiet, "no progress; only the outcome and errors");
-  flags->output.AddTo(*verb);
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) { return RunSweep(*flags, console); };
-  });
+  AddVerb<RunFlags>(app, chosen, "run", "run a sweep on this machine, to its end", RunSweep);
 }
 
 }  // namespace attune::cli

@@ -18,7 +18,59 @@ struct ServeFlags {
   HttpsOptions https;
   bool insecure = false;
   bool until_stdin_ends = false;
+
+  void AddTo(CLI::App& verb);
 };
+
+void ServeFlags::AddTo(CLI::App& verb) {
+  verb.add_option("--data-dir", options.data_dir, "database, token, logs and checkpoints")
+      ->type_name("DIR")
+      ->capture_default_str();
+  verb.add_option("--storage-path", options.storage_path,
+                  "a folder for copies of each sweep's best checkpoints, which outlive the "
+                  "executors that saved them")
+      ->type_name("DIR");
+  verb.add_option("--host", options.host, "address of the page and REST")->capture_default_str();
+  verb.add_option("--rpc-host", options.rpc_host,
+                  "address for executors; 0.0.0.0: all of this machine's. They speak TLS where "
+                  "other machines can reach it")
+      ->capture_default_str();
+  verb.add_option("--port", options.http_port,
+                  "of the page and REST; 7070, or any free one where it is taken")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb.add_option("--rpc-port", options.rpc_port,
+                  "for executors; 7071, or any free one where it is taken")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb.add_option("--https-host", https.host,
+                  "address of the page and REST for other machines, by HTTPS; 0.0.0.0: all of this "
+                  "machine's")
+      ->type_name("ADDRESS");
+  verb.add_option("--https-port", https.port, "of the page and REST by HTTPS")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_option("--tls-cert", https.certificate,
+                  "its certificate, and those up to the authority, in PEM; read again when it "
+                  "changes")
+      ->type_name("FILE");
+  verb.add_option("--tls-key", https.key, "the certificate's private key, in PEM")
+      ->type_name("FILE");
+  verb.add_option("--lease", options.lease_seconds,
+                  "of silence, until an executor tears its gangs down")
+      ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  verb.add_flag("--with-executor", options.executor, "run trials on this machine too");
+  AddInterface(verb, options.interface);
+  AddLabels(verb, labels);
+  free_min.AddTo(verb);
+  verb.add_flag("--until-stdin-ends", until_stdin_ends,
+                "end as well when nothing more can come on stdin: with the program that holds its "
+                "other end");
+  verb.add_flag("--insecure-no-tls", insecure, "allow a --host that other machines can reach");
+}
 
 // For whoever holds the other end: it closes however that program comes to its end.
 void InterruptAtEndOfStdin(Interrupt& interrupt) {
@@ -93,60 +145,7 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
 }  // namespace
 
 void AddServeVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb = app.add_subcommand("serve", "run a server until SIGTERM or Ctrl-C");
-  auto flags = std::make_shared<ServeFlags>();
-  ServeOptions& options = flags->options;
-  verb->add_option("--data-dir", options.data_dir, "database, token, logs and checkpoints")
-      ->type_name("DIR")
-      ->capture_default_str();
-  verb->add_option("--storage-path", options.storage_path,
-                   "a folder for copies of each sweep's best checkpoints, which outlive the "
-                   "executors that saved them")
-      ->type_name("DIR");
-  verb->add_option("--host", options.host, "address of the page and REST")->capture_default_str();
-  verb->add_option("--rpc-host", options.rpc_host,
-                   "address for executors; 0.0.0.0: all of this machine's. They speak TLS where "
-                   "other machines can reach it")
-      ->capture_default_str();
-  verb->add_option("--port", options.http_port,
-                   "of the page and REST; 7070, or any free one where it is taken")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  verb->add_option("--rpc-port", options.rpc_port,
-                   "for executors; 7071, or any free one where it is taken")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  verb->add_option(
-          "--https-host", flags->https.host,
-          "address of the page and REST for other machines, by HTTPS; 0.0.0.0: all of this "
-          "machine's")
-      ->type_name("ADDRESS");
-  verb->add_option("--https-port", flags->https.port, "of the page and REST by HTTPS")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N")
-      ->capture_default_str();
-  verb->add_option("--tls-cert", flags->https.certificate,
-                   "its certificate, and those up to the authority, in PEM; read again when it "
-                   "changes")
-      ->type_name("FILE");
-  verb->add_option("--tls-key", flags->https.key, "the certificate's private key, in PEM")
-      ->type_name("FILE");
-  verb->add_option("--lease", options.lease_seconds,
-                   "of silence, until an executor tears its gangs down")
-      ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))
-      ->type_name("SECONDS")
-      ->capture_default_str();
-  verb->add_flag("--with-executor", options.executor, "run trials on this machine too");
-  AddInterface(*verb, options.interface);
-  AddLabels(*verb, flags->labels);
-  flags->free_min.AddTo(*verb);
-  verb->add_flag("--until-stdin-ends", flags->until_stdin_ends,
-                 "end as well when nothing more can come on stdin: with the program that holds its "
-                 "other end");
-  verb->add_flag("--insecure-no-tls", flags->insecure,
-                 "allow a --host that other machines can reach");
-  verb->callback(
-      [flags, &chosen] { chosen = [flags](Console& console) { return Serve(*flags, console); }; });
+  AddVerb<ServeFlags>(app, chosen, "serve", "run a server until SIGTERM or Ctrl-C", Serve);
 }
 
 }  // namespace attune::cli

@@ -29,25 +29,35 @@ std::vector<std::string> PartsOf(const std::string& path) {
 
 }  // namespace
 
-Result<Json> PatchOf(const std::vector<std::string>& settings) {
-  Json patch = Json::object();
-  for (const std::string& setting : settings) {
-    const size_t equals = setting.find('=');
+Result<std::vector<sweepfile::Setting>> SettingsOf(const std::vector<std::string>& words) {
+  std::vector<sweepfile::Setting> settings;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
-      return Error{ErrorCode::kInvalid, "`" + setting +
+      return Error{ErrorCode::kInvalid, "`" + word +
                                             "` is no setting: write KEY=VALUE with a key of the "
                                             "sweep file, such as stop.max_trials=200"};
+    settings.push_back({PartsOf(word.substr(0, equals)), word.substr(equals + 1)});
+  }
+  return settings;
+}
+
+Result<Json> PatchOf(const std::vector<std::string>& words) {
+  const auto settings = SettingsOf(words);
+  if (!settings.ok()) return settings.error();
+  Json patch = Json::object();
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto& [path, value] = (*settings)[i];
     Json* place = &patch;
-    for (const std::string& part : PartsOf(setting.substr(0, equals))) {
+    for (const std::string& part : path) {
       if (!place->is_object() && !place->is_null())
-        return Error{ErrorCode::kInvalid, "`" + setting +
+        return Error{ErrorCode::kInvalid, "`" + words[i] +
                                               "` stands inside of a value that another "
                                               "setting gives: leave one of them out"};
       place = &(*place)[part];
     }
-    const std::string text = setting.substr(equals + 1);
-    *place = ParseJson<Json>(text);
-    if (place->is_discarded()) *place = text;
+    *place = ParseJson<Json>(value);
+    if (place->is_discarded()) *place = value;
   }
   return patch;
 }

@@ -25,6 +25,32 @@ struct SimulateFlags {
   simulate::Assumptions assumed;
   std::optional<uint64_t> seed;
   OutputFlags output;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepFile(verb, file);
+    verb.add_option("--slots", assumed.slots, "workers that run at once")
+        ->check(CLI::Range(1, kMaxSimulatedSlots))
+        ->type_name("N")
+        ->capture_default_str();
+    verb.add_option("--executors", assumed.executors, "machines that share the slots evenly")
+        ->check(CLI::Range(1, kMaxSimulatedSlots))
+        ->type_name("N")
+        ->capture_default_str();
+    verb.add_option("--curves", curves,
+                    "what trials report: a model, or a CSV of `db export --what reports`")
+        ->type_name("MODEL|FILE")
+        ->capture_default_str();
+    verb.add_option("--step-seconds", assumed.step.value,
+                    "time of a step, where the curves do not say")
+        ->check(CLI::Range(kMinStepSeconds, kMaxStepSeconds))
+        ->type_name("S")
+        ->capture_default_str();
+    verb.add_option("--seed", seed, "instead of the sweep file's")
+        ->check(CLI::Range(uint64_t{0}, kMaxSeed))
+        ->type_name("N");
+    output.AddTo(verb);
+    output.AddJson(verb);
+  }
 };
 
 // A model's name goes before a file's.
@@ -77,36 +103,8 @@ ExitCode Simulate(const SimulateFlags& flags, Console& console) {
 }  // namespace
 
 void AddSimulateVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb =
-      app.add_subcommand("simulate", "run a sweep in virtual time: how long, how much, how good");
-  auto flags = std::make_shared<SimulateFlags>();
-  AddSweepFile(*verb, flags->file);
-  verb->add_option("--slots", flags->assumed.slots, "workers that run at once")
-      ->check(CLI::Range(1, kMaxSimulatedSlots))
-      ->type_name("N")
-      ->capture_default_str();
-  verb->add_option("--executors", flags->assumed.executors, "machines that share the slots evenly")
-      ->check(CLI::Range(1, kMaxSimulatedSlots))
-      ->type_name("N")
-      ->capture_default_str();
-  verb->add_option("--curves", flags->curves,
-                   "what trials report: a model, or a CSV of `db export --what reports`")
-      ->type_name("MODEL|FILE")
-      ->capture_default_str();
-  verb->add_option("--step-seconds", flags->assumed.step.value,
-                   "time of a step, where the curves do not say")
-      ->check(CLI::Range(kMinStepSeconds, kMaxStepSeconds))
-      ->type_name("S")
-      ->capture_default_str();
-  verb->add_option("--seed", flags->seed, "instead of the sweep file's")
-      ->check(CLI::Range(uint64_t{0}, kMaxSeed))
-      ->type_name("N");
-  flags->output.AddTo(*verb);
-  verb->add_flag_callback(
-      "--json", [flags] { flags->output.format = "json"; }, "short for -o json");
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) { return Simulate(*flags, console); };
-  });
+  AddVerb<SimulateFlags>(app, chosen, "simulate",
+                         "run a sweep in virtual time: how long, how much, how good", Simulate);
 }
 
 }  // namespace attune::cli

@@ -27,11 +27,27 @@ constexpr std::chrono::seconds kKeeperEnds{60};
 constexpr std::chrono::seconds kAskedFirst{15};  // then pilots are cancelled
 constexpr std::chrono::seconds kPilotsEnd{120};
 
-struct StatusFlags : ClientFlags {};
+void AddDataDir(CLI::App& verb, std::filesystem::path& data_dir) {
+  verb.add_option("--data-dir", data_dir, "the server's data folder")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
 
-struct LogsFlags {
+struct SlurmDownFlags {
+  std::filesystem::path data_dir = "attune-data";
+
+  void AddTo(CLI::App& verb) { AddDataDir(verb, data_dir); }
+};
+
+struct SlurmLogsFlags {
   std::filesystem::path data_dir = "attune-data";
   std::string pilot;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("PILOT", pilot, "its number, or its name; 3.1: what its second node has")
+        ->required();
+    AddDataDir(verb, data_dir);
+  }
 };
 
 // The keeper, if one runs, ends; nobody submits from then on.
@@ -55,8 +71,8 @@ Status CountLast(slurm::Tools& tools, const slurm::FleetFolder& folder) {
   return hours->Write();
 }
 
-ExitCode Down(const std::filesystem::path& data_dir, Console& console) {
-  auto folder = slurm::FleetFolder::Open(data_dir);
+ExitCode Down(const SlurmDownFlags& flags, Console& console) {
+  auto folder = slurm::FleetFolder::Open(flags.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
   if (const Status taken = TakeOver(*folder); !taken.ok()) return Fail(console, taken.error());
   slurm::SystemCommands commands;
@@ -142,7 +158,7 @@ void PrintKeeper(const Json& said, Console& console) {
   }
 }
 
-ExitCode ShowStatus(const StatusFlags& flags, Console& console) {
+ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
   flags.output.Apply(console);
   const auto folder = slurm::FleetFolder::Open(flags.server.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
@@ -201,7 +217,7 @@ bool PrintFile(const std::filesystem::path& file, Console& console) {
 }
 
 // Of a pilot of several nodes: what the job said, and then each executor.
-ExitCode ShowLogs(const LogsFlags& flags, Console& console) {
+ExitCode ShowLogs(const SlurmLogsFlags& flags, Console& console) {
   const auto folder = slurm::FleetFolder::Open(flags.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
   const std::string& id = folder->fleet().id;
@@ -223,110 +239,78 @@ ExitCode ShowLogs(const LogsFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
-void AddDataDir(CLI::App& verb, std::filesystem::path& data_dir) {
-  verb.add_option("--data-dir", data_dir, "the server's data folder")
-      ->type_name("DIR")
+}  // namespace
+
+void SlurmUpFlags::AddTo(CLI::App& verb) {
+  server.data_dir = "attune-data";
+  AddPilotOptions(verb);
+  verb.add_option("--idle", idle, "without need, then a pilot is let go")
+      ->type_name("DURATION")
       ->capture_default_str();
+  verb.add_option("--give-up", give_up, "without a server, then a pilot ends by itself")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  verb.add_option("--poll", poll, "between two looks at the server and at Slurm")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  AddDataDir(verb, server.data_dir);
+  verb.add_option("--shared", shared,
+                  "folder that all nodes see: checkpoints, logs; DATA-DIR when absent")
+      ->type_name("DIR");
+  verb.add_option("--program", program, "attune as the nodes see it; this one when absent")
+      ->type_name("FILE");
+  verb.add_option("--server", server.server,
+                  "REST of a server that runs; the one on DATA-DIR when absent, or a new one here")
+      ->type_name("URL");
+  verb.add_option("--token-file", server.token_file, "file with that server's token")
+      ->type_name("FILE");
+  verb.add_option("--executors", executors, "where pilots reach the server")
+      ->type_name("HOST:PORT");
+  verb.add_option("--rpc-host", rpc_host, "of a new server: its address for executors")
+      ->capture_default_str();
+  verb.add_option("--port", port, "of a new server: the page and REST")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  verb.add_option("--rpc-port", rpc_port, "of a new server: for executors")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
 }
 
-void AddWhatPilotsAsk(CLI::App& verb, SlurmUpFlags& flags) {
-  verb.add_option("--partition", flags.partition, "that pilots run in")
-      ->required()
-      ->type_name("NAME");
-  verb.add_option("--nodes", flags.nodes, "so many nodes at least and at most, such as 0..8")
+// What pilots ask of Slurm.
+void SlurmUpFlags::AddPilotOptions(CLI::App& verb) {
+  verb.add_option("--partition", partition, "that pilots run in")->required()->type_name("NAME");
+  verb.add_option("--nodes", nodes, "so many nodes at least and at most, such as 0..8")
       ->required()
       ->type_name("MIN..MAX");
-  verb.add_option("--nodes-per-pilot", flags.nodes_per_pilot,
+  verb.add_option("--nodes-per-pilot", nodes_per_pilot,
                   "so many nodes in one job, for gangs over several: they start and end as one")
       ->check(PositiveNumber())
       ->type_name("N")
       ->capture_default_str();
-  verb.add_option("--gres", flags.gres, "of each node, such as gpu:8, for gangs with GPUs")
+  verb.add_option("--gres", gres, "of each node, such as gpu:8, for gangs with GPUs")
       ->type_name("GRES");
-  verb.add_option("--time", flags.time, "of each pilot, as sbatch takes it, such as 4:00:00")
+  verb.add_option("--time", time, "of each pilot, as sbatch takes it, such as 4:00:00")
       ->type_name("TIME");
-  verb.add_option("--cpus", flags.cpus, "of each node; a whole one when absent")
+  verb.add_option("--cpus", cpus, "of each node; a whole one when absent")
       ->check(PositiveNumber())
       ->type_name("N");
-  verb.add_option("--mem", flags.memory, "of each node, as sbatch takes it, such as 64G")
+  verb.add_option("--mem", memory, "of each node, as sbatch takes it, such as 64G")
       ->type_name("SIZE");
-  AddLabels(verb, flags.labels);
-  verb.add_option("--account", flags.account, "that pays")->type_name("NAME");
-  verb.add_option("--qos", flags.qos, "quality of service")->type_name("NAME");
-  verb.add_option("OPTIONS", flags.more, "more options of sbatch, behind --");
+  AddLabels(verb, labels);
+  verb.add_option("--account", account, "that pays")->type_name("NAME");
+  verb.add_option("--qos", qos, "quality of service")->type_name("NAME");
+  verb.add_option("OPTIONS", more, "more options of sbatch, behind --");
 }
-
-void AddUp(CLI::App& noun, Action& chosen) {
-  CLI::App* const verb =
-      noun.add_subcommand("up", "keep as many pilots as gangs need, until Ctrl-C");
-  auto flags = std::make_shared<SlurmUpFlags>();
-  flags->server.data_dir = "attune-data";
-  AddWhatPilotsAsk(*verb, *flags);
-  verb->add_option("--idle", flags->idle, "without need, then a pilot is let go")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  verb->add_option("--give-up", flags->give_up, "without a server, then a pilot ends by itself")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  verb->add_option("--poll", flags->poll, "between two looks at the server and at Slurm")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  AddDataDir(*verb, flags->server.data_dir);
-  verb->add_option("--shared", flags->shared,
-                   "folder that all nodes see: checkpoints, logs; DATA-DIR when absent")
-      ->type_name("DIR");
-  verb->add_option("--program", flags->program, "attune as the nodes see it; this one when absent")
-      ->type_name("FILE");
-  verb->add_option("--server", flags->server.server,
-                   "REST of a server that runs; the one on DATA-DIR when absent, or a new one here")
-      ->type_name("URL");
-  verb->add_option("--token-file", flags->server.token_file, "file with that server's token")
-      ->type_name("FILE");
-  verb->add_option("--executors", flags->executors, "where pilots reach the server")
-      ->type_name("HOST:PORT");
-  verb->add_option("--rpc-host", flags->rpc_host, "of a new server: its address for executors")
-      ->capture_default_str();
-  verb->add_option("--port", flags->port, "of a new server: the page and REST")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  verb->add_option("--rpc-port", flags->rpc_port, "of a new server: for executors")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) { return SlurmUp(*flags, console); };
-  });
-}
-
-}  // namespace
 
 void AddSlurmVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("slurm", "executors as jobs of a Slurm cluster");
-  noun->require_subcommand(1);
-  AddUp(*noun, chosen);
-
-  CLI::App* const down = noun->add_subcommand("down", "end all pilots, and who keeps them");
-  auto data_dir = std::make_shared<std::filesystem::path>("attune-data");
-  AddDataDir(*down, *data_dir);
-  down->callback([data_dir, &chosen] {
-    chosen = [data_dir](Console& console) { return Down(*data_dir, console); };
-  });
-
-  CLI::App* const status = noun->add_subcommand("status", "pilots, their jobs, states and reasons");
-  auto status_flags = std::make_shared<StatusFlags>();
-  status_flags->AddTo(*status);
-  status->callback([status_flags, &chosen] {
-    chosen = [status_flags](Console& console) { return ShowStatus(*status_flags, console); };
-  });
-
-  CLI::App* const logs = noun->add_subcommand("logs", "what a pilot has printed");
-  auto logs_flags = std::make_shared<LogsFlags>();
-  logs->add_option("PILOT", logs_flags->pilot,
-                   "its number, or its name; 3.1: what its second node has")
-      ->required();
-  AddDataDir(*logs, logs_flags->data_dir);
-  logs->callback([logs_flags, &chosen] {
-    chosen = [logs_flags](Console& console) { return ShowLogs(*logs_flags, console); };
-  });
+  CLI::App& noun = *app.add_subcommand("slurm", "executors as jobs of a Slurm cluster");
+  noun.require_subcommand(1);
+  AddVerb<SlurmUpFlags>(noun, chosen, "up", "keep as many pilots as gangs need, until Ctrl-C",
+                        SlurmUp);
+  AddVerb<SlurmDownFlags>(noun, chosen, "down", "end all pilots, and who keeps them", Down);
+  AddVerb<ClientFlags>(noun, chosen, "status", "pilots, their jobs, states and reasons",
+                       ShowStatus);
+  AddVerb<SlurmLogsFlags>(noun, chosen, "logs", "what a pilot has printed", ShowLogs);
 }
 
 }  // namespace attune::cli

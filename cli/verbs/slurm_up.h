@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -38,6 +39,11 @@ struct SlurmUpFlags {
   std::string rpc_host = "0.0.0.0";
   std::optional<int> port;
   std::optional<int> rpc_port;
+
+  void AddTo(CLI::App& verb);
+
+ private:
+  void AddPilotOptions(CLI::App& verb);
 };
 
 // "0..8", or "8", which is the same. kInvalid says what is wrong.

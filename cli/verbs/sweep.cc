@@ -6,6 +6,7 @@
 #include "cli/text/numbers.h"
 #include "cli/text/width.h"
 #include "cli/verbs/settings.h"
+#include "cli/verbs/sweep_clone.h"
 #include "cli/verbs/verb.h"
 #include "cli/views/failure.h"
 #include "cli/views/sweep_view.h"
@@ -17,25 +18,28 @@
 namespace attune::cli {
 namespace {
 
-struct SweepFlags : ClientFlags {
-  std::string id;
-  std::vector<std::string> ids;
-  std::string file;
-  bool watch = false;
+// The flags of verbs that follow a sweep.
+struct SweepFollowFlags : ClientFlags {
   std::string timeout;
-  std::optional<int64_t> max_trials;
-  std::optional<int64_t> max_step;
-  std::string max_time;
-  std::optional<double> max_gpu_hours;
-  std::vector<std::string> settings;
-  std::optional<std::string> metric;
-  bool killed = false;
-  std::string tag;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--timeout", timeout, "leave with exit code 6 after this time: 90s, 2h")
+        ->type_name("TIME");
+    ClientFlags::AddTo(verb);
+  }
 };
 
-using SweepAction = ExitCode (*)(const SweepFlags&, Console&, Api&);
+// The flags of verbs that need the id of a sweep.
+struct SweepNameFlags : ClientFlags {
+  std::string id;
 
-std::string ReattachCommand(const SweepFlags& flags, const std::string& id) {
+  void AddTo(CLI::App& verb) {
+    verb.add_option("SWEEP", id, "such as s1")->required();
+    ClientFlags::AddTo(verb);
+  }
+};
+
+std::string ReattachCommand(const ClientFlags& flags, const std::string& id) {
   std::string command = "attune sweep watch " + id;
   if (!flags.server.server.empty()) {
     command += " --server " + flags.server.server;
@@ -46,7 +50,7 @@ std::string ReattachCommand(const SweepFlags& flags, const std::string& id) {
 }
 
 // Until the sweep ends; then its outcome, in the exit code too.
-ExitCode Watch(const SweepFlags& flags, const std::string& id, Console& console, Api& api) {
+ExitCode Watch(const SweepFollowFlags& flags, const std::string& id, Console& console, Api& api) {
   WatchOptions options{.sweep = id};
   if (!flags.timeout.empty()) {
     const std::optional<double> seconds = ParseDuration(flags.timeout);
@@ -84,37 +88,93 @@ ExitCode Watch(const SweepFlags& flags, const std::string& id, Console& console,
   return ExitCodeOfSweep(*sweep);
 }
 
-ExitCode Create(const SweepFlags& flags, Console& console, Api& api) {
-  const Result<SweepDocument> document = SweepDocument::Read(flags.file);
-  if (!document.ok()) return Fail(console, document.error());
-  const Result<Json> sweep = api.CreateSweep(*document);
-  if (!sweep.ok()) {
-    // Faults of the file are in the form that editors jump to, so nothing stands before them.
-    if (sweep.error().message.starts_with(flags.file + ':')) {
-      console.err.Print(sweep.error().message);
-      return ExitCode::kUsage;
-    }
-    return Fail(console, sweep.error());
+struct SweepCreateFlags : SweepFollowFlags {
+  std::string file;
+  bool watch = false;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepFile(verb, file);
+    verb.add_flag("--watch", watch, "follow it until it ends");
+    SweepFollowFlags::AddTo(verb);
   }
-  const std::string id = TextAt(*sweep, "id");
-  if (flags.watch) {
-    console.err.Print("sweep " + id + " created; Ctrl-C leaves it running");
-    return Watch(flags, id, console, api);
-  }
+};
+
+// Faults of a file are in the form that editors jump to, so nothing stands before them.
+ExitCode FailOf(const SweepDocument& document, const Error& error, Console& console) {
+  if (!error.message.starts_with(document.path.string() + ':')) return Fail(console, error);
+  console.err.Print(error.message);
+  return ExitCode::kUsage;
+}
+
+ExitCode ShowCreated(const ClientFlags& flags, const Json& sweep, Console& console) {
   if (flags.output.json()) {
-    console.out.Print(Dump(*sweep, 2));
-  } else {
-    console.out.Print(id);
-    for (const Json& taken : At(*sweep, "warm_start"))
-      console.err.Print("begins with " + taken.get<std::string>());
-    if (const std::string waiting = Clean(TextAt(*sweep, "waiting")); !waiting.empty())
-      console.err.Print("it does not start yet: " + waiting);
-    console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
+    console.out.Print(Dump(sweep, 2));
+    return ExitCode::kSuccess;
   }
+  const std::string id = TextAt(sweep, "id");
+  console.out.Print(id);
+  for (const Json& taken : At(sweep, "warm_start"))
+    console.err.Print("begins with " + taken.get<std::string>());
+  if (const std::string waiting = Clean(TextAt(sweep, "waiting")); !waiting.empty())
+    console.err.Print("it does not start yet: " + waiting);
+  console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
   return ExitCode::kSuccess;
 }
 
-ExitCode List(const SweepFlags& flags, Console& console, Api& api) {
+ExitCode Create(const SweepCreateFlags& flags, Console& console, Api& api) {
+  const Result<SweepDocument> document = SweepDocument::Read(flags.file);
+  if (!document.ok()) return Fail(console, document.error());
+  const Result<Json> sweep = api.CreateSweep(*document);
+  if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
+  if (!flags.watch) return ShowCreated(flags, *sweep, console);
+  const std::string id = TextAt(*sweep, "id");
+  console.err.Print("sweep " + id + " created; Ctrl-C leaves it running");
+  return Watch(flags, id, console, api);
+}
+
+struct SweepCloneFlags : SweepNameFlags {
+  std::vector<std::string> settings;
+  std::optional<std::string> name;
+  bool dry_run = false;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--set", settings,
+                    "a key of the sweep file and its new value in YAML, such as "
+                    "parameters.lr.max=0.1; null takes the key away; again for each")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    verb.add_option("--name", name, "of the new sweep; that of the old one when absent")
+        ->type_name("NAME");
+    verb.add_flag("--dry-run", dry_run, "print the file of the new sweep, and create none");
+    SweepNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Clone(const SweepCloneFlags& flags, Console& console, Api& api) {
+  auto settings = SettingsOf(flags.settings);
+  if (!settings.ok()) return Fail(console, settings.error());
+  if (flags.name) settings->push_back({{"name"}, Dump(Json(*flags.name))});
+  const Result<SweepDocument> document = CloneSweep(api, flags.id, *settings);
+  if (!document.ok()) return Fail(console, document.error());
+  if (flags.dry_run) {
+    console.out.Write(document->text);
+    return ExitCode::kSuccess;
+  }
+  const Result<Json> sweep = api.CreateSweep(*document);
+  if (!sweep.ok()) return FailOf(*document, sweep.error(), console);
+  return ShowCreated(flags, *sweep, console);
+}
+
+struct SweepListFlags : ClientFlags {
+  std::string tag;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--tag", tag, "those that have it in their file's `tags`");
+    ClientFlags::AddTo(verb);
+  }
+};
+
+ExitCode List(const SweepListFlags& flags, Console& console, Api& api) {
   Result<Json> sweeps = api.Sweeps();
   if (!sweeps.ok()) return Fail(console, sweeps.error());
   if (!flags.tag.empty()) {
@@ -138,7 +198,16 @@ ExitCode List(const SweepFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode Get(const SweepFlags& flags, Console& console, Api& api) {
+struct SweepGetFlags : ClientFlags {
+  std::string id;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepOrNewest(verb, id);
+    ClientFlags::AddTo(verb);
+  }
+};
+
+ExitCode Get(const SweepGetFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   const Result<Json> sweep = api.Sweep(*id);
@@ -151,7 +220,18 @@ ExitCode Get(const SweepFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode Importance(const SweepFlags& flags, Console& console, Api& api) {
+struct SweepImportanceFlags : ClientFlags {
+  std::string id;
+  std::optional<std::string> metric;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepOrNewest(verb, id);
+    verb.add_option("--metric", metric, "another than the first that it improves");
+    ClientFlags::AddTo(verb);
+  }
+};
+
+ExitCode Importance(const SweepImportanceFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   const Result<Json> importance = api.Importance(*id, flags.metric);
@@ -166,14 +246,23 @@ ExitCode Importance(const SweepFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode WatchVerb(const SweepFlags& flags, Console& console, Api& api) {
+struct SweepWatchFlags : SweepFollowFlags {
+  std::string id;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepOrNewest(verb, id);
+    SweepFollowFlags::AddTo(verb);
+  }
+};
+
+ExitCode WatchVerb(const SweepWatchFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   return Watch(flags, *id, console, api);
 }
 
 template <const char* verb>
-ExitCode Steer(const SweepFlags& flags, Console& console, Api& api) {
+ExitCode Steer(const SweepNameFlags& flags, Console& console, Api& api) {
   return ShowEffect(flags.output, console, "sweep " + flags.id, api.SteerSweep(flags.id, verb));
 }
 
@@ -182,8 +271,17 @@ constexpr char kResume[] = "resume";
 constexpr char kStop[] = "stop";
 constexpr char kKill[] = "kill";
 
+struct SweepRetryFlags : SweepNameFlags {
+  bool killed = false;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_flag("--killed", killed, "and those that were killed, as with the sweep");
+    SweepNameFlags::AddTo(verb);
+  }
+};
+
 // Every failed trial, and with --killed those that were killed, as with the sweep.
-ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
+ExitCode Retry(const SweepRetryFlags& flags, Console& console, Api& api) {
   const Result<Json> trials = api.Trials(flags.id);
   if (!trials.ok()) return Fail(console, trials.error());
   Json retried = Json::array();
@@ -210,8 +308,17 @@ ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
+struct SweepRmFlags : ClientFlags {
+  std::vector<std::string> ids;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("SWEEP", ids, "such as s1")->required();
+    ClientFlags::AddTo(verb);
+  }
+};
+
 // One after the other, until one cannot be deleted.
-ExitCode Rm(const SweepFlags& flags, Console& console, Api& api) {
+ExitCode Rm(const SweepRmFlags& flags, Console& console, Api& api) {
   Json deleted = Json::array();
   ExitCode code = ExitCode::kSuccess;
   for (const std::string& id : flags.ids) {
@@ -228,7 +335,23 @@ ExitCode Rm(const SweepFlags& flags, Console& console, Api& api) {
   return code;
 }
 
-ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {
+struct SweepExtendFlags : SweepNameFlags {
+  std::optional<int64_t> max_trials;
+  std::optional<int64_t> max_step;
+  std::string max_time;
+  std::optional<double> max_gpu_hours;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--max-trials", max_trials, "trials in all; 0: no limit");
+    verb.add_option("--max-step", max_step, "step at which a trial is complete");
+    verb.add_option("--max-time", max_time, "time it may run: 90m, 2h; 0s: no limit")
+        ->type_name("TIME");
+    verb.add_option("--max-gpu-hours", max_gpu_hours, "GPU-hours in all; 0: no limit");
+    SweepNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Extend(const SweepExtendFlags& flags, Console& console, Api& api) {
   Json limits = Json::object();
   if (flags.max_trials) limits["max_trials"] = *flags.max_trials;
   if (flags.max_step) limits["max_step"] = *flags.max_step;
@@ -238,19 +361,35 @@ ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {
                     api.SteerSweep(flags.id, "extend", limits));
 }
 
-ExitCode Edit(const SweepFlags& flags, Console& console, Api& api) {
+struct SweepEditFlags : SweepNameFlags {
+  std::vector<std::string> settings;
+
+  void AddTo(CLI::App& verb) {
+    SweepNameFlags::AddTo(verb);
+    verb.add_option("KEY=VALUE", settings,
+                    "keys of the sweep file: stop.max_trials=200 parameters.lr.max=0.1")
+        ->required();
+  }
+};
+
+ExitCode Edit(const SweepEditFlags& flags, Console& console, Api& api) {
   const Result<Json> patch = PatchOf(flags.settings);
   if (!patch.ok()) return Fail(console, patch.error());
   return ShowEffect(flags.output, console, "sweep " + flags.id,
                     api.SteerSweep(flags.id, "edit", *patch));
 }
 
-struct ValidateFlags {
+struct SweepValidateFlags {
   std::string file;
   OutputFlags output;
+
+  void AddTo(CLI::App& verb) {
+    AddSweepFile(verb, file);
+    output.AddTo(verb);
+  }
 };
 
-ExitCode Validate(const ValidateFlags& flags, Console& console) {
+ExitCode Validate(const SweepValidateFlags& flags, Console& console) {
   flags.output.Apply(console);
   const Result<SweepDocument> document = SweepDocument::Read(flags.file);
   if (!document.ok()) return Fail(console, document.error());
@@ -275,96 +414,35 @@ ExitCode Validate(const ValidateFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
-void Add(CLI::App& noun, Action& chosen, const char* name, const char* help, SweepAction action,
-         const std::function<void(CLI::App&, SweepFlags&)>& arguments) {
-  CLI::App* const verb = noun.add_subcommand(name, help);
-  auto flags = std::make_shared<SweepFlags>();
-  arguments(*verb, *flags);
-  flags->AddTo(*verb);
-  verb->callback([flags, action, &chosen] {
-    chosen = [flags, action](Console& console) {
-      return WithServer(*flags, console, [&](Api& api) { return action(*flags, console, api); });
-    };
-  });
-}
-
-void AddTimeout(CLI::App& verb, SweepFlags& flags) {
-  verb.add_option("--timeout", flags.timeout, "leave with exit code 6 after this time: 90s, 2h")
-      ->type_name("TIME");
-}
-
 }  // namespace
 
 void AddSweepVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("sweep", "create sweeps, look at them, steer them");
-  noun->require_subcommand(1);
-
-  Add(*noun, chosen, "create", "create a sweep from a file", Create,
-      [](CLI::App& verb, SweepFlags& flags) {
-        AddSweepFile(verb, flags.file);
-        verb.add_flag("--watch", flags.watch, "follow it until it ends");
-        AddTimeout(verb, flags);
-      });
-  Add(*noun, chosen, "list", "all sweeps, newest first", List,
-      [](CLI::App& verb, SweepFlags& flags) {
-        verb.add_option("--tag", flags.tag, "those that have it in their file's `tags`");
-      });
-  Add(*noun, chosen, "get", "one sweep", Get, [](CLI::App& verb, SweepFlags& flags) {
-    verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
-  });
-  Add(*noun, chosen, "importance", "how much each parameter decides about the best trials",
-      Importance, [](CLI::App& verb, SweepFlags& flags) {
-        verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
-        verb.add_option("--metric", flags.metric, "another than the first that it improves");
-      });
-  Add(*noun, chosen, "watch", "follow a sweep until it ends", WatchVerb,
-      [](CLI::App& verb, SweepFlags& flags) {
-        verb.add_option("SWEEP", flags.id, "such as s1; the newest when absent");
-        AddTimeout(verb, flags);
-      });
-  const auto named = [](CLI::App& verb, SweepFlags& flags) {
-    verb.add_option("SWEEP", flags.id, "such as s1")->required();
-  };
-  Add(*noun, chosen, "pause", "start nothing; running trials save and leave", Steer<kPause>, named);
-  Add(*noun, chosen, "resume", "go on after a pause", Steer<kResume>, named);
-  Add(*noun, chosen, "stop", "finish running trials, start none", Steer<kStop>, named);
-  Add(*noun, chosen, "kill", "end all its trials now", Steer<kKill>, named);
-  Add(*noun, chosen, "retry", "try its failed trials again, also after it has ended", Retry,
-      [named](CLI::App& verb, SweepFlags& flags) {
-        named(verb, flags);
-        verb.add_flag("--killed", flags.killed, "and those that were killed, as with the sweep");
-      });
-  Add(*noun, chosen, "extend", "set its limits, also after it has ended", Extend,
-      [named](CLI::App& verb, SweepFlags& flags) {
-        named(verb, flags);
-        verb.add_option("--max-trials", flags.max_trials, "trials in all; 0: no limit");
-        verb.add_option("--max-step", flags.max_step, "step at which a trial is complete");
-        verb.add_option("--max-time", flags.max_time, "time it may run: 90m, 2h; 0s: no limit")
-            ->type_name("TIME");
-        verb.add_option("--max-gpu-hours", flags.max_gpu_hours, "GPU-hours in all; 0: no limit");
-      });
-
-  Add(*noun, chosen, "edit", "change limits, ranges, priority or options while it runs", Edit,
-      [named](CLI::App& verb, SweepFlags& flags) {
-        named(verb, flags);
-        verb.add_option("KEY=VALUE", flags.settings,
-                        "keys of the sweep file: stop.max_trials=200 parameters.lr.max=0.1")
-            ->required();
-      });
-
-  Add(*noun, chosen, "rm", "delete sweeps that have ended, with their checkpoints and logs", Rm,
-      [](CLI::App& verb, SweepFlags& flags) {
-        verb.add_option("SWEEP", flags.ids, "such as s1")->required();
-      });
-
-  CLI::App* const verb =
-      noun->add_subcommand("validate", "check a sweep file without a server; print it resolved");
-  auto flags = std::make_shared<ValidateFlags>();
-  AddSweepFile(*verb, flags->file);
-  flags->output.AddTo(*verb);
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) { return Validate(*flags, console); };
-  });
+  CLI::App& noun = *app.add_subcommand("sweep", "create sweeps, look at them, steer them");
+  noun.require_subcommand(1);
+  AddVerb<SweepCreateFlags>(noun, chosen, "create", "create a sweep from a file", Create);
+  AddVerb<SweepCloneFlags>(noun, chosen, "clone", "create a sweep like another one, with changes",
+                           Clone);
+  AddVerb<SweepListFlags>(noun, chosen, "list", "all sweeps, newest first", List);
+  AddVerb<SweepGetFlags>(noun, chosen, "get", "one sweep", Get);
+  AddVerb<SweepImportanceFlags>(noun, chosen, "importance",
+                                "how much each parameter decides about the best trials",
+                                Importance);
+  AddVerb<SweepWatchFlags>(noun, chosen, "watch", "follow a sweep until it ends", WatchVerb);
+  AddVerb<SweepNameFlags>(noun, chosen, "pause", "start nothing; running trials save and leave",
+                          Steer<kPause>);
+  AddVerb<SweepNameFlags>(noun, chosen, "resume", "go on after a pause", Steer<kResume>);
+  AddVerb<SweepNameFlags>(noun, chosen, "stop", "finish running trials, start none", Steer<kStop>);
+  AddVerb<SweepNameFlags>(noun, chosen, "kill", "end all its trials now", Steer<kKill>);
+  AddVerb<SweepRetryFlags>(noun, chosen, "retry",
+                           "try its failed trials again, also after it has ended", Retry);
+  AddVerb<SweepExtendFlags>(noun, chosen, "extend", "set its limits, also after it has ended",
+                            Extend);
+  AddVerb<SweepEditFlags>(noun, chosen, "edit",
+                          "change limits, ranges, priority or options while it runs", Edit);
+  AddVerb<SweepRmFlags>(noun, chosen, "rm",
+                        "delete sweeps that have ended, with their checkpoints and logs", Rm);
+  AddVerb<SweepValidateFlags>(noun, chosen, "validate",
+                              "check a sweep file without a server; print it resolved", Validate);
 }
 
 }  // namespace attune::cli

@@ -9,18 +9,53 @@
 namespace attune::cli {
 namespace {
 
+// The flags of every verb on tokens.
 struct TokenFlags {
   std::string data_dir = "attune-data";
-  std::string name;
-  server::Role role = server::Role::kViewer;
-  OutputFlags output;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--data-dir", data_dir, "the server's data folder")
+        ->type_name("DIR")
+        ->capture_default_str();
+  }
 
   server::NamedTokens tokens() const { return server::NamedTokens(data_dir); }
 };
 
-using TokenAction = ExitCode (*)(const TokenFlags&, Console&);
+struct TokenNameFlags : TokenFlags {
+  std::string name;
 
-ExitCode Create(const TokenFlags& flags, Console& console) {
+  void AddTo(CLI::App& verb) {
+    TokenFlags::AddTo(verb);
+    verb.add_option("name", name, "whose it is")->required()->type_name("NAME");
+  }
+};
+
+struct TokenCreateFlags : TokenNameFlags {
+  server::Role role = server::Role::kViewer;
+
+  void AddTo(CLI::App& verb) {
+    static const std::map<std::string, server::Role> kRoles = {{"admin", server::Role::kAdmin},
+                                                               {"viewer", server::Role::kViewer}};
+    TokenNameFlags::AddTo(verb);
+    verb.add_option("--role", role,
+                    "viewer, who may look and change nothing, or admin, who may do everything")
+        ->transform(CLI::CheckedTransformer(kRoles))
+        ->type_name("ROLE")
+        ->default_str("viewer");
+  }
+};
+
+struct TokenListFlags : TokenFlags {
+  OutputFlags output;
+
+  void AddTo(CLI::App& verb) {
+    TokenFlags::AddTo(verb);
+    output.AddTo(verb);
+  }
+};
+
+ExitCode Create(const TokenCreateFlags& flags, Console& console) {
   const Result<std::string> secret = flags.tokens().Create(flags.name, flags.role);
   if (!secret.ok()) return Fail(console, secret.error());
   console.err.Print("the token of " + flags.name + ", " +
@@ -31,7 +66,7 @@ ExitCode Create(const TokenFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
-ExitCode List(const TokenFlags& flags, Console& console) {
+ExitCode List(const TokenListFlags& flags, Console& console) {
   const std::vector<server::NamedToken> tokens = flags.tokens().List();
   if (flags.output.json()) {
     Json list = Json::array();
@@ -51,7 +86,7 @@ ExitCode List(const TokenFlags& flags, Console& console) {
   return ExitCode::kSuccess;
 }
 
-ExitCode Remove(const TokenFlags& flags, Console& console) {
+ExitCode Remove(const TokenNameFlags& flags, Console& console) {
   const Status removed = flags.tokens().Remove(flags.name);
   if (!removed.ok()) return Fail(console, removed.error());
   console.out.Print("the token of " + flags.name + " opens nothing any more");
@@ -61,33 +96,11 @@ ExitCode Remove(const TokenFlags& flags, Console& console) {
 }  // namespace
 
 void AddTokenVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const token = app.add_subcommand("token", "who may use a server, and in which name");
-  token->require_subcommand(1);
-  const auto add = [&](const char* name, const char* description, TokenAction action) {
-    CLI::App* const verb = token->add_subcommand(name, description);
-    auto flags = std::make_shared<TokenFlags>();
-    verb->add_option("--data-dir", flags->data_dir, "the server's data folder")
-        ->type_name("DIR")
-        ->capture_default_str();
-    verb->callback([flags, action, &chosen] {
-      chosen = [flags, action](Console& console) { return action(*flags, console); };
-    });
-    return std::pair(verb, flags);
-  };
-  const auto [create, created] = add("create", "a new one, whose secret is printed", Create);
-  create->add_option("name", created->name, "whose it is")->required()->type_name("NAME");
-  static const std::map<std::string, server::Role> kRoles = {{"admin", server::Role::kAdmin},
-                                                             {"viewer", server::Role::kViewer}};
-  create
-      ->add_option("--role", created->role,
-                   "viewer, who may look and change nothing, or admin, who may do everything")
-      ->transform(CLI::CheckedTransformer(kRoles))
-      ->type_name("ROLE")
-      ->default_str("viewer");
-  const auto [list, listed] = add("list", "all but the server's own", List);
-  listed->output.AddTo(*list);
-  const auto [remove, removed] = add("rm", "from now on it opens nothing", Remove);
-  remove->add_option("name", removed->name, "whose it is")->required()->type_name("NAME");
+  CLI::App& noun = *app.add_subcommand("token", "who may use a server, and in which name");
+  noun.require_subcommand(1);
+  AddVerb<TokenCreateFlags>(noun, chosen, "create", "a new one, whose secret is printed", Create);
+  AddVerb<TokenListFlags>(noun, chosen, "list", "all but the server's own", List);
+  AddVerb<TokenNameFlags>(noun, chosen, "rm", "from now on it opens nothing", Remove);
 }
 
 }  // namespace attune::cli

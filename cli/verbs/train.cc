@@ -31,7 +31,42 @@ struct TrainFlags : ClientFlags {
   std::vector<std::string> env;
   std::vector<std::string> settings;
   bool detach = false;
+
+  void AddTo(CLI::App& verb);
 };
+
+void TrainFlags::AddTo(CLI::App& verb) {
+  verb.footer(
+      "attune train --workers 4 -- ./train\n"
+      "Runs on the server's executors; where no server runs, on this machine.");
+  verb.add_option("COMMAND", command, "the program and its arguments, behind --")->required();
+  verb.add_option("--workers", workers, "how many train together")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_option("--gpus-per-worker", gpus_per_worker, "none when absent")->type_name("N");
+  verb.add_option("--steps", steps, "at which it is complete; when absent the program ends itself")
+      ->type_name("N");
+  verb.add_option("-p,--parameter", parameters,
+                  "NAME=VALUE of the program's configuration; repeat it for each")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  verb.add_option("--env", env, "NAME=VALUE of its environment, or NAME alone for the value here")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  verb.add_option("--metric", metric, "by which its best checkpoint is known")
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb.add_option("--mode", mode, "whether that is to fall or to grow")
+      ->check(CLI::IsMember({"min", "max"}))
+      ->type_name("min|max")
+      ->capture_default_str();
+  verb.add_option("--name", name, "what it is called")->capture_default_str();
+  verb.add_option("--set", settings, "any other key of the sweep file: failure.max_restarts=10")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb.add_flag("-d,--detach", detach, "print the trial's name and leave");
+  ClientFlags::AddTo(verb);
+}
 
 // NAME=VALUE, or NAME for the value that it has here.
 Result<Json> Environment(const std::vector<std::string>& words) {
@@ -185,45 +220,8 @@ ExitCode Train(const TrainFlags& flags, Console& console) {
 }  // namespace
 
 void AddTrainVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb =
-      app.add_subcommand("train", "train once, on one or many machines, without a sweep file");
-  verb->footer(
-      "attune train --workers 4 -- ./train\n"
-      "Runs on the server's executors; where no server runs, on this machine.");
-  auto flags = std::make_shared<TrainFlags>();
-  verb->add_option("COMMAND", flags->command, "the program and its arguments, behind --")
-      ->required();
-  verb->add_option("--workers", flags->workers, "how many train together")
-      ->type_name("N")
-      ->capture_default_str();
-  verb->add_option("--gpus-per-worker", flags->gpus_per_worker, "none when absent")->type_name("N");
-  verb->add_option("--steps", flags->steps,
-                   "at which it is complete; when absent the program ends itself")
-      ->type_name("N");
-  verb->add_option("-p,--parameter", flags->parameters,
-                   "NAME=VALUE of the program's configuration; repeat it for each")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  verb->add_option("--env", flags->env,
-                   "NAME=VALUE of its environment, or NAME alone for the value here")
-      ->type_name("NAME[=VALUE]")
-      ->allow_extra_args(false);
-  verb->add_option("--metric", flags->metric, "by which its best checkpoint is known")
-      ->type_name("NAME")
-      ->capture_default_str();
-  verb->add_option("--mode", flags->mode, "whether that is to fall or to grow")
-      ->check(CLI::IsMember({"min", "max"}))
-      ->type_name("min|max")
-      ->capture_default_str();
-  verb->add_option("--name", flags->name, "what it is called")->capture_default_str();
-  verb->add_option("--set", flags->settings,
-                   "any other key of the sweep file: failure.max_restarts=10")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  verb->add_flag("-d,--detach", flags->detach, "print the trial's name and leave");
-  flags->AddTo(*verb);
-  verb->callback(
-      [flags, &chosen] { chosen = [flags](Console& console) { return Train(*flags, console); }; });
+  AddVerb<TrainFlags>(app, chosen, "train",
+                      "train once, on one or many machines, without a sweep file", Train);
 }
 
 }  // namespace attune::cli

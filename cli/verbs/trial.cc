@@ -15,22 +15,26 @@ namespace {
 // No event tells of a log's growth.
 constexpr std::chrono::milliseconds kLogPollPeriod{500};
 
-struct TrialFlags : ClientFlags {
-  std::string sweep;
+// The flags of verbs that need the name of a trial.
+struct TrialNameFlags : ClientFlags {
   std::vector<std::string> trial;
-  int rank = 0;
-  std::optional<int> attempt;
-  std::optional<int64_t> step;
-  bool follow = false;
-  std::vector<std::string> parameters;
-  std::string config_file;
-  bool from_start = false;
-  int64_t until = 0;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("TRIAL", trial, "SWEEP/NUMBER, such as s1/17")->required()->expected(1, 2);
+    ClientFlags::AddTo(verb);
+  }
 };
 
-using TrialAction = ExitCode (*)(const TrialFlags&, Console&, Api&);
+struct TrialListFlags : ClientFlags {
+  std::string sweep;
 
-ExitCode List(const TrialFlags& flags, Console& console, Api& api) {
+  void AddTo(CLI::App& verb) {
+    AddSweepOrNewest(verb, sweep);
+    ClientFlags::AddTo(verb);
+  }
+};
+
+ExitCode List(const TrialListFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.sweep);
   if (!id.ok()) return Fail(console, id.error());
   const Result<Json> trials = api.Trials(*id);
@@ -46,7 +50,7 @@ ExitCode List(const TrialFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode Get(const TrialFlags& flags, Console& console, Api& api) {
+ExitCode Get(const TrialNameFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
   const Result<Json> trial = api.Trial(*name);
@@ -59,7 +63,18 @@ ExitCode Get(const TrialFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
+struct TrialExplainFlags : TrialNameFlags {
+  std::optional<int64_t> step;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--step", step,
+                    "the verdict on the report of this step; the newest decision when absent")
+        ->check(PositiveNumber());
+    TrialNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Explain(const TrialExplainFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
   const Result<Json> explanation = api.Explanation(*name, flags.step);
@@ -76,7 +91,14 @@ ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode Schedule(const TrialFlags& flags, Console& console, Api& api) {
+struct TrialScheduleFlags : TrialNameFlags {
+  void AddTo(CLI::App& verb) {
+    output.yaml = true;
+    TrialNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Schedule(const TrialScheduleFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
   const Result<Json> schedule = api.Schedule(*name);
@@ -91,7 +113,22 @@ ExitCode Schedule(const TrialFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-ExitCode Logs(const TrialFlags& flags, Console& console, Api& api) {
+struct TrialLogsFlags : TrialNameFlags {
+  int rank = 0;
+  std::optional<int> attempt;
+  bool follow = false;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--rank", rank, "whose log")->check(NonNegativeNumber())->capture_default_str();
+    verb.add_option("--attempt", attempt, "of which attempt; the newest when absent")
+        ->check(PositiveNumber());
+    verb.add_flag("-f,--follow", follow, "go on until the trial ends");
+    output.fixed = true;
+    TrialNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Logs(const TrialLogsFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
   Mailbox<int> mailbox;
@@ -113,7 +150,7 @@ ExitCode Logs(const TrialFlags& flags, Console& console, Api& api) {
   }
 }
 
-ExitCode Steer(const TrialFlags& flags, Console& console, Api& api, const std::string& verb,
+ExitCode Steer(const TrialNameFlags& flags, Console& console, Api& api, const std::string& verb,
                const Json& body) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
@@ -122,20 +159,58 @@ ExitCode Steer(const TrialFlags& flags, Console& console, Api& api, const std::s
                     api.SteerTrial(*name, verb, body));
 }
 
-ExitCode Kill(const TrialFlags& flags, Console& console, Api& api) {
+ExitCode Kill(const TrialNameFlags& flags, Console& console, Api& api) {
   return Steer(flags, console, api, "kill", Json::object());
 }
 
-ExitCode Retry(const TrialFlags& flags, Console& console, Api& api) {
+struct TrialRetryFlags : TrialNameFlags {
+  bool from_start = false;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_flag("--from-start", from_start, "not from its newest checkpoint");
+    TrialNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Retry(const TrialRetryFlags& flags, Console& console, Api& api) {
   return Steer(flags, console, api, "retry", {{"from_start", flags.from_start}});
 }
 
-ExitCode Continue(const TrialFlags& flags, Console& console, Api& api) {
+struct TrialContinueFlags : TrialNameFlags {
+  int64_t until = 0;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("--until", until, "the step it is to reach")
+        ->required()
+        ->check(PositiveNumber())
+        ->type_name("STEP");
+    TrialNameFlags::AddTo(verb);
+  }
+};
+
+ExitCode Continue(const TrialContinueFlags& flags, Console& console, Api& api) {
   return Steer(flags, console, api, "continue", {{"until", flags.until}});
 }
 
+struct TrialEnqueueFlags : ClientFlags {
+  std::string sweep;
+  std::vector<std::string> parameters;
+  std::string config_file;
+
+  void AddTo(CLI::App& verb) {
+    verb.add_option("SWEEP", sweep, "such as s1")->required();
+    verb.add_option("-p,--parameter", parameters, "a parameter, such as lr=0.1")
+        ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+    verb.add_option("--config", config_file, "a JSON file with parameters")
+        ->check(CLI::ExistingFile)
+        ->type_name("FILE");
+    ClientFlags::AddTo(verb);
+  }
+};
+
 // The file's values, and over them those of the command line.
-Result<Json> ReadConfig(const TrialFlags& flags) {
+Result<Json> ReadConfig(const TrialEnqueueFlags& flags) {
   Json config = Json::object();
   if (!flags.config_file.empty()) {
     std::ifstream file(flags.config_file);
@@ -151,7 +226,7 @@ Result<Json> ReadConfig(const TrialFlags& flags) {
   return config;
 }
 
-ExitCode Enqueue(const TrialFlags& flags, Console& console, Api& api) {
+ExitCode Enqueue(const TrialEnqueueFlags& flags, Console& console, Api& api) {
   const Result<Json> config = ReadConfig(flags);
   if (!config.ok()) return Fail(console, config.error());
   const Result<Json> trial = api.EnqueueTrial(flags.sweep, *config);
@@ -164,81 +239,28 @@ ExitCode Enqueue(const TrialFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-void Add(CLI::App& noun, Action& chosen, const char* name, const char* help, TrialAction action,
-         const std::function<void(CLI::App&, TrialFlags&)>& arguments) {
-  CLI::App* const verb = noun.add_subcommand(name, help);
-  auto flags = std::make_shared<TrialFlags>();
-  arguments(*verb, *flags);
-  flags->AddTo(*verb);
-  verb->callback([flags, action, &chosen] {
-    chosen = [flags, action](Console& console) {
-      return WithServer(*flags, console, [&](Api& api) { return action(*flags, console, api); });
-    };
-  });
-}
-
-void AddTrialName(CLI::App& verb, TrialFlags& flags) {
-  verb.add_option("TRIAL", flags.trial, "SWEEP/NUMBER, such as s1/17")->required()->expected(1, 2);
-}
-
 }  // namespace
 
 void AddTrialVerbs(CLI::App& app, Action& chosen) {
-  CLI::App* const noun = app.add_subcommand("trial", "look at trials, steer them");
-  noun->require_subcommand(1);
-  Add(*noun, chosen, "list", "a sweep's trials", List, [](CLI::App& verb, TrialFlags& flags) {
-    verb.add_option("SWEEP", flags.sweep, "such as s1; the newest when absent");
-  });
-  Add(*noun, chosen, "get", "one trial: attempts, decisions with reasons, history", Get,
-      AddTrialName);
-  Add(*noun, chosen, "explain", "why a trial was stopped, paused, or goes on: with its rung",
-      Explain, [](CLI::App& verb, TrialFlags& flags) {
-        AddTrialName(verb, flags);
-        verb.add_option("--step", flags.step,
-                        "the verdict on the report of this step; the newest decision when absent")
-            ->check(PositiveNumber());
-      });
-  Add(*noun, chosen, "schedule",
+  CLI::App& noun = *app.add_subcommand("trial", "look at trials, steer them");
+  noun.require_subcommand(1);
+  AddVerb<TrialListFlags>(noun, chosen, "list", "a sweep's trials", List);
+  AddVerb<TrialNameFlags>(noun, chosen, "get",
+                          "one trial: attempts, decisions with reasons, history", Get);
+  AddVerb<TrialExplainFlags>(noun, chosen, "explain",
+                             "why a trial was stopped, paused, or goes on: with its rung", Explain);
+  AddVerb<TrialScheduleFlags>(
+      noun, chosen, "schedule",
       "what its weights were trained with, step by step; as yaml, the sweep file that does so "
       "again",
-      Schedule, [](CLI::App& verb, TrialFlags& flags) {
-        AddTrialName(verb, flags);
-        flags.output.yaml = true;
-      });
-  Add(*noun, chosen, "logs", "what a rank printed", Logs, [](CLI::App& verb, TrialFlags& flags) {
-    AddTrialName(verb, flags);
-    flags.output.fixed = true;
-    verb.add_option("--rank", flags.rank, "whose log")
-        ->check(NonNegativeNumber())
-        ->capture_default_str();
-    verb.add_option("--attempt", flags.attempt, "of which attempt; the newest when absent")
-        ->check(PositiveNumber());
-    verb.add_flag("-f,--follow", flags.follow, "go on until the trial ends");
-  });
-  Add(*noun, chosen, "enqueue", "try a configuration of your own before any other", Enqueue,
-      [](CLI::App& verb, TrialFlags& flags) {
-        verb.add_option("SWEEP", flags.sweep, "such as s1")->required();
-        verb.add_option("-p,--parameter", flags.parameters, "a parameter, such as lr=0.1")
-            ->type_name("NAME=VALUE")
-            ->allow_extra_args(false);
-        verb.add_option("--config", flags.config_file, "a JSON file with parameters")
-            ->check(CLI::ExistingFile)
-            ->type_name("FILE");
-      });
-  Add(*noun, chosen, "kill", "end a trial now", Kill, AddTrialName);
-  Add(*noun, chosen, "retry", "try an ended trial again", Retry,
-      [](CLI::App& verb, TrialFlags& flags) {
-        AddTrialName(verb, flags);
-        verb.add_flag("--from-start", flags.from_start, "not from its newest checkpoint");
-      });
-  Add(*noun, chosen, "continue", "let an ended trial go on to a later step", Continue,
-      [](CLI::App& verb, TrialFlags& flags) {
-        AddTrialName(verb, flags);
-        verb.add_option("--until", flags.until, "the step it is to reach")
-            ->required()
-            ->check(PositiveNumber())
-            ->type_name("STEP");
-      });
+      Schedule);
+  AddVerb<TrialLogsFlags>(noun, chosen, "logs", "what a rank printed", Logs);
+  AddVerb<TrialEnqueueFlags>(noun, chosen, "enqueue",
+                             "try a configuration of your own before any other", Enqueue);
+  AddVerb<TrialNameFlags>(noun, chosen, "kill", "end a trial now", Kill);
+  AddVerb<TrialRetryFlags>(noun, chosen, "retry", "try an ended trial again", Retry);
+  AddVerb<TrialContinueFlags>(noun, chosen, "continue", "let an ended trial go on to a later step",
+                              Continue);
 }
 
 }  // namespace attune::cli

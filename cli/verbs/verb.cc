@@ -54,6 +54,11 @@ void OutputFlags::AddTo(CLI::App& verb) {
   verb.add_flag("--no-color", no_color, "no colours (so does NO_COLOR in the environment)");
 }
 
+void OutputFlags::AddJson(CLI::App& verb) {
+  verb.add_flag_callback(
+      "--json", [this] { format = "json"; }, "short for -o json");
+}
+
 void OutputFlags::Apply(Console& console) const {
   if (!no_color) return;
   console.out.DisableColours();
@@ -166,6 +171,10 @@ Result<Json> ReadAssignments(const std::vector<std::string>& words, const std::s
     values[word.substr(0, equals)] = ValueOf(word.substr(equals + 1));
   }
   return values;
+}
+
+void AddSweepOrNewest(CLI::App& verb, std::string& id) {
+  verb.add_option("SWEEP", id, "such as s1; the newest when absent");
 }
 
 void AddSweepFile(CLI::App& verb, std::string& file) {

@@ -45,6 +45,7 @@ struct OutputFlags {
   bool no_color = false;
 
   void AddTo(CLI::App& verb);
+  void AddJson(CLI::App& verb);  // `--json` as well
   bool json() const { return format == "json"; }
   void Apply(Console& console) const;
 };
@@ -86,6 +87,9 @@ ExitCode Fail(Console& console, const Error& error);
 ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
                     const Result<Json>& answer);
 
+// SWEEP, which may be absent; see SweepOrNewest.
+void AddSweepOrNewest(CLI::App& verb, std::string& id);
+
 // FILE, or the same after -f: one of the two is needed, so that neither is marked as required.
 void AddSweepFile(CLI::App& verb, std::string& file);
 
@@ -99,6 +103,36 @@ Result<Endpoint> ServerOf(ServerChoice choice);
 // Finds the server and hands its API over; says what is wrong when there is none.
 ExitCode WithServer(const ClientFlags& flags, Console& console,
                     const std::function<ExitCode(Api&)>& work);
+
+// Declares the options of `Flags` on `verb`. If the command line ends with that verb, `chosen` is
+// to call `run` with them.
+template <class Flags, class Run>
+void DefineVerb(CLI::App& verb, Action& chosen, Run run) {
+  auto flags = std::make_shared<Flags>();
+  flags->AddTo(verb);
+  verb.callback([flags, run, &verb, &chosen] {
+    if (!verb.get_subcommands().empty()) return;
+    chosen = [flags, run](Console& console) { return run(*flags, console); };
+  });
+}
+
+// Adds a verb to `parent`. `Flags` holds what its command line says, and `Flags::AddTo` declares
+// its arguments and options: parsing, help, completion and man pages derive from that declaration.
+template <class Flags>
+void AddVerb(CLI::App& parent, Action& chosen, const char* name, const char* help,
+             ExitCode (*run)(const Flags&, Console&)) {
+  DefineVerb<Flags>(*parent.add_subcommand(name, help), chosen, run);
+}
+
+// The same for a verb that asks a server: its `Flags` are ClientFlags.
+template <class Flags>
+void AddVerb(CLI::App& parent, Action& chosen, const char* name, const char* help,
+             ExitCode (*run)(const Flags&, Console&, Api&)) {
+  DefineVerb<Flags>(
+      *parent.add_subcommand(name, help), chosen, [run](const Flags& flags, Console& console) {
+        return WithServer(flags, console, [&](Api& api) { return run(flags, console, api); });
+      });
+}
 
 // The sweep named, or the newest one where none is.
 Result<std::string> SweepOrNewest(Api& api, const std::string& id);

@@ -40,12 +40,8 @@ ExitCode ShowVersion(const ClientFlags& flags, Console& console) {
 }  // namespace
 
 void AddVersionVerb(CLI::App& app, Action& chosen) {
-  CLI::App* const verb = app.add_subcommand("version", "version of this program and of the server");
-  auto flags = std::make_shared<ClientFlags>();
-  flags->AddTo(*verb);
-  verb->callback([flags, &chosen] {
-    chosen = [flags](Console& console) { return ShowVersion(*flags, console); };
-  });
+  AddVerb<ClientFlags>(app, chosen, "version", "version of this program and of the server",
+                       ShowVersion);
 }
 
 }  // namespace attune::cli

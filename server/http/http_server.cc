@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "server/http/access.h"
-#include "server/http/api.h"
-#include "server/http/problem.h"
-#include "server/http/wire/connections.h"
-#include "server/http/wire/exchange.h"
+#include "server/http/access/access.h"
+#include "server/http/answers/event_stream.h"
+#include "server/http/routes/api.h"
+#include "server/http/transport/connections.h"
+#include "server/http/transport/exchange.h"
+#include "server/http/transport/problem.h"
 
 namespace attune::server {
 namespace {
@@ -53,6 +54,7 @@ class HttpServer::Parts {
               .program_exists = options_.program_exists,
               .version = options_.version,
               .streams = options_.limits.streams}),
+        event_stream_(*options_.backend, *options_.reader),
         exchange_([this](const Request& request) { return Answer(request); }) {}
 
   Status Listen() {
@@ -74,8 +76,7 @@ class HttpServer::Parts {
         Connections::Parts{
             .exchange = &exchange_,
             .admits = [this](const Request& head) { return Admits(head); },
-            .backend = options_.backend,
-            .reader = options_.reader,
+            .feed = &event_stream_,
             .limits = WithinDescriptors(options_.limits),
         },
         std::move(listeners));
@@ -135,6 +136,7 @@ class HttpServer::Parts {
   const Access access_;
   const Pages pages_;
   Api api_;
+  EventStream event_stream_;
   Exchange exchange_;
   std::unique_ptr<Connections> connections_;
   int port_ = 0;

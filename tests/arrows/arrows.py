@@ -24,6 +24,12 @@ class Room(NamedTuple):
 # What a searcher or a scheduler may know: all of core but the brain.
 ALGORITHMS_SEE = ("core/base", "core/space", "core/log", "core/algorithms")
 
+# What a folder of handlers may know. It knows no other one.
+HANDLERS = Room(
+    ("core/*", "simulator", "sweepfile", "server/store", "server/http/transport", "server/http/backend",
+     "server/http/answers", "server/http/routes/request", "json")
+)
+
 ROOMS = {
     # Layers over a library, so that only one source compiles its templates.
     "json": Room((), ("nlohmann",)),
@@ -60,10 +66,19 @@ ROOMS = {
     "server/rpc": Room(
         ("core/*", "server/conductor", "proto", "tls", "logging"), ("grpc", "protobuf")
     ),
-    "server/http": Room(
-        ("core/*", "simulator", "sweepfile", "server/folder", "server/store", "json", "logging"),
-        ("httplib", "openssl", "zlib"),
+    "server/http/transport": Room(
+        ("core/base", "server/store", "logging"), ("httplib", "openssl", "zlib")
     ),
+    "server/http/access": Room(("core/*", "server/folder", "server/http/transport")),
+    "server/http/backend": Room(("core/*",)),
+    "server/http/answers": Room(
+        ("core/*", "sweepfile", "server/store", "server/http/transport", "server/http/backend", "json")
+    ),
+    "server/http/routes/request": Room(("core/*", "sweepfile", "server/http/transport")),
+    **{f"server/http/routes/{resource}": HANDLERS
+       for resource in ("service", "sweeps", "trials", "checkpoints", "fleet")},
+    "server/http/routes": Room(HANDLERS.rooms + ("server/http/routes/*",)),
+    "server/http": Room(("core/*", "server/folder", "server/store", "server/http/*")),
     "server": Room(
         ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls", "json", "logging"),
         ("grpc", "protobuf", "openssl"),

@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from support import EndToEnd, sweep
+from support import WORKER, EndToEnd, sweep
 
 FOREVER = 1_000_000  # steps; a trial that only ends when it is told to
 
@@ -63,6 +63,27 @@ class Steering(EndToEnd):
         self.steer("sweep", "extend", "s1", "--max-trials", 5)
         self.await_sweep("completed", after=ended)
         self.assertEqual(len(self.check_histories_are_whole()), 5)
+
+    def test_a_clone_from_another_folder_starts_the_same_program(self):
+        program = self.folder / "mnist" / "train"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\nexec " + " ".join(WORKER) + "\n")
+        program.chmod(0o755)
+        self.serve("--with-executor")
+        file = self.write(sweep(command=["./train"], stop={"max_trials": 1}), "mnist/sweep.yaml")
+        self.assertEqual(self.steer("sweep", "create", file).split()[0], "s1")
+        self.await_sweep("completed")
+        clone = ("sweep", "clone", "s1", "--set", "stop.max_trials=2", "--name", "again")
+        text = self.steer(*clone, "--dry-run")
+        self.assertIn(str(program), text)
+        self.assertEqual(self.steer(*clone).split()[0], "s2")
+        self.await_event(lambda kind, data: kind == "sweep_changed" and data["sweep"] == "s2" and
+                         data["state"] == "completed")
+        self.assertEqual(self.get("/sweeps/s2")["name"], "again")
+        resolved = [self.get(f"/sweeps/{sweep}/resolved")["resolved"] for sweep in ("s1", "s2")]
+        self.assertEqual(resolved[0]["command"], resolved[1]["command"])
+        self.assertEqual(resolved[0]["working_directory"], resolved[1]["working_directory"])
+        self.assertEqual(len(self.get("/sweeps/s2/trials")["trials"]), 2)
 
     def test_a_trial_that_was_stopped_continues_further_unjudged(self):
         self.begin()

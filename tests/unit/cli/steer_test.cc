@@ -112,6 +112,42 @@ TEST_F(Steer, EditWantsKeysAndValues) {
               HasSubstr("leave one of them out"));
 }
 
+constexpr const char* kResolved = R"({
+  "name": "digits", "command": ["/home/ada/mnist/train"], "working_directory": "/home/ada/mnist",
+  "metric": {"name": "loss", "mode": "min"}, "stop": {"max_trials": 4},
+  "parameters": {"lr": {"min": 0.1, "max": 1.0}}, "scheduler": {"name": "asha", "max": 9}})";
+
+TEST_F(Steer, CloneCreatesTheSweepWithItsSettings) {
+  server_.Answer("/sweeps/s1/resolved", {{"resolved", Json::parse(kResolved)}});
+  server_.AnswerPost("/sweeps", SweepJson("s2", "running"), 201);
+  const Ran ran = Attune({"sweep", "clone", "s1", "--set", "stop.max_trials=40", "--set",
+                          "parameters.lr={values: [0.3, 0.5]}", "--name", "wider"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_EQ(ran.out, "s2\n");
+  const std::string created = server_.last_body();
+  EXPECT_EQ(Attune({"sweep", "clone", "s1", "--set", "stop.max_trials=40", "--set",
+                    "parameters.lr={values: [0.3, 0.5]}", "--name", "wider", "--dry-run"})
+                .out,
+            created);
+  EXPECT_EQ(server_.requests().back(), "GET /sweeps/s1/resolved");
+  const std::string file = folder_.Write("created.yaml", created);
+  const Ran resolved = RunAttune({"simulate", file, "-o", "json"});
+  EXPECT_EQ(resolved.code, ExitCode::kSuccess) << resolved.err;
+  EXPECT_THAT(created, HasSubstr("name: wider\n"));
+  EXPECT_THAT(created, HasSubstr("max_trials: 40\n"));
+  EXPECT_THAT(created, HasSubstr("\"/home/ada/mnist/train\""));
+}
+
+TEST_F(Steer, CloneNamesTheKeyThatWasMeantAndCreatesNothing) {
+  server_.Answer("/sweeps/s1/resolved", {{"resolved", Json::parse(kResolved)}});
+  const Ran ran = Attune({"sweep", "clone", "s1", "--set", "stop.max_trails=40"});
+  EXPECT_EQ(ran.code, ExitCode::kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("stop.max_trails"));
+  EXPECT_THAT(ran.err, HasSubstr("max_trials?"));
+  EXPECT_EQ(server_.requests().back(), "GET /sweeps/s1/resolved");
+  EXPECT_EQ(Attune({"sweep", "clone", "s1", "--set", "max_trials"}).code, ExitCode::kUsage);
+}
+
 TEST_F(Steer, EnqueueSendsTypedValuesAndPrintsTheTrialAlone) {
   server_.AnswerPost("/sweeps/s1/trials", TrialJson(12, "pending"), 201);
   const Ran ran = Attune({"trial", "enqueue", "s1", "-p", "lr=1e-3", "-p", "optimizer=sgd", "-p",

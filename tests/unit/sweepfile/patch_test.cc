@@ -90,5 +90,51 @@ TEST(PatchSweep, FaultsStandAtTheirPlacesInThePatch) {
   EXPECT_THAT(FaultsOfPatch(Base(), ""), HasSubstr("expected a map of what changes"));
 }
 
+SweepSpec Edited(std::vector<Setting> settings) {
+  Parsed parsed = ParseEdited(ResolvedYaml(Base()), settings, {.algorithms = &AllAlgorithms()});
+  EXPECT_EQ(FaultLines(parsed), "");
+  return parsed.spec ? *std::move(parsed.spec) : SweepSpec{};
+}
+
+Fault FirstFault(std::vector<Setting> settings) {
+  const Parsed parsed =
+      ParseEdited(ResolvedYaml(Base()), settings, {.algorithms = &AllAlgorithms()});
+  EXPECT_FALSE(parsed.spec.has_value());
+  return parsed.faults.empty() ? Fault{} : parsed.faults.front();
+}
+
+TEST(ParseEdited, SetsKeysAndKeepsTheRest) {
+  SweepSpec expected = Base();
+  expected.stop.max_trials = 40;
+  expected.name = "wider";
+  EXPECT_EQ(Edited({{{"stop", "max_trials"}, "40"}, {{"name"}, "wider"}}), expected);
+  EXPECT_EQ(Edited({}), Base());
+}
+
+TEST(ParseEdited, AValueReplacesTheWholeValueOfItsKey) {
+  const SweepSpec edited =
+      Edited({{{"initial_points"}, "null"}, {{"parameters", "lr"}, "{values: [0.3, 0.5]}"}});
+  EXPECT_TRUE(edited.initial_points.empty());
+  const Parsed expected = Parse(
+      With("scheduler: {name: asha, max: 9}\nsearcher: {name: random, seed: 3}\nenv: {A: b}\n"));
+  ASSERT_TRUE(expected.spec.has_value());
+  EXPECT_FALSE(edited.space == expected.spec->space);
+  EXPECT_EQ(edited.program, expected.spec->program);
+}
+
+TEST(ParseEdited, AnotherSchedulerLosesOptionsThatItDoesNotHave) {
+  const SweepSpec edited = Edited({{{"scheduler", "name"}, "median"}});
+  EXPECT_EQ(edited.scheduler.name, "median");
+  EXPECT_FALSE(edited.scheduler.options.contains("reduction_factor"));
+}
+
+TEST(ParseEdited, FaultsNameTheKeyAndTheOneThatWasMeant) {
+  const Fault unknown = FirstFault({{{"scheduler", "reduction_facter"}, "3"}});
+  EXPECT_EQ(unknown.path, "scheduler.reduction_facter");
+  EXPECT_EQ(unknown.suggestion, "reduction_factor");
+  EXPECT_EQ(FirstFault({{{"stop", "max_trials"}, "[1"}}).path, "stop.max_trials");
+  EXPECT_EQ(FirstFault({{{"parameters", "lr", "max"}, "0.5"}}).pointer, "/initial_points/0/lr");
+}
+
 }  // namespace
 }  // namespace attune::sweepfile

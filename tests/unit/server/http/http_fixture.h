@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "server/http/http_server.h"
-#include "server/http/render.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/sample_log.h"

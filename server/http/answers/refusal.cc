@@ -1,0 +1,36 @@
+#include "server/http/answers/refusal.h"
+
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+
+Response Refuse(const std::vector<sweepfile::Fault>& faults) {
+  ATTUNE_CHECK(!faults.empty());
+  const bool whole = faults.size() == 1 && faults.front().pointer.empty();
+  std::string detail = faults.size() == 1 ? sweepfile::FormatFault("line", faults.front())
+                                          : std::to_string(faults.size()) + " things are wrong";
+  Json errors = Json::array();
+  for (const sweepfile::Fault& fault : faults) {
+    errors.push_back({{"pointer", fault.pointer},
+                      {"line", fault.line},
+                      {"column", fault.column},
+                      {"message", sweepfile::Sentence(fault)}});
+  }
+  return Problem(whole ? 400 : 422, std::move(detail), std::move(errors));
+}
+
+Response RefuseBody(const Error& error, std::string_view file) {
+  if (error.code != ErrorCode::kInvalid) return Problem(error);
+  const auto fault = sweepfile::FaultOf(error, file);
+  return fault ? Refuse({*fault}) : ProblemOfBody(error);
+}
+
+Response ProblemOfBody(const Error& error) {
+  return error.code == ErrorCode::kInvalid ? Problem(422, error.message) : Problem(error);
+}
+
+}  // namespace attune::server

@@ -1,0 +1,135 @@
+#include "server/http/routes/api.h"
+
+#include <string_view>
+#include <utility>
+
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+
+// A path of the API: words, and the places of ids; `verb` follows the last colon.
+struct Api::Route {
+  std::string_view method;
+  std::string_view path;
+  std::string_view verb;
+  Response (*handle)(Api&, const Request&, const Target&);
+};
+
+namespace {
+
+constexpr const char* kApi = "/api/v1/";
+constexpr const char* kSweeps = "/api/v1/sweeps";
+constexpr const char* kSweep = "/api/v1/sweeps/{sweep}";
+constexpr const char* kTrials = "/api/v1/sweeps/{sweep}/trials";
+constexpr const char* kTrial = "/api/v1/sweeps/{sweep}/trials/{trial}";
+constexpr const char* kCheckpoint =
+    "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}";
+constexpr const char* kExecutor = "/api/v1/executors/{executor}";
+
+}  // namespace
+
+Api::Api(Options options)
+    : options_(std::move(options)),
+      answers_(*options_.backend, *options_.reader, *options_.algorithms,
+               [this](SweepId sweep) { return pilots_.Hindering(sweep); }),
+      service_(*options_.backend, options_.version),
+      metrics_(*options_.backend, *options_.reader, options_.version),
+      events_(*options_.reader, options_.streams),
+      sweeps_(*options_.backend, *options_.reader, answers_, *options_.algorithms,
+              options_.program_exists),
+      sweep_control_(*options_.backend, *options_.reader, answers_, *options_.algorithms),
+      replays_(*options_.reader, *options_.algorithms),
+      trials_(*options_.backend, *options_.reader, answers_),
+      trial_control_(*options_.backend, *options_.reader, answers_),
+      ask_tell_(*options_.backend, *options_.reader),
+      schedules_(*options_.reader),
+      checkpoints_(*options_.backend, *options_.reader, answers_),
+      executors_(*options_.backend) {}
+
+template <auto part, auto handler>
+Response Api::Call(Api& api, const Request& request, const Target& target) {
+  return ((api.*part).*handler)(request, target);
+}
+
+const std::vector<Api::Route>& Api::Routes() {
+  static const std::vector<Route> routes = {
+      {"GET", "/livez", "", Call<&Api::service_, &Service::Live>},
+      {"GET", "/readyz", "", Call<&Api::service_, &Service::Ready>},
+      {"GET", "/version", "", Call<&Api::service_, &Service::Version>},
+      {"GET", "/api/v1/metrics", "", Call<&Api::metrics_, &MetricsPage::Get>},
+      {"GET", "/api/v1/events", "", Call<&Api::events_, &Events::Stream>},
+
+      {"GET", kSweeps, "", Call<&Api::sweeps_, &Sweeps::List>},
+      {"POST", kSweeps, "", Call<&Api::sweeps_, &Sweeps::Create>},
+      {"POST", kSweeps, "validate", Call<&Api::sweeps_, &Sweeps::Validate>},
+      {"GET", kSweep, "", Call<&Api::sweeps_, &Sweeps::Get>},
+      {"GET", "/api/v1/sweeps/{sweep}/resolved", "", Call<&Api::sweeps_, &Sweeps::Resolved>},
+      {"GET", "/api/v1/sweeps/{sweep}/curves", "", Call<&Api::sweeps_, &Sweeps::Curves>},
+      {"GET", "/api/v1/sweeps/{sweep}/importance", "", Call<&Api::sweeps_, &Sweeps::Importance>},
+      {"POST", kSweep, "replay", Call<&Api::replays_, &Replays::ReplaySweep>},
+      {"PATCH", kSweep, "", Call<&Api::sweep_control_, &SweepControl::Edit>},
+      {"POST", kSweep, "edit", Call<&Api::sweep_control_, &SweepControl::Edit>},
+      {"POST", kSweep, "extend", Call<&Api::sweep_control_, &SweepControl::Extend>},
+      {"POST", kSweep, "pause", Call<&Api::sweep_control_, &SweepControl::Pause>},
+      {"POST", kSweep, "resume", Call<&Api::sweep_control_, &SweepControl::Resume>},
+      {"POST", kSweep, "stop", Call<&Api::sweep_control_, &SweepControl::Stop>},
+      {"POST", kSweep, "kill", Call<&Api::sweep_control_, &SweepControl::Kill>},
+      {"DELETE", kSweep, "", Call<&Api::sweep_control_, &SweepControl::Delete>},
+
+      {"GET", kTrials, "", Call<&Api::trials_, &Trials::List>},
+      {"GET", kTrial, "", Call<&Api::trials_, &Trials::Get>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/explanation", "",
+       Call<&Api::trials_, &Trials::Explain>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logged", "",
+       Call<&Api::trials_, &Trials::Logged>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/logs", "", Call<&Api::trials_, &Trials::Logs>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/schedule", "",
+       Call<&Api::schedules_, &Schedules::Get>},
+      {"POST", kTrials, "", Call<&Api::trial_control_, &TrialControl::Enqueue>},
+      {"POST", kTrial, "kill", Call<&Api::trial_control_, &TrialControl::Kill>},
+      {"POST", kTrial, "retry", Call<&Api::trial_control_, &TrialControl::Retry>},
+      {"POST", kTrial, "continue", Call<&Api::trial_control_, &TrialControl::Continue>},
+      {"POST", kTrials, "ask", Call<&Api::ask_tell_, &AskTell::Ask>},
+      {"POST", kTrial, "tell", Call<&Api::ask_tell_, &AskTell::Tell>},
+
+      {"GET", "/api/v1/sweeps/{sweep}/checkpoints", "",
+       Call<&Api::checkpoints_, &Checkpoints::List>},
+      {"GET", kCheckpoint, "", Call<&Api::checkpoints_, &Checkpoints::Get>},
+      {"GET", "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}/content", "",
+       Call<&Api::checkpoints_, &Checkpoints::Content>},
+      {"POST", kCheckpoint, "pin", Call<&Api::checkpoints_, &Checkpoints::Pin>},
+      {"POST", kCheckpoint, "unpin", Call<&Api::checkpoints_, &Checkpoints::Unpin>},
+      {"DELETE", kCheckpoint, "", Call<&Api::checkpoints_, &Checkpoints::Drop>},
+
+      {"GET", "/api/v1/executors", "", Call<&Api::executors_, &Executors::List>},
+      {"GET", "/api/v1/demand", "", Call<&Api::executors_, &Executors::Demands>},
+      {"POST", kExecutor, "drain", Call<&Api::executors_, &Executors::Drain>},
+      {"POST", kExecutor, "resume", Call<&Api::executors_, &Executors::Resume>},
+      {"GET", "/api/v1/pilots", "", Call<&Api::pilots_, &Pilots::List>},
+      {"POST", "/api/v1/pilots", "report", Call<&Api::pilots_, &Pilots::Report>},
+  };
+  return routes;
+}
+
+Response Api::Handle(const Request& request) {
+  const Path path = Path::Split(request.path);
+  std::string allowed;
+  for (const Route& route : Routes()) {
+    if (route.verb != path.verb) continue;
+    const auto target = Match(route.path, path.path);
+    if (!target) continue;
+    if (route.method == request.method) {
+      const Status started = options_.backend->Started();
+      if (!started.ok() && path.path.starts_with(kApi)) return Problem(started.error());
+      return route.handle(*this, request, *target);
+    }
+    allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+    if (route.method == "GET") allowed += ", HEAD";
+  }
+  if (allowed.empty()) return Problem(404, "there is nothing at " + request.path);
+  Response refusal = Problem(405, request.path + " takes " + allowed + ", not " + request.method);
+  refusal.Set("Allow", allowed);
+  return refusal;
+}
+
+}  // namespace attune::server

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/algorithms/algorithms.h"
+#include "server/http/answers/answers.h"
+#include "server/http/backend/backend.h"
+#include "server/http/routes/checkpoints/checkpoints.h"
+#include "server/http/routes/fleet/executors.h"
+#include "server/http/routes/fleet/pilots.h"
+#include "server/http/routes/request/route.h"
+#include "server/http/routes/service/events.h"
+#include "server/http/routes/service/metrics.h"
+#include "server/http/routes/service/service.h"
+#include "server/http/routes/sweeps/replay.h"
+#include "server/http/routes/sweeps/sweep_control.h"
+#include "server/http/routes/sweeps/sweeps.h"
+#include "server/http/routes/trials/ask_tell.h"
+#include "server/http/routes/trials/schedule.h"
+#include "server/http/routes/trials/trial_control.h"
+#include "server/http/routes/trials/trials.h"
+#include "server/http/transport/limits.h"
+#include "server/http/transport/message.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+// The routes: what is under /api/v1 (docs/rest-api.md), and the health checks. Any thread.
+class Api {
+ public:
+  struct Options {
+    Backend* backend = nullptr;  // outlive the object
+    Reader* reader = nullptr;
+    const Algorithms* algorithms = nullptr;
+    Sweeps::ProgramExists program_exists;
+    std::string version;
+    int streams = HttpLimits{}.streams;
+  };
+  // REQUIRES: no null pointer.
+  explicit Api(Options options);
+
+  // Access is checked before.
+  Response Handle(const Request& request);
+
+ private:
+  struct Route;
+
+  static const std::vector<Route>& Routes();
+  template <auto part, auto handler>
+  static Response Call(Api& api, const Request& request, const Target& target);
+
+  Options options_;
+  Pilots pilots_;
+  Answers answers_;
+  Service service_;
+  MetricsPage metrics_;
+  Events events_;
+  Sweeps sweeps_;
+  SweepControl sweep_control_;
+  Replays replays_;
+  Trials trials_;
+  TrialControl trial_control_;
+  AskTell ask_tell_;
+  Schedules schedules_;
+  Checkpoints checkpoints_;
+  Executors executors_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,74 @@
+#include "server/http/routes/fleet/executors.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "server/http/answers/answers.h"
+#include "server/http/answers/effects.h"
+#include "server/http/answers/refusal.h"
+#include "server/http/answers/render.h"
+#include "server/http/routes/request/body.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+
+Response Executors::List(const Request&, const Target&) {
+  Json list = Json::array();
+  for (const auto& executor : backend_.Executors()) list.push_back(ExecutorToJson(executor));
+  return JsonAnswer({{"executors", std::move(list)}});
+}
+
+Response Executors::Demands(const Request&, const Target&) {
+  std::vector<Demand> demands;
+  backend_.Look([&](const Brain& brain) { demands = brain.Demands(); });
+  Json list = Json::array();
+  for (const Demand& demand : demands) list.push_back(DemandToJson(demand));
+  return JsonAnswer({{"demand", std::move(list)}});
+}
+
+Response Executors::Drain(const Request& request, const Target& target) {
+  const auto body = ReadDrain(request.body, target.executor);
+  if (!body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(*body.value, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  int64_t running = 0;
+  int64_t leaving = 0;
+  backend_.Look([&](const Brain& brain) {
+    const auto executor = brain.state().executors.find(target.executor);
+    if (executor == brain.state().executors.end()) return;
+    for (const auto& [epoch, id] : executor->second.attempts) {
+      const auto& yield = brain.state().Find(id)->yield;
+      ++running;
+      leaving += yield && yield->kind == VerdictKind::kPause ? 1 : 0;
+    }
+  });
+  const int64_t staying = running - leaving;
+  std::string effect = "nothing starts there before it is resumed";
+  if (leaving > 0) effect += "; " + Plural(leaving, "trial") + " will save a checkpoint and leave";
+  if (staying > 0) effect += "; " + Plural(staying, "trial") + " will finish there";
+  if (staying > 0 && body.value->now)
+    effect += ", having no other place to go on from a checkpoint";
+  return Answer(target.executor, effect);
+}
+
+Response Executors::Resume(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(ResumeExecutor{target.executor}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return Answer(target.executor,
+                events->empty() ? "it was neither drained nor set aside, and no sweep excludes it"
+                                : "trials start there again");
+}
+
+Response Executors::Answer(const std::string& name, const std::string& effect) {
+  for (const auto& executor : backend_.Executors()) {
+    if (executor.name != name) continue;
+    Json json = ExecutorToJson(executor);
+    json["effect"] = effect;
+    return JsonAnswer(json, kAccepted);
+  }
+  return Problem(404, "executor " + name + " is gone");  // forgotten meanwhile
+}
+
+}  // namespace attune::server

@@ -1,0 +1,50 @@
+#include "server/http/routes/service/events.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/http/routes/request/query.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+
+Response Events::Stream(const Request& request, const Target&) {
+  std::optional<SweepId> sweep;
+  if (const auto text = request.Query("sweep"); text && !text->empty()) {
+    const auto id = ParseSweepId(*text);
+    if (!id.ok()) return Problem(id.error());
+    if (const auto known = reader_.Sweep(*id); !known.ok()) return Problem(known.error());
+    sweep = *id;
+  }
+  // A browser that comes back says where it was; that goes before what its page first asked for.
+  Request place = request;
+  if (const auto last = request.Header("Last-Event-ID"); last && !last->empty()) {
+    place.query.erase("after");
+    place.query.emplace("after", *last);
+  }
+  const auto after = IntegerQuery(place, "after", -1, 0, std::numeric_limits<int64_t>::max());
+  if (!after.ok()) return Problem(after.error());
+  EventSeq begin(static_cast<uint64_t>(*after));
+  if (*after < 0) {
+    const auto last = reader_.LastSeq();
+    if (!last.ok()) return Problem(last.error());
+    begin = *last;
+  }
+
+  if (streams_->fetch_add(1) >= streams_max_) {
+    streams_->fetch_sub(1);
+    Response refusal = Problem(503, "there are already " + std::to_string(streams_max_) +
+                                        " streams of events: close some pages");
+    refusal.Set("Retry-After", "10");
+    return refusal;
+  }
+  std::shared_ptr<void> taken(nullptr, [count = streams_](void*) { count->fetch_sub(1); });
+  Response response{.content_type = "text/event-stream"};
+  response.Set("Cache-Control", "no-store").Set("X-Accel-Buffering", "no");
+  response.follow = Follow{.after = begin, .sweep = sweep, .place = std::move(taken)};
+  return response;
+}
+
+}  // namespace attune::server

@@ -1,0 +1,26 @@
+#include "server/http/routes/service/service.h"
+
+#include <chrono>
+
+#include "server/http/answers/answers.h"
+#include "server/http/transport/problem.h"
+#include "server/store/format_time.h"
+
+namespace attune::server {
+
+Response Service::Live(const Request&, const Target&) { return JsonAnswer({{"status", "live"}}); }
+
+Response Service::Ready(const Request&, const Target&) {
+  if (const Status ready = backend_.Ready(); !ready.ok())
+    return Problem(Error{ErrorCode::kUnavailable, ready.error().message});
+  return JsonAnswer({{"status", "ready"}});
+}
+
+Response Service::Version(const Request&, const Target&) {
+  // So that a client can say how far its clock is off.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const Time time{std::chrono::duration_cast<std::chrono::microseconds>(now).count()};
+  return JsonAnswer({{"version", version_}, {"api", "v1"}, {"time", FormatTime(time)}});
+}
+
+}  // namespace attune::server

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "server/http/backend/backend.h"
+#include "server/http/routes/request/route.h"
+#include "server/http/transport/message.h"
+
+namespace attune::server {
+
+// Whether the server lives and can work, and which release it is. Any thread.
+class Service {
+ public:
+  // Both outlive the object.
+  Service(Backend& backend, const std::string& version) : backend_(backend), version_(version) {}
+
+  Response Live(const Request& request, const Target& target);
+  Response Ready(const Request& request, const Target& target);
+  Response Version(const Request& request, const Target& target);
+
+ private:
+  Backend& backend_;
+  const std::string& version_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,141 @@
+#include "server/http/routes/sweeps/sweep_control.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "server/http/answers/effects.h"
+#include "server/http/answers/refusal.h"
+#include "server/http/routes/request/body.h"
+#include "server/http/transport/problem.h"
+#include "sweepfile/scalar.h"
+
+namespace attune::server {
+namespace {
+
+std::string Limits(const ExtendSweep& command) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value, bool none) {
+    text += (text.empty() ? "" : ", ") + (none ? "no " + name : name + " " + value);
+  };
+  if (command.max_trials)
+    add("max_trials", std::to_string(*command.max_trials), *command.max_trials == 0);
+  if (command.max_step) add("max_step", std::to_string(command.max_step->value), false);
+  if (command.max_time)
+    add("max_time", sweepfile::FormatDuration(*command.max_time), command.max_time->value == 0);
+  if (command.max_gpu_hours)
+    add("max_gpu_hours", FormatReal(*command.max_gpu_hours), *command.max_gpu_hours == 0);
+  return text;
+}
+
+// now stop.max_trials 40, parameters.lr.max 0.1
+std::string EffectOf(const std::vector<Event>& events) {
+  std::string text;
+  bool opened = false;
+  for (const Event& event : events) {
+    opened = opened || std::holds_alternative<SweepReopened>(event.fact);
+    const auto* edited = std::get_if<SweepEdited>(&event.fact);
+    if (edited == nullptr) continue;
+    for (const std::string& change : edited->changes) text += (text.empty() ? "" : ", ") + change;
+  }
+  if (events.empty()) return "it is so already";
+  return (opened ? "it is open again: " : "now ") + text;
+}
+
+}  // namespace
+
+Response SweepControl::Pause(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(PauseSweep{target.sweep()}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  const int64_t leaving = CountFacts<TrialYielding>(*events);
+  std::string effect = "nothing runs, and nothing starts before it is resumed";
+  if (leaving > 0) effect = Plural(leaving, "running trial") + " will save a checkpoint and leave";
+  if (events->empty()) effect = "it is paused already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response SweepControl::Resume(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(ResumeSweep{target.sweep()}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  const int64_t back = CountFacts<TrialRequeued>(*events);
+  std::string effect = "it goes on";
+  if (back > 0) effect = "it goes on, " + Plural(back, "paused trial") + " first";
+  if (events->empty()) effect = "it is running already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response SweepControl::Stop(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(StopSweep{target.sweep()}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  int running = 0;
+  backend_.Look([&](const Brain& brain) {
+    const Sweep* sweep = brain.state().Find(target.sweep());
+    if (sweep != nullptr) running = sweep->Count(TrialState::kRunning);
+  });
+  std::string effect = Plural(running, "running trial") + " will finish, and nothing else starts";
+  if (running == 0) effect = "nothing runs, so it ends now";
+  if (events->empty()) effect = "it is ending already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response SweepControl::Kill(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(KillSweep{target.sweep()}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  std::string effect = Plural(CountFacts<TrialEnded>(*events), "trial") + " ended now";
+  if (events->empty()) effect = "it is being killed already";
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response SweepControl::Extend(const Request& request, const Target& target) {
+  const auto body = ReadExtension(request.body, target.sweep());
+  if (!body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(*body.value, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  const std::string effect =
+      (CountFacts<SweepReopened>(*events) > 0 ? "it is open again: " : "now ") +
+      Limits(*body.value);
+  return answers_.Sweep(target.sweep(), kAccepted, effect);
+}
+
+Response SweepControl::Edit(const Request& request, const Target& target) {
+  const auto seen = reader_.LastSeq();
+  if (!seen.ok()) return Problem(seen.error());
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  auto patched = sweepfile::PatchSweep(sweep->spec, request.body, {.algorithms = &algorithms_});
+  if (!patched.spec) return Refuse(patched.faults);
+  const auto events =
+      backend_.Execute(EditSweep{target.sweep(), *std::move(patched.spec), *seen}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return answers_.Sweep(target.sweep(), kAccepted, EffectOf(*events));
+}
+
+Response SweepControl::Delete(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const SweepId id = target.sweep();
+  const auto seen = reader_.LastSeq();
+  if (!seen.ok()) return Problem(seen.error());
+  const auto pinned = reader_.Pinned(id);
+  if (!pinned.ok()) return Problem(pinned.error());
+  if (*pinned) {
+    const std::string name = ToString(**pinned);
+    return Problem(409, "sweep " + ToString(id) + " stays: its checkpoint " + name +
+                            " is pinned; let go of it with `attune checkpoint unpin " + name + "`");
+  }
+  const auto events = backend_.Execute(DeleteSweep{id, *seen}, request.actor);
+  if (!events.ok()) return Problem(events.error());
+  std::set<std::string> folders;
+  backend_.Look([&](const Brain& brain) {
+    for (const auto& [name, executor] : brain.state().executors) folders.insert(FolderOf(executor));
+  });
+  std::string effect = "deleted";
+  if (!folders.empty())
+    effect += "; its files go from " + Plural(std::ssize(folders), "data folder");
+  return JsonAnswer({{"id", ToString(id)}, {"state", "deleted"}, {"effect", effect}}, kAccepted);
+}
+
+}  // namespace attune::server

@@ -1,0 +1,169 @@
+#include "server/http/routes/sweeps/sweeps.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/brain/warm_start.h"
+#include "server/http/answers/refusal.h"
+#include "server/http/answers/render.h"
+#include "server/http/routes/request/query.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+namespace {
+
+Status CheckDirectory(const Request& request) {
+  const std::string directory = request.Query("directory").value_or("");
+  if (directory.empty() || directory.front() == '/') return {};
+  return Error{ErrorCode::kInvalid, "directory: " + directory +
+                                        " is a relative path; give the absolute one of the folder "
+                                        "that the file's paths are relative to"};
+}
+
+}  // namespace
+
+sweepfile::Parsed Sweeps::Parse(const Request& request) const {
+  sweepfile::ParseOptions parse{.directory_from = "the query `directory`",
+                                .algorithms = &algorithms_,
+                                .program_exists = program_exists_};
+  if (const auto file = request.Query("file"); file && !file->empty()) parse.file = *file;
+  parse.directory = request.Query("directory").value_or("");
+  return sweepfile::ParseSweep(request.body, parse);
+}
+
+// From the tables, as they are now.
+Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
+  std::vector<WarmStart> starts;
+  for (const SweepId from : spec.warm_start) {
+    const auto earlier = reader_.Sweep(from);
+    if (!earlier.ok()) {
+      if (earlier.error().code != ErrorCode::kNotFound) return earlier.error();
+      return Error{ErrorCode::kInvalid, "warm_start: there is no sweep " + ToString(from) +
+                                            " here; `attune sweep list` shows those there are"};
+    }
+    auto results = reader_.Results(from);
+    if (!results.ok()) return results.error();
+    auto start = TakeFrom(spec, from, earlier->spec, std::move(results).value());
+    if (!start.ok()) return start.error();
+    starts.push_back(std::move(start).value());
+  }
+  return starts;
+}
+
+// Or finds the one that an earlier request with this key has made.
+Result<SweepId> Sweeps::Make(CreateSweep command, const std::string& actor) {
+  const std::string key = command.idempotency_key;
+  if (!key.empty()) {
+    const auto earlier = reader_.Requested(SweepId(0), key);
+    if (!earlier.ok()) return earlier.error();
+    if (*earlier) return *SweepOf((*earlier)->fact);
+  }
+  auto taken = WarmStartsOf(*command.spec);
+  if (!taken.ok()) return taken.error();
+  command.warm_start = std::move(taken).value();
+  const auto events = backend_.Execute(std::move(command), actor);
+  if (!events.ok()) return events.error();
+  if (!events->empty()) return std::get<SweepCreated>(events->front().fact).sweep;
+  std::optional<SweepId> id;  // made by a request beside this one
+  backend_.Look([&](const Brain& brain) {
+    const auto& by_key = brain.state().by_key;
+    if (const auto made = by_key.find(key); made != by_key.end()) id = made->second;
+  });
+  if (id) return *id;
+  return Error{ErrorCode::kConflict,
+               "the sweep of another request with this Idempotency-Key has "
+               "ended and was deleted meanwhile: try again"};
+}
+
+Response Sweeps::Create(const Request& request, const Target&) {
+  auto key = IdempotencyKey(request);
+  if (!key.ok()) return Problem(key.error());
+  if (const Status absolute = CheckDirectory(request); !absolute.ok())
+    return Problem(absolute.error());
+  sweepfile::Parsed parsed = Parse(request);
+  if (!parsed.spec) return Refuse(parsed.faults);
+  const auto id =
+      Make({*std::move(parsed.spec), request.body, *std::move(key), request.actor}, request.actor);
+  if (!id.ok()) return RefuseBody(id.error(), request.body);
+  Response created = answers_.Sweep(*id, 201);
+  if (created.status == 201) created.Set("Location", "/api/v1/sweeps/" + ToString(*id));
+  return created;
+}
+
+Response Sweeps::Validate(const Request& request, const Target&) {
+  if (const Status absolute = CheckDirectory(request); !absolute.ok())
+    return Problem(absolute.error());
+  const sweepfile::Parsed parsed = Parse(request);
+  if (!parsed.spec) return Refuse(parsed.faults);
+  const auto taken = WarmStartsOf(*parsed.spec);
+  if (!taken.ok()) return RefuseBody(taken.error(), request.body);
+  Json words = Json::array();
+  for (const WarmStart& start : *taken) words.push_back(start.text);
+  return JsonAnswer({{"resolved", sweepfile::ToJson(*parsed.spec)},
+                     {"warm_start", std::move(words)},
+                     {"rungs", StepsToJson(answers_.RungsOf(*parsed.spec))}});
+}
+
+Response Sweeps::List(const Request& request, const Target&) {
+  const auto size = IntegerQuery(request, "page_size", kSweepsPageDefault, 1, kSweepsPageMax);
+  if (!size.ok()) return Problem(size.error());
+  const auto before = ParsePageToken("sweeps", request);
+  if (!before.ok()) return Problem(before.error());
+  std::optional<SweepId> bound;
+  if (*before) bound = SweepId(**before);
+  auto sweeps = reader_.Sweeps(bound, static_cast<int>(*size) + 1);
+  if (!sweeps.ok()) return Problem(sweeps.error());
+
+  std::string next;
+  if (std::ssize(*sweeps) > *size) {
+    sweeps->pop_back();
+    next = PageToken("sweeps", sweeps->back().id.value);
+  }
+  return JsonAnswer({{"sweeps", answers_.Sweeps(*sweeps)}, {"next_page_token", next}});
+}
+
+Response Sweeps::Get(const Request&, const Target& target) {
+  return answers_.Sweep(target.sweep());
+}
+
+Response Sweeps::Resolved(const Request&, const Target& target) {
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  return JsonAnswer({{"resolved", sweepfile::ToJson(sweep->spec)}});
+}
+
+Response Sweeps::Curves(const Request& request, const Target& target) {
+  std::string metric = request.Query("metric").value_or("");
+  if (metric.empty()) {
+    const auto sweep = reader_.Sweep(target.sweep());
+    if (!sweep.ok()) return Problem(sweep.error());
+    metric = sweep->spec.objective().metric;
+  }
+  const auto curves = reader_.CurvesOf(target.sweep(), metric);
+  if (!curves.ok()) return Problem(curves.error());
+  Response response{.content_type = "application/json"};
+  response.body = CurvesToText(metric, *curves);
+  response.Set("Cache-Control", "no-store");
+  return response;
+}
+
+Response Sweeps::Importance(const Request& request, const Target& target) {
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  const SweepSpec& spec = sweep->spec;
+  const std::string metric = request.Query("metric").value_or(spec.objective().metric);
+  const auto objective = std::ranges::find(spec.objectives, metric, &Objective::metric);
+  if (objective == spec.objectives.end()) {
+    std::string metrics;
+    for (const Objective& each : spec.objectives)
+      metrics += (metrics.empty() ? "" : ", ") + each.metric;
+    return Problem(400, "metric: sweep " + ToString(sweep->id) + " does not improve " + metric +
+                            "; importance is known for " + metrics);
+  }
+  const auto results = reader_.Results(target.sweep());
+  if (!results.ok()) return Problem(results.error());
+  return JsonAnswer(ImportancesToJson(metric, ImportancesOf(spec.space, *objective, *results)));
+}
+
+}  // namespace attune::server

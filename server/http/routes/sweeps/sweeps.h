@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/algorithms/algorithms.h"
+#include "core/log/command.h"
+#include "server/http/answers/answers.h"
+#include "server/http/backend/backend.h"
+#include "server/http/routes/request/route.h"
+#include "server/http/transport/message.h"
+#include "server/store/reader.h"
+#include "sweepfile/sweepfile.h"
+
+namespace attune::server {
+
+inline constexpr int kSweepsPageMax = 1'000;
+inline constexpr int kSweepsPageDefault = 100;
+
+// Sweeps: creating and reading them. Any thread.
+class Sweeps {
+ public:
+  // Whether the program of a sweep file is there; empty: not asked.
+  using ProgramExists = std::function<bool(const std::string& path)>;
+
+  // All outlive the object.
+  Sweeps(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms,
+         ProgramExists program_exists)
+      : backend_(backend),
+        reader_(reader),
+        answers_(answers),
+        algorithms_(algorithms),
+        program_exists_(std::move(program_exists)) {}
+
+  Response Create(const Request& request, const Target& target);
+  Response Validate(const Request& request, const Target& target);
+  Response List(const Request& request, const Target& target);
+  Response Get(const Request& request, const Target& target);
+  Response Resolved(const Request& request, const Target& target);
+  Response Curves(const Request& request, const Target& target);
+  Response Importance(const Request& request, const Target& target);
+
+ private:
+  sweepfile::Parsed Parse(const Request& request) const;
+  Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
+  Result<SweepId> Make(CreateSweep command, const std::string& actor);
+
+  Backend& backend_;
+  Reader& reader_;
+  const Answers& answers_;
+  const Algorithms& algorithms_;
+  const ProgramExists program_exists_;
+};
+
+}  // namespace attune::server

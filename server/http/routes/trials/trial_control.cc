@@ -1,0 +1,82 @@
+#include "server/http/routes/trials/trial_control.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/http/answers/effects.h"
+#include "server/http/answers/refusal.h"
+#include "server/http/answers/trial_record.h"
+#include "server/http/routes/request/body.h"
+#include "server/http/routes/request/query.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+
+Response TrialControl::Enqueue(const Request& request, const Target& target) {
+  auto key = IdempotencyKey(request);
+  if (!key.ok()) return Problem(key.error());
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  auto body = ReadNewTrial(request.body, sweep->spec.space);
+  if (!body.value) return Refuse(body.faults);
+  const auto events =
+      backend_.Execute(EnqueueTrial{target.sweep(), *std::move(body.value), *key}, request.actor);
+  std::optional<TrialId> trial;
+  if (events.ok() && !events->empty()) {
+    trial = std::get<TrialCreated>(events->front().fact).trial;
+  } else if (!key->empty()) {  // an earlier request's, perhaps of a sweep that has ended since
+    const auto earlier = reader_.Requested(target.sweep(), *key);
+    if (!earlier.ok()) return Problem(earlier.error());
+    if (*earlier) trial = TrialOf((*earlier)->fact);
+  }
+  if (!trial && events.ok())
+    return Problem(404, "sweep " + ToString(target.sweep()) + " was deleted");
+  if (!trial) return ProblemOfBody(events.error());
+  Response created = answers_.Trial(*trial, 201);
+  if (created.status == 201)
+    created.Set("Location", "/api/v1/sweeps/" + ToString(trial->sweep) + "/trials/" +
+                                std::to_string(trial->number.value));
+  return created;
+}
+
+Response TrialControl::Kill(const Request& request, const Target& target) {
+  if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
+  const auto events = backend_.Execute(KillTrial{target.trial}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return answers_.Trial(target.trial, kAccepted, "it ended now");
+}
+
+Response TrialControl::Retry(const Request& request, const Target& target) {
+  const auto body = ReadRetry(request.body);
+  if (!body.value) return Refuse(body.faults);
+  return Reopen(request, target, Step(0), *body.value);
+}
+
+Response TrialControl::Continue(const Request& request, const Target& target) {
+  const auto body = ReadContinue(request.body);
+  if (!body.value) return Refuse(body.faults);
+  return Reopen(request, target, *body.value, false);
+}
+
+Response TrialControl::Reopen(const Request& request, const Target& target, Step until,
+                              bool from_start) {
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  const auto detail = reader_.Detail(target.trial);
+  if (!detail.ok()) return Problem(detail.error());
+  const auto events = backend_.Execute(
+      ReopenTrial{RecordOf(*detail, sweep->spec), until, from_start}, request.actor);
+  if (!events.ok()) return ProblemOfBody(events.error());
+  Step source{0};
+  backend_.Look([&](const Brain& brain) {
+    const Trial* trial = brain.state().Find(target.trial);
+    if (trial != nullptr && trial->Source() != nullptr) source = trial->Source()->ref.step;
+  });
+  std::string effect = source.value > 0 ? "it will go on from step " + std::to_string(source.value)
+                                        : "it will start from the beginning";
+  if (until.value > 0) effect += ", to step " + std::to_string(until.value);
+  return answers_.Trial(target.trial, kAccepted, effect);
+}
+
+}  // namespace attune::server

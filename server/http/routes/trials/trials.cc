@@ -1,0 +1,91 @@
+#include "server/http/routes/trials/trials.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/http/answers/render.h"
+#include "server/http/routes/request/query.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+
+Response Trials::List(const Request& request, const Target& target) {
+  const auto size = IntegerQuery(request, "page_size", kTrialsPageMax, 1, kTrialsPageMax);
+  if (!size.ok()) return Problem(size.error());
+  const std::string of = ToString(target.sweep()) + "/trials";
+  const auto first = ParsePageToken(of, request);
+  if (!first.ok()) return Problem(first.error());
+  auto trials =
+      reader_.Trials(target.sweep(), TrialNumber(static_cast<uint32_t>(first->value_or(0))),
+                     static_cast<int>(*size) + 1);
+  if (!trials.ok()) return Problem(trials.error());
+
+  std::string next;
+  if (std::ssize(*trials) > *size) {
+    next = PageToken(of, trials->back().id.number.value);
+    trials->pop_back();
+  }
+  return JsonAnswer({{"trials", answers_.Trials(*trials)}, {"next_page_token", next}});
+}
+
+Response Trials::Get(const Request&, const Target& target) { return answers_.Trial(target.trial); }
+
+Response Trials::Explain(const Request& request, const Target& target) {
+  // 0: the newest decision's.
+  const auto step = IntegerQuery(request, "step", 0, 0, std::numeric_limits<int64_t>::max());
+  if (!step.ok()) return Problem(step.error());
+  const auto asked = *step > 0 ? std::optional(Step(*step)) : std::nullopt;
+  const auto explanation = reader_.Explain(target.trial, asked);
+  if (!explanation.ok()) return Problem(explanation.error());
+  if (asked && !*explanation)
+    return Problem(404, "nothing was decided on trial " + ToString(target.trial) + " at step " +
+                            std::to_string(*step));
+  const auto trial = reader_.Trial(target.trial);
+  if (!trial.ok()) return Problem(trial.error());
+  return JsonAnswer(ExplanationToJson(*trial, *explanation));
+}
+
+Response Trials::Logs(const Request& request, const Target& target) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const auto trial = reader_.Trial(target.trial);
+  if (!trial.ok()) return Problem(trial.error());
+  if (trial->attempts == 0)
+    return Problem(404, "trial " + ToString(target.trial) + " has not run yet: it has no logs");
+  const auto attempt = IntegerQuery(request, "attempt", trial->attempts, 1, trial->attempts);
+  if (!attempt.ok()) return Problem(attempt.error());
+  const auto rank = IntegerQuery(request, "rank", 0, 0, std::numeric_limits<int>::max());
+  if (!rank.ok()) return Problem(rank.error());
+  const auto offset = IntegerQuery(request, "offset", -65'536, -kMost, kMost);
+  if (!offset.ok()) return Problem(offset.error());
+  const auto limit = IntegerQuery(request, "limit", 65'536, 1, kLogSliceMaxBytes);
+  if (!limit.ok()) return Problem(limit.error());
+
+  auto slice = backend_.ReadLog({target.trial, static_cast<uint32_t>(*attempt)},
+                                static_cast<int>(*rank), *offset, static_cast<uint32_t>(*limit));
+  if (!slice.ok()) return Problem(slice.error());
+  Response response{.content_type = "text/plain; charset=utf-8"};
+  response.Set("X-Log-Offset", std::to_string(slice->offset))
+      .Set("X-Log-Size", std::to_string(slice->file_bytes))
+      .Set("Cache-Control", "no-store");
+  response.body = std::move(slice->data);
+  return response;
+}
+
+Response Trials::Logged(const Request& request, const Target& target) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const auto after = IntegerQuery(request, "after", 0, 0, kMost);
+  if (!after.ok()) return Problem(after.error());
+  const auto limit = IntegerQuery(request, "limit", kLoggedDefault, 1, kLoggedMax);
+  if (!limit.ok()) return Problem(limit.error());
+  if (const auto trial = reader_.Trial(target.trial); !trial.ok()) return Problem(trial.error());
+  const auto logged = reader_.LoggedBy(target.trial, EventSeq(static_cast<uint64_t>(*after)),
+                                       static_cast<int>(*limit));
+  if (!logged.ok()) return Problem(logged.error());
+  Json list = Json::array();
+  for (const LoggedRow& row : *logged) list.push_back(LoggedToJson(row));
+  return JsonAnswer({{"logged", std::move(list)}});
+}
+
+}  // namespace attune::server

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "server/http/answers/answers.h"
+#include "server/http/backend/backend.h"
+#include "server/http/routes/request/route.h"
+#include "server/http/transport/message.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+inline constexpr int kLoggedDefault = 1'000;
+inline constexpr int kLoggedMax = 10'000;
+inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
+
+// Trials: reading what is known of them. Any thread.
+class Trials {
+ public:
+  // All outlive the object.
+  Trials(Backend& backend, Reader& reader, const Answers& answers)
+      : backend_(backend), reader_(reader), answers_(answers) {}
+
+  Response List(const Request& request, const Target& target);
+  Response Get(const Request& request, const Target& target);
+  Response Explain(const Request& request, const Target& target);
+  Response Logs(const Request& request, const Target& target);
+  Response Logged(const Request& request, const Target& target);
+
+ private:
+  Backend& backend_;
+  Reader& reader_;
+  const Answers& answers_;
+};
+
+}  // namespace attune::server
