@@ -26,7 +26,7 @@ ALGORITHMS_SEE = ("core/base", "core/space", "core/log", "core/algorithms")
 
 # What a folder of handlers may know. It knows no other one.
 HANDLERS = Room(
-    ("core/*", "simulator", "sweepfile", "server/store", "server/http/transport", "server/http/backend",
+    ("core/*", "rest", "simulator", "sweepfile", "server/store", "server/http/transport", "server/http/backend",
      "server/http/answers", "server/http/routes/request", "json")
 )
 
