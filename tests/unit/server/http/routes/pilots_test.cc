@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 Json Hours() {
   const Json amount = {{"nodes", 1.5}, {"cpus", 96}, {"gpus", 12}};
-  return {{"held", amount}, {"in_use", amount}, {"idle", amount}, {"unseen", amount}};
+  return {{"allocated", amount}, {"in_use", amount}, {"idle", amount}, {"unobserved", amount}};
 }
 
 Json Report(const std::string& fleet = "91c07ab2") {
@@ -29,12 +29,12 @@ Json Report(const std::string& fleet = "91c07ab2") {
              {"job", "841"},
              {"state", "PENDING"},
              {"reason", "Priority"},
-             {"node", ""},
-             {"ends", "N/A"},
+             {"node_list", ""},
+             {"end_time", "N/A"},
              {"nodes", 2},
              {"ran_seconds", 0},
              {"executors", Json::array()}}}},
-          {"hindrances", {{{"sweep", ""}, {"text", "1 pilot is PENDING (Priority)"}}}},
+          {"blockers", {{{"sweep", ""}, {"text", "1 pilot is PENDING (Priority)"}}}},
           {"hours", Hours()}};
 }
 
@@ -60,9 +60,9 @@ TEST_F(PilotsAnswers, AreWhatTheirKeeperSaidLast) {
   Json fleets = Fleets();
   ASSERT_EQ(fleets.size(), 1u);
   EXPECT_FALSE(fleets[0]["stale"].get<bool>());
-  EXPECT_LT(fleets[0]["silent_seconds"].get<double>(), 15);
+  EXPECT_LT(fleets[0]["seconds_since_report"].get<double>(), 15);
   fleets[0].erase("stale");
-  fleets[0].erase("silent_seconds");
+  fleets[0].erase("seconds_since_report");
   EXPECT_EQ(fleets[0], next);
 }
 
@@ -105,12 +105,12 @@ TEST_F(PilotsAnswers, ForgetTheFleetHeardOfLongestAgoBeyondTheMost) {
 }
 
 TEST_F(PilotsAnswers, WhatHindersIsSaidOfTheSweepsThatItHinders) {
-  EXPECT_EQ(pilots_.Hindering(SweepId(1)), "");
+  EXPECT_EQ(pilots_.Blocking(SweepId(1)), "");
   Json report = Report();
-  report["hindrances"].push_back({{"sweep", "s2"}, {"text", "a gang is too large"}});
+  report["blockers"].push_back({{"sweep", "s2"}, {"text", "a gang is too large"}});
   Tell(report.dump());
-  EXPECT_EQ(pilots_.Hindering(SweepId(1)), "; Slurm: 1 pilot is PENDING (Priority)");
-  EXPECT_EQ(pilots_.Hindering(SweepId(2)),
+  EXPECT_EQ(pilots_.Blocking(SweepId(1)), "; Slurm: 1 pilot is PENDING (Priority)");
+  EXPECT_EQ(pilots_.Blocking(SweepId(2)),
             "; Slurm: 1 pilot is PENDING (Priority); Slurm: a gang is too large");
 }
 
