@@ -1,3 +1,4 @@
+#include "rest/contract.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -468,6 +469,18 @@ TEST_F(ApiTest, MetricsAreInPrometheusForm) {
         "attune_sweeps{state=\"running\"} ", "attune_ready 1.0\n",
         "attune_executor_cpus{executor=\"box\",state=\"used\"} 1.0\n"})
     EXPECT_THAT(answer->body, HasSubstr(line));
+}
+
+TEST_F(ApiTest, ServesItsContractWithEachOfItsRoutes) {
+  const Json contract = GetJson("/api/v1/openapi.json");
+  EXPECT_EQ(contract.at("openapi"), "3.1.0");
+  EXPECT_TRUE(contract.at("paths").contains("/api/v1/sweeps/{sweep}:replay"));
+}
+
+TEST_F(ApiTest, CurvesHaveTheFormOfTheContract) {
+  const auto curves = rest::Parse<rest::Curves>(GetJson("/api/v1/sweeps/s1/curves"));
+  ASSERT_TRUE(curves.ok()) << curves.error().message;
+  EXPECT_FALSE(curves->trials.empty());
 }
 
 }  // namespace

@@ -267,7 +267,7 @@ TEST_F(ControlTest, ADrainedExecutorSaysWhatBecomesOfWhatRuns) {
   const auto running = drained.at("running");
   ASSERT_FALSE(running.empty());
   EXPECT_EQ(running.back().dump(), R"({"sweep":"s2","trial":0,"attempt":1,"ranks":[0,1]})");
-  EXPECT_THAT(drained.at("effect"), HasSubstr("nothing starts there before it is resumed; "));
+  EXPECT_THAT(drained.at("effect"), HasSubstr("nothing starts there until it is resumed; "));
   EXPECT_THAT(drained.at("effect"), HasSubstr("will finish there"));
   EXPECT_THAT(Trial(1).at("waiting_reason"), HasSubstr("nothing starts on new (drained)"));
 
@@ -276,12 +276,12 @@ TEST_F(ControlTest, ADrainedExecutorSaysWhatBecomesOfWhatRuns) {
   EXPECT_TRUE(resumed.at("drain").is_null());
   EXPECT_EQ(resumed.at("effect"), "trials start there again");
   EXPECT_EQ(PostJson("/api/v1/executors/new:resume", "", 202).at("effect"),
-            "it was neither drained nor set aside, and no sweep excludes it");
+            "it was not drained, quarantined or excluded");
 }
 
 TEST_F(ControlTest, ADrainThatCannotMoveATrialSaysSo) {
   const Json drained = PostJson("/api/v1/executors/new:drain", R"({"now": true})", 202);
-  EXPECT_THAT(drained.at("effect"), HasSubstr("having no other place"));
+  EXPECT_THAT(drained.at("effect"), HasSubstr("because they cannot resume elsewhere"));
 }
 
 TEST_F(ControlTest, AnUnknownExecutorIsNotFoundAndAWrongBodyIsToldOf) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "server/http/routes/fleet/pilots.h"
+#include "server/store/json.h"
 
 namespace attune::server {
 namespace {
@@ -63,7 +64,8 @@ TEST_F(PilotsAnswers, AreWhatTheirKeeperSaidLast) {
   EXPECT_LT(fleets[0]["seconds_since_report"].get<double>(), 15);
   fleets[0].erase("stale");
   fleets[0].erase("seconds_since_report");
-  EXPECT_EQ(fleets[0], next);
+  EXPECT_EQ(rest::ToJson(*rest::Parse<rest::FleetReport>(fleets[0])),
+            rest::ToJson(*rest::Parse<rest::FleetReport>(next)));
 }
 
 TEST_F(PilotsAnswers, NothingElseThatAReportSaysIsKept) {
@@ -79,21 +81,21 @@ TEST_F(PilotsAnswers, NothingElseThatAReportSaysIsKept) {
 TEST_F(PilotsAnswers, RefuseWhatIsNoReportAndSayWhere) {
   EXPECT_EQ(Tell("what").status, 400);
   EXPECT_EQ(Tell("").status, 400);
-  EXPECT_THAT(Refused(Json::array()), HasSubstr("the body has to be an object"));
-  EXPECT_THAT(Refused(Json::object()), HasSubstr("fleet is missing"));
+  EXPECT_THAT(Refused(Json::array()), HasSubstr("the answer is not an object"));
+  EXPECT_THAT(Refused(Json::object()), HasSubstr("has no member fleet"));
   EXPECT_THAT(Refused(Report("")), HasSubstr("fleet is empty"));
   Json report = Report();
   report["pilots"][0]["nodes"] = "two";
-  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].nodes has to be a number"));
+  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].nodes is not an integer"));
   report = Report();
   report["pilots"][0]["executors"] = {3};
-  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].executors[0] has to be a text"));
+  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].executors[0] is not a text"));
   report = Report();
   report["hours"]["idle"]["gpus"] = -1;
-  EXPECT_THAT(Refused(report), HasSubstr("hours.idle.gpus has to be a number, 0 or more"));
+  EXPECT_THAT(Refused(report), HasSubstr("hours is negative"));
   report = Report();
   report["host"] = std::string(5'000, 'x');
-  EXPECT_THAT(Refused(report), HasSubstr("host has to be a text of at most 4096 bytes"));
+  EXPECT_THAT(Refused(report), HasSubstr("host is longer than 4096 bytes"));
   EXPECT_EQ(Fleets(), Json::array());
 }
 
