@@ -109,13 +109,14 @@ class HttpServer::Parts {
         if (TakesBody(request.method)) refusal->Set("Connection", "close");
         return *std::move(refusal);
       }
-      if (request.unread == 413)
-        return Problem(413, "the body is longer than " + std::to_string(kMaxBodyBytes) + " bytes");
-      if (request.unread != 0)
-        return Problem(request.unread, "the body could not be read to its end");
+      if (request.unread == rest::ProblemType::kBodyTooLarge)
+        return Problem(*request.unread,
+                       "the body is longer than " + std::to_string(kMaxBodyBytes) + " bytes");
+      if (request.unread) return Problem(*request.unread, "the body did not arrive completely");
       return Route(request);
     } catch (const std::exception& error) {
-      return Problem(500, std::string("an unexpected error; please report it: ") + error.what());
+      return Problem(rest::ProblemType::kInternal,
+                     std::string("an unexpected error; please report it: ") + error.what());
     }
   }
 
@@ -124,7 +125,8 @@ class HttpServer::Parts {
     if (IsApi(path) || path == "/livez" || path == "/readyz" || path == "/version")
       return api_.Handle(request);
     if (request.method != "GET") {
-      Response refusal = Problem(405, path + " takes GET, HEAD, not " + request.method);
+      Response refusal = Problem(rest::ProblemType::kMethodNotAllowed,
+                                 path + " takes GET, HEAD, not " + request.method);
       refusal.Set("Allow", "GET, HEAD");
       return refusal;
     }

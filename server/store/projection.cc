@@ -6,35 +6,12 @@
 #include "json/parse.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
+#include "server/store/row_json.h"
 
 namespace attune::server {
 namespace {
 
-Json RanksToJson(const std::vector<RankSlot>& ranks) {
-  Json json = Json::array();
-  for (const RankSlot& slot : ranks) {
-    json.push_back({{"rank", json.size()},
-                    {"executor", slot.executor},
-                    {"local_rank", slot.local_rank},
-                    {"cpus", slot.cpus},
-                    {"gpus", slot.gpus}});
-    if (slot.gpu_percent < 100) json.back()["gpu_percent"] = slot.gpu_percent;
-  }
-  return json;
-}
-
-// Why a trial has its configuration, as people read it.
-Json RationaleToJson(const Rationale& rationale) {
-  Json from = Json::array();
-  for (const TrialNumber trial : rationale.from) from.push_back(trial.value);
-  return {{"rule", rationale.rule},
-          {"from", std::move(from)},
-          {"results", rationale.results},
-          {"score", rationale.score ? sweepfile::RealToJson(*rationale.score) : Json()},
-          {"text", rationale.text}};
-}
-
-// Of a configuration that the trial got from its scheduler.
+// The rationale of a configuration that the scheduler chose.
 std::string RationaleOf(const Reason& reason, const std::optional<CheckpointId>& donor) {
   Rationale rationale{.rule = reason.rule, .text = reason.text};
   if (donor) rationale.from.push_back(donor->trial.number);

@@ -7,6 +7,7 @@
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
+#include "server/store/row_json.h"
 
 namespace attune::server {
 namespace {
@@ -97,6 +98,11 @@ SweepRow SweepOfRow(const sqlite::Rows& rows) {
           .warm_start = ParseColumn(rows, 11).get<std::vector<std::string>>()};
 }
 
+std::optional<Rationale> RationaleColumn(const sqlite::Rows& rows, int column) {
+  if (rows.Null(column)) return std::nullopt;
+  return RationaleFromJson(ParseColumn(rows, column));
+}
+
 TrialRow TrialOfRow(const sqlite::Rows& rows) {
   return {.id = {SweepId(static_cast<uint64_t>(rows.Integer(0))),
                  TrialNumber(static_cast<uint32_t>(rows.Integer(1)))},
@@ -104,7 +110,7 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
           .reason = std::string(rows.Text(3)),
           .config = ConfigColumn(rows, 4),
           .origin = std::string(rows.Text(15)),
-          .rationale = rows.OptionalText(16),
+          .rationale = RationaleColumn(rows, 16),
           .created = std::string(rows.Text(5)),
           .ended = rows.OptionalText(6),
           .not_before = rows.OptionalText(14),
@@ -124,8 +130,8 @@ AttemptRow AttemptOfRow(const sqlite::Rows& rows) {
                      .outcome = std::string(rows.Text(3)),
                      .failure = std::string(rows.Text(4)),
                      .executor = std::string(rows.Text(5)),
-                     .ranks = std::string(rows.Text(6)),
-                     .pids = std::string(rows.Text(7)),
+                     .ranks = RanksFromJson(ParseColumn(rows, 6)),
+                     .pids = ParseColumn(rows, 7).get<std::vector<int64_t>>(),
                      .decided = std::string(rows.Text(9)),
                      .started = rows.OptionalText(10),
                      .first_step = rows.OptionalText(11),

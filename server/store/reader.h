@@ -61,8 +61,8 @@ struct TrialRow {
   std::string state;
   std::string reason;
   Config config;
-  std::string origin;                    // the searcher, kInitialPoints or kEnqueued
-  std::optional<std::string> rationale;  // JSON; nullopt in logs that tell none
+  std::string origin;  // the searcher, kInitialPoints or kEnqueued
+  std::optional<Rationale> rationale;
   std::string created;
   std::optional<std::string> ended;
   std::optional<std::string> not_before;  // its next attempt
@@ -88,8 +88,8 @@ struct AttemptRow {
   std::string outcome;
   std::string failure;
   std::string executor;
-  std::string ranks;  // JSON
-  std::string pids;   // JSON
+  std::vector<RankSlot> ranks;  // without memory
+  std::vector<int64_t> pids;
   std::optional<int64_t> resumed_from;
   std::string decided;
   std::optional<std::string> started;

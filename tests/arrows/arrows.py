@@ -26,7 +26,7 @@ ALGORITHMS_SEE = ("core/base", "core/space", "core/log", "core/algorithms")
 
 # What a folder of handlers may know. It knows no other one.
 HANDLERS = Room(
-    ("core/*", "simulator", "sweepfile", "server/store", "server/http/transport", "server/http/backend",
+    ("core/*", "rest", "simulator", "sweepfile", "server/store", "server/http/transport", "server/http/backend",
      "server/http/answers", "server/http/routes/request", "json")
 )
 
@@ -43,6 +43,8 @@ ROOMS = {
     "core/state": Room(("core/base", "core/space", "core/log", "core/algorithms"), pure=True),
     "core/brain": Room(("core/*",), pure=True),
     "core": Room(pure=True),
+    # The REST contract: generated structs, and how JSON becomes one of them.
+    "rest": Room(("core/base",), ("nlohmann",)),
     "searchers/model": Room(ALGORITHMS_SEE, pure=True),
     "searchers/gaussian": Room(
         ALGORITHMS_SEE + ("searchers/model",), ("eigen", "lbfgspp"), pure=True
@@ -67,18 +69,18 @@ ROOMS = {
         ("core/*", "server/conductor", "proto", "tls", "logging"), ("grpc", "protobuf")
     ),
     "server/http/transport": Room(
-        ("core/base", "server/store", "logging"), ("httplib", "openssl", "zlib")
+        ("core/base", "rest", "server/store", "logging"), ("httplib", "openssl", "zlib")
     ),
-    "server/http/access": Room(("core/*", "server/folder", "server/http/transport")),
+    "server/http/access": Room(("core/*", "rest", "server/folder", "server/http/transport")),
     "server/http/backend": Room(("core/*",)),
     "server/http/answers": Room(
-        ("core/*", "sweepfile", "server/store", "server/http/transport", "server/http/backend", "json")
+        ("core/*", "rest", "sweepfile", "server/store", "server/http/transport", "server/http/backend", "json")
     ),
-    "server/http/routes/request": Room(("core/*", "sweepfile", "server/http/transport")),
+    "server/http/routes/request": Room(("core/*", "rest", "sweepfile", "server/http/transport")),
     **{f"server/http/routes/{resource}": HANDLERS
        for resource in ("service", "sweeps", "trials", "checkpoints", "fleet")},
     "server/http/routes": Room(HANDLERS.rooms + ("server/http/routes/*",)),
-    "server/http": Room(("core/*", "server/folder", "server/store", "server/http/*")),
+    "server/http": Room(("core/*", "rest", "server/folder", "server/store", "server/http/*")),
     "server": Room(
         ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "tls", "json", "logging"),
         ("grpc", "protobuf", "openssl"),
@@ -100,7 +102,7 @@ ROOMS = {
     "clients/python": Room(),
     "cli": Room(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "slurm", "tls", "web", "json", "logging"),
+         "executor", "executor/*", "checkpoints", "slurm", "tls", "web", "rest", "json", "logging"),
         ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.

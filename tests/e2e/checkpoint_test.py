@@ -157,7 +157,7 @@ class Checkpoints(EndToEnd):
         _, _, err = self.checkpoint("get", "s1/0", "--out", "out")
         self.assertRegex(err, "lies on executor box, .* lost since 2.*Z: start it again on the same")
         self.join()
-        self.until(lambda: self.get("/executors")["executors"][0].get("silent_seconds") is not None)
+        self.until(lambda: self.get("/executors")["executors"][0].get("seconds_since_heartbeat") is not None)
         self.check_goes_on(source)
 
     def test_a_server_that_is_killed_and_back_goes_on(self):
@@ -166,7 +166,7 @@ class Checkpoints(EndToEnd):
         self.server.kill()
         self.assertEqual(self.go_on(get), 1)
         self.serve()
-        self.until(lambda: self.get("/executors")["executors"][0].get("silent_seconds") is not None)
+        self.until(lambda: self.get("/executors")["executors"][0].get("seconds_since_heartbeat") is not None)
         self.check_goes_on(source)
 
     def test_a_full_disk_says_so_before_it_begins(self):

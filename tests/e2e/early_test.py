@@ -25,7 +25,7 @@ class Early(EndToEnd):
         trials = self.get("/sweeps/s1/trials")["trials"]
         self.assertEqual([trial["state"] for trial in trials], ["completed"] * 2, trials)
         for trial in trials:
-            self.assertEqual(trial["attempts"], 1, trial)
+            self.assertEqual(trial["attempt_count"], 1, trial)
             self.assertAlmostEqual(trial["metrics"]["score"],
                                    float(SCALE) * trial["config"]["x"])
 

@@ -11,7 +11,7 @@ from support import EndToEnd, ProcessExit, fill, free_port, small_disk, sweep
 
 
 def pids_of(detail, attempt=-1):
-    return detail["attempts_list"][attempt]["pids"]
+    return detail["attempts"][attempt]["pids"]
 
 
 class Kill(EndToEnd):
@@ -37,7 +37,7 @@ class Kill(EndToEnd):
         serve.await_stderr(r"http://")
         trials = self.check_histories_are_whole()
         self.assertEqual(len(trials), 8)
-        resumed = self.get("/sweeps/s1/trials/0")["attempts_list"]
+        resumed = self.get("/sweeps/s1/trials/0")["attempts"]
         self.assertEqual([a["outcome"] for a in resumed][:1], ["lost"])
         self.assertEqual(resumed[1]["resumed_from"], 2)
 
@@ -69,7 +69,7 @@ class Kill(EndToEnd):
                          data["step"] == 4)
         after = self.get("/sweeps/s1/trials/0")
         self.assertEqual(pids_of(after), pids_of(before))
-        self.assertEqual(len(after["attempts_list"]), 1)
+        self.assertEqual(len(after["attempts"]), 1)
         again.wait()
         self.assertEqual(sum(json.loads(again.stdout)["trials"].values()), 8)
 
@@ -89,7 +89,7 @@ class Kill(EndToEnd):
         self.assertEqual(sum(json.loads(server.stdout)["trials"].values()), 40)
         serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         serve.await_stderr(r"http://")
-        self.assertEqual([t["attempts"] for t in self.check_histories_are_whole()], [1] * 40)
+        self.assertEqual([t["attempt_count"] for t in self.check_histories_are_whole()], [1] * 40)
 
     def test_reports_made_while_the_server_is_away_arrive(self):
         gate = self.close_gate(3)
@@ -120,7 +120,7 @@ class Kill(EndToEnd):
         gate.close()
         self.await_report(trial=0, step=3)
         detail = self.get("/sweeps/s1/trials/0")
-        first, second = detail["attempts_list"]
+        first, second = detail["attempts"]
         self.assertIn("rank 0", first["failure"])
         self.assertIn("SIGKILL", first["failure"])
         self.assertEqual(second["resumed_from"], 2)
@@ -151,8 +151,8 @@ class Kill(EndToEnd):
         self.start_executor()
         self.await_report(trial=0, step=3)
         detail = self.get("/sweeps/s1/trials/0")
-        self.assertEqual(detail["attempts_list"][0]["outcome"], "lost")
-        self.assertEqual(detail["attempts_list"][1]["resumed_from"], 2)
+        self.assertEqual(detail["attempts"][0]["outcome"], "lost")
+        self.assertEqual(detail["attempts"][1]["resumed_from"], 2)
         hold.close()
         self.assertEqual(server.wait(), 0)
 
@@ -230,7 +230,7 @@ class Disk(EndToEnd):
             self.assertEqual(sum(json.loads(run.stdout)["trials"].values()), 8)
             serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
             serve.await_stderr(r"http://")
-            self.assertEqual([t["attempts"] for t in self.check_histories_are_whole()], [1] * 8)
+            self.assertEqual([t["attempt_count"] for t in self.check_histories_are_whole()], [1] * 8)
             serve.kill()
 
 

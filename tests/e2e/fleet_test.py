@@ -276,7 +276,7 @@ class Namespaces(Fleet):
         # Checkpoints are deleted meanwhile.
         left = [name for _, folders, _ in os.walk(self.folder) for name in folders if "-resumed-" in name]
         self.assertFalse(left, "what was fetched is removed")
-        first, second = self.get("/sweeps/s1/trials/0")["attempts_list"]
+        first, second = self.get("/sweeps/s1/trials/0")["attempts"]
         self.assertGreaterEqual(second["resumed_from"], 1)
         return first["failure"]
 

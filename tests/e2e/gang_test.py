@@ -38,13 +38,13 @@ class Gang(EndToEnd):
         run = self.run_sweep(file, "-o", "json")
         run.await_stderr(r"http://")
         self.await_report(trial=0, step=1)
-        pids = self.get("/sweeps/s1/trials/0")["attempts_list"][0]["pids"]
+        pids = self.get("/sweeps/s1/trials/0")["attempts"][0]["pids"]
         os.kill(pids[1], signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.stderr)
         self.assertEqual(json.loads(run.stdout)["trials"]["completed"], 1)
         serve = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0)
         serve.await_stderr(r"http://")
-        attempts = self.get("/sweeps/s1/trials/0")["attempts_list"]
+        attempts = self.get("/sweeps/s1/trials/0")["attempts"]
         self.assertIn("rank 1 was killed by SIGKILL", attempts[0]["failure"])
         self.assertGreaterEqual(attempts[1]["resumed_from"], 1)
         self.check_histories_are_whole()
@@ -80,7 +80,7 @@ class Gang(EndToEnd):
 
         trial = self.get("/sweeps/s1/trials/0")
         self.assertEqual((trial["state"], trial["step"]), ("completed", 8))
-        resumed = [attempt["resumed_from"] for attempt in trial["attempts_list"]]
+        resumed = [attempt["resumed_from"] for attempt in trial["attempts"]]
         self.assertEqual(resumed[:4], [None, 1, 2, 4])
         self.assertIn(resumed[4], (6, 7))
         last = next(kept for kept in trial["checkpoints"] if kept["step"] == 8)

@@ -270,7 +270,7 @@ class Hosts(EndToEnd):
                 if trial["state"] != "completed":
                     detail = self.get(f"/sweeps/s1/trials/{trial['number']}")
                     lines.append(f"{trial['number']} {trial['state']} {trial['step']} {trial['waiting']} "
-                                 f"{detail['attempts_list'][-2:]}")
+                                 f"{detail['attempts'][-2:]}")
             lines += [str(executor) for executor in self.get("/executors")["executors"]]
         for host in self.names:
             lines += [f"{host}: {process}" for process in self.processes_on(host)]

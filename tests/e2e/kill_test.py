@@ -73,7 +73,7 @@ class KilledServer(EndToEnd):
         trials = self.check_histories_are_whole()
         self.assertGreaterEqual(len(trials), created)
         if not self.restarts:
-            self.assertEqual({trial["attempts"] for trial in trials}, {1})
+            self.assertEqual({trial["attempt_count"] for trial in trials}, {1})
         for trial in trials:
             self.check_against_the_rank(trial)
 
@@ -134,7 +134,7 @@ class KilledWhileCloning(KilledServer):
         verdicts = [decision["verdict"] for trial in trials for decision in trial["decisions"]]
         self.assertIn("exploit", verdicts)
         for trial in trials:
-            for attempt in trial["attempts_list"]:
+            for attempt in trial["attempts"]:
                 steps = [report["step"] for report in trial["history"]
                          if report["attempt"] == attempt["number"]]
                 first = (attempt["resumed_from"] or 0) + 1

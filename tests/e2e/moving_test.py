@@ -81,7 +81,7 @@ class Moving(EndToEnd):
         return found
 
     def hosts(self, trial):
-        return [attempt["executor"] for attempt in trial["attempts_list"]]
+        return [attempt["executor"] for attempt in trial["attempts"]]
 
     def test_drained_now_a_trial_takes_its_checkpoint_along(self):
         gate = self.close_gate(3)
@@ -94,7 +94,7 @@ class Moving(EndToEnd):
         gate.close()
         trial = self.completed()
         self.assertEqual(self.hosts(trial), ["a", "b"])
-        first, second = trial["attempts_list"]
+        first, second = trial["attempts"]
         self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
         self.assertGreaterEqual(second["resumed_from"], 3)
         self.executors["b"].await_stderr(rf"checkpoint s1/0/1-{second['resumed_from']} is here: .* MB directly from "
@@ -115,7 +115,7 @@ class Moving(EndToEnd):
         trial = self.completed()
         self.assertEqual(self.hosts(trial), ["a", "b"])
         left_at = [decision["step"] for decision in trial["decisions"] if decision["verdict"] == "pause"]
-        self.assertEqual([trial["attempts_list"][1]["resumed_from"]], left_at, "no step is lost")
+        self.assertEqual([trial["attempts"][1]["resumed_from"]], left_at, "no step is lost")
 
     def test_where_its_executor_is_full_it_goes_on_on_another(self):
         gate = self.close_gate(3)
@@ -162,7 +162,7 @@ class Moving(EndToEnd):
         said = self.executors["b"].await_stderr(r"is here: ([\d.]+) MB, of which ([\d.]+) MB came")
         whole, came = map(float, said.groups())
         self.assertLess(came, whole)
-        attempt = self.get("/sweeps/s1/trials/0")["attempts_list"][-1]
+        attempt = self.get("/sweeps/s1/trials/0")["attempts"][-1]
         self.assertEqual(attempt["executor"], "b")
         self.await_report(trial=0, step=attempt["resumed_from"] + 1)
 

@@ -54,14 +54,14 @@ class Placement(EndToEnd):
         return self.get(f"/sweeps/{sweep_id}/trials/0")
 
     def hosts(self, trial):
-        return [attempt["executor"] for attempt in trial["attempts_list"]]
+        return [attempt["executor"] for attempt in trial["attempts"]]
 
     def test_a_trial_waits_for_its_label_says_so_and_starts_where_it_is(self):
         self.start_executor("old", "--label", "gpu=a100", "--label", "zone=a")
         sweep_id, said = self.create(resources={"workers": 1, "requires": {"gpu": ["h100", "h200"]}})
         why = "needs an executor with gpu=h100 or h200; none has that (labels seen: gpu=a100, zone=a)"
         self.assertIn(why, said)
-        self.assertEqual(self.get(f"/sweeps/{sweep_id}")["waiting"], why)
+        self.assertEqual(self.get(f"/sweeps/{sweep_id}")["waiting_reason"], why)
         self.start_executor("new", "--label", "gpu=h200")
         self.assertEqual(self.hosts(self.completed(sweep_id)), ["new"])
         listed = self.verb("list")
@@ -100,7 +100,7 @@ class Placement(EndToEnd):
         self.assertEqual((drained["state"], drained["drain"]["reason"], drained["running"]),
                          ("drained", "a new disk", []))
         self.assertEqual(self.get(f"/sweeps/{first}")["trials"]["running"], 0)
-        self.assertIn("(drained)", self.get(f"/sweeps/{first}")["waiting"])
+        self.assertIn("(drained)", self.get(f"/sweeps/{first}")["waiting_reason"])
         self.assertRegex(self.verb("list"), r"a is drained since .*: a new disk")
         self.assertIn("trials start there again", self.verb("resume", "a"))
         self.assertEqual(self.completed(first)["state"], "completed")
@@ -119,16 +119,16 @@ class Placement(EndToEnd):
                                   max_concurrent_trials=1)
         trial = self.completed(sweep_id)
         self.assertEqual(self.hosts(trial), ["a", "b"])
-        self.assertEqual(trial["attempts_list"][1]["resumed_from"], 2)
+        self.assertEqual(trial["attempts"][1]["resumed_from"], 2)
         self.assertEqual(self.hosts(self.get(f"/sweeps/{sweep_id}/trials/1")), ["b"])
-        self.assertRegex(trial["attempts_list"][0]["failure"],
+        self.assertRegex(trial["attempts"][0]["failure"],
                          r'its log says "GPU 0: uncorrectable ECC error" \(failure.on_log: uncorrectable ECC\)')
 
     def test_a_sweep_whose_only_host_is_excluded_says_so_and_goes_on_when_that_is_resumed(self):
         self.start_executor("a", breaks_at=3)
         sweep_id, _ = self.create(failure=self.on_log("exclude_host"), scheduler={"name": "fifo", "max": 2 + 3})
         self.await_event(lambda kind, data: kind == "executor_excluded" and data["executor"] == "a")
-        self.assertIn("failure.on_log keeps it from a until", self.get(f"/sweeps/{sweep_id}")["waiting"])
+        self.assertIn("failure.on_log keeps it from a until", self.get(f"/sweeps/{sweep_id}")["waiting_reason"])
         self.assertIn("trials start there again", self.verb("resume", "a"))
         self.executors["a"].kill()
         self.start_executor("a")
@@ -139,10 +139,10 @@ class Placement(EndToEnd):
         self.start_executor("b")
         sweep_id, _ = self.create(stop={"max_trials": 200}, scheduler={"name": "fifo", "max": 100},
                                   failure={"max_restarts": 0, "max_failed_trials": 100, "backoff": "0s"})
-        _, aside = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("set_aside"))
+        _, aside = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("quarantined"))
         self.assertEqual(aside["executor"], "a")
         self.assertRegex(aside["reason"], "4 gangs of 4 trials failed there in a row, while they do well on b")
-        self.assertEqual(self.executor("a")["state"], "set_aside")
+        self.assertEqual(self.executor("a")["state"], "quarantined")
         self.assertRegex(self.verb("list"), r"(?m)^a is set aside until .*: 4 gangs")
         self.assertIn("trials start there again", self.verb("resume", "a"))
         self.attune("sweep", "kill", sweep_id, "--data-dir", self.data)
@@ -151,11 +151,11 @@ class Placement(EndToEnd):
         with small_disk(self.folder / "small", megabytes=64) as disk:
             self.start_executor("a", folder="small")
             filler = fill(disk)
-            _, said = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("problem"))
-            self.assertRegex(said["problem"], r"^its disk has 0\.0 MiB left \(.*/small\), less than 1\.3 MiB")
+            _, said = self.await_event(lambda kind, data: kind == "executor_changed" and data.get("health_problem"))
+            self.assertRegex(said["health_problem"], r"^its disk has 0\.0 MiB left \(.*/small\), less than 1\.3 MiB")
             sweep_id, why = self.create()
-            self.assertIn(said["problem"], why)
-            self.assertIn("a is unwell: " + said["problem"], self.verb("list"))
+            self.assertIn(said["health_problem"], why)
+            self.assertIn("a is unwell: " + said["health_problem"], self.verb("list"))
             self.server.kill()
             filler.unlink()
             self.serve()
@@ -172,7 +172,7 @@ class Placement(EndToEnd):
         gate.close()
         trial = self.completed(sweep_id)
         self.assertEqual(self.hosts(trial), ["a", "b"])
-        first, second = trial["attempts_list"]
+        first, second = trial["attempts"]
         self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
         self.assertGreaterEqual(second["resumed_from"], 3)
         self.assertEqual([report["step"] for report in trial["history"]], list(range(1, 201)))
@@ -191,10 +191,10 @@ class Placement(EndToEnd):
         gate.close()
         self.assertEqual(executor.wait(), 0)
         trial = self.get(f"/sweeps/{sweep_id}/trials/0")
-        self.assertEqual((trial["state"], trial["attempts_list"][0]["outcome"]), ("pending", "paused"))
+        self.assertEqual((trial["state"], trial["attempts"][0]["outcome"]), ("pending", "paused"))
         self.assertEqual(trial["checkpoints"][-1]["step"], trial["step"], "no step is lost")
         self.start_executor("b")
-        self.assertEqual(self.completed(sweep_id)["attempts_list"][1]["resumed_from"], trial["step"])
+        self.assertEqual(self.completed(sweep_id)["attempts"][1]["resumed_from"], trial["step"])
 
     def test_what_has_not_left_within_the_grace_is_torn_down(self):
         self.close_gate(3)
@@ -205,7 +205,7 @@ class Placement(EndToEnd):
         executor.terminate()
         self.assertEqual(executor.wait(), 0)
         trial = self.get(f"/sweeps/{sweep_id}/trials/0")
-        self.assertEqual((trial["state"], trial["attempts_list"][0]["outcome"]), ("pending", "failed"))
+        self.assertEqual((trial["state"], trial["attempts"][0]["outcome"]), ("pending", "failed"))
 
     def test_trials_share_a_gpu(self):
         gate = self.close_gate(2)
@@ -216,7 +216,7 @@ class Placement(EndToEnd):
             self.await_report(trial, step=1)
         trials = self.get(f"/sweeps/{sweep_id}/trials")["trials"]
         self.assertEqual([trial["state"] for trial in trials], ["running"] * 3, "the fourth has no room")
-        ranks = self.get(f"/sweeps/{sweep_id}/trials/1")["attempts_list"][0]["ranks"]
+        ranks = self.get(f"/sweeps/{sweep_id}/trials/1")["attempts"][0]["ranks"]
         self.assertEqual([(rank["gpus"], rank["gpu_percent"]) for rank in ranks], [([0], 30)])
         [demand] = self.get("/demand")["demand"]
         self.assertEqual((demand["gpus_per_worker"], demand["gpu_percent"]), (1, 30))
@@ -232,7 +232,7 @@ class Placement(EndToEnd):
         self.assertRegex(yielding["reason"], r"^saved and left, .* executor a ends in \d+ s, and a report takes ")
         self.await_event(lambda kind, data: kind == "attempt_changed" and data["state"] == "ended")
         trial = self.get(f"/sweeps/{sweep_id}/trials/0")
-        self.assertRegex(trial["waiting"], r"^too soon for a gang's next report and its checkpoint, .* end a \(in ")
+        self.assertRegex(trial["waiting_reason"], r"^too soon for a gang's next report and its checkpoint, .* end a \(in ")
         self.start_executor("b")
         self.await_report(trial=0, step=trial["step"] + 1)
         self.assertEqual(self.hosts(self.get(f"/sweeps/{sweep_id}/trials/0")), ["a", "b"])

@@ -90,11 +90,11 @@ class Package(PythonGang):
                 _, ended = self.await_event(lambda kind, data: kind == "attempt_changed" and
                                             data["state"] == "ended")
                 paused = self.get("/sweeps/s1/trials/0")
-                self.assertEqual(paused["attempts_list"][0]["outcome"], "paused")
+                self.assertEqual(paused["attempts"][0]["outcome"], "paused")
         self.await_event(lambda kind, data: kind == "trial_reported" and
                          data["step"] == paused["step"] + 1, after=ended["seq"])
         again = self.get("/sweeps/s1/trials/0")
-        self.assertEqual(again["attempts_list"][1]["resumed_from"], paused["step"])
+        self.assertEqual(again["attempts"][1]["resumed_from"], paused["step"])
         self.check_histories_are_whole()
 
 

@@ -32,14 +32,14 @@ class Replay(EndToEnd):
         words = ["--scheduler", "asha", "--set", "reduction_factor=2", "--set", "min=1"]
         answer = json.loads(self.replay(*words, "--json"))
         # One after another: 0.1 is the first, 0.5 the best of two, 0.3 the second of three.
-        self.assertEqual([(trial["if_best"]["state"], trial["if_best"]["step"])
+        self.assertEqual([(trial["best_case"]["state"], trial["best_case"]["step"])
                           for trial in answer["trials"]],
                          [("completed", 4), ("completed", 4), ("stopped", 1), ("completed", 4)])
         self.assertEqual((answer["slots"], answer["unknown"]), (1, 0))
-        self.assertEqual((answer["recorded"]["steps"], answer["if_worst"]["steps"]), (16, 13))
-        self.assertTrue(answer["if_worst"]["keeps_winner"])
-        self.assertEqual(answer["if_worst"]["regret"], 0)
-        self.assertLess(answer["if_worst"]["cpu_hours"], answer["recorded"]["cpu_hours"])
+        self.assertEqual((answer["recorded"]["steps"], answer["worst_case"]["steps"]), (16, 13))
+        self.assertTrue(answer["worst_case"]["keeps_best_trial"])
+        self.assertEqual(answer["worst_case"]["regret"], 0)
+        self.assertLess(answer["worst_case"]["cpu_hours"], answer["recorded"]["cpu_hours"])
 
         status, over_rest = self.request(
             "/api/v1/sweeps/s1:replay", "POST",
@@ -95,7 +95,7 @@ class Replay(EndToEnd):
                          data["state"] == "completed")
         trial = self.get("/sweeps/s2/trials/0")
         self.assertEqual((trial["state"], trial["step"]), ("completed", answer["step"]))
-        self.assertEqual([attempt["resumed_from"] for attempt in trial["attempts_list"]],
+        self.assertEqual([attempt["resumed_from"] for attempt in trial["attempts"]],
                          [None, *[step for step in schedule if step > 0]])
         self.check_scores("/sweeps/s2/trials/0", answer["schedule"])
         self.assertEqual(self.get("/sweeps/s2/trials/0/schedule")["schedule"],

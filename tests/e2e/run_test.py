@@ -40,7 +40,7 @@ class Run(EndToEnd):
         steps = sorted(trial["step"] for trial in trials)
         self.assertEqual(steps[:8], [1] * 8)  # a third of twelve went on, and a third of those
         self.assertEqual(steps[8:], [3, 3, 3, 9])
-        self.assertEqual([trial["attempts"] for trial in trials if trial["step"] == 1], [1] * 8)
+        self.assertEqual([trial["attempt_count"] for trial in trials if trial["step"] == 1], [1] * 8)
 
     def test_grid_ends_when_it_has_no_more(self):
         file = self.write(sweep(searcher={"name": "grid"}, stop={},

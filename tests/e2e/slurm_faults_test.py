@@ -161,7 +161,7 @@ class Faults(Pilots):
             if trial["state"] != "completed":
                 detail = self.get(f"/sweeps/s1/trials/{trial['number']}")
                 lines.append(f"{trial['number']} {trial['state']} {trial['step']} {trial['waiting']} "
-                             f"{detail['attempts_list'][-1:]}")
+                             f"{detail['attempts'][-1:]}")
         lines += [str(executor) for executor in self.get("/executors")["executors"]]
         lines += [f"{name} {job}" for name, job in self.jobs().items()]
         return "\n".join([*lines, "keeper:", *self.keeper.stderr[-20:]])
@@ -173,7 +173,7 @@ class Faults(Pilots):
         attempts = 0
         for trial in trials:
             detail = self.get(f"/sweeps/s1/trials/{trial['number']}")
-            attempts += len(detail["attempts_list"])
+            attempts += len(detail["attempts"])
             self.assertEqual(len(detail["history"]), STEPS)
             for checkpoint in detail["checkpoints"]:
                 if not checkpoint["dropped"]:

@@ -171,7 +171,7 @@ class Pilots(EndToEnd):
         return {e["name"] for e in self.get("/executors")["executors"] if e["state"] == "online"}
 
     def attempts(self, trial=0):
-        return self.get(f"/sweeps/s1/trials/{trial}")["attempts_list"]
+        return self.get(f"/sweeps/s1/trials/{trial}")["attempts"]
 
     def status(self, part="pilots"):
         code, out, err = self.attune("slurm", "status", "--data-dir", self.data, "-o", "json")
@@ -462,13 +462,13 @@ class Eyes(Pilots):
         up = self.up("--", "--begin=now+1hour")
         self.create(workers=1, trials=1)
         up.await_stderr("^submitted ")
-        waiting = self.until(lambda: next((w for w in [self.get("/sweeps/s1")["waiting"]] if "BeginTime" in w),
+        waiting = self.until(lambda: next((w for w in [self.get("/sweeps/s1")["waiting_reason"]] if "BeginTime" in w),
                                           None), "the sweep does not say why its pilot waits")
         self.assertRegex(waiting, r"^no executor is connected; Slurm: 1 pilot is PENDING \(BeginTime\)$")
         code, answer = self.request("/api/v1/sweeps/s1/trials", "POST", b'{"config": {"x": 1.0}}')
         self.assertEqual(code, 201, answer)  # one that is there and waits
-        self.assertEqual(self.get("/sweeps/s1/trials/0")["waiting"], waiting)
-        self.assertEqual(self.get("/sweeps/s1/trials")["trials"][0]["waiting"], waiting)
+        self.assertEqual(self.get("/sweeps/s1/trials/0")["waiting_reason"], waiting)
+        self.assertEqual(self.get("/sweeps/s1/trials")["trials"][0]["waiting_reason"], waiting)
         (pilot,) = self.fleet()["pilots"]
         self.assertEqual((pilot["state"], pilot["reason"], pilot["executors"]), ("PENDING", "BeginTime", []))
         code, out, err = self.attune("slurm", "status", "--data-dir", self.data)
@@ -483,10 +483,10 @@ class Eyes(Pilots):
         cluster.run("scontrol", "update", "partition=main", "state=drain")
         self.create(workers=1, trials=1)
         up.await_stderr("Slurm refuses a pilot: ")
-        words = self.until(lambda: next((h["text"] for h in self.fleet()["hindrances"] if "refuses" in h["text"]), None),
+        words = self.until(lambda: next((h["text"] for h in self.fleet()["blockers"] if "refuses" in h["text"]), None),
                            "the server has not heard")
         self.assertIn("partition", words.lower())
-        self.assertIn(words, self.get("/sweeps/s1")["waiting"])
+        self.assertIn(words, self.get("/sweeps/s1")["waiting_reason"])
         _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
         self.assertIn(words, err)
 
@@ -505,7 +505,7 @@ class Eyes(Pilots):
         up = self.start(*arguments)
         up.await_stderr("has joined")
         before = self.status("hours")
-        self.until(lambda: self.status("hours")["held"]["nodes"] > before["held"]["nodes"], "no hours are counted")
+        self.until(lambda: self.status("hours")["allocated"]["nodes"] > before["allocated"]["nodes"], "no hours are counted")
         self.assertEqual(self.get("/pilots")["fleets"][0]["hours"].keys(), before.keys())
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
         self.assertEqual(code, 0, err)
@@ -514,9 +514,9 @@ class Eyes(Pilots):
         seconds = sum(60 * int(m.split(":")[0]) + int(m.split(":")[1])
                       for name, m in (line.split("|") for line in ran.splitlines()) if fleet in name)
         hours = self.status("hours")
-        self.assertAlmostEqual(hours["held"]["nodes"] * 3600, seconds, places=3)
-        self.assertAlmostEqual(hours["held"]["gpus"] * 3600, 2 * seconds, places=3)
-        self.assertEqual(hours["unseen"]["nodes"], 0)
+        self.assertAlmostEqual(hours["allocated"]["nodes"] * 3600, seconds, places=3)
+        self.assertAlmostEqual(hours["allocated"]["gpus"] * 3600, 2 * seconds, places=3)
+        self.assertEqual(hours["unobserved"]["nodes"], 0)
         self.assertGreater(hours["in_use"]["nodes"], 0)
         self.assertGreater(hours["idle"]["gpus"], hours["in_use"]["gpus"], "it asked for none")
         code, out, err = self.attune("slurm", "status", "--data-dir", self.data)
@@ -531,7 +531,7 @@ class Eyes(Pilots):
         self.assertFalse(self.fleet()["stale"])
         up.kill()
         self.until(lambda: self.fleet()["stale"], "a dead keeper is not stale")
-        self.assertGreater(self.fleet()["silent_seconds"], 15)
+        self.assertGreater(self.fleet()["seconds_since_report"], 15)
         _, _, err = self.attune("slurm", "status", "--data-dir", self.data)
         self.assertRegex(err, r"has been silent for \d+ s: nobody submits pilots")
 

@@ -49,12 +49,12 @@ class Steering(EndToEnd):
                                    data["state"] == "ended")
         paused = data["seq"]
         trial = self.get("/sweeps/s1/trials/0")
-        self.assertEqual(trial["attempts_list"][0]["outcome"], "paused")
+        self.assertEqual(trial["attempts"][0]["outcome"], "paused")
         self.steer("sweep", "resume", "s1")
         self.await_event(lambda kind, data: kind == "trial_reported" and
                          data["step"] == trial["step"] + 1, after=paused)
         again = self.get("/sweeps/s1/trials/0")
-        self.assertEqual(again["attempts_list"][1]["resumed_from"], trial["step"])
+        self.assertEqual(again["attempts"][1]["resumed_from"], trial["step"])
         self.check_histories_are_whole()
 
     def test_an_extended_sweep_that_had_ended_runs_again(self):
@@ -101,10 +101,10 @@ class Steering(EndToEnd):
                    initial_points=[{"mode": "exit"}], stop={"max_trials": 1},
                    failure={"max_restarts": 1, "backoff": "0s"})
         failed = self.await_sweep("failed")
-        self.assertEqual(self.get("/sweeps/s1/trials/0")["attempts"], 2)
+        self.assertEqual(self.get("/sweeps/s1/trials/0")["attempt_count"], 2)
         self.steer("trial", "retry", "s1/0")
         self.await_sweep("failed", after=failed)
-        self.assertEqual(self.get("/sweeps/s1/trials/0")["attempts"], 4)
+        self.assertEqual(self.get("/sweeps/s1/trials/0")["attempt_count"], 4)
 
     def test_a_killed_trial_leaves_its_slots_to_an_enqueued_one(self):
         self.begin(scheduler={"name": "fifo", "max": FOREVER}, stop={"max_trials": 1},
@@ -112,7 +112,7 @@ class Steering(EndToEnd):
         self.await_report(trial=0, step=1)
         self.steer("trial", "enqueue", "s1", "-p", "x=0.25")
         self.assertEqual(self.get("/sweeps/s1/trials/1")["state"], "pending")
-        self.assertIn("max_concurrent_trials", self.get("/sweeps/s1/trials/1")["waiting"])
+        self.assertIn("max_concurrent_trials", self.get("/sweeps/s1/trials/1")["waiting_reason"])
         self.steer("trial", "kill", "s1/0")
         self.await_report(trial=1, step=1)
         self.assertEqual(self.get("/sweeps/s1/trials/1")["config"], {"x": 0.25})

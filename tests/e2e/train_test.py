@@ -25,7 +25,7 @@ class Train(EndToEnd):
         self.assertEqual(training.wait(), 0, training.stderr)
         self.assertEqual(training.stdout, "rank 0 of 2\n")
         self.assertRegex("\n".join(training.stderr), "training s1/0 completed in ")
-        self.assertEqual(len(self.get("/sweeps/s1/trials/0")["attempts_list"][0]["ranks"]), 2)
+        self.assertEqual(len(self.get("/sweeps/s1/trials/0")["attempts"][0]["ranks"]), 2)
 
     def test_steps_and_metrics_of_a_program_that_reports(self):
         self.serve()

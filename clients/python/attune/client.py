@@ -171,7 +171,7 @@ class Sweep:
     def get(self):
         """All that the server says of it now: `state`, `trials`, `best` …"""
         answer = self._rest.get(self._path)
-        for report in [answer["best"], *answer["front"]]:
+        for report in [answer["best"], *answer["pareto_front"]]:
             _read_metrics(report)
         return answer
 
@@ -184,7 +184,7 @@ class Sweep:
         return [_read_metrics(trial) for trial in self._rest.pages(self._path + "/trials", "trials")]
 
     def trial(self, number):
-        """One of them, with its `history`, `attempts_list`, `decisions` and `checkpoints`."""
+        """One of them, with its `history`, `attempts`, `decisions` and `checkpoints`."""
         answer = self._rest.get(f"{self._path}/trials/{number}")
         for report in [answer, *answer["history"]]:
             _read_metrics(report)

@@ -34,7 +34,7 @@ def write(sweep, folder, follow=True):
             number = trial["number"]
             if number not in runs:
                 runs[number] = _Run(sweep, number, pathlib.Path(folder, sweep.id, f"trial-{number}"))
-            runs[number].follow(trial, logs=bool(answer["logged"]))
+            runs[number].follow(trial, logs=bool(answer["logged_metrics"]))
         if not follow or answer["state"] not in GOES_ON:
             break
     for run in runs.values():

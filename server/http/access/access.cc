@@ -85,21 +85,24 @@ Access::Access(std::string host, std::shared_ptr<const Certificate> certificate,
 std::optional<Response> Access::Refuse(Request& request) const {
   const std::string host = request.Header("Host").value_or("");
   if (!KnownHost(NameOf(host)))
-    return Problem(403, "'" + host + "' is not a name of this server: ask for it at " +
-                            (request.secure ? certificate_->Name() : host_ + " or localhost"));
+    return Problem(rest::ProblemType::kForeignHost,
+                   "'" + host + "' is not a name of this server: ask for it at " +
+                       (request.secure ? certificate_->Name() : host_ + " or localhost"));
   if (const auto origin = request.Header("Origin")) {
     const size_t scheme = origin->find("://");
     const bool own =
         scheme != std::string::npos &&
         SameName(std::string_view(*origin).substr(scheme + 3), host) &&
         (!request.secure || SameName(std::string_view(*origin).substr(0, scheme), "https"));
-    if (!own) return Problem(403, "a page of " + *origin + " may not use this server");
+    if (!own)
+      return Problem(rest::ProblemType::kForeignOrigin,
+                     "a page of " + *origin + " may not use this server");
   }
   if (!IsApi(request.path)) return std::nullopt;
   const auto token = Known(Shown(request).value_or(""));
   if (!token) {
     Response refusal =
-        Problem(401,
+        Problem(rest::ProblemType::kUnauthenticated,
                 "the token, of the data folder (DATA-DIR/token) or a person's own, is missing or "
                 "wrong: send it as 'Authorization: Bearer TOKEN', or open the address that attune "
                 "prints");
@@ -107,9 +110,10 @@ std::optional<Response> Access::Refuse(Request& request) const {
     return refusal;
   }
   if (token->role == Role::kViewer && request.method != "GET" && request.method != "HEAD")
-    return Problem(403, "the token of " + token->name +
-                            " is a viewer's, who may look and change nothing: ask whoever runs the "
-                            "server for another");
+    return Problem(rest::ProblemType::kReadOnlyToken,
+                   "the token of " + token->name +
+                       " is a viewer's, who may look and change nothing: ask whoever runs the "
+                       "server for another");
   request.actor = token->name;
   return std::nullopt;
 }
@@ -117,7 +121,8 @@ std::optional<Response> Access::Refuse(Request& request) const {
 Response Access::Login(const Request& request) const {
   const std::string secret = request.Query("token").value_or("");
   if (!Known(secret))
-    return Problem(401, "the token is not this server's: open the address that attune prints");
+    return Problem(rest::ProblemType::kUnauthenticated,
+                   "the token is not this server's: open the address that attune prints");
   Response response{.status = 303};
   response.Set("Location", "/")
       .Set("Set-Cookie", std::string(kCookie) + "=" + secret +

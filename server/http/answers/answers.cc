@@ -8,29 +8,30 @@
 namespace attune::server {
 namespace {
 
-// What the brain knows of a sweep now. An ended one is neither waiting nor stopping.
-LiveSweep Now(const Brain& brain, const Answers::Hindering& hindering, SweepId id) {
+// A sweep that has ended is neither waiting nor stopping.
+LiveSweep LiveSweepOf(const Brain& brain, const Answers::Blockers& blockers, SweepId id) {
   const Sweep* sweep = brain.state().Find(id);
   if (sweep == nullptr) return {};
-  LiveSweep live{.waiting = brain.Waiting(*sweep)};
-  if (!live.waiting.empty()) live.waiting += hindering(id);
-  if (sweep->stopping_as) live.stopping = Name(*sweep->stopping_as);
+  LiveSweep live{.waiting_reason = brain.Waiting(*sweep)};
+  if (!live.waiting_reason.empty()) live.waiting_reason += blockers(id);
+  if (sweep->stopping_as) live.end_state = Name(*sweep->stopping_as);
   return live;
 }
 
-// Whether nothing but room keeps it from starting.
+// Whether a trial only waits for free slots.
 bool LacksRoom(const Brain& brain, const Trial& trial) {
   if (trial.state != TrialState::kPending || trial.live) return false;
   if (trial.not_before > brain.state().last_time) return false;
   return !brain.Waiting(*brain.state().Find(trial.id.sweep)).empty();
 }
 
-std::string Waiting(const Brain& brain, const Answers::Hindering& hindering, const TrialId& id) {
+std::string WaitingReason(const Brain& brain, const Answers::Blockers& blockers,
+                          const TrialId& id) {
   const Trial* trial = brain.state().Find(id);
   if (trial == nullptr) return "";
   const std::string waiting = brain.Waiting(*trial);
   if (waiting.empty() || !LacksRoom(brain, *trial)) return waiting;
-  return waiting + hindering(id.sweep);
+  return waiting + blockers(id.sweep);
 }
 
 }  // namespace
@@ -48,48 +49,47 @@ Response Answers::Sweep(SweepId id, int status, const std::string& effect) const
   auto file = reader_.SweepFile(id);
   if (!file.ok()) return Problem(file.error());
   LiveSweep live;
-  backend_.Look([&](const Brain& brain) { live = Now(brain, hindering_, id); });
-  Json json = SweepToJson(*sweep, RungsOf(sweep->spec), live);
-  json["parameters"] = ParametersToJson(sweep->spec.space);
-  json["file"] = std::move(file).value();
-  if (!effect.empty()) json["effect"] = effect;
-  return JsonAnswer(json, status);
+  backend_.Look([&](const Brain& brain) { live = LiveSweepOf(brain, blockers_, id); });
+  rest::SweepDetail detail =
+      RenderDetail(*sweep, RungsOf(sweep->spec), live, std::move(file).value());
+  if (effect.empty()) return Render(detail, status);
+  return Render(rest::SteeredSweep{{std::move(detail)}, effect}, status);
 }
 
 Response Answers::Trial(const TrialId& id, int status, const std::string& effect) const {
   const auto detail = reader_.Detail(id);
   if (!detail.ok()) return Problem(detail.error());
   std::string waiting;
-  backend_.Look([&](const Brain& brain) { waiting = Waiting(brain, hindering_, id); });
-  Json json = DetailToJson(*detail, waiting);
-  if (!effect.empty()) json["effect"] = effect;
-  return JsonAnswer(json, status);
+  backend_.Look([&](const Brain& brain) { waiting = WaitingReason(brain, blockers_, id); });
+  rest::TrialDetail rendered = RenderDetail(*detail, waiting);
+  if (effect.empty()) return Render(rendered, status);
+  return Render(rest::SteeredTrial{{std::move(rendered)}, effect}, status);
 }
 
-Json Answers::Sweeps(std::span<const SweepRow> rows) const {
+std::vector<rest::Sweep> Answers::Sweeps(std::span<const SweepRow> rows) const {
   std::vector<LiveSweep> live;
   backend_.Look([&](const Brain& brain) {
-    for (const SweepRow& row : rows) live.push_back(Now(brain, hindering_, row.id));
+    for (const SweepRow& row : rows) live.push_back(LiveSweepOf(brain, blockers_, row.id));
   });
-  Json list = Json::array();
+  std::vector<rest::Sweep> list;
   for (size_t i = 0; i < rows.size(); ++i)
-    list.push_back(SweepToJson(rows[i], RungsOf(rows[i].spec), live[i]));
+    list.push_back(RenderSweep(rows[i], RungsOf(rows[i].spec), live[i]));
   return list;
 }
 
-Json Answers::Trials(std::span<const TrialRow> rows) const {
+std::vector<rest::Trial> Answers::Trials(std::span<const TrialRow> rows) const {
   std::vector<std::string> waiting;
   backend_.Look([&](const Brain& brain) {
-    for (const TrialRow& row : rows) waiting.push_back(Waiting(brain, hindering_, row.id));
+    for (const TrialRow& row : rows) waiting.push_back(WaitingReason(brain, blockers_, row.id));
   });
-  Json list = Json::array();
-  for (size_t i = 0; i < rows.size(); ++i) list.push_back(TrialToJson(rows[i], waiting[i]));
+  std::vector<rest::Trial> list;
+  for (size_t i = 0; i < rows.size(); ++i) list.push_back(RenderTrial(rows[i], waiting[i]));
   return list;
 }
 
 std::vector<Step> Answers::RungsOf(const SweepSpec& spec) const {
   const auto scheduler = algorithms_.MakeScheduler(spec);
-  if (!scheduler.ok()) return {};  // of a release that knew another scheduler
+  if (!scheduler.ok()) return {};  // the program has no such scheduler
   return (*scheduler)->Rungs();
 }
 

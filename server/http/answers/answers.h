@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/algorithms/algorithms.h"
+#include "rest/contract.h"
 #include "server/http/backend/backend.h"
 #include "server/http/transport/message.h"
 #include "server/store/json.h"
@@ -16,27 +17,33 @@ namespace attune::server {
 
 Response JsonAnswer(const Json& json, int status = 200);
 
-// Sweeps and trials as answers: rows of the store with what only the brain knows of them now, and
-// what keepers of pilots say about those that wait for room.
+// The same for a struct of the REST contract.
+template <class T>
+Response Render(const T& value, int status = 200) {
+  return JsonAnswer(rest::ToJson(value), status);
+}
+
+// Sweeps and trials as answers. They combine rows of the store with the present state of the brain
+// and with the reasons why waiting gangs get no pilots.
 class Answers {
  public:
-  // What keepers of pilots say about why the gangs of a sweep get no pilots; empty: nothing. It
-  // follows the text of what the sweep waits for. Any thread.
-  using Hindering = std::function<std::string(SweepId)>;
+  // Why the gangs of a sweep get no pilots, to be appended to the reason they wait for; empty: no
+  // reason is known. Any thread.
+  using Blockers = std::function<std::string(SweepId)>;
 
   // All outlive the object.
-  Answers(Backend& backend, Reader& reader, const Algorithms& algorithms, Hindering hindering)
+  Answers(Backend& backend, Reader& reader, const Algorithms& algorithms, Blockers blockers)
       : backend_(backend),
         reader_(reader),
         algorithms_(algorithms),
-        hindering_(std::move(hindering)) {}
+        blockers_(std::move(blockers)) {}
 
-  // `effect` of a request that steers; empty: it was only asked for.
+  // `effect`: what follows from a request that changed it; empty: nothing was changed.
   Response Sweep(SweepId id, int status = 200, const std::string& effect = "") const;
   Response Trial(const TrialId& id, int status = 200, const std::string& effect = "") const;
 
-  Json Sweeps(std::span<const SweepRow> rows) const;
-  Json Trials(std::span<const TrialRow> rows) const;
+  std::vector<rest::Sweep> Sweeps(std::span<const SweepRow> rows) const;
+  std::vector<rest::Trial> Trials(std::span<const TrialRow> rows) const;
 
   std::vector<Step> RungsOf(const SweepSpec& spec) const;
 
@@ -44,7 +51,7 @@ class Answers {
   Backend& backend_;
   Reader& reader_;
   const Algorithms& algorithms_;
-  const Hindering hindering_;
+  const Blockers blockers_;
 };
 
 }  // namespace attune::server

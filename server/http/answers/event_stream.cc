@@ -35,13 +35,13 @@ class Translator {
 
   void operator()(const SweepStopping& fact) {
     Add("sweep_changed",
-        {{"state", nullptr}, {"reason", fact.reason}, {"stopping", Name(fact.outcome)}});
+        {{"state", nullptr}, {"reason", fact.reason}, {"end_state", Name(fact.outcome)}});
   }
 
   void operator()(const SweepExtended& fact) {
     Add("sweep_extended", {{"max_trials", fact.stop.max_trials},
                            {"max_step", fact.max_step.value},
-                           {"limits", LimitsToJson(fact.stop)}});
+                           {"limits", rest::ToJson(RenderLimits(fact.stop))}});
   }
 
   void operator()(const SweepEdited& fact) {
@@ -50,7 +50,7 @@ class Translator {
                          {"max_step", fact.spec->max_step.value},
                          {"priority", fact.spec->priority},
                          {"max_concurrent_trials", fact.spec->max_concurrent_trials},
-                         {"limits", LimitsToJson(fact.spec->stop)},
+                         {"limits", rest::ToJson(RenderLimits(fact.spec->stop))},
                          {"changes", fact.changes}});
   }
 
@@ -182,13 +182,13 @@ class Translator {
 
   void operator()(const ExecutorHealth& fact) {
     Add("executor_changed",
-        {{"executor", fact.name}, {"state", nullptr}, {"problem", fact.problem}});
+        {{"executor", fact.name}, {"state", nullptr}, {"health_problem", fact.problem}});
   }
 
   void operator()(const ExecutorSetAside& fact) {
     Add("executor_changed", {{"executor", fact.name},
                              {"state", nullptr},
-                             {"set_aside", true},
+                             {"quarantined", true},
                              {"reason", fact.reason},
                              {"until", FormatTime(fact.until)}});
   }
@@ -196,7 +196,7 @@ class Translator {
   void operator()(const ExecutorReadmitted& fact) {
     Add("executor_changed", {{"executor", fact.name},
                              {"state", nullptr},
-                             {"set_aside", false},
+                             {"quarantined", false},
                              {"reason", fact.reason}});
   }
 
@@ -218,7 +218,7 @@ class Translator {
   }
 
   void AddSweepState(SweepState state, const std::string& reason) {
-    Add("sweep_changed", {{"state", Name(state)}, {"reason", reason}, {"stopping", ""}});
+    Add("sweep_changed", {{"state", Name(state)}, {"reason", reason}, {"end_state", ""}});
   }
 
   void AddTrialState(TrialState state, const std::string& reason) {

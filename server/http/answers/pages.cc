@@ -33,8 +33,9 @@ Response Pages::Get(const Request& request) const {
   const Asset* asset = Find(request.path);
   if (asset == nullptr && !request.path.starts_with(kHashedFolder)) asset = Find(kIndex);
   if (asset == nullptr)
-    return Problem(404, assets_.empty() ? "this program was built without the web page"
-                                        : "there is no file " + request.path);
+    return Problem(rest::ProblemType::kNotFound, assets_.empty()
+                                                     ? "this program was built without the web page"
+                                                     : "there is no file " + request.path);
 
   const std::string etag = Quoted(asset->etag);
   Response response{.content_type = std::string(asset->mime)};
@@ -59,7 +60,8 @@ Response Pages::Get(const Request& request) const {
   } else if (auto plain = Gunzip(asset->body)) {
     response.body = *std::move(plain);
   } else {
-    return Problem(500, "the embedded file " + std::string(asset->path) + " is damaged");
+    return Problem(rest::ProblemType::kInternal,
+                   "the embedded file " + std::string(asset->path) + " is damaged");
   }
   return response;
 }

@@ -13,14 +13,14 @@ Response Refuse(const std::vector<sweepfile::Fault>& faults) {
   const bool whole = faults.size() == 1 && faults.front().pointer.empty();
   std::string detail = faults.size() == 1 ? sweepfile::FormatFault("line", faults.front())
                                           : std::to_string(faults.size()) + " things are wrong";
-  Json errors = Json::array();
-  for (const sweepfile::Fault& fault : faults) {
-    errors.push_back({{"pointer", fault.pointer},
-                      {"line", fault.line},
-                      {"column", fault.column},
-                      {"message", sweepfile::Sentence(fault)}});
-  }
-  return Problem(whole ? 400 : 422, std::move(detail), std::move(errors));
+  std::vector<rest::Fault> rendered;
+  for (const sweepfile::Fault& fault : faults)
+    rendered.push_back({.pointer = fault.pointer,
+                        .line = fault.line,
+                        .column = fault.column,
+                        .message = sweepfile::Sentence(fault)});
+  return Problem(whole ? rest::ProblemType::kMalformedBody : rest::ProblemType::kInvalidDocument,
+                 std::move(detail), std::move(rendered));
 }
 
 Response RefuseBody(const Error& error, std::string_view file) {
@@ -30,7 +30,9 @@ Response RefuseBody(const Error& error, std::string_view file) {
 }
 
 Response ProblemOfBody(const Error& error) {
-  return error.code == ErrorCode::kInvalid ? Problem(422, error.message) : Problem(error);
+  return error.code == ErrorCode::kInvalid
+             ? Problem(rest::ProblemType::kInvalidDocument, error.message)
+             : Problem(error);
 }
 
 }  // namespace attune::server

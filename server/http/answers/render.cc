@@ -6,147 +6,151 @@
 #include "core/state/placement.h"
 #include "json/parse.h"
 #include "server/store/format_time.h"
+#include "server/store/json.h"
+#include "sweepfile/codec.h"
 #include "sweepfile/labels.h"
 
 namespace attune::server {
 namespace {
 
-template <class T>
-Json OrNull(const std::optional<T>& value) {
+using rest::Json;
+
+std::optional<rest::Real> RenderReal(const std::optional<double>& value) {
   if (value) return *value;
-  return nullptr;
+  return std::nullopt;
 }
 
-Json RealOrNull(const std::optional<double>& value) {
-  if (value) return sweepfile::RealToJson(*value);
-  return nullptr;
+rest::Checkpoint RenderFiles(const CheckpointRow& row) {
+  return {.step = row.step.value,
+          .attempt = row.attempt,
+          .path = row.path,
+          .digest = row.digest,
+          .bytes = row.bytes,
+          .time = row.time,
+          .pinned = row.pinned};
 }
 
-Json CheckpointToJson(const CheckpointRow& checkpoint) {
-  return {{"step", checkpoint.step.value}, {"attempt", checkpoint.attempt},
-          {"path", checkpoint.path},       {"digest", checkpoint.digest},
-          {"bytes", checkpoint.bytes},     {"time", checkpoint.time},
-          {"pinned", checkpoint.pinned}};
+std::optional<rest::Rationale> RenderRationale(const std::optional<Rationale>& rationale) {
+  if (!rationale) return std::nullopt;
+  rest::Rationale rendered{.rule = rationale->rule,
+                           .results = rationale->results,
+                           .score = RenderReal(rationale->score),
+                           .text = rationale->text};
+  for (const TrialNumber trial : rationale->from) rendered.from.push_back(trial.value);
+  return rendered;
 }
 
-Json CountsToJson(const SweepRow& sweep) {
-  using enum TrialState;
-  Json json = Json::object();
-  for (TrialState state : {kPending, kRunning, kPaused, kCompleted, kStopped, kFailed, kKilled}) {
-    const auto found = sweep.trials.find(Name(state));
-    json[std::string(Name(state))] = found == sweep.trials.end() ? 0 : found->second;
-  }
-  return json;
+rest::Best RenderBest(const BestTrial& best) {
+  return {.trial = best.trial.value,
+          .step = best.step.value,
+          .value = best.values.front(),
+          .values = best.values,
+          .config = RenderConfig(best.config),
+          .metrics = RenderMetrics(best.metrics),
+          .checkpoint = best.checkpoint,
+          .checkpoint_step = best.checkpoint_step};
 }
 
-// As it is stored, or null.
-Json RationaleToJson(const TrialRow& trial) {
-  return trial.rationale ? ParseJson<Json>(*trial.rationale) : Json();
+rest::Metric RenderMetric(const Objective& objective) {
+  return {.name = objective.metric, .mode = std::string(Name(objective.mode))};
 }
 
-Json BestToJson(const BestTrial* best) {
-  if (best == nullptr) return nullptr;
-  return {{"trial", best->trial.value},
-          {"step", best->step.value},
-          {"value", best->values.front()},
-          {"values", best->values},
-          {"config", sweepfile::ToJson(best->config)},
-          {"metrics", sweepfile::ToJson(best->metrics)},
-          {"checkpoint", OrNull(best->checkpoint)},
-          {"checkpoint_step", OrNull(best->checkpoint_step)}};
-}
-
-Json EditToJson(const std::optional<SweepEdit>& edit) {
-  if (!edit) return nullptr;
-  return {{"time", edit->time}, {"actor", edit->actor}, {"changes", edit->changes}};
-}
-
-Json FrontToJson(const std::vector<BestTrial>& front) {
-  Json json = Json::array();
-  for (const BestTrial& report : front) json.push_back(BestToJson(&report));
-  return json;
-}
-
-Json MetricToJson(const Objective& objective) {
-  return {{"name", objective.metric}, {"mode", objective.mode == Mode::kMax ? "max" : "min"}};
-}
-
-// With its target where it has one.
-Json MetricsToJson(const SweepSpec& spec) {
-  Json json = Json::array();
+std::vector<rest::Objective> RenderObjectives(const SweepSpec& spec) {
+  std::vector<rest::Objective> objectives;
   for (size_t i = 0; i < spec.objectives.size(); ++i) {
-    json.push_back(MetricToJson(spec.objectives[i]));
     const auto& targets = spec.stop.targets;
-    json.back()["target"] = RealOrNull(i < targets.size() ? targets[i] : std::nullopt);
+    objectives.push_back(
+        {{RenderMetric(spec.objectives[i])}, i < targets.size() ? targets[i] : std::nullopt});
   }
-  return json;
+  return objectives;
 }
 
-Json ConstraintsToJson(const SweepSpec& spec) {
-  Json json = Json::object();
-  for (const Constraint& constraint : spec.constraints)
-    json[constraint.metric] = {{"min", RealOrNull(constraint.min)},
-                               {"max", RealOrNull(constraint.max)}};
-  return json;
+rest::Plateau RenderPlateau(const Plateau& plateau) {
+  rest::Plateau rendered{.metric = plateau.metric.metric,
+                         .mode = std::string(Name(plateau.metric.mode)),
+                         .patience = plateau.patience,
+                         .grace_period = plateau.grace_period.value};
+  if (plateau.std) {
+    rendered.std = *plateau.std;
+  } else {
+    rendered.min_delta = plateau.min_delta;
+  }
+  return rendered;
 }
 
-std::string_view ScaleName(Scale scale) { return scale == Scale::kLog ? "log" : "linear"; }
-
-struct DomainMembers {
-  Json operator()(const FloatDomain& domain) const {
-    Json json = {{"type", "float"},
-                 {"min", domain.min},
-                 {"max", domain.max},
-                 {"scale", ScaleName(domain.scale)}};
-    if (domain.step) json["step"] = *domain.step;
-    return json;
-  }
-  Json operator()(const IntDomain& domain) const {
-    return {{"type", "int"},
-            {"min", domain.min},
-            {"max", domain.max},
-            {"scale", ScaleName(domain.scale)},
-            {"step", domain.step}};
-  }
-  Json operator()(const CategoricalDomain& domain) const {
-    Json values = Json::array();
-    for (const Value& value : domain.values) values.push_back(sweepfile::ToJson(value));
-    return {{"type", "categorical"}, {"values", std::move(values)}};
-  }
-  Json operator()(const ConstantDomain& domain) const {
-    return {{"type", "constant"}, {"value", sweepfile::ToJson(domain.value)}};
-  }
-};
-
-Json AttemptToJson(const AttemptRow& attempt) {
-  return {{"number", attempt.number},
-          {"epoch", attempt.epoch},
-          {"state", attempt.state},
-          {"outcome", attempt.outcome},
-          {"failure", attempt.failure},
-          {"executor", attempt.executor},
-          {"resumed_from", OrNull(attempt.resumed_from)},
-          {"pids", ParseJsonOrThrow<Json>(attempt.pids)},
-          {"ranks", ParseJsonOrThrow<Json>(attempt.ranks)},
-          {"decided", attempt.decided},
-          {"started", OrNull(attempt.started)},
-          {"first_step", OrNull(attempt.first_step)},
-          {"ended", OrNull(attempt.ended)}};
+rest::Threshold RenderThreshold(const Threshold& threshold) {
+  rest::Threshold rendered{.grace_period = threshold.grace_period.value};
+  if (threshold.at_least) rendered.at_least = *threshold.at_least;
+  if (threshold.at_most) rendered.at_most = *threshold.at_most;
+  return rendered;
 }
 
-Json DecisionToJson(const DecisionRow& decision) {
-  return {{"time", decision.time},
-          {"attempt", decision.attempt},
-          {"step", decision.step.value},
-          {"verdict", decision.verdict},
-          {"reason", decision.reason},
-          {"rule", decision.rule},
-          {"rung", decision.rung.value},
-          {"value", RealOrNull(decision.value)},
-          {"cutoff", RealOrNull(decision.cutoff)},
-          {"rank", decision.rank},
-          {"peers", decision.peers},
-          {"policy", decision.policy}};
+std::string ScaleName(Scale scale) { return scale == Scale::kLog ? "log" : "linear"; }
+
+rest::Parameter RenderParameter(const Parameter& parameter) {
+  rest::Parameter rendered{.name = parameter.name};
+  const auto render_range = [&](const auto& domain) {
+    rendered.min = Json(domain.min);
+    rendered.max = Json(domain.max);
+    rendered.scale = ScaleName(domain.scale);
+  };
+  if (const auto* real = std::get_if<FloatDomain>(&parameter.domain)) {
+    rendered.type = "float";
+    render_range(*real);
+    if (real->step) rendered.step = Json(*real->step);
+  } else if (const auto* integer = std::get_if<IntDomain>(&parameter.domain)) {
+    rendered.type = "int";
+    render_range(*integer);
+    rendered.step = Json(integer->step);
+  } else if (const auto* choice = std::get_if<CategoricalDomain>(&parameter.domain)) {
+    rendered.type = "categorical";
+    std::vector<Json>& values = rendered.values.emplace();
+    for (const Value& value : choice->values) values.push_back(sweepfile::ToJson(value));
+  } else {
+    rendered.type = "constant";
+    rendered.value = sweepfile::ToJson(std::get<ConstantDomain>(parameter.domain).value);
+  }
+  return rendered;
+}
+
+rest::Attempt RenderAttempt(const AttemptRow& row) {
+  rest::Attempt attempt{.number = row.number,
+                        .epoch = static_cast<int64_t>(row.epoch),
+                        .state = row.state,
+                        .outcome = row.outcome,
+                        .failure = row.failure,
+                        .executor = row.executor,
+                        .resumed_from = row.resumed_from,
+                        .pids = row.pids,
+                        .decided = row.decided,
+                        .started = row.started,
+                        .first_step = row.first_step,
+                        .ended = row.ended};
+  for (const RankSlot& slot : row.ranks) {
+    rest::Rank& rank = attempt.ranks.emplace_back();
+    rank = {.rank = std::ssize(attempt.ranks) - 1,
+            .executor = slot.executor,
+            .local_rank = slot.local_rank,
+            .cpus = slot.cpus,
+            .gpus = {slot.gpus.begin(), slot.gpus.end()}};
+    if (slot.gpu_percent < 100) rank.gpu_percent = slot.gpu_percent;
+  }
+  return attempt;
+}
+
+rest::Decision RenderDecision(const DecisionRow& row) {
+  return {.time = row.time,
+          .attempt = row.attempt,
+          .step = row.step.value,
+          .verdict = row.verdict,
+          .reason = row.reason,
+          .rule = row.rule,
+          .rung = row.rung.value,
+          .value = RenderReal(row.value),
+          .cutoff = RenderReal(row.cutoff),
+          .rank = row.rank,
+          .peers = row.peers,
+          .policy = static_cast<int64_t>(row.policy)};
 }
 
 template <class T, class Write>
@@ -166,159 +170,180 @@ void AppendReals(std::string& text, const std::vector<double>& values) {
   });
 }
 
+std::optional<int64_t> KnownBytes(int64_t bytes) {
+  if (bytes > 0) return bytes;
+  return std::nullopt;
+}
+
 }  // namespace
 
-Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const LiveSweep& live) {
-  const SweepSpec& spec = sweep.spec;
-  return {{"id", ToString(sweep.id)},
-          {"name", spec.name},
-          {"tags", spec.tags},
-          {"owner", sweep.owner},
-          {"state", sweep.state},
-          {"reason", sweep.reason},
-          {"created", sweep.created},
-          {"ended", OrNull(sweep.ended)},
-          {"metric", MetricToJson(spec.objective())},
-          {"metrics", MetricsToJson(spec)},
-          {"constraints", ConstraintsToJson(spec)},
-          {"searcher", spec.searcher.name},
-          {"warm_start", sweep.warm_start},
-          {"scheduler", spec.scheduler.name},
-          {"rungs", StepsToJson(rungs)},
-          {"time_attr", spec.time_attr},
-          {"max_step", spec.max_step.value},
-          {"max_trials", spec.stop.max_trials},
-          {"workers", spec.gang.workers},
-          {"min_workers", MinWorkers(spec.gang)},
-          {"priority", spec.priority},
-          {"max_concurrent_trials", spec.max_concurrent_trials},
-          {"external", spec.External()},
-          {"limits", LimitsToJson(spec.stop)},
-          {"trials", CountsToJson(sweep)},
-          {"best", BestToJson(sweep.Best())},
-          {"front", FrontToJson(sweep.front)},
-          {"logged", sweep.logged},
-          {"edited", EditToJson(sweep.edit)},
-          {"waiting", live.waiting},
-          {"stopping", live.stopping}};
+Json RenderConfig(const Config& config) { return sweepfile::ToJson(config); }
+
+std::map<std::string, rest::Real> RenderMetrics(const Metrics& metrics) {
+  return {metrics.begin(), metrics.end()};
 }
 
-Json LimitsToJson(const StopPolicy& stop) {
-  return {{"target", RealOrNull(stop.targets.empty() ? std::nullopt : stop.targets.front())},
-          {"max_time", stop.max_time.value},
-          {"max_gpu_hours", stop.max_gpu_hours},
-          {"patience", stop.patience},
-          {"max_trial_time", stop.max_trial_time.value},
-          {"trial_patience", stop.trial_patience},
-          {"plateau", stop.plateau ? sweepfile::ToJson(*stop.plateau) : Json()},
-          {"threshold", sweepfile::ToJson(stop.thresholds)}};
+std::vector<int64_t> RenderSteps(const std::vector<Step>& steps) {
+  std::vector<int64_t> rendered;
+  for (const Step step : steps) rendered.push_back(step.value);
+  return rendered;
 }
 
-Json ParametersToJson(const SearchSpace& space) {
-  Json json = Json::array();
-  for (const Parameter& parameter : space.parameters()) {
-    Json one = {{"name", parameter.name}};
-    const Json members = std::visit(DomainMembers(), parameter.domain);
-    for (const auto& [name, value] : members.items()) one[name] = value;
-    json.push_back(std::move(one));
-  }
-  return json;
+rest::TrialCounts RenderCounts(const std::map<std::string, int64_t, std::less<>>& counts) {
+  const auto count = [&](TrialState state) {
+    const auto found = counts.find(Name(state));
+    return found == counts.end() ? 0 : found->second;
+  };
+  using enum TrialState;
+  return {.pending = count(kPending),
+          .running = count(kRunning),
+          .paused = count(kPaused),
+          .completed = count(kCompleted),
+          .stopped = count(kStopped),
+          .failed = count(kFailed),
+          .killed = count(kKilled)};
 }
 
-Json StepsToJson(const std::vector<Step>& steps) {
-  Json json = Json::array();
-  for (Step step : steps) json.push_back(step.value);
-  return json;
+rest::Limits RenderLimits(const StopPolicy& stop) {
+  rest::Limits limits{
+      .target = stop.targets.empty() ? std::nullopt : stop.targets.front(),
+      .max_time = stop.max_time.value,
+      .max_gpu_hours = stop.max_gpu_hours,
+      .patience = stop.patience,
+      .max_trial_time = stop.max_trial_time.value,
+      .trial_patience = stop.trial_patience,
+  };
+  if (stop.plateau) limits.plateau = RenderPlateau(*stop.plateau);
+  for (const Threshold& threshold : stop.thresholds)
+    limits.threshold[threshold.metric] = RenderThreshold(threshold);
+  return limits;
 }
 
-Json TrialToJson(const TrialRow& trial, const std::string& waiting) {
-  return {{"sweep", ToString(trial.id.sweep)},
-          {"number", trial.id.number.value},
-          {"state", trial.state},
-          {"reason", trial.reason},
-          {"config", sweepfile::ToJson(trial.config)},
-          {"origin", trial.origin},
-          {"created", trial.created},
-          {"ended", OrNull(trial.ended)},
-          {"attempts", trial.attempts},
-          {"step", trial.step.value},
-          {"milestone", trial.milestone.value},
-          {"seconds", sweepfile::RealToJson(trial.seconds.value)},
-          {"metrics", sweepfile::ToJson(trial.metrics)},
-          {"best", RealOrNull(trial.best)},
-          {"checkpoint", OrNull(trial.checkpoint)},
-          {"waiting", waiting}};
+rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs,
+                        const LiveSweep& live) {
+  const SweepSpec& spec = row.spec;
+  rest::Sweep sweep{
+      .id = ToString(row.id),
+      .name = spec.name,
+      .tags = spec.tags,
+      .owner = row.owner,
+      .state = row.state,
+      .reason = row.reason,
+      .created = row.created,
+      .ended = row.ended,
+      .metric = RenderMetric(spec.objective()),
+      .metrics = RenderObjectives(spec),
+      .searcher = spec.searcher.name,
+      .warm_start = row.warm_start,
+      .scheduler = spec.scheduler.name,
+      .rungs = RenderSteps(rungs),
+      .time_attr = spec.time_attr,
+      .max_step = spec.max_step.value,
+      .max_trials = spec.stop.max_trials,
+      .workers = spec.gang.workers,
+      .min_workers = MinWorkers(spec.gang),
+      .priority = spec.priority,
+      .max_concurrent_trials = spec.max_concurrent_trials,
+      .external = spec.External(),
+      .limits = RenderLimits(spec.stop),
+      .trials = RenderCounts(row.trials),
+      .logged_metrics = row.logged,
+      .waiting_reason = live.waiting_reason,
+      .end_state = live.end_state,
+  };
+  for (const Constraint& constraint : spec.constraints)
+    sweep.constraints[constraint.metric] = {.min = constraint.min, .max = constraint.max};
+  if (const BestTrial* best = row.Best()) sweep.best = RenderBest(*best);
+  for (const BestTrial& report : row.front) sweep.pareto_front.push_back(RenderBest(report));
+  if (row.edit)
+    sweep.edited = {.time = row.edit->time, .actor = row.edit->actor, .changes = row.edit->changes};
+  return sweep;
 }
 
-Json DetailToJson(const TrialDetail& detail, const std::string& waiting) {
-  Json json = TrialToJson(detail.trial, waiting);
-  json["rationale"] = RationaleToJson(detail.trial);
-  Json& history = json["history"] = Json::array();
-  for (const ReportRow& row : detail.history) {
-    history.push_back({{"step", row.report.step.value},
-                       {"time", FormatTime(row.time)},
-                       {"attempt", row.attempt},
-                       {"seconds", sweepfile::RealToJson(row.report.seconds.value)},
-                       {"metrics", sweepfile::ToJson(row.report.metrics)}});
-  }
-  Json& attempts = json["attempts_list"] = Json::array();
-  for (const AttemptRow& attempt : detail.attempts) attempts.push_back(AttemptToJson(attempt));
-  Json& decisions = json["decisions"] = Json::array();
+rest::SweepDetail RenderDetail(const SweepRow& row, const std::vector<Step>& rungs,
+                               const LiveSweep& live, std::string file) {
+  rest::SweepDetail detail{{RenderSweep(row, rungs, live)}, {}, std::move(file)};
+  for (const Parameter& parameter : row.spec.space.parameters())
+    detail.parameters.push_back(RenderParameter(parameter));
+  return detail;
+}
+
+rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason) {
+  return {.sweep = ToString(row.id.sweep),
+          .number = row.id.number.value,
+          .state = row.state,
+          .reason = row.reason,
+          .config = RenderConfig(row.config),
+          .origin = row.origin,
+          .created = row.created,
+          .ended = row.ended,
+          .attempt_count = row.attempts,
+          .step = row.step.value,
+          .milestone = row.milestone.value,
+          .seconds = row.seconds.value,
+          .metrics = RenderMetrics(row.metrics),
+          .best = RenderReal(row.best),
+          .checkpoint = row.checkpoint,
+          .waiting_reason = waiting_reason};
+}
+
+rest::TrialDetail RenderDetail(const TrialDetail& detail, const std::string& waiting_reason) {
+  rest::TrialDetail trial{{RenderTrial(detail.trial, waiting_reason)},
+                          RenderRationale(detail.trial.rationale)};
+  for (const ReportRow& row : detail.history)
+    trial.history.push_back({.step = row.report.step.value,
+                             .time = FormatTime(row.time),
+                             .attempt = row.attempt,
+                             .seconds = row.report.seconds.value,
+                             .metrics = RenderMetrics(row.report.metrics)});
+  for (const AttemptRow& attempt : detail.attempts)
+    trial.attempts.push_back(RenderAttempt(attempt));
   for (const DecisionRow& decision : detail.decisions)
-    decisions.push_back(DecisionToJson(decision));
-  Json& checkpoints = json["checkpoints"] = Json::array();
-  for (const CheckpointRow& checkpoint : detail.checkpoints) {
-    Json& row = checkpoints.emplace_back(CheckpointToJson(checkpoint));
-    row["dropped"] = OrNull(checkpoint.dropped);
-    row["reason"] = checkpoint.reason;
-  }
-  return json;
+    trial.decisions.push_back(RenderDecision(decision));
+  for (const CheckpointRow& row : detail.checkpoints)
+    trial.checkpoints.push_back({{RenderFiles(row)}, row.dropped, row.reason});
+  return trial;
 }
 
-Json KeptToJson(SweepId sweep, const std::vector<KeptRow>& kept) {
-  Json json = Json::array();
-  for (const KeptRow& row : kept) {
-    Json& checkpoint = json.emplace_back(CheckpointToJson(row.checkpoint));
-    checkpoint["sweep"] = ToString(sweep);
-    checkpoint["trial"] = row.trial.value;
-    checkpoint["executor"] = row.executor;
-    checkpoint["best"] = RealOrNull(row.best);
-  }
-  return json;
+rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool stored) {
+  return {{RenderFiles(row.checkpoint)}, ToString(sweep), row.trial.value,
+          row.executor,                  RenderReal(row.best), stored};
 }
 
-Json ExplanationToJson(const TrialRow& trial, const std::optional<Explanation>& explanation) {
-  Json json = {{"origin", trial.origin},  {"rationale", RationaleToJson(trial)},
-               {"decision", nullptr},     {"policy", nullptr},
-               {"policy_changed", false}, {"rung", Json::array()}};
-  if (!explanation) return json;
-  json["decision"] = DecisionToJson(explanation->decision);
-  json["policy"] = ParseJsonOrThrow<Json>(explanation->policy);
-  json["policy_changed"] = explanation->policy_changed;
-  for (const RungRow& row : explanation->rung) {
-    json["rung"].push_back(
-        {{"number", row.trial.value}, {"value", RealOrNull(row.value)}, {"verdict", row.verdict}});
-  }
-  return json;
+rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored) {
+  return {{RenderCheckpoint(sweep, row, stored)}, row.checkpoint.dropped, row.checkpoint.reason};
 }
 
-Json ImportancesToJson(const std::string& metric, const Importances& importances) {
-  Json json = {{"metric", metric},
-               {"trials", importances.trials},
-               {"best", importances.best},
-               {"reason", importances.reason},
-               {"parameters", Json::array()}};
+rest::Explanation RenderExplanation(const TrialRow& trial,
+                                    const std::optional<Explanation>& explanation) {
+  rest::Explanation rendered{.origin = trial.origin,
+                             .rationale = RenderRationale(trial.rationale)};
+  if (!explanation) return rendered;
+  rendered.decision = RenderDecision(explanation->decision);
+  rendered.policy = ParseJsonOrThrow<Json>(explanation->policy);
+  rendered.policy_changed = explanation->policy_changed;
+  for (const RungRow& row : explanation->rung)
+    rendered.rung_trials.push_back(
+        {.number = row.trial.value, .value = RenderReal(row.value), .verdict = row.verdict});
+  return rendered;
+}
+
+rest::Importance RenderImportance(const std::string& metric, const Importances& importances) {
+  rest::Importance rendered{.metric = metric,
+                            .trials = importances.trials,
+                            .best = importances.best,
+                            .reason = importances.reason};
   for (const auto& [parameter, share] : importances.parameters)
-    json["parameters"].push_back({{"name", parameter}, {"importance", share}});
-  return json;
+    rendered.parameters.push_back({.name = parameter, .importance = share});
+  return rendered;
 }
 
-Json LoggedToJson(const LoggedRow& row) {
-  return {{"seq", row.seq.value},
-          {"time", FormatTime(row.time)},
-          {"attempt", row.attempt},
-          {"step", row.step},
-          {"metrics", sweepfile::ToJson(row.metrics)}};
+rest::LoggedPoint RenderLogged(const LoggedRow& row) {
+  return {.seq = static_cast<int64_t>(row.seq.value),
+          .time = FormatTime(row.time),
+          .attempt = row.attempt,
+          .step = row.step,
+          .metrics = RenderMetrics(row.metrics)};
 }
 
 std::string CurvesToText(const std::string& metric, const Curves& curves) {
@@ -345,54 +370,51 @@ std::string CurvesToText(const std::string& metric, const Curves& curves) {
   return text + '}';
 }
 
-Json DemandToJson(const Demand& demand) {
+rest::Demand RenderDemand(const Demand& demand) {
   const Resources& worker = demand.request.per_worker;
-  Json json = {{"sweep", ToString(demand.sweep)},
-               {"gangs", demand.gangs},
-               {"workers", demand.request.max_workers},
-               {"min_workers", demand.request.min_workers},
-               {"cpus_per_worker", worker.cpus},
-               {"gpus_per_worker", worker.gpus},
-               {"memory_per_worker", worker.memory_bytes},
-               {"requires", sweepfile::ToJson(demand.request.required)},
-               {"reason", demand.reason}};
-  if (demand.request.gpu_percent < 100) json["gpu_percent"] = demand.request.gpu_percent;
-  return json;
+  rest::Demand rendered{.sweep = ToString(demand.sweep),
+                        .gangs = demand.gangs,
+                        .workers = demand.request.max_workers,
+                        .min_workers = demand.request.min_workers,
+                        .cpus_per_worker = worker.cpus,
+                        .gpus_per_worker = worker.gpus,
+                        .memory_per_worker = worker.memory_bytes,
+                        .requires_ = sweepfile::ToJson(demand.request.required),
+                        .reason = demand.reason};
+  if (demand.request.gpu_percent < 100) rendered.gpu_percent = demand.request.gpu_percent;
+  return rendered;
 }
 
-Json ExecutorToJson(const Backend::ExecutorStatus& executor) {
-  Json drain;
-  if (executor.drain)
-    drain = {{"since", FormatTime(executor.drain->since)},
-             {"reason", executor.drain->reason},
-             {"now", executor.drain->now}};
-  Json aside;
-  if (executor.aside)
-    aside = {{"until", FormatTime(executor.aside->until)}, {"reason", executor.aside->reason}};
-  const auto known = [](int64_t bytes) { return bytes > 0 ? Json(bytes) : Json(); };
-  Json running = Json::array();
-  for (const auto& part : executor.running)
-    running.push_back({{"sweep", ToString(part.attempt.trial.sweep)},
-                       {"trial", part.attempt.trial.number.value},
-                       {"attempt", part.attempt.number},
-                       {"ranks", {part.first_rank, part.last_rank}}});
-  return {{"name", executor.name},
-          {"state", executor.state},
-          {"address", executor.address},
-          {"labels", executor.labels},
-          {"cpus", executor.total.cpus},
-          {"cpus_free", executor.free.cpus},
-          {"gpus", executor.total.gpus},
-          {"gpus_free", executor.free.gpus},
-          {"memory_bytes", executor.total.memory_bytes},
-          {"memory_free", executor.free.memory_bytes},
-          {"running", std::move(running)},
-          {"drain", std::move(drain)},
-          {"problem", executor.problem.empty() ? Json() : Json(executor.problem)},
-          {"set_aside", std::move(aside)},
-          {"disk_free_bytes", known(executor.disk_free_bytes)},
-          {"memory_available_bytes", known(executor.memory_free_bytes)},
-          {"silent_seconds", executor.silent_seconds ? Json(*executor.silent_seconds) : Json()}};
+rest::Executor RenderExecutor(const Backend::ExecutorStatus& status) {
+  rest::Executor executor{
+      .name = status.name,
+      .state = status.state,
+      .address = status.address,
+      .labels = {status.labels.begin(), status.labels.end()},
+      .cpus = status.total.cpus,
+      .cpus_free = status.free.cpus,
+      .gpus = status.total.gpus,
+      .gpus_free = status.free.gpus,
+      .memory_bytes = status.total.memory_bytes,
+      .memory_free_bytes = status.free.memory_bytes,
+      .disk_free_bytes = KnownBytes(status.disk_free_bytes),
+      .memory_available_bytes = KnownBytes(status.memory_free_bytes),
+      .seconds_since_heartbeat = status.silent_seconds,
+  };
+  for (const auto& part : status.running)
+    executor.running.push_back({.sweep = ToString(part.attempt.trial.sweep),
+                                .trial = part.attempt.trial.number.value,
+                                .attempt = part.attempt.number,
+                                .ranks = {part.first_rank, part.last_rank}});
+  if (status.drain)
+    executor.drain = {.since = FormatTime(status.drain->since),
+                      .reason = status.drain->reason,
+                      .now = status.drain->now};
+  if (!status.problem.empty()) executor.health_problem = status.problem;
+  if (status.aside)
+    executor.quarantine = {.until = FormatTime(status.aside->until),
+                           .reason = status.aside->reason};
+  return executor;
 }
 
 }  // namespace attune::server

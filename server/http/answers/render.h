@@ -3,38 +3,47 @@
 #include <string>
 #include <vector>
 
+#include "core/analysis/importance.h"
+#include "core/brain/brain.h"
 #include "core/log/sweep_spec.h"
+#include "rest/contract.h"
 #include "server/http/backend/backend.h"
-#include "server/store/json.h"
 #include "server/store/reader.h"
 
-// Rows as the JSON of docs/rest-api.md.
+// Rows of the store as structs of the REST contract.
 namespace attune::server {
 
-// What only the brain knows of a sweep.
+// Members of a sweep that only the brain knows.
 struct LiveSweep {
-  std::string waiting;   // what its next gang waits for
-  std::string stopping;  // how it will have ended
+  std::string waiting_reason;
+  std::string end_state;
 };
 
-// Without `file` and `parameters`, as in lists.
-Json SweepToJson(const SweepRow& sweep, const std::vector<Step>& rungs, const LiveSweep& live);
-Json LimitsToJson(const StopPolicy& stop);
-Json ParametersToJson(const SearchSpace& space);
-Json StepsToJson(const std::vector<Step>& steps);
+rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs, const LiveSweep& live);
+rest::SweepDetail RenderDetail(const SweepRow& row, const std::vector<Step>& rungs,
+                               const LiveSweep& live, std::string file);
+rest::Limits RenderLimits(const StopPolicy& stop);
+std::vector<int64_t> RenderSteps(const std::vector<Step>& steps);
 
-Json TrialToJson(const TrialRow& trial, const std::string& waiting);
-// Why it has its configuration and, where something was decided, why that.
-Json ExplanationToJson(const TrialRow& trial, const std::optional<Explanation>& explanation);
-Json KeptToJson(SweepId sweep, const std::vector<KeptRow>& kept);
-Json DetailToJson(const TrialDetail& detail, const std::string& waiting);
+rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason);
+rest::TrialDetail RenderDetail(const TrialDetail& detail, const std::string& waiting_reason);
+rest::Explanation RenderExplanation(const TrialRow& trial,
+                                    const std::optional<Explanation>& explanation);
+rest::LoggedPoint RenderLogged(const LoggedRow& row);
 
-Json ImportancesToJson(const std::string& metric, const Importances& importances);
-Json LoggedToJson(const LoggedRow& row);
-// As text: built without a document, because curves are long.
+rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool stored);
+rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored);
+
+rest::Importance RenderImportance(const std::string& metric, const Importances& importances);
+// rest::Curves as text. It is written without a document, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves);
 
-Json DemandToJson(const Demand& demand);
-Json ExecutorToJson(const Backend::ExecutorStatus& executor);
+rest::Demand RenderDemand(const Demand& demand);
+rest::Executor RenderExecutor(const Backend::ExecutorStatus& status);
+
+// {"lr": 0.1} as JSON.
+rest::Json RenderConfig(const Config& config);
+rest::TrialCounts RenderCounts(const std::map<std::string, int64_t, std::less<>>& counts);
+std::map<std::string, rest::Real> RenderMetrics(const Metrics& metrics);
 
 }  // namespace attune::server

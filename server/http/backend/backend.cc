@@ -7,8 +7,8 @@ Backend::ExecutorStatus StatusOf(const State& state, const Executor& executor,
   const Host& host = executor.host;
   const bool online = !executor.lost && silent_seconds;
   const char* there = executor.drain ? executor.attempts.empty() ? "drained" : "draining"
-                      : !executor.problem.empty() ? "unwell"
-                      : executor.aside            ? "set_aside"
+                      : !executor.problem.empty() ? "unhealthy"
+                      : executor.aside            ? "quarantined"
                                                   : "online";
   Backend::ExecutorStatus status{.name = executor.name,
                                  .state = online ? there : "lost",

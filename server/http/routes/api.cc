@@ -31,7 +31,7 @@ constexpr const char* kExecutor = "/api/v1/executors/{executor}";
 Api::Api(Options options)
     : options_(std::move(options)),
       answers_(*options_.backend, *options_.reader, *options_.algorithms,
-               [this](SweepId sweep) { return pilots_.Hindering(sweep); }),
+               [this](SweepId sweep) { return pilots_.Blocking(sweep); }),
       service_(*options_.backend, options_.version),
       metrics_(*options_.backend, *options_.reader, options_.version),
       events_(*options_.reader, options_.streams),
@@ -56,6 +56,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/livez", "", Call<&Api::service_, &Service::Live>},
       {"GET", "/readyz", "", Call<&Api::service_, &Service::Ready>},
       {"GET", "/version", "", Call<&Api::service_, &Service::Version>},
+      {"GET", "/api/v1/openapi.json", "", Call<&Api::service_, &Service::Contract>},
       {"GET", "/api/v1/metrics", "", Call<&Api::metrics_, &MetricsPage::Get>},
       {"GET", "/api/v1/events", "", Call<&Api::events_, &Events::Stream>},
 
@@ -126,8 +127,10 @@ Response Api::Handle(const Request& request) {
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
     if (route.method == "GET") allowed += ", HEAD";
   }
-  if (allowed.empty()) return Problem(404, "there is nothing at " + request.path);
-  Response refusal = Problem(405, request.path + " takes " + allowed + ", not " + request.method);
+  if (allowed.empty())
+    return Problem(rest::ProblemType::kNotFound, "there is nothing at " + request.path);
+  Response refusal = Problem(rest::ProblemType::kMethodNotAllowed,
+                             request.path + " takes " + allowed + ", not " + request.method);
   refusal.Set("Allow", allowed);
   return refusal;
 }

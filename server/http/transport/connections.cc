@@ -152,7 +152,8 @@ void Connections::Expire(Place place) {
   switch (connection.stage) {
     case Stage::kReading:
       if (connection.in.empty()) return Close(place);
-      return Refuse(place, 408, "the request did not come to its end in time", true);
+      return Refuse(place, rest::ProblemType::kRequestTimeout,
+                    "the request did not come to its end in time", true);
     case Stage::kLater:
       return Hand(place);
     default:
@@ -200,7 +201,7 @@ void Connections::BeginStop() {
       connection.written = 0;
       Write(place);
     } else if (connection.stage == Stage::kLater) {
-      Refuse(place, 503, "the server is stopping", true);
+      Refuse(place, rest::ProblemType::kUnavailable, "the server is stopping", true);
     }
     place = next;
   }
@@ -313,7 +314,7 @@ void Connections::Process(Place place) {
       return Wait(place);
     case Framing::State::kBad: {
       const Framing::Fault fault = connection.framing.fault();
-      return Refuse(place, fault.status, fault.detail, true);
+      return Refuse(place, fault.type, fault.detail, true);
     }
     case Framing::State::kWhole:
       return Dispatch(place, connection.framing.size());
@@ -328,7 +329,8 @@ void Connections::Process(Place place) {
   const bool chunked = connection.framing.chunked();
   const size_t body = chunked ? kMaxChunkedBytes : connection.framing.length();
   if (unread_body_bytes_ + body > limits_.unread_body_bytes)
-    return Refuse(place, 503, "too many requests with long bodies at once: send it again", true);
+    return Refuse(place, rest::ProblemType::kConnectionLimit,
+                  "too many requests with long bodies at once: send it again", true);
   connection.admitted = true;
   connection.body_bytes = body;
   unread_body_bytes_ += body;
@@ -349,7 +351,7 @@ void Connections::Dispatch(Place place, size_t bytes) {
   Connection& connection = place->second;
   const bool health = AsksForHealth(connection.framing.head());
   if (connection.spare && !health)
-    return Refuse(place, 503,
+    return Refuse(place, rest::ProblemType::kConnectionLimit,
                   "there are already " + std::to_string(limits_.connections) + " connections",
                   true);
   connection.close |= connection.spare;
@@ -372,8 +374,8 @@ void Connections::Hand(Place place) {
     Answered(id, parts_.exchange->Answer(*request, patient, secure));
   });
   if (!taken)
-    Refuse(place, 503, "there are already " + std::to_string(limits_.queued) + " requests waiting",
-           true);
+    Refuse(place, rest::ProblemType::kConnectionLimit,
+           "there are already " + std::to_string(limits_.queued) + " requests waiting", true);
 }
 
 // ---- Answers -------------------------------------------------------------------------------
@@ -387,9 +389,9 @@ void Connections::Answered(Id id, Written written) {
   if (end_) Wake();  // for the last one
 }
 
-void Connections::Refuse(Place place, int status, std::string detail, bool close) {
-  Response refusal = Problem(status, std::move(detail));
-  if (status == 503) refusal.Set("Retry-After", std::to_string(kRetryAfterSeconds));
+void Connections::Refuse(Place place, rest::ProblemType type, std::string detail, bool close) {
+  Response refusal = Problem(type, std::move(detail));
+  if (refusal.status == 503) refusal.Set("Retry-After", std::to_string(kRetryAfterSeconds));
   Begin(place, Exchange::Refuse(refusal, close));
 }
 

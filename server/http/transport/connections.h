@@ -98,7 +98,7 @@ class Connections {
   void Receive(Place place);
   void Process(Place place);
   void Wait(Place place);
-  void Refuse(Place place, int status, std::string detail, bool close);
+  void Refuse(Place place, rest::ProblemType type, std::string detail, bool close);
   void Dispatch(Place place, size_t bytes);
   void Hand(Place place);
   void Answered(Id id, Written written);  // on a worker's thread

@@ -161,7 +161,8 @@ class Exchange::Library final : public httplib::Server {
         return !too_long;
       });
       if (!whole) {
-        request.unread = too_long || to.status == 413 ? 413 : 400;
+        request.unread = too_long || to.status == 413 ? rest::ProblemType::kBodyTooLarge
+                                                      : rest::ProblemType::kIncompleteBody;
         to.set_header("Connection", "close");
       }
       Handle(request, to);
@@ -172,12 +173,13 @@ class Exchange::Library final : public httplib::Server {
     const HandlerWithResponse on_error = [](const httplib::Request&, httplib::Response& to) {
       if (to.body.empty() && !to.content_provider_) {
         to.set_header("Connection", "close");
+        const bool too_long = to.status == 414;
         Fill(to, {},
-             Problem(to.status, to.status == 414
-                                    ? "the address of the request is longer than " +
-                                          std::to_string(CPPHTTPLIB_REQUEST_URI_MAX_LENGTH) +
-                                          " bytes"
-                                    : "the request is not HTTP that this server reads"));
+             Problem(too_long ? rest::ProblemType::kAddressTooLong
+                              : rest::ProblemType::kMalformedRequest,
+                     too_long ? "the address of the request is longer than " +
+                                    std::to_string(CPPHTTPLIB_REQUEST_URI_MAX_LENGTH) + " bytes"
+                              : "the request is not valid HTTP"));
       }
       return HandlerResponse::Handled;
     };

@@ -40,8 +40,8 @@ Framing::State Framing::Read(std::string_view bytes) {
   return state_;
 }
 
-Framing::State Framing::Bad(int status, std::string detail) {
-  fault_ = {status, std::move(detail)};
+Framing::State Framing::Bad(rest::ProblemType type, std::string detail) {
+  fault_ = {type, std::move(detail)};
   return State::kBad;
 }
 
@@ -49,9 +49,10 @@ Framing::State Framing::ReadHead(std::string_view bytes) {
   const size_t blank = bytes.find("\r\n\r\n", seen_ < 3 ? 0 : seen_ - 3);
   const size_t most = std::min(bytes.size(), blank);
   if (HasBareEnd(bytes, seen_ == 0 ? 0 : seen_ - 1, most))
-    return Bad(400, "a line of the request's head does not end as HTTP wants it");
+    return Bad(rest::ProblemType::kMalformedRequest,
+               "a line of the request's head does not end as HTTP wants it");
   if (most > kMaxHeadBytes)
-    return Bad(431,
+    return Bad(rest::ProblemType::kHeadersTooLarge,
                "the request's head is longer than " + std::to_string(kMaxHeadBytes) + " bytes");
   seen_ = bytes.size();
   if (blank == std::string_view::npos) return State::kHead;
@@ -74,7 +75,7 @@ Framing::State Framing::ReadHead(std::string_view bytes) {
     // A name with a space before its colon, or a folded line, means other things to other readers.
     if (colon == std::string_view::npos || colon == 0 ||
         line.substr(0, colon).find_first_of(" \t") != std::string_view::npos)
-      return Bad(400, "a header of the request has no name");
+      return Bad(rest::ProblemType::kMalformedRequest, "a header of the request has no name");
     head_.headers.emplace(line.substr(0, colon), Trim(line.substr(colon + 1)));
   }
   if (auto fault = Interpret()) {
@@ -87,15 +88,20 @@ Framing::State Framing::ReadHead(std::string_view bytes) {
 std::optional<Framing::Fault> Framing::Interpret() {
   const auto lengths = head_.headers.count("Content-Length");
   const auto codings = head_.headers.count("Transfer-Encoding");
-  if (lengths + codings > 1) return Fault{400, "the request says twice how long its body is"};
+  if (lengths + codings > 1)
+    return Fault{rest::ProblemType::kMalformedRequest,
+                 "the request says twice how long its body is"};
   if (codings == 1) {
     if (!Same(*head_.Header("Transfer-Encoding"), "chunked"))
-      return Fault{501, "Transfer-Encoding: only chunked is known here"};
+      return Fault{rest::ProblemType::kUnknownEncoding,
+                   "Transfer-Encoding: only chunked is known here"};
     chunked_ = true;
   }
   if (lengths == 1) {
     const auto length = ParseNumber<uint64_t>(*head_.Header("Content-Length"), 10);
-    if (!length) return Fault{400, "Content-Length: it is no number of bytes"};
+    if (!length)
+      return Fault{rest::ProblemType::kMalformedRequest,
+                   "Content-Length: it is no number of bytes"};
     length_ = *length;
   }
   expects_continue_ =
@@ -116,20 +122,25 @@ Framing::State Framing::ReadChunks(std::string_view bytes) {
     const std::string_view left = bytes.substr(seen_);
     const size_t line_end = left.find(kLineEnd);
     if (line_end == std::string_view::npos) {
-      if (left.size() > kMaxChunkLineBytes) return Bad(400, "a chunk of the body has no size");
+      if (left.size() > kMaxChunkLineBytes)
+        return Bad(rest::ProblemType::kMalformedRequest, "a chunk of the body has no size");
       return State::kBody;
     }
     if (last_chunk_) {
-      if (line_end != 0) return Bad(400, "fields after a chunked body are not read here");
+      if (line_end != 0)
+        return Bad(rest::ProblemType::kMalformedRequest,
+                   "fields after a chunked body are not read here");
       end_ = seen_ + 2;
       return State::kWhole;
     }
     const std::string_view line = left.substr(0, line_end);
     const auto size = ParseNumber<uint64_t>(Trim(line.substr(0, line.find(';'))), 16);
-    if (!size || line_end > kMaxChunkLineBytes) return Bad(400, "a chunk of the body has no size");
+    if (!size || line_end > kMaxChunkLineBytes)
+      return Bad(rest::ProblemType::kMalformedRequest, "a chunk of the body has no size");
     if (*size > kMaxBodyBytes || chunks_bytes_ + *size > kMaxBodyBytes ||
         seen_ - head_bytes_ > kMaxChunkedBytes)
-      return Bad(413, "the body is longer than " + std::to_string(kMaxBodyBytes) + " bytes");
+      return Bad(rest::ProblemType::kBodyTooLarge,
+                 "the body is longer than " + std::to_string(kMaxBodyBytes) + " bytes");
     if (*size == 0) {
       last_chunk_ = true;
       seen_ += line_end + 2;
@@ -138,7 +149,8 @@ Framing::State Framing::ReadChunks(std::string_view bytes) {
     const size_t whole = line_end + 2 + *size + 2;
     if (left.size() < whole) return State::kBody;
     if (left.substr(whole - 2, 2) != kLineEnd)
-      return Bad(400, "a chunk of the body does not end where it says");
+      return Bad(rest::ProblemType::kMalformedRequest,
+                 "a chunk of the body does not end where it says");
     chunks_bytes_ += *size;
     seen_ += whole;
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "rest/contract.h"
 #include "server/http/transport/limits.h"
 #include "server/http/transport/message.h"
 
@@ -23,7 +24,7 @@ class Framing {
   };
 
   struct Fault {
-    int status = 400;
+    rest::ProblemType type = rest::ProblemType::kMalformedRequest;
     std::string detail;
   };
 
@@ -43,7 +44,7 @@ class Framing {
   const Fault& fault() const { return fault_; }  // REQUIRES: kBad
 
  private:
-  State Bad(int status, std::string detail);
+  State Bad(rest::ProblemType type, std::string detail);
   State ReadHead(std::string_view bytes);
   State ReadBody(std::string_view bytes);
   State ReadChunks(std::string_view bytes);

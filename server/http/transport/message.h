@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "rest/contract.h"
 
-// Requests and answers as the handlers see them. Only wire/exchange.cc knows the HTTP library.
+// Requests and answers as the handlers see them. Only transport/exchange.cc knows the HTTP library.
 namespace attune::server {
 
 struct CaseInsensitive {
@@ -27,10 +28,10 @@ struct Request {
   std::multimap<std::string, std::string, std::less<>> query;
   std::multimap<std::string, std::string, CaseInsensitive> headers;
   std::string body;
-  int unread = 0;       // the status that says why the body was not read; 0: it was
-  bool secure = false;  // it came by TLS
-  bool patient = true;  // whether an answer may be put off (Response::later)
-  std::string actor;    // the name of the token it came with
+  std::optional<rest::ProblemType> unread;  // why the body was not read; nullopt: it was read
+  bool secure = false;                      // it came by TLS
+  bool patient = true;                      // whether an answer may be put off (Response::later)
+  std::string actor;                        // the name of the token it came with
 
   // The first of that name.
   std::optional<std::string> Header(std::string_view name) const;

@@ -20,7 +20,7 @@ from attune.client import Error, Server  # noqa: E402
 
 PATIENCE_S = 30
 SWEEP = {"id": "s1", "name": "test", "state": "running", "reason": "", "metric": {"name": "loss"},
-         "time_attr": "", "best": None, "front": []}
+         "time_attr": "", "best": None, "pareto_front": []}
 OFFER = {"state": "running", "reason": "", "trial": 0, "config": {"lr": 0.1}, "attempt": 1, "epoch": 7,
          "seed": 3, "milestone": 1, "max_step": 4, "lease": 600.0}
 NONE_NOW = {"state": "running", "reason": "every trial is running", "trial": None}
@@ -310,7 +310,7 @@ class Creating(Client):
 class Reading(Client):
     def test_metrics_are_numbers_and_settings_what_they_are(self):
         best = {"trial": 1, "config": {"schedule": "inf"}, "metrics": {"a": 1, "b": "nan"}}
-        sweep = self.sweep({**SWEEP, "best": best, "front": [best]},
+        sweep = self.sweep({**SWEEP, "best": best, "pareto_front": [best]},
                            {"trials": [{"number": 0, "metrics": {"a": "-inf"}, "config": {"x": "nan"}}],
                             "next_page_token": ""},
                            {"trials": [{"number": 0, "steps": [1, 2, 3], "values": [0.5, "inf", "nan"]}]})

@@ -17,13 +17,8 @@
 namespace attune::server {
 namespace {
 
-Json Listed(Backend& backend, SweepId sweep, const std::vector<KeptRow>& rows) {
-  Json json = KeptToJson(sweep, rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const CheckpointRow& kept = rows[i].checkpoint;
-    json[i]["stored"] = backend.IsStored({{sweep, rows[i].trial}, kept.attempt, kept.step});
-  }
-  return json;
+bool IsStored(Backend& backend, SweepId sweep, const KeptRow& row) {
+  return backend.IsStored({{sweep, row.trial}, row.checkpoint.attempt, row.checkpoint.step});
 }
 
 }  // namespace
@@ -37,9 +32,12 @@ Response Checkpoints::List(const Request& request, const Target& target) {
   const TrialNumber first(static_cast<uint32_t>(token->value_or(0)));
   const auto page = reader_.Checkpoints(target.sweep(), first, static_cast<int>(*size));
   if (!page.ok()) return Problem(page.error());
-  const std::string next = page->more ? PageToken(of, first.value + *size) : "";
-  return JsonAnswer({{"checkpoints", Listed(backend_, target.sweep(), page->checkpoints)},
-                     {"next_page_token", next}});
+  rest::CheckpointList list{.next_page_token =
+                                page->more ? PageToken(of, first.value + *size) : ""};
+  for (const KeptRow& kept : page->checkpoints)
+    list.checkpoints.push_back(
+        RenderCheckpoint(target.sweep(), kept, IsStored(backend_, target.sweep(), kept)));
+  return Render(list);
 }
 
 Response Checkpoints::Get(const Request&, const Target& target) {
@@ -64,17 +62,18 @@ Response Checkpoints::Drop(const Request& request, const Target& target) {
 Response Checkpoints::Answer(const CheckpointId& id, int status, const std::string& effect) {
   const auto row = reader_.Checkpoint(id);
   if (!row.ok()) return Problem(row.error());
-  Json json = std::move(Listed(backend_, id.trial.sweep, {*row}).front());
-  json["dropped"] = row->checkpoint.dropped ? Json(*row->checkpoint.dropped) : Json();
-  json["reason"] = row->checkpoint.reason;
-  if (!effect.empty()) json["effect"] = effect;
-  return JsonAnswer(json, status);
+  const SweepId sweep = id.trial.sweep;
+  rest::CheckpointDetail detail =
+      RenderCheckpointDetail(sweep, *row, IsStored(backend_, sweep, *row));
+  if (effect.empty()) return Render(detail, status);
+  return Render(rest::SteeredCheckpoint{{std::move(detail)}, effect}, status);
 }
 
 Response Checkpoints::Content(const Request& request, const Target& target) {
   const auto file = request.Query("file");
   if (!file || file->empty())
-    return Problem(400, "file: say which of the checkpoint's files, such as manifest.json");
+    return Problem(rest::ProblemType::kInvalidRequest,
+                   "file: say which of the checkpoint's files, such as manifest.json");
   const auto offset = IntegerQuery(request, "offset", 0, 0, std::numeric_limits<int64_t>::max());
   if (!offset.ok()) return Problem(offset.error());
   const auto limit = IntegerQuery(request, "limit", kContentDefaultBytes, 1, kContentMaxBytes);
@@ -108,8 +107,9 @@ Response Checkpoints::SetPinned(const Request& request, const Target& target, bo
   const std::string name = "checkpoint " + std::to_string(target.attempt) + "-" +
                            std::to_string(target.step.value) + " of trial " +
                            ToString(target.trial);
-  if (found == all.end()) return Problem(404, "there is no " + name);
-  if (found->dropped) return Problem(409, name + " is gone: " + found->reason);
+  if (found == all.end()) return Problem(rest::ProblemType::kNotFound, "there is no " + name);
+  if (found->dropped)
+    return Problem(rest::ProblemType::kCheckpointDropped, name + " is gone: " + found->reason);
   const auto events = backend_.Execute(PinCheckpoint{target.checkpoint(), pinned}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
   return answers_.Trial(target.trial, kAccepted,

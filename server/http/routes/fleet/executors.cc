@@ -14,17 +14,17 @@
 namespace attune::server {
 
 Response Executors::List(const Request&, const Target&) {
-  Json list = Json::array();
-  for (const auto& executor : backend_.Executors()) list.push_back(ExecutorToJson(executor));
-  return JsonAnswer({{"executors", std::move(list)}});
+  rest::ExecutorList list;
+  for (const auto& status : backend_.Executors()) list.executors.push_back(RenderExecutor(status));
+  return Render(list);
 }
 
 Response Executors::Demands(const Request&, const Target&) {
   std::vector<Demand> demands;
   backend_.Look([&](const Brain& brain) { demands = brain.Demands(); });
-  Json list = Json::array();
-  for (const Demand& demand : demands) list.push_back(DemandToJson(demand));
-  return JsonAnswer({{"demand", std::move(list)}});
+  rest::DemandList list;
+  for (const Demand& demand : demands) list.demand.push_back(RenderDemand(demand));
+  return Render(list);
 }
 
 Response Executors::Drain(const Request& request, const Target& target) {
@@ -44,11 +44,10 @@ Response Executors::Drain(const Request& request, const Target& target) {
     }
   });
   const int64_t staying = running - leaving;
-  std::string effect = "nothing starts there before it is resumed";
+  std::string effect = "nothing starts there until it is resumed";
   if (leaving > 0) effect += "; " + Plural(leaving, "trial") + " will save a checkpoint and leave";
   if (staying > 0) effect += "; " + Plural(staying, "trial") + " will finish there";
-  if (staying > 0 && body.value->now)
-    effect += ", having no other place to go on from a checkpoint";
+  if (staying > 0 && body.value->now) effect += ", because they cannot resume elsewhere";
   return Answer(target.executor, effect);
 }
 
@@ -56,19 +55,17 @@ Response Executors::Resume(const Request& request, const Target& target) {
   if (const auto body = ReadNothing(request.body); !body.value) return Refuse(body.faults);
   const auto events = backend_.Execute(ResumeExecutor{target.executor}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
-  return Answer(target.executor,
-                events->empty() ? "it was neither drained nor set aside, and no sweep excludes it"
-                                : "trials start there again");
+  return Answer(target.executor, events->empty() ? "it was not drained, quarantined or excluded"
+                                                 : "trials start there again");
 }
 
 Response Executors::Answer(const std::string& name, const std::string& effect) {
   for (const auto& executor : backend_.Executors()) {
     if (executor.name != name) continue;
-    Json json = ExecutorToJson(executor);
-    json["effect"] = effect;
-    return JsonAnswer(json, kAccepted);
+    return Render(rest::SteeredExecutor{{RenderExecutor(executor)}, effect}, kAccepted);
   }
-  return Problem(404, "executor " + name + " is gone");  // forgotten meanwhile
+  return Problem(rest::ProblemType::kNotFound,
+                 "executor " + name + " is gone");  // forgotten meanwhile
 }
 
 }  // namespace attune::server

@@ -1,7 +1,7 @@
 #include "server/http/routes/fleet/pilots.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "json/parse.h"
@@ -11,107 +11,77 @@
 namespace attune::server {
 namespace {
 
-constexpr size_t kWordMaxBytes = 4'096;
+constexpr size_t kTextMaxBytes = 4'096;
 constexpr double kPollMaxSeconds = 3'600;
 
-[[noreturn]] void Wrong(const std::string& place, const std::string& what) {
-  throw Json::other_error::create(501, (place.empty() ? "the body" : place) + " " + what, nullptr);
-}
-
-const Json& Word(const Json& value, const std::string& place) {
-  if (!value.is_string() || value.get_ref<const std::string&>().size() > kWordMaxBytes)
-    Wrong(place, "has to be a text of at most " + std::to_string(kWordMaxBytes) + " bytes");
-  return value;
-}
-
-// Takes what a report has to say of an object, and nothing else of it; throws what is wrong.
-class Taken {
+// The message about a part of a report that is wrong; nullopt: there is none. `check` looks at one
+// text, list length or number.
+class Checker {
  public:
-  Taken(const Json& from, std::string where) : from_(from), where_(std::move(where)) {
-    if (!from.is_object()) Wrong(where_, "has to be an object");
+  void Text(const char* name, const std::string& text) {
+    if (text.size() > kTextMaxBytes)
+      Fail(name, "is longer than " + std::to_string(kTextMaxBytes) + " bytes");
+  }
+  void Count(const char* name, size_t count) {
+    if (count > kPilotsMax) Fail(name, "has more than " + std::to_string(kPilotsMax) + " elements");
+  }
+  void Number(const char* name, double number) {
+    if (number < 0) Fail(name, "is negative");
   }
 
-  Taken& Words(std::initializer_list<const char*> keys) {
-    for (const char* key : keys) json_[key] = Word(At(key), Place(key));
-    return *this;
-  }
-  Taken& Numbers(std::initializer_list<const char*> keys) {
-    for (const char* key : keys) {
-      const Json& value = At(key);
-      if (!value.is_number() || value.get<double>() < 0)
-        Wrong(Place(key), "has to be a number, 0 or more");
-      json_[key] = value;
-    }
-    return *this;
-  }
-  template <class Each>
-  Taken& List(const char* key, Each each) {
-    const Json& values = At(key);
-    if (!values.is_array() || values.size() > kPilotsMax)
-      Wrong(Place(key), "has to be a list of at most " + std::to_string(kPilotsMax));
-    Json list = Json::array();
-    for (size_t i = 0; i < values.size(); ++i)
-      list.push_back(each(values[i], Place(key) + "[" + std::to_string(i) + "]"));
-    json_[key] = std::move(list);
-    return *this;
-  }
-  template <class Object>
-  Taken& One(const char* key, Object object) {
-    json_[key] = object(At(key), Place(key));
-    return *this;
-  }
-
-  Json json() { return std::move(json_); }
+  const std::optional<std::string>& fault() const { return fault_; }
 
  private:
-  std::string Place(const std::string& key) const {
-    return where_.empty() || key.empty() ? where_ + key : where_ + "." + key;
+  void Fail(const char* name, const std::string& what) {
+    if (!fault_) fault_ = std::string(name) + " " + what;
   }
-  const Json& At(const char* key) const {
-    const auto found = from_.find(key);
-    if (found == from_.end()) Wrong(Place(key), "is missing");
-    return *found;
-  }
-  const Json& from_;
-  const std::string where_;
-  Json json_ = Json::object();
+
+  std::optional<std::string> fault_;
 };
 
-Json TakeName(const Json& name, const std::string& where) { return Word(name, where); }
-
-Json TakePilot(const Json& pilot, const std::string& where) {
-  return Taken(pilot, where)
-      .Words({"name", "job", "state", "reason", "node", "ends"})
-      .Numbers({"nodes", "ran_seconds"})
-      .List("executors", TakeName)
-      .json();
+void Check(Checker& checker, const rest::Pilot& pilot) {
+  for (const auto& [name, text] : {std::pair("pilots.name", &pilot.name),
+                                   {"pilots.job", &pilot.job},
+                                   {"pilots.state", &pilot.state},
+                                   {"pilots.reason", &pilot.reason},
+                                   {"pilots.node_list", &pilot.node_list},
+                                   {"pilots.end_time", &pilot.end_time}})
+    checker.Text(name, *text);
+  checker.Number("pilots.nodes", static_cast<double>(pilot.nodes));
+  checker.Number("pilots.ran_seconds", pilot.ran_seconds);
+  checker.Count("pilots.executors", pilot.executors.size());
+  for (const std::string& executor : pilot.executors) checker.Text("pilots.executors", executor);
 }
 
-Json TakeHindrance(const Json& hindrance, const std::string& where) {
-  return Taken(hindrance, where).Words({"sweep", "text"}).json();
+void Check(Checker& checker, const rest::Amount& amount) {
+  for (const double hours : {amount.nodes, amount.cpus, amount.gpus})
+    checker.Number("hours", hours);
 }
 
-Json TakeAmount(const Json& amount, const std::string& where) {
-  return Taken(amount, where).Numbers({"nodes", "cpus", "gpus"}).json();
-}
-
-Json TakeHours(const Json& hours, const std::string& where) {
-  return Taken(hours, where)
-      .One("held", TakeAmount)
-      .One("in_use", TakeAmount)
-      .One("idle", TakeAmount)
-      .One("unseen", TakeAmount)
-      .json();
-}
-
-Json TakeReport(const Json& report) {
-  return Taken(report, "")
-      .Words({"fleet", "system", "host", "partition"})
-      .Numbers({"poll_seconds", "nodes_min", "nodes_max", "nodes_per_pilot"})
-      .List("pilots", TakePilot)
-      .List("hindrances", TakeHindrance)
-      .One("hours", TakeHours)
-      .json();
+// The first fault of a report that has the right form.
+std::optional<std::string> FaultOf(const rest::FleetReport& report) {
+  Checker checker;
+  if (report.fleet.empty()) return "fleet is empty";
+  checker.Text("fleet", report.fleet);
+  checker.Text("system", report.system);
+  checker.Text("host", report.host);
+  checker.Text("partition", report.partition);
+  checker.Number("poll_seconds", report.poll_seconds);
+  checker.Number("nodes_min", static_cast<double>(report.nodes_min));
+  checker.Number("nodes_max", static_cast<double>(report.nodes_max));
+  checker.Number("nodes_per_pilot", static_cast<double>(report.nodes_per_pilot));
+  checker.Count("pilots", report.pilots.size());
+  for (const rest::Pilot& pilot : report.pilots) Check(checker, pilot);
+  checker.Count("blockers", report.blockers.size());
+  for (const rest::Blocker& blocker : report.blockers) {
+    checker.Text("blockers.sweep", blocker.sweep);
+    checker.Text("blockers.text", blocker.text);
+  }
+  const rest::Hours& hours = report.hours;
+  for (const rest::Amount* amount :
+       {&hours.allocated, &hours.in_use, &hours.idle, &hours.unobserved})
+    Check(checker, *amount);
+  return checker.fault();
 }
 
 double SecondsSince(Pilots::Clock::time_point then) {
@@ -121,54 +91,45 @@ double SecondsSince(Pilots::Clock::time_point then) {
 }  // namespace
 
 Response Pilots::Report(const Request& request, const Target&) {
-  Fleet fleet{.heard = Clock::now()};
-  try {
-    fleet.said = TakeReport(ParseJsonOrThrow<Json>(request.body));
-  } catch (const Json::parse_error&) {
-    return Problem(400, "the body is no JSON");
-  } catch (const Json::exception& error) {
-    const std::string_view what = error.what();  // [json.exception…] and what we have said
-    return Problem(422, std::string(what.substr(std::min(what.find("] "), what.size() - 2) + 2)));
-  }
-  const std::string name = fleet.said["fleet"].get<std::string>();
-  if (name.empty()) return Problem(422, "fleet is empty");
-  fleet.fresh_seconds =
-      std::max<double>(static_cast<double>(kFresh.count()),
-                       3 * std::min(fleet.said["poll_seconds"].get<double>(), kPollMaxSeconds));
+  const rest::Json json = ParseJson<rest::Json>(request.body);
+  if (json.is_discarded())
+    return Problem(rest::ProblemType::kMalformedBody, "the body is not JSON");
+  auto report = rest::Parse<rest::FleetReport>(json);
+  if (!report.ok()) return Problem(rest::ProblemType::kInvalidDocument, report.error().message);
+  if (const auto fault = FaultOf(*report))
+    return Problem(rest::ProblemType::kInvalidDocument, *fault);
+  const std::string name = report->fleet;
+  const double rounds = 3 * std::min(report->poll_seconds, kPollMaxSeconds);
+  Fleet fleet{.report = *std::move(report),
+              .heard = Clock::now(),
+              .fresh_seconds = std::max<double>(static_cast<double>(kFresh.count()), rounds)};
   const std::lock_guard lock(mutex_);
   fleets_[name] = std::move(fleet);
   if (fleets_.size() > kFleetsMax)
     fleets_.erase(
         std::ranges::min_element(fleets_, {}, [](const auto& each) { return each.second.heard; }));
-  return JsonAnswer({{"fleet", name}});
+  return Render(rest::FleetName{.fleet = name});
 }
 
 Response Pilots::List(const Request&, const Target&) {
-  Json list = Json::array();
+  rest::FleetList list;
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, fleet] : fleets_) list.push_back(Shown(fleet));
-  return JsonAnswer({{"fleets", std::move(list)}});
+  for (const auto& [name, fleet] : fleets_) {
+    const double silent = SecondsSince(fleet.heard);
+    list.fleets.push_back({{fleet.report}, silent, silent > fleet.fresh_seconds});
+  }
+  return Render(list);
 }
 
-Json Pilots::Shown(const Fleet& fleet) const {
-  const double silent = SecondsSince(fleet.heard);
-  Json json = fleet.said;
-  json["silent_seconds"] = silent;
-  json["stale"] = silent > fleet.fresh_seconds;
-  return json;
-}
-
-std::string Pilots::Hindering(SweepId sweep) const {
+std::string Pilots::Blocking(SweepId sweep) const {
   const std::string id = ToString(sweep);
   std::string text;
   const std::lock_guard lock(mutex_);
   for (const auto& [name, fleet] : fleets_) {
     if (SecondsSince(fleet.heard) > fleet.fresh_seconds) continue;
-    for (const Json& each : fleet.said["hindrances"]) {
-      const auto& of = each["sweep"].get_ref<const std::string&>();
-      if (!of.empty() && of != id) continue;
-      text +=
-          "; " + fleet.said["system"].get<std::string>() + ": " + each["text"].get<std::string>();
+    for (const rest::Blocker& blocker : fleet.report.blockers) {
+      if (!blocker.sweep.empty() && blocker.sweep != id) continue;
+      text += "; " + fleet.report.system + ": " + blocker.text;
     }
   }
   return text;

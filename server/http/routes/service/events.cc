@@ -35,8 +35,9 @@ Response Events::Stream(const Request& request, const Target&) {
 
   if (streams_->fetch_add(1) >= streams_max_) {
     streams_->fetch_sub(1);
-    Response refusal = Problem(503, "there are already " + std::to_string(streams_max_) +
-                                        " streams of events: close some pages");
+    Response refusal = Problem(rest::ProblemType::kStreamLimit,
+                               "there are already " + std::to_string(streams_max_) +
+                                   " streams of events: close some pages");
     refusal.Set("Retry-After", "10");
     return refusal;
   }

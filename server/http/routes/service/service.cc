@@ -8,19 +8,27 @@
 
 namespace attune::server {
 
-Response Service::Live(const Request&, const Target&) { return JsonAnswer({{"status", "live"}}); }
+Response Service::Live(const Request&, const Target&) {
+  return Render(rest::Health{.status = "live"});
+}
 
 Response Service::Ready(const Request&, const Target&) {
   if (const Status ready = backend_.Ready(); !ready.ok())
     return Problem(Error{ErrorCode::kUnavailable, ready.error().message});
-  return JsonAnswer({{"status", "ready"}});
+  return Render(rest::Health{.status = "ready"});
 }
 
 Response Service::Version(const Request&, const Target&) {
   // So that a client can say how far its clock is off.
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const Time time{std::chrono::duration_cast<std::chrono::microseconds>(now).count()};
-  return JsonAnswer({{"version", version_}, {"api", "v1"}, {"time", FormatTime(time)}});
+  return Render(rest::Version{.version = version_, .api = "v1", .time = FormatTime(time)});
+}
+
+Response Service::Contract(const Request&, const Target&) {
+  Response response{.content_type = "application/json"};
+  response.static_body = rest::kOpenApi;
+  return response;
 }
 
 }  // namespace attune::server

@@ -18,6 +18,8 @@ class Service {
   Response Ready(const Request& request, const Target& target);
   Response Version(const Request& request, const Target& target);
 
+  Response Contract(const Request& request, const Target& target);
+
  private:
   Backend& backend_;
   const std::string& version_;

@@ -9,6 +9,7 @@
 
 #include "server/http/answers/answers.h"
 #include "server/http/answers/refusal.h"
+#include "server/http/answers/render.h"
 #include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
 #include "simulator/replay.h"
@@ -23,9 +24,6 @@ using simulate::Replay;
 using simulate::Summary;
 
 constexpr double kSecondsPerHour = 3600;
-constexpr TrialState kStates[] = {TrialState::kPending,   TrialState::kRunning, TrialState::kPaused,
-                                  TrialState::kCompleted, TrialState::kStopped, TrialState::kFailed,
-                                  TrialState::kKilled};
 
 // The sweep's specification with what the body changes, which is not what its trials stand on.
 sweepfile::Parsed Changed(const SweepSpec& spec, const std::string& body,
@@ -44,87 +42,79 @@ sweepfile::Parsed Changed(const SweepSpec& spec, const std::string& body,
                              "trials are what was recorded of them"}}};
 }
 
-Json BestToJson(const std::optional<Summary::Best>& best) {
-  if (!best) return nullptr;
-  return {{"trial", best->trial.value}, {"step", best->step.value}, {"value", best->value}};
+std::optional<rest::BestValue> RenderBest(const std::optional<Summary::Best>& best) {
+  if (!best) return std::nullopt;
+  return rest::BestValue{
+      .trial = best->trial.value, .step = best->step.value, .value = best->value};
 }
 
-// How much worse the best of a course is than the best that was recorded.
-Json RegretOf(const std::optional<Summary::Best>& best, const Summary& recorded) {
-  if (!best) return nullptr;
-  return std::abs(best->value - recorded.best->value);
+// The states of all trials of the recording or of a replay.
+template <class T>
+rest::TrialCounts CountStates(const std::vector<T>& trials) {
+  std::map<std::string, int64_t, std::less<>> counts;
+  for (const T& trial : trials) ++counts[std::string(Name(trial.state))];
+  return RenderCounts(counts);
 }
 
-Json CourseToJson(const Summary& summary, const std::map<TrialState, int>& trials,
-                  const SweepSpec& spec) {
+rest::Outcome RenderOutcome(const Summary& summary, rest::TrialCounts trials,
+                            const SweepSpec& spec) {
   const double hours = summary.slot_seconds / kSecondsPerHour;
-  Json counts = Json::object();
-  for (const TrialState state : kStates) {
-    const auto found = trials.find(state);
-    counts[std::string(Name(state))] = found == trials.end() ? 0 : found->second;
-  }
-  return {{"slot_hours", hours},
-          {"cpu_hours", hours * spec.gang.per_worker.cpus},
-          {"gpu_hours", hours * GpusPerWorker(spec.gang)},
-          {"wall_seconds", summary.wall.value},
-          {"peak_slots", summary.peak_slots},
-          {"steps", summary.steps},
-          {"trials", std::move(counts)},
-          {"best", BestToJson(summary.best)}};
+  return {.slot_hours = hours,
+          .cpu_hours = hours * spec.gang.per_worker.cpus,
+          .gpu_hours = hours * GpusPerWorker(spec.gang),
+          .wall_seconds = summary.wall.value,
+          .peak_slots = summary.peak_slots,
+          .steps = summary.steps,
+          .trials = trials,
+          .best = RenderBest(summary.best)};
 }
 
-Json CourseToJson(const Replay::Course& course, const Recording& recording) {
-  std::map<TrialState, int> trials;
-  for (const Replay::Trial& trial : course.trials) ++trials[trial.state];
-  Json json = CourseToJson(course.summary, trials, recording.spec());
-  const Summary& recorded = recording.summary();
-  json["regret"] = RegretOf(course.summary.best, recorded);
-  const Recording::Trial& winner = recording.trials()[recorded.best->trial.value];
-  json["keeps_winner"] = winner.curve.contains(recorded.best->step) &&
-                         course.trials[recorded.best->trial.value].step >= recorded.best->step;
-  json["reason"] = course.summary.reason;
-  return json;
+rest::ReplayedOutcome RenderOutcome(const Replay::Course& course, const Recording& recording) {
+  rest::ReplayedOutcome outcome{
+      {RenderOutcome(course.summary, CountStates(course.trials), recording.spec())}};
+  const Summary::Best& best = *recording.summary().best;
+  if (course.summary.best) outcome.regret = std::abs(course.summary.best->value - best.value);
+  outcome.keeps_best_trial = recording.trials()[best.trial.value].curve.contains(best.step) &&
+                             course.trials[best.trial.value].step >= best.step;
+  outcome.reason = course.summary.reason;
+  return outcome;
 }
 
-Json EndToJson(const Replay::Trial& trial) {
-  return {{"state", Name(trial.state)}, {"step", trial.step.value}, {"reason", trial.reason}};
+rest::TrialEnd RenderEnd(const Replay::Trial& trial) {
+  return {{.state = std::string(Name(trial.state)), .step = trial.step.value}, trial.reason};
 }
 
-Json TrialsToJson(const Replay& replay, const Recording& recording) {
-  Json list = Json::array();
+std::vector<rest::ReplayedTrial> RenderTrials(const Replay& replay, const Recording& recording) {
+  std::vector<rest::ReplayedTrial> list;
   for (size_t i = 0; i < recording.trials().size(); ++i) {
     const Recording::Trial& trial = recording.trials()[i];
     const Step last = trial.curve.empty() ? Step(0) : trial.curve.rbegin()->first;
-    list.push_back({{"number", i},
-                    {"unknown", replay.Unknown(TrialNumber(static_cast<uint32_t>(i)))},
-                    {"recorded", {{"state", Name(trial.state)}, {"step", last.value}}},
-                    {"if_worst", EndToJson(replay.if_worst.trials[i])},
-                    {"if_best", EndToJson(replay.if_best.trials[i])}});
+    list.push_back({.number = static_cast<int64_t>(i),
+                    .unknown = replay.Unknown(TrialNumber(static_cast<uint32_t>(i))),
+                    .recorded = {.state = std::string(Name(trial.state)), .step = last.value},
+                    .worst_case = RenderEnd(replay.if_worst.trials[i]),
+                    .best_case = RenderEnd(replay.if_best.trials[i])});
   }
   return list;
 }
 
-Json ReplayToJson(SweepId sweep, const Recording& recording, const Replay& replay,
-                  const SweepSpec& spec, int slots) {
+rest::Replay RenderReplay(SweepId sweep, const Recording& recording, const Replay& replay,
+                          const SweepSpec& spec, int slots) {
   const Json file = sweepfile::ToJson(spec);
-  const Json recorded_file = sweepfile::ToJson(recording.spec());
-  std::map<TrialState, int> trials;
-  for (const Recording::Trial& trial : recording.trials()) ++trials[trial.state];
-  Json list = TrialsToJson(replay, recording);
-  const auto unknown = std::ranges::count_if(
-      list, [](const Json& trial) { return trial.at("unknown").get<bool>(); });
-  return {{"sweep", ToString(sweep)},
-          {"metric", spec.objective().metric},
-          {"slots", slots},
-          {"scheduler", file.at("scheduler")},
-          {"stop", file.at("stop")},
-          {"recorded_scheduler", recorded_file.at("scheduler")},
-          {"start_seconds", recording.Start().value},
-          {"unknown", unknown},
-          {"recorded", CourseToJson(recording.summary(), trials, recording.spec())},
-          {"if_worst", CourseToJson(replay.if_worst, recording)},
-          {"if_best", CourseToJson(replay.if_best, recording)},
-          {"trials", std::move(list)}};
+  rest::Replay rendered{.sweep = ToString(sweep),
+                        .metric = spec.objective().metric,
+                        .slots = slots,
+                        .scheduler = file.at("scheduler"),
+                        .stop = file.at("stop"),
+                        .recorded_scheduler = sweepfile::ToJson(recording.spec()).at("scheduler"),
+                        .start_seconds = recording.Start().value,
+                        .recorded = RenderOutcome(
+                            recording.summary(), CountStates(recording.trials()), recording.spec()),
+                        .worst_case = RenderOutcome(replay.if_worst, recording),
+                        .best_case = RenderOutcome(replay.if_best, recording),
+                        .trials = RenderTrials(replay, recording)};
+  rendered.unknown = std::ranges::count_if(rendered.trials, &rest::ReplayedTrial::unknown);
+  return rendered;
 }
 
 }  // namespace
@@ -147,10 +137,11 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
   });
   if (!read.ok()) return Problem(read.error());
   if (recording.reports() > kReplayReportsMax)
-    return Problem(422, "sweep " + ToString(sweep->id) + " has more than " +
-                            std::to_string(kReplayReportsMax) +
-                            " reports, which takes too long here; export them with `attune db "
-                            "export --what reports`, for `attune simulate --curves`");
+    return Problem(rest::ProblemType::kReplayTooLarge,
+                   "sweep " + ToString(sweep->id) + " has more than " +
+                       std::to_string(kReplayReportsMax) +
+                       " reports, which takes too long here; export them with `attune db "
+                       "export --what reports`, for `attune simulate --curves`");
   // A gang that is elastic may have run with fewer.
   const int slots = *asked > 0 ? static_cast<int>(*asked)
                                : std::max(recording.summary().peak_slots, sweep->spec.gang.workers);
@@ -159,7 +150,7 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
     return std::chrono::steady_clock::now() > until;
   });
   if (!replay.ok()) return ProblemOfBody(replay.error());
-  return JsonAnswer(ReplayToJson(sweep->id, recording, *replay, *changed.spec, slots));
+  return Render(RenderReplay(sweep->id, recording, *replay, *changed.spec, slots));
 }
 
 }  // namespace attune::server

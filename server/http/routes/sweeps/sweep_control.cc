@@ -123,8 +123,9 @@ Response SweepControl::Delete(const Request& request, const Target& target) {
   if (!pinned.ok()) return Problem(pinned.error());
   if (*pinned) {
     const std::string name = ToString(**pinned);
-    return Problem(409, "sweep " + ToString(id) + " stays: its checkpoint " + name +
-                            " is pinned; let go of it with `attune checkpoint unpin " + name + "`");
+    return Problem(rest::ProblemType::kCheckpointPinned,
+                   "sweep " + ToString(id) + " stays: its checkpoint " + name +
+                       " is pinned; let go of it with `attune checkpoint unpin " + name + "`");
   }
   const auto events = backend_.Execute(DeleteSweep{id, *seen}, request.actor);
   if (!events.ok()) return Problem(events.error());
@@ -135,7 +136,8 @@ Response SweepControl::Delete(const Request& request, const Target& target) {
   std::string effect = "deleted";
   if (!folders.empty())
     effect += "; its files go from " + Plural(std::ssize(folders), "data folder");
-  return JsonAnswer({{"id", ToString(id)}, {"state", "deleted"}, {"effect", effect}}, kAccepted);
+  return Render(rest::DeletedSweep{.id = ToString(id), .state = "deleted", .effect = effect},
+                kAccepted);
 }
 
 }  // namespace attune::server

@@ -98,11 +98,10 @@ Response Sweeps::Validate(const Request& request, const Target&) {
   if (!parsed.spec) return Refuse(parsed.faults);
   const auto taken = WarmStartsOf(*parsed.spec);
   if (!taken.ok()) return RefuseBody(taken.error(), request.body);
-  Json words = Json::array();
-  for (const WarmStart& start : *taken) words.push_back(start.text);
-  return JsonAnswer({{"resolved", sweepfile::ToJson(*parsed.spec)},
-                     {"warm_start", std::move(words)},
-                     {"rungs", StepsToJson(answers_.RungsOf(*parsed.spec))}});
+  rest::ValidatedSweep validated{.resolved = sweepfile::ToJson(*parsed.spec),
+                                 .rungs = RenderSteps(answers_.RungsOf(*parsed.spec))};
+  for (const WarmStart& start : *taken) validated.warm_start.push_back(start.text);
+  return Render(validated);
 }
 
 Response Sweeps::List(const Request& request, const Target&) {
@@ -120,7 +119,7 @@ Response Sweeps::List(const Request& request, const Target&) {
     sweeps->pop_back();
     next = PageToken("sweeps", sweeps->back().id.value);
   }
-  return JsonAnswer({{"sweeps", answers_.Sweeps(*sweeps)}, {"next_page_token", next}});
+  return Render(rest::SweepList{.sweeps = answers_.Sweeps(*sweeps), .next_page_token = next});
 }
 
 Response Sweeps::Get(const Request&, const Target& target) {
@@ -158,12 +157,13 @@ Response Sweeps::Importance(const Request& request, const Target& target) {
     std::string metrics;
     for (const Objective& each : spec.objectives)
       metrics += (metrics.empty() ? "" : ", ") + each.metric;
-    return Problem(400, "metric: sweep " + ToString(sweep->id) + " does not improve " + metric +
-                            "; importance is known for " + metrics);
+    return Problem(rest::ProblemType::kInvalidRequest, "metric: sweep " + ToString(sweep->id) +
+                                                           " does not improve " + metric +
+                                                           "; importance is known for " + metrics);
   }
   const auto results = reader_.Results(target.sweep());
   if (!results.ok()) return Problem(results.error());
-  return JsonAnswer(ImportancesToJson(metric, ImportancesOf(spec.space, *objective, *results)));
+  return Render(RenderImportance(metric, ImportancesOf(spec.space, *objective, *results)));
 }
 
 }  // namespace attune::server

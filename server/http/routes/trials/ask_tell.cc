@@ -8,37 +8,41 @@
 #include "core/brain/next_trial.h"
 #include "server/http/answers/answers.h"
 #include "server/http/answers/refusal.h"
+#include "server/http/answers/render.h"
 #include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {
 namespace {
 
-// The answer to who asked: an attempt as it was assigned.
-Json Offer(std::string_view state, const SweepSpec& spec, const AttemptAssigned& fact,
-           const Config& config, Step last) {
+// The answer to an ask: an attempt as it was assigned.
+rest::Offer RenderOffer(std::string_view state, const SweepSpec& spec, const AttemptAssigned& fact,
+                        const Config& config, Step last) {
   const TrialNumber trial = fact.attempt.trial.number;
-  return {{"state", state},
-          {"reason", ""},
-          {"trial", trial.value},
-          {"config", sweepfile::ToJson(config)},
-          {"attempt", fact.attempt.number},
-          {"epoch", fact.epoch.value},
-          {"seed", SeedOf(spec, trial)},
-          {"milestone", fact.milestone.value},
-          {"max_step", last.value},
-          {"lease", (fact.lease.value > 0 ? fact.lease : kAskedLease).value}};
+  rest::Offer offer{.state = std::string(state), .trial = trial.value};
+  offer.config = RenderConfig(config);
+  offer.attempt = fact.attempt.number;
+  offer.epoch = static_cast<int64_t>(fact.epoch.value);
+  offer.seed = SeedOf(spec, trial);
+  offer.milestone = fact.milestone.value;
+  offer.max_step = last.value;
+  offer.lease = (fact.lease.value > 0 ? fact.lease : kAskedLease).value;
+  return offer;
 }
 
-// Of a trial that the brain still knows.
-std::optional<Json> OfferNow(const Sweep& sweep, const AttemptAssigned& fact) {
+// nullopt: the brain no longer knows the trial.
+std::optional<rest::Offer> OfferNow(const Sweep& sweep, const AttemptAssigned& fact) {
   const Trial* trial = sweep.Find(fact.attempt.trial.number);
   if (trial == nullptr) return std::nullopt;
-  return Offer(Name(sweep.state), sweep.spec, fact, trial->config, LastStep(sweep, *trial));
+  return RenderOffer(Name(sweep.state), sweep.spec, fact, trial->config, LastStep(sweep, *trial));
 }
 
-Json VerdictToJson(std::string_view verdict, const std::string& reason, Step milestone) {
-  return {{"verdict", verdict}, {"reason", reason}, {"milestone", milestone.value}};
+rest::Verdict RenderVerdict(std::string_view verdict, const std::string& reason, Step milestone) {
+  rest::Verdict rendered;
+  rendered.verdict = std::string(verdict);
+  rendered.reason = reason;
+  rendered.milestone = milestone.value;
+  return rendered;
 }
 
 template <class T>
@@ -73,18 +77,18 @@ RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
   return {tell.epoch, std::move(ended)};
 }
 
-// What the teller is answered, null where there is nothing to say; nullopt: nothing came of it.
-std::optional<Json> AnswerFrom(const TellBody& tell, std::span<const Event> led_to) {
-  if (tell.running || (!tell.report && !led_to.empty())) return Json();
+// The reply to a tell that led to these events; nullopt: they contain none.
+std::optional<AskTell::Reply> ReplyFrom(const TellBody& tell, std::span<const Event> led_to) {
+  if (tell.running || (!tell.report && !led_to.empty())) return AskTell::Reply();
   const auto* decided = Find<TrialDecided>(led_to);
   if (decided == nullptr) return std::nullopt;
-  return VerdictToJson(Name(decided->verdict.kind), decided->verdict.reason.text,
+  return RenderVerdict(Name(decided->verdict.kind), decided->verdict.reason.text,
                        decided->milestone);
 }
 
-// Whether the trial is still its teller's.
-bool GoesOn(const TellBody& tell, const Json& answer) {
-  return tell.running || (tell.report && answer.at("verdict") == Name(VerdictKind::kContinue));
+// Whether the trial continues, so that its asker keeps it.
+bool Continues(const TellBody& tell, const AskTell::Reply& reply) {
+  return tell.running || (tell.report && reply && reply->verdict == Name(VerdictKind::kContinue));
 }
 
 }  // namespace
@@ -100,7 +104,7 @@ Response AskTell::Ask(const Request& request, const Target& target) {
   Submit(asked, request.actor);
   const Next next = NextOf(asked, request.patient);
   if (!next.ok()) return Problem(next.error());
-  return *next ? JsonAnswer(**next) : Response{.later = true};
+  return *next ? Render(**next) : Response{.later = true};
 }
 
 void AskTell::Submit(Asked& asked, const std::string& actor) {
@@ -152,14 +156,14 @@ AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
     thinks = false;
     reason = "no other trial starts: " + sweep->reason;
   });
-  if (thinks && patient) return std::optional<Json>();
+  if (thinks && patient) return std::optional<rest::Offer>();
   return NoTrial(id, std::move(reason));
 }
 
 // Of a trial that runs the brain knows all; of one that has ended since, the tables do.
 AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
   const TrialId& id = fact.attempt.trial;
-  std::optional<Json> offer;
+  std::optional<rest::Offer> offer;
   backend_.Look([&](const Brain& brain) {
     if (const Sweep* sweep = brain.state().Find(id.sweep)) offer = OfferNow(*sweep, fact);
   });
@@ -168,14 +172,14 @@ AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
   if (!sweep.ok()) return sweep.error();
   const auto trial = reader_.Trial(id);
   if (!trial.ok()) return trial.error();
-  return std::optional(Offer(sweep->state, sweep->spec, fact, trial->config, sweep->spec.max_step));
+  return std::optional(
+      RenderOffer(sweep->state, sweep->spec, fact, trial->config, sweep->spec.max_step));
 }
 
 AskTell::Next AskTell::NoTrial(SweepId sweep, std::string reason) {
   const auto row = reader_.Sweep(sweep);
   if (!row.ok()) return row.error();
-  return std::optional<Json>(
-      {{"state", row->state}, {"reason", std::move(reason)}, {"trial", nullptr}});
+  return std::optional(rest::Offer{.state = row->state, .reason = std::move(reason)});
 }
 
 // ---- telling -------------------------------------------------------------------------------
@@ -237,9 +241,10 @@ Response AskTell::Tell(const Request& request, const Target& target) {
     const Told told = About(target.trial);
     if (told.unknown) return Problem(*told.unknown);
     if (!told.external)
-      return Problem(409, "sweep " + ToString(target.sweep()) +
-                              " has a program, whose workers report: only the trials of a sweep "
-                              "without `command` are told about");
+      return Problem(rest::ProblemType::kHasCommand,
+                     "sweep " + ToString(target.sweep()) +
+                         " has a program, whose workers report: only the trials of a sweep "
+                         "without `command` are told about");
     body = ReadTell(request.body, told.metrics, told.time_attr);
     if (!body.value) return Refuse(body.faults);
     if (body.value->epoch == told.epoch) attempt = told.attempt;
@@ -247,20 +252,21 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   const TellBody& tell = *body.value;
   std::optional<Asked> asked;
   if (tell.next_lease) asked = Asked{{target.sweep(), *key, *tell.next_lease, attempt}};
-  Result<Json> answer = AnswerTo(target.trial, attempt, tell, asked, request.actor);
-  if (!answer.ok()) return Problem(answer.error());
-  if (asked && !GoesOn(tell, *answer)) {
+  Result<Reply> reply = ReplyTo(target.trial, attempt, tell, asked, request.actor);
+  if (!reply.ok()) return Problem(reply.error());
+  if (asked && !Continues(tell, *reply)) {
     const Next next = NextOf(*asked, request.patient);
     if (!next.ok()) return Problem(next.error());
     if (!*next) return Response{.later = true};
-    (*answer)["next"] = **next;
+    if (!*reply) reply->emplace();
+    (*reply)->next = **next;
   }
-  return answer->is_null() ? Response{.status = 204} : JsonAnswer(*answer);
+  return *reply ? Render(**reply) : Response{.status = 204};
 }
 
-Result<Json> AskTell::AnswerTo(const TrialId& trial, const std::optional<AttemptId>& live,
-                               const TellBody& tell, std::optional<Asked>& asked,
-                               const std::string& actor) {
+Result<AskTell::Reply> AskTell::ReplyTo(const TrialId& trial, const std::optional<AttemptId>& live,
+                                        const TellBody& tell, std::optional<Asked>& asked,
+                                        const std::string& actor) {
   if (live) {
     std::vector<Command> commands{FactOf(*live, tell)};
     if (asked) commands.emplace_back(asked->command);
@@ -268,27 +274,27 @@ Result<Json> AskTell::AnswerTo(const TrialId& trial, const std::optional<Attempt
         backend_.Execute(std::move(commands), actor, asked ? OfferTo(*asked) : Backend::After());
     if (!led_to.front().ok()) return led_to.front().error();
     if (asked) asked->led_to = std::move(led_to.back());
-    if (auto answer = AnswerFrom(tell, *led_to.front())) return *std::move(answer);
+    if (auto reply = ReplyFrom(tell, *led_to.front())) return *std::move(reply);
   }
-  Result<Json> before = ToldBefore(trial, tell);
-  if (before.ok() && asked && !GoesOn(tell, *before)) Submit(*asked, actor);
+  Result<Reply> before = ToldBefore(trial, tell);
+  if (before.ok() && asked && !Continues(tell, *before)) Submit(*asked, actor);
   return before;
 }
 
-Result<Json> AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
+Result<AskTell::Reply> AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
   const auto detail = reader_.Detail(trial);
   if (!detail.ok()) return detail.error();
   const auto attempt = std::ranges::find(detail->attempts, tell.epoch.value, &AttemptRow::epoch);
   if (attempt == detail->attempts.end()) return Superseded(trial, tell.epoch);
-  const auto over = [&] {
+  const auto over = [&]() -> Error {
     return attempt->outcome == Name(Outcome::kLost) ? RanOut(trial, tell.epoch)
                                                     : Superseded(trial, tell.epoch);
   };
   if (tell.running) return over();
-  if (!tell.report) return attempt->outcome == Name(tell.outcome) ? Result(Json()) : over();
+  if (!tell.report) return attempt->outcome == Name(tell.outcome) ? Result<Reply>(Reply()) : over();
   for (const DecisionRow& decision : detail->decisions) {
     if (decision.attempt == attempt->number && decision.step == tell.report->step)
-      return VerdictToJson(decision.verdict, decision.reason, decision.milestone);
+      return Reply(RenderVerdict(decision.verdict, decision.reason, decision.milestone));
   }
   return over();
 }

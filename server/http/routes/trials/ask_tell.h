@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "rest/contract.h"
 #include "server/http/backend/backend.h"
 #include "server/http/routes/request/body.h"
 #include "server/http/routes/request/route.h"
 #include "server/http/transport/message.h"
-#include "server/store/json.h"
 #include "server/store/reader.h"
 
 namespace attune::server {
@@ -31,6 +31,9 @@ class AskTell {
 
   Response Ask(const Request& request, const Target& target);
   Response Tell(const Request& request, const Target& target);
+
+  // The answer to a tell; nullopt: there is nothing to say.
+  using Reply = std::optional<rest::Verdict>;
 
  private:
   // What has to be known of a trial that is told about.
@@ -51,25 +54,24 @@ class AskTell {
   struct Asked {
     AskTrial command;
     Backend::Answer led_to = std::vector<Event>();
-    std::optional<Json> offer;
+    std::optional<rest::Offer> offer;
   };
   void Submit(Asked& asked, const std::string& actor);
   Backend::After OfferTo(Asked& asked);
 
-  // What the asker is told; nullopt: nothing yet.
-  using Next = Result<std::optional<Json>>;
+  // The answer to an ask; nullopt: not yet known.
+  using Next = Result<std::optional<rest::Offer>>;
   Next NextOf(const Asked& asked, bool patient);
   Next NothingNow(SweepId sweep, bool patient);
   Next Offered(const AttemptAssigned& fact);  // some time ago
   Next NoTrial(SweepId sweep, std::string reason);
 
-  // What the teller is answered; null: there is nothing to say. Who asks as well is answered unless
-  // the trial goes on.
-  Result<Json> AnswerTo(const TrialId& trial, const std::optional<AttemptId>& live,
+  // Executes `asked` as well, unless the trial continues.
+  Result<Reply> ReplyTo(const TrialId& trial, const std::optional<AttemptId>& live,
                         const TellBody& tell, std::optional<Asked>& asked,
                         const std::string& actor);
-  // Of an attempt that is over, or never was.
-  Result<Json> ToldBefore(const TrialId& trial, const TellBody& tell);
+  // The reply to a tell about an attempt that has ended or never existed.
+  Result<Reply> ToldBefore(const TrialId& trial, const TellBody& tell);
 
   Backend& backend_;
   Reader& reader_;

@@ -33,15 +33,6 @@ SweepSpec Again(SweepSpec spec, const TrialRow& trial, const Lineages::Lineage& 
   return spec;
 }
 
-Json ToJson(const Lineages::Lineage& lineage) {
-  Json list = Json::array();
-  for (const auto& [step, part] : lineage)
-    list.push_back({{"step", step.value},
-                    {"trial", part.trial.value},
-                    {"config", sweepfile::ToJson(part.config)}});
-  return list;
-}
-
 }  // namespace
 
 std::span<const std::string_view> Lineages::Kinds() {
@@ -121,12 +112,15 @@ Response Schedules::Get(const Request&, const Target& target) {
     if (!read.ok()) return Problem(read.error());
   }
   const Lineages::Lineage lineage = lineages.Of(target.trial.number);
-  return JsonAnswer({{"sweep", ToString(target.sweep())},
-                     {"trial", target.trial.number.value},
-                     {"step", trial->step.value},
-                     {"best", trial->best ? sweepfile::RealToJson(*trial->best) : Json()},
-                     {"schedule", ToJson(lineage)},
-                     {"file", sweepfile::ResolvedYaml(Again(sweep->spec, *trial, lineage))}});
+  rest::Schedule schedule{.sweep = ToString(target.sweep()),
+                          .trial = target.trial.number.value,
+                          .step = trial->step.value,
+                          .file = sweepfile::ResolvedYaml(Again(sweep->spec, *trial, lineage))};
+  if (trial->best) schedule.best = *trial->best;
+  for (const auto& [step, part] : lineage)
+    schedule.schedule.push_back(
+        {.step = step.value, .trial = part.trial.value, .config = sweepfile::ToJson(part.config)});
+  return Render(schedule);
 }
 
 }  // namespace attune::server

@@ -31,7 +31,8 @@ Response TrialControl::Enqueue(const Request& request, const Target& target) {
     if (*earlier) trial = TrialOf((*earlier)->fact);
   }
   if (!trial && events.ok())
-    return Problem(404, "sweep " + ToString(target.sweep()) + " was deleted");
+    return Problem(rest::ProblemType::kNotFound,
+                   "sweep " + ToString(target.sweep()) + " was deleted");
   if (!trial) return ProblemOfBody(events.error());
   Response created = answers_.Trial(*trial, 201);
   if (created.status == 201)

@@ -27,7 +27,7 @@ Response Trials::List(const Request& request, const Target& target) {
     next = PageToken(of, trials->back().id.number.value);
     trials->pop_back();
   }
-  return JsonAnswer({{"trials", answers_.Trials(*trials)}, {"next_page_token", next}});
+  return Render(rest::TrialList{.trials = answers_.Trials(*trials), .next_page_token = next});
 }
 
 Response Trials::Get(const Request&, const Target& target) { return answers_.Trial(target.trial); }
@@ -40,11 +40,12 @@ Response Trials::Explain(const Request& request, const Target& target) {
   const auto explanation = reader_.Explain(target.trial, asked);
   if (!explanation.ok()) return Problem(explanation.error());
   if (asked && !*explanation)
-    return Problem(404, "nothing was decided on trial " + ToString(target.trial) + " at step " +
-                            std::to_string(*step));
+    return Problem(rest::ProblemType::kNotFound, "nothing was decided on trial " +
+                                                     ToString(target.trial) + " at step " +
+                                                     std::to_string(*step));
   const auto trial = reader_.Trial(target.trial);
   if (!trial.ok()) return Problem(trial.error());
-  return JsonAnswer(ExplanationToJson(*trial, *explanation));
+  return Render(RenderExplanation(*trial, *explanation));
 }
 
 Response Trials::Logs(const Request& request, const Target& target) {
@@ -52,7 +53,8 @@ Response Trials::Logs(const Request& request, const Target& target) {
   const auto trial = reader_.Trial(target.trial);
   if (!trial.ok()) return Problem(trial.error());
   if (trial->attempts == 0)
-    return Problem(404, "trial " + ToString(target.trial) + " has not run yet: it has no logs");
+    return Problem(rest::ProblemType::kNotFound,
+                   "trial " + ToString(target.trial) + " has not run yet: it has no logs");
   const auto attempt = IntegerQuery(request, "attempt", trial->attempts, 1, trial->attempts);
   if (!attempt.ok()) return Problem(attempt.error());
   const auto rank = IntegerQuery(request, "rank", 0, 0, std::numeric_limits<int>::max());
@@ -83,9 +85,9 @@ Response Trials::Logged(const Request& request, const Target& target) {
   const auto logged = reader_.LoggedBy(target.trial, EventSeq(static_cast<uint64_t>(*after)),
                                        static_cast<int>(*limit));
   if (!logged.ok()) return Problem(logged.error());
-  Json list = Json::array();
-  for (const LoggedRow& row : *logged) list.push_back(LoggedToJson(row));
-  return JsonAnswer({{"logged", std::move(list)}});
+  rest::LoggedList list;
+  for (const LoggedRow& row : *logged) list.logged.push_back(RenderLogged(row));
+  return Render(list);
 }
 
 }  // namespace attune::server

@@ -1,6 +1,9 @@
 #include "tests/unit/server/http/http_fixture.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "rest/contract.h"
 
 namespace attune::server {
 namespace {
@@ -256,6 +259,9 @@ Json HttpFixture::Parsed(const httplib::Result& answer, int status) {
   EXPECT_FALSE(json.is_discarded()) << answer->body;
   if (status >= 400) {
     EXPECT_EQ(json.value("status", 0), status);
+    const std::string type = json.value("type", "");
+    const auto row = std::ranges::find(rest::kProblems, type, &rest::ProblemRow::type);
+    EXPECT_TRUE(row != std::end(rest::kProblems) && row->status == status) << type;
     EXPECT_NE(json.value("detail", ""), "");
   }
   return json;

@@ -82,6 +82,7 @@ class HttpFixture : public ::testing::Test {
   Json GetJson(const std::string& path, int status = 200);
   Json PostJson(const std::string& path, const std::string& body = "", int status = 200,
                 const std::string& key = "");
+  // Also checks that a problem is one of the contract's.
   static Json Parsed(const httplib::Result& answer, int status);
 
   static constexpr std::string_view kPacked{

@@ -110,7 +110,7 @@ TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {
 TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
   const TrialId donor(SweepId(1), TrialNumber(0));
   const TrialId trial(SweepId(1), TrialNumber(1));
-  EXPECT_THAT(reader_->Trial(trial)->rationale.value(), ::testing::HasSubstr("drawn at random"));
+  EXPECT_EQ(reader_->Trial(trial)->rationale->text, "drawn at random");
   const CheckpointId from{donor, 1, Step(3)};
   Add(TrialDecided{
       .attempt = {trial, 1},
@@ -119,12 +119,11 @@ TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
       .cloned = KeptCheckpoint{.attempt = 1, .ref = {Step(3), "/data/step-3", "sha256:03"}}});
   EXPECT_EQ(reader_->Trial(trial)->config, SampleConfig(0.3));
   EXPECT_EQ(reader_->Trial(trial)->rationale,
-            R"({"rule":"pbt","from":[0],"results":0,"score":null,"text":"a clone"})");
+            (Rationale{.rule = "pbt", .from = {TrialNumber(0)}, .text = "a clone"}));
   Add(TrialPromoted{.trial = trial,
                     .reason = {.rule = "pbt", .peers = 8, .text = "lr times 1.2"},
                     .config = SampleConfig(0.36)});
-  EXPECT_EQ(reader_->Trial(trial)->rationale,
-            R"({"rule":"pbt","from":[],"results":0,"score":null,"text":"lr times 1.2"})");
+  EXPECT_EQ(reader_->Trial(trial)->rationale, (Rationale{.rule = "pbt", .text = "lr times 1.2"}));
 }
 
 TEST_F(ReaderTest, WhyATrialWasPromotedIsKnownWhenItRuns) {

@@ -130,13 +130,13 @@ class Translation : public HttpFixture {
 
 TEST_F(Translation, ASweepsStateAndHowItWillEnd) {
   EXPECT_EQ(Of(SweepPaused{sweep_, "paused on request"}),
-            R"(sweep_changed {"state":"paused","reason":"paused on request","stopping":""})");
+            R"(sweep_changed {"state":"paused","reason":"paused on request","end_state":""})");
   EXPECT_EQ(Of(SweepResumed{sweep_}),
-            R"(sweep_changed {"state":"running","reason":"","stopping":""})");
+            R"(sweep_changed {"state":"running","reason":"","end_state":""})");
   EXPECT_EQ(Of(SweepReopened{sweep_, "extended on request"}),
-            R"(sweep_changed {"state":"running","reason":"extended on request","stopping":""})");
+            R"(sweep_changed {"state":"running","reason":"extended on request","end_state":""})");
   EXPECT_EQ(Of(SweepStopping{sweep_, SweepState::kKilled, "on request"}),
-            R"(sweep_changed {"state":null,"reason":"on request","stopping":"killed"})");
+            R"(sweep_changed {"state":null,"reason":"on request","end_state":"killed"})");
 }
 
 TEST_F(Translation, AnExtensionTellsTheLimits) {

@@ -1,3 +1,11 @@
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "rest/contract.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -43,8 +51,8 @@ TEST_F(ApiTest, ASweepIsShownAsDocumented) {
   EXPECT_EQ(sweep.at("limits").dump(),
             R"({"target":null,"max_time":0.0,"max_gpu_hours":0.0,"patience":0,)"
             R"("max_trial_time":0.0,"trial_patience":0,"plateau":null,"threshold":{}})");
-  EXPECT_EQ(sweep.at("stopping"), "stopped");
-  EXPECT_THAT(sweep.at("waiting"), HasSubstr("executor"));
+  EXPECT_EQ(sweep.at("end_state"), "stopped");
+  EXPECT_THAT(sweep.at("waiting_reason"), HasSubstr("executor"));
   EXPECT_EQ(sweep.at("file"), "name: fashion-mnist # \"quoted\"\n");
   EXPECT_EQ(sweep.at("parameters").dump(),
             R"([{"name":"lr","type":"float","min":0.001,"max":0.5,"scale":"log"},)"
@@ -56,7 +64,7 @@ TEST_F(ApiTest, ASweepIsShownAsDocumented) {
 
 TEST_F(ApiTest, TheBestTrialComesWithItsConfigurationAndCheckpoint) {
   const Json best = GetJson("/api/v1/sweeps/s1").at("best");
-  EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("front"), Json::array({best}));
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("pareto_front"), Json::array({best}));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("owner"), "admin");
   EXPECT_EQ(best.at("trial"), 0);
   EXPECT_EQ(best.at("step"), 9);
@@ -109,7 +117,7 @@ TEST_F(ApiTest, ADecisionIsExplainedByThoseAtItsRung) {
   EXPECT_EQ(explanation.at("decision").at("policy"), 2) << "as the sweep was created";
   EXPECT_EQ(explanation.at("policy").at("name"), "asha");
   EXPECT_EQ(explanation.at("policy_changed"), false);
-  EXPECT_EQ(explanation.at("rung"), Json::parse(R"([
+  EXPECT_EQ(explanation.at("rung_trials"), Json::parse(R"([
       {"number": 0, "value": 0.5, "verdict": "continue"},
       {"number": 1, "value": 0.25, "verdict": "stop"}])"));
 }
@@ -124,7 +132,7 @@ TEST_F(ApiTest, ATrialSaysWhyItHasItsConfiguration) {
   EXPECT_EQ(explanation.at("origin"), "random");
   EXPECT_EQ(explanation.at("rationale"), nullptr) << "of a log that tells none";
   EXPECT_EQ(explanation.at("decision"), nullptr) << "nothing was decided yet";
-  EXPECT_EQ(explanation.at("rung"), Json::array());
+  EXPECT_EQ(explanation.at("rung_trials"), Json::array());
 }
 
 TEST_F(ApiTest, ImportanceIsOfWhatTellsTheBestTrialsFromTheOthers) {
@@ -182,7 +190,7 @@ TEST_F(ApiTest, ATrialIsShownWithWhatHappenedToIt) {
   const Json trial = GetJson("/api/v1/sweeps/s1/trials/0");
   EXPECT_EQ(trial.at("state"), "completed");
   EXPECT_EQ(trial.at("reason"), "reached step 9, the last");
-  EXPECT_EQ(trial.at("attempts"), 2);
+  EXPECT_EQ(trial.at("attempt_count"), 2);
   EXPECT_EQ(trial.at("step"), 9);
   EXPECT_EQ(trial.at("milestone"), 9);
   EXPECT_EQ(trial.at("seconds"), 10.25);  // of both attempts
@@ -191,8 +199,8 @@ TEST_F(ApiTest, ATrialIsShownWithWhatHappenedToIt) {
   EXPECT_EQ(trial["history"][1].dump(),
             R"({"step":3,"time":"2026-11-21T10:00:10.000000Z","attempt":1,"seconds":4.25,)"
             R"("metrics":{"accuracy":0.75,"loss":0.3333333333333333}})");
-  ASSERT_EQ(trial.at("attempts_list").size(), 2u);
-  const Json& first = trial["attempts_list"][0];
+  ASSERT_EQ(trial.at("attempts").size(), 2u);
+  const Json& first = trial["attempts"][0];
   EXPECT_EQ(first.at("outcome"), "failed");
   EXPECT_EQ(first.at("failure"), "rank 1 was killed by signal 9 (SIGKILL)\nepoch 4\nout of memory");
   EXPECT_EQ(first.at("pids").dump(), "[812,813]");
@@ -200,7 +208,7 @@ TEST_F(ApiTest, ATrialIsShownWithWhatHappenedToIt) {
   EXPECT_EQ(first.at("ranks")[1].dump(),
             R"({"rank":1,"executor":"box","local_rank":1,"cpus":1,"gpus":[0]})");
   EXPECT_TRUE(first.at("resumed_from").is_null());
-  EXPECT_EQ(trial["attempts_list"][1].at("resumed_from"), 3);
+  EXPECT_EQ(trial["attempts"][1].at("resumed_from"), 3);
   ASSERT_EQ(trial.at("decisions").size(), 2u);
   EXPECT_EQ(trial["decisions"][0].at("rule"), "asha");
   EXPECT_EQ(trial["decisions"][0].at("cutoff"), 0.5);
@@ -277,7 +285,7 @@ TEST_F(ApiTest, WhatIsLoggedComesInOrder) {
                                number,
                                static_cast<double>(number) / 4,
                                {{"batch_loss", number == 2 ? std::nan("") : 0.5}}});
-  EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("logged").dump(), R"(["batch_loss"])");
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("logged_metrics").dump(), R"(["batch_loss"])");
   const Json all = GetJson("/api/v1/sweeps/s1/trials/3/logged").at("logged");
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[1].at("attempt"), 2);
@@ -424,9 +432,9 @@ TEST_F(ApiTest, ExecutorsShowWhatIsFree) {
   EXPECT_EQ(GetJson("/api/v1/executors").dump(),
             R"({"executors":[{"name":"box","state":"online","address":"127.0.0.1","labels":{},)"
             R"("cpus":2,"cpus_free":1,"gpus":0,"gpus_free":0,"memory_bytes":25165824000,)"
-            R"("memory_free":0,"running":[],"drain":null,"problem":null,)"
-            R"("set_aside":null,"disk_free_bytes":null,"memory_available_bytes":null,)"
-            R"("silent_seconds":null}]})");
+            R"("memory_free_bytes":0,"running":[],"drain":null,"health_problem":null,)"
+            R"("quarantine":null,"disk_free_bytes":null,"memory_available_bytes":null,)"
+            R"("seconds_since_heartbeat":null}]})");
 }
 
 TEST_F(ApiTest, DemandIsWhatFindsNoRoom) {
@@ -436,7 +444,7 @@ TEST_F(ApiTest, DemandIsWhatFindsNoRoom) {
   EXPECT_EQ(demand[0].at("sweep"), "s1");
   EXPECT_EQ(demand[0].at("workers"), sweep.at("workers"));
   EXPECT_EQ(demand[0].at("min_workers"), sweep.at("workers"));
-  EXPECT_EQ(demand[0].at("reason"), sweep.at("waiting"));
+  EXPECT_EQ(demand[0].at("reason"), sweep.at("waiting_reason"));
   EXPECT_GT(demand[0].at("gangs"), 0);
   EXPECT_EQ(demand[0].at("cpus_per_worker"), 1);
   EXPECT_EQ(demand[0].at("gpus_per_worker"), 0);
@@ -479,6 +487,40 @@ TEST_F(ApiTest, MetricsAreInPrometheusForm) {
         "attune_sweeps{state=\"running\"} ", "attune_ready 1.0\n",
         "attune_executor_cpus{executor=\"box\",state=\"used\"} 1.0\n"})
     EXPECT_THAT(answer->body, HasSubstr(line));
+}
+
+// The methods that a path takes, as the server lists them when another one is used.
+std::set<std::string> MethodsOf(httplib::Client& client, std::string path) {
+  for (const auto& [name, value] : {std::pair("{sweep}", "s1"), {"{trial}", "0"},
+                                    {"{checkpoint}", "1-3"}, {"{executor}", "box"}}) {
+    if (const size_t at = path.find(name); at != std::string::npos)
+      path.replace(at, std::string(name).size(), value);
+  }
+  const auto refusal = client.Put(path);
+  std::istringstream allowed(refusal ? refusal->get_header_value("Allow") : "");
+  std::set<std::string> methods;
+  for (std::string method; std::getline(allowed >> std::ws, method, ',');)
+    if (method != "HEAD") methods.insert(method);
+  return methods;
+}
+
+TEST_F(ApiTest, EachPathOfTheContractTakesItsMethods) {
+  const Json contract = GetJson("/api/v1/openapi.json");
+  for (const auto& [path, item] : contract.at("paths").items()) {
+    std::set<std::string> methods;
+    for (const auto& [name, operation] : item.items()) {
+      std::string method = name;
+      std::ranges::transform(method, method.begin(), [](char c) { return std::toupper(c); });
+      if (name != "parameters") methods.insert(method);
+    }
+    EXPECT_EQ(MethodsOf(*client_, path), methods) << path;
+  }
+}
+
+TEST_F(ApiTest, CurvesHaveTheFormOfTheContract) {
+  const auto curves = rest::Parse<rest::Curves>(GetJson("/api/v1/sweeps/s1/curves"));
+  ASSERT_TRUE(curves.ok()) << curves.error().message;
+  EXPECT_FALSE(curves->trials.empty());
 }
 
 }  // namespace

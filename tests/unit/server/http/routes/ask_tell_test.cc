@@ -200,7 +200,7 @@ TEST_F(AskTellTest, AFailedTrialIsOfferedAgain) {
   EXPECT_EQ(again.at("trial"), 0);
   EXPECT_EQ(again.at("attempt"), 2);
   const Json trial = GetJson("/api/v1/sweeps/s2/trials/0");
-  EXPECT_THAT(trial.at("attempts_list")[0].at("failure"), HasSubstr("out of memory"));
+  EXPECT_THAT(trial.at("attempts")[0].at("failure"), HasSubstr("out of memory"));
 
   EXPECT_THAT(Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 1}})", 409)
                   .at("detail"),

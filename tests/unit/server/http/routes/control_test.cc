@@ -41,11 +41,11 @@ TEST_F(ControlTest, PauseTellsHowManyTrialsLeave) {
 
 TEST_F(ControlTest, ATrialSaysWhyItDoesNotRun) {
   EXPECT_EQ(Trial(0).at("state"), "running");
-  EXPECT_EQ(Trial(0).at("waiting"), "");
-  EXPECT_THAT(Trial(1).at("waiting"), HasSubstr("CPU"));
+  EXPECT_EQ(Trial(0).at("waiting_reason"), "");
+  EXPECT_THAT(Trial(1).at("waiting_reason"), HasSubstr("CPU"));
   PostJson("/api/v1/sweeps/s2:pause", "", 202);
-  EXPECT_EQ(Trial(1).at("waiting"), "its sweep is paused");
-  EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials").at("trials")[1].at("waiting"),
+  EXPECT_EQ(Trial(1).at("waiting_reason"), "its sweep is paused");
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials").at("trials")[1].at("waiting_reason"),
             "its sweep is paused");
 }
 
@@ -60,7 +60,7 @@ TEST_F(ControlTest, ResumeGoesOn) {
 TEST_F(ControlTest, StopLetsRunningTrialsFinish) {
   const Json sweep = PostJson("/api/v1/sweeps/s2:stop", "", 202);
   EXPECT_EQ(sweep.at("state"), "running");
-  EXPECT_EQ(sweep.at("stopping"), "stopped");
+  EXPECT_EQ(sweep.at("end_state"), "stopped");
   EXPECT_EQ(sweep.at("effect"), "1 running trial will finish, and nothing else starts");
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:stop", "", 202).at("effect"), "it is ending already");
 }
@@ -267,21 +267,21 @@ TEST_F(ControlTest, ADrainedExecutorSaysWhatBecomesOfWhatRuns) {
   const auto running = drained.at("running");
   ASSERT_FALSE(running.empty());
   EXPECT_EQ(running.back().dump(), R"({"sweep":"s2","trial":0,"attempt":1,"ranks":[0,1]})");
-  EXPECT_THAT(drained.at("effect"), HasSubstr("nothing starts there before it is resumed; "));
+  EXPECT_THAT(drained.at("effect"), HasSubstr("nothing starts there until it is resumed; "));
   EXPECT_THAT(drained.at("effect"), HasSubstr("will finish there"));
-  EXPECT_THAT(Trial(1).at("waiting"), HasSubstr("nothing starts on new (drained)"));
+  EXPECT_THAT(Trial(1).at("waiting_reason"), HasSubstr("nothing starts on new (drained)"));
 
   const Json resumed = PostJson("/api/v1/executors/new:resume", "", 202);
   EXPECT_EQ(resumed.at("state"), "online");
   EXPECT_TRUE(resumed.at("drain").is_null());
   EXPECT_EQ(resumed.at("effect"), "trials start there again");
   EXPECT_EQ(PostJson("/api/v1/executors/new:resume", "", 202).at("effect"),
-            "it was neither drained nor set aside, and no sweep excludes it");
+            "it was not drained, quarantined or excluded");
 }
 
 TEST_F(ControlTest, ADrainThatCannotMoveATrialSaysSo) {
   const Json drained = PostJson("/api/v1/executors/new:drain", R"({"now": true})", 202);
-  EXPECT_THAT(drained.at("effect"), HasSubstr("having no other place"));
+  EXPECT_THAT(drained.at("effect"), HasSubstr("because they cannot resume elsewhere"));
 }
 
 TEST_F(ControlTest, AnUnknownExecutorIsNotFoundAndAWrongBodyIsToldOf) {

@@ -31,7 +31,7 @@ class FrontTest : public HttpFixture {
 };
 
 TEST_F(FrontTest, IsTheReportsThatNoOtherBeatsInEverything) {
-  EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("front"), Json::array());
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("pareto_front"), Json::array());
   Report(SampleConfig(0.1), 0.8, 12);
   Report(SampleConfig(0.2), 0.7, 15);  // beaten by the one before
   Report(SampleConfig(0.3), 0.9, 30);
@@ -41,7 +41,7 @@ TEST_F(FrontTest, IsTheReportsThatNoOtherBeatsInEverything) {
   EXPECT_EQ(sweep.at("metric").dump(), R"({"name":"accuracy","mode":"max"})");
   EXPECT_EQ(sweep.at("metrics").dump(), R"([{"name":"accuracy","mode":"max","target":null},)"
                                         R"({"name":"latency","mode":"min","target":null}])");
-  const Json& front = sweep.at("front");
+  const Json& front = sweep.at("pareto_front");
   ASSERT_EQ(front.size(), 2u);
   EXPECT_EQ(front[0].at("trial"), 0) << "as they came";
   EXPECT_EQ(front[0].at("values").dump(), "[0.8,12.0]");

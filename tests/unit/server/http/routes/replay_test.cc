@@ -68,15 +68,15 @@ TEST_F(ReplayTest, WithoutChangesItIsWhatWasRecorded) {
   const Json replay = Replay("");
   EXPECT_EQ(replay.at("slots"), 16);
   EXPECT_EQ(replay.at("unknown"), 0);
-  EXPECT_EQ(replay.at("if_worst"), replay.at("if_best"));
+  EXPECT_EQ(replay.at("worst_case"), replay.at("best_case"));
   for (const char* key : {"slot_hours", "cpu_hours", "gpu_hours", "wall_seconds", "steps", "best"})
-    EXPECT_EQ(replay.at("recorded").at(key), replay.at("if_worst").at(key)) << key;
+    EXPECT_EQ(replay.at("recorded").at(key), replay.at("worst_case").at(key)) << key;
   EXPECT_DOUBLE_EQ(replay.at("recorded").at("gpu_hours").get<double>(),
                    recorded_.slot_seconds / 3600);
   EXPECT_DOUBLE_EQ(replay.at("recorded").at("cpu_hours").get<double>(),
                    recorded_.slot_seconds / 3600);
-  EXPECT_EQ(replay.at("if_worst").at("regret"), 0);
-  EXPECT_EQ(replay.at("if_worst").at("keeps_winner"), true);
+  EXPECT_EQ(replay.at("worst_case").at("regret"), 0);
+  EXPECT_EQ(replay.at("worst_case").at("keeps_best_trial"), true);
   EXPECT_EQ(replay.at("trials").size(), 60);
 }
 
@@ -86,17 +86,17 @@ TEST_F(ReplayTest, ChangesAreThoseOfTheSweepFile) {
   EXPECT_EQ(replay.at("slots"), 4);
   EXPECT_EQ(replay.at("scheduler").at("reduction_factor"), 9);
   EXPECT_EQ(replay.at("recorded_scheduler").at("reduction_factor"), 3);
-  EXPECT_EQ(replay.at("if_worst").at("trials").at("pending"), 30);
-  EXPECT_GT(replay.at("if_worst").at("wall_seconds"), replay.at("recorded").at("wall_seconds"));
-  EXPECT_EQ(replay.at("trials").at(59).at("if_best").at("state"), "pending");
+  EXPECT_EQ(replay.at("worst_case").at("trials").at("pending"), 30);
+  EXPECT_GT(replay.at("worst_case").at("wall_seconds"), replay.at("recorded").at("wall_seconds"));
+  EXPECT_EQ(replay.at("trials").at(59).at("best_case").at("state"), "pending");
 }
 
 TEST_F(ReplayTest, TrialsThatGoOnBeyondTheirRecordingAreUnknown) {
   Record(60);
   const Json replay = Replay("{scheduler: {name: fifo}}");
   EXPECT_EQ(replay.at("unknown"), recorded_.Count(TrialState::kStopped));
-  EXPECT_EQ(replay.at("if_worst").at("steps"), 60 * 27);
-  EXPECT_EQ(replay.at("if_worst").at("keeps_winner"), true);
+  EXPECT_EQ(replay.at("worst_case").at("steps"), 60 * 27);
+  EXPECT_EQ(replay.at("worst_case").at("keeps_best_trial"), true);
 }
 
 TEST_F(ReplayTest, FaultsStandAtTheirPlaces) {

@@ -18,10 +18,10 @@ State Read(const std::string& bytes) {
   return framing.Read(bytes);
 }
 
-int StatusOf(const std::string& bytes) {
+rest::ProblemType ProblemOf(const std::string& bytes) {
   Framing framing;
   EXPECT_EQ(framing.Read(bytes), State::kBad) << bytes;
-  return framing.fault().status;
+  return framing.fault().type;
 }
 
 // The same however it comes.
@@ -67,42 +67,50 @@ TEST(Framing, TheHeadIsKnownBeforeTheBodyHasCome) {
 }
 
 TEST(Framing, WhatTwoReadersCouldReadInTwoWaysIsRefused) {
-  EXPECT_EQ(StatusOf(Post("Content-Length: 5\r\nContent-Length: 6\r\n", "")), 400);
-  EXPECT_EQ(StatusOf(Post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "")), 400);
-  EXPECT_EQ(StatusOf(Post("Transfer-Encoding: gzip, chunked\r\n", "")), 501);
-  EXPECT_EQ(StatusOf(Post("Content-Length: -5\r\n", "")), 400);
-  EXPECT_EQ(StatusOf(Post("Content-Length: +5\r\n", "")), 400);
-  EXPECT_EQ(StatusOf(Post("Content-Length: 99999999999999999999\r\n", "")), 400);
-  EXPECT_EQ(StatusOf(Post("Content-Length : 5\r\n", "")), 400);
-  EXPECT_EQ(StatusOf(Post("X: 1\r\n folded\r\n", "")), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\nHost: localhost\n\n"), 400);
-  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nX: a\rb\r\n\r\n"), 400);
-  EXPECT_EQ(StatusOf(std::string("GET /\0 HTTP/1.1\r\n\r\n", 20)), 400);
+  EXPECT_EQ(ProblemOf(Post("Content-Length: 5\r\nContent-Length: 6\r\n", "")),
+            rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "")),
+            rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post("Transfer-Encoding: gzip, chunked\r\n", "")),
+            rest::ProblemType::kUnknownEncoding);
+  EXPECT_EQ(ProblemOf(Post("Content-Length: -5\r\n", "")), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post("Content-Length: +5\r\n", "")), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post("Content-Length: 99999999999999999999\r\n", "")),
+            rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post("Content-Length : 5\r\n", "")), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post("X: 1\r\n folded\r\n", "")), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf("GET / HTTP/1.1\nHost: localhost\n\n"), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf("GET / HTTP/1.1\r\nX: a\rb\r\n\r\n"), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(std::string("GET /\0 HTTP/1.1\r\n\r\n", 20)),
+            rest::ProblemType::kMalformedRequest);
 }
 
 TEST(Framing, AChunkThatIsNotAsItSaysIsRefused) {
   const std::string chunked = "Transfer-Encoding: chunked\r\n";
-  EXPECT_EQ(StatusOf(Post(chunked, "3\r\nabcd\r\n")), 400);
-  EXPECT_EQ(StatusOf(Post(chunked, "x\r\n")), 400);
-  EXPECT_EQ(StatusOf(Post(chunked, "\r\n")), 400);
-  EXPECT_EQ(StatusOf(Post(chunked, "0\r\nTrailer: 1\r\n\r\n")), 400);
-  EXPECT_EQ(StatusOf(Post(chunked, std::string(300, '1'))), 400);
+  EXPECT_EQ(ProblemOf(Post(chunked, "3\r\nabcd\r\n")), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post(chunked, "x\r\n")), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post(chunked, "\r\n")), rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post(chunked, "0\r\nTrailer: 1\r\n\r\n")),
+            rest::ProblemType::kMalformedRequest);
+  EXPECT_EQ(ProblemOf(Post(chunked, std::string(300, '1'))), rest::ProblemType::kMalformedRequest);
 }
 
 TEST(Framing, AHeadMayBeSoLongAndNoLonger) {
   const std::string begin = "GET / HTTP/1.1\r\nX: ";
   const std::string fits = begin + std::string(kMaxHeadBytes - begin.size(), 'x') + "\r\n\r\n";
   EXPECT_EQ(Read(fits), State::kWhole);
-  EXPECT_EQ(StatusOf(begin + std::string(kMaxHeadBytes - begin.size() + 1, 'x') + "\r\n\r\n"), 431);
-  EXPECT_EQ(StatusOf(begin + std::string(kMaxHeadBytes, 'x')), 431);  // and still no end
+  EXPECT_EQ(ProblemOf(begin + std::string(kMaxHeadBytes - begin.size() + 1, 'x') + "\r\n\r\n"),
+            rest::ProblemType::kHeadersTooLarge);
+  EXPECT_EQ(ProblemOf(begin + std::string(kMaxHeadBytes, 'x')),
+            rest::ProblemType::kHeadersTooLarge);  // and still no end
 }
 
 TEST(Framing, AChunkedBodyMayBeSoLongAndNoLonger) {
   const std::string chunked = "Transfer-Encoding: chunked\r\n";
   const std::string half = "80000\r\n" + std::string(0x80000, 'x') + "\r\n";
   EXPECT_EQ(Read(Post(chunked, half + half + "0\r\n\r\n")), State::kWhole);
-  EXPECT_EQ(StatusOf(Post(chunked, half + half + "1\r\n")), 413);
-  EXPECT_EQ(StatusOf(Post(chunked, "ffffffffffffffff\r\n")), 413);
+  EXPECT_EQ(ProblemOf(Post(chunked, half + half + "1\r\n")), rest::ProblemType::kBodyTooLarge);
+  EXPECT_EQ(ProblemOf(Post(chunked, "ffffffffffffffff\r\n")), rest::ProblemType::kBodyTooLarge);
 }
 
 TEST(Framing, ABodyThatIsTooLongIsNotWaitedFor) {
