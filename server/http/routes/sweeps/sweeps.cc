@@ -129,7 +129,7 @@ Response Sweeps::Get(const Request&, const Target& target) {
 Response Sweeps::Resolved(const Request&, const Target& target) {
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
-  return JsonAnswer({{"resolved", sweepfile::ToJson(sweep->spec)}});
+  return Render(rest::ResolvedSweep{.resolved = sweepfile::ToJson(sweep->spec)});
 }
 
 Response Sweeps::Curves(const Request& request, const Target& target) {
