@@ -120,20 +120,21 @@ ROOMS = {
         ("trainable/include", "trainable/base", "trainable/checkpoints"), ("curl",)
     ),
     "trainable/precision": Room(("trainable/include",), ("torch",)),
-    "trainable/trainer": Room(
+    "trainable/worker": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
          "trainable/data", "trainable/distributed", "channel"),
         ("torch",),
     ),
+    "trainable/gang": Room(("trainable/include", "trainable/base", "channel")),
     "trainable/start": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
-         "trainable/trainer", "channel"),
+         "trainable/gang", "trainable/worker", "channel"),
         ("cli11",),
     ),
     "trainable/driver": Room(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",
-         "trainable/start", "trainable/trainer", "channel", "json"),
-        ("torch"),
+         "trainable/gang", "trainable/worker", "channel", "json"),
+        ("torch",),
     ),
     "trainable": Room(),
     "examples/in_process": Room(("core/*", "searchers"), pure=False),

@@ -14,11 +14,10 @@
 #include "attune/worker_group.h"
 #include "trainable/base/random.h"
 #include "trainable/channel/messages.h"
-#include "trainable/driver/gang.h"
 #include "trainable/driver/group_messages.h"
-#include "trainable/driver/task.h"
 #include "trainable/driver/weights.h"
 #include "trainable/driver/worker_options.h"
+#include "trainable/driver/workers.h"
 
 namespace attune::trainable {
 namespace {
@@ -34,7 +33,7 @@ void Check(const WorkerGroupOptions& options) {
   if (options.use_gpu) check.RequireGpus(options.num_workers, options.num_workers);
 }
 
-// Each is a gang of one to itself.
+// Each worker trains alone: rank 0, with a world size of 1.
 std::vector<channel::Start> StartsOf(const WorkerGroupOptions& options) {
   std::vector<channel::Start> starts(options.num_workers);
   for (int worker = 0; worker < options.num_workers; ++worker) {
@@ -59,7 +58,7 @@ struct GroupDriver::Impl {
     SharedMessage message;
     Done done;
   };
-  // A worker's calls, which a thread makes one after the other.
+  // The calls of one worker, made by a thread one after the other.
   struct Lane {
     std::mutex mutex;
     std::condition_variable changed;
@@ -69,27 +68,24 @@ struct GroupDriver::Impl {
   };
 
   explicit Impl(const WorkerGroupOptions& options)
-      : gang(std::in_place,
-             Gang::Options{.workers = StartsOf(options),
-                           .task = {.serve = ServeGroup,
-                                    .settings = {},
-                                    .initialization_hook = options.initialization_hook},
-                           .stall_timeout = options.stall_timeout}),
+      : workers(std::in_place,
+                Workers::Options{.starts = StartsOf(options),
+                                 .task = {.serve = ServeGroup,
+                                          .settings = {},
+                                          .initialization_hook = options.initialization_hook},
+                                 .stall_timeout = options.stall_timeout}),
         lanes(options.num_workers) {
-    for (int worker = 0; worker < gang->size(); ++worker) {
-      gang->Send(worker, ToMessage(Place{.index = worker, .size = gang->size()}));
-    }
-    for (int worker = 0; worker < gang->size(); ++worker) {
+    for (int worker = 0; worker < workers->size(); ++worker) {
       lanes[worker].thread = std::thread(&Impl::Run, this, worker);
     }
   }
   ~Impl() { Shutdown(/*force=*/false); }
 
   void Add(int worker, Call call) {
-    if (!gang) throw Error("WorkerGroup: is shut down");
-    if (worker < 0 || worker >= gang->size()) {
+    if (!workers) throw Error("WorkerGroup: is shut down");
+    if (worker < 0 || worker >= workers->size()) {
       throw Error("WorkerGroup: there is no worker " + std::to_string(worker) + " of " +
-                  std::to_string(gang->size()));
+                  std::to_string(workers->size()));
     }
     Lane& lane = lanes[worker];
     const std::lock_guard lock(lane.mutex);
@@ -113,7 +109,7 @@ struct GroupDriver::Impl {
     return GetAll(std::move(answers));
   }
 
-  // Empty once the lane is closed and all is done.
+  // Empty once the lane is closed and all its calls are done.
   std::optional<Call> Next(Lane& lane) {
     std::unique_lock lock(lane.mutex);
     lane.changed.wait(lock, [&] { return lane.closed || !lane.calls.empty(); });
@@ -129,9 +125,9 @@ struct GroupDriver::Impl {
     pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's handlers run on its own threads
     while (auto call = Next(lanes[worker])) {
       try {
-        gang->Send(worker, *call->message);
+        workers->Send(worker, *call->message);
         call->message.reset();
-        Message answer = gang->Receive(worker);
+        Message answer = workers->Receive(worker);
         if (TakeError(answer)) {
           throw WorkerError(worker, /*lost=*/false,
                             "worker " + std::to_string(worker) + ": " + answer.bytes);
@@ -144,18 +140,18 @@ struct GroupDriver::Impl {
   }
 
   void Shutdown(bool force) {
-    if (!gang) return;
-    if (force) gang->Kill();
+    if (!workers) return;
+    if (force) workers->Kill();
     for (Lane& lane : lanes) {
       const std::lock_guard lock(lane.mutex);
       lane.closed = true;
       lane.changed.notify_one();
     }
     for (Lane& lane : lanes) lane.thread.join();
-    gang.reset();
+    workers.reset();
   }
 
-  std::optional<Gang> gang;  // none once it is shut down
+  std::optional<Workers> workers;  // none once it is shut down
   std::deque<Lane> lanes;
 };
 

@@ -8,7 +8,7 @@
 namespace attune::trainable {
 namespace {
 
-// What ends a message, so that what it follows begins where it lies.
+// Appended to a message, so that the bytes before it stay where they are.
 template <typename T>
 void PutLast(std::string& bytes, const T& value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -24,17 +24,6 @@ T TakeLast(std::string& bytes) {
 }
 
 }  // namespace
-
-Message ToMessage(const Place& place) {
-  Message message;
-  PutLast(message.bytes, place);
-  return message;
-}
-
-Place ReadPlace(const Message& message) {
-  std::string bytes = message.bytes;
-  return TakeLast<Place>(bytes);
-}
 
 Message ToMessage(std::uintptr_t function, Packer args) {
   Message call = args.Finish();

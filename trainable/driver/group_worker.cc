@@ -6,7 +6,6 @@
 
 #include "attune/worker_group.h"
 #include "trainable/driver/group_messages.h"
-#include "trainable/driver/task.h"
 
 namespace attune::trainable {
 namespace {
@@ -24,7 +23,7 @@ Message AnswerOf(const std::function<void(Packer& result)>& call) {
 }
 
 // The next call and its arguments; false when the driver is gone.
-bool Receive(Link& driver, std::uintptr_t& function, std::shared_ptr<const Message>& args) {
+bool Receive(MessageSocket& driver, std::uintptr_t& function, std::shared_ptr<const Message>& args) {
   args.reset();
   std::optional<Message> message = driver.Receive();
   if (!message) return false;
@@ -35,11 +34,8 @@ bool Receive(Link& driver, std::uintptr_t& function, std::shared_ptr<const Messa
 
 }  // namespace
 
-void ServeGroup(Context& context, Link& driver, const std::string&) {
-  const std::optional<Message> first = driver.Receive();
-  if (!first) return;
-  const Place place = ReadPlace(*first);
-  const Worker worker{.index = place.index, .size = place.size, .context = context};
+void ServeGroup(Context& context, MessageSocket& driver, const Task& task) {
+  const Worker worker{.index = task.worker, .size = task.workers, .context = context};
 
   std::shared_ptr<void> object;
   std::uintptr_t function = 0;

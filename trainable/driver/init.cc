@@ -4,38 +4,38 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
-#include <optional>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "attune/error.h"
-#include "trainable/driver/driver.h"
-#include "trainable/driver/task.h"
-#include "trainable/trainer/worker.h"
+#include "trainable/driver/message.h"
+#include "trainable/driver/workers.h"
+#include "trainable/gang/launcher.h"
+#include "trainable/worker/worker.h"
 
 namespace attune {
 namespace trainable {
 namespace {
 
-std::optional<Driver>& Slot() {
-  static std::optional<Driver> driver;
-  return driver;
-}
+// The launcher that Init() has forked; null before. It is never destroyed, because objects that are
+// destroyed after main() may have workers.
+Launcher* program_launcher = nullptr;
+std::mutex program_launcher_mutex;  // held while it is asked
 
-// Does not return.
-[[noreturn]] void RunAsWorker(Role role, std::vector<std::string> args) {
+[[noreturn]] void RunAsWorker(ForkedWorker worker, std::vector<std::string> args) {
   int status = 1;
   try {
-    Link driver(std::move(role.driver));
-    // Without a task the driver is gone already.
+    MessageSocket driver(std::move(worker.driver));
+    // Without a task, the driver is gone already.
     if (const auto message = driver.Receive()) {
       const Task task = ReadTask(message->bytes);
       Program program;
-      program.train = [&](Context& context) { task.serve(context, driver, task.settings); };
+      program.train = [&](Context& context) { task.serve(context, driver, task); };
       if (task.initialization_hook) program.options.initialization_hook = task.initialization_hook;
-      status = RunWorker(std::move(*role.channel), std::move(args), program);
+      status = RunWorker(std::move(worker.channel), std::move(args), program);
     }
   } catch (const std::exception& error) {
     std::cerr << "attune: " << error.what() << std::endl;
@@ -45,23 +45,22 @@ std::optional<Driver>& Slot() {
 
 }  // namespace
 
-LocalLauncher ForkLauncher() {
-  if (!Slot()) {
+Launcher ForkLauncher() {
+  if (program_launcher == nullptr) {
     throw Error(
         "attune::Init(argc, argv) has to be called first in main(), before anything that starts "
         "workers");
   }
-  const std::lock_guard lock(Slot()->asking);
-  return Slot()->zygote.ForkLauncher();
+  const std::lock_guard lock(program_launcher_mutex);
+  return program_launcher->ForkLauncher();
 }
 
 }  // namespace trainable
 
 void Init(int argc, char** argv) {
-  using trainable::Driver;
-  using trainable::Role;
-  using trainable::Zygote;
-  if (trainable::Slot()) throw Error("attune::Init: has been called before");
+  using trainable::ForkedWorker;
+  using trainable::Launcher;
+  if (trainable::program_launcher != nullptr) throw Error("attune::Init: has been called before");
   for (const char* variable : {"ATTUNE_CHANNEL_FD", "ATTUNE_LAUNCHER_FD"}) {
     if (std::getenv(variable) == nullptr) continue;
     throw Error(
@@ -72,10 +71,12 @@ void Init(int argc, char** argv) {
   sigset_t mask;
   sigprocmask(SIG_SETMASK, nullptr, &mask);
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
-  auto forked = Zygote::Fork(mask);
-  if (auto* role = std::get_if<Role>(&forked))
-    trainable::RunAsWorker(std::move(*role), std::move(args));
-  trainable::Slot().emplace(std::move(std::get<Zygote>(forked)));
+  trainable::CheckSingleThreaded("attune::Init()");
+  auto forked = Launcher::Fork(mask);
+  if (auto* worker = std::get_if<ForkedWorker>(&forked)) {
+    trainable::RunAsWorker(std::move(*worker), std::move(args));
+  }
+  trainable::program_launcher = new Launcher(std::move(std::get<Launcher>(forked)));
 }
 
 }  // namespace attune

@@ -8,7 +8,7 @@
 #include "attune/error.h"
 #include "trainable/checkpoints/mapped_file.h"
 #include "trainable/checkpoints/safetensors.h"
-#include "trainable/driver/link.h"
+#include "trainable/driver/message.h"
 #include "trainable/driver/trainer_state.h"
 
 namespace attune::trainable {

@@ -8,25 +8,24 @@
 #include "attune/error.h"
 #include "attune/torch_trainer.h"
 #include "trainable/channel/messages.h"
-#include "trainable/driver/driver.h"
-#include "trainable/driver/gang.h"
 #include "trainable/driver/trainer_messages.h"
 #include "trainable/driver/trainer_state.h"
 #include "trainable/driver/trainer_worker.h"
 #include "trainable/driver/worker_options.h"
+#include "trainable/driver/workers.h"
 
 namespace attune::trainable {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Between two questions whether there is room: the first, and the longest.
+// The first and the longest wait before it asks again whether there is room.
 constexpr milliseconds kBackoffMin{100};
 constexpr milliseconds kBackoffMax{10'000};
 
 constexpr milliseconds kStallTimeoutMin{3'000};
 
-// With everything in it that is left to us.
+// The options with defaults filled in.
 TorchTrainerOptions Checked(TorchTrainerOptions options) {
   const OptionCheck check("TorchTrainer");
   check.RequireWorkers(options.num_workers, options.cpus_per_worker, options.seed);
@@ -66,10 +65,10 @@ struct TrainerDriver::Impl {
   const TrainingFactory factory;
   const std::string creators;
   const TorchTrainerOptions options;
-  std::unique_ptr<Gang> gang;
-  UniqueFd state;        // of the last command that changed it; none: as created, or not kept
-  bool unsaved = false;  // it changed, and was not kept
-  bool lost = false;     // with a gang, what had not been kept
+  std::unique_ptr<Workers> workers;
+  UniqueFd state;        // after the last command that changed it; none: as created, or not kept
+  bool unsaved = false;  // the state has changed and is not kept
+  bool lost = false;     // an unsaved state was lost with its gang
   std::uint64_t calls = 0;
   bool shut_down = false;
 
@@ -93,34 +92,34 @@ struct TrainerDriver::Impl {
     }
   }
 
-  void Start(int workers) {
+  void Start(int count) {
     TrainerSettings settings{.factory = factory, .creators = creators, .options = options};
-    settings.batch_factor = ResizeBatch(settings.options, workers);
+    settings.batch_factor = ResizeBatch(settings.options, count);
     channel::Start start{.sweep = "trainer",
-                         .world_size = workers,
-                         .local_world_size = workers,
+                         .world_size = count,
+                         .local_world_size = count,
                          .cpus = options.cpus_per_worker,
                          .seed = options.seed,
                          .parameters = ToParameters(options.config)};
-    std::vector<channel::Start> starts(workers, start);
-    for (int worker = 0; worker < workers; ++worker) {
+    std::vector<channel::Start> starts(count, start);
+    for (int worker = 0; worker < count; ++worker) {
       starts[worker].rank = starts[worker].local_rank = worker;
       if (options.use_gpu) starts[worker].device = "cuda:" + std::to_string(worker);
     }
-    gang = std::make_unique<Gang>(
-        Gang::Options{.workers = std::move(starts),
-                      .task = {.serve = ServeTrainer,
-                               .settings = ToBytes(settings),
-                               .initialization_hook = options.initialization_hook},
-                      .stall_timeout = options.stall_timeout});
+    workers = std::make_unique<Workers>(
+        Workers::Options{.starts = std::move(starts),
+                         .task = {.serve = ServeTrainer,
+                                  .settings = ToBytes(settings),
+                                  .initialization_hook = options.initialization_hook},
+                         .stall_timeout = options.stall_timeout});
     if (state) {
-      gang->Call({.bytes = ToBytes(Command{.what = DoLoad{}}), .file = DuplicateOf(state)});
+      workers->Call({.bytes = ToBytes(Command{.what = DoLoad{}}), .file = DuplicateOf(state)});
     } else {
-      gang->Call({.bytes = ToBytes(Command{.what = DoNothing{}}), .file = {}});
+      workers->Call({.bytes = ToBytes(Command{.what = DoNothing{}}), .file = {}});
     }
   }
 
-  // Between two epochs it may become smaller or larger.
+  // The gang may become smaller or larger only between two epochs.
   void Prepare(bool may_resize) {
     if (shut_down) throw Error("TorchTrainer: is shut down");
     if (lost) {
@@ -128,17 +127,17 @@ struct TrainerDriver::Impl {
           "TorchTrainer: what it had learnt went with a worker, since options.checkpoint is off; "
           "load_state_dict() or Load() goes on from another state");
     }
-    if (gang && may_resize && !unsaved && options.available_workers) {
+    if (workers && may_resize && !unsaved && options.available_workers) {
       const int room = Room();
-      if (room >= options.min_workers && room != gang->size()) gang.reset();
+      if (room >= options.min_workers && room != workers->size()) workers.reset();
     }
-    if (!gang) Start(AwaitRoom());
+    if (!workers) Start(AwaitRoom());
   }
 
   std::vector<Answer> Do(Command command) {
     command.number = calls;
     std::vector<Answer> answers;
-    for (Message& message : gang->Call({.bytes = ToBytes(command), .file = {}})) {
+    for (Message& message : workers->Call({.bytes = ToBytes(command), .file = {}})) {
       answers.push_back(ReadAnswer(message.bytes));
       answers.back().applied.file = std::move(message.file);
     }
@@ -152,11 +151,11 @@ struct TrainerDriver::Impl {
   }
 
   void LoseGang() {
-    gang.reset();
+    workers.reset();
     lost |= std::exchange(unsaved, false);
   }
 
-  // Does it, again after a loss; `retries` counts them.
+  // Does the work, and does it again after a loss; `retries` counts the repetitions.
   template <typename Work>
   auto Retrying(int max_retries, int& retries, bool may_resize, Work work) {
     ++calls;
@@ -277,7 +276,7 @@ void TrainerDriver::LoadState(const TensorMap& state) {
   try {
     int retries = 0;
     impl_->Retrying(impl_->options.max_retries, retries, /*may_resize=*/false, [&] {
-      impl_->gang->Call(
+      impl_->workers->Call(
           {.bytes = ToBytes(Command{.what = DoLoad{}}), .file = DuplicateOf(impl_->state)});
     });
   } catch (...) {
@@ -298,12 +297,12 @@ std::vector<Unpacker> TrainerDriver::ApplyAll(ApplyFunction apply, const std::st
 }
 
 void TrainerDriver::Shutdown(bool force) {
-  if (force && impl_->gang) impl_->gang->Kill();
-  impl_->gang.reset();
+  if (force && impl_->workers) impl_->workers->Kill();
+  impl_->workers.reset();
   impl_->shut_down = true;
 }
 
-int TrainerDriver::num_workers() const { return impl_->gang ? impl_->gang->size() : 0; }
+int TrainerDriver::num_workers() const { return impl_->workers ? impl_->workers->size() : 0; }
 const TorchTrainerOptions& TrainerDriver::options() const { return impl_->options; }
 
 }  // namespace attune::trainable

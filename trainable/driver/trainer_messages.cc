@@ -5,7 +5,6 @@
 
 #include "attune/error.h"
 #include "json/parse.h"
-#include "trainable/driver/task.h"
 
 namespace attune::trainable {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "attune/torch_trainer.h"
-#include "trainable/driver/link.h"
+#include "trainable/driver/message.h"
 
 // What a TorchTrainer and its workers say to each other.
 namespace attune::trainable {

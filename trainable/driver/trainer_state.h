@@ -4,7 +4,7 @@
 #include <string>
 
 #include "attune/checkpoint.h"
-#include "trainable/driver/link.h"
+#include "trainable/driver/message.h"
 
 // What Training::State() gives, kept: as a file in memory, and as a checkpoint with a file for each
 // part, "model/weight" in model.safetensors.

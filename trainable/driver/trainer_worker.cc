@@ -43,7 +43,7 @@ struct Worker {
   }
 };
 
-// What of a pass is reported: means over all samples of all ranks.
+// Adds what is reported of a pass: means over all samples of all ranks.
 void AddMeans(Context& context, const PassResult& pass, Metrics& metrics) {
   const PassResult all{.sums = context.ReduceSum(pass.sums),
                        .weights = context.ReduceSum(pass.weights)};
@@ -52,8 +52,8 @@ void AddMeans(Context& context, const PassResult& pass, Metrics& metrics) {
 
 }  // namespace
 
-void ServeTrainer(Context& context, Link& driver, const std::string& settings) {
-  const TrainerSettings set = ReadSettings(settings);
+void ServeTrainer(Context& context, MessageSocket& driver, const Task& task) {
+  const TrainerSettings set = ReadSettings(task.settings);
   context.config().Has("batch_size");  // read by the driver
   const std::unique_ptr<Training> training = set.factory(context, set.creators, set.options);
   training->Begin(set.batch_factor);

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <string>
-
 #include "attune/context.h"
-#include "trainable/driver/link.h"
+#include "trainable/driver/message.h"
 
 namespace attune::trainable {
 
-// A worker of a TorchTrainer: creates what it trains with and does what the driver says until that
-// is gone. For a Task; `settings` are those of TrainerSettings.
-void ServeTrainer(Context& context, Link& driver, const std::string& settings);
+// A worker of a TorchTrainer, as Task::serve: creates what it trains with, and does what the driver
+// says until the driver is gone. The task's settings are TrainerSettings.
+void ServeTrainer(Context& context, MessageSocket& driver, const Task& task);
 
 }  // namespace attune::trainable

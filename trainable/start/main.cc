@@ -10,14 +10,14 @@
 #include <iostream>
 #include <optional>
 
-#include "trainable/start/launcher.h"
+#include "trainable/gang/launcher.h"
 #include "trainable/start/standalone.h"
 #include "trainable/start/standalone_options.h"
-#include "trainable/trainer/worker.h"
+#include "trainable/worker/worker.h"
 
-// The ELF note by which an executor recognises a program that can be a launcher
-// (docs/worker-channel.md). It is here, in the file that every Main() needs, so that the linker
-// takes it from the static library whenever Main() is used.
+// This ELF note tells an executor that the program can be a launcher (docs/worker-channel.md). The
+// note is in the file that every Main() needs, so the linker takes it from the static library
+// whenever Main() is used.
 asm(R"(
   .pushsection .note.attune, "a", @note
   .balign 4
@@ -47,7 +47,7 @@ std::optional<UniqueFd> InheritedFd(const char* variable) {
                 "\" is not the number of an open socket; the variable is for ranks that an "
                 "executor starts, unset it for a program that is run by hand");
   }
-  // What the program starts in turn must neither keep it open nor take it for its own.
+  // Programs that this one starts must not inherit it.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   unsetenv(variable);
   return UniqueFd(fd);
@@ -57,16 +57,18 @@ int Run(int argc, char** argv, const Program& program) {
   if (auto channel = InheritedFd("ATTUNE_CHANNEL_FD")) {
     return RunWorker(std::move(*channel), {argv + std::min(argc, 1), argv + argc}, program);
   }
-  Role role;
+  std::optional<ForkedWorker> worker;
   if (auto launcher = InheritedFd("ATTUNE_LAUNCHER_FD")) {
-    role = ServeLauncher(std::move(*launcher));
+    worker = ServeLauncher(std::move(*launcher));
+    if (!worker) return 0;
   } else {
     auto options = ParseStandaloneOptions(argc, argv, program.max_step);
     if (const int* exit_code = std::get_if<int>(&options)) return *exit_code;
-    role = RunStandalone(std::get<StandaloneOptions>(options));
+    auto outcome = RunStandalone(std::get<StandaloneOptions>(options));
+    if (const int* exit_code = std::get_if<int>(&outcome)) return *exit_code;
+    worker = std::get<ForkedWorker>(std::move(outcome));
   }
-  if (role.channel) return RunWorker(std::move(*role.channel), std::move(role.args), program);
-  return role.exit_code;
+  return RunWorker(std::move(worker->channel), std::move(worker->args), program);
 }
 
 }  // namespace

@@ -15,14 +15,14 @@
 #include "attune/error.h"
 #include "trainable/channel/messages.h"
 #include "trainable/checkpoints/unfinished.h"
-#include "trainable/start/local_gang.h"
+#include "trainable/gang/gang.h"
 
 namespace attune::trainable {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What shells give for a program that a signal ended, less the signal's number.
+// Added to a signal's number, it is the exit code that shells give a program ended by that signal.
 constexpr int kSignalled = 128;
 
 std::vector<channel::Start> StartsOf(const StandaloneOptions& options) {
@@ -48,9 +48,9 @@ std::vector<channel::Start> StartsOf(const StandaloneOptions& options) {
 }
 
 // The signals that end a gang by hand, as a descriptor: from here on none is missed, and none ends
-// this process before its gang. Ctrl-C and SIGTERM count even where whoever started the program
-// ignores or blocks them, as shells do for what runs in the background; SIGHUP does unless it is
-// ignored, as by nohup.
+// this process before its gang. Ctrl-C and SIGTERM count even if the program was started with them
+// ignored or blocked, as shells do for background jobs. SIGHUP counts unless it is ignored, as by
+// nohup.
 class EndingSignals {
  public:
   EndingSignals() {
@@ -60,7 +60,7 @@ class EndingSignals {
     struct sigaction hangup {};
     sigaction(SIGHUP, nullptr, &hangup);
     if (hangup.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);
-    // One that is ignored reaches the descriptor all the same, since it is blocked.
+    // An ignored signal reaches the descriptor too, because it is blocked.
     sigprocmask(SIG_BLOCK, &signals_, &before_);
     fd_.reset(signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd_) ThrowErrno("signalfd");
@@ -69,14 +69,14 @@ class EndingSignals {
   int fd() const { return fd_.get(); }
   const sigset_t& mask_before() const { return before_; }
 
-  // The one that came first. REQUIRES: the descriptor was readable.
+  // The first signal. REQUIRES: the descriptor was readable.
   int Take() {
     signalfd_siginfo info{};
     return read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
                                                               : SIGTERM;
   }
 
-  // Back to what they were.
+  // Restores the signal mask.
   void Release() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
@@ -85,11 +85,11 @@ class EndingSignals {
   UniqueFd fd_;
 };
 
-int Supervise(LocalLauncher launcher, const StandaloneOptions& options,
+int Supervise(Launcher launcher, const StandaloneOptions& options,
               std::vector<channel::Start> starts, EndingSignals& signals) {
   std::int64_t step = 0;
   std::string checkpoint;
-  LocalGang::Events events{
+  Gang::Events events{
       .report =
           [&](const channel::Report& report) {
             step = report.step;
@@ -106,23 +106,23 @@ int Supervise(LocalLauncher launcher, const StandaloneOptions& options,
                       << ToText({logged.metrics.begin(), logged.metrics.end()}) << std::endl;
           },
       .checkpoint = [&](const channel::CheckpointSaved& saved) { checkpoint = saved.path; }};
-  LocalGang gang(launcher, std::move(starts), options.args, std::move(events));
-  const LocalGang::End end = gang.Run(signals.fd());
+  Gang gang(launcher, std::move(starts), options.args, std::move(events));
+  const Gang::End end = gang.Run(signals.fd());
   switch (end.outcome) {
-    case LocalGang::End::Outcome::kFinished:
+    case Gang::End::Outcome::kFinished:
       std::cout << "finished after step " << step
                 << (checkpoint.empty() ? "" : "; checkpoint " + checkpoint) << std::endl;
       signals.Release();
       return 0;
-    case LocalGang::End::Outcome::kFailed:
-      std::cerr << (end.rank < 0 ? "the workers" : "rank " + std::to_string(end.rank))
+    case Gang::End::Outcome::kFailed:
+      std::cerr << (end.worker < 0 ? "the workers" : "rank " + std::to_string(end.worker))
                 << " failed: " << end.message << std::endl;
       signals.Release();
       return 1;
-    case LocalGang::End::Outcome::kStopped:
+    case Gang::End::Outcome::kStopped:
       break;
   }
-  // The signals stay blocked: another Ctrl-C changes nothing about what this one has ended.
+  // The signals stay blocked, so another Ctrl-C changes nothing.
   const int signal = signals.Take();
   std::cerr << "interrupted after step " << step << std::endl;
   return kSignalled + signal;
@@ -130,13 +130,12 @@ int Supervise(LocalLauncher launcher, const StandaloneOptions& options,
 
 }  // namespace
 
-Role RunStandalone(const StandaloneOptions& options) {
+std::variant<int, ForkedWorker> RunStandalone(const StandaloneOptions& options) {
   std::vector<channel::Start> starts = StartsOf(options);
   EndingSignals signals;
-  auto forked = LocalLauncher::Fork(signals.mask_before());
-  if (auto* rank = std::get_if<Role>(&forked)) return std::move(*rank);
-  return {.exit_code = Supervise(std::move(std::get<LocalLauncher>(forked)), options,
-                                 std::move(starts), signals)};
+  auto forked = Launcher::Fork(signals.mask_before());
+  if (auto* worker = std::get_if<ForkedWorker>(&forked)) return std::move(*worker);
+  return Supervise(std::move(std::get<Launcher>(forked)), options, std::move(starts), signals);
 }
 
 }  // namespace attune::trainable

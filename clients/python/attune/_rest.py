@@ -58,8 +58,7 @@ def _running(folder):
     """The address of the server that runs on a data folder."""
     file = folder / "server.json"
     try:
-        address = json.loads(file.read_text())["http"]
-        return _url(address if isinstance(address, str) else f":{int(address)}")
+        return _url(json.loads(file.read_text())["http"])
     except OSError:
         raise Error(f"no server runs on {folder}: start one with `attune serve --data-dir {folder}`, or name "
                     "another with server=URL or data_dir=DIR") from None

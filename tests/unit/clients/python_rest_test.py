@@ -144,8 +144,6 @@ class FindingTheServer(Client):
     def test_by_its_data_folder(self):
         self.use_folder(self.fake)
         self.assertEqual(self.credentials(data_dir=self.folder), "Bearer of-the-folder")
-        (self.folder / "server.json").write_text(json.dumps({"http": self.fake.server_port}))
-        self.assertEqual(self.credentials(data_dir=self.folder), "Bearer of-the-folder")
 
     def test_a_token_of_its_own_goes_before_that_of_the_folder_and_a_file_before_all(self):
         self.use_folder(self.fake)

@@ -15,15 +15,15 @@
 #include "attune/main.h"
 #include "channel/unique_fd.h"
 #include "tests/unit/trainable/gang_modes.h"
-#include "trainable/start/local_gang.h"
-#include "trainable/trainer/worker.h"
+#include "trainable/gang/gang.h"
+#include "trainable/worker/worker.h"
 
 namespace gang {
 namespace {
 
-using attune::trainable::LocalGang;
-using attune::trainable::LocalLauncher;
-using attune::trainable::Role;
+using attune::trainable::Gang;
+using attune::trainable::Launcher;
+using attune::trainable::ForkedWorker;
 
 // Sums what each rank knows; of three ranks, the last fails.
 void Train(attune::Context& context) {
@@ -31,21 +31,21 @@ void Train(attune::Context& context) {
   static_cast<void>(context.Report(context.ReduceSum({{"ranks", 1.0}})));
 }
 
-void RunOne(LocalLauncher& launcher, int world_size, std::vector<std::string> args = {}) {
+void RunOne(Launcher& launcher, int world_size, std::vector<std::string> args = {}) {
   std::vector<attune::channel::Start> ranks(world_size);
   for (int rank = 0; rank < world_size; ++rank) {
     ranks[rank].rank = ranks[rank].local_rank = rank;
     ranks[rank].world_size = ranks[rank].local_world_size = world_size;
   }
   double counted = 0;
-  LocalGang local(launcher, std::move(ranks), std::move(args),
+  Gang local(launcher, std::move(ranks), std::move(args),
                   {.report = [&](const auto& report) { counted = report.metrics[0].second; },
                    .checkpoint = {}});
-  const LocalGang::End end = local.Run(/*stop_fd=*/-1);
-  if (end.outcome == LocalGang::End::Outcome::kFinished) {
+  const Gang::End end = local.Run(/*stop_fd=*/-1);
+  if (end.outcome == Gang::End::Outcome::kFinished) {
     std::cout << "a gang of " << counted << " finished" << std::endl;
   } else {
-    std::cout << "rank " << end.rank << " of " << world_size << " failed: " << end.message
+    std::cout << "rank " << end.worker << " of " << world_size << " failed: " << end.message
               << std::endl;
   }
 }
@@ -55,11 +55,11 @@ void RunOne(LocalLauncher& launcher, int world_size, std::vector<std::string> ar
 int OneAfterAnother() {
   sigset_t none;
   sigemptyset(&none);
-  auto forked = LocalLauncher::Fork(none);
-  if (auto* role = std::get_if<Role>(&forked)) {
-    return attune::trainable::RunWorker(std::move(*role->channel), {}, {.train = Train});
+  auto forked = Launcher::Fork(none);
+  if (auto* worker = std::get_if<ForkedWorker>(&forked)) {
+    return attune::trainable::RunWorker(std::move(worker->channel), {}, {.train = Train});
   }
-  auto& launcher = std::get<LocalLauncher>(forked);
+  auto& launcher = std::get<Launcher>(forked);
   std::mutex busy;
   busy.lock();
   std::thread other([&busy] { busy.lock(); });  // what a process that forks must not have

@@ -190,7 +190,7 @@ TEST(Standalone, WhatARankLeavesBehindGoesWithIt) {
   EXPECT_LT(ended.took, kPatience);
 }
 
-TEST(LocalGang, GangsOfAnySizeRunOneAfterTheOtherAlsoAfterOneThatFailed) {
+TEST(Gang, GangsOfAnySizeRunOneAfterTheOtherAlsoAfterOneThatFailed) {
   const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("a gang of 1 finished"),
@@ -198,7 +198,7 @@ TEST(LocalGang, GangsOfAnySizeRunOneAfterTheOtherAlsoAfterOneThatFailed) {
                                   HasSubstr("a gang of 2 finished")));
 }
 
-TEST(LocalGang, FailsWhereARankCannotBeAskedFor) {
+TEST(Gang, FailsWhereARankCannotBeAskedFor) {
   const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.output, HasSubstr("rank 0 of 1 failed: cannot be asked for: Message too long"));

@@ -24,8 +24,8 @@ struct Worker {
   int index = 0;  // from 0
   int size = 1;   // workers of the group
 
-  // Device, configuration, seed and heartbeats. It is that of a gang of one: rank 0, which shares
-  // nothing with the other workers. It outlives the object.
+  // Device, configuration, seed and heartbeats. Its rank is 0 and its world size 1: the worker
+  // shares nothing with the others. It outlives the object.
   Context& context;
 };
 

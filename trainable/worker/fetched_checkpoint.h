@@ -7,16 +7,16 @@
 
 namespace attune::trainable {
 
-// The checkpoint that a gang over several hosts goes on from, on this host.
+// This host's copy of the checkpoint that a gang over several hosts resumes from.
 //
-// It lies where rank 0 is. The first rank of each host that has none of that digest at its path
-// gets the files from rank 0 over the control group, into a hidden folder of its own checkpoint
-// folder; readers check them against the manifest as they do any other. Nothing is fetched where
-// all hosts share the folder.
+// Rank 0's host has the checkpoint. On each host that has none of that digest at its path, the
+// first rank fetches the files from rank 0 over the control group, into a hidden folder in its
+// checkpoint folder. Readers check the files against the manifest. If all hosts share the folder,
+// nothing is fetched.
 class FetchedCheckpoint {
  public:
-  // Every rank of the gang calls this at the same place. REQUIRES: start.resume. Throws
-  // attune::Error on rank 0 when it has no such checkpoint, and where the files cannot be written.
+  // Collective. REQUIRES: start.resume. Throws attune::Error on rank 0 if it has no such
+  // checkpoint, and on a rank that cannot write the files.
   FetchedCheckpoint(const Start& start, ProcessGroups& groups);
 
   // Removes what this rank has fetched.

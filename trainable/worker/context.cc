@@ -21,8 +21,8 @@
 #include "trainable/checkpoints/names.h"
 #include "trainable/checkpoints/unfinished.h"
 #include "trainable/distributed/process_groups.h"
-#include "trainable/trainer/fetched_checkpoint.h"
-#include "trainable/trainer/saver.h"
+#include "trainable/worker/fetched_checkpoint.h"
+#include "trainable/worker/saver.h"
 
 namespace attune {
 namespace {
@@ -31,14 +31,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// Longest silence that an executor takes (docs/worker-channel.md).
+// The longest silence that an executor accepts (docs/worker-channel.md).
 constexpr std::chrono::milliseconds kSilenceMax = std::chrono::days(7);
 
-// Between two heartbeats of their own accord.
+// The least time between two automatic heartbeats.
 constexpr std::chrono::seconds kHeartbeatInterval{1};
 
-// Between two checkpoints that nobody asked for; longer where saving takes more than a twentieth of
-// the time.
+// The least time between two checkpoints that neither a milestone nor checkpoint_every asks for. It
+// grows so that saving takes at most 1/kSaveShare of the time.
 constexpr std::chrono::minutes kSaveInterval{1};
 constexpr int kSaveShare = 20;
 
@@ -62,22 +62,22 @@ struct Context::State {
   const std::vector<std::string> args;
   const c10::Device device;
   trainable::ProcessGroups groups;
-  trainable::Saver saver;                               // rank 0's
-  std::optional<trainable::FetchedCheckpoint> fetched;  // of a gang over several hosts
+  trainable::Saver saver;                               // used by rank 0
+  std::optional<trainable::FetchedCheckpoint> fetched;  // if the gang is on several hosts
   std::optional<CheckpointReader> checkpoint;
   std::int64_t step = 0;
-  std::int64_t time = 0;       // of the last report; other ranks have it from rank 0
-  std::int64_t time_before{};  // of the report before that one
-  std::int64_t milestone;      // rank 0's only is kept up to date
+  std::int64_t time = 0;       // of the last report; rank 0 tells it to the others
+  std::int64_t time_before{};  // of the previous report
+  std::int64_t milestone;      // current on rank 0 only
   bool first_step_noted = false;
   bool told_of_units = false;
-  bool yielding = false;  // to wait for a verdict at the next report
-  bool stopping = false;  // the coming report is the last
+  bool yielding = false;  // the next report waits for a verdict
+  bool stopping = false;  // the next report is the last
   bool left = false;      // the last Report() returned false
-  bool silent = true;     // a silence was announced, that of Setup() to begin with
+  bool silent = true;     // a silence is announced; the first is that of Setup()
   Clock::time_point heartbeat = Clock::now();
   Clock::time_point began = Clock::now();
-  Clock::duration waited{};  // of the time since: for verdicts
+  Clock::duration waited{};  // the time since then that was spent waiting for verdicts
   Clock::time_point saved = began;
   Clock::duration save_took{};
 
@@ -91,7 +91,7 @@ struct Context::State {
         saver(channel),
         milestone(OrNever(start.milestone)) {}
 
-  // A milestone is never beyond the last step as it is now, which may lie beyond the first one.
+  // max_step is the last step as it was at the start; it may have grown, and milestones follow it.
   bool DecidesNow() const {
     return time >= (milestone == kNever ? OrNever(start.max_step) : milestone);
   }
@@ -107,8 +107,8 @@ struct Context::State {
            Clock::now() - saved >= std::max<Clock::duration>(kSaveInterval, kSaveShare * save_took);
   }
 
-  // The report's time, on rank 0; false: it lies within the unit of the one before, and is none of
-  // its own. Throws where the metrics do not say it.
+  // Sets the time of the report, on rank 0. False if it lies within the unit of the previous
+  // report, which then stays the report of that unit. Throws if the metrics do not have the time.
   bool MoveOn(const Metrics& metrics) {
     std::int64_t now = step;
     if (!start.time_attr.empty()) {
@@ -169,8 +169,8 @@ struct Context::State {
     }
   }
 
-  // Throws unless the message may come when no verdict on this step has been asked for: of an
-  // unknown type, a request to yield, or the repetition of an answer that has already been taken.
+  // Throws unless the message may come when no verdict on this step is awaited: an unknown type, a
+  // request to yield, or the repetition of an earlier answer.
   void CheckNoAnswer(const trainable::FromExecutor& message) const {
     if (const auto* verdict = std::get_if<trainable::Verdict>(&message)) {
       if (verdict->step < time) return;
@@ -206,7 +206,7 @@ Context::Context(const trainable::Start& start, trainable::Channel& channel,
                   std::to_string(start.resume->step));
     }
     state_->step = checkpoint.step();
-    // By hand nothing but steps measures time, whatever did where the checkpoint was saved.
+    // By hand steps measure time, even if a metric did when the checkpoint was saved.
     state_->time = start.time_attr.empty() ? checkpoint.step() : checkpoint.time();
   }
   if (start.rank == 0 && !start.checkpoint_dir.empty()) {
@@ -344,7 +344,7 @@ bool Context::EndStep(const Metrics& metrics, const WriteFunction& write) {
     state.milestone = OrNever(verdict.milestone);
     leaves = verdict.action != channel::Action::kContinue;
   }
-  // At every step: nobody but rank 0 knows beforehand at which one it may be told to leave.
+  // At every step, because only rank 0 knows at which one it may be told to leave.
   std::array<std::int64_t, 2> word{leaves ? 1 : 0, state.time};
   state.groups.Tell(word);
   state.left = word[0] != 0;
@@ -419,7 +419,7 @@ void Context::NoteFirstOptimizerStep() {
 
 void Context::Finish() {
   state_->saver.Drain();
-  // A rank that closed its connections early would look like a failure to the others.
+  // To the others, a rank that closes its connections early looks like a failure.
   state_->groups.Barrier();
   state_->channel.Leave();
   state_->channel.Send(ToLine(channel::Done{}));

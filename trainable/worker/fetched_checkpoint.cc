@@ -1,4 +1,4 @@
-#include "trainable/trainer/fetched_checkpoint.h"
+#include "trainable/worker/fetched_checkpoint.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ bool Has(const channel::Resume& resume) {
          (resume.digest.empty() || "sha256:" + HexSha256(ReadFile(file)) == resume.digest);
 }
 
-// Of all ranks: rank 0's file goes to those that write it. Whoever writes has no other file open.
+// Collective: sends rank 0's file `from` to the ranks that have a file `to`.
 void Share(ProcessGroups& groups, const fs::path& from, std::int64_t bytes, NewFile* to) {
   std::optional<MappedFile> file;
   if (!from.empty()) file.emplace(from);

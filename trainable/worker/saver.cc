@@ -1,4 +1,4 @@
-#include "trainable/trainer/saver.h"
+#include "trainable/worker/saver.h"
 
 #include <utility>
 

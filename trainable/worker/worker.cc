@@ -1,4 +1,4 @@
-#include "trainable/trainer/worker.h"
+#include "trainable/worker/worker.h"
 
 #include <ATen/Parallel.h>
 #include <malloc.h>
@@ -32,18 +32,19 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-// How long the last words may take to get into the socket of an executor that does not read.
+// The longest wait for an executor that does not read the last messages.
 constexpr auto kLastWords = 1000ms;
 
-// A rank that lost its peer lets the peer's own failure be seen first: it holds back its error for
-// as long as this, unless the executor ends the gang before.
+// A rank that lost its peer holds back its error for this time, unless the executor ends the gang
+// before. So the executor sees the peer's failure first.
 constexpr auto kLostPeerHold = 300ms;
 
 constexpr std::size_t kStackBytesOfUnlimited = 256 << 20;
 
-// A step frees what the next one asks for again. glibc gives large blocks back to the kernel at
-// first, which then has to clear the same pages for every step, and learns from each what to keep:
-// these are the values at which it stops learning. Variables of a user's own win.
+// Keeps freed memory in the process, because the next step asks for it again. By default glibc
+// gives large blocks back to the kernel, which clears their pages anew in every step, and raises
+// these limits with each such block. These are the highest values. Variables that the user has set
+// win.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
   for (const char* variable :
@@ -62,13 +63,13 @@ void KeepFreedMemory() {
   _exit(status);  // destructors of process groups could wait for ranks that are gone
 }
 
-// LibTorch takes itself apart in its static destructors, operator by operator: 100 ms and more of a
-// CPU, for a process whose memory goes away anyway. What main() does after Main() is still done.
+// LibTorch's static destructors take 100 ms or more of a CPU, for a process that ends anyway. The
+// code of main() behind Main() still runs.
 void SkipStaticDestructorsAtExit() {
   on_exit([](int status, void*) { LeaveAtOnce(status); }, nullptr);
 }
 
-// The rank that this process is, also for handlers: of what nobody catches, and at exit.
+// The rank of this process. The handlers of uncaught exceptions and of exit() need it.
 struct Rank;
 Rank* this_rank = nullptr;
 
@@ -100,8 +101,8 @@ std::string TextOf(const std::exception_ptr& error) {
   }
 }
 
-// What nobody catches ends up here before anything has been unwound: the executor learns the cause
-// whatever the destructors of the training code would have done, and none of them is run.
+// The handler of uncaught exceptions. It runs before the stack is unwound, so the executor learns
+// the cause, and no destructor of the training code runs.
 [[noreturn]] void SpeakAndLeave() {
   const std::exception_ptr error = std::current_exception();
   if (!error) {
@@ -112,7 +113,7 @@ std::string TextOf(const std::exception_ptr& error) {
   while (speaking.test_and_set()) pause();  // another thread's exception was first
   Channel& channel = this_rank->channel;
   std::string message = TextOf(error);
-  // In one piece: ranks may share a terminal or a log.
+  // One write, because ranks may share a terminal or a log.
   std::cerr << "attune: rank " + std::to_string(this_rank->number) + " failed: " + message + "\n";
   const bool lost_peer = this_rank->world_size > 1 && IsLostPeer(error);
   if (lost_peer) {
@@ -148,7 +149,7 @@ void Prepare(const Start& start, const Program& program, const std::vector<std::
 #endif
 }
 
-// The whole life of a rank. An exception out of it is for SpeakAndLeave().
+// The whole life of a rank. SpeakAndLeave() handles its exceptions.
 void Train() {
   Rank& rank = *this_rank;
   const Start start = rank.channel.Await<channel::Start>("start");
@@ -159,15 +160,15 @@ void Train() {
   Context context(start, rank.channel, std::move(rank.args));
   rank.program.train(context);
   context.Finish();
-  rank.channel.Flush();  // what the trial has brought is not to be lost for a slow reader
+  rank.channel.Flush();  // a slow reader must not lose the trial's results
 }
 
-// On the main thread a handler of the user's main(), or of ours, could catch an exception, which
-// then unwinds the stack first. Here there is none.
+// On the main thread a handler in main() could catch an exception, and the stack would be unwound
+// first. This thread has no handler.
 void RunOnThreadOfItsOwn(void (*run)()) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  // As large as the main thread's, whose stack may well be unlimited; a thread's may not.
+  // As large as the main thread's stack. Unlike that, a thread's stack cannot be unlimited.
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY) {
     pthread_attr_setstacksize(&attributes, kStackBytesOfUnlimited);
@@ -192,7 +193,7 @@ int RunWorker(UniqueFd socket, std::vector<std::string> args, const Program& pro
   KeepFreedMemory();
   Rank rank(std::move(socket), std::move(args), program);
   this_rank = &rank;
-  // Training code that calls exit() has said what it has said. What it forks says nothing.
+  // Sends what is queued if the training code calls exit(). Its forks send nothing.
   std::atexit([] {
     if (this_rank != nullptr && getpid() == this_rank->process)
       this_rank->channel.Flush(kLastWords);

@@ -1,12 +1,13 @@
-#include "trainable/driver/link.h"
+#include "trainable/driver/message.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
-#include "attune/error.h"
 #include "channel/sockets.h"
 #include "trainable/checkpoints/files.h"
 
@@ -17,9 +18,17 @@ namespace {
 constexpr char kHere = 'h';
 constexpr char kInFile = 'f';  // in the first descriptor
 
+// How a task's message begins.
+struct TaskHeader {
+  std::uintptr_t serve = 0;
+  std::uintptr_t initialization_hook = 0;
+  int worker = 0;
+  int workers = 0;
+};
+
 }  // namespace
 
-bool Link::Send(const Message& message) {
+bool MessageSocket::Send(const Message& message) {
   std::string packet(1, kHere);
   std::vector<int> descriptors;
   UniqueFd overflow;
@@ -37,7 +46,7 @@ bool Link::Send(const Message& message) {
   ThrowErrno("driver");
 }
 
-std::optional<Message> Link::Receive() {
+std::optional<Message> MessageSocket::Receive() {
   std::optional<channel::Packet> packet = channel::ReceivePacket(socket_.get(), 0);
   if (!packet) {
     if (errno == 0 || errno == ECONNRESET) return std::nullopt;
@@ -71,5 +80,40 @@ UniqueFd DuplicateOf(const UniqueFd& fd) {
 }
 
 std::string PathOf(const UniqueFd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); }
+
+std::string ToBytes(const Task& task) {
+  const TaskHeader header{AddressOf(task.serve), AddressOf(task.initialization_hook), task.worker,
+                          task.workers};
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + task.settings;
+}
+
+Task ReadTask(std::string_view bytes) {
+  TaskHeader header;
+  if (bytes.size() < sizeof header) throw Error("driver: a malformed task");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  Task task{.settings = std::string(bytes.substr(sizeof header)),
+            .worker = header.worker,
+            .workers = header.workers};
+  task.serve = FunctionAt<void(Context&, MessageSocket&, const Task&)>(header.serve);
+  if (header.initialization_hook != 0) {
+    task.initialization_hook = FunctionAt<void(const RankInfo&)>(header.initialization_hook);
+  }
+  return task;
+}
+
+bool IsCode(std::uintptr_t address) {
+  return dl_iterate_phdr(
+             [](dl_phdr_info* object, std::size_t, void* wanted) {
+               const auto at = *static_cast<std::uintptr_t*>(wanted);
+               for (int i = 0; i < object->dlpi_phnum; ++i) {
+                 const auto& segment = object->dlpi_phdr[i];
+                 if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+                 const auto begin = object->dlpi_addr + segment.p_vaddr;
+                 if (at >= begin && at - begin < segment.p_memsz) return 1;
+               }
+               return 0;
+             },
+             &address) == 1;
+}
 
 }  // namespace attune::trainable

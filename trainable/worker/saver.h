@@ -13,33 +13,33 @@
 
 namespace attune::trainable {
 
-// Makes rank 0's checkpoints durable while training goes on, and what rank 0 says about its steps
-// wait for it: a report never arrives before the checkpoint of its step.
+// Makes rank 0's checkpoints durable during training. Rank 0's reports wait for it: a report never
+// arrives before the checkpoint of its step.
 //
-// Files need no copy in memory for that. They have been written when a checkpoint comes here, so
-// the system has their contents; what takes long is the disk and the hashes.
+// The files of a checkpoint are already written when it comes here, so the system holds their
+// contents and no copy in memory is needed. Syncing and hashing take long.
 //
-// A checkpoint that cannot be made durable ends the rank, as an exception that nobody catches.
-// Where training has to wait for one, the executor is told that this may take a while.
+// A checkpoint that cannot be made durable ends the rank with an uncaught exception. If training
+// has to wait for a checkpoint, the executor is told that this may take a while.
 //
 // Functions are called from the thread that runs the training code.
 class Saver {
  public:
-  // Of lines that may wait for one checkpoint; then training waits too.
+  // Bounds the lines that wait for one checkpoint. Beyond it training waits too.
   static constexpr std::size_t kMaxWaitingBytes = 64 << 20;
 
   explicit Saver(Channel& channel) : channel_(channel) {}
   ~Saver();
 
-  // REQUIRES: Drain() since the checkpoint before.
+  // REQUIRES: Drain() since the previous checkpoint.
   void Commit(std::unique_ptr<CheckpointWriter> writer);
 
-  // Sends a report, once the checkpoint before it is durable, and the progress of its step. Only
-  // one that waits for a verdict is urgent.
+  // Sends a report, once the previous checkpoint is durable, and the progress of its step. Only a
+  // report that waits for a verdict is urgent.
   void Send(const ReportLine& report, std::string progress);
 
-  // What the rank has announced from here on, and announces itself. Lines that were held back are
-  // signs of life, which end a silence; it is announced again after them.
+  // Notes the silence that the rank has announced. Held-back lines end a silence when they are
+  // sent, so the saver announces the rest of it again after them.
   void NoteSilence(std::chrono::milliseconds silence);
 
   // Returns once the last checkpoint is durable and all lines are with the channel.

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "channel/launcher.h"
+#include "channel/line_reader.h"
+#include "channel/messages.h"
+#include "trainable/gang/launcher.h"
+
+namespace attune::trainable {
+
+// A gang of this program: workers that start together, and end together when one of them fails.
+// The thread that calls Run() is their executor.
+class Gang {
+ public:
+  struct Events {
+    std::function<void(const channel::Report&)> report;
+    std::function<void(const channel::Logged&)> logged;
+    std::function<void(const channel::CheckpointSaved&)> checkpoint;
+    std::function<void(int worker, pid_t pid)> started;
+    // The worker has sent a message, and may be silent for this time from now on.
+    std::function<void(int worker, std::chrono::milliseconds silence)> heard;
+    // The worker has ended with exit code 0.
+    std::function<void(int worker)> left;
+  };
+
+  struct End {
+    enum class Outcome { kFinished, kFailed, kStopped };
+    Outcome outcome = Outcome::kFinished;
+    // The rest is set for kFailed.
+    int worker = -1;     // the first that failed by itself; -1: no particular one
+    bool threw = false;  // by an exception of the program
+    std::string message;
+  };
+
+  // `starts` are sent to the workers, worker 0 first; `args` are their arguments. A report that
+  // waits is answered with `stop`. `launcher` must outlive the gang, and run no other at the same
+  // time. Each worker gets its descriptor of `drivers`, if there are any.
+  Gang(Launcher& launcher, std::vector<channel::Start> starts, std::vector<std::string> args,
+       Events events, std::vector<UniqueFd> drivers = {});
+
+  // Starts the workers and watches them to their end. When `stop_fd` becomes readable, at any
+  // moment, all are ended: kStopped. Returns when no process of the gang is left, or
+  // Launcher::kPatience after it was told to end. Once only.
+  End Run(int stop_fd);
+
+ private:
+  struct Worker {
+    channel::Start start;
+    pid_t pid = 0;
+    UniqueFd pidfd;
+    UniqueFd channel;
+    UniqueFd driver;  // until the worker has it
+    channel::LineReader lines;
+    std::string unsent;
+    std::optional<channel::Exited> exited;
+    std::string error;  // of its `error` message
+    bool lost_peer = false;
+    std::optional<Clock::time_point> suspected_at;
+
+    bool is_running() const { return pid != 0 && !exited; }
+    void Kill() const;
+  };
+
+  bool IsOver() const;
+  void Wait(int stop_fd);
+  void AskForNext();
+  void OnLauncher();
+  void OnForked(const channel::Forked& forked, UniqueFd pidfd);
+  void OnExited(const channel::Exited& exited);
+  void OnChannel(Worker& worker, short events);
+  // False when nothing is left to read now.
+  bool Read(Worker& worker);
+  void Send(Worker& worker, const std::string& line);
+
+  void On(Worker& worker, const channel::Rendezvous& rendezvous);
+  void On(Worker& worker, const channel::Report& report);
+  void On(Worker& worker, const channel::Logged& logged);
+  void On(Worker& worker, const channel::CheckpointSaved& checkpoint);
+  void On(Worker& worker, const channel::ErrorText& error);
+  void On(Worker& worker, const channel::Heartbeat& heartbeat);
+  void On(Worker&, const channel::Progress&) {}
+  void On(Worker&, const channel::Done&) {}
+  void On(Worker&, const channel::Unknown&) {}
+  int IndexOf(const Worker& worker) const { return static_cast<int>(&worker - workers_.data()); }
+
+  void Suspect(Worker& worker);
+  void Blame();
+  void Fail(const Worker& worker, std::string message, bool threw = false);
+  void TearDown(End end);
+
+  Launcher& launcher_;
+  std::vector<std::string> args_;
+  Events events_;
+  std::vector<Worker> workers_;
+  std::size_t forked_ = 0;
+  bool fork_pending_ = false;
+  bool launcher_gone_ = false;
+  std::vector<Worker*> suspects_;  // in the order in which they were seen to fail
+  std::optional<Clock::time_point> blame_at_;
+  std::optional<Clock::time_point> give_up_at_;  // set when all are being ended
+  End end_;
+};
+
+}  // namespace attune::trainable
