@@ -349,10 +349,10 @@ class Page(Language):
     def text(self):
         lines = []
         for tag in self.contract.document["tags"]:
-            lines += [f"### {tag['name'].capitalize()}", "", "| request | what it does | answer |", "| --- | --- | --- |"]
+            lines += [f"### Requests: {tag['name']}", "", "| request | what it does | answer |", "| --- | --- | --- |"]
             lines += [row for name, row in self.operations() if name == tag["name"]]
             lines.append("")
-        lines += ["### Problems", "", "| type | status | when |", "| --- | --- | --- |"]
+        lines += ["### Problem types", "", "| type | status | when |", "| --- | --- | --- |"]
         problems = self.contract.document["x-problems"]
         lines += [f"| `{problems['prefix']}{row['name']}` | {row['status']} | {row['description']} |"
                   for row in problems["rows"]]
