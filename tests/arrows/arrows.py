@@ -37,6 +37,8 @@ ROOMS = {
     "core/state": Room(("core/base", "core/space", "core/log", "core/algorithms"), pure=True),
     "core/brain": Room(("core/*",), pure=True),
     "core": Room(pure=True),
+    # The REST contract: generated structs, and how JSON becomes one of them.
+    "rest": Room(("core/base",), ("nlohmann",)),
     "searchers/model": Room(ALGORITHMS_SEE, pure=True),
     "searchers/gaussian": Room(
         ALGORITHMS_SEE + ("searchers/model",), ("eigen", "lbfgspp"), pure=True
@@ -61,7 +63,7 @@ ROOMS = {
         ("core/*", "server/conductor", "proto", "tls", "logging"), ("grpc", "protobuf")
     ),
     "server/http": Room(
-        ("core/*", "simulator", "sweepfile", "server/folder", "server/store", "json", "logging"),
+        ("core/*", "simulator", "sweepfile", "server/folder", "server/store", "rest", "json", "logging"),
         ("httplib", "openssl", "zlib"),
     ),
     "server": Room(
@@ -85,7 +87,7 @@ ROOMS = {
     "clients/python": Room(),
     "cli": Room(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "slurm", "tls", "web", "json", "logging"),
+         "executor", "executor/*", "checkpoints", "slurm", "tls", "web", "rest", "json", "logging"),
         ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, whose symbols clash with LibTorch's own.

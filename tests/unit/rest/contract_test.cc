@@ -1,0 +1,93 @@
+#include "rest/contract.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "json/parse.h"
+
+namespace attune::rest {
+namespace {
+
+using testing::HasSubstr;
+
+Json AnObjective() { return {{"name", "loss"}, {"mode", "min"}, {"target", nullptr}}; }
+
+TEST(Contract, ReadsWhatItWrites) {
+  LoggedPoint point;
+  point.seq = 812;
+  point.step = 2.25;
+  point.metrics = {{"loss", 0.5}, {"norm", std::numeric_limits<double>::infinity()}};
+
+  const auto read = Parse<LoggedPoint>(ToJson(point));
+
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(ToJson(*read), ToJson(point));
+}
+
+TEST(Contract, WritesNumbersThatJsonLacksAsStrings) {
+  LoggedPoint point;
+  point.metrics = {{"a", std::nan("")}, {"b", -std::numeric_limits<double>::infinity()}};
+
+  EXPECT_EQ(ToJson(point)["metrics"], (Json{{"a", "nan"}, {"b", "-inf"}}));
+}
+
+TEST(Contract, IncludesTheMembersOfTheExtendedObject) {
+  const auto read = Parse<Objective>(AnObjective());
+
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->name, "loss");
+  EXPECT_EQ(read->target, std::nullopt);
+}
+
+TEST(Contract, LeavesOutAbsentMembersAndKeepsNull) {
+  EXPECT_FALSE(ToJson(Plateau()).contains("std"));
+  EXPECT_TRUE(ToJson(Objective()).at("target").is_null());
+}
+
+TEST(Contract, IgnoresMembersItDoesNotKnow) {
+  Json json = AnObjective();
+  json["color"] = "red";
+
+  EXPECT_TRUE(Parse<Objective>(json).ok());
+}
+
+TEST(Contract, NamesAMissingMember) {
+  Json json = {{"executors", {{{"name", "box"}}}}};
+
+  const auto read = Parse<ExecutorList>(json);
+
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code, ErrorCode::kInternal);
+  EXPECT_THAT(read.error().message, HasSubstr("executors[0] has no member state"));
+}
+
+TEST(Contract, NamesAMemberOfAnotherType) {
+  Json json = AnObjective();
+  json["target"] = "high";
+
+  const auto read = Parse<Objective>(json);
+
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(read.error().message, HasSubstr("target is not a number"));
+}
+
+TEST(Contract, ServesItselfAsJson) {
+  const Json document = ParseJson<Json>(kOpenApi);
+
+  ASSERT_TRUE(document.is_object());
+  EXPECT_EQ(document["openapi"], "3.1.0");
+}
+
+TEST(Problems, HaveDistinctTypes) {
+  std::set<std::string> types;
+  for (const ProblemRow& row : kProblems) types.insert(row.type);
+
+  EXPECT_EQ(types.size(), std::size(kProblems));
+}
+
+}  // namespace
+}  // namespace attune::rest
