@@ -5,7 +5,7 @@
 
 #include "server/checkpoint_storage.h"
 #include "server/conductor/conductor.h"
-#include "server/http/backend.h"
+#include "server/http/backend/backend.h"
 #include "server/rpc/executor_service.h"
 #include "server/store/reader.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "json/parse.h"
-#include "server/http/render.h"
+#include "server/http/answers/render.h"
 
 namespace attune::server {
 

@@ -23,7 +23,7 @@
 #include "executor/health/host_health.h"
 #include "executor/health/host_resources.h"
 #include "executor/processes/cgroup.h"
-#include "server/http/wire/limits.h"
+#include "server/http/transport/limits.h"
 #include "slurm/command.h"
 
 namespace attune::cli {

@@ -59,7 +59,7 @@ constexpr Touches operator|(Touches a, Touches b) {
 // Those that follow the log and have code for some events only. Flags.
 enum Consumers : unsigned {
   kNoConsumer = 0,
-  kStream = 1,   // server/http/event_stream.cc: clients see the event
+  kStream = 1,   // server/http/answers/event_stream.cc: clients see the event
   kTables = 2,   // server/store/projection.cc: it changes a table
   kSummary = 4,  // simulator/tally.cc: it changes the summary of a sweep
   kCurves = 8,   // simulator/recording.cc: a replay needs it

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "server/http/access.h"
-#include "server/http/api.h"
-#include "server/http/problem.h"
-#include "server/http/wire/connections.h"
-#include "server/http/wire/exchange.h"
+#include "server/http/access/access.h"
+#include "server/http/routes/api.h"
+#include "server/http/transport/connections.h"
+#include "server/http/transport/exchange.h"
+#include "server/http/transport/problem.h"
 
 namespace attune::server {
 namespace {

@@ -10,9 +10,9 @@
 #include "core/algorithms/algorithms.h"
 #include "core/base/result.h"
 #include "server/folder/named_tokens.h"
-#include "server/http/backend.h"
-#include "server/http/pages.h"
-#include "server/http/wire/limits.h"
+#include "server/http/answers/pages.h"
+#include "server/http/backend/backend.h"
+#include "server/http/transport/limits.h"
 #include "server/store/reader.h"
 
 namespace attune::server {

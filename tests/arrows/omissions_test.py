@@ -24,7 +24,7 @@ APPLIER = "core/state/applier.h"
 
 # What has code for some or all events, by the name of the consumer in a row.
 CONSUMERS = {
-    "kStream": "server/http/event_stream.cc",
+    "kStream": "server/http/answers/event_stream.cc",
     "kTables": "server/store/projection.cc",
     "kSummary": "simulator/tally.cc",
     "kCurves": "simulator/recording.cc",

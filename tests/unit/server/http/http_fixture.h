@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "server/http/answers/render.h"
 #include "server/http/http_server.h"
-#include "server/http/render.h"
 #include "server/store/json.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/sample_log.h"

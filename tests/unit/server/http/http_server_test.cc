@@ -1,6 +1,6 @@
 #include "server/http/http_server.h"
 
-#include "server/http/gzip.h"
+#include "server/http/transport/gzip.h"
 #include "tests/unit/server/http/http_fixture.h"
 #include "tests/unit/server/http/raw_client.h"
 

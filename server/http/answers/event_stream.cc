@@ -1,0 +1,275 @@
+#include "server/http/answers/event_stream.h"
+
+#include <cmath>
+#include <utility>
+
+#include "server/http/answers/render.h"
+#include "server/store/format_time.h"
+#include "server/store/json.h"
+
+namespace attune::server {
+namespace {
+
+Json Present(double value) {
+  if (std::isnan(value)) return nullptr;
+  return sweepfile::RealToJson(value);
+}
+
+// Collects the events of one fact.
+class Translator {
+ public:
+  Translator(const Event& event, Reader& reader) : event_(event), reader_(reader) {}
+
+  void operator()(const SweepCreated& fact) {
+    Json taken = Json::array();
+    for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
+    Add("sweep_created", {{"name", fact.spec->name}, {"warm_start", std::move(taken)}});
+  }
+
+  void operator()(const SweepPaused& fact) { AddSweepState(SweepState::kPaused, fact.reason); }
+  void operator()(const SweepResumed&) { AddSweepState(SweepState::kRunning, ""); }
+  void operator()(const SweepReopened& fact) { AddSweepState(SweepState::kRunning, fact.reason); }
+  void operator()(const SweepEnded& fact) { AddSweepState(fact.state, fact.reason); }
+
+  void operator()(const SweepDeleted&) { Add("sweep_deleted", Json::object()); }
+
+  void operator()(const SweepStopping& fact) {
+    Add("sweep_changed",
+        {{"state", nullptr}, {"reason", fact.reason}, {"stopping", Name(fact.outcome)}});
+  }
+
+  void operator()(const SweepExtended& fact) {
+    Add("sweep_extended", {{"max_trials", fact.stop.max_trials},
+                           {"max_step", fact.max_step.value},
+                           {"limits", LimitsToJson(fact.stop)}});
+  }
+
+  void operator()(const SweepEdited& fact) {
+    Add("sweep_edited", {{"name", fact.spec->name},
+                         {"max_trials", fact.spec->stop.max_trials},
+                         {"max_step", fact.spec->max_step.value},
+                         {"priority", fact.spec->priority},
+                         {"max_concurrent_trials", fact.spec->max_concurrent_trials},
+                         {"limits", LimitsToJson(fact.spec->stop)},
+                         {"changes", fact.changes}});
+  }
+
+  void operator()(const TrialCreated& fact) {
+    Add("trial_created", {{"config", sweepfile::ToJson(fact.config)},
+                          {"state", Name(TrialState::kPending)},
+                          {"origin", fact.origin},
+                          {"reason", fact.rationale ? (*fact.rationale)->text : ""}});
+  }
+
+  void operator()(const TrialReopened& fact) { AddTrialState(TrialState::kPending, fact.reason); }
+
+  void operator()(const TrialYielding& fact) {
+    Add("trial_yielding",
+        {{"verdict", Name(fact.verdict.kind)}, {"reason", fact.verdict.reason.text}});
+  }
+
+  void operator()(const AttemptAssigned& fact) {
+    Json attempt = AttemptMembers(fact.attempt, AttemptState::kAssigned);
+    attempt["executor"] = fact.ranks.empty() ? "" : fact.ranks.front().executor;
+    if (fact.resume) attempt["resumed_from"] = fact.resume->step.value;
+    Add("attempt_changed", std::move(attempt));
+    AddTrialState(TrialState::kRunning, "");
+  }
+
+  void operator()(const AttemptStarted& fact) {
+    Add("attempt_changed", KnownAttempt(fact.attempt, AttemptState::kRunning));
+  }
+
+  void operator()(const TrialReported& fact) {
+    Add("trial_reported", {{"attempt", fact.attempt.number},
+                           {"step", fact.report.step.value},
+                           {"seconds", sweepfile::RealToJson(fact.report.seconds.value)},
+                           {"metrics", sweepfile::ToJson(fact.report.metrics)}});
+  }
+
+  void operator()(const MetricsLogged& fact) {
+    Add("metrics_logged", {{"attempt", fact.attempt.number},
+                           {"step", fact.step},
+                           {"metrics", sweepfile::ToJson(fact.metrics)}});
+  }
+
+  void operator()(const TrialDecided& fact) {
+    const Reason& reason = fact.verdict.reason;
+    Json decision = {{"step", fact.step.value},
+                     {"verdict", Name(fact.verdict.kind)},
+                     {"reason", reason.text},
+                     {"rule", reason.rule},
+                     {"rung", reason.rung.value},
+                     {"value", Present(reason.value)},
+                     {"cutoff", Present(reason.cutoff)},
+                     {"rank", reason.rank},
+                     {"peers", reason.peers},
+                     {"milestone", fact.milestone.value}};
+    if (fact.verdict.kind == VerdictKind::kExploit) {
+      AddDonor(decision, fact.verdict.donor);
+      decision["config"] = sweepfile::ToJson(fact.verdict.config);
+    }
+    Add("trial_decided", decision);
+    if (fact.verdict.kind == VerdictKind::kPause) AddTrialState(TrialState::kPaused, reason.text);
+  }
+
+  void operator()(const TrialPromoted& fact) {
+    Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason.text}};
+    if (fact.donor) AddDonor(change, *fact.donor);
+    if (fact.config) change["config"] = sweepfile::ToJson(*fact.config);
+    Add("trial_changed", change);
+  }
+
+  void operator()(const CheckpointSaved& fact) {
+    Add("checkpoint_saved", {{"attempt", fact.attempt.number},
+                             {"step", fact.checkpoint.step.value},
+                             {"path", fact.checkpoint.path},
+                             {"digest", fact.checkpoint.digest},
+                             {"bytes", fact.bytes}});
+  }
+
+  void operator()(const CheckpointPinned& fact) {
+    Add("checkpoint_pinned", {{"attempt", fact.checkpoint.attempt},
+                              {"step", fact.checkpoint.step.value},
+                              {"pinned", fact.pinned}});
+  }
+
+  void operator()(const CheckpointDropped& fact) {
+    Add("checkpoint_dropped", {{"attempt", fact.checkpoint.attempt},
+                               {"step", fact.checkpoint.step.value},
+                               {"reason", fact.reason}});
+  }
+
+  void operator()(const AttemptEnded& fact) {
+    Json attempt = KnownAttempt(fact.attempt, AttemptState::kEnded);
+    attempt["outcome"] = Name(fact.outcome);
+    attempt["failure"] = fact.failure.message;
+    Add("attempt_changed", std::move(attempt));
+  }
+
+  void operator()(const TrialRequeued& fact) {
+    Json change = {{"state", Name(TrialState::kPending)}, {"reason", fact.reason}};
+    if (fact.not_before > event_.time) change["not_before"] = FormatTime(fact.not_before);
+    Add("trial_changed", change);
+  }
+
+  void operator()(const TrialEnded& fact) { AddTrialState(fact.state, fact.reason); }
+
+  void operator()(const ExecutorJoined& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", "online"},
+                             {"cpus", fact.resources.cpus},
+                             {"gpus", fact.resources.gpus},
+                             {"memory_bytes", fact.resources.memory_bytes}});
+  }
+
+  void operator()(const ExecutorLost& fact) {
+    Add("executor_changed", {{"executor", fact.name}, {"state", "lost"}});
+  }
+
+  // Whether it is there is another matter: as before.
+  void operator()(const ExecutorDrained& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", nullptr},
+                             {"drained", true},
+                             {"reason", fact.reason},
+                             {"now", fact.now}});
+  }
+
+  void operator()(const ExecutorResumed& fact) {
+    Add("executor_changed", {{"executor", fact.name}, {"state", nullptr}, {"drained", false}});
+  }
+
+  void operator()(const ExecutorHealth& fact) {
+    Add("executor_changed",
+        {{"executor", fact.name}, {"state", nullptr}, {"problem", fact.problem}});
+  }
+
+  void operator()(const ExecutorSetAside& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", nullptr},
+                             {"set_aside", true},
+                             {"reason", fact.reason},
+                             {"until", FormatTime(fact.until)}});
+  }
+
+  void operator()(const ExecutorReadmitted& fact) {
+    Add("executor_changed", {{"executor", fact.name},
+                             {"state", nullptr},
+                             {"set_aside", false},
+                             {"reason", fact.reason}});
+  }
+
+  void operator()(const ExecutorExcluded& fact) {
+    Add("executor_excluded", {{"executor", fact.name}, {"reason", fact.reason}});
+  }
+
+  std::vector<StreamEvent> Take() { return std::move(events_); }
+
+ private:
+  void Add(std::string name, const Json& members) {
+    Json data = {{"seq", event_.seq.value}};
+    if (const auto sweep = SweepOf(event_.fact)) data["sweep"] = ToString(*sweep);
+    if (const auto trial = TrialOf(event_.fact)) data["trial"] = trial->number.value;
+    data["time"] = FormatTime(event_.time);
+    data["actor"] = event_.actor;
+    for (const auto& [key, value] : members.items()) data[key] = value;
+    events_.push_back({std::move(name), Dump(data)});
+  }
+
+  void AddSweepState(SweepState state, const std::string& reason) {
+    Add("sweep_changed", {{"state", Name(state)}, {"reason", reason}, {"stopping", ""}});
+  }
+
+  void AddTrialState(TrialState state, const std::string& reason) {
+    Add("trial_changed", {{"state", Name(state)}, {"reason", reason}});
+  }
+
+  static void AddDonor(Json& json, const CheckpointId& donor) {
+    json["donor"] = donor.trial.number.value;
+    json["donor_step"] = donor.step.value;
+  }
+
+  static Json AttemptMembers(const AttemptId& id, AttemptState state) {
+    return {{"attempt", id.number}, {"state", Name(state)}, {"outcome", ""},
+            {"failure", ""},        {"executor", ""},       {"resumed_from", nullptr}};
+  }
+
+  // What the fact of its assignment said of an attempt; that never changes.
+  Json KnownAttempt(const AttemptId& id, AttemptState state) {
+    Json members = AttemptMembers(id, state);
+    if (const auto known = reader_.Attempt(id); known.ok()) {
+      members["executor"] = known->executor;
+      if (known->resumed_from) members["resumed_from"] = *known->resumed_from;
+    }
+    return members;
+  }
+
+  const Event& event_;
+  Reader& reader_;
+  std::vector<StreamEvent> events_;
+};
+
+}  // namespace
+
+std::vector<StreamEvent> Translate(const Event& event, Reader& reader) {
+  Translator translator(event, reader);
+  Dispatch<kStream>(event.fact,
+                    [&](const auto& fact) -> decltype(translator(fact)) { translator(fact); });
+  return translator.Take();
+}
+
+// In the format of https://html.spec.whatwg.org/#server-sent-events; data is JSON, so one line.
+std::string EventText(const Event& event, Reader& reader) {
+  const std::vector<StreamEvent> events = Translate(event, reader);
+  std::string text;
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (i + 1 == events.size()) text += "id: " + std::to_string(event.seq.value) + "\n";
+    text += "event: " + events[i].name + "\ndata: " + events[i].data + "\n\n";
+  }
+  return text;
+}
+
+std::string StreamGreeting() { return "retry: " + std::to_string(kRetryMs) + "\n\n"; }
+
+}  // namespace attune::server

@@ -1,0 +1,297 @@
+#include "server/http/routes/request/body.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "sweepfile/codec.h"
+#include "sweepfile/keys.h"
+#include "sweepfile/reader.h"
+#include "sweepfile/scalar.h"
+#include "sweepfile/space.h"
+
+namespace attune::server {
+namespace {
+
+using sweepfile::Fields;
+using sweepfile::KeyType;
+using sweepfile::Section;
+using sweepfile::Spot;
+
+constexpr double kMaxInt = std::numeric_limits<int>::max();
+constexpr double kShortestLeaseSeconds = 1;
+constexpr size_t kReasonMaxBytes = 1000;
+constexpr double kMaxExact = 9007199254740991;  // 2^53 - 1: an integer that JSON carries exactly
+
+// A body as its table of keys says.
+class Reading {
+ public:
+  Reading(std::string_view text, const Section& keys)
+      : document_(sweepfile::ReadDocument(text)), faults_(told_), fields_(Read(keys)) {}
+
+  const Fields& fields() const { return fields_; }
+  sweepfile::Faults& faults() { return faults_; }
+
+  // Of a text that cannot be read to its end, only that is told.
+  template <class T>
+  Body<T> Finish(T value) {
+    Body<T> body{.faults = std::move(document_.faults.empty() ? told_ : document_.faults)};
+    if (body.faults.empty()) body.value = std::move(value);
+    return body;
+  }
+
+ private:
+  Fields Read(const Section& keys) {
+    if (!document_.root || document_.root->kind == sweepfile::Node::Kind::kNull)
+      document_.root = {.kind = sweepfile::Node::Kind::kMap};
+    return ReadSection(keys, {&*document_.root, {}, document_.root->mark}, faults_);
+  }
+
+  sweepfile::Document document_;
+  std::vector<sweepfile::Fault> told_;  // about what it says
+  sweepfile::Faults faults_;
+  Fields fields_;
+};
+
+const Section& ExtensionKeys() {
+  static const Section section{
+      .keys = {
+          {.name = "max_trials", .type = KeyType::kInteger, .min = 0, .max = kMaxInt},
+          {.name = "max_step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
+          {.name = "max_time",
+           .type = KeyType::kDuration,
+           .min = 0,
+           .max = sweepfile::kMaxDuration.value},
+          {.name = "max_gpu_hours", .type = KeyType::kReal, .min = 0},
+      }};
+  return section;
+}
+
+const Section& NewTrialKeys() {
+  static const Section section{.keys = {{.name = "config",
+                                         .type = KeyType::kMap,
+                                         .help = "The values of its parameters",
+                                         .required = true}}};
+  return section;
+}
+
+const Section& RetryKeys() {
+  static const Section section{
+      .keys = {{.name = "from_start", .type = KeyType::kBoolean, .fallback = Value(false)}}};
+  return section;
+}
+
+const Section& DrainKeys() {
+  static const Section section{
+      .keys = {{.name = "reason", .help = "Why, for people"},
+               {.name = "now", .type = KeyType::kBoolean, .fallback = Value(false)}}};
+  return section;
+}
+
+const Section& ContinueKeys() {
+  static const Section section{.keys = {{.name = "until",
+                                         .type = KeyType::kInteger,
+                                         .help = "The step it is to reach",
+                                         .required = true,
+                                         .min = 1,
+                                         .max = kMaxExact}}};
+  return section;
+}
+
+sweepfile::Key LeaseKey() {
+  return {.name = "lease",
+          .type = KeyType::kDuration,
+          .min = kShortestLeaseSeconds,
+          .max = sweepfile::kMaxDuration.value};
+}
+
+const Section& AskKeys() {
+  static const Section section{.keys = {LeaseKey()}};
+  return section;
+}
+
+const Section& TellKeys() {
+  static const Section section{
+      .keys = {
+          {.name = "epoch",
+           .type = KeyType::kInteger,
+           .help = "The epoch that came with the trial",
+           .required = true,
+           .min = 1,
+           .max = kMaxExact},
+          {.name = "step", .type = KeyType::kInteger, .min = 1, .max = kMaxExact},
+          {.name = "metrics", .type = KeyType::kMap},
+          {.name = "seconds", .type = KeyType::kReal, .fallback = Value(0.0), .min = 0, .max = 1e9},
+          {.name = "state", .one_of = {"completed", "failed", "running"}},
+          {.name = "message", .fallback = Value(std::string())},
+          {.name = "ask", .type = KeyType::kBoolean, .fallback = Value(false)},
+          LeaseKey(),
+      }};
+  return section;
+}
+
+void Missing(Reading& body, const char* key, const std::string& what) {
+  const Spot& spot = body.fields().spot(key);
+  body.faults().Add(spot.place, spot.mark, "missing: " + what);
+}
+
+// 0 where nothing is said.
+Seconds ReadLease(const Fields& fields) {
+  return Seconds(fields.Find("lease") != nullptr ? fields.Get<double>("lease") : 0);
+}
+
+// A number, or the words "nan", "inf" and "-inf" for what JSON cannot carry.
+Result<double> ReadMetric(const sweepfile::Node& node) {
+  if (node.kind == sweepfile::Node::Kind::kScalar &&
+      (node.text == "nan" || node.text == "inf" || node.text == "-inf"))
+    return sweepfile::RealFromJson(node.text);
+  return sweepfile::ReadReal(node);
+}
+
+// As on the worker channel (docs/worker-channel.md).
+constexpr size_t kMetricsMax = 1'000;
+constexpr size_t kMetricNameBytesMax = 256;
+
+bool IsMetricName(std::string_view name) {
+  return !name.empty() && name.size() <= kMetricNameBytesMax &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+Metrics ReadMetrics(Reading& body, const std::vector<std::string>& needed) {
+  Metrics metrics;
+  const Spot& spot = body.fields().spot("metrics");
+  if (spot.node->kind != sweepfile::Node::Kind::kMap) {
+    body.faults().AtValue(spot, "expected a map of metrics, found " + Describe(*spot.node));
+    return metrics;
+  }
+  if (spot.node->entries.size() > kMetricsMax)
+    body.faults().AtValue(spot, "more than " + std::to_string(kMetricsMax) + " metrics");
+  for (const sweepfile::MapEntry& entry : spot.node->entries) {
+    if (!IsMetricName(entry.key))
+      body.faults().Add(Child(spot, entry).place, entry.mark,
+                        "a metric has a name of 1 to " + std::to_string(kMetricNameBytesMax) +
+                            " bytes without control characters");
+    const Result<double> value = ReadMetric(entry.value);
+    if (value.ok()) {
+      metrics[entry.key] = *value;
+    } else {
+      body.faults().AtValue(Child(spot, entry), value.error().message);
+    }
+  }
+  for (const std::string& metric : needed) {
+    if (spot.node->Find(metric) == nullptr)
+      body.faults().Add(spot.place.Key(metric), spot.mark, "missing: the metric of the sweep");
+  }
+  return metrics;
+}
+
+// The report's step, which is that of the metric that the sweep measures time in.
+void ReadTime(Reading& body, double time, Report& report) {
+  const std::optional<Step> step = StepOfTime(time);
+  const Fields& fields = body.fields();
+  if (!step) {
+    body.faults().AtValue(fields.spot("metrics"), "the sweep measures time in a metric that is " +
+                                                      FormatShort(time) +
+                                                      "; it has to be at least 1 and finite");
+  } else if (fields.Given("step") && *step != report.step) {
+    body.faults().AtValue(fields.spot("step"), "is " + std::to_string(report.step.value) +
+                                                   " where the metric that the sweep "
+                                                   "measures time in says " +
+                                                   std::to_string(step->value) + "; leave it out");
+  }
+  report.step = step.value_or(report.step);
+}
+
+}  // namespace
+
+Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
+  Reading body(text, ExtensionKeys());
+  const Fields& fields = body.fields();
+  ExtendSweep command{.sweep = sweep};
+  if (fields.Find("max_trials") != nullptr)
+    command.max_trials = static_cast<int>(fields.Get<int64_t>("max_trials"));
+  if (fields.Find("max_step") != nullptr) command.max_step = Step(fields.Get<int64_t>("max_step"));
+  if (fields.Find("max_time") != nullptr)
+    command.max_time = Seconds(fields.Get<double>("max_time"));
+  if (fields.Find("max_gpu_hours") != nullptr)
+    command.max_gpu_hours = fields.Get<double>("max_gpu_hours");
+  const auto is_given = [&](const sweepfile::Key& key) { return fields.Given(key.name); };
+  if (std::ranges::none_of(ExtensionKeys().keys, is_given))
+    Missing(body, "max_trials", "a limit: max_trials, max_step, max_time or max_gpu_hours");
+  return body.Finish(command);
+}
+
+Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
+  Reading body(text, NewTrialKeys());
+  std::optional<Config> config;
+  if (body.fields().Given("config"))
+    config = ReadConfig(body.fields().spot("config"), space, body.faults());
+  return body.Finish(std::move(config).value_or(Config()));
+}
+
+Body<bool> ReadNothing(std::string_view text) {
+  static const Section none;
+  return Reading(text, none).Finish(true);
+}
+
+Body<bool> ReadRetry(std::string_view text) {
+  Reading body(text, RetryKeys());
+  return body.Finish(body.fields().Get<bool>("from_start"));
+}
+
+Body<Step> ReadContinue(std::string_view text) {
+  Reading body(text, ContinueKeys());
+  return body.Finish(Step(body.fields().Get<int64_t>("until")));
+}
+
+Body<DrainExecutor> ReadDrain(std::string_view text, const std::string& executor) {
+  Reading body(text, DrainKeys());
+  const Fields& fields = body.fields();
+  DrainExecutor drain{executor, fields.Get<std::string>("reason"), fields.Get<bool>("now")};
+  if (drain.reason.size() > kReasonMaxBytes)
+    body.faults().AtValue(fields.spot("reason"),
+                          "longer than " + std::to_string(kReasonMaxBytes) + " bytes");
+  return body.Finish(std::move(drain));
+}
+
+Body<Seconds> ReadAsk(std::string_view text) {
+  Reading body(text, AskKeys());
+  return body.Finish(ReadLease(body.fields()));
+}
+
+Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& metrics,
+                        const std::string& time_attr) {
+  Reading body(text, TellKeys());
+  const Fields& fields = body.fields();
+  TellBody tell{.epoch = Epoch(static_cast<uint64_t>(fields.Get<int64_t>("epoch"))),
+                .message = fields.Get<std::string>("message")};
+  if (fields.Get<bool>("ask")) {
+    tell.next_lease = ReadLease(fields);
+  } else if (fields.Given("lease")) {
+    body.faults().AtValue(fields.spot("lease"), "is that of the next trial: say ask as well");
+  }
+  if (fields.Given("state")) {
+    if (fields.Get<std::string>("state") == "failed") tell.outcome = Outcome::kFailed;
+    tell.running = fields.Get<std::string>("state") == "running";
+    if (fields.Given("step") || fields.Given("metrics"))
+      body.faults().AtValue(fields.spot("state"), "stands alone; tell the last step before it");
+    return body.Finish(std::move(tell));
+  }
+  if (!fields.Given("step") && time_attr.empty())
+    Missing(body, "step", "the step of the report, or else state");
+  if (!fields.Given("metrics")) {
+    Missing(body, "metrics", "what was measured at the step");
+    return body.Finish(std::move(tell));
+  }
+  const Value* step = fields.Find("step");
+  tell.report = Report{.step = Step(step != nullptr ? std::get<int64_t>(*step) : 0),
+                       .metrics = ReadMetrics(body, metrics),
+                       .seconds = Seconds(fields.Get<double>("seconds")),
+                       .waits = true};
+  const auto time = tell.report->metrics.find(time_attr);
+  if (!time_attr.empty() && time != tell.report->metrics.end())
+    ReadTime(body, time->second, *tell.report);
+  return body.Finish(std::move(tell));
+}
+
+}  // namespace attune::server

@@ -1,0 +1,53 @@
+#include "server/http/routes/request/query.h"
+
+#include <array>
+#include <charconv>
+
+#include "core/base/parse_number.h"
+
+namespace attune::server {
+namespace {
+
+constexpr uint64_t kScramble = 0x9e3779b97f4a7c15;  // so that nobody counts on a token's looks
+
+uint64_t HashOf(std::string_view text) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+std::string Hex(uint64_t number) {
+  std::array<char, 16> digits;
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+  return {digits.data(), end};
+}
+
+}  // namespace
+
+Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,
+                             int64_t min, int64_t max) {
+  const auto text = request.Query(name);
+  if (!text) return fallback;
+  const auto number = ParseNumber<int64_t>(*text);
+  if (!number || *number < min || *number > max)
+    return Error{ErrorCode::kInvalid, std::string(name) + ": '" + *text +
+                                          "' is not a whole number from " + std::to_string(min) +
+                                          " to " + std::to_string(max)};
+  return *number;
+}
+
+std::string PageToken(std::string_view of, uint64_t next) {
+  return Hex(next ^ HashOf(of)) + "-" + Hex((next * kScramble) ^ HashOf(of));
+}
+
+Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Request& request) {
+  const std::string token = request.Query("page_token").value_or("");
+  if (token.empty()) return std::optional<uint64_t>();
+  const auto masked = ParseNumber<uint64_t>(std::string_view(token).substr(0, token.find('-')), 16);
+  if (masked && PageToken(of, *masked ^ HashOf(of)) == token)
+    return std::optional<uint64_t>(*masked ^ HashOf(of));
+  return Error{ErrorCode::kInvalid,
+               "page_token: '" + token + "' is not one that this list gave out: begin without one"};
+}
+
+}  // namespace attune::server

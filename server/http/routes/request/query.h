@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "server/http/transport/message.h"
+
+namespace attune::server {
+
+// A whole number of the query, or `fallback`; kInvalid names the parameter and its bounds.
+Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,
+                             int64_t min, int64_t max);
+
+// Tokens of pages: where the next one begins, opaque to clients. kInvalid when it is not one that
+// this list (`of`) gave out.
+std::string PageToken(std::string_view of, uint64_t next);
+Result<std::optional<uint64_t>> ParsePageToken(std::string_view of, const Request& request);
+
+}  // namespace attune::server

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+
+#include "core/algorithms/algorithms.h"
+#include "server/http/routes/request/route.h"
+#include "server/http/transport/message.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+inline constexpr int64_t kReplaySlotsMax = 100'000;
+inline constexpr std::chrono::seconds kReplayTime{30};   // clients wait no longer than for 40
+inline constexpr int64_t kReplayReportsMax = 2'000'000;  // that a sweep has recorded
+
+// What a recorded sweep had been under another scheduler (simulator/replay.h). One at a time: each
+// keeps a processor busy, for 1,000 trials with 3,500 reports about 0.1 s.
+class Replays {
+ public:
+  // Both outlive the object.
+  Replays(Reader& reader, const Algorithms& algorithms)
+      : reader_(reader), algorithms_(algorithms) {}
+
+  Response ReplaySweep(const Request& request, const Target& target);
+
+ private:
+  Reader& reader_;
+  const Algorithms& algorithms_;
+  std::mutex one_at_a_time_;
+};
+
+}  // namespace attune::server

@@ -1,0 +1,295 @@
+#include "server/http/routes/trials/ask_tell.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "core/brain/next_trial.h"
+#include "server/http/answers/answers.h"
+#include "server/http/routes/sweeps/sweep_control.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+namespace {
+
+// The answer to who asked: an attempt as it was assigned.
+Json Offer(std::string_view state, const SweepSpec& spec, const AttemptAssigned& fact,
+           const Config& config, Step last) {
+  const TrialNumber trial = fact.attempt.trial.number;
+  return {{"state", state},
+          {"reason", ""},
+          {"trial", trial.value},
+          {"config", sweepfile::ToJson(config)},
+          {"attempt", fact.attempt.number},
+          {"epoch", fact.epoch.value},
+          {"seed", SeedOf(spec, trial)},
+          {"milestone", fact.milestone.value},
+          {"max_step", last.value},
+          {"lease", (fact.lease.value > 0 ? fact.lease : kAskedLease).value}};
+}
+
+// Of a trial that the brain still knows.
+std::optional<Json> OfferNow(const Sweep& sweep, const AttemptAssigned& fact) {
+  const Trial* trial = sweep.Find(fact.attempt.trial.number);
+  if (trial == nullptr) return std::nullopt;
+  return Offer(Name(sweep.state), sweep.spec, fact, trial->config, LastStep(sweep, *trial));
+}
+
+Json VerdictToJson(std::string_view verdict, const std::string& reason, Step milestone) {
+  return {{"verdict", verdict}, {"reason", reason}, {"milestone", milestone.value}};
+}
+
+template <class T>
+const T* Find(std::span<const Event> events) {
+  for (const Event& event : events) {
+    if (const T* fact = std::get_if<T>(&event.fact)) return fact;
+  }
+  return nullptr;
+}
+
+Error Superseded(const TrialId& trial, Epoch epoch) {
+  return {ErrorCode::kConflict, "trial " + ToString(trial) + " has no attempt with epoch " +
+                                    std::to_string(epoch.value) +
+                                    " any more: ask for a trial, and tell its epoch"};
+}
+
+Error RanOut(const TrialId& trial, Epoch epoch) {
+  return {ErrorCode::kConflict,
+          "the lease of epoch " + std::to_string(epoch.value) + " of trial " + ToString(trial) +
+              " has run out, because nothing was told of it for so long, and the trial waits for "
+              "another asker: ask again"};
+}
+
+RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
+  if (tell.report) return {tell.epoch, TrialReported{attempt, *tell.report}};
+  if (tell.running) return {tell.epoch, AttemptRenewed{attempt}};
+  AttemptEnded ended{.attempt = attempt, .outcome = tell.outcome};
+  if (tell.outcome == Outcome::kFailed)
+    ended.failure = {
+        .kind = FailureKind::kExit,
+        .message = tell.message.empty() ? "its asker said that it failed" : tell.message};
+  return {tell.epoch, std::move(ended)};
+}
+
+// What the teller is answered, null where there is nothing to say; nullopt: nothing came of it.
+std::optional<Json> AnswerFrom(const TellBody& tell, std::span<const Event> led_to) {
+  if (tell.running || (!tell.report && !led_to.empty())) return Json();
+  const auto* decided = Find<TrialDecided>(led_to);
+  if (decided == nullptr) return std::nullopt;
+  return VerdictToJson(Name(decided->verdict.kind), decided->verdict.reason.text,
+                       decided->milestone);
+}
+
+// Whether the trial is still its teller's.
+bool GoesOn(const TellBody& tell, const Json& answer) {
+  return tell.running || (tell.report && answer.at("verdict") == Name(VerdictKind::kContinue));
+}
+
+}  // namespace
+
+// ---- asking --------------------------------------------------------------------------------
+
+Response AskTell::Ask(const Request& request, const Target& target) {
+  const auto key = IdempotencyKey(request);
+  if (!key.ok()) return Problem(key.error());
+  const auto lease = ReadAsk(request.body);
+  if (!lease.value) return Refuse(lease.faults);
+  Asked asked{.command = {target.sweep(), *key, *lease.value, {}}};
+  Submit(asked, request.actor);
+  const Next next = NextOf(asked, request.patient);
+  if (!next.ok()) return Problem(next.error());
+  return *next ? JsonAnswer(**next) : Response{.later = true};
+}
+
+void AskTell::Submit(Asked& asked, const std::string& actor) {
+  asked.led_to = backend_.Execute(asked.command, actor, OfferTo(asked));
+}
+
+Backend::After AskTell::OfferTo(Asked& asked) {
+  return [this, &asked](std::span<const Event> led_to, const Brain& brain) {
+    const auto* assigned = Find<AttemptAssigned>(led_to);
+    if (assigned == nullptr) return;
+    const Sweep* sweep = brain.state().Find(asked.command.sweep);
+    if (sweep == nullptr) return;  // what followed has ended it, and the trial with it
+    asked.offer = OfferNow(*sweep, *assigned);
+    Keep(*assigned, sweep->spec);
+  };
+}
+
+AskTell::Next AskTell::NextOf(const Asked& asked, bool patient) {
+  const AskTrial& command = asked.command;
+  if (asked.offer) return asked.offer;
+  if (!command.idempotency_key.empty()) {
+    const auto earlier = reader_.Requested(command.sweep, command.idempotency_key);
+    if (!earlier.ok()) return earlier.error();
+    const auto* assigned = *earlier ? std::get_if<AttemptAssigned>(&(*earlier)->fact) : nullptr;
+    if (assigned != nullptr) return Offered(*assigned);
+  }
+  if (asked.led_to.ok()) return NothingNow(command.sweep, patient);
+  const Error& refused = asked.led_to.error();
+  const auto row = reader_.Sweep(command.sweep);
+  if (!row.ok()) return row.error();
+  const bool none_now = row->spec.External() && refused.code == ErrorCode::kConflict;
+  return none_now ? NoTrial(command.sweep, refused.message) : refused;
+}
+
+// Whoever asks while a searcher thinks gets the trial as soon as it is there, which may be now, or
+// is told to ask again.
+AskTell::Next AskTell::NothingNow(SweepId id, bool patient) {
+  std::string reason = "sweep " + ToString(id) + " has ended";
+  bool thinks = false;
+  backend_.Look([&](const Brain& brain) {
+    const Sweep* sweep = brain.state().Find(id);
+    if (sweep == nullptr) return;
+    reason = "every trial is running, or waits after a failure";
+    thinks =
+        sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
+    if (thinks) reason = "the searcher thinks about the next trial: ask again";
+    if (sweep->search_waits) reason = "the searcher waits for what the running trials tell";
+    if (!sweep->stopping_as) return;
+    thinks = false;
+    reason = "no other trial starts: " + sweep->reason;
+  });
+  if (thinks && patient) return std::optional<Json>();
+  return NoTrial(id, std::move(reason));
+}
+
+// Of a trial that runs the brain knows all; of one that has ended since, the tables do.
+AskTell::Next AskTell::Offered(const AttemptAssigned& fact) {
+  const TrialId& id = fact.attempt.trial;
+  std::optional<Json> offer;
+  backend_.Look([&](const Brain& brain) {
+    if (const Sweep* sweep = brain.state().Find(id.sweep)) offer = OfferNow(*sweep, fact);
+  });
+  if (offer) return offer;
+  const auto sweep = reader_.Sweep(id.sweep);
+  if (!sweep.ok()) return sweep.error();
+  const auto trial = reader_.Trial(id);
+  if (!trial.ok()) return trial.error();
+  return std::optional(Offer(sweep->state, sweep->spec, fact, trial->config, sweep->spec.max_step));
+}
+
+AskTell::Next AskTell::NoTrial(SweepId sweep, std::string reason) {
+  const auto row = reader_.Sweep(sweep);
+  if (!row.ok()) return row.error();
+  return std::optional<Json>(
+      {{"state", row->state}, {"reason", std::move(reason)}, {"trial", nullptr}});
+}
+
+// ---- telling -------------------------------------------------------------------------------
+
+void AskTell::Keep(const AttemptAssigned& fact, const SweepSpec& spec) {
+  const TrialId& id = fact.attempt.trial;
+  Told told = About(spec);
+  told.attempt = fact.attempt;
+  told.epoch = fact.epoch;
+  const std::lock_guard lock(mutex_);
+  if (kept_.insert_or_assign(id, std::move(told)).second) kept_first_.push_back(id);
+  if (kept_first_.size() <= kOffersKept) return;
+  kept_.erase(kept_first_.front());
+  kept_first_.pop_front();
+}
+
+std::optional<AskTell::Told> AskTell::Kept(const TrialId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = kept_.find(id);
+  if (found == kept_.end()) return std::nullopt;
+  return found->second;
+}
+
+AskTell::Told AskTell::About(const SweepSpec& spec) {
+  return {
+      .external = spec.External(), .metrics = spec.ReportedMetrics(), .time_attr = spec.time_attr};
+}
+
+AskTell::Told AskTell::About(const TrialId& id) {
+  // Of a sweep that runs the brain knows all: its rows take the longer to read the more trials
+  // there are.
+  std::optional<Told> told;
+  backend_.Look([&](const Brain& brain) {
+    const Sweep* sweep = brain.state().Find(id.sweep);
+    if (sweep == nullptr) return;
+    told = About(sweep->spec);
+    const Trial* trial = sweep->Find(id.number);
+    if (trial == nullptr || !trial->live) return;
+    told->attempt = trial->live->id;
+    told->epoch = trial->live->epoch;
+  });
+  if (told) return *std::move(told);
+  const auto row = reader_.Sweep(id.sweep);
+  if (!row.ok()) return {.unknown = row.error()};
+  return About(row->spec);
+}
+
+Response AskTell::Tell(const Request& request, const Target& target) {
+  const auto key = IdempotencyKey(request);
+  if (!key.ok()) return Problem(key.error());
+  std::optional<AttemptId> attempt;
+  Body<TellBody> body;
+  if (const auto kept = Kept(target.trial)) {
+    body = ReadTell(request.body, kept->metrics, kept->time_attr);
+    if (body.value && body.value->report && body.value->epoch == kept->epoch)
+      attempt = kept->attempt;
+  }
+  if (!attempt) {
+    const Told told = About(target.trial);
+    if (told.unknown) return Problem(*told.unknown);
+    if (!told.external)
+      return Problem(409, "sweep " + ToString(target.sweep()) +
+                              " has a program, whose workers report: only the trials of a sweep "
+                              "without `command` are told about");
+    body = ReadTell(request.body, told.metrics, told.time_attr);
+    if (!body.value) return Refuse(body.faults);
+    if (body.value->epoch == told.epoch) attempt = told.attempt;
+  }
+  const TellBody& tell = *body.value;
+  std::optional<Asked> asked;
+  if (tell.next_lease) asked = Asked{{target.sweep(), *key, *tell.next_lease, attempt}};
+  Result<Json> answer = AnswerTo(target.trial, attempt, tell, asked, request.actor);
+  if (!answer.ok()) return Problem(answer.error());
+  if (asked && !GoesOn(tell, *answer)) {
+    const Next next = NextOf(*asked, request.patient);
+    if (!next.ok()) return Problem(next.error());
+    if (!*next) return Response{.later = true};
+    (*answer)["next"] = **next;
+  }
+  return answer->is_null() ? Response{.status = 204} : JsonAnswer(*answer);
+}
+
+Result<Json> AskTell::AnswerTo(const TrialId& trial, const std::optional<AttemptId>& live,
+                               const TellBody& tell, std::optional<Asked>& asked,
+                               const std::string& actor) {
+  if (live) {
+    std::vector<Command> commands{FactOf(*live, tell)};
+    if (asked) commands.emplace_back(asked->command);
+    auto led_to =
+        backend_.Execute(std::move(commands), actor, asked ? OfferTo(*asked) : Backend::After());
+    if (!led_to.front().ok()) return led_to.front().error();
+    if (asked) asked->led_to = std::move(led_to.back());
+    if (auto answer = AnswerFrom(tell, *led_to.front())) return *std::move(answer);
+  }
+  Result<Json> before = ToldBefore(trial, tell);
+  if (before.ok() && asked && !GoesOn(tell, *before)) Submit(*asked, actor);
+  return before;
+}
+
+Result<Json> AskTell::ToldBefore(const TrialId& trial, const TellBody& tell) {
+  const auto detail = reader_.Detail(trial);
+  if (!detail.ok()) return detail.error();
+  const auto attempt = std::ranges::find(detail->attempts, tell.epoch.value, &AttemptRow::epoch);
+  if (attempt == detail->attempts.end()) return Superseded(trial, tell.epoch);
+  const auto over = [&] {
+    return attempt->outcome == Name(Outcome::kLost) ? RanOut(trial, tell.epoch)
+                                                    : Superseded(trial, tell.epoch);
+  };
+  if (tell.running) return over();
+  if (!tell.report) return attempt->outcome == Name(tell.outcome) ? Result(Json()) : over();
+  for (const DecisionRow& decision : detail->decisions) {
+    if (decision.attempt == attempt->number && decision.step == tell.report->step)
+      return VerdictToJson(decision.verdict, decision.reason, decision.milestone);
+  }
+  return over();
+}
+
+}  // namespace attune::server

@@ -1,0 +1,132 @@
+#include "server/http/routes/trials/schedule.h"
+
+#include <string>
+#include <utility>
+
+#include "core/space/schedule.h"
+#include "server/http/answers/answers.h"
+#include "server/http/transport/problem.h"
+#include "sweepfile/codec.h"
+#include "sweepfile/keys.h"
+#include "sweepfile/sweepfile.h"
+
+namespace attune::server {
+namespace {
+
+// The sweep of this one trial, which its schedule leads to where it has come to.
+SweepSpec Again(SweepSpec spec, const TrialRow& trial, const Lineages::Lineage& lineage) {
+  ConfigSchedule schedule;
+  for (const auto& [step, part] : lineage) {
+    if (step > Step(0)) schedule.emplace(step, part.config);
+  }
+  const std::string name = spec.name + "-" + std::to_string(trial.id.number.value);
+  if (name.size() <= sweepfile::kMaxNameChars) spec.name = name;
+  spec.warm_start.clear();
+  spec.initial_points = {lineage.begin()->second.config};
+  if (schedule.empty()) {
+    spec.scheduler = {.name = "fifo"};
+  } else {
+    spec.scheduler = {.name = "pbt_replay", .options = {{"schedule", FormatSchedule(schedule)}}};
+  }
+  if (spec.max_step > Step(0) && trial.step > Step(0)) spec.max_step = trial.step;
+  spec.stop = {.max_trials = 1};
+  return spec;
+}
+
+Json ToJson(const Lineages::Lineage& lineage) {
+  Json list = Json::array();
+  for (const auto& [step, part] : lineage)
+    list.push_back({{"step", step.value},
+                    {"trial", part.trial.value},
+                    {"config", sweepfile::ToJson(part.config)}});
+  return list;
+}
+
+}  // namespace
+
+std::span<const std::string_view> Lineages::Kinds() {
+  static constexpr std::string_view kKinds[] = {
+      TrialCreated::kRow.info.kind, AttemptAssigned::kRow.info.kind, TrialDecided::kRow.info.kind,
+      TrialPromoted::kRow.info.kind};
+  return kKinds;
+}
+
+void Lineages::Observe(const Event& event) {
+  if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
+    const TrialNumber trial = created->trial.number;
+    now_[trial] = Add({Step(0), {created->config, trial}, kNone});
+    configs_[trial] = created->config;
+  } else if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) {
+    const TrialNumber trial = assigned->attempt.trial.number;
+    GoOn(trial, assigned->resume ? assigned->resume->step : Step(0), configs_[trial]);
+    at_attempt_[{trial, assigned->attempt.number}] = now_[trial];
+  } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
+    const Verdict& verdict = decided->verdict;
+    if (verdict.kind == VerdictKind::kExploit)
+      Clone(decided->attempt.trial.number, verdict.donor, verdict.config);
+  } else if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
+    const TrialNumber trial = promoted->trial.number;
+    if (promoted->donor) {
+      Clone(trial, *promoted->donor, promoted->config.value_or(configs_[trial]));
+    } else if (promoted->config) {
+      configs_[trial] = *promoted->config;  // from where its next attempt goes on
+    }
+  }
+}
+
+Lineages::Lineage Lineages::Of(TrialNumber trial) const {
+  Lineage lineage;
+  for (int at = now_.at(trial); at != kNone; at = links_[static_cast<size_t>(at)].before) {
+    const Link& link = links_[static_cast<size_t>(at)];
+    lineage.emplace(link.from, link.part);
+  }
+  return lineage;
+}
+
+void Lineages::Clone(TrialNumber trial, const CheckpointId& donor, const Config& config) {
+  now_[trial] = at_attempt_.at({donor.trial.number, donor.attempt});
+  configs_[trial] = config;
+}
+
+// An attempt that goes on from farther back trains again what came after.
+void Lineages::GoOn(TrialNumber trial, Step from, const Config& config) {
+  int& at = now_[trial];
+  while (at != kNone && links_[static_cast<size_t>(at)].from >= from)
+    at = links_[static_cast<size_t>(at)].before;
+  const bool first = at == kNone;
+  if (first || !(links_[static_cast<size_t>(at)].part.config == config))
+    at = Add({first ? Step(0) : from, {config, trial}, at});
+}
+
+int Lineages::Add(Link link) {
+  links_.push_back(std::move(link));
+  return static_cast<int>(links_.size()) - 1;
+}
+
+Response Schedules::ScheduleOf(const Target& target) {
+  const auto trial = reader_.Trial(target.trial);
+  if (!trial.ok()) return Problem(trial.error());
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  Lineages lineages;
+  {
+    const std::lock_guard alone(one_at_a_time_);
+    const Status read = reader_.Events(
+        target.sweep(),
+        [&](const Event& event) {
+          lineages.Observe(event);
+          return true;
+        },
+        Lineages::Kinds());
+    if (!read.ok()) return Problem(read.error());
+  }
+  const Lineages::Lineage lineage = lineages.Of(target.trial.number);
+  return JsonAnswer({{"sweep", ToString(target.sweep())},
+                     {"trial", target.trial.number.value},
+                     {"step", trial->step.value},
+                     {"best", trial->best ? sweepfile::RealToJson(*trial->best) : Json()},
+                     {"schedule", ToJson(lineage)},
+                     {"file", sweepfile::ResolvedYaml(Again(sweep->spec, *trial, lineage))}});
+}
+
+}  // namespace attune::server

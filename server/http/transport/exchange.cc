@@ -1,0 +1,279 @@
+#include "server/http/transport/exchange.h"
+
+#include <httplib.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "server/http/transport/framing.h"
+#include "server/http/transport/gzip.h"
+#include "server/http/transport/problem.h"
+
+namespace attune::server {
+namespace {
+
+constexpr size_t kGzipFromBytes = 4 << 10;            // smaller answers gain nothing
+constexpr size_t kRequestsPerConnection = 1'000'000;  // what clients are told; nobody counts
+constexpr const char* kAcceptEncoding = "X-Accept-Encoding";
+constexpr std::string_view kSaysClose = "\r\nConnection: close\r\n";
+
+// A request that has come and an answer that is gathered: the library never waits for a socket.
+class Memory final : public httplib::Stream {
+ public:
+  explicit Memory(std::string_view request) : request_(request) {}
+
+  std::string Take() { return std::move(answer_); }
+  bool AtEnd() const { return request_.empty(); }
+
+  bool is_readable() const override { return !request_.empty(); }
+  bool is_writable() const override { return true; }
+  socket_t socket() const override { return 0; }
+  ssize_t read(char* to, size_t size) override {
+    const size_t count = request_.copy(to, size);
+    request_.remove_prefix(count);
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    answer_.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string& ip, int& port) const override {
+    ip.clear();
+    port = 0;
+  }
+  void get_local_ip_and_port(std::string& ip, int& port) const override {
+    ip.clear();
+    port = 0;
+  }
+
+ private:
+  std::string_view request_;
+  std::string answer_;
+};
+
+Request RequestOf(const httplib::Request& from, const std::string& path, bool patient,
+                  bool secure) {
+  Request request{.method = from.method == "HEAD" ? "GET" : from.method,
+                  .path = path,
+                  .secure = secure,
+                  .patient = patient};
+  for (const auto& [name, value] : from.params) request.query.emplace(name, value);
+  for (const auto& [name, value] : from.headers)
+    request.headers.emplace(name == kAcceptEncoding ? "Accept-Encoding" : name, value);
+  return request;
+}
+
+void Fill(httplib::Response& to, const Request& request, const Response& from) {
+  to.status = from.status;
+  for (const auto& [name, value] : from.headers) to.set_header(name, value);
+  to.set_header("X-Content-Type-Options", "nosniff");
+  if (from.follow) {
+    // Only the head is wanted of the library.
+    to.set_chunked_content_provider(from.content_type,
+                                    [](size_t, httplib::DataSink&) { return false; });
+  } else if (!from.static_body.empty()) {
+    to.set_content_provider(
+        from.static_body.size(), from.content_type,
+        [bytes = from.static_body](size_t offset, size_t length, httplib::DataSink& out) {
+          return out.write(bytes.data() + offset, length);
+        });
+  } else if (!from.content_type.empty()) {
+    const bool pack =
+        from.body.size() >= kGzipFromBytes &&
+        request.Header("Accept-Encoding").value_or("").find("gzip") != std::string::npos;
+    if (pack) to.set_header("Content-Encoding", "gzip");
+    to.set_content(pack ? Gzip(from.body) : from.body, from.content_type);
+  }
+}
+
+std::string_view Reason(int status) {
+  switch (status) {
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Payload Too Large";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Bad Request";
+  }
+}
+
+Error CannotListen(const std::string& host, int port, const std::string& flag, int system_error) {
+  const std::string place = host + ":" + std::to_string(port);
+  if (system_error == EADDRINUSE)
+    return {ErrorCode::kUnavailable, "port " + std::to_string(port) + " of " + host +
+                                         " is taken by another program: choose another with " +
+                                         flag + ", or 0 for any free one"};
+  if (system_error == EACCES)
+    return {ErrorCode::kDenied,
+            "may not listen on " + place + ": choose a port above 1023 with " + flag};
+  return {ErrorCode::kUnavailable,
+          "cannot listen on " + place + ": " +
+              (system_error == 0 ? "is the host's name right?" : std::strerror(system_error))};
+}
+
+}  // namespace
+
+std::string Chunk(std::string_view text) {
+  std::array<char, 24> size{};
+  const int digits = std::snprintf(size.data(), size.size(), "%zx\r\n", text.size());
+  std::string chunk(size.data(), static_cast<size_t>(digits));
+  return chunk.append(text).append("\r\n");
+}
+
+// The library's server, without its threads and sockets.
+class Exchange::Library final : public httplib::Server {
+ public:
+  explicit Library(Exchange::Handler handle) : handle_(std::move(handle)) {
+    svr_sock_ = 0;  // else it takes itself to be shutting down, and writes no bodies
+    set_payload_max_length(kMaxBodyBytes);
+    set_keep_alive_timeout(
+        std::chrono::duration_cast<std::chrono::seconds>(HttpLimits{}.idle).count());
+    set_keep_alive_max_count(kRequestsPerConnection);
+    // Whatever has no body to read is answered before the library's own routing.
+    set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
+      if (TakesBody(from.method)) return HandlerResponse::Unhandled;
+      const std::string length = from.get_header_value("Content-Length");
+      if ((!length.empty() && length != "0") || from.has_header("Transfer-Encoding"))
+        to.set_header("Connection", "close");  // its body is not read
+      Handle(RequestOf(from, run_->path, run_->patient, run_->secure), to);
+      if (from.method == "HEAD") run_->follow.reset();
+      return HandlerResponse::Handled;
+    });
+    const HandlerWithContentReader with_body = [this](const httplib::Request& from,
+                                                      httplib::Response& to,
+                                                      const httplib::ContentReader& read) {
+      Request request = RequestOf(from, run_->path, run_->patient, run_->secure);
+      bool too_long = false;
+      const bool whole = read([&](const char* data, size_t size) {
+        too_long = request.body.size() + size > kMaxBodyBytes;  // it may have come packed
+        if (!too_long) request.body.append(data, size);
+        return !too_long;
+      });
+      if (!whole) {
+        request.unread = too_long || to.status == 413 ? 413 : 400;
+        to.set_header("Connection", "close");
+      }
+      Handle(request, to);
+    };
+    Post(R"([\s\S]*)", with_body);
+    Patch(R"([\s\S]*)", with_body);
+    // What the library refuses by itself: a request it cannot read.
+    const HandlerWithResponse on_error = [](const httplib::Request&, httplib::Response& to) {
+      if (to.body.empty() && !to.content_provider_) {
+        to.set_header("Connection", "close");
+        Fill(to, {},
+             Problem(to.status, to.status == 414
+                                    ? "the address of the request is longer than " +
+                                          std::to_string(CPPHTTPLIB_REQUEST_URI_MAX_LENGTH) +
+                                          " bytes"
+                                    : "the request is not HTTP that this server reads"));
+      }
+      return HandlerResponse::Handled;
+    };
+    set_error_handler(on_error);
+  }
+
+  Written Answer(std::string_view bytes, bool patient, bool secure) {
+    Run run{.path = {}, .patient = patient, .secure = secure};
+    run_ = &run;
+    Memory memory(bytes);
+    bool closed = false;
+    process_request(memory, false, closed, [&run](httplib::Request& request) {
+      // Else the library would match it with a regular expression, and needs megabytes of stack.
+      run.path = std::exchange(request.path, "/");
+      // Else the library would pack every answer itself, and packed files a second time.
+      request.set_header(kAcceptEncoding, request.get_header_value("Accept-Encoding"));
+      request.headers.erase("Accept-Encoding");
+      request.headers.erase("Expect");        // was answered when the body was waited for
+      request.headers.erase("Content-Type");  // else it would take forms apart
+      request.ranges.clear();                 // no answer is sent in parts
+    });
+    run_ = nullptr;
+    if (run.later) return {.later = true};
+    Written written{.bytes = memory.Take(), .goes = std::move(run.follow)};
+    const size_t head = std::min(written.bytes.find("\r\n\r\n"), written.bytes.size());
+    const bool says_close =
+        std::string_view(written.bytes).substr(0, head + 2).find(kSaysClose) != std::string::npos;
+    // What is left over was read in another way than it was framed: nothing after it can be.
+    written.close = closed || says_close || !memory.AtEnd() || written.bytes.empty();
+    return written;
+  }
+
+  Result<Listening> Listen(const std::string& host, int port, const std::string& flag,
+                           int backlog) {
+    // The library's default lets two servers share a port.
+    set_socket_options([](socket_t socket) {
+      const int yes = 1;
+      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    });
+    errno = 0;
+    Listening listening{.port = port};
+    if (port == 0) {
+      listening.port = bind_to_any_port(host);
+      if (listening.port <= 0) return CannotListen(host, port, flag, errno);
+    } else if (!bind_to_port(host, port)) {
+      return CannotListen(host, port, flag, errno);
+    }
+    listening.socket = svr_sock_.exchange(INVALID_SOCKET);
+    ::listen(listening.socket, backlog);  // the library asks for a backlog of 5
+    return listening;
+  }
+
+ private:
+  // What a request leads to beside the library's answer.
+  struct Run {
+    std::string path;  // decoded
+    bool patient = true;
+    bool secure = false;
+    bool later = false;
+    std::optional<Follow> follow;
+  };
+
+  void Handle(const Request& request, httplib::Response& to) {
+    Response response = handle_(request);
+    run_->later = response.later;
+    Fill(to, request, response);
+    run_->follow = std::move(response.follow);
+  }
+
+  const Exchange::Handler handle_;
+  static thread_local Run* run_;  // of this thread's Answer
+};
+
+thread_local Exchange::Library::Run* Exchange::Library::run_ = nullptr;
+
+Exchange::Exchange(Handler handle) : library_(std::make_unique<Library>(std::move(handle))) {}
+Exchange::~Exchange() = default;
+
+Written Exchange::Answer(std::string_view request, bool patient, bool secure) const {
+  return library_->Answer(request, patient, secure);
+}
+
+Written Exchange::Refuse(const Response& response, bool close) {
+  std::string bytes = "HTTP/1.1 " + std::to_string(response.status) + " " +
+                      std::string(Reason(response.status)) + "\r\n";
+  for (const auto& [name, value] : response.headers) bytes += name + ": " + value + "\r\n";
+  bytes += "X-Content-Type-Options: nosniff\r\n";
+  if (close) bytes += "Connection: close\r\n";
+  bytes += "Content-Type: " + response.content_type + "\r\n";
+  bytes += "Content-Length: " + std::to_string(response.body.size()) + "\r\n\r\n";
+  return {.bytes = bytes + response.body, .close = close};
+}
+
+Result<Exchange::Listening> Exchange::Listen(const std::string& host, int port,
+                                             const std::string& flag, int backlog) {
+  return Library(nullptr).Listen(host, port, flag, backlog);
+}
+
+}  // namespace attune::server

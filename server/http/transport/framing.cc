@@ -1,0 +1,147 @@
+#include "server/http/transport/framing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/parse_number.h"
+
+namespace attune::server {
+namespace {
+
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr size_t kMaxChunkLineBytes = 256;  // a chunk's size, with its extensions
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+bool Same(std::string_view a, std::string_view b) {
+  const CaseInsensitive before;
+  return !before(a, b) && !before(b, a);
+}
+
+// Whether [begin, end) has a line feed or a carriage return that is not of a pair, or a zero byte.
+bool HasBareEnd(std::string_view bytes, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (bytes[i] == '\0') return true;
+    if (bytes[i] == '\n' && (i == 0 || bytes[i - 1] != '\r')) return true;
+    if (bytes[i] == '\r' && i + 1 < bytes.size() && bytes[i + 1] != '\n') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Framing::State Framing::Read(std::string_view bytes) {
+  if (state_ == State::kHead) state_ = ReadHead(bytes);
+  if (state_ == State::kBody) state_ = ReadBody(bytes);
+  return state_;
+}
+
+Framing::State Framing::Bad(int status, std::string detail) {
+  fault_ = {status, std::move(detail)};
+  return State::kBad;
+}
+
+Framing::State Framing::ReadHead(std::string_view bytes) {
+  const size_t blank = bytes.find("\r\n\r\n", seen_ < 3 ? 0 : seen_ - 3);
+  const size_t most = std::min(bytes.size(), blank);
+  if (HasBareEnd(bytes, seen_ == 0 ? 0 : seen_ - 1, most))
+    return Bad(400, "a line of the request's head does not end as HTTP wants it");
+  if (most > kMaxHeadBytes)
+    return Bad(431,
+               "the request's head is longer than " + std::to_string(kMaxHeadBytes) + " bytes");
+  seen_ = bytes.size();
+  if (blank == std::string_view::npos) return State::kHead;
+  head_bytes_ = blank + 4;
+  seen_ = head_bytes_;
+
+  std::string_view lines = bytes.substr(0, blank);
+  const size_t first = std::min(lines.find(kLineEnd), lines.size());
+  const std::string_view request_line = lines.substr(0, first);
+  lines.remove_prefix(std::min(first + 2, lines.size()));
+  const size_t method = std::min(request_line.find(' '), request_line.size());
+  const std::string_view rest = request_line.substr(std::min(method + 1, request_line.size()));
+  head_.method = request_line.substr(0, method);
+  head_.path = rest.substr(0, rest.find(' '));
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find(kLineEnd), lines.size());
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 2, lines.size()));
+    const size_t colon = line.find(':');
+    // A name with a space before its colon, or a folded line, means other things to other readers.
+    if (colon == std::string_view::npos || colon == 0 ||
+        line.substr(0, colon).find_first_of(" \t") != std::string_view::npos)
+      return Bad(400, "a header of the request has no name");
+    head_.headers.emplace(line.substr(0, colon), Trim(line.substr(colon + 1)));
+  }
+  if (auto fault = Interpret()) {
+    fault_ = *std::move(fault);
+    return State::kBad;
+  }
+  return State::kBody;
+}
+
+std::optional<Framing::Fault> Framing::Interpret() {
+  const auto lengths = head_.headers.count("Content-Length");
+  const auto codings = head_.headers.count("Transfer-Encoding");
+  if (lengths + codings > 1) return Fault{400, "the request says twice how long its body is"};
+  if (codings == 1) {
+    if (!Same(*head_.Header("Transfer-Encoding"), "chunked"))
+      return Fault{501, "Transfer-Encoding: only chunked is known here"};
+    chunked_ = true;
+  }
+  if (lengths == 1) {
+    const auto length = ParseNumber<uint64_t>(*head_.Header("Content-Length"), 10);
+    if (!length) return Fault{400, "Content-Length: it is no number of bytes"};
+    length_ = *length;
+  }
+  expects_continue_ =
+      (chunked_ || length_ > 0) && Same(head_.Header("Expect").value_or(""), "100-continue");
+  return std::nullopt;
+}
+
+Framing::State Framing::ReadBody(std::string_view bytes) {
+  if (chunked_) return ReadChunks(bytes);
+  // One that is too long is not waited for: its head alone is answered.
+  if (length_ > kMaxBodyBytes) return State::kBody;
+  end_ = head_bytes_ + length_;
+  return bytes.size() >= end_ ? State::kWhole : State::kBody;
+}
+
+Framing::State Framing::ReadChunks(std::string_view bytes) {
+  for (;;) {
+    const std::string_view left = bytes.substr(seen_);
+    const size_t line_end = left.find(kLineEnd);
+    if (line_end == std::string_view::npos) {
+      if (left.size() > kMaxChunkLineBytes) return Bad(400, "a chunk of the body has no size");
+      return State::kBody;
+    }
+    if (last_chunk_) {
+      if (line_end != 0) return Bad(400, "fields after a chunked body are not read here");
+      end_ = seen_ + 2;
+      return State::kWhole;
+    }
+    const std::string_view line = left.substr(0, line_end);
+    const auto size = ParseNumber<uint64_t>(Trim(line.substr(0, line.find(';'))), 16);
+    if (!size || line_end > kMaxChunkLineBytes) return Bad(400, "a chunk of the body has no size");
+    if (*size > kMaxBodyBytes || chunks_bytes_ + *size > kMaxBodyBytes ||
+        seen_ - head_bytes_ > kMaxChunkedBytes)
+      return Bad(413, "the body is longer than " + std::to_string(kMaxBodyBytes) + " bytes");
+    if (*size == 0) {
+      last_chunk_ = true;
+      seen_ += line_end + 2;
+      continue;
+    }
+    const size_t whole = line_end + 2 + *size + 2;
+    if (left.size() < whole) return State::kBody;
+    if (left.substr(whole - 2, 2) != kLineEnd)
+      return Bad(400, "a chunk of the body does not end where it says");
+    chunks_bytes_ += *size;
+    seen_ += whole;
+  }
+}
+
+}  // namespace attune::server

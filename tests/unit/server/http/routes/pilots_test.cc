@@ -1,0 +1,118 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "server/http/routes/fleet/pilots.h"
+
+namespace attune::server {
+namespace {
+
+using testing::HasSubstr;
+
+Json Hours() {
+  const Json amount = {{"nodes", 1.5}, {"cpus", 96}, {"gpus", 12}};
+  return {{"held", amount}, {"in_use", amount}, {"idle", amount}, {"unseen", amount}};
+}
+
+Json Report(const std::string& fleet = "91c07ab2") {
+  return {{"fleet", fleet},
+          {"system", "Slurm"},
+          {"host", "login1"},
+          {"partition", "gpu"},
+          {"poll_seconds", 5},
+          {"nodes_min", 0},
+          {"nodes_max", 8},
+          {"nodes_per_pilot", 2},
+          {"pilots",
+           {{{"name", "attune-91c07ab2-1"},
+             {"job", "841"},
+             {"state", "PENDING"},
+             {"reason", "Priority"},
+             {"node", ""},
+             {"ends", "N/A"},
+             {"nodes", 2},
+             {"ran_seconds", 0},
+             {"executors", Json::array()}}}},
+          {"hindrances", {{{"sweep", ""}, {"text", "1 pilot is PENDING (Priority)"}}}},
+          {"hours", Hours()}};
+}
+
+class PilotsAnswers : public testing::Test {
+ protected:
+  Response Tell(const std::string& body) { return pilots_.Report({.body = body}, {}); }
+  std::string Refused(const Json& report) {
+    const Response answer = Tell(report.dump());
+    EXPECT_EQ(answer.status, 422);
+    return answer.body;
+  }
+  Json Fleets() { return Json::parse(pilots_.List({}, {}).body)["fleets"]; }
+
+  Pilots pilots_;
+};
+
+TEST_F(PilotsAnswers, AreWhatTheirKeeperSaidLast) {
+  EXPECT_EQ(Fleets(), Json::array());
+  EXPECT_EQ(Tell(Report().dump()).status, 200);
+  Json next = Report();
+  next["pilots"][0]["state"] = "RUNNING";
+  EXPECT_EQ(Tell(next.dump()).status, 200);
+  Json fleets = Fleets();
+  ASSERT_EQ(fleets.size(), 1u);
+  EXPECT_FALSE(fleets[0]["stale"].get<bool>());
+  EXPECT_LT(fleets[0]["silent_seconds"].get<double>(), 15);
+  fleets[0].erase("stale");
+  fleets[0].erase("silent_seconds");
+  EXPECT_EQ(fleets[0], next);
+}
+
+TEST_F(PilotsAnswers, NothingElseThatAReportSaysIsKept) {
+  Json report = Report();
+  report["stale"] = "no";
+  report["pilots"][0]["more"] = std::string(1'000, 'x');
+  EXPECT_EQ(Tell(report.dump()).status, 200);
+  const Json fleets = Fleets();
+  EXPECT_FALSE(fleets[0]["stale"].get<bool>());
+  EXPECT_FALSE(fleets[0]["pilots"][0].contains("more"));
+}
+
+TEST_F(PilotsAnswers, RefuseWhatIsNoReportAndSayWhere) {
+  EXPECT_EQ(Tell("what").status, 400);
+  EXPECT_EQ(Tell("").status, 400);
+  EXPECT_THAT(Refused(Json::array()), HasSubstr("the body has to be an object"));
+  EXPECT_THAT(Refused(Json::object()), HasSubstr("fleet is missing"));
+  EXPECT_THAT(Refused(Report("")), HasSubstr("fleet is empty"));
+  Json report = Report();
+  report["pilots"][0]["nodes"] = "two";
+  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].nodes has to be a number"));
+  report = Report();
+  report["pilots"][0]["executors"] = {3};
+  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].executors[0] has to be a text"));
+  report = Report();
+  report["hours"]["idle"]["gpus"] = -1;
+  EXPECT_THAT(Refused(report), HasSubstr("hours.idle.gpus has to be a number, 0 or more"));
+  report = Report();
+  report["host"] = std::string(5'000, 'x');
+  EXPECT_THAT(Refused(report), HasSubstr("host has to be a text of at most 4096 bytes"));
+  EXPECT_EQ(Fleets(), Json::array());
+}
+
+TEST_F(PilotsAnswers, ForgetTheFleetHeardOfLongestAgoBeyondTheMost) {
+  for (size_t i = 0; i <= kFleetsMax; ++i) Tell(Report("f" + std::to_string(100 + i)).dump());
+  const Json fleets = Fleets();
+  EXPECT_EQ(fleets.size(), kFleetsMax);
+  EXPECT_EQ(fleets[0]["fleet"], "f101");
+}
+
+TEST_F(PilotsAnswers, WhatHindersIsSaidOfTheSweepsThatItHinders) {
+  EXPECT_EQ(pilots_.Hindering(SweepId(1)), "");
+  Json report = Report();
+  report["hindrances"].push_back({{"sweep", "s2"}, {"text", "a gang is too large"}});
+  Tell(report.dump());
+  EXPECT_EQ(pilots_.Hindering(SweepId(1)), "; Slurm: 1 pilot is PENDING (Priority)");
+  EXPECT_EQ(pilots_.Hindering(SweepId(2)),
+            "; Slurm: 1 pilot is PENDING (Priority); Slurm: a gang is too large");
+}
+
+}  // namespace
+}  // namespace attune::server

@@ -1,0 +1,301 @@
+#include "server/http/transport/connections.h"
+
+#include <future>
+#include <latch>
+
+#include "tests/unit/server/http/http_fixture.h"
+#include "tests/unit/server/http/raw_client.h"
+
+namespace attune::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr std::string_view kLivez = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+constexpr std::string_view kVersion = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
+constexpr std::string_view kLiveAnswer = "{\"status\":\"live\"}";
+constexpr std::string_view kVersionAnswer = "{\"version\":\"0.1.0\",\"api\":\"v1\",";
+constexpr std::string_view kTokenHeader = "Authorization: Bearer 0123456789abcdef\r\n";
+
+std::string Request(std::string_view line, std::string_view headers = "") {
+  return std::string(line) + " HTTP/1.1\r\nHost: localhost\r\n" + std::string(kTokenHeader) +
+         std::string(headers) + "\r\n";
+}
+
+class ConnectionsTest : public HttpFixture {
+ protected:
+  explicit ConnectionsTest(HttpLimits limits = {}) : HttpFixture(limits) {}
+
+  RawClient Connect(int receive_bytes = 0) const {
+    return RawClient(server_->port(), receive_bytes);
+  }
+
+  // Connections that have sent this, one after the other, and got that.
+  std::vector<RawClient> ConnectMany(int count, std::string_view sent, std::string_view got) const {
+    std::vector<RawClient> clients;
+    for (int i = 0; i < count; ++i) {
+      clients.push_back(Connect());
+      clients.back().Send(sent);
+      if (got.empty()) continue;
+      EXPECT_THAT(clients.back().ReadUntil(got), HasSubstr(std::string(got)));
+    }
+    return clients;
+  }
+
+  void ExpectAlive() const {
+    RawClient client = Connect();
+    client.Send(kLivez);
+    EXPECT_THAT(client.ReadUntil(kLiveAnswer), StartsWith("HTTP/1.1 200 OK\r\n"));
+  }
+
+  std::string Executors() const {
+    RawClient client = Connect();
+    client.Send(Request("GET /api/v1/executors", "Connection: close\r\n"));
+    return client.ReadToEnd();
+  }
+};
+
+// ---- What holds a worker, and what does not ------------------------------------------------
+
+TEST_F(ConnectionsTest, ConnectionsThatWaitForTheirNextRequestHoldNoWorker) {
+  auto idle = ConnectMany(300, kVersion, kVersionAnswer);
+  ExpectAlive();
+  EXPECT_THAT(Executors(), HasSubstr("HTTP/1.1 200"));
+  for (RawClient& client : idle) client.Send(kVersion);
+  for (RawClient& client : idle) EXPECT_THAT(client.ReadUntil(kVersionAnswer), HasSubstr("200 OK"));
+}
+
+TEST_F(ConnectionsTest, RequestsThatNeverEndHoldNoWorker) {
+  const auto heads = ConnectMany(100, "GET /version HTTP/1.1\r\nHost: loc", "");
+  const auto bodies =
+      ConnectMany(100, Request("POST /api/v1/sweeps:validate", "Content-Length: 9\r\n") + "na", "");
+  ExpectAlive();
+  EXPECT_THAT(Executors(), HasSubstr("HTTP/1.1 200"));
+}
+
+TEST_F(ConnectionsTest, AClientThatSendsByteAfterByteIsAnswered) {
+  RawClient client = Connect();
+  for (const char byte : kVersion) client.Send({&byte, 1});
+  EXPECT_THAT(client.ReadUntil(kVersionAnswer), HasSubstr("200 OK"));
+}
+
+TEST_F(ConnectionsTest, RequestsWithBodiesMayFollowEachOther) {
+  const std::string body = "name: 3\n";
+  const std::string post = Request("POST /api/v1/sweeps:validate", "Content-Length: 8\r\n") + body;
+  RawClient client = Connect();
+  client.Send(post + std::string(kLivez) + post +
+              "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  const std::string answers = client.ReadToEnd();
+  const size_t first = answers.find("HTTP/1.1 422");
+  const size_t second = answers.find("HTTP/1.1 200", first);
+  const size_t third = answers.find("HTTP/1.1 422", second);
+  EXPECT_NE(answers.find("HTTP/1.1 200", third), std::string::npos) << answers;
+}
+
+TEST_F(ConnectionsTest, AClientThatSendsNoMoreStillGetsItsAnswer) {
+  RawClient client = Connect();
+  client.Send(kVersion);
+  client.HalfClose();
+  EXPECT_THAT(client.ReadToEnd(), HasSubstr(std::string(kVersionAnswer)));
+}
+
+TEST_F(ConnectionsTest, AClientThatGoesInTheMiddleIsForgotten) {
+  for (int i = 0; i < 50; ++i) {
+    RawClient client = Connect();
+    client.Send(i % 2 == 0 ? kVersion.substr(0, 20) : kVersion);
+  }
+  ExpectAlive();
+}
+
+TEST_F(ConnectionsTest, ABodyIsAskedForOnlyWhereItIsWelcome) {
+  const std::string length = "Content-Length: 8\r\nExpect: 100-continue\r\n";
+  RawClient client = Connect();
+  client.Send(Request("POST /api/v1/sweeps:validate", length));
+  EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.Send("name: 3\n");
+  EXPECT_THAT(client.ReadUntil("}"), StartsWith("HTTP/1.1 422"));
+
+  RawClient stranger = Connect();
+  stranger.Send("POST /api/v1/sweeps HTTP/1.1\r\nHost: localhost\r\n" + length + "\r\n");
+  const std::string refusal = stranger.ReadToEnd();
+  EXPECT_THAT(refusal, StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(refusal, Not(HasSubstr("100 Continue")));
+}
+
+TEST_F(ConnectionsTest, ABodyWithTwoLengthsIsRefused) {
+  RawClient client = Connect();
+  client.Send(
+      Request("POST /api/v1/sweeps", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n") +
+      "0\r\n\r\nGET /livez HTTP/1.1\r\n\r\n");
+  const std::string answer = client.ReadToEnd();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(answer, Not(HasSubstr("HTTP/1.1 200")));
+}
+
+TEST_F(ConnectionsTest, ALongAddressIsReadLikeAShortOne) {
+  RawClient client = Connect();
+  client.Send(Request("POST /" + std::string(8'000, 'a'), "Connection: close\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 405"));
+}
+
+TEST_F(ConnectionsTest, PartsOfAnAnswerAreNotSent) {
+  RawClient client = Connect();
+  client.Send(
+      "GET / HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-1,0-1,0-1\r\n"
+      "Connection: close\r\n\r\n");
+  const std::string answer = client.ReadToEnd();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(answer, HasSubstr("<!doctype html>the page"));
+}
+
+TEST_F(ConnectionsTest, AStopDoesNotWaitForFiveHundredConnections) {
+  const auto idle = ConnectMany(250, kVersion, kVersionAnswer);
+  const auto heads = ConnectMany(50, "GET /ver", "");
+  const auto streams = ConnectMany(200, Request("GET /api/v1/events"), "retry: 2000");
+  const auto begun = std::chrono::steady_clock::now();
+  backend_.Stop();
+  server_->Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
+}
+
+// ---- Limits in number ----------------------------------------------------------------------
+
+class NarrowTest : public ConnectionsTest {
+ protected:
+  NarrowTest()
+      : ConnectionsTest({.connections = 4,
+                         .spare_connections = 2,
+                         .streams = 3,
+                         .workers = 1,
+                         .queued = 1,
+                         .unread_body_bytes = 2'000'000}) {}
+};
+
+TEST_F(NarrowTest, OneConnectionMoreIsRefusedAndHealthIsStillTold) {
+  const auto taken = ConnectMany(4, kVersion, kVersionAnswer);
+  RawClient late = Connect();
+  late.Send(kVersion);
+  const std::string refusal = late.ReadToEnd();
+  EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(refusal, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_THAT(refusal, HasSubstr("there are already 4 connections"));
+  ExpectAlive();
+}
+
+TEST_F(NarrowTest, AConnectionThatHasGoneMakesRoom) {
+  { const auto taken = ConnectMany(4, kVersion, kVersionAnswer); }
+  // The server hears of their end before it hears of these.
+  ConnectMany(4, kVersion, kVersionAnswer);
+}
+
+TEST_F(NarrowTest, SilentConnectionsDoNotKeepOthersFromTheServersHealth) {
+  const auto silent = ConnectMany(20, "", "");
+  ExpectAlive();
+  ExpectAlive();
+}
+
+TEST_F(NarrowTest, OneRequestMoreThanMayWaitIsRefusedAndHealthIsStillTold) {
+  std::latch answering(1);
+  std::promise<void> release;
+  backend_.before_executors = [&, held = release.get_future().share()] {
+    if (!answering.try_wait()) answering.count_down();
+    held.wait();
+  };
+  auto first = ConnectMany(1, Request("GET /api/v1/executors"), "");
+  answering.wait();
+  auto second = ConnectMany(1, Request("GET /api/v1/executors"), "");
+  // The queue takes them in the order of their arrival at one thread; the next one is too many.
+  RawClient third = Connect();
+  std::string refusal;
+  third.Send(kVersion);
+  refusal = third.ReadToEnd();
+  EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(refusal, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_THAT(refusal, HasSubstr("there are already 1 requests waiting"));
+  ExpectAlive();
+  release.set_value();
+  EXPECT_THAT(first.front().ReadUntil("}]}"), HasSubstr("200 OK"));
+  EXPECT_THAT(second.front().ReadUntil("}]}"), HasSubstr("200 OK"));
+}
+
+TEST_F(NarrowTest, MoreBodiesThanThereIsRoomForAreRefused) {
+  const std::string post =
+      Request("POST /api/v1/sweeps:validate", "Content-Length: 1000000\r\n") + "n";
+  const auto two = ConnectMany(2, post, "");
+  RawClient third = Connect();
+  third.Send(post);
+  const std::string refusal = third.ReadToEnd();
+  EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(refusal, HasSubstr("too many requests with long bodies"));
+}
+
+TEST_F(NarrowTest, OneStreamMoreIsRefusedAndStreamsHoldNoWorker) {
+  auto streams = ConnectMany(3, Request("GET /api/v1/events"), "retry: 2000");
+  RawClient fourth = Connect();
+  fourth.Send(Request("GET /api/v1/events"));
+  const std::string refusal = fourth.ReadUntil("there are already 3 streams");
+  EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(refusal, HasSubstr("Retry-After: 10\r\n"));
+  EXPECT_THAT(refusal, HasSubstr("there are already 3 streams"));
+  fourth.Send(Request("GET /api/v1/executors"));  // the one worker is free
+  EXPECT_THAT(fourth.ReadUntil("]"), HasSubstr("200 OK"));
+  backend_.AwaitWaiter();
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, ""});
+  for (RawClient& stream : streams)
+    EXPECT_THAT(stream.ReadUntil("stopped"), HasSubstr("id: 39\nevent: sweep_changed\n"));
+}
+
+TEST_F(NarrowTest, AStreamThatIsClosedMakesRoomForAnother) {
+  for (int i = 0; i < 10; ++i) {
+    auto stream = ConnectMany(1, Request("GET /api/v1/events"), "retry: 2000");
+    stream.front().HalfClose();
+    stream.front().ReadToEnd();
+  }
+}
+
+// ---- Limits in time ------------------------------------------------------------------------
+
+class HastyTest : public ConnectionsTest {
+ protected:
+  using Time = std::chrono::milliseconds;
+  HastyTest()
+      : ConnectionsTest({.idle = Time(50),
+                         .head = Time(50),
+                         .body = Time(50),
+                         .taking = Time(50),
+                         .slowest_bytes_per_second = 1 << 30}) {}
+};
+
+TEST_F(HastyTest, AHeadThatDoesNotEndIsGivenUp) {
+  RawClient client = Connect();
+  client.Send(kVersion.substr(0, 20));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 408"));
+}
+
+TEST_F(HastyTest, ABodyThatDoesNotEndIsGivenUp) {
+  RawClient client = Connect();
+  client.Send(Request("POST /api/v1/sweeps", "Content-Length: 9\r\n") + "n");
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 408"));
+}
+
+TEST_F(HastyTest, AConnectionWithoutARequestEnds) {
+  EXPECT_EQ(Connect().ReadToEnd(), "");
+  RawClient client = Connect();
+  client.Send(kVersion);
+  EXPECT_THAT(client.ReadToEnd(), HasSubstr(std::string(kVersionAnswer)));
+}
+
+TEST_F(HastyTest, AClientThatTakesNoAnswersIsLetGo) {
+  RawClient client = Connect(4096);
+  std::string requests;
+  for (int i = 0; i < 1000; ++i) requests += "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  // Its answers fill what the system keeps for it; then nobody reads its requests any more.
+  ssize_t pushed = 0;
+  while (pushed >= 0 || errno == EAGAIN) pushed = client.Push(requests);
+  ExpectAlive();
+}
+
+}  // namespace
+}  // namespace attune::server

@@ -1,0 +1,117 @@
+#include "server/http/transport/framing.h"
+
+#include <gtest/gtest.h>
+
+namespace attune::server {
+namespace {
+
+using State = Framing::State;
+
+constexpr std::string_view kGet = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+std::string Post(const std::string& headers, const std::string& body) {
+  return "POST /x HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n" + body;
+}
+
+State Read(const std::string& bytes) {
+  Framing framing;
+  return framing.Read(bytes);
+}
+
+int StatusOf(const std::string& bytes) {
+  Framing framing;
+  EXPECT_EQ(framing.Read(bytes), State::kBad) << bytes;
+  return framing.fault().status;
+}
+
+// The same however it comes.
+size_t SizeOf(const std::string& bytes) {
+  Framing whole;
+  EXPECT_EQ(whole.Read(bytes), State::kWhole) << bytes;
+  Framing piecewise;
+  for (size_t i = 1; i < whole.size(); ++i) {
+    EXPECT_NE(piecewise.Read(std::string_view(bytes).substr(0, i)), State::kWhole) << i;
+    EXPECT_NE(piecewise.Read(std::string_view(bytes).substr(0, i)), State::kBad) << i;
+  }
+  EXPECT_EQ(piecewise.Read(bytes), State::kWhole);
+  EXPECT_EQ(piecewise.size(), whole.size());
+  return whole.size();
+}
+
+TEST(Framing, ARequestWithoutABodyEndsWithItsHead) {
+  EXPECT_EQ(SizeOf(std::string(kGet)), kGet.size());
+  EXPECT_EQ(SizeOf(std::string(kGet) + "GET"), kGet.size());
+}
+
+TEST(Framing, ABodyIsAsLongAsItsLengthSays) {
+  const std::string request = Post("content-length:  5 \r\n", "12345");
+  EXPECT_EQ(SizeOf(request + "GET /"), request.size());
+  EXPECT_EQ(SizeOf(Post("Content-Length: 0\r\n", "")), Post("Content-Length: 0\r\n", "").size());
+}
+
+TEST(Framing, AChunkedBodyEndsWithItsLastChunk) {
+  const std::string request =
+      Post("Transfer-Encoding: chunked\r\n", "3;note=1\r\nabc\r\nA\r\n0\r\n\r\n12345\r\n0\r\n\r\n");
+  EXPECT_EQ(SizeOf(request + "GET /"), request.size());
+}
+
+TEST(Framing, TheHeadIsKnownBeforeTheBodyHasCome) {
+  Framing framing;
+  EXPECT_EQ(framing.Read(Post("Content-Length: 5\r\nExpect: 100-continue\r\n", "12")),
+            State::kBody);
+  EXPECT_EQ(framing.head().method, "POST");
+  EXPECT_EQ(framing.head().path, "/x");
+  EXPECT_EQ(framing.head().Header("host"), "localhost");
+  EXPECT_TRUE(framing.expects_continue());
+  EXPECT_EQ(framing.length(), 5u);
+}
+
+TEST(Framing, WhatTwoReadersCouldReadInTwoWaysIsRefused) {
+  EXPECT_EQ(StatusOf(Post("Content-Length: 5\r\nContent-Length: 6\r\n", "")), 400);
+  EXPECT_EQ(StatusOf(Post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "")), 400);
+  EXPECT_EQ(StatusOf(Post("Transfer-Encoding: gzip, chunked\r\n", "")), 501);
+  EXPECT_EQ(StatusOf(Post("Content-Length: -5\r\n", "")), 400);
+  EXPECT_EQ(StatusOf(Post("Content-Length: +5\r\n", "")), 400);
+  EXPECT_EQ(StatusOf(Post("Content-Length: 99999999999999999999\r\n", "")), 400);
+  EXPECT_EQ(StatusOf(Post("Content-Length : 5\r\n", "")), 400);
+  EXPECT_EQ(StatusOf(Post("X: 1\r\n folded\r\n", "")), 400);
+  EXPECT_EQ(StatusOf("GET / HTTP/1.1\nHost: localhost\n\n"), 400);
+  EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nX: a\rb\r\n\r\n"), 400);
+  EXPECT_EQ(StatusOf(std::string("GET /\0 HTTP/1.1\r\n\r\n", 20)), 400);
+}
+
+TEST(Framing, AChunkThatIsNotAsItSaysIsRefused) {
+  const std::string chunked = "Transfer-Encoding: chunked\r\n";
+  EXPECT_EQ(StatusOf(Post(chunked, "3\r\nabcd\r\n")), 400);
+  EXPECT_EQ(StatusOf(Post(chunked, "x\r\n")), 400);
+  EXPECT_EQ(StatusOf(Post(chunked, "\r\n")), 400);
+  EXPECT_EQ(StatusOf(Post(chunked, "0\r\nTrailer: 1\r\n\r\n")), 400);
+  EXPECT_EQ(StatusOf(Post(chunked, std::string(300, '1'))), 400);
+}
+
+TEST(Framing, AHeadMayBeSoLongAndNoLonger) {
+  const std::string begin = "GET / HTTP/1.1\r\nX: ";
+  const std::string fits = begin + std::string(kMaxHeadBytes - begin.size(), 'x') + "\r\n\r\n";
+  EXPECT_EQ(Read(fits), State::kWhole);
+  EXPECT_EQ(StatusOf(begin + std::string(kMaxHeadBytes - begin.size() + 1, 'x') + "\r\n\r\n"), 431);
+  EXPECT_EQ(StatusOf(begin + std::string(kMaxHeadBytes, 'x')), 431);  // and still no end
+}
+
+TEST(Framing, AChunkedBodyMayBeSoLongAndNoLonger) {
+  const std::string chunked = "Transfer-Encoding: chunked\r\n";
+  const std::string half = "80000\r\n" + std::string(0x80000, 'x') + "\r\n";
+  EXPECT_EQ(Read(Post(chunked, half + half + "0\r\n\r\n")), State::kWhole);
+  EXPECT_EQ(StatusOf(Post(chunked, half + half + "1\r\n")), 413);
+  EXPECT_EQ(StatusOf(Post(chunked, "ffffffffffffffff\r\n")), 413);
+}
+
+TEST(Framing, ABodyThatIsTooLongIsNotWaitedFor) {
+  Framing framing;
+  EXPECT_EQ(framing.Read(Post("Content-Length: " + std::to_string(kMaxBodyBytes + 1) + "\r\n",
+                              std::string(kMaxBodyBytes + 1, 'x'))),
+            State::kBody);
+  EXPECT_GT(framing.length(), kMaxBodyBytes);
+}
+
+}  // namespace
+}  // namespace attune::server
