@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attune::cli {
 
@@ -14,6 +15,9 @@ std::string Clean(std::string_view text);
 
 // `text` up to its first line end.
 std::string FirstLine(std::string_view text);
+
+// "a, b, c".
+std::string JoinWithCommas(const std::vector<std::string>& texts);
 
 // At most `width` columns, ending in "…" when something was cut off; colours stay closed.
 std::string Clip(std::string_view text, int width);

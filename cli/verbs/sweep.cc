@@ -45,7 +45,7 @@ std::string ReattachCommand(const SweepFlags& flags, const std::string& id) {
   return command;
 }
 
-// Until the sweep ends; then its outcome, in the exit code too.
+// Follows the sweep until it ends, and prints its outcome. The exit code tells it as well.
 ExitCode Watch(const SweepFlags& flags, const std::string& id, Console& console, Api& api) {
   WatchOptions options{.sweep = id};
   if (!flags.timeout.empty()) {
@@ -70,16 +70,17 @@ ExitCode Watch(const SweepFlags& flags, const std::string& id, Console& console,
     return ExitCode::kTimeout;
   }
 
-  const Result<Json> sweep = api.Sweep(id);
+  const auto sweep = api.Sweep(id);
   if (!sweep.ok()) return Fail(console, sweep.error());
   if (!flags.output.json()) {
-    const Result<Json> trials = api.Trials(id);
-    if (!trials.ok()) return Fail(console, trials.error());
+    const auto list = api.Trials(id);
+    if (!list.ok()) return Fail(console, list.error());
     console.out.Print("");
-    console.out.PrintLines(OutcomeLines(*sweep, *trials, SweepSeconds(*sweep, SecondsSince1970()),
+    console.out.PrintLines(OutcomeLines(*sweep, list->trials,
+                                        SweepSeconds(*sweep, SecondsSince1970()),
                                         console.out.style(), console.out.width()));
     if (ExitCodeOfSweep(*sweep) == ExitCode::kSweepFailed)
-      console.out.PrintLines(LastFailure(api, *trials));
+      console.out.PrintLines(LastFailure(api, list->trials));
   }
   return ExitCodeOfSweep(*sweep);
 }
@@ -87,53 +88,51 @@ ExitCode Watch(const SweepFlags& flags, const std::string& id, Console& console,
 ExitCode Create(const SweepFlags& flags, Console& console, Api& api) {
   const Result<SweepDocument> document = SweepDocument::Read(flags.file);
   if (!document.ok()) return Fail(console, document.error());
-  const Result<Json> sweep = api.CreateSweep(*document);
+  const auto sweep = api.CreateSweep(*document);
   if (!sweep.ok()) {
-    // Faults of the file are in the form that editors jump to, so nothing stands before them.
+    // Editors understand faults of the file, so no prefix is added.
     if (sweep.error().message.starts_with(flags.file + ':')) {
       console.err.Print(sweep.error().message);
       return ExitCode::kUsage;
     }
     return Fail(console, sweep.error());
   }
-  const std::string id = TextAt(*sweep, "id");
+  const std::string& id = sweep->id;
   if (flags.watch) {
     console.err.Print("sweep " + id + " created; Ctrl-C leaves it running");
     return Watch(flags, id, console, api);
   }
   if (flags.output.json()) {
-    console.out.Print(Dump(*sweep, 2));
+    console.out.Print(Dump(sweep->document, 2));
   } else {
     console.out.Print(id);
-    for (const Json& taken : At(*sweep, "warm_start"))
-      console.err.Print("begins with " + taken.get<std::string>());
-    if (const std::string waiting = Clean(TextAt(*sweep, "waiting")); !waiting.empty())
-      console.err.Print("it does not start yet: " + waiting);
+    for (const std::string& taken : sweep->warm_start) console.err.Print("begins with " + taken);
+    if (!sweep->waiting_reason.empty())
+      console.err.Print("it does not start yet: " + Clean(sweep->waiting_reason));
     console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
   }
   return ExitCode::kSuccess;
 }
 
 ExitCode List(const SweepFlags& flags, Console& console, Api& api) {
-  Result<Json> sweeps = api.Sweeps();
-  if (!sweeps.ok()) return Fail(console, sweeps.error());
+  auto list = api.Sweeps();
+  if (!list.ok()) return Fail(console, list.error());
+  std::vector<rest::Sweep>& sweeps = list->sweeps;
   if (!flags.tag.empty()) {
-    Json tagged = Json::array();
-    for (const Json& sweep : *sweeps) {
-      if (std::ranges::find(At(sweep, "tags"), Json(flags.tag)) != At(sweep, "tags").end())
-        tagged.push_back(sweep);
-    }
-    sweeps = std::move(tagged);
+    std::erase_if(sweeps, [&](const rest::Sweep& sweep) {
+      return std::ranges::find(sweep.tags, flags.tag) == sweep.tags.end();
+    });
+    list->document = rest::ToJson<rest::SweepList>(*list);
   }
   if (flags.output.json()) {
-    console.out.Print(Dump({{"sweeps", *sweeps}}, 2));
-  } else if (sweeps->empty() && !flags.tag.empty()) {
+    console.out.Print(Dump(list->document, 2));
+  } else if (sweeps.empty() && !flags.tag.empty()) {
     console.err.Print("no sweep has the tag " + flags.tag);
-  } else if (sweeps->empty()) {
+  } else if (sweeps.empty()) {
     console.err.Print("no sweep yet; create one with `attune sweep create -f sweep.yaml`");
   } else {
     console.out.PrintLines(
-        SweepTable(*sweeps, SecondsSince1970(), console.out.style(), console.out.width()));
+        SweepTable(sweeps, SecondsSince1970(), console.out.style(), console.out.width()));
   }
   return ExitCode::kSuccess;
 }
@@ -141,10 +140,10 @@ ExitCode List(const SweepFlags& flags, Console& console, Api& api) {
 ExitCode Get(const SweepFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> sweep = api.Sweep(*id);
+  const auto sweep = api.Sweep(*id);
   if (!sweep.ok()) return Fail(console, sweep.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*sweep, 2));
+    console.out.Print(Dump(sweep->document, 2));
   } else {
     console.out.PrintLines(SweepSections(*sweep, SecondsSince1970(), console.out.style()));
   }
@@ -154,12 +153,12 @@ ExitCode Get(const SweepFlags& flags, Console& console, Api& api) {
 ExitCode Importance(const SweepFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> importance = api.Importance(*id, flags.metric);
+  const auto importance = api.Importance(*id, flags.metric);
   if (!importance.ok()) return Fail(console, importance.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*importance, 2));
-  } else if (const std::string reason = TextAt(*importance, "reason"); !reason.empty()) {
-    console.err.Print(Clean(reason));
+    console.out.Print(Dump(importance->document, 2));
+  } else if (!importance->reason.empty()) {
+    console.err.Print(Clean(importance->reason));
   } else {
     console.out.PrintLines(ImportanceTable(*importance, console.out.style(), console.out.width()));
   }
@@ -182,18 +181,17 @@ constexpr char kResume[] = "resume";
 constexpr char kStop[] = "stop";
 constexpr char kKill[] = "kill";
 
-// Every failed trial, and with --killed those that were killed, as with the sweep.
+// Every failed trial, and with --killed the killed ones.
 ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
-  const Result<Json> trials = api.Trials(flags.id);
-  if (!trials.ok()) return Fail(console, trials.error());
+  const auto list = api.Trials(flags.id);
+  if (!list.ok()) return Fail(console, list.error());
   Json retried = Json::array();
   std::string numbers;
-  for (const Json& trial : *trials) {
-    const std::string state = TextAt(trial, "state");
-    if (state != "failed" && !(flags.killed && state == "killed")) continue;
-    const int64_t number = WholeAt(trial, "number");
-    const TrialName name{flags.id, number};
-    const Result<Json> answer = api.SteerTrial(name, "retry", {{"from_start", false}});
+  for (const rest::Trial& trial : list->trials) {
+    if (trial.state != "failed" && !(flags.killed && trial.state == "killed")) continue;
+    const int64_t number = trial.number;
+    const auto answer =
+        api.SteerTrial({flags.id, number}, "retry", rest::ToJson(rest::Retry{.from_start = false}));
     if (!answer.ok()) return Fail(console, answer.error());
     retried.push_back(number);
     numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
@@ -210,32 +208,30 @@ ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
-// One after the other, until one cannot be deleted.
+// Deletes one after the other, until one cannot be deleted.
 ExitCode Rm(const SweepFlags& flags, Console& console, Api& api) {
   Json deleted = Json::array();
   ExitCode code = ExitCode::kSuccess;
   for (const std::string& id : flags.ids) {
-    const Result<Json> answer = api.DeleteSweep(id);
+    const auto answer = api.DeleteSweep(id);
     if (!answer.ok()) {
       code = Fail(console, answer.error());
       break;
     }
     deleted.push_back(id);
-    if (!flags.output.json())
-      console.err.Print("sweep " + id + ": " + Clean(TextAt(*answer, "effect")));
+    if (!flags.output.json()) console.err.Print("sweep " + id + ": " + Clean(answer->effect));
   }
   if (flags.output.json()) console.out.Print(Dump({{"deleted", deleted}}, 2));
   return code;
 }
 
 ExitCode Extend(const SweepFlags& flags, Console& console, Api& api) {
-  Json limits = Json::object();
-  if (flags.max_trials) limits["max_trials"] = *flags.max_trials;
-  if (flags.max_step) limits["max_step"] = *flags.max_step;
-  if (!flags.max_time.empty()) limits["max_time"] = flags.max_time;
-  if (flags.max_gpu_hours) limits["max_gpu_hours"] = *flags.max_gpu_hours;
+  const rest::Extension limits{.max_trials = flags.max_trials,
+                               .max_step = flags.max_step,
+                               .max_time = UnlessEmpty(flags.max_time),
+                               .max_gpu_hours = flags.max_gpu_hours};
   return ShowEffect(flags.output, console, "sweep " + flags.id,
-                    api.SteerSweep(flags.id, "extend", limits));
+                    api.SteerSweep(flags.id, "extend", rest::ToJson(limits)));
 }
 
 ExitCode Edit(const SweepFlags& flags, Console& console, Api& api) {

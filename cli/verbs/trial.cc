@@ -33,26 +33,26 @@ using TrialAction = ExitCode (*)(const TrialFlags&, Console&, Api&);
 ExitCode List(const TrialFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.sweep);
   if (!id.ok()) return Fail(console, id.error());
-  const Result<Json> trials = api.Trials(*id);
-  if (!trials.ok()) return Fail(console, trials.error());
+  const auto list = api.Trials(*id);
+  if (!list.ok()) return Fail(console, list.error());
   if (flags.output.json()) {
-    console.out.Print(Dump({{"trials", *trials}}, 2));
+    console.out.Print(Dump(list->document, 2));
     return ExitCode::kSuccess;
   }
-  const Result<Json> sweep = api.Sweep(*id);
+  const auto sweep = api.Sweep(*id);
   if (!sweep.ok()) return Fail(console, sweep.error());
-  console.out.PrintLines(TrialTable(*trials, TextAt(At(*sweep, "metric"), "name"),
-                                    console.out.style(), console.out.width()));
+  console.out.PrintLines(
+      TrialTable(list->trials, sweep->metric.name, console.out.style(), console.out.width()));
   return ExitCode::kSuccess;
 }
 
 ExitCode Get(const TrialFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const Result<Json> trial = api.Trial(*name);
+  const auto trial = api.Trial(*name);
   if (!trial.ok()) return Fail(console, trial.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*trial, 2));
+    console.out.Print(Dump(trial->document, 2));
   } else {
     console.out.PrintLines(TrialSections(*trial, console.out.style(), console.out.width()));
   }
@@ -62,16 +62,16 @@ ExitCode Get(const TrialFlags& flags, Console& console, Api& api) {
 ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const Result<Json> explanation = api.Explanation(*name, flags.step);
+  const auto explanation = api.Explanation(*name, flags.step);
   if (!explanation.ok()) return Fail(console, explanation.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*explanation, 2));
+    console.out.Print(Dump(explanation->document, 2));
   } else {
-    // The decision is the matter; where it alone can be had, it is shown alone.
-    const Result<Json> trial = api.Trial(*name);
+    // The decision is useful even if the trial itself is not available.
+    const auto trial = api.Trial(*name);
     console.out.PrintLines(ExplanationSections(*explanation, name->number,
-                                               trial.ok() ? *trial : Json(), console.out.style(),
-                                               console.out.width()));
+                                               trial.ok() ? &trial.value() : nullptr,
+                                               console.out.style(), console.out.width()));
   }
   return ExitCode::kSuccess;
 }
@@ -79,12 +79,12 @@ ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
 ExitCode Schedule(const TrialFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const Result<Json> schedule = api.Schedule(*name);
+  const auto schedule = api.Schedule(*name);
   if (!schedule.ok()) return Fail(console, schedule.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*schedule, 2));
+    console.out.Print(Dump(schedule->document, 2));
   } else if (flags.output.format == "yaml") {
-    console.out.Write(TextAt(*schedule, "file"));
+    console.out.Write(schedule->file);
   } else {
     console.out.PrintLines(ScheduleTable(*schedule, console.out.style(), console.out.width()));
   }
@@ -98,12 +98,12 @@ ExitCode Logs(const TrialFlags& flags, Console& console, Api& api) {
   const Interrupt::Subscription wake(console.interrupt, [&] { mailbox.Wake(); });
   LogFollower log(api, *name, flags.rank, flags.attempt, console.out);
   while (true) {
-    // Asked before the log is read, so that the last lines of a trial that ends are not missed.
-    const Result<Json> trial = api.Trial(*name);
+    // The state is read before the log, so that the last lines of a trial that ends are not missed.
+    const auto trial = api.Trial(*name);
     if (!trial.ok()) return Fail(console, trial.error());
-    const bool over = !flags.follow || IsFinal(TextAt(*trial, "state"));
-    const Status copied = log.Copy(WholeAt(*trial, "attempts"));
-    // A trial that waits for its first gang has no log yet; one that is followed will have.
+    const bool over = !flags.follow || IsFinal(trial->state);
+    const Status copied = log.Copy(trial->attempt_count);
+    // A followed trial that waits for its first gang will have a log later.
     if (!copied.ok() && (over || copied.error().code != ErrorCode::kNotFound)) {
       return Fail(console, copied.error());
     }
@@ -127,14 +127,16 @@ ExitCode Kill(const TrialFlags& flags, Console& console, Api& api) {
 }
 
 ExitCode Retry(const TrialFlags& flags, Console& console, Api& api) {
-  return Steer(flags, console, api, "retry", {{"from_start", flags.from_start}});
+  return Steer(flags, console, api, "retry",
+               rest::ToJson(rest::Retry{.from_start = flags.from_start}));
 }
 
 ExitCode Continue(const TrialFlags& flags, Console& console, Api& api) {
-  return Steer(flags, console, api, "continue", {{"until", flags.until}});
+  return Steer(flags, console, api, "continue",
+               rest::ToJson(rest::Continuation{.until = flags.until}));
 }
 
-// The file's values, and over them those of the command line.
+// The values of the file; those of the command line override them.
 Result<Json> ReadConfig(const TrialFlags& flags) {
   Json config = Json::object();
   if (!flags.config_file.empty()) {
@@ -154,12 +156,12 @@ Result<Json> ReadConfig(const TrialFlags& flags) {
 ExitCode Enqueue(const TrialFlags& flags, Console& console, Api& api) {
   const Result<Json> config = ReadConfig(flags);
   if (!config.ok()) return Fail(console, config.error());
-  const Result<Json> trial = api.EnqueueTrial(flags.sweep, *config);
+  const auto trial = api.EnqueueTrial(flags.sweep, {.config = *config});
   if (!trial.ok()) return Fail(console, trial.error());
   if (flags.output.json()) {
-    console.out.Print(Dump(*trial, 2));
+    console.out.Print(Dump(trial->document, 2));
   } else {
-    console.out.Print(flags.sweep + '/' + std::to_string(WholeAt(*trial, "number")));
+    console.out.Print(flags.sweep + '/' + std::to_string(trial->number));
   }
   return ExitCode::kSuccess;
 }

@@ -130,12 +130,11 @@ ExitCode Fail(Console& console, const Error& error) {
 }
 
 ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
-                    const Result<Json>& answer) {
-  if (!answer.ok()) return Fail(console, answer.error());
+                    const std::string& effect, const Json& document) {
   if (output.json()) {
-    console.out.Print(Dump(*answer, 2));
+    console.out.Print(Dump(document, 2));
   } else {
-    console.err.Print(subject + ": " + TextAt(*answer, "effect"));
+    console.err.Print(subject + ": " + effect);
   }
   return ExitCode::kSuccess;
 }

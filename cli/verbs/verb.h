@@ -82,9 +82,15 @@ struct FreeFlags {
 // Prints `attune: MESSAGE` and gives the code that belongs to the error.
 ExitCode Fail(Console& console, const Error& error);
 
-// What steering `subject` led to: the server's answer, or its sentence on stderr.
+// Prints the server's answer, or its sentence about the effect on `subject`.
 ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
-                    const Result<Json>& answer);
+                    const std::string& effect, const Json& document);
+template <class T>
+ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
+                    const Result<Answer<T>>& answer) {
+  if (!answer.ok()) return Fail(console, answer.error());
+  return ShowEffect(output, console, subject, answer->effect, answer->document);
+}
 
 // FILE, or the same after -f: one of the two is needed, so that neither is marked as required.
 void AddSweepFile(CLI::App& verb, std::string& file);

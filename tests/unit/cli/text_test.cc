@@ -55,14 +55,6 @@ TEST(FormatSetting, KeepsFullPrecision) {
   EXPECT_EQ(FormatSetting("sgd"), "sgd");
 }
 
-TEST(NumberOf, ReadsTheWordsThatJsonNeeds) {
-  EXPECT_EQ(NumberOf(0.5), 0.5);
-  EXPECT_TRUE(std::isnan(*NumberOf("nan")));
-  EXPECT_EQ(NumberOf("-inf"), -std::numeric_limits<double>::infinity());
-  EXPECT_EQ(NumberOf(nullptr), std::nullopt);
-  EXPECT_EQ(NumberOf("many"), std::nullopt);
-}
-
 TEST(ParseDuration, WantsAUnit) {
   EXPECT_EQ(ParseDuration("90s"), 90);
   EXPECT_EQ(ParseDuration("1.5h"), 5400);
