@@ -26,7 +26,7 @@ Error NotAttune() {
 
 // `file`: the document that was sent, for messages.
 template <class T>
-Result<Answer<T>> ReadAnswer(const Result<Reply>& reply, std::string_view file = "") {
+Answer<T> ReadAnswer(const Result<Reply>& reply, std::string_view file = "") {
   if (!reply.ok()) return reply.error();
   if (!reply->ok()) return ErrorOf(*reply, file);
   Json document = ParseJson<Json>(reply->body);
@@ -36,16 +36,16 @@ Result<Answer<T>> ReadAnswer(const Result<Reply>& reply, std::string_view file =
     return Error{value.error().code,
                  value.error().message + "\ncompare them with `attune version`"};
   }
-  return Answer<T>{*std::move(value), std::move(document)};
+  return Parsed<T>{*std::move(value), std::move(document)};
 }
 
 template <class T>
-Result<Answer<T>> GetAnswer(HttpClient& client, const Request& request) {
+Answer<T> GetAnswer(HttpClient& client, const Request& request) {
   return ReadAnswer<T>(client.Get(request));
 }
 
 template <class T>
-Result<Answer<T>> PostAnswer(HttpClient& client, const Request& request, const Json& body) {
+Answer<T> PostAnswer(HttpClient& client, const Request& request, const Json& body) {
   return ReadAnswer<T>(client.Post(request, Dump(body), "application/json"));
 }
 
@@ -62,13 +62,13 @@ void AppendPage(Json& document, Json page) {
 }
 
 template <class List, class Item>
-Result<Answer<List>> GetAllPages(HttpClient& client, const std::string& path,
-                                 std::vector<Item> List::*items) {
-  Answer<List> all;
+Answer<List> GetAllPages(HttpClient& client, const std::string& path,
+                         std::vector<Item> List::*items) {
+  Parsed<List> all;
   do {
     Request request{.path = path, .query = {{"page_size", "1000"}}};
     if (!all.next_page_token.empty()) request.query["page_token"] = all.next_page_token;
-    Result<Answer<List>> page = GetAnswer<List>(client, request);
+    Answer<List> page = GetAnswer<List>(client, request);
     if (!page.ok()) return page.error();
     std::ranges::move((*page).*items, std::back_inserter(all.*items));
     all.next_page_token = page->next_page_token;
@@ -182,12 +182,12 @@ Result<CheckpointName> CheckpointName::Parse(const std::string& text) {
           "them with `attune trial get`"};
 }
 
-Result<Answer<rest::SweepDetail>> Api::Sweep(const std::string& id) {
+Answer<rest::SweepDetail> Api::Sweep(const std::string& id) {
   if (!IsId(id)) return BadId(id);
   return GetAnswer<rest::SweepDetail>(client_, {.path = kSweeps + '/' + id});
 }
 
-Result<Answer<rest::SweepList>> Api::Sweeps() {
+Answer<rest::SweepList> Api::Sweeps() {
   return GetAllPages(client_, kSweeps, &rest::SweepList::sweeps);
 }
 
@@ -202,41 +202,40 @@ Result<std::string> Api::NewestSweep() {
   return page->sweeps.front().id;
 }
 
-Result<Answer<rest::TrialList>> Api::Trials(const std::string& sweep) {
+Answer<rest::TrialList> Api::Trials(const std::string& sweep) {
   if (!IsId(sweep)) return BadId(sweep);
   return GetAllPages(client_, kSweeps + '/' + sweep + "/trials", &rest::TrialList::trials);
 }
 
-Result<Answer<rest::CheckpointList>> Api::Checkpoints(const std::string& sweep) {
+Answer<rest::CheckpointList> Api::Checkpoints(const std::string& sweep) {
   if (!IsId(sweep)) return BadId(sweep);
   return GetAllPages(client_, kSweeps + '/' + sweep + "/checkpoints",
                      &rest::CheckpointList::checkpoints);
 }
 
-Result<Answer<rest::TrialDetail>> Api::Trial(const TrialName& trial) {
+Answer<rest::TrialDetail> Api::Trial(const TrialName& trial) {
   return GetAnswer<rest::TrialDetail>(client_, {.path = TrialPath(trial)});
 }
 
-Result<Answer<rest::Importance>> Api::Importance(const std::string& sweep,
-                                                 const std::optional<std::string>& metric) {
+Answer<rest::Importance> Api::Importance(const std::string& sweep,
+                                         const std::optional<std::string>& metric) {
   if (!IsId(sweep)) return BadId(sweep);
   Request request{.path = kSweeps + '/' + sweep + "/importance"};
   if (metric.has_value()) request.query["metric"] = *metric;
   return GetAnswer<rest::Importance>(client_, request);
 }
 
-Result<Answer<rest::Explanation>> Api::Explanation(const TrialName& trial,
-                                                   std::optional<int64_t> step) {
+Answer<rest::Explanation> Api::Explanation(const TrialName& trial, std::optional<int64_t> step) {
   Request request{.path = TrialPath(trial) + "/explanation"};
   if (step.has_value()) request.query["step"] = std::to_string(*step);
   return GetAnswer<rest::Explanation>(client_, request);
 }
 
-Result<Answer<rest::Schedule>> Api::Schedule(const TrialName& trial) {
+Answer<rest::Schedule> Api::Schedule(const TrialName& trial) {
   return GetAnswer<rest::Schedule>(client_, {.path = TrialPath(trial) + "/schedule"});
 }
 
-Result<Answer<rest::SweepDetail>> Api::CreateSweep(const SweepDocument& document) {
+Answer<rest::SweepDetail> Api::CreateSweep(const SweepDocument& document) {
   const Request request{.path = kSweeps,
                         .query = {{"directory", document.directory().string()},
                                   {"file", document.path.filename().string()}},
@@ -247,39 +246,39 @@ Result<Answer<rest::SweepDetail>> Api::CreateSweep(const SweepDocument& document
       document.path.string());
 }
 
-Result<Answer<rest::SteeredSweep>> Api::SteerSweep(const std::string& id, const std::string& verb,
-                                                   const Json& body) {
+Answer<rest::SteeredSweep> Api::SteerSweep(const std::string& id, const std::string& verb,
+                                           const Json& body) {
   if (!IsId(id)) return BadId(id);
   return PostAnswer<rest::SteeredSweep>(client_, {.path = kSweeps + '/' + id + ':' + verb}, body);
 }
 
-Result<Answer<rest::DeletedSweep>> Api::DeleteSweep(const std::string& id) {
+Answer<rest::DeletedSweep> Api::DeleteSweep(const std::string& id) {
   if (!IsId(id)) return BadId(id);
   return ReadAnswer<rest::DeletedSweep>(client_.Delete({.path = kSweeps + '/' + id}));
 }
 
-Result<Answer<rest::Replay>> Api::Replay(const std::string& id, const Json& changes,
-                                         std::optional<int> slots) {
+Answer<rest::Replay> Api::Replay(const std::string& id, const Json& changes,
+                                 std::optional<int> slots) {
   if (!IsId(id)) return BadId(id);
   Request request{.path = kSweeps + '/' + id + ":replay"};
   if (slots.has_value()) request.query["slots"] = std::to_string(*slots);
   return PostAnswer<rest::Replay>(client_, request, changes);
 }
 
-Result<Answer<rest::SteeredTrial>> Api::SteerTrial(const TrialName& trial, const std::string& verb,
-                                                   const Json& body) {
+Answer<rest::SteeredTrial> Api::SteerTrial(const TrialName& trial, const std::string& verb,
+                                           const Json& body) {
   return PostAnswer<rest::SteeredTrial>(client_, {.path = TrialPath(trial) + ':' + verb}, body);
 }
 
-Result<Answer<rest::ExecutorList>> Api::Executors() {
+Answer<rest::ExecutorList> Api::Executors() {
   return GetAnswer<rest::ExecutorList>(client_, {.path = kExecutors});
 }
 
-Result<Answer<rest::DemandList>> Api::Demand() {
+Answer<rest::DemandList> Api::Demand() {
   return GetAnswer<rest::DemandList>(client_, {.path = "/api/v1/demand"});
 }
 
-Result<Answer<rest::FleetList>> Api::Pilots() {
+Answer<rest::FleetList> Api::Pilots() {
   return GetAnswer<rest::FleetList>(client_, {.path = "/api/v1/pilots"});
 }
 
@@ -289,20 +288,18 @@ Status Api::ReportPilots(const rest::FleetReport& report) {
   return answer.ok() ? Status() : answer.error();
 }
 
-Result<Answer<rest::SteeredExecutor>> Api::SteerExecutor(const std::string& name,
-                                                         const std::string& verb,
-                                                         const Json& body) {
+Answer<rest::SteeredExecutor> Api::SteerExecutor(const std::string& name, const std::string& verb,
+                                                 const Json& body) {
   return PostAnswer<rest::SteeredExecutor>(
       client_, {.path = kExecutors + '/' + InPath(name) + ':' + verb}, body);
 }
 
-Result<Answer<rest::SteeredTrial>> Api::PinCheckpoint(const CheckpointName& checkpoint,
-                                                      bool pinned) {
+Answer<rest::SteeredTrial> Api::PinCheckpoint(const CheckpointName& checkpoint, bool pinned) {
   return PostAnswer<rest::SteeredTrial>(
       client_, {.path = CheckpointPath(checkpoint) + (pinned ? ":pin" : ":unpin")}, Json::object());
 }
 
-Result<Answer<rest::SteeredCheckpoint>> Api::DropCheckpoint(const CheckpointName& checkpoint) {
+Answer<rest::SteeredCheckpoint> Api::DropCheckpoint(const CheckpointName& checkpoint) {
   return ReadAnswer<rest::SteeredCheckpoint>(client_.Delete({.path = CheckpointPath(checkpoint)}));
 }
 
@@ -320,8 +317,7 @@ Result<checkpoints::Piece> Api::CheckpointContent(const CheckpointName& checkpoi
                             .file_bytes = static_cast<uint64_t>(size)};
 }
 
-Result<Answer<rest::TrialDetail>> Api::EnqueueTrial(const std::string& sweep,
-                                                    const rest::NewTrial& trial) {
+Answer<rest::TrialDetail> Api::EnqueueTrial(const std::string& sweep, const rest::NewTrial& trial) {
   if (!IsId(sweep)) return BadId(sweep);
   return PostAnswer<rest::TrialDetail>(
       client_,
@@ -329,7 +325,7 @@ Result<Answer<rest::TrialDetail>> Api::EnqueueTrial(const std::string& sweep,
       rest::ToJson(trial));
 }
 
-Result<Answer<rest::Offer>> Api::AskTrial(const std::string& sweep, const rest::Ask& ask) {
+Answer<rest::Offer> Api::AskTrial(const std::string& sweep, const rest::Ask& ask) {
   if (!IsId(sweep)) return BadId(sweep);
   return PostAnswer<rest::Offer>(client_,
                                  {.path = kSweeps + '/' + sweep + "/trials:ask",
@@ -337,11 +333,11 @@ Result<Answer<rest::Offer>> Api::AskTrial(const std::string& sweep, const rest::
                                  rest::ToJson(ask));
 }
 
-Result<Answer<rest::Verdict>> Api::TellTrial(const TrialName& trial, const rest::Tell& tell) {
+Answer<rest::Verdict> Api::TellTrial(const TrialName& trial, const rest::Tell& tell) {
   const Result<Reply> reply = client_.Post(
       {.path = TrialPath(trial) + ":tell", .headers = {{"Idempotency-Key", RandomKey()}}},
       Dump(rest::ToJson(tell)), "application/json");
-  if (reply.ok() && reply->status == 204) return Answer<rest::Verdict>{{}, Json::object()};
+  if (reply.ok() && reply->status == 204) return Parsed<rest::Verdict>{{}, Json::object()};
   return ReadAnswer<rest::Verdict>(reply);
 }
 
@@ -362,7 +358,7 @@ Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<i
   return slice;
 }
 
-Result<Answer<rest::Version>> Api::Version() {
+Answer<rest::Version> Api::Version() {
   return GetAnswer<rest::Version>(client_, {.path = "/version"});
 }
 

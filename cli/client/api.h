@@ -43,11 +43,13 @@ struct CheckpointName {
   static Result<CheckpointName> Parse(const std::string& text);
 };
 
-// An answer of the server. `document` is the JSON that it sent, which `-o json` prints.
+// A struct of the contract, and the JSON that the server sent, which `-o json` prints.
 template <class T>
-struct Answer : T {
+struct Parsed : T {
   Json document;
 };
+template <class T>
+using Answer = Result<Parsed<T>>;
 
 // An empty text as an absent member of a request.
 inline std::optional<std::string> UnlessEmpty(const std::string& text) {
@@ -61,57 +63,54 @@ class Api {
  public:
   explicit Api(Endpoint endpoint) : client_(std::move(endpoint)) {}
 
-  Result<Answer<rest::SweepDetail>> Sweep(const std::string& id);
-  Result<Answer<rest::SweepList>> Sweeps();  // the newest first
-  Result<std::string> NewestSweep();         // its id; kNotFound if there is none
-  Result<Answer<rest::TrialList>> Trials(const std::string& sweep);
-  Result<Answer<rest::CheckpointList>> Checkpoints(const std::string& sweep);  // kept ones
-  Result<Answer<rest::TrialDetail>> Trial(const TrialName& trial);
+  Answer<rest::SweepDetail> Sweep(const std::string& id);
+  Answer<rest::SweepList> Sweeps();   // the newest first
+  Result<std::string> NewestSweep();  // its id; kNotFound if there is none
+  Answer<rest::TrialList> Trials(const std::string& sweep);
+  Answer<rest::CheckpointList> Checkpoints(const std::string& sweep);  // kept ones
+  Answer<rest::TrialDetail> Trial(const TrialName& trial);
 
   // How much each parameter matters for a metric; nullopt: the first objective.
-  Result<Answer<rest::Importance>> Importance(const std::string& sweep,
-                                              const std::optional<std::string>& metric);
+  Answer<rest::Importance> Importance(const std::string& sweep,
+                                      const std::optional<std::string>& metric);
   // Why the trial has its configuration, and its decision at `step` (nullopt: the newest).
   // kNotFound: there is no decision at the step.
-  Result<Answer<rest::Explanation>> Explanation(const TrialName& trial,
-                                                std::optional<int64_t> step);
+  Answer<rest::Explanation> Explanation(const TrialName& trial, std::optional<int64_t> step);
 
   // The configurations that the trial's weights were trained with.
-  Result<Answer<rest::Schedule>> Schedule(const TrialName& trial);
+  Answer<rest::Schedule> Schedule(const TrialName& trial);
 
   // Faults of the document have the form `FILE:LINE:COLUMN: …` and code kInvalid.
-  Result<Answer<rest::SweepDetail>> CreateSweep(const SweepDocument& document);
+  Answer<rest::SweepDetail> CreateSweep(const SweepDocument& document);
 
   // `verb`: pause, resume, stop, kill, extend, edit.
-  Result<Answer<rest::SteeredSweep>> SteerSweep(const std::string& id, const std::string& verb,
-                                                const Json& body = Json::object());
-  Result<Answer<rest::DeletedSweep>> DeleteSweep(const std::string& id);
+  Answer<rest::SteeredSweep> SteerSweep(const std::string& id, const std::string& verb,
+                                        const Json& body = Json::object());
+  Answer<rest::DeletedSweep> DeleteSweep(const std::string& id);
   // The sweep under `changes`, a merge patch of its sweep file. `slots` nullopt: as recorded.
-  Result<Answer<rest::Replay>> Replay(const std::string& id, const Json& changes,
-                                      std::optional<int> slots);
+  Answer<rest::Replay> Replay(const std::string& id, const Json& changes, std::optional<int> slots);
   // `verb`: kill, retry, continue.
-  Result<Answer<rest::SteeredTrial>> SteerTrial(const TrialName& trial, const std::string& verb,
-                                                const Json& body = Json::object());
-  Result<Answer<rest::ExecutorList>> Executors();
-  Result<Answer<rest::DemandList>> Demand();
-  Result<Answer<rest::FleetList>> Pilots();
+  Answer<rest::SteeredTrial> SteerTrial(const TrialName& trial, const std::string& verb,
+                                        const Json& body = Json::object());
+  Answer<rest::ExecutorList> Executors();
+  Answer<rest::DemandList> Demand();
+  Answer<rest::FleetList> Pilots();
   Status ReportPilots(const rest::FleetReport& report);
   // `verb`: drain, resume.
-  Result<Answer<rest::SteeredExecutor>> SteerExecutor(const std::string& name,
-                                                      const std::string& verb, const Json& body);
-  Result<Answer<rest::SteeredTrial>> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);
+  Answer<rest::SteeredExecutor> SteerExecutor(const std::string& name, const std::string& verb,
+                                              const Json& body);
+  Answer<rest::SteeredTrial> PinCheckpoint(const CheckpointName& checkpoint, bool pinned);
 
-  Result<Answer<rest::SteeredCheckpoint>> DropCheckpoint(const CheckpointName& checkpoint);
+  Answer<rest::SteeredCheckpoint> DropCheckpoint(const CheckpointName& checkpoint);
   // Part of a checkpoint's file, as much as the server gives at once.
   Result<checkpoints::Piece> CheckpointContent(const CheckpointName& checkpoint,
                                                const std::string& file, uint64_t offset);
 
-  Result<Answer<rest::TrialDetail>> EnqueueTrial(const std::string& sweep,
-                                                 const rest::NewTrial& trial);
+  Answer<rest::TrialDetail> EnqueueTrial(const std::string& sweep, const rest::NewTrial& trial);
 
-  Result<Answer<rest::Offer>> AskTrial(const std::string& sweep, const rest::Ask& ask);
+  Answer<rest::Offer> AskTrial(const std::string& sweep, const rest::Ask& ask);
   // Every member of the verdict is absent if the server only recorded the end of the trial.
-  Result<Answer<rest::Verdict>> TellTrial(const TrialName& trial, const rest::Tell& tell);
+  Answer<rest::Verdict> TellTrial(const TrialName& trial, const rest::Tell& tell);
 
   struct LogSlice {
     std::string data;
@@ -122,7 +121,7 @@ class Api {
   Result<LogSlice> Log(const TrialName& trial, int rank, std::optional<int> attempt,
                        int64_t offset);
 
-  Result<Answer<rest::Version>> Version();
+  Answer<rest::Version> Version();
 
   const Endpoint& endpoint() const { return client_.endpoint(); }
 

@@ -36,7 +36,7 @@ ExitCode PrintOffer(const std::string& sweep, const rest::Offer& offer, Console&
   if (!offer.trial.has_value()) {
     console.err.Print("sweep " + sweep + " is " + offer.state +
                       " and offers no trial: " + offer.reason);
-    return CodeOfOffer(offer);
+    return ExitCode::kNotFound;
   }
   const Json config = offer.config.value_or(Json::object());
   const int width = WidestKey(config, kNameColumnsMin);
@@ -50,7 +50,7 @@ ExitCode PrintOffer(const std::string& sweep, const rest::Offer& offer, Console&
   field("milestone", std::to_string(offer.milestone.value_or(0)));
   field("max_step", std::to_string(offer.max_step.value_or(0)));
   for (const auto& [name, value] : config.items()) field(name, FormatSetting(value));
-  return CodeOfOffer(offer);
+  return ExitCode::kSuccess;
 }
 
 ExitCode Ask(const AskFlags& flags, Console& console, Api& api) {

@@ -46,15 +46,11 @@ std::vector<std::string> CheckpointLines(const std::vector<rest::SweepCheckpoint
 ExitCode List(const CheckpointFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.name);
   if (!id.ok()) return Fail(console, id.error());
-  const auto list = api.Checkpoints(*id);
-  if (!list.ok()) return Fail(console, list.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(list->document, 2));
-  } else {
+  const auto show = [&](const rest::CheckpointList& list) {
     console.out.PrintLines(
-        CheckpointLines(list->checkpoints, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+        CheckpointLines(list.checkpoints, console.out.style(), console.out.width()));
+  };
+  return ShowAnswer(flags.output, console, api.Checkpoints(*id), show);
 }
 
 ExitCode SetPinned(const CheckpointFlags& flags, bool pinned, Console& console, Api& api) {

@@ -127,18 +127,15 @@ std::vector<std::string> ExecutorLines(const std::vector<rest::Executor>& execut
 }
 
 ExitCode List(const ClientFlags& flags, Console& console, Api& api) {
-  const auto list = api.Executors();
-  if (!list.ok()) return Fail(console, list.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(list->document, 2));
-  } else if (list->executors.empty()) {
-    console.err.Print(
-        "no executor has connected; start one with `attune executor --server HOST:PORT`");
-  } else {
-    console.out.PrintLines(
-        ExecutorLines(list->executors, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.Executors(), [&](const rest::ExecutorList& list) {
+    if (list.executors.empty()) {
+      console.err.Print(
+          "no executor has connected; start one with `attune executor --server HOST:PORT`");
+    } else {
+      console.out.PrintLines(
+          ExecutorLines(list.executors, console.out.style(), console.out.width()));
+    }
+  });
 }
 
 struct SteerFlags : ClientFlags {

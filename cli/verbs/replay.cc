@@ -29,14 +29,10 @@ ExitCode Replay(const ReplayFlags& flags, Console& console, Api& api) {
   if (!changes.ok()) return Fail(console, changes.error());
   const Result<std::string> id = SweepOrNewest(api, flags.sweep);
   if (!id.ok()) return Fail(console, id.error());
-  const auto replay = api.Replay(*id, *changes, flags.slots);
-  if (!replay.ok()) return Fail(console, replay.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(replay->document, 2));
-  } else {
-    console.out.PrintLines(ReplaySections(*replay, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  const auto show = [&](const rest::Replay& replay) {
+    console.out.PrintLines(ReplaySections(replay, console.out.style(), console.out.width()));
+  };
+  return ShowAnswer(flags.output, console, api.Replay(*id, *changes, flags.slots), show);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace attune::cli {
 
 // Sweeps in the data folder of `attune run FILE` that have not ended.
 struct Unfinished {
-  std::optional<Answer<rest::SweepDetail>> same;  // the newest sweep of this text
+  std::optional<Parsed<rest::SweepDetail>> same;  // the newest sweep of this text
   std::vector<std::string> others;                // ids of the other sweeps; they run as well
 };
 

@@ -68,13 +68,6 @@ std::string ResumeCommand(const RunFlags& flags) {
   return command;
 }
 
-std::string RungPlan(const rest::Sweep& sweep) {
-  std::string plan;
-  for (const int64_t rung : sweep.rungs)
-    plan += (plan.empty() ? ", rungs " : ", ") + std::to_string(rung);
-  return plan;
-}
-
 // The sweep to work on: the one that this folder has not finished, or a new one.
 struct Begun {
   rest::SweepDetail sweep;
@@ -109,8 +102,9 @@ Result<Begun> Begin(const RunFlags& flags, const SweepDocument& document, Consol
     console.err.Print("resuming sweep " + sweep.id + ": " +
                       std::to_string(CountEnded(sweep.trials)) + " of " + of + " are done");
   } else {
+    const std::string rungs = JoinWithCommas(sweep.rungs);
     console.err.Print("sweep " + sweep.id + ' ' + sweep.name + ": " + of + ", " + sweep.searcher +
-                      " + " + sweep.scheduler + RungPlan(sweep));
+                      " + " + sweep.scheduler + (rungs.empty() ? "" : ", rungs " + rungs));
     for (const std::string& taken : sweep.warm_start) console.err.Print("begins with " + taken);
   }
   return begun;

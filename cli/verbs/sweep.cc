@@ -102,67 +102,51 @@ ExitCode Create(const SweepFlags& flags, Console& console, Api& api) {
     console.err.Print("sweep " + id + " created; Ctrl-C leaves it running");
     return Watch(flags, id, console, api);
   }
-  if (flags.output.json()) {
-    console.out.Print(Dump(sweep->document, 2));
-  } else {
+  return ShowAnswer(flags.output, console, sweep, [&](const rest::Sweep& created) {
     console.out.Print(id);
-    for (const std::string& taken : sweep->warm_start) console.err.Print("begins with " + taken);
-    if (!sweep->waiting_reason.empty())
-      console.err.Print("it does not start yet: " + Clean(sweep->waiting_reason));
+    for (const std::string& taken : created.warm_start) console.err.Print("begins with " + taken);
+    if (!created.waiting_reason.empty())
+      console.err.Print("it does not start yet: " + Clean(created.waiting_reason));
     console.err.Print("watch it with `" + ReattachCommand(flags, id) + '`');
-  }
-  return ExitCode::kSuccess;
+  });
 }
 
 ExitCode List(const SweepFlags& flags, Console& console, Api& api) {
-  auto list = api.Sweeps();
-  if (!list.ok()) return Fail(console, list.error());
-  std::vector<rest::Sweep>& sweeps = list->sweeps;
-  if (!flags.tag.empty()) {
-    std::erase_if(sweeps, [&](const rest::Sweep& sweep) {
+  auto answer = api.Sweeps();
+  if (answer.ok() && !flags.tag.empty()) {
+    std::erase_if(answer->sweeps, [&](const rest::Sweep& sweep) {
       return std::ranges::find(sweep.tags, flags.tag) == sweep.tags.end();
     });
-    list->document = rest::ToJson<rest::SweepList>(*list);
+    answer->document = rest::ToJson<rest::SweepList>(*answer);
   }
-  if (flags.output.json()) {
-    console.out.Print(Dump(list->document, 2));
-  } else if (sweeps.empty() && !flags.tag.empty()) {
-    console.err.Print("no sweep has the tag " + flags.tag);
-  } else if (sweeps.empty()) {
-    console.err.Print("no sweep yet; create one with `attune sweep create -f sweep.yaml`");
-  } else {
-    console.out.PrintLines(
-        SweepTable(sweeps, SecondsSince1970(), console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, answer, [&](const rest::SweepList& list) {
+    if (!list.sweeps.empty()) {
+      console.out.PrintLines(
+          SweepTable(list.sweeps, SecondsSince1970(), console.out.style(), console.out.width()));
+    } else if (flags.tag.empty()) {
+      console.err.Print("no sweep yet; create one with `attune sweep create -f sweep.yaml`");
+    } else {
+      console.err.Print("no sweep has the tag " + flags.tag);
+    }
+  });
 }
 
 ExitCode Get(const SweepFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  const auto sweep = api.Sweep(*id);
-  if (!sweep.ok()) return Fail(console, sweep.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(sweep->document, 2));
-  } else {
-    console.out.PrintLines(SweepSections(*sweep, SecondsSince1970(), console.out.style()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.Sweep(*id), [&](const rest::SweepDetail& sweep) {
+    console.out.PrintLines(SweepSections(sweep, SecondsSince1970(), console.out.style()));
+  });
 }
 
 ExitCode Importance(const SweepFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  const auto importance = api.Importance(*id, flags.metric);
-  if (!importance.ok()) return Fail(console, importance.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(importance->document, 2));
-  } else if (!importance->reason.empty()) {
-    console.err.Print(Clean(importance->reason));
-  } else {
-    console.out.PrintLines(ImportanceTable(*importance, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  const auto show = [&](const rest::Importance& importance) {
+    if (!importance.reason.empty()) return console.err.Print(Clean(importance.reason));
+    console.out.PrintLines(ImportanceTable(importance, console.out.style(), console.out.width()));
+  };
+  return ShowAnswer(flags.output, console, api.Importance(*id, flags.metric), show);
 }
 
 ExitCode WatchVerb(const SweepFlags& flags, Console& console, Api& api) {
@@ -185,16 +169,13 @@ constexpr char kKill[] = "kill";
 ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
   const auto list = api.Trials(flags.id);
   if (!list.ok()) return Fail(console, list.error());
-  Json retried = Json::array();
-  std::string numbers;
+  std::vector<int64_t> retried;
   for (const rest::Trial& trial : list->trials) {
     if (trial.state != "failed" && !(flags.killed && trial.state == "killed")) continue;
-    const int64_t number = trial.number;
-    const auto answer =
-        api.SteerTrial({flags.id, number}, "retry", rest::ToJson(rest::Retry{.from_start = false}));
+    const auto answer = api.SteerTrial({flags.id, trial.number}, "retry",
+                                       rest::ToJson(rest::Retry{.from_start = false}));
     if (!answer.ok()) return Fail(console, answer.error());
-    retried.push_back(number);
-    numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+    retried.push_back(trial.number);
   }
   if (flags.output.json()) {
     console.out.Print(Dump({{"retried", retried}}, 2));
@@ -202,8 +183,8 @@ ExitCode Retry(const SweepFlags& flags, Console& console, Api& api) {
     console.err.Print("sweep " + flags.id + " has no failed trial" +
                       (flags.killed ? ", and none that was killed" : "; see also --killed"));
   } else {
-    console.err.Print("sweep " + flags.id +
-                      ": tried again: " + (retried.size() == 1 ? "trial " : "trials ") + numbers);
+    console.err.Print("sweep " + flags.id + ": tried again: " +
+                      (retried.size() == 1 ? "trial " : "trials ") + JoinWithCommas(retried));
   }
   return ExitCode::kSuccess;
 }

@@ -117,8 +117,8 @@ ExitCode Follow(const TrainFlags& flags, const rest::Sweep& sweep, bool here, do
 }
 
 // The training that this folder has not finished, or a new one.
-Result<Answer<rest::SweepDetail>> Begin(const SweepDocument& document, bool here, Console& console,
-                                        Api& api) {
+Answer<rest::SweepDetail> Begin(const SweepDocument& document, bool here, Console& console,
+                                Api& api) {
   if (here) {
     Result<Unfinished> unfinished = FindUnfinished(api, document);
     if (!unfinished.ok()) return unfinished.error();
@@ -171,13 +171,10 @@ ExitCode Train(const TrainFlags& flags, Console& console) {
   }
   const std::string trial = sweep->id + "/0";
   if (flags.detach) {
-    if (flags.output.json()) {
-      console.out.Print(Dump(sweep->document, 2));
-    } else {
+    return ShowAnswer(flags.output, console, sweep, [&](const rest::Sweep&) {
       console.out.Print(trial);
       console.err.Print("`attune trial logs " + trial + " -f` shows what it prints");
-    }
-    return ExitCode::kSuccess;
+    });
   }
   return Follow(flags, *sweep, own != nullptr, began, console, api);
 }

@@ -49,46 +49,32 @@ ExitCode List(const TrialFlags& flags, Console& console, Api& api) {
 ExitCode Get(const TrialFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const auto trial = api.Trial(*name);
-  if (!trial.ok()) return Fail(console, trial.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(trial->document, 2));
-  } else {
-    console.out.PrintLines(TrialSections(*trial, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.Trial(*name), [&](const rest::TrialDetail& trial) {
+    console.out.PrintLines(TrialSections(trial, console.out.style(), console.out.width()));
+  });
 }
 
 ExitCode Explain(const TrialFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const auto explanation = api.Explanation(*name, flags.step);
-  if (!explanation.ok()) return Fail(console, explanation.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(explanation->document, 2));
-  } else {
+  const auto show = [&](const rest::Explanation& explanation) {
     // The decision is useful even if the trial itself is not available.
     const auto trial = api.Trial(*name);
-    console.out.PrintLines(ExplanationSections(*explanation, name->number,
+    console.out.PrintLines(ExplanationSections(explanation, name->number,
                                                trial.ok() ? &trial.value() : nullptr,
                                                console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  };
+  return ShowAnswer(flags.output, console, api.Explanation(*name, flags.step), show);
 }
 
 ExitCode Schedule(const TrialFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse(flags.trial);
   if (!name.ok()) return Fail(console, name.error());
-  const auto schedule = api.Schedule(*name);
-  if (!schedule.ok()) return Fail(console, schedule.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(schedule->document, 2));
-  } else if (flags.output.format == "yaml") {
-    console.out.Write(schedule->file);
-  } else {
-    console.out.PrintLines(ScheduleTable(*schedule, console.out.style(), console.out.width()));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(
+      flags.output, console, api.Schedule(*name), [&](const rest::Schedule& schedule) {
+        if (flags.output.format == "yaml") return console.out.Write(schedule.file);
+        console.out.PrintLines(ScheduleTable(schedule, console.out.style(), console.out.width()));
+      });
 }
 
 ExitCode Logs(const TrialFlags& flags, Console& console, Api& api) {
@@ -156,14 +142,10 @@ Result<Json> ReadConfig(const TrialFlags& flags) {
 ExitCode Enqueue(const TrialFlags& flags, Console& console, Api& api) {
   const Result<Json> config = ReadConfig(flags);
   if (!config.ok()) return Fail(console, config.error());
-  const auto trial = api.EnqueueTrial(flags.sweep, {.config = *config});
-  if (!trial.ok()) return Fail(console, trial.error());
-  if (flags.output.json()) {
-    console.out.Print(Dump(trial->document, 2));
-  } else {
-    console.out.Print(flags.sweep + '/' + std::to_string(trial->number));
-  }
-  return ExitCode::kSuccess;
+  return ShowAnswer(flags.output, console, api.EnqueueTrial(flags.sweep, {.config = *config}),
+                    [&](const rest::Trial& trial) {
+                      console.out.Print(flags.sweep + '/' + std::to_string(trial.number));
+                    });
 }
 
 void Add(CLI::App& noun, Action& chosen, const char* name, const char* help, TrialAction action,

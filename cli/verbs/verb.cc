@@ -129,16 +129,6 @@ ExitCode Fail(Console& console, const Error& error) {
   return ExitCodeOf(error.code);
 }
 
-ExitCode ShowEffect(const OutputFlags& output, Console& console, const std::string& subject,
-                    const std::string& effect, const Json& document) {
-  if (output.json()) {
-    console.out.Print(Dump(document, 2));
-  } else {
-    console.err.Print(subject + ": " + effect);
-  }
-  return ExitCode::kSuccess;
-}
-
 namespace {
 
 // JSON's numbers, booleans and quoted texts, and numbers as a shell writes them: .3, 1., +5.

@@ -134,9 +134,8 @@ void AddBestReport(const rest::Sweep& sweep, const Style& style, std::vector<std
 }
 
 std::string SchedulerText(const rest::Sweep& sweep) {
-  std::vector<std::string> rungs;
-  for (const int64_t rung : sweep.rungs) rungs.push_back(std::to_string(rung));
-  return sweep.scheduler + (rungs.empty() ? "" : ", rungs " + JoinWithCommas(rungs)) +
+  const std::string rungs = JoinWithCommas(sweep.rungs);
+  return sweep.scheduler + (rungs.empty() ? "" : ", rungs " + rungs) +
          (sweep.time_attr.empty() ? "" : " of " + sweep.time_attr);
 }
 

@@ -45,32 +45,28 @@ std::string Why(const rest::Trial& trial) {
   return reason.substr(0, reason.find('\n'));
 }
 
-using TrialPointers = std::vector<const rest::Trial*>;
-
-void AddTable(const std::string& title, const TrialPointers& trials, const std::string& metric,
-              const Style& style, int width, std::vector<std::string>& lines) {
+void AddTable(const std::string& title, const std::vector<rest::Trial>& trials,
+              const std::string& metric, const Style& style, int width,
+              std::vector<std::string>& lines) {
   if (trials.empty()) return;
   lines.push_back("");
   lines.push_back(title);
   Table table({{"TRIAL", true}, {"STEP", true}, {metric, true}, {"WHY"}});
   for (size_t i = 0; i < std::min(trials.size(), kStoppedShownMax); ++i) {
-    const rest::Trial& trial = *trials[i];
+    const rest::Trial& trial = trials[i];
     table.Add({std::to_string(trial.number), std::to_string(trial.step), FormatOptional(trial.best),
                Why(trial)});
   }
   for (std::string& line : table.Lines(style, width)) lines.push_back(std::move(line));
   if (trials.size() > kStoppedShownMax) {
     lines.push_back("and " + std::to_string(trials.size() - kStoppedShownMax) +
-                    " more: attune trial list " + trials.front()->sweep);
+                    " more: attune trial list " + trials.front().sweep);
   }
 }
 
-TrialPointers InState(const std::vector<rest::Trial>& trials, std::string_view state) {
-  TrialPointers found;
-  for (const rest::Trial& trial : trials) {
-    if (trial.state == state) found.push_back(&trial);
-  }
-  return found;
+std::vector<rest::Trial> InState(std::vector<rest::Trial> trials, std::string_view state) {
+  std::erase_if(trials, [&](const rest::Trial& trial) { return trial.state != state; });
+  return trials;
 }
 
 }  // namespace
@@ -109,8 +105,8 @@ std::vector<std::string> OutcomeLines(const rest::Sweep& sweep,
   lines.push_back("");
   AddBest(sweep, style, lines);
 
-  const TrialPointers stopped = InState(trials, "stopped");
-  const TrialPointers failed = InState(trials, "failed");
+  const auto stopped = InState(trials, "stopped");
+  const auto failed = InState(trials, "failed");
   const std::string of = " of " + std::to_string(trials.size()) + " trials";
   const std::string& metric = sweep.metric.name;
   AddTable(std::to_string(stopped.size()) + of + " were stopped early", stopped, metric, style,

@@ -13,6 +13,12 @@ namespace {
 
 using testing::ElementsAre;
 
+TEST(JoinWithCommas, TakesTextsAndNumbers) {
+  EXPECT_EQ(JoinWithCommas(std::vector<std::string>{}), "");
+  EXPECT_EQ(JoinWithCommas(std::vector<std::string>{"a", "b"}), "a, b");
+  EXPECT_EQ(JoinWithCommas(std::vector<int64_t>{1, 3, 9}), "1, 3, 9");
+}
+
 TEST(FormatNumber, KeepsFourSignificantDigits) {
   EXPECT_EQ(FormatNumber(0.871312), "0.8713");
   EXPECT_EQ(FormatNumber(0.1), "0.1");
